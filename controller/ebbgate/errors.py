@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Every error a user can meet, and the exit code it ends with. Pure.
+
+EbbgateError                 message, hint (the next step), exit code
+  UsageError            64   the command line is wrong
+  NotFound              66   no such volume, file or record
+  Unavailable           69   the kernel, the probe or the daemon is not there
+  InternalError         70   a bug of ebbgate
+  PermissionDenied      77   needs root
+  ConfigError           78   a configuration file is wrong
+  AlreadyRunning        75   another daemon holds the lock
+  ActuationError        74   a knob could not be written or restored
+"""
+
+from __future__ import annotations
+
+
+class EbbgateError(Exception):
+    """An error with the next step for the person who reads it."""
+
+    exit_code = 70
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message}\n  {self.hint}" if self.hint else self.message
+
+
+class UsageError(EbbgateError):
+    """The command line is wrong (EX_USAGE)."""
+
+    exit_code = 64
+
+
+class NotFound(EbbgateError):
+    """No such volume, file or record (EX_NOINPUT)."""
+
+    exit_code = 66
+
+
+class Unavailable(EbbgateError):
+    """The kernel, the probe or the daemon is not there (EX_UNAVAILABLE)."""
+
+    exit_code = 69
+
+
+class InternalError(EbbgateError):
+    """A bug of ebbgate (EX_SOFTWARE)."""
+
+    exit_code = 70
+
+
+class ActuationError(EbbgateError):
+    """A knob could not be written or restored (EX_IOERR)."""
+
+    exit_code = 74
+
+
+class AlreadyRunning(EbbgateError):
+    """Another daemon holds the lock (EX_TEMPFAIL)."""
+
+    exit_code = 75
+
+
+class PermissionDenied(EbbgateError):
+    """Needs root (EX_NOPERM)."""
+
+    exit_code = 77
+
+
+class ConfigError(EbbgateError):
+    """A configuration file is wrong (EX_CONFIG)."""
+
+    exit_code = 78

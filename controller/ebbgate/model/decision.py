@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What was decided, why, and what became of it. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class GateKind(StrEnum):
+    """How destage is let through.
+
+    `released`: the kernel's own settings; `closed`: as good as nothing; `paced`: at a rate;
+    `open`: as fast as the kernel can, in the idle I/O class.
+    """
+
+    RELEASED = "released"
+    CLOSED = "closed"
+    PACED = "paced"
+    OPEN = "open"
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """The wished state of the destage gate; `rate_bytes_per_s` only where it is `paced`."""
+
+    kind: GateKind
+    rate_bytes_per_s: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One comparison of an explanation: the measured value beside the threshold.
+
+    `measured` is None where the signal is unknown: then the condition never holds.
+    """
+
+    signal: str
+    measured: str | None
+    comparison: str
+    threshold: str
+    holds: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """What one strategy wants and why. `None`: it has no wish for that setting."""
+
+    strategy: str
+    reason: str
+    conditions: tuple[Condition, ...] = ()
+    gate: Gate | None = None
+    sequential_cutoff_bytes: int | None = None
+    unsupported: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What applies after conflicts were resolved, with every proposal, winners and losers."""
+
+    volume: str
+    at_ns: int
+    proposals: tuple[Proposal, ...]
+    gate: Gate | None = None
+    gate_strategy: str = ""
+    sequential_cutoff_bytes: int | None = None
+    cutoff_strategy: str = ""
+    state: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One knob to write: nothing is left to choose. Values are what the kernel takes, as text."""
+
+    volume: str
+    knob: str
+    old: str | None
+    new: str
+    strategy: str
+    reason: str
+
+
+class OutcomeKind(StrEnum):
+    """What became of an action.
+
+    `manual`: somebody else wrote the knob since, so it is left alone until released.
+    """
+
+    CHANGED = "changed"
+    UNCHANGED = "unchanged"
+    REFUSED = "refused"
+    MANUAL = "manual"
+    FAILED = "failed"
+    ADVISED = "advised"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """An action and its end; `read_back` as the kernel prints the value afterwards."""
+
+    action: Action
+    kind: OutcomeKind
+    at_ns: int
+    read_back: str | None = None
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class JournalEntry:
+    """The value a knob had before the first write of ebbgate, kept until it is restored."""
+
+    volume: str
+    knob: str
+    path: str
+    original: str
+    last_written: str
+    boot_id: str
+    at_unix_ns: int
+    by: str
+    why: str = field(default="")

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What a probe says, record by record (the protocol is documented in bpf/README.md). Pure.
+
+All counters are cumulative since the volume was tracked; times are CLOCK_MONOTONIC nanoseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+PROTOCOL_VERSION = 1
+
+Histogram = tuple[int, ...]
+"""Counts by bucket; trailing zeros may be missing."""
+
+
+class Direction(StrEnum):
+    """The direction of a request as its issuer sees it."""
+
+    READ = "read"
+    WRITE = "write"
+
+
+class EdgeKind(StrEnum):
+    """`idle`: nothing in flight and none arrived for the wait; `busy`: the first arrival after."""
+
+    IDLE = "idle"
+    BUSY = "busy"
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """Requests and bytes of one class."""
+
+    ios: int = 0
+    bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TimedFlow:
+    """Requests, bytes and the latency histogram (log-linear, see `signals.latency`)."""
+
+    ios: int = 0
+    bytes: int = 0
+    latency: Histogram = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Arrivals:
+    """Foreground requests that arrived at the volume in one direction."""
+
+    ios: int = 0
+    bytes: int = 0
+    sync_ios: int = 0
+    meta_ios: int = 0
+    ahead_ios: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceStats:
+    """One physical device, requests of users apart from the cache's own.
+
+    `flows` is keyed by (direction, foreground?); depth counts requests issued and not completed.
+    """
+
+    flows: Mapping[tuple[Direction, bool], TimedFlow]
+    depth_read_ios: int = 0
+    depth_write_ios: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """First record of a probe: what it is and which signals this kernel gives it."""
+
+    at_ns: int
+    protocol: int
+    probe: str
+    version: str
+    boot_id: str
+    signals: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """All counters of one volume at one instant."""
+
+    volume: str
+    at_ns: int
+    arrivals: Mapping[Direction, Arrivals]
+    flush_ios: int
+    discard_ios: int
+    in_flight_ios: Mapping[Direction, int]
+    idle: bool
+    last_activity_ns: int
+    run_bytes: Mapping[Direction, Histogram]
+    gap_counts: Histogram
+    gap_sums_ns: Histogram
+    paths: Mapping[tuple[Direction, str], TimedFlow]
+    bypass: Mapping[str, Flow]
+    cache_device: DeviceStats
+    backing_device: DeviceStats
+    destage_queued: Flow
+    destage_done: Flow
+    lost: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """A change between idle and busy; `length_ns` is the gap that ended, or the quiet so far."""
+
+    volume: str
+    at_ns: int
+    kind: EdgeKind
+    length_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class QueueSample:
+    """The backing device's queue of destage writes at one instant, while pacing.
+
+    `in_flight_*`: queued and not completed; `done_*`: cumulative; `cache_reads_ios`: the reading half
+    of destage still under way on the cache device; `foreground_ios`: users' requests in flight.
+    """
+
+    volume: str
+    at_ns: int
+    in_flight_ios: int
+    in_flight_bytes: int
+    done_ios: int
+    done_bytes: int
+    cache_reads_ios: int = 0
+    foreground_ios: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Tracked:
+    """The probe follows this volume from now on."""
+
+    volume: str
+    at_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Untracked:
+    """The probe no longer follows this volume; `why` is `asked` or `vanished`."""
+
+    volume: str
+    at_ns: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Complaint:
+    """Something the probe lost, refused or wants known; `count` is cumulative."""
+
+    at_ns: int
+    what: str
+    count: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bye:
+    """Last record of a probe that ends in an orderly way."""
+
+    at_ns: int
+    why: str
+
+
+Record = Hello | Tick | Edge | QueueSample | Tracked | Untracked | Complaint | Bye

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What exists: volumes, their devices and the state that sysfs shows of them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Kind(StrEnum):
+    """Which cache driver composes the volume."""
+
+    BCACHE = "bcache"
+
+
+class Mode(StrEnum):
+    """How far ebbgate may go with a volume; trust is earned in this order."""
+
+    OBSERVE = "observe"
+    ADVISE = "advise"
+    ENFORCE = "enforce"
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A block device under a volume. `None`: this kernel or device does not say."""
+
+    name: str
+    devno: tuple[int, int]
+    size_bytes: int
+    rotational: bool | None = None
+    scheduler: str | None = None
+    schedulers: tuple[str, ...] = ()
+    nr_requests: int | None = None
+    queue_depth: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Volume:
+    """A composed device that users mount. `set_uuid` is empty while no cache is attached."""
+
+    name: str
+    kind: Kind
+    devno: tuple[int, int]
+    size_bytes: int
+    backing: Device
+    caches: tuple[Device, ...]
+    set_uuid: str
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeState:
+    """What sysfs said of a volume at `at_ns`. A missing file is `None`, never zero.
+
+    `in_use_ratio`: share of the cache's buckets in use (0..1), which is what the kernel compares with
+    its cutoffs (drivers/md/bcache/writeback.h: 0.40 for asynchronous, 0.70 for synchronous writes).
+    `knobs`: raw values by kernel name; sizes in the unit in which the kernel takes them.
+    """
+
+    at_ns: int
+    state: str | None
+    cache_mode: str | None
+    dirty_bytes: int | None
+    cache_bytes: int | None
+    in_use_ratio: float | None
+    knobs: Mapping[str, str]

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The one place that starts other programs. I/O: processes.
+
+Argument vectors only, a minimal environment, nothing on stdin, a failure that can be pasted.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ebbgate.errors import Unavailable
+
+_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """What a program left behind."""
+
+    argv: tuple[str, ...]
+    exit_code: int
+    stdout: str
+    stderr: str
+
+
+def run(argv: Sequence[str], *, timeout_s: float = 30.0, check: bool = True) -> Completed:
+    """Run a program to its end.
+
+    Raises Unavailable when it is missing, does not end in `timeout_s`, or fails while `check` is set.
+    """
+    command = shlex.join(argv)
+    try:
+        done = subprocess.run(
+            list(argv),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
+            check=False,
+            env={"PATH": os.environ.get("PATH", _PATH), "LC_ALL": "C"},
+        )
+    except FileNotFoundError as error:
+        raise Unavailable(f"{argv[0]} is not installed", f"needed for: {command}") from error
+    except subprocess.TimeoutExpired as error:
+        raise Unavailable(f"no end after {timeout_s:g} s: {command}") from error
+    if check and done.returncode != 0:
+        raise Unavailable(
+            f"exit code {done.returncode}: {command}", done.stderr.strip().splitlines()[-1:] and done.stderr.strip()
+        )
+    return Completed(tuple(argv), done.returncode, done.stdout, done.stderr)

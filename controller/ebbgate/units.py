@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Every conversion between kernel, wire and human quantities, in one place. Pure.
+
+The core counts in bytes and nanoseconds. Sectors (512 B) exist only where the kernel speaks them.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+SECTOR_BYTES: Final = 512
+KIB: Final = 1024
+MIB: Final = 1024 * KIB
+GIB: Final = 1024 * MIB
+
+NS_PER_US: Final = 1_000
+NS_PER_MS: Final = 1_000_000
+NS_PER_S: Final = 1_000_000_000
+
+_BYTE_SUFFIXES: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+# bcache's own letters (bch_hprint in drivers/md/bcache/util.c): one letter, powers of 1024.
+_HPRINT_LETTERS: Final = "kMGTPEZY"
+_HPRINT: Final = re.compile(r"^(-?\d+(?:\.\d+)?)([kMGTPEZY]?)$")
+_DURATION: Final = re.compile(r"^(\d+(?:\.\d+)?)\s*(ns|us|ms|s|min|h)$")
+_DURATION_NS: Final = {
+    "ns": 1,
+    "us": NS_PER_US,
+    "ms": NS_PER_MS,
+    "s": NS_PER_S,
+    "min": 60 * NS_PER_S,
+    "h": 3600 * NS_PER_S,
+}
+
+
+def sectors_to_bytes(sectors: int) -> int:
+    """512-byte sectors to bytes."""
+    return sectors * SECTOR_BYTES
+
+
+def bytes_to_sectors(count_bytes: int) -> int:
+    """Bytes to whole 512-byte sectors, rounded down."""
+    return count_bytes // SECTOR_BYTES
+
+
+def parse_hprint(text: str) -> int:
+    """Bytes from a figure that bcache prints for humans: `4.0M`, `512`, `0.9T`.
+
+    The kernel prints one decimal, so the result is exact to 5 % at worst (`1.0k` may be 1.09k).
+    Raises ValueError on anything else.
+    """
+    match = _HPRINT.match(text.strip())
+    if match is None:
+        raise ValueError(f"not a size as bcache prints it: {text!r}")
+    number, letter = match.groups()
+    scale = 1024 ** (_HPRINT_LETTERS.index(letter) + 1) if letter else 1
+    return round(float(number) * scale)
+
+
+def parse_duration_ns(text: str) -> int:
+    """Nanoseconds from `300ms`, `2.5 s`, `5min`. Raises ValueError with the known units."""
+    match = _DURATION.match(text.strip())
+    if match is None:
+        raise ValueError(f"not a duration: {text!r}; write a number and ns, us, ms, s, min or h")
+    number, unit = match.groups()
+    return round(float(number) * _DURATION_NS[unit])
+
+
+def format_bytes(count_bytes: float) -> str:
+    """`64 KiB`, `1.5 GiB`; three significant digits at most."""
+    value = float(count_bytes)
+    for suffix in _BYTE_SUFFIXES:
+        if abs(value) < KIB or suffix == _BYTE_SUFFIXES[-1]:
+            return f"{_short(value)} {suffix}"
+        value /= KIB
+    raise AssertionError("unreachable")
+
+
+def format_rate(bytes_per_s: float) -> str:
+    """`12.5 MiB/s`."""
+    return f"{format_bytes(bytes_per_s)}/s"
+
+
+def format_ns(duration_ns: float) -> str:
+    """`410 ms`, `2.5 s`, `4 min`; for people."""
+    value = float(duration_ns)
+    if abs(value) < NS_PER_US:
+        return f"{_short(value)} ns"
+    if abs(value) < NS_PER_MS:
+        return f"{_short(value / NS_PER_US)} us"
+    if abs(value) < NS_PER_S:
+        return f"{_short(value / NS_PER_MS)} ms"
+    if abs(value) < 120 * NS_PER_S:
+        return f"{_short(value / NS_PER_S)} s"
+    if abs(value) < 7200 * NS_PER_S:
+        return f"{_short(value / (60 * NS_PER_S))} min"
+    return f"{_short(value / (3600 * NS_PER_S))} h"
+
+
+def format_ratio(ratio: float) -> str:
+    """`34%`, `3.4%`; 0..1 in."""
+    percent = ratio * 100
+    return f"{percent:.0f}%" if abs(percent) >= 10 or percent == 0 else f"{percent:.1f}%"
+
+
+def _short(value: float) -> str:
+    if value == int(value) or abs(value) >= 100:
+        return f"{value:.0f}"
+    return f"{value:.1f}"
