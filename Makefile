@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# Every command of the project; `make help` lists them. Build output goes only to build/.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := all
+MAKEFLAGS += --no-builtin-rules
+
+BUILD := $(CURDIR)/build
+VENV := $(BUILD)/venv
+PY := $(VENV)/bin/python
+# The product and its tests run on the distribution's Python, whatever else comes first in PATH.
+SYSTEM_PYTHON := /usr/bin/python3
+PROBE := $(BUILD)/ebbgate-probe
+export PYTHONDONTWRITEBYTECODE := 1
+
+PREFIX ?= /usr/local
+DESTDIR ?=
+BINDIR := $(PREFIX)/bin
+SBINDIR := $(PREFIX)/sbin
+LIBDIR := $(PREFIX)/lib/ebbgate
+UNITDIR := $(PREFIX)/lib/systemd/system
+UNITS := ebbgated.service ebbgate-restore.service
+
+# Arguments of bench and demo.
+S ?=
+N ?=
+SEED ?=
+KEEP ?=
+# Passed through to pytest: make test-unit K="-k journal"
+K ?=
+
+# Tracked and new files; a file that is only deleted in the work tree is no longer looked at.
+SOURCES = git ls-files -co --exclude-standard
+SHELL_SOURCES = $(SOURCES) | xargs -r grep -lsE '^\#!.*\b(ba|da)?sh\b'
+C_SOURCES = $(SOURCES) '*.c' '*.h' | xargs -r ls -d 2>/dev/null
+
+# $(call tier,NAME,COMMAND): runs a tier of tests and closes it with one line.
+define tier
+	@echo "== $(1)"; start=$$SECONDS; \
+	if $(2); then echo "== tier $(1): ok, $$((SECONDS - start)) s"; \
+	else code=$$?; echo "== tier $(1): FAILED, $$((SECONDS - start)) s"; exit $$code; fi
+endef
+
+.PHONY: all help
+all: probe ## build everything
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | \
+		awk -F ':.*## ' '{ printf "  %-12s %s\n", $$1, $$2 }'
+
+# ---- what a fresh machine needs ------------------------------------------------------------------
+.PHONY: deps venv lock
+deps: $(BUILD)/.deps-run $(BUILD)/.deps-build $(BUILD)/.deps-check $(BUILD)/.deps-lab ## install the Debian packages that are missing (root or sudo)
+
+$(BUILD)/.deps-%: packaging/deps.txt packaging/install-deps
+	@mkdir -p $(BUILD)
+	packaging/install-deps $*
+	@touch $@
+
+venv: $(VENV)/.stamp ## development tools, pinned, in build/venv
+
+$(VENV)/.stamp: tests/requirements.lock | $(BUILD)/.deps-run $(BUILD)/.deps-check
+	rm -rf $(VENV)
+	$(SYSTEM_PYTHON) -m venv --system-site-packages $(VENV)
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	@touch $@
+
+lock: ## pin the newest development tools in tests/requirements.lock
+	$(SYSTEM_PYTHON) -m venv --clear $(BUILD)/lock
+	$(BUILD)/lock/bin/pip install --quiet --disable-pip-version-check pip-tools
+	cd tests && $(BUILD)/lock/bin/pip-compile --quiet --upgrade --generate-hashes --strip-extras \
+		--no-emit-index-url --no-emit-trusted-host --no-emit-find-links \
+		--output-file requirements.lock requirements.in
+	sed -i '1i # SPDX-License-Identifier: GPL-2.0-only' tests/requirements.lock
+
+# ---- build ---------------------------------------------------------------------------------------
+.PHONY: probe
+probe: | $(BUILD)/.deps-run $(BUILD)/.deps-build ## build the eBPF probe (build/ebbgate-probe)
+	$(MAKE) -C bpf BUILD=$(BUILD)
+
+# ---- checks --------------------------------------------------------------------------------------
+.PHONY: check check-python check-shell check-c check-house fmt
+check: check-python check-shell check-c check-house ## format, lint, types, layers, shellcheck, clang-format, house rules
+
+check-python: venv
+	$(VENV)/bin/ruff format --check
+	$(VENV)/bin/ruff check
+	$(VENV)/bin/mypy
+	cd controller && $(VENV)/bin/lint-imports --config ../pyproject.toml --cache-dir $(BUILD)/import-linter
+
+check-shell: | $(BUILD)/.deps-check
+	$(SHELL_SOURCES) | xargs -r shellcheck
+
+check-c: | $(BUILD)/.deps-check
+	$(C_SOURCES) | xargs -r clang-format --dry-run -Werror
+
+check-house: venv
+	$(PY) -m tests.house_rules
+
+fmt: venv | $(BUILD)/.deps-check ## format Python and C
+	$(VENV)/bin/ruff format
+	$(VENV)/bin/ruff check --fix --exit-zero --quiet
+	$(C_SOURCES) | xargs -r clang-format -i
+
+# ---- tests ---------------------------------------------------------------------------------------
+.PHONY: test test-unit test-bpf test-replay test-lab test-full
+test: ## all tests, the lab included
+	@$(MAKE) --no-print-directory test-unit
+	@$(MAKE) --no-print-directory test-bpf
+	@$(MAKE) --no-print-directory test-replay
+	@$(MAKE) --no-print-directory test-lab
+
+test-unit: venv ## pure core, store, command line; no root, seconds
+	$(call tier,unit,$(PY) -m pytest tests/unit $(K))
+
+test-bpf: venv | $(BUILD)/.deps-build ## the probe's pure headers on the host, with sanitizers
+	$(call tier,bpf_host,$(PY) -m pytest tests/bpf_host $(K))
+
+test-replay: venv ## recorded probe streams against their golden decisions
+	$(call tier,replay,$(PY) -m pytest tests/replay $(K))
+
+test-lab: venv probe | $(BUILD)/.deps-lab ## real caches on a stock kernel in QEMU
+	$(call tier,lab,$(PY) -m pytest -m "not full" tests/lab $(K))
+
+test-full: test | $(BUILD)/.deps-lab ## the same and every long variant
+	$(call tier,lab-full,$(PY) -m pytest -m full tests/lab $(K))
+
+# ---- the lab, for people -------------------------------------------------------------------------
+.PHONY: bench demo
+bench: venv probe | $(BUILD)/.deps-lab ## list the scenarios; S=NAME runs one (N= repetitions, SEED=)
+	@$(PY) -m tests.bench $(S) $(if $(N),--repetitions $(N)) $(if $(SEED),--seed $(SEED))
+
+demo: venv probe | $(BUILD)/.deps-lab ## a real bcache, stock against ebbgate, live (KEEP=1: stay)
+	@$(PY) -m tests.lab.demo $(if $(KEEP),--keep)
+
+# ---- install -------------------------------------------------------------------------------------
+.PHONY: install uninstall clean
+install: probe ## to PREFIX (/usr/local), DESTDIR respected
+	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(SBINDIR) $(DESTDIR)$(UNITDIR) $(DESTDIR)$(LIBDIR)
+	rm -rf $(DESTDIR)$(LIBDIR)/ebbgate
+	cd controller && find ebbgate \( -name '*.py' -o -name '*.sql' \) \
+		-exec install -D -m 644 {} $(DESTDIR)$(LIBDIR)/{} \;
+	$(SYSTEM_PYTHON) -m compileall -q -s '$(DESTDIR)' $(DESTDIR)$(LIBDIR)
+	install -m 755 $(PROBE) $(DESTDIR)$(SBINDIR)/ebbgate-probe
+	$(call launcher,ebbgate.cli) > $(DESTDIR)$(BINDIR)/ebbgate
+	$(call launcher,ebbgate.daemon) > $(DESTDIR)$(SBINDIR)/ebbgated
+	chmod 755 $(DESTDIR)$(BINDIR)/ebbgate $(DESTDIR)$(SBINDIR)/ebbgated
+	for unit in $(UNITS); do sed -e 's|@BINDIR@|$(BINDIR)|' -e 's|@SBINDIR@|$(SBINDIR)|' \
+		packaging/systemd/$$unit.in > $(DESTDIR)$(UNITDIR)/$$unit; done
+	@if [[ -z '$(DESTDIR)' && -d /run/systemd/system ]]; then systemctl daemon-reload; fi
+	@echo "installed; next: ebbgate doctor, then systemctl enable --now ebbgated"
+
+# Isolated (-I): a root program must not import from the folder it happens to be started in.
+launcher = printf '%s\n' '\#!/usr/bin/python3 -I' '\# SPDX-License-Identifier: GPL-2.0-only' \
+	'import sys' '' 'sys.path.insert(0, "$(LIBDIR)")' 'from $(1) import main' '' 'sys.exit(main())'
+
+uninstall: ## put every knob back, then remove what install put there
+	@if [[ -z '$(DESTDIR)' && -d /run/systemd/system ]]; then \
+		systemctl disable --now ebbgated || true; fi
+	@if [[ -z '$(DESTDIR)' && -x $(BINDIR)/ebbgate ]]; then $(BINDIR)/ebbgate restore; fi
+	rm -f $(DESTDIR)$(BINDIR)/ebbgate $(DESTDIR)$(SBINDIR)/ebbgated $(DESTDIR)$(SBINDIR)/ebbgate-probe
+	rm -f $(addprefix $(DESTDIR)$(UNITDIR)/,$(UNITS))
+	rm -rf $(DESTDIR)$(LIBDIR)
+	@echo "removed; history and settings stay in /var/lib/ebbgate and /etc/ebbgate"
+
+clean: ## remove build/
+	rm -rf $(BUILD)

@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What all tiers share: hypothesis without a clock of its own, so that a slow machine fails nothing."""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import settings
+
+settings.register_profile("default", deadline=None, derandomize=True, max_examples=100)
+settings.register_profile("explore", deadline=None, max_examples=2000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+def pytest_configure(config: object) -> None:
+    """Markers; `--strict-markers` refuses any other."""
+    add = config.addinivalue_line  # type: ignore[attr-defined]
+    add("markers", "full: a long variant, run by `make test-full` only")
