@@ -14,6 +14,7 @@ PY := $(VENV)/bin/python
 SYSTEM_PYTHON := /usr/bin/python3
 PROBE := $(BUILD)/ebbgate-probe
 export PYTHONDONTWRITEBYTECODE := 1
+export PYTHONPATH := $(CURDIR)/controller:$(CURDIR)
 
 PREFIX ?= /usr/local
 DESTDIR ?=

@@ -16,7 +16,9 @@ from ebbgate.run import run
 
 REPO = Path(__file__).resolve().parent.parent
 SPDX = "SPDX-License-Identifier: GPL-2.0-only"
-SOURCE_SUFFIXES = frozenset({".py", ".c", ".h", ".sh", ".toml", ".in", ".txt", ".sql", ".ts", ".yml"})
+SOURCE_SUFFIXES = frozenset(
+    {".py", ".c", ".h", ".sh", ".toml", ".in", ".txt", ".sql", ".ts", ".yml"}
+)
 CODE_SUFFIXES = frozenset({".py", ".c", ".h", ".sh"})
 FILE_LINES_MAX = 400
 FUNCTION_LINES_MAX = 60

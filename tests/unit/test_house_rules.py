@@ -33,13 +33,19 @@ def test_a_long_file_and_a_long_function_are_named() -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["cd /" + "home/jo/ebbgate", "see /" + "root/notes", "--index" + "-url https://example.org/simple"],
+    [
+        "cd /" + "home/jo/ebbgate",
+        "see /" + "root/notes",
+        "--index" + "-url https://example.org/simple",
+    ],
 )
 def test_a_path_of_one_machine_is_named(line: str) -> None:
     assert len(list(rules.machine_paths(Path("a.sh"), line))) == 1
 
 
-@pytest.mark.parametrize("line", ["/sys/block/bcache0", "build/work/x", "ProtectHome=yes", "/root "])
+@pytest.mark.parametrize(
+    "line", ["/sys/block/bcache0", "build/work/x", "ProtectHome=yes", "/root "]
+)
 def test_ordinary_paths_pass(line: str) -> None:
     assert list(rules.machine_paths(Path("a.sh"), line)) == []
 
