@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The host's end of the wire to a guest's agent: many requests at once over one socket.
+
+I/O: one unix socket and a thread that hands each reply to the caller who waits for it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import queue
+import socket
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tests.lab.errors import CommandFailed, LostGuest
+
+Message = dict[str, Any]
+
+# The emulated guest on a busy machine may take seconds for what takes it milliseconds.
+GRACE_S = 60.0
+
+
+class Channel:
+    """Requests and replies; safe for use by many threads."""
+
+    def __init__(self, wire: socket.socket, reason: Callable[[], str]) -> None:
+        self._wire = wire
+        self._reason = reason
+        self._numbers = itertools.count(1)
+        self._waiting: dict[str, queue.SimpleQueue[Message | None]] = {"hello": queue.SimpleQueue()}
+        self._lock = threading.Lock()
+        self._lost = False
+        threading.Thread(target=self._receive, daemon=True).start()
+
+    @classmethod
+    def connect(cls, path: Path, alive: Callable[[], bool], reason: Callable[[], str]) -> Channel:
+        """Connect to a socket that may not be there yet, as long as `alive` says it may come."""
+        wire = socket.socket(socket.AF_UNIX)
+        while True:
+            try:
+                wire.connect(str(path))
+                return cls(wire, reason)
+            except (FileNotFoundError, ConnectionRefusedError) as error:
+                if not alive():
+                    raise LostGuest(f"no guest at {path}: {reason()}") from error
+                time.sleep(0.02)
+
+    def hello(self, timeout_s: float) -> Message:
+        """Wait for the agent's first word."""
+        return self._next(self._waiting["hello"], timeout_s, "hello")
+
+    def call(self, op: str, *, timeout_s: float = 0, **fields: object) -> Message:
+        """One request, one reply.
+
+        `timeout_s` is how long the request itself may take; the wire has GRACE_S on top, and
+        LostGuest is raised past that or when the guest ends. An OSError in the guest is raised
+        here as the same OSError, any other failure as CommandFailed.
+        """
+        name = self.send(op, **fields)
+        try:
+            return checked(op, self._next(self._waiting[name], timeout_s + GRACE_S, op))
+        finally:
+            self.forget(name)
+
+    def send(self, op: str, **fields: object) -> str:
+        """Send a request whose replies are taken with `receive`; returns its id."""
+        name = str(next(self._numbers))
+        line = json.dumps({"id": name, "op": op, **fields}).encode() + b"\n"
+        with self._lock:
+            if self._lost:
+                raise LostGuest(self._reason())
+            self._waiting[name] = queue.SimpleQueue()
+            try:
+                self._wire.sendall(line)
+            except OSError as error:
+                raise LostGuest(self._reason()) from error
+        return name
+
+    def receive(self, name: str, timeout_s: float | None = None) -> Message:
+        """The next reply to a request of `send`."""
+        return self._next(self._waiting[name], timeout_s, name)
+
+    def forget(self, name: str) -> None:
+        """Take no more replies to a request."""
+        with self._lock:
+            self._waiting.pop(name, None)
+
+    def close(self) -> None:
+        """Hang up."""
+        # A close alone would leave the receiving thread asleep in recv.
+        with contextlib.suppress(OSError):
+            self._wire.shutdown(socket.SHUT_RDWR)
+        self._wire.close()
+
+    def _next(
+        self, replies: queue.SimpleQueue[Message | None], timeout_s: float | None, op: str
+    ) -> Message:
+        try:
+            reply = replies.get(timeout=timeout_s)
+        except queue.Empty as error:
+            raise LostGuest(
+                f"no answer to {op!r} in {timeout_s:.0f} s: {self._reason()}"
+            ) from error
+        if reply is None:
+            raise LostGuest(self._reason())
+        return reply
+
+    def _receive(self) -> None:
+        try:
+            with self._wire.makefile("rb") as lines:
+                for line in lines:
+                    self._deliver(json.loads(line))
+        except (OSError, ValueError):
+            pass  # a torn last line: the guest is gone, as below
+        with self._lock:
+            self._lost = True
+            for replies in self._waiting.values():
+                replies.put(None)
+
+    def _deliver(self, reply: Message) -> None:
+        with self._lock:
+            replies = self._waiting.get(reply["id"])
+        if replies is not None:
+            replies.put(reply)
+
+
+def checked(op: str, reply: Message) -> Message:
+    """The reply, unless it says that the request failed."""
+    if "errno" in reply:
+        raise OSError(reply["errno"], f"{op} in the guest: {reply['error']}")
+    if "error" in reply:
+        raise CommandFailed(f"{op} in the guest: {reply['error']}")
+    return reply

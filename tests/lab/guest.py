@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A virtual machine with a stock kernel on the host's own root file system.
+
+I/O: QEMU, nbdkit, a folder for each guest. See README.md for the picture.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from tests.lab import host, initramfs, kernel
+from tests.lab.channel import Channel
+from tests.lab.devices import DEFAULT_DEVICES, Attached, Device
+from tests.lab.errors import LabError, LostGuest
+from tests.lab.session import Session
+from tests.lab.wait import wait_until
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+BOOT_TIMEOUT_S = 180
+
+_KERNEL_OPTIONS = (
+    "console=ttyS0 quiet loglevel=4",
+    # A kernel fault ends the guest: with -no-reboot, QEMU exits.
+    "panic=-1 oops=panic",
+    # The emulated CPU starves when the host is busy; these would blame the kernel for it.
+    "nosoftlockup rcupdate.rcu_cpu_stall_suppress=1",
+    # The TSC of an emulated CPU is the host's clock. Left alone, the kernel distrusts it and
+    # falls back to a timer that costs an exit from the emulator for each reading.
+    "tsc=reliable no_timer_check",
+    "mitigations=off nokaslr audit=0 apparmor=0 cryptomgr.notests random.trust_cpu=on",
+)
+
+
+class Guest(Session):
+    """A guest with its devices; a context manager, or `start` and `stop`."""
+
+    def __init__(
+        self,
+        devices: Sequence[Device] = DEFAULT_DEVICES,
+        *,
+        memory_mib: int = 2048,
+        cpus: int = 2,
+        icount: bool = False,
+        release: str = kernel.DEFAULT_RELEASE,
+    ) -> None:
+        """Describe a guest.
+
+        icount: one CPU, one instruction per nanosecond of virtual time, and no waiting: two runs
+        execute the same instructions. Emulated disks keep real time and so make no sense with it.
+        """
+        self._devices = devices
+        self._memory_mib = memory_mib
+        self._cpus = 1 if icount else cpus
+        self._icount = icount
+        self._release = release
+        self._attached: list[Attached] = []
+        self._qemu: host.Running | None = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    @property
+    def console(self) -> Path:
+        """The kernel's console, as a file of the host."""
+        return self.folder / "console.log"
+
+    @property
+    def alive(self) -> bool:
+        """Whether the virtual machine still runs."""
+        return self._qemu is not None and self._qemu.poll() is None
+
+    def start(self) -> None:
+        """Boot and return once the agent answers."""
+        host.need("qemu-system-x86_64")
+        image = kernel.fetch(self._release)
+        self.folder = Path(tempfile.mkdtemp(prefix="ebbgate-lab-"))
+        self.share = self.folder / "share"
+        self.share.mkdir(mode=0o777)
+        try:
+            self._attached = [device.attach(self.folder) for device in self._devices]
+            self._qemu = host.start(self._command(image), self.folder / "qemu.log")
+            socket = self.folder / "agent"
+            self.channel = Channel.connect(socket, lambda: self.alive, self._why_lost)
+            self.channel.hello(BOOT_TIMEOUT_S)
+            self._mark_rotational()
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """Turn the guest off and remove its folder; harmless if it has ended already."""
+        if self.alive:
+            try:
+                self.channel.send("power_off")
+                wait_until(lambda: not self.alive, 20, "the guest to power off")
+            except (LabError, AttributeError):
+                pass  # killed below: a guest that hangs must not keep the tests hanging
+        if self._qemu is not None:
+            host.stop(self._qemu)
+            self._qemu = None
+        for attached in self._attached:
+            attached.stop()
+        self._attached = []
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _mark_rotational(self) -> None:
+        for device in self._devices:
+            queue = f"/sys/block/{self.device(device.name)}/queue"
+            # A virtio disk always says that it turns.
+            self.write(f"{queue}/rotational", str(int(device.rotational)))
+            if device.rotational:
+                self.write(f"{queue}/scheduler", "mq-deadline")
+
+    def _why_lost(self) -> str:
+        logs = (self.folder / "qemu.log", self.console)
+        tail = "\n".join(
+            line
+            for log in logs
+            if log.exists()
+            for line in log.read_text(errors="replace").splitlines()[-30:]
+        )
+        state = "the guest runs but does not answer" if self.alive else "the guest has ended"
+        return f"{state}\n{tail or '(its console is empty)'}"
+
+    def _command(self, image: kernel.Kernel) -> list[str]:
+        return [
+            *("qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none"),
+            *("-machine", "q35", "-cpu", "max,la57=off", "-m", f"{self._memory_mib}M"),
+            *("-smp", str(self._cpus), "-no-reboot", *self._timing()),
+            *("-serial", f"file:{self.console}"),
+            *("-kernel", str(image.vmlinuz), "-initrd", str(initramfs.build(image))),
+            *("-append", self._append(image)),
+            *("-object", "rng-random,id=rng,filename=/dev/urandom"),
+            *("-device", "virtio-rng-pci,rng=rng", "-device", "virtio-serial-pci"),
+            *("-chardev", f"socket,id=agent,path={self.folder}/agent,server=on,wait=off"),
+            *("-device", "virtserialport,chardev=agent,name=ebbgate.agent"),
+            *(word for folder in self._folders(image) for word in _plan9(*folder[:2])),
+            *(word for attached in self._attached for word in attached.qemu_args),
+        ]
+
+    def _timing(self) -> list[str]:
+        if self._icount:
+            return ["-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off"]
+        return ["-accel", "tcg,thread=multi"]
+
+    def _folders(self, image: kernel.Kernel) -> list[tuple[str, Path, str, str]]:
+        """Tag, folder of the host, mount options, and where the guest sees it."""
+        modules = f"/lib/modules/{image.abi}"
+        return [
+            ("lab-root", Path("/"), "", ""),
+            ("lab-modules", image.modules, "ro+cache=loose", modules),
+            # Not cached: an edit in the checkout must show without a new boot.
+            ("lab-checkout", CHECKOUT, "ro+cache=none", str(CHECKOUT)),
+            ("lab-share", self.share, "rw+cache=none", str(self.share)),
+        ]
+
+    def _append(self, image: kernel.Kernel) -> str:
+        mounts = ",".join(
+            f"{tag}:{options}:{path}" for tag, _, options, path in self._folders(image)[1:]
+        )
+        words = (*_KERNEL_OPTIONS, f"lab_checkout={CHECKOUT}", f"lab_mounts={mounts}")
+        if " " in f"{CHECKOUT}{self.share}":
+            raise LostGuest("the checkout's path must not contain a blank")
+        return " ".join(words)
+
+
+def _plan9(tag: str, path: Path) -> list[str]:
+    access = "" if tag == "lab-share" else ",readonly=on"
+    return [
+        "-fsdev",
+        f"local,id={tag},path={path},security_model=none,multidevs=remap{access}",
+        "-device",
+        f"virtio-9p-pci,fsdev={tag},mount_tag={tag}",
+    ]

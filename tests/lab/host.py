@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Run programs on the host: the only door to `subprocess` in the lab's host side.
+
+I/O: starts processes.
+"""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from tests.lab.errors import CommandFailed, NoLab
+
+# A program of `start` that runs.
+Running = subprocess.Popen[bytes]
+
+
+def need(*programs: str) -> None:
+    """Raise NoLab unless every program is installed."""
+    missing = [p for p in programs if find(p) is None]
+    if missing:
+        raise NoLab(f"no lab here: {', '.join(missing)} not installed (see tests/lab/README.md)")
+
+
+def find(program: str) -> str | None:
+    """Path of a program; the sbin folders count, since a user's PATH may lack them."""
+    return shutil.which(program) or shutil.which(program, path="/usr/sbin:/sbin")
+
+
+def run(
+    argv: Sequence[str | Path],
+    *,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    timeout_s: float = 300,
+) -> str:
+    """Run a program to its end and return its stdout; CommandFailed if it fails."""
+    words = [str(word) for word in argv]
+    try:
+        done = subprocess.run(
+            words,
+            cwd=cwd,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise CommandFailed(f"{shlex.join(words)}: {error}") from error
+    if done.returncode != 0:
+        raise CommandFailed(f"{shlex.join(words)}: exit {done.returncode}\n{done.stderr.strip()}")
+    return done.stdout
+
+
+def start(argv: Sequence[str | Path], log: Path) -> Running:
+    """Start a long-running program with its output appended to `log`; the caller ends it."""
+    with log.open("ab") as out:
+        return subprocess.Popen(
+            [str(word) for word in argv],
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+
+
+def stop(process: Running, grace_s: float = 5) -> None:
+    """End a program of `start`: politely, then by force; returns once it is gone."""
+    if process.poll() is None:
+        process.terminate()
+        try:
+            process.wait(grace_s)
+        except subprocess.TimeoutExpired:
+            process.kill()
+    process.wait()

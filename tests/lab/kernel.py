@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A distribution's stock kernel, unpacked into the cache folder, never installed.
+
+I/O: apt (one package, by exact name, once), the cache folder `$EBBGATE_CACHE`.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.lab import host
+from tests.lab.errors import CommandFailed, NoLab
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """One supported distribution kernel; a new one is a new line in RELEASES."""
+
+    name: str
+    metapackage: str
+    """Package that depends on the newest kernel image of the release."""
+
+
+RELEASES = {release.name: release for release in (Release("bookworm", "linux-image-amd64"),)}
+DEFAULT_RELEASE = "bookworm"
+
+_IMAGE = re.compile(r"\bDepends: (linux-image-(\d\S*))")
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """An unpacked kernel package."""
+
+    abi: str
+    """As in `uname -r`, e.g. 6.1.0-56-amd64."""
+    root: Path
+    """Folder that holds boot/ and lib/modules/ of the package."""
+
+    @property
+    def vmlinuz(self) -> Path:
+        """The bootable image."""
+        return self.root / "boot" / f"vmlinuz-{self.abi}"
+
+    @property
+    def modules(self) -> Path:
+        """The modules folder, with modules.dep, for use as /lib/modules/<abi>."""
+        return self.root / "lib" / "modules" / self.abi
+
+
+def cache_dir() -> Path:
+    """Where everything that outlives a run is kept: `$EBBGATE_CACHE` or ~/.cache/ebbgate."""
+    path = Path(os.environ.get("EBBGATE_CACHE") or Path.home() / ".cache" / "ebbgate")
+    path.mkdir(parents=True, exist_ok=True)
+    return path.resolve()
+
+
+def fetch(release: str = DEFAULT_RELEASE) -> Kernel:
+    """The stock kernel of a release, from the cache if it is there.
+
+    A cached kernel is used without asking apt anything, so a second run needs no network; remove
+    its folder to move to a newer one. Raises NoLab if there is none and none can be had.
+    """
+    home = cache_dir() / "kernels" / release
+    home.mkdir(parents=True, exist_ok=True)
+    with _locked(home / "lock"):
+        return _newest(home) or _download(RELEASES[release], home)
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    with path.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _newest(home: Path) -> Kernel | None:
+    images = sorted(home.glob("*/boot/vmlinuz-*"), key=lambda p: p.stat().st_mtime)
+    if not images:
+        return None
+    return Kernel(images[-1].name.removeprefix("vmlinuz-"), images[-1].parents[1])
+
+
+def _download(release: Release, home: Path) -> Kernel:
+    host.need("apt-cache", "apt-get", "dpkg", "depmod")
+    package, abi = _resolve(release)
+    with tempfile.TemporaryDirectory(dir=home) as scratch_name:
+        scratch = Path(scratch_name)
+        _apt_download(package, scratch)
+        unpacked = scratch / "root"
+        host.run(["dpkg", "-x", *scratch.glob(f"{package}_*.deb"), unpacked])
+        host.run([host.find("depmod") or "depmod", "-b", unpacked, abi])
+        # One rename makes the finished folder appear at once: a broken-off run leaves nothing.
+        shutil.rmtree(home / abi, ignore_errors=True)
+        unpacked.rename(home / abi)
+    return Kernel(abi, home / abi)
+
+
+def _resolve(release: Release) -> tuple[str, str]:
+    listing = host.run(["apt-cache", "depends", release.metapackage])
+    found = _IMAGE.search(listing)
+    if not found:
+        raise NoLab(f"no lab here: apt knows no kernel for {release.metapackage} (apt-get update?)")
+    return found[1], found[2]
+
+
+def _apt_download(package: str, folder: Path) -> None:
+    # Without this option apt warns that its sandbox user cannot write into a private folder.
+    argv = ["apt-get", "-q", "-o", "APT::Sandbox::User=root", "download", package]
+    try:
+        host.run(argv, cwd=folder, timeout_s=600)
+    except CommandFailed as error:
+        raise NoLab(f"no lab here: {package} cannot be downloaded ({error})") from error

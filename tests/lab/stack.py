@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A bcache volume in a guest, as a context manager that nobody can leave unclean unseen.
+
+I/O: through a Session: make-bcache, sysfs of the guest.
+"""
+
+from __future__ import annotations
+
+import errno
+import re
+from collections.abc import Iterable, Mapping
+from types import TracebackType
+from typing import Self
+
+from tests.lab import knobs
+from tests.lab.errors import UncleanStack
+from tests.lab.session import Session
+from tests.lab.wait import wait_until
+
+_TROUBLE = re.compile(
+    r"WARNING:|BUG|Oops|general protection|blocked for more than|I/O error|Call Trace|corrupt"
+)
+# syslog's "error" and worse.
+_ERROR_LEVEL = 3
+_LEVEL = re.compile(r"<(\d+)>")
+
+_SMALL_SSD_BYTES = 1 << 30
+
+# A key reads `1:1208 len 128 -> [0:136 gen 0] dirty`, in sectors.
+_SUM_DIRTY = """
+/ dirty/ { for (i = 1; i < NF; i++) if ($i == "len") sectors += $(i + 1) }
+END { printf "%d", sectors * 512 }"""
+
+
+class BcacheStack:
+    """One backing device and one cache device, joined to a volume.
+
+    Entering makes, registers and configures it and notes every knob. Leaving compares: a knob
+    that differs without being named by `expect_changed`, a warning of the kernel, or a bad
+    `state` raises UncleanStack; either way the volume is taken down, so that the next can be
+    made in the same guest.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        *,
+        hdd: str = "hdd0",
+        ssd: str = "ssd0",
+        cache_mode: str = "writeback",
+        scheduler: str = "mq-deadline",
+        settings: Mapping[str, str | int] | None = None,
+    ) -> None:
+        """Describe a stack of two devices of the lab.
+
+        scheduler: of the backing device: mq-deadline (what Debian gives a SATA disk), none, bfq.
+        settings: knobs (names as in knobs.py) set before the originals are noted, i.e. those of
+        an administrator, which are to be there again in the end.
+        """
+        self.session = session
+        self.hdd = session.device(hdd)
+        self.ssd = session.device(ssd)
+        self._cache_mode = cache_mode
+        self._scheduler = scheduler
+        self._settings = dict(settings or {})
+        self._may_differ: set[str] = set()
+        self.volume = ""
+        """Kernel name, e.g. bcache0."""
+        self.set_uuid = ""
+        self.originals: dict[str, str] = {}
+        """Every watched knob as it was on entering."""
+
+    def __enter__(self) -> Self:
+        self._messages_before = len(self.session.dmesg())
+        try:
+            self._make()
+            self._configure()
+        except BaseException:
+            self._tear_down()
+            raise
+        self.originals = self.knob_values()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        findings = self.findings()
+        self._tear_down()
+        if findings and error is None:
+            raise UncleanStack("\n".join(findings))
+        if findings and error is not None:
+            error.add_note("the stack was left unclean, too:\n" + "\n".join(findings))
+
+    @property
+    def device(self) -> str:
+        """Path of the volume in the guest."""
+        return f"/dev/{self.volume}"
+
+    @property
+    def sysfs(self) -> str:
+        """Folder of the volume's knobs."""
+        return f"/sys/block/{self.volume}/bcache"
+
+    def knob_path(self, name: str) -> str:
+        """Path of a knob by its name in knobs.py."""
+        device, colon, rest = name.partition(":")
+        if colon:
+            block = {"volume": self.volume, "hdd": self.hdd, "ssd": self.ssd}[device]
+            return f"/sys/block/{block}/{rest}"
+        return f"{self.sysfs}/{name}"
+
+    def knob(self, name: str) -> str:
+        """A knob's value; of a list of choices, the chosen one."""
+        return knobs.selected(self.session.read(self.knob_path(name)))
+
+    def set_knob(self, name: str, value: str | int) -> None:
+        """Write a knob; does not declare it as changed."""
+        self.session.write(self.knob_path(name), str(value))
+
+    def expect_changed(self, *names: str) -> None:
+        """Allow these knobs to differ when the stack is left."""
+        self._may_differ.update(names)
+
+    def knob_values(self) -> dict[str, str]:
+        """Every watched knob that this kernel has."""
+        values = self.session.read_many(self.knob_path(name) for name in knobs.WATCHED)
+        found = {name: values[self.knob_path(name)] for name in knobs.WATCHED}
+        return {name: knobs.selected(text) for name, text in found.items() if text is not None}
+
+    def changed_knobs(self) -> dict[str, tuple[str, str | None]]:
+        """Watched knobs that are not as on entering: (original, now)."""
+        now = self.knob_values()
+        before = self.originals
+        differ = [name for name in before if now.get(name) != before[name]]
+        return {name: (before[name], now.get(name)) for name in differ}
+
+    def state(self) -> str:
+        """no cache, clean, dirty or inconsistent."""
+        return self.session.read(f"{self.sysfs}/state")
+
+    def dirty_bytes(self) -> int:
+        """Dirty data as sysfs has it: cut to a tenth of the printed unit (0.1 MiB below 1 GiB)."""
+        return knobs.bytes_from_human(self.session.read(f"{self.sysfs}/dirty_data"))
+
+    def dirty_bytes_exact(self) -> int:
+        """Dirty data summed over the keys of the index, to the sector.
+
+        From debugfs (drivers/md/bcache/debug.c), which walks the whole index: seconds where the
+        pieces are small, and it competes with the foreground. Not for use during a measurement.
+        """
+        keys = f"/sys/kernel/debug/bcache/bcache-{self.set_uuid}"
+        return int(self.session.check(["awk", _SUM_DIRTY, keys], timeout_s=120))
+
+    def dev_t(self, which: str) -> str:
+        """MAJ:MIN of volume, hdd or ssd."""
+        return self.session.read(self.knob_path(f"{which}:dev"))
+
+    def wait_clean(self, timeout_s: float) -> None:
+        """Wait until nothing is dirty; does nothing to bring it about."""
+        wait_until(lambda: self.state() == "clean", timeout_s, f"{self.volume} to be clean")
+
+    def drain(self, timeout_s: float = 300) -> None:
+        """Have the kernel write everything back at full speed; restores the knobs it needs."""
+        names = ("writeback_percent", "writeback_delay")
+        before = {name: self.knob(name) for name in names}
+        try:
+            for name in names:
+                self.set_knob(name, 0)
+            self.set_knob("writeback_running", 1)
+            self.wait_clean(timeout_s)
+        finally:
+            for name, value in before.items():
+                self.set_knob(name, value)
+
+    def findings(self) -> list[str]:
+        """Everything that would make leaving now fail."""
+        found = [
+            f"knob {name}: {before} -> {now}"
+            for name, (before, now) in self.changed_knobs().items()
+            if name not in self._may_differ
+        ]
+        if (state := self.state()) not in ("clean", "dirty"):
+            found.append(f"{self.volume} is in state {state!r}")
+        found += [f"kernel: {line}" for line in trouble(self._new_messages())]
+        return found
+
+    def _new_messages(self) -> list[str]:
+        return self.session.dmesg()[self._messages_before :]
+
+    def _make(self) -> None:
+        run = self.session.check
+        run("modprobe -a bcache; modprobe bfq; true")
+        bucket = "128k" if self._ssd_bytes() < _SMALL_SSD_BYTES else "512k"
+        self._wipe()
+        mode = ["--writeback"] if self._cache_mode == "writeback" else []
+        backing, cache = f"/dev/{self.hdd}", f"/dev/{self.ssd}"
+        options = ["--bucket", bucket, "--wipe-bcache", *mode]
+        run(["make-bcache", "-B", backing, "-C", cache, *options])
+        for device in (cache, backing):
+            self._register(device)
+        self.session.wait_for_path(f"/sys/block/{self.hdd}/bcache/dev")
+        self.volume = run(["readlink", f"/sys/block/{self.hdd}/bcache/dev"]).strip().split("/")[-1]
+        self.session.wait_for_path(f"{self.sysfs}/cache")
+        self.set_uuid = run(["readlink", f"{self.sysfs}/cache"]).strip().split("/")[-1]
+        self.session.wait_for_path(self.device)
+
+    def _register(self, device: str) -> None:
+        try:
+            self.session.write("/sys/fs/bcache/register", device)
+        except OSError as error:
+            # Where udev runs it has been faster, and a second registering is refused: no harm.
+            if error.errno != errno.EINVAL:
+                raise
+
+    def _configure(self) -> None:
+        self.set_knob("hdd:queue/scheduler", self._scheduler)
+        if self.knob("cache_mode") != self._cache_mode:
+            self.set_knob("cache_mode", self._cache_mode)
+        for name, value in self._settings.items():
+            self.set_knob(name, value)
+
+    def _ssd_bytes(self) -> int:
+        return int(self.session.read(f"/sys/block/{self.ssd}/size")) * 512
+
+    def _tear_down(self) -> None:
+        """Stop the volume without writing anything back, and forget both devices."""
+        stop = f"""
+            for set in /sys/fs/bcache/*-*/; do [ -e "$set/stop" ] && echo 1 > "$set/stop"; done
+            for dev in {self.hdd} {self.ssd}; do
+                [ -e /sys/block/$dev/bcache/stop ] && echo 1 > /sys/block/$dev/bcache/stop
+            done; true"""
+        left = f"/sys/fs/bcache/*-* /sys/block/{self.hdd}/bcache /sys/block/{self.ssd}/bcache"
+        gone = f"! ls -d {left}"
+        self.session.run(stop)
+        wait_until(lambda: self.session.run(gone).rc == 0, 60, f"{self.volume} to be taken down")
+        self._wipe()
+
+    def _wipe(self) -> None:
+        self.session.check(["wipefs", "-qa", f"/dev/{self.hdd}", f"/dev/{self.ssd}"])
+
+
+def trouble(messages: Iterable[str]) -> list[str]:
+    """The lines of `dmesg --raw` that must not appear in a clean run."""
+    return [line for line in messages if _is_trouble(line)]
+
+
+def _is_trouble(line: str) -> bool:
+    level = _LEVEL.match(line)
+    return bool(_TROUBLE.search(line)) or (level is not None and int(level[1]) & 7 <= _ERROR_LEVEL)
