@@ -56,6 +56,7 @@ class Agent:
             "wait": processes.wait,
             "kill": processes.kill,
             "feed": processes.feed,
+            "release": processes.release,
             "pty": terminals.open,
             "pty_input": terminals.feed,
             "pty_size": terminals.resize,

@@ -30,6 +30,7 @@ class Processes:
     def __init__(self) -> None:
         self._numbers = itertools.count(1)
         self._running: dict[int, subprocess.Popen[bytes]] = {}
+        self._owners: dict[int, str] = {}
 
     def spawn(self, request: dict[str, Any]) -> dict[str, Any]:
         """Start a command; the reply names its output files."""
@@ -45,8 +46,17 @@ class Processes:
                 cwd=request["cwd"],
                 start_new_session=True,
             )
+        self._owners[number] = request["id"]
         pid = self._running[number].pid
         return {"number": number, "pid": pid, **{name: str(path) for name, path in paths.items()}}
+
+    def release(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Kill what was started by requests whose id has this prefix: their sender is gone."""
+        for number, owner in list(self._owners.items()):
+            process = self._running[number]
+            if owner.startswith(request["prefix"]) and process.poll() is None:
+                end_group(process.pid, signal.SIGKILL)
+        return {}
 
     def wait(self, request: dict[str, Any]) -> dict[str, Any]:
         """Wait for the end at most `limit_s` (0 asks at once); `rc` is null if it still runs."""

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Interactive terminals of the guest's agent.
 
-I/O: pseudo-terminals; output is sent as frames {"id": terminal, "output": base64} and ends with
-{"id": terminal, "rc": status}.
+I/O: pseudo-terminals. A request to open one is answered by {"terminal": number}, then by any
+number of {"output": base64}, then by {"rc": status}.
 """
 
 from __future__ import annotations
 
 import base64
 import fcntl
+import itertools
 import os
 import pty
 import struct
@@ -20,18 +21,20 @@ from typing import Any
 
 
 class Terminals:
-    """The open terminals by the id of the request that opened them."""
+    """The open terminals by number."""
 
     def __init__(self, send: Callable[[dict[str, Any]], None]) -> None:
         self._send = send
-        self._masters: dict[str, int] = {}
+        self._numbers = itertools.count(1)
+        self._masters: dict[int, int] = {}
 
     def open(self, request: dict[str, Any]) -> dict[str, Any]:
         """Run a command on a new terminal; returns when it ends, having sent its output."""
         master, slave = pty.openpty()
-        name = request["id"]
-        self._masters[name] = master
-        self.resize({"terminal": name, "rows": request["rows"], "columns": request["columns"]})
+        number = next(self._numbers)
+        self._masters[number] = master
+        self.resize({**request, "terminal": number})
+        self._send({"id": request["id"], "terminal": number})
         # setsid -c makes the terminal the controlling one: job control and Ctrl-C work.
         process = subprocess.Popen(
             ["setsid", "-c", "-w", *request["argv"]],
@@ -41,21 +44,21 @@ class Terminals:
             env={**os.environ, **request["env"]},
         )
         os.close(slave)
-        pump = threading.Thread(target=self._pump, args=(name, master), daemon=True)
+        pump = threading.Thread(target=self._pump, args=(request["id"], master), daemon=True)
         pump.start()
         status = process.wait()
         # What a background job still writes after the shell's end is not waited for.
         pump.join(timeout=1)
-        self._masters.pop(name)
+        self._masters.pop(number)
         return {"rc": status}
 
-    def _pump(self, name: str, master: int) -> None:
+    def _pump(self, request_id: str, master: int) -> None:
         while True:
             try:
                 data = os.read(master, 65536)
             except OSError:  # EIO: the last process has left the terminal
                 break
-            self._send({"id": name, "output": base64.b64encode(data).decode()})
+            self._send({"id": request_id, "output": base64.b64encode(data).decode()})
         os.close(master)
 
     def feed(self, request: dict[str, Any]) -> dict[str, Any]:

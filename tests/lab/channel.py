@@ -34,7 +34,10 @@ class Channel:
         self._numbers = itertools.count(1)
         self._waiting: dict[str, queue.SimpleQueue[Message | None]] = {"hello": queue.SimpleQueue()}
         self._lock = threading.Lock()
+        # Apart from the lock of the replies: a full wire must not keep replies from being taken.
+        self._sending = threading.Lock()
         self._lost = False
+        self._relay: Callable[[Message | None], None] = lambda _: None
         threading.Thread(target=self._receive, daemon=True).start()
 
     @classmethod
@@ -70,16 +73,25 @@ class Channel:
     def send(self, op: str, **fields: object) -> str:
         """Send a request whose replies are taken with `receive`; returns its id."""
         name = str(next(self._numbers))
-        line = json.dumps({"id": name, "op": op, **fields}).encode() + b"\n"
         with self._lock:
+            self._waiting[name] = queue.SimpleQueue()
+        self.forward({"id": name, "op": op, **fields})
+        return name
+
+    def forward(self, request: Message) -> None:
+        """Send a request as it is, under an id that is not one of this channel's own numbers."""
+        line = json.dumps(request).encode() + b"\n"
+        with self._sending:
             if self._lost:
                 raise LostGuest(self._reason())
-            self._waiting[name] = queue.SimpleQueue()
             try:
                 self._wire.sendall(line)
             except OSError as error:
                 raise LostGuest(self._reason()) from error
-        return name
+
+    def relay(self, handler: Callable[[Message | None], None]) -> None:
+        """Have every reply that nobody here waits for handed over, and None at the end."""
+        self._relay = handler
 
     def receive(self, name: str, timeout_s: float | None = None) -> Message:
         """The next reply to a request of `send`."""
@@ -121,12 +133,15 @@ class Channel:
             self._lost = True
             for replies in self._waiting.values():
                 replies.put(None)
+        self._relay(None)
 
     def _deliver(self, reply: Message) -> None:
         with self._lock:
             replies = self._waiting.get(reply["id"])
         if replies is not None:
             replies.put(reply)
+        else:
+            self._relay(reply)
 
 
 def checked(op: str, reply: Message) -> Message:

@@ -17,7 +17,7 @@ from tests.lab import host, initramfs, kernel
 from tests.lab.channel import Channel
 from tests.lab.devices import DEFAULT_DEVICES, Attached, Device
 from tests.lab.errors import LabError, LostGuest
-from tests.lab.session import Session
+from tests.lab.session import CONSOLE, EMULATOR_LOG, Session, why_lost
 from tests.lab.wait import wait_until
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -74,11 +74,6 @@ class Guest(Session):
         self.stop()
 
     @property
-    def console(self) -> Path:
-        """The kernel's console, as a file of the host."""
-        return self.folder / "console.log"
-
-    @property
     def alive(self) -> bool:
         """Whether the virtual machine still runs."""
         return self._qemu is not None and self._qemu.poll() is None
@@ -92,9 +87,11 @@ class Guest(Session):
         self.share.mkdir(mode=0o777)
         try:
             self._attached = [device.attach(self.folder) for device in self._devices]
-            self._qemu = host.start(self._command(image), self.folder / "qemu.log")
+            self._qemu = host.start(self._command(image), self.folder / EMULATOR_LOG)
             socket = self.folder / "agent"
-            self.channel = Channel.connect(socket, lambda: self.alive, self._why_lost)
+            self.channel = Channel.connect(
+                socket, lambda: self.alive, lambda: why_lost(self.folder)
+            )
             self.channel.hello(BOOT_TIMEOUT_S)
             self._mark_rotational()
         except BaseException:
@@ -125,23 +122,12 @@ class Guest(Session):
             if device.rotational:
                 self.write(f"{queue}/scheduler", "mq-deadline")
 
-    def _why_lost(self) -> str:
-        logs = (self.folder / "qemu.log", self.console)
-        tail = "\n".join(
-            line
-            for log in logs
-            if log.exists()
-            for line in log.read_text(errors="replace").splitlines()[-30:]
-        )
-        state = "the guest runs but does not answer" if self.alive else "the guest has ended"
-        return f"{state}\n{tail or '(its console is empty)'}"
-
     def _command(self, image: kernel.Kernel) -> list[str]:
         return [
             *("qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none"),
             *("-machine", "q35", "-cpu", "max,la57=off", "-m", f"{self._memory_mib}M"),
             *("-smp", str(self._cpus), "-no-reboot", *self._timing()),
-            *("-serial", f"file:{self.console}"),
+            *("-serial", f"file:{self.folder / CONSOLE}"),
             *("-kernel", str(image.vmlinuz), "-initrd", str(initramfs.build(image))),
             *("-append", self._append(image)),
             *("-object", "rng-random,id=rng,filename=/dev/urandom"),

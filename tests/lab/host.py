@@ -57,11 +57,12 @@ def run(
     return done.stdout
 
 
-def start(argv: Sequence[str | Path], log: Path) -> Running:
+def start(argv: Sequence[str | Path], log: Path, cwd: Path | None = None) -> Running:
     """Start a long-running program with its output appended to `log`; the caller ends it."""
     with log.open("ab") as out:
         return subprocess.Popen(
             [str(word) for word in argv],
+            cwd=cwd,
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=subprocess.STDOUT,

@@ -17,6 +17,9 @@ from tests.lab.channel import Channel
 from tests.lab.errors import CommandFailed, LabError
 from tests.lab.wait import wait_until
 
+CONSOLE = "console.log"
+EMULATOR_LOG = "qemu.log"
+
 _CHUNK_BYTES = 512 * 1024
 
 Command = str | Sequence[str | Path]
@@ -104,6 +107,11 @@ class Session:
         """A folder that host and guest can both write, under the same path."""
         self.folder = folder
         """The host's folder of this guest: logs, disk images, control pages."""
+
+    @property
+    def console(self) -> Path:
+        """The kernel's console, as a file of the host."""
+        return self.folder / CONSOLE
 
     def run(
         self,
@@ -226,3 +234,13 @@ def _argv(command: Command) -> list[str]:
 
 def _text(encoded: str) -> str:
     return base64.b64decode(encoded).decode(errors="replace")
+
+
+def why_lost(folder: Path) -> str:
+    """The last words of a guest: what its emulator and its kernel said."""
+    words: list[str] = []
+    for name in (EMULATOR_LOG, CONSOLE):
+        log = folder / name
+        if log.exists():
+            words += log.read_text(errors="replace").splitlines()[-30:]
+    return "\n".join(["the guest has ended or is silent", *(words or ["(its console is empty)"])])

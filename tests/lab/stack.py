@@ -71,8 +71,11 @@ class BcacheStack:
         """Every watched knob as it was on entering."""
 
     def __enter__(self) -> Self:
+        self.session.check("modprobe bcache && { modprobe bfq; true; }")
         self._messages_before = len(self.session.dmesg())
         try:
+            # Whatever a run that was broken off has left there.
+            self._tear_down()
             self._make()
             self._configure()
         except BaseException:
@@ -192,9 +195,7 @@ class BcacheStack:
 
     def _make(self) -> None:
         run = self.session.check
-        run("modprobe -a bcache; modprobe bfq; true")
         bucket = "128k" if self._ssd_bytes() < _SMALL_SSD_BYTES else "512k"
-        self._wipe()
         mode = ["--writeback"] if self._cache_mode == "writeback" else []
         backing, cache = f"/dev/{self.hdd}", f"/dev/{self.ssd}"
         options = ["--bucket", bucket, "--wipe-bcache", *mode]
