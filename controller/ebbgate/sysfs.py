@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The kernel's files, under a root that a test can replace. I/O: reads and writes sysfs.
+
+Paths are written as on a real machine (`/sys/block/bcache0/bcache/state`), so that they can be
+shown, kept in the journal and pasted; `root` says where that tree really is.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+CANONICAL_ROOT = Path("/sys")
+# One page is all that the kernel ever hands out for an attribute.
+_ATTRIBUTE_BYTES_MAX = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Sysfs:
+    """A sysfs tree: the machine's own, or a copy in a test."""
+
+    root: Path = CANONICAL_ROOT
+
+    def locate(self, path: Path | str) -> Path:
+        """Where `path` (below `/sys`) lies in this tree. Raises ValueError for any other path."""
+        return self.root / Path(path).relative_to(CANONICAL_ROOT)
+
+    def read_text(self, path: Path | str) -> str | None:
+        """The attribute without its line end; None where it is missing, unreadable or gone.
+
+        Any kernel may lack any file, and a device may vanish between two reads: both are normal.
+        """
+        try:
+            handle = os.open(self.locate(path), os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                return os.read(handle, _ATTRIBUTE_BYTES_MAX).decode(errors="replace").rstrip("\n")
+            finally:
+                os.close(handle)
+        except OSError:
+            return None
+
+    def read_int(self, path: Path | str) -> int | None:
+        """The attribute as a plain decimal number; None where it is missing or something else."""
+        text = self.read_text(path)
+        try:
+            return None if text is None else int(text)
+        except ValueError:
+            return None
+
+    def write_text(self, path: Path | str, value: str) -> None:
+        """Hand `value` to the kernel in one write. Raises OSError with the kernel's own errno.
+
+        No creation and no truncation: a knob that this kernel lacks is an error, not a new file.
+        """
+        handle = os.open(self.locate(path), os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            data = value.encode()
+            if os.write(handle, data) != len(data):
+                raise OSError(errno.EIO, "the kernel took a part of the value only", str(path))
+        finally:
+            os.close(handle)
+
+    def exists(self, path: Path | str) -> bool:
+        """Whether the file or folder is there now."""
+        return self.locate(path).exists()
+
+    def writable(self, path: Path | str) -> bool:
+        """Whether this process may write the attribute; the kernel may still refuse a value."""
+        return os.access(self.locate(path), os.W_OK)
+
+    def glob(self, pattern: str) -> tuple[Path, ...]:
+        """Every path below `/sys` that matches, sorted, as on a real machine."""
+        relative = str(Path(pattern).relative_to(CANONICAL_ROOT))
+        return tuple(sorted(self._canonical(found) for found in self.root.glob(relative)))
+
+    def real(self, path: Path | str) -> Path | None:
+        """Where a link of the tree ends, as on a real machine; None where it leads nowhere."""
+        try:
+            end = self.locate(path).resolve(strict=True)
+            return self._canonical(end)
+        except (OSError, ValueError):
+            return None
+
+    def _canonical(self, located: Path) -> Path:
+        """The inverse of `locate`; a fake root may itself be reached through a link."""
+        root = self.root if located.is_relative_to(self.root) else self.root.resolve()
+        return CANONICAL_ROOT / located.relative_to(root)

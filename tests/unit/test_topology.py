@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Volumes are found with all their devices, and what is no volume is refused with the next step."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ebbgate.errors import NotFound
+from ebbgate.probes import topology
+from ebbgate.units import GIB
+from tests.builders import SET_UUID, FakeSysfs, fake_bcache
+
+
+@pytest.fixture
+def fake(tmp_path: Path) -> FakeSysfs:
+    return fake_bcache(tmp_path / "sys")
+
+
+def test_a_volume_is_found_with_its_devices(fake: FakeSysfs) -> None:
+    (found,) = topology.discover(fake.sysfs)
+    assert (found.name, found.devno, found.set_uuid) == ("bcache0", (252, 0), SET_UUID)
+    assert (found.backing.name, found.backing.devno) == ("vda", (254, 0))
+    assert [(cache.name, cache.size_bytes) for cache in found.caches] == [("vdb", GIB)]
+
+
+def test_the_queue_of_the_backing_device_is_described(fake: FakeSysfs) -> None:
+    backing = topology.discover(fake.sysfs)[0].backing
+    assert (backing.scheduler, backing.schedulers) == ("mq-deadline", ("mq-deadline", "none"))
+    assert (backing.nr_requests, backing.queue_depth, backing.rotational) == (64, 32, True)
+
+
+def test_what_a_device_does_not_say_is_unknown(fake: FakeSysfs) -> None:
+    fake.remove("/sys/block/vda/device/queue_depth")
+    fake.remove("/sys/block/vda/queue/rotational")
+    fake.remove("/sys/block/vda/queue/scheduler")
+    backing = topology.discover(fake.sysfs)[0].backing
+    assert (backing.queue_depth, backing.rotational, backing.scheduler) == (None, None, None)
+
+
+def test_a_device_without_a_choice_of_scheduler_prints_it_bare(fake: FakeSysfs) -> None:
+    fake.write("/sys/block/vda/queue/scheduler", "none")
+    assert topology.discover(fake.sysfs)[0].backing.scheduler == "none"
+
+
+def test_a_partition_as_backing_device_has_the_queue_of_its_disk(tmp_path: Path) -> None:
+    fake = FakeSysfs(tmp_path)
+    fake.disk("sda", "8:0", queue_depth=31)
+    fake.partition("sda", "sda3", "8:3")
+    fake.bcache(backing="sda3", cache=None)
+    (found,) = topology.discover(fake.sysfs)
+    assert (found.backing.name, found.backing.devno) == ("sda3", (8, 3))
+    assert (found.backing.scheduler, found.backing.queue_depth) == ("mq-deadline", 31)
+
+
+def test_a_volume_without_cache_is_a_volume(tmp_path: Path) -> None:
+    fake = FakeSysfs(tmp_path)
+    fake.disk("vda", "254:0")
+    fake.bcache(cache=None)
+    (found,) = topology.discover(fake.sysfs)
+    assert (found.caches, found.set_uuid) == ((), "")
+
+
+def test_volumes_come_in_the_order_of_their_numbers(tmp_path: Path) -> None:
+    fake = FakeSysfs(tmp_path)
+    for number in (10, 2):
+        fake.disk(f"sd{number}", f"8:{number}")
+        fake.bcache(f"bcache{number}", backing=f"sd{number}", cache=None, devno=f"252:{number}")
+    assert [found.name for found in topology.discover(fake.sysfs)] == ["bcache2", "bcache10"]
+
+
+def test_a_flash_only_volume_is_left_out(fake: FakeSysfs) -> None:
+    fake.write("/sys/devices/virtual/block/bcache1/dev", "252:16")
+    fake.write(f"/sys/fs/bcache/{SET_UUID}/volume0/size", "1G")
+    fake._links("bcache1", "/sys/devices/virtual/block/bcache1", "252:16")
+    fake._link("/sys/devices/virtual/block/bcache1/bcache", f"/sys/fs/bcache/{SET_UUID}/volume0")
+    assert [found.name for found in topology.discover(fake.sysfs)] == ["bcache0"]
+
+
+def test_a_volume_that_vanishes_while_looked_at_is_left_out(fake: FakeSysfs) -> None:
+    fake.remove("/sys/block/bcache0/dev")
+    assert topology.discover(fake.sysfs) == ()
+
+
+@pytest.mark.parametrize("name", ["bcache0", "/dev/bcache0"])
+def test_a_volume_is_found_by_name_and_by_path(fake: FakeSysfs, name: str) -> None:
+    assert topology.find(fake.sysfs, name).name == "bcache0"
+
+
+def test_an_ordinary_disk_is_said_to_be_not_cached(fake: FakeSysfs) -> None:
+    fake.disk("sdz", "65:144")
+    with pytest.raises(NotFound, match="not cached: sdz is an ordinary block device") as caught:
+        topology.find(fake.sysfs, "sdz")
+    assert caught.value.hint == "cached volumes here: bcache0"
+    assert caught.value.exit_code == 66
+
+
+def test_an_unknown_name_lists_the_volumes(fake: FakeSysfs) -> None:
+    with pytest.raises(NotFound, match=r"no such volume: bcache7\n.*bcache0"):
+        topology.find(fake.sysfs, "bcache7")
+
+
+def test_a_machine_without_volumes_says_so(tmp_path: Path) -> None:
+    with pytest.raises(NotFound, match="there is no cached volume here"):
+        topology.find(FakeSysfs(tmp_path).sysfs, "bcache0")
+
+
+@pytest.mark.parametrize(("part", "role"), [("vda", "the backing"), ("vdb", "a cache")])
+def test_a_part_of_a_volume_names_the_volume(fake: FakeSysfs, part: str, role: str) -> None:
+    with pytest.raises(NotFound, match=f"{part} is {role} device of bcache0") as caught:
+        topology.find(fake.sysfs, f"/dev/{part}")
+    assert "bcache0" in caught.value.hint
+
+
+def test_the_disks_below_a_stack_are_found(fake: FakeSysfs) -> None:
+    fake.disk("md0", "9:0", scheduler="none", queue_depth=None)
+    fake._link("/sys/class/block/md0/slaves/vda", "/sys/block/vda")
+    fake._link("/sys/class/block/md0/slaves/vdb", "/sys/block/vdb")
+    below = topology.physical_devices(fake.sysfs, "md0")
+    assert [found.name for found in below] == ["vda", "vdb"]
+    assert [found.name for found in topology.physical_devices(fake.sysfs, "vda")] == ["vda"]
