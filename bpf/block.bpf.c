@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The block layer's tracepoints: what arrives at volumes, what devices complete. */
+#include "volume.bpf.h"
+#include "device.bpf.h"
+
+static __always_inline int bio_queue(struct bio *bio)
+{
+	struct eb_dev *e = find_dev(bio->bi_bdev->bd_dev);
+
+	if (!e)
+		return 0;
+	if (e->roles & EB_IS_VOLUME)
+		arrive(bio, e);
+	if (e->roles & (EB_IS_BACKING | EB_IS_CACHE))
+		device_queue(bio, e);
+	return 0;
+}
+
+/* The partition is unknown while I/O statistics are off: then the disk must do. */
+static __always_inline __u32 request_dev(struct request *rq)
+{
+	struct block_device *part = rq->part;
+	struct gendisk *disk;
+
+	if (part)
+		return part->bd_dev;
+	disk = rq->q->disk;
+	return disk ? disk->major << 20 | disk->first_minor : 0;
+}
+
+static __always_inline int rq_complete(struct request *rq, __u32 nr_bytes)
+{
+	struct eb_dev *e = find_dev(request_dev(rq));
+	__u32 op, roles;
+	__u64 now_ns;
+
+	if (!e)
+		return 0;
+	op = rq->cmd_flags & OP_MASK;
+	roles = e->roles;
+	if (!roles || op > REQ_OP_WRITE || !nr_bytes)
+		return 0;
+	now_ns = bpf_ktime_get_ns();
+	if (roles & (EB_IS_BACKING | EB_IS_CACHE))
+		device_complete(rq, nr_bytes, op, e, now_ns);
+	if (roles & EB_IS_DISK) {
+		struct eb_vol_cpu *c = vol_counters(e->volume);
+
+		if (c)
+			c->done[op] += nr_bytes;
+		touch(e->volume, now_ns);
+	}
+	return 0;
+}
+
+SEC("tp_btf/block_bio_queue")
+int BPF_PROG(block_bio_queue, struct bio *bio)
+{
+	return bio_queue(bio);
+}
+
+SEC("tp_btf/block_rq_complete")
+int BPF_PROG(block_rq_complete, struct request *rq, int error, unsigned int nr_bytes)
+{
+	return rq_complete(rq, nr_bytes);
+}
+
+char LICENSE[] SEC("license") = "GPL";

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Which capabilities are needed, and that the others are gone for good. */
+#include "probe.h"
+
+#include <errno.h>
+#include <sys/capability.h>
+#include <sys/prctl.h>
+
+/*
+ * Needed again when bcache is loaded after us: BPF and PERFMON load programs, SYS_ADMIN
+ * opens a module's BTF, SYSLOG reads kernel addresses. Afterwards nothing is needed:
+ * adding a volume writes to maps that are open, attaching uses program fds.
+ */
+static const cap_value_t later[] = {CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN, CAP_SYSLOG};
+
+static int keep(const cap_value_t *values, int n)
+{
+	cap_t caps = cap_init();
+	int err = 0;
+
+	if (!caps)
+		return -errno;
+	if (n && (cap_set_flag(caps, CAP_PERMITTED, n, values, CAP_SET) ||
+		  cap_set_flag(caps, CAP_EFFECTIVE, n, values, CAP_SET)))
+		err = -errno;
+	if (!err && cap_set_proc(caps))
+		err = -errno;
+	cap_free(caps);
+	return err;
+}
+
+int keep_capabilities(bool bcache_later)
+{
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+		return -errno;
+	return keep(later, bcache_later ? sizeof(later) / sizeof(later[0]) : 0);
+}
+
+bool have_privilege(void)
+{
+	cap_t caps = cap_get_proc();
+	cap_flag_value_t bpf = CAP_CLEAR, admin = CAP_CLEAR;
+
+	if (!caps)
+		return false;
+	cap_get_flag(caps, CAP_BPF, CAP_EFFECTIVE, &bpf);
+	cap_get_flag(caps, CAP_SYS_ADMIN, CAP_EFFECTIVE, &admin);
+	cap_free(caps);
+	return bpf == CAP_SET && admin == CAP_SET;
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The few kernel types the programs read, as CO-RE flavours, each with a getter.
+ * Not vmlinux.h: these 60 lines say what we depend on, and a build machine needs no BTF.
+ */
+#ifndef EBBGATE_COMPAT_BPF_H
+#define EBBGATE_COMPAT_BPF_H
+
+typedef unsigned char __u8;
+typedef unsigned short __u16;
+typedef unsigned int __u32;
+typedef unsigned long long __u64;
+typedef signed char __s8;
+typedef short __s16;
+typedef int __s32;
+typedef long long __s64;
+typedef __u16 __be16;
+typedef __u32 __be32;
+typedef __u32 __wsum;
+typedef _Bool bool;
+
+#define NULL ((void *)0)
+#define true 1
+#define false 0
+
+enum bpf_map_type {
+	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_RINGBUF = 27,
+};
+
+enum {
+	BPF_ANY = 0,
+	BPF_F_MMAPABLE = 1024,
+};
+
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+
+#define __core __attribute__((preserve_access_index))
+
+struct gendisk {
+	int major;
+	int first_minor;
+} __core;
+
+struct block_device {
+	__u32 bd_dev;
+} __core;
+
+struct request_queue {
+	struct gendisk *disk;
+} __core;
+
+struct bvec_iter {
+	__u64 bi_sector;
+	__u32 bi_size;
+} __core;
+
+struct bio {
+	struct bio *bi_next;
+	struct block_device *bi_bdev;
+	__u32 bi_opf;
+	struct bvec_iter bi_iter;
+	void *bi_end_io;
+	void *bi_private;
+} __core;
+
+struct request {
+	struct request_queue *q;
+	__u32 cmd_flags;
+	__u32 __data_len;
+	struct bio *bio;
+	struct bio *biotail;
+	struct block_device *part;
+	__u64 start_time_ns;
+} __core;
+
+/* bcache: pointers that are only passed by. */
+struct bcache_device;
+struct cache_set;
+
+/*
+ * With CONFIG_BLK_CGROUP, submit_bio stamps each bio with monotonic ns since
+ * 5238dcf4136f ("block: replace bio->bi_issue_stat by bio-specific type") (in v4.19).
+ * Newer kernels renamed the field and stamp only where a cgroup policy asks for it, so
+ * there the programs take the time themselves (`bio_stamped`).
+ */
+struct bio_issue___old {
+	__u64 value;
+} __core;
+
+struct bio___old {
+	struct bio_issue___old bi_issue;
+} __core;
+
+static __always_inline __u64 bio_stamp(struct bio *bio)
+{
+	return ((struct bio___old *)bio)->bi_issue.value;
+}
+
+/* enum req_opf became req_op in ff07a02e9e8e ("treewide: Rename enum req_opf") (in v6.0). */
+enum req_op {
+	REQ_OP_READ,
+	REQ_OP_WRITE,
+	REQ_OP_DISCARD = 3,
+	REQ_OP_SECURE_ERASE = 5,
+};
+
+enum req_opf___old {
+	REQ_OP_DISCARD___old = 3,
+	REQ_OP_SECURE_ERASE___old = 5,
+};
+
+enum req_flag_bits {
+	__REQ_SYNC = 11,
+	__REQ_META = 12,
+	__REQ_PREFLUSH = 18,
+	__REQ_RAHEAD = 19,
+};
+
+/* REQ_OP_MASK is a macro: 8 bits since 2599cce5f1b9 and before (v4.8 on). */
+#define OP_MASK 0xff
+#define FLAG(bit) (1ULL << bpf_core_enum_value(enum req_flag_bits, bit))
+
+#endif

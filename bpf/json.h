@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* One JSON object a line, built in memory and written whole: a reader never sees half a record. */
+#ifndef EBBGATE_JSON_H
+#define EBBGATE_JSON_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The longest record, a tick with every bucket full, needs under 40 KiB. */
+#define JSON_BYTES 131072
+
+struct json {
+	char text[JSON_BYTES];
+	size_t len;
+	bool comma;
+	bool full;
+};
+
+void json_begin(struct json *j, const char *type, uint64_t ns);
+void json_key(struct json *j, const char *key);
+void json_u64(struct json *j, const char *key, uint64_t value);
+void json_str(struct json *j, const char *key, const char *value);
+void json_open(struct json *j, const char *key);
+void json_close(struct json *j);
+/* Trailing zeros are left out. */
+void json_array(struct json *j, const char *key, const unsigned long long *values, size_t n);
+void json_str_array(struct json *j, const char *key, const char *const *values, size_t n);
+/* Closes the record and writes it to fd 1; -errno when the reader is gone. */
+int json_end(struct json *j);
+
+#endif

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Programs and maps: load, attach, map into our memory. */
+#include "probe.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "stream.h"
+#include "block.skel.h"
+#include "bcache.skel.h"
+
+static void *map_memory(struct bpf_map *map)
+{
+	size_t bytes = (size_t)bpf_map__value_size(map) * bpf_map__max_entries(map);
+	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(map), 0);
+
+	return memory == MAP_FAILED ? NULL : memory;
+}
+
+void forget_streams(struct probe *p, uint32_t volume)
+{
+	memset(p->block->bss->streams[volume], 0, sizeof(p->block->bss->streams[volume]));
+}
+
+static int map_all(struct probe *p)
+{
+	p->shared = &p->block->data_shared->shared;
+	p->vol_cpu = map_memory(p->block->maps.vol_cpu);
+	p->dev_cpu = map_memory(p->block->maps.dev_cpu);
+	p->ring = ring_buffer__new(bpf_map__fd(p->block->maps.edges), on_edge, p, NULL);
+	return p->vol_cpu && p->dev_cpu && p->ring ? 0 : -errno;
+}
+
+int load_block(struct probe *p)
+{
+	int err;
+
+	p->block = block_bpf__open();
+	if (!p->block)
+		return -errno;
+	p->block->rodata->ncpu = p->ncpu;
+	p->block->rodata->bio_stamped = p->features.bio_stamped;
+	bpf_map__set_max_entries(p->block->maps.vol_cpu, EB_VOLUMES * p->ncpu);
+	bpf_map__set_max_entries(p->block->maps.dev_cpu, EB_DEVICES * p->ncpu);
+	err = block_bpf__load(p->block);
+	if (!err)
+		err = block_bpf__attach(p->block);
+	return err ? err : map_all(p);
+}
+
+static int share_maps(struct probe *p)
+{
+	struct {
+		struct bpf_map *ours, *theirs;
+	} pairs[] = {
+		{p->block->maps.vol_cpu, p->bcache->maps.vol_cpu},
+		{p->block->maps.dev_cpu, p->bcache->maps.dev_cpu},
+		{p->block->maps.edges, p->bcache->maps.edges},
+		{p->block->maps.data_shared, p->bcache->maps.data_shared},
+	};
+
+	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
+		int err = bpf_map__reuse_fd(pairs[i].theirs, bpf_map__fd(pairs[i].ours));
+
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+int load_bcache(struct probe *p)
+{
+	int err;
+
+	p->bcache = bcache_bpf__open();
+	if (!p->bcache)
+		return -errno;
+	p->bcache->rodata->ncpu = p->ncpu;
+	p->bcache->rodata->bio_stamped = p->features.bio_stamped;
+	err = share_maps(p);
+	if (!err)
+		err = bcache_bpf__load(p->bcache);
+	if (err) {
+		bcache_bpf__destroy(p->bcache);
+		p->bcache = NULL;
+	}
+	return err;
+}
+
+int attach_bcache(struct probe *p)
+{
+	int err = bcache_bpf__attach(p->bcache);
+
+	p->bcache_attached = !err;
+	return err;
+}
+
+void detach_bcache(struct probe *p)
+{
+	bcache_bpf__detach(p->bcache);
+	p->bcache_attached = false;
+}
+
+static uint64_t missed(const struct bpf_object *object)
+{
+	struct bpf_program *program;
+	uint64_t sum = 0;
+
+	bpf_object__for_each_program(program, object)
+	{
+		struct bpf_prog_info info = {0};
+		__u32 bytes = sizeof(info);
+
+		if (!bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &bytes))
+			sum += info.recursion_misses;
+	}
+	return sum;
+}
+
+uint64_t missed_runs(const struct probe *p)
+{
+	return missed(p->block->obj) + (p->bcache ? missed(p->bcache->obj) : 0);
+}
+
+void unload(struct probe *p)
+{
+	ring_buffer__free(p->ring);
+	bcache_bpf__destroy(p->bcache);
+	block_bpf__destroy(p->block);
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Maps and constants that all program objects share, and how to reach them. */
+#ifndef EBBGATE_MAPS_BPF_H
+#define EBBGATE_MAPS_BPF_H
+
+#include "record.h"
+#include "idle.h"
+
+/* Set by the loader before load. */
+const volatile __u32 ncpu = 1;
+const volatile bool bio_stamped = true;
+
+/* One mmapable map each, so that the loader reads without a system call. The loader
+ * sizes them: EB_VOLUMES x ncpu and EB_DEVICES x ncpu. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct eb_vol_cpu);
+} vol_cpu SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct eb_dev_cpu);
+} dev_cpu SEC(".maps");
+
+struct eb_shared shared SEC(".data.shared");
+
+/* Edges are rare (one a gap and volume); the loader reads them at once. */
+#define EDGE_RING_BYTES 16384
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, EDGE_RING_BYTES);
+} edges SEC(".maps");
+
+static __always_inline __u32 dev_slot(__u32 dev)
+{
+	return (dev * EB_DEV_HASH) >> 24;
+}
+
+/* The entry of a dev_t, or NULL: a device that nobody tracks costs one read. */
+static __always_inline struct eb_dev *find_dev(__u32 dev)
+{
+	__u32 i = dev_slot(dev);
+
+	UNROLL
+	for (int probe = 0; probe < EB_DEV_PROBES; probe++) {
+		struct eb_dev *e = &shared.dev[(i + probe) & (EB_DEV_SLOTS - 1)];
+
+		if (e->dev == dev)
+			return e;
+		if (!e->dev)
+			return NULL;
+	}
+	return NULL;
+}
+
+/* A bucket that the verifier believes in: the compiler may prove the bound and drop it. */
+static __always_inline __u32 bounded(__u32 bucket, __u32 buckets)
+{
+	barrier_var(bucket);
+	return bucket < buckets ? bucket : buckets - 1;
+}
+
+static __always_inline struct eb_vol *volume_of(__u32 volume)
+{
+	return &shared.vol[volume & (EB_VOLUMES - 1)];
+}
+
+static __always_inline struct eb_vol_cpu *vol_counters(__u32 volume)
+{
+	__u32 key = volume * ncpu + bpf_get_smp_processor_id();
+
+	return bpf_map_lookup_elem(&vol_cpu, &key);
+}
+
+static __always_inline struct eb_dev_cpu *dev_counters(__u32 device)
+{
+	__u32 key = device * ncpu + bpf_get_smp_processor_id();
+
+	return bpf_map_lookup_elem(&dev_cpu, &key);
+}
+
+static __always_inline bool is_discard(__u32 op)
+{
+	if (bpf_core_enum_value_exists(enum req_op, REQ_OP_DISCARD))
+		return op == bpf_core_enum_value(enum req_op, REQ_OP_DISCARD) ||
+		       op == bpf_core_enum_value(enum req_op, REQ_OP_SECURE_ERASE);
+	return op == bpf_core_enum_value(enum req_opf___old, REQ_OP_DISCARD___old) ||
+	       op == bpf_core_enum_value(enum req_opf___old, REQ_OP_SECURE_ERASE___old);
+}
+
+/* Foreground activity now: keep the shared line quiet unless it is stale. */
+static __always_inline void touch(__u32 volume, __u64 now_ns)
+{
+	struct eb_vol *v = volume_of(volume);
+
+	if (idle_stale(v->last_ns, now_ns))
+		v->last_ns = now_ns;
+}
+
+static __always_inline void push_edge(struct eb_vol_cpu *c, __u32 volume, __u32 kind, __u64 ns,
+				      __u64 gap_ns)
+{
+	struct eb_edge edge = {.ns = ns, .gap_ns = gap_ns, .volume = volume, .kind = kind};
+
+	if (bpf_ringbuf_output(&edges, &edge, sizeof(edge), 0))
+		c->lost_ring++;
+}
+
+#endif

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "probe.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char usage[] =
+	"usage: ebbgate-probe [--track \"NAME kind=bcache volume=MAJ:MIN cache=MAJ:MIN "
+	"backing=MAJ:MIN\"]...\n"
+	"                     [--tick-ms N] [--check] [--version] [--help]\n"
+	"\n"
+	"Prints JSON records on stdout (bpf/README.md), takes commands on stdin:\n"
+	"  track NAME kind=bcache|disk volume=MAJ:MIN [cache=MAJ:MIN[,MAJ:MIN]] [backing=MAJ:MIN]\n"
+	"  untrack NAME\n"
+	"  wait NAME NS   idle edge after this much quiet: 1 ms .. 1 h (default 300000000)\n"
+	"  pace NAME NS   period of queue records: 1 ms .. 60 s, 0 = off (default)\n"
+	"  tick NS        period of tick records: 10 ms .. 60 s (default 250000000)\n"
+	"  quit\n"
+	"Exit codes: 0 ok, 64 usage, 69 kernel without BTF or a tracepoint, 70 internal, 77 no "
+	"privilege.\n";
+
+static int add_track(struct options *o, const char *text)
+{
+	struct command cmd;
+	const char *complaint;
+
+	if (o->tracks == EB_VOLUMES) {
+		fprintf(stderr, "ebbgate-probe: at most %d --track\n", EB_VOLUMES);
+		return EXIT_USAGE;
+	}
+	snprintf(o->track[o->tracks], sizeof(o->track[0]), "track %s", text);
+	complaint = command_parse(o->track[o->tracks++], &cmd);
+	if (!complaint)
+		return -1;
+	fprintf(stderr, "ebbgate-probe: --track '%s': %s\n", text, complaint);
+	return EXIT_USAGE;
+}
+
+static int set_tick(struct options *o, const char *text)
+{
+	char *end;
+	unsigned long ms = strtoul(text, &end, 10);
+
+	o->tick_ns = ms * NS_PER_MS;
+	if (*text >= '0' && *text <= '9' && !*end && ms <= TICK_NS_MAX / NS_PER_MS &&
+	    o->tick_ns >= TICK_NS_MIN)
+		return -1;
+	fprintf(stderr, "ebbgate-probe: --tick-ms takes 10 to 60000\n");
+	return EXIT_USAGE;
+}
+
+int parse_options(int argc, char **argv, struct options *o)
+{
+	static const struct option longs[] = {
+		{"track", required_argument, NULL, 't'}, {"tick-ms", required_argument, NULL, 'n'},
+		{"check", no_argument, NULL, 'c'},	 {"version", no_argument, NULL, 'v'},
+		{"help", no_argument, NULL, 'h'},	 {NULL, 0, NULL, 0},
+	};
+	int c, code = -1;
+
+	*o = (struct options){.tick_ns = TICK_NS_DEFAULT};
+	while (code < 0 && (c = getopt_long(argc, argv, "", longs, NULL)) >= 0) {
+		if (c == 't') {
+			code = add_track(o, optarg);
+		} else if (c == 'n') {
+			code = set_tick(o, optarg);
+		} else if (c == 'c') {
+			o->check = true;
+		} else if (c == 'v') {
+			puts("ebbgate-probe " PROBE_VERSION);
+			code = EXIT_OK;
+		} else {
+			fputs(usage, c == 'h' ? stdout : stderr);
+			code = c == 'h' ? EXIT_OK : EXIT_USAGE;
+		}
+	}
+	if (code < 0 && optind < argc) {
+		fprintf(stderr, "ebbgate-probe: unexpected argument '%s'\n%s", argv[optind], usage);
+		code = EXIT_USAGE;
+	}
+	return code;
+}

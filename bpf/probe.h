@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The loader: its state, and what each of its files offers to the others. */
+#ifndef EBBGATE_PROBE_H
+#define EBBGATE_PROBE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "command.h"
+#include "json.h"
+#include "record.h"
+
+#define PROBE_VERSION "0.1.0"
+#define PROTOCOL 1
+#define NS_PER_S 1000000000ULL
+#define NS_PER_MS 1000000ULL
+#define WAIT_NS_DEFAULT (300 * NS_PER_MS)
+#define TICK_NS_DEFAULT (250 * NS_PER_MS)
+
+enum exit_code {
+	EXIT_OK = 0,
+	EXIT_USAGE = 64,
+	EXIT_UNSUPPORTED = 69,
+	EXIT_INTERNAL = 70,
+	EXIT_NO_PRIVILEGE = 77,
+};
+
+struct block_bpf;
+struct bcache_bpf;
+
+/* A cache or backing device; cache devices can be shared by volumes. */
+struct device {
+	uint32_t dev; /* 0: free */
+	unsigned int users;
+};
+
+enum edge_state { STATE_BUSY, STATE_ARMED, STATE_IDLE };
+
+struct volume {
+	bool used;
+	char name[NAME_BYTES];
+	enum kind kind;
+	uint32_t dev;
+	int backing; /* device index, -1: none */
+	int cache[CACHES_MAX];
+	size_t caches;
+	uint64_t wait_ns;
+	uint64_t pace_ns;
+	enum edge_state state;
+	uint64_t armed_last_ns;
+	uint64_t check_ns;		 /* when the edge state is looked at next */
+	uint64_t queue_ns;		 /* when the next queue record is due */
+	uint64_t other_ios, other_bytes; /* highest seen: a difference, but monotone */
+	uint64_t stuck_started, stuck_done;
+};
+
+struct warning {
+	uint64_t seen;
+	uint64_t said_ns;
+};
+
+enum warning_kind {
+	WARN_RING_LOST,
+	WARN_UNMATCHED,
+	WARN_STREAMS,
+	WARN_TABLE_FULL,
+	WARN_CHAIN,
+	WARN_MISSED,
+	WARN_KINDS
+};
+
+struct features {
+	char volume[96], path[96], bypass[96], device[96], klass[96];
+	bool bio_stamped;
+};
+
+struct probe {
+	struct block_bpf *block;
+	struct bcache_bpf *bcache;
+	bool bcache_attached;
+	uint32_t ncpu;
+	struct eb_shared *shared;
+	struct eb_vol_cpu *vol_cpu;
+	struct eb_dev_cpu *dev_cpu;
+	struct ring_buffer *ring;
+	struct features features;
+	struct volume volume[EB_VOLUMES];
+	struct device device[EB_DEVICES];
+	struct warning warning[WARN_KINDS];
+	uint64_t tick_ns;
+	uint64_t next_tick_ns;
+	const char *bye; /* set: leave the loop and say why */
+	int out_error;	 /* set: the reader is gone */
+	struct json json;
+};
+
+struct options {
+	char track[EB_VOLUMES][512]; /* whole command lines */
+	size_t tracks;
+	uint64_t tick_ns;
+	bool check;
+};
+
+/* options.c: -1 to go on, or the exit code. */
+int parse_options(int argc, char **argv, struct options *options);
+
+/* clock.c */
+uint64_t now_ns(void);
+
+/* load.c: programs and maps. All return 0 or -errno, with a line on stderr. */
+int load_block(struct probe *p);
+int load_bcache(struct probe *p);
+int attach_bcache(struct probe *p);
+void detach_bcache(struct probe *p);
+void forget_streams(struct probe *p, uint32_t volume);
+void unload(struct probe *p);
+uint64_t missed_runs(const struct probe *p);
+
+/* features.c: what this kernel can give, asked of its BTF. */
+void find_features(struct features *f);
+bool bcache_has_btf(void);
+
+/* symbols.c: addresses of completion functions. */
+int read_endio(__u64 endio[EB_ENDIOS], const char **missing);
+
+/* caps.c */
+int keep_capabilities(bool bcache_later);
+bool have_privilege(void);
+
+/* devtable.c: what a dev_t is, as the programs see it. */
+int dev_add(struct eb_shared *shared, struct eb_dev entry);
+void dev_remove(struct eb_shared *shared, uint32_t dev, uint8_t roles);
+
+/* track.c: NULL, or a complaint. */
+const char *track(struct probe *p, const struct command *cmd);
+struct volume *volume_named(struct probe *p, const char *name);
+void untrack(struct probe *p, struct volume *v, const char *why);
+void untrack_vanished(struct probe *p);
+void track_partitions(struct probe *p);
+
+/* sysfs.c */
+bool block_device_exists(uint32_t dev);
+bool block_in_flight(uint32_t dev, uint64_t inflight[EB_DIRS]);
+size_t block_partitions(uint32_t dev, uint32_t *parts, size_t max);
+
+/* sums.c: over all CPUs. */
+void sum_volume(const struct probe *p, const struct volume *v, struct eb_vol_cpu *sum);
+void sum_device(const struct probe *p, int device, struct eb_dev_cpu *sum);
+void volume_in_flight(const struct probe *p, const struct volume *v, int64_t inflight[EB_DIRS]);
+void destage_in_flight(const struct probe *p, int device, struct eb_dev_cpu *sum);
+
+/* resync.c */
+void resync(struct probe *p, struct volume *v);
+
+/* edges.c */
+void check_edges(struct probe *p, uint64_t now);
+void set_wait(struct probe *p, struct volume *v, uint64_t wait_ns);
+int on_edge(void *probe, void *data, size_t bytes);
+
+/* tick.c, queue.c */
+void say_tick(struct probe *p, struct volume *v, uint64_t now);
+void say_queue(struct probe *p, struct volume *v, uint64_t now);
+void set_pace(struct probe *p, struct volume *v, uint64_t pace_ns);
+void check_queues(struct probe *p, uint64_t now);
+
+/* say.c: the small records. */
+void say(struct probe *p);
+void say_hello(struct probe *p);
+void say_track(struct probe *p, const struct volume *v);
+void say_untrack(struct probe *p, const struct volume *v, const char *why);
+void say_error(struct probe *p, const char *text, const char *line);
+void say_warnings(struct probe *p, uint64_t now);
+void say_bye(struct probe *p);
+
+static inline uint32_t volume_index(const struct probe *p, const struct volume *v)
+{
+	return v - p->volume;
+}
+
+static inline struct eb_vol *volume_shared(const struct probe *p, const struct volume *v)
+{
+	return &p->shared->vol[volume_index(p, v)];
+}
+
+#endif

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Memory that the BPF programs and the loader share. Every struct is fixed
+ * width, free of holes and asserted; nothing here leaves the machine (the wire
+ * format is the JSON of README.md), so the layout may change with any commit.
+ */
+#ifndef EBBGATE_RECORD_H
+#define EBBGATE_RECORD_H
+
+#ifdef __bpf__
+#include "compat.bpf.h"
+#else
+#include <linux/types.h>
+#endif
+#include "hist.h"
+
+/* A NAS box has a handful of cached volumes; 16 keeps the streams at 1 MiB. */
+#define EB_VOLUMES 16
+/* Bound of the loops over CPUs; a larger machine is refused, not miscounted. */
+#define EB_CPUS_MAX 1024
+/* One backing device a volume, and room for as many cache devices. */
+#define EB_DEVICES 32
+/* dev_t table: volumes, their partitions and devices, at most half full. */
+#define EB_DEV_SLOTS 256
+/* Multiplicative hash of a dev_t: the top 8 bits are its home slot. */
+#define EB_DEV_HASH 0x9E3779B1u
+/* A lookup reads at most this many neighbours; the loader keeps to it too. */
+#define EB_DEV_PROBES 4
+
+#define EB_READ 0
+#define EB_WRITE 1
+#define EB_DIRS 2
+
+/* What a dev_t is to us (eb_dev.roles). */
+#define EB_IS_VOLUME 1	/* foreground arrives here */
+#define EB_IS_BACKING 2 /* the slow device of volume eb_dev.backs */
+#define EB_IS_CACHE 4	/* a fast device */
+#define EB_IS_DISK 8	/* the volume is a plain request device: it completes as requests */
+
+enum eb_class { EB_FG, EB_BG, EB_CLASSES };
+
+enum eb_path {
+	EB_READ_HIT,
+	EB_READ_MISS,
+	EB_READ_BYPASS,
+	EB_WRITE_BACK,
+	EB_WRITE_THROUGH,
+	EB_WRITE_BYPASS,
+	EB_PATHS
+};
+
+enum eb_reason { EB_SEQUENTIAL, EB_CONGESTED, EB_REASONS };
+
+/* Completion functions whose address says who sent a bio (KALLSYMS, per track). */
+enum eb_endio {
+	EB_END_DIRTY,	    /* dirty_endio: destage, write to the backing device */
+	EB_END_READ_DIRTY,  /* read_dirty_endio: destage, read from the cache device */
+	EB_END_BACKING,	    /* backing_request_endio: foreground on the backing device */
+	EB_END_CACHE_READ,  /* bch_cache_read_endio: foreground hit */
+	EB_END_DATA_INSERT, /* bch_data_insert_endio: foreground write, or a fill */
+	EB_END_CHAIN,	    /* bio_chain_endio: front part of a split bio */
+	EB_ENDIOS
+};
+
+/* One entry of the dev_t table. dev 0 is empty, roles 0 is a removed entry. */
+struct eb_dev {
+	__u32 dev;   /* kernel dev_t: major << 20 | minor */
+	__u8 roles;  /* EB_IS_* */
+	__u8 volume; /* index, when EB_IS_VOLUME */
+	__u8 backs;  /* volume index, when EB_IS_BACKING */
+	__u8 device; /* device index, when EB_IS_BACKING or EB_IS_CACHE */
+};
+_Static_assert(sizeof(struct eb_dev) == 8, "hole in eb_dev");
+
+/* State of a volume that all CPUs share: written rarely (idle.h), read often. */
+struct eb_vol {
+	__u64 last_ns;	     /* last foreground activity, at most IDLE_GRAIN_NS stale */
+	__u32 armed;	     /* the loader waits for the next arrival (idle edge) */
+	__u32 paced;	     /* the loader wants to know when destage runs empty */
+	__s64 owed[EB_DIRS]; /* requests whose start or end was never seen (resync) */
+	__u64 pad[4];
+};
+_Static_assert(sizeof(struct eb_vol) == 64, "eb_vol must fill one cache line");
+
+struct eb_shared {
+	struct eb_dev dev[EB_DEV_SLOTS];
+	__u64 endio[EB_ENDIOS];
+	__u64 clock_ns; /* the loader's clock at its last tick: high bits of bio stamps */
+	__u64 pad;
+	struct eb_vol vol[EB_VOLUMES];
+};
+
+/* Counters of one volume on one CPU: aligned, so that no two CPUs write one line. */
+struct eb_vol_cpu {
+	__u64 started[EB_DIRS]; /* requests; bytes on a plain disk */
+	__u64 done[EB_DIRS];
+	__u64 ios[EB_DIRS];
+	__u64 sync[EB_DIRS];
+	__u64 meta[EB_DIRS];
+	__u64 ahead;
+	__u64 flush;
+	__u64 discard;
+	__u64 runs[EB_DIRS][HIST_LOG2_BUCKETS]; /* bytes by run length: their sum is all bytes */
+	__u64 gaps[HIST_LOG2_BUCKETS];
+	__u64 gaps_ns[HIST_LOG2_BUCKETS];
+	__u64 path_ios[EB_PATHS];
+	__u64 path_bytes[EB_PATHS];
+	__u64 path_lat[EB_PATHS][HIST_LAT_BUCKETS];
+	__u64 reason_ios[EB_REASONS];
+	__u64 reason_bytes[EB_REASONS];
+	__u64 lost_ring;
+	__u64 lost_unmatched;
+	__u64 lost_streams;
+	__u64 lost_table;
+} __attribute__((aligned(64)));
+
+/* Counters of one device on one CPU. */
+struct eb_dev_cpu {
+	__u64 destage_queued_ios;   /* bios of the cache's own destage: writes on a */
+	__u64 destage_queued_bytes; /* backing device, reads on a cache device */
+	__u64 destage_done_ios;
+	__u64 destage_done_bytes;
+	__u64 ios[EB_DIRS][EB_CLASSES];
+	__u64 bytes[EB_DIRS][EB_CLASSES];
+	__u64 lat[EB_DIRS][EB_CLASSES][HIST_LAT_BUCKETS];
+	__u64 lost_chain;
+} __attribute__((aligned(64)));
+
+enum eb_edge_kind { EB_EDGE_BUSY, EB_EDGE_DRAINED };
+
+/* The only record that is pushed: rare, so it may cost a ring buffer slot. */
+struct eb_edge {
+	__u64 ns;
+	__u64 gap_ns;
+	__u32 volume;
+	__u32 kind;
+};
+_Static_assert(sizeof(struct eb_edge) == 24, "hole in eb_edge");
+
+#endif

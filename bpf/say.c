@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The small records, and the one place that writes. */
+#include "probe.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void say(struct probe *p)
+{
+	int err;
+
+	if (p->out_error)
+		return;
+	err = json_end(&p->json);
+	if (err) {
+		/* Nobody reads any more: leave without a word, there is no one to say it to. */
+		p->out_error = err;
+		p->bye = "stdout broken";
+	}
+}
+
+static void read_boot_id(char *id, size_t bytes)
+{
+	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
+
+	id[0] = '\0';
+	if (!f)
+		return;
+	if (fgets(id, bytes, f))
+		id[strcspn(id, "\n")] = '\0';
+	fclose(f);
+}
+
+void say_hello(struct probe *p)
+{
+	struct json *j = &p->json;
+	char boot_id[64];
+
+	read_boot_id(boot_id, sizeof(boot_id));
+	json_begin(j, "hello", now_ns());
+	json_u64(j, "protocol", PROTOCOL);
+	json_str(j, "probe", "ebpf");
+	json_str(j, "version", PROBE_VERSION);
+	json_str(j, "boot_id", boot_id);
+	json_u64(j, "ncpu", p->ncpu);
+	json_open(j, "signals");
+	json_str(j, "volume", p->features.volume);
+	json_str(j, "edges", p->features.volume);
+	json_str(j, "path", p->features.path);
+	json_str(j, "bypass", p->features.bypass);
+	json_str(j, "device", p->features.device);
+	json_str(j, "class", p->features.klass);
+	json_close(j);
+	say(p);
+}
+
+static const char *dev_text(uint32_t dev, char text[24])
+{
+	snprintf(text, 24, "%u:%u", dev >> 20, dev & 0xfffff);
+	return text;
+}
+
+void say_track(struct probe *p, const struct volume *v)
+{
+	char text[CACHES_MAX][24], one[24];
+	const char *caches[CACHES_MAX], *backing[1];
+	struct json *j = &p->json;
+
+	for (size_t i = 0; i < v->caches; i++)
+		caches[i] = dev_text(p->device[v->cache[i]].dev, text[i]);
+	json_begin(j, "track", now_ns());
+	json_str(j, "vol", v->name);
+	json_str(j, "kind", v->kind == KIND_BCACHE ? "bcache" : "disk");
+	json_str(j, "volume", dev_text(v->dev, one));
+	json_str_array(j, "cache", caches, v->caches);
+	if (v->backing >= 0)
+		backing[0] = dev_text(p->device[v->backing].dev, one);
+	json_str_array(j, "backing", backing, v->backing >= 0);
+	say(p);
+}
+
+void say_untrack(struct probe *p, const struct volume *v, const char *why)
+{
+	json_begin(&p->json, "untrack", now_ns());
+	json_str(&p->json, "vol", v->name);
+	json_str(&p->json, "why", why);
+	say(p);
+}
+
+void say_error(struct probe *p, const char *text, const char *line)
+{
+	json_begin(&p->json, "error", now_ns());
+	json_str(&p->json, "text", text);
+	json_str(&p->json, "cmd", line);
+	say(p);
+}
+
+static const struct {
+	const char *what, *text;
+} warnings[WARN_KINDS] = {
+	[WARN_RING_LOST] = {"ring_lost", "edges that did not fit the ring buffer"},
+	[WARN_UNMATCHED] = {"unmatched", "requests whose path is not known (latency not counted)"},
+	[WARN_STREAMS] = {"streams", "live streams pushed out of the stream table"},
+	[WARN_TABLE_FULL] = {"table_full", "requests pushed out of the path table"},
+	[WARN_CHAIN] = {"chain", "requests of more bios than are followed"},
+	[WARN_MISSED] = {"missed", "program runs that the kernel skipped (recursion)"},
+};
+
+static void warn(struct probe *p, enum warning_kind kind, uint64_t n, uint64_t now)
+{
+	struct warning *w = &p->warning[kind];
+
+	/* A volume that was untracked takes its count along. */
+	if (n < w->seen)
+		w->seen = n;
+	if (n == w->seen || now - w->said_ns < NS_PER_S)
+		return;
+	w->seen = n;
+	w->said_ns = now;
+	json_begin(&p->json, "warn", now);
+	json_str(&p->json, "what", warnings[kind].what);
+	json_u64(&p->json, "n", n);
+	json_str(&p->json, "text", warnings[kind].text);
+	say(p);
+}
+
+void say_warnings(struct probe *p, uint64_t now)
+{
+	uint64_t n[WARN_KINDS] = {0};
+	struct eb_vol_cpu c;
+	struct eb_dev_cpu d;
+
+	for (struct volume *v = p->volume; v < p->volume + EB_VOLUMES; v++) {
+		if (!v->used)
+			continue;
+		sum_volume(p, v, &c);
+		n[WARN_RING_LOST] += c.lost_ring;
+		n[WARN_UNMATCHED] += c.lost_unmatched;
+		n[WARN_STREAMS] += c.lost_streams;
+		n[WARN_TABLE_FULL] += c.lost_table;
+	}
+	for (int i = 0; i < EB_DEVICES; i++) {
+		if (!p->device[i].dev)
+			continue;
+		sum_device(p, i, &d);
+		n[WARN_CHAIN] += d.lost_chain;
+	}
+	n[WARN_MISSED] = missed_runs(p);
+	for (int kind = 0; kind < WARN_KINDS; kind++)
+		warn(p, kind, n[kind], now);
+}
+
+void say_bye(struct probe *p)
+{
+	json_begin(&p->json, "bye", now_ns());
+	json_str(&p->json, "why", p->bye);
+	say(p);
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The little that is read from /sys/dev/block: existence, in flight, partitions. */
+#include "probe.h"
+
+#include <dirent.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#define PATH_BYTES 320
+
+static void block_path(char path[PATH_BYTES], uint32_t dev, const char *below, const char *file)
+{
+	snprintf(path, PATH_BYTES, "/sys/dev/block/%u:%u/%s%s", dev >> 20, dev & 0xfffff, below,
+		 file);
+}
+
+bool block_device_exists(uint32_t dev)
+{
+	char path[PATH_BYTES];
+
+	block_path(path, dev, "dev", "");
+	return !access(path, F_OK);
+}
+
+bool block_in_flight(uint32_t dev, uint64_t inflight[EB_DIRS])
+{
+	char path[PATH_BYTES];
+	FILE *f;
+	bool ok;
+
+	block_path(path, dev, "inflight", "");
+	f = fopen(path, "re");
+	if (!f)
+		return false;
+	ok = fscanf(f, "%" SCNu64 " %" SCNu64, &inflight[EB_READ], &inflight[EB_WRITE]) == 2;
+	fclose(f);
+	return ok;
+}
+
+static bool read_partition(uint32_t disk, const char *name, uint32_t *dev)
+{
+	char path[PATH_BYTES];
+	unsigned int major, minor;
+	FILE *f;
+	bool ok;
+
+	block_path(path, disk, name, "/partition");
+	if (access(path, F_OK))
+		return false;
+	block_path(path, disk, name, "/dev");
+	f = fopen(path, "re");
+	if (!f)
+		return false;
+	ok = fscanf(f, "%u:%u", &major, &minor) == 2;
+	fclose(f);
+	*dev = major << 20 | minor;
+	return ok;
+}
+
+size_t block_partitions(uint32_t dev, uint32_t *parts, size_t max)
+{
+	char path[PATH_BYTES];
+	struct dirent *entry;
+	size_t n = 0;
+	DIR *d;
+
+	block_path(path, dev, "", "");
+	d = opendir(path);
+	if (!d)
+		return 0;
+	while (n < max && (entry = readdir(d)))
+		if (entry->d_type == DT_DIR && entry->d_name[0] != '.' &&
+		    read_partition(dev, entry->d_name, &parts[n]))
+			n++;
+	closedir(d);
+	return n;
+}

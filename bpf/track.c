@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Which volumes are watched: take on, let go, notice that one is gone. */
+#include "probe.h"
+
+#include <string.h>
+
+#define PARTITIONS_MAX 32
+
+static const char table_full[] = "the device table is full: untrack a volume first";
+
+struct volume *volume_named(struct probe *p, const char *name)
+{
+	for (struct volume *v = p->volume; v < p->volume + EB_VOLUMES; v++)
+		if (v->used && !strcmp(v->name, name))
+			return v;
+	return NULL;
+}
+
+static int device_get(struct probe *p, uint32_t dev)
+{
+	int free = -1;
+
+	for (int i = 0; i < EB_DEVICES; i++) {
+		if (p->device[i].dev == dev) {
+			p->device[i].users++;
+			return i;
+		}
+		if (!p->device[i].dev && free < 0)
+			free = i;
+	}
+	if (free < 0)
+		return -1;
+	memset(&p->dev_cpu[free * p->ncpu], 0, p->ncpu * sizeof(p->dev_cpu[0]));
+	p->device[free] = (struct device){.dev = dev, .users = 1};
+	return free;
+}
+
+static void device_put(struct probe *p, int i, uint8_t role)
+{
+	if (--p->device[i].users)
+		return;
+	dev_remove(p->shared, p->device[i].dev, role);
+	p->device[i].dev = 0;
+}
+
+static struct volume *new_volume(struct probe *p, const struct command *cmd)
+{
+	struct volume *v = p->volume;
+	uint64_t now = now_ns();
+
+	while (v < p->volume + EB_VOLUMES && v->used)
+		v++;
+	if (v == p->volume + EB_VOLUMES)
+		return NULL;
+	memset(v, 0, sizeof(*v));
+	v->kind = cmd->kind;
+	v->dev = cmd->volume;
+	v->backing = -1;
+	v->wait_ns = WAIT_NS_DEFAULT;
+	v->check_ns = now + v->wait_ns;
+	strcpy(v->name, cmd->name);
+	memset(&p->vol_cpu[volume_index(p, v) * p->ncpu], 0, p->ncpu * sizeof(p->vol_cpu[0]));
+	forget_streams(p, volume_index(p, v));
+	memset(volume_shared(p, v), 0, sizeof(struct eb_vol));
+	volume_shared(p, v)->last_ns = now;
+	return v;
+}
+
+static const char *take_devices(struct probe *p, struct volume *v, const struct command *cmd)
+{
+	uint8_t index = volume_index(p, v);
+
+	for (; v->caches < cmd->caches; v->caches++) {
+		int i = device_get(p, cmd->cache[v->caches]);
+		struct eb_dev e = {.dev = cmd->cache[v->caches], .roles = EB_IS_CACHE};
+
+		if (i < 0)
+			return table_full;
+		v->cache[v->caches] = e.device = i;
+		if (dev_add(p->shared, e))
+			return table_full;
+	}
+	if (cmd->backing) {
+		struct eb_dev e = {.dev = cmd->backing, .roles = EB_IS_BACKING, .backs = index};
+
+		v->backing = device_get(p, cmd->backing);
+		if (v->backing < 0)
+			return table_full;
+		e.device = v->backing;
+		if (dev_add(p->shared, e))
+			return table_full;
+	}
+	return NULL;
+}
+
+static uint8_t volume_roles(const struct volume *v)
+{
+	return EB_IS_VOLUME | (v->kind == KIND_DISK ? EB_IS_DISK : 0);
+}
+
+static int take_partitions(struct probe *p, struct volume *v)
+{
+	uint32_t parts[PARTITIONS_MAX];
+	size_t n = block_partitions(v->dev, parts, PARTITIONS_MAX);
+	struct eb_dev e = {.roles = volume_roles(v), .volume = volume_index(p, v)};
+	int err = 0;
+
+	for (size_t i = 0; i < n && !err; i++) {
+		e.dev = parts[i];
+		err = dev_add(p->shared, e);
+	}
+	return err;
+}
+
+static void release(struct probe *p, struct volume *v)
+{
+	uint32_t parts[PARTITIONS_MAX];
+	size_t n = block_partitions(v->dev, parts, PARTITIONS_MAX);
+
+	dev_remove(p->shared, v->dev, volume_roles(v));
+	for (size_t i = 0; i < n; i++)
+		dev_remove(p->shared, parts[i], volume_roles(v));
+	if (v->backing >= 0)
+		device_put(p, v->backing, EB_IS_BACKING);
+	while (v->caches)
+		device_put(p, v->cache[--v->caches], EB_IS_CACHE);
+	v->used = false;
+}
+
+static const char *ready_bcache(struct probe *p)
+{
+	const char *missing;
+
+	if (!p->bcache) {
+		if (load_bcache(p))
+			return "cannot load the bcache programs (see stderr): is the module "
+			       "loaded?";
+		if (read_endio(p->shared->endio, &missing) || missing)
+			return "cannot read bcache's symbols in /proc/kallsyms";
+		keep_capabilities(false);
+	}
+	if (!p->bcache_attached && attach_bcache(p))
+		return "cannot attach to bcache's tracepoints: restart the probe";
+	return NULL;
+}
+
+static const char *refuse(struct probe *p, const struct command *cmd)
+{
+	if (volume_named(p, cmd->name))
+		return "already tracked";
+	for (struct volume *v = p->volume; v < p->volume + EB_VOLUMES; v++)
+		if (v->used && v->dev == cmd->volume)
+			return "this device is tracked under another name";
+	if (!block_device_exists(cmd->volume))
+		return "no such volume device";
+	if (cmd->backing && !block_device_exists(cmd->backing))
+		return "no such backing device";
+	for (size_t i = 0; i < cmd->caches; i++)
+		if (!block_device_exists(cmd->cache[i]))
+			return "no such cache device";
+	return cmd->kind == KIND_BCACHE ? ready_bcache(p) : NULL;
+}
+
+const char *track(struct probe *p, const struct command *cmd)
+{
+	const char *complaint = refuse(p, cmd);
+	struct eb_dev e = {.dev = cmd->volume};
+	struct volume *v;
+
+	if (complaint)
+		return complaint;
+	v = new_volume(p, cmd);
+	if (!v)
+		return "16 volumes are tracked already: untrack one first";
+	complaint = take_devices(p, v, cmd);
+	e.roles = volume_roles(v);
+	e.volume = volume_index(p, v);
+	if (!complaint && (dev_add(p->shared, e) || take_partitions(p, v)))
+		complaint = table_full;
+	if (complaint) {
+		release(p, v);
+		return complaint;
+	}
+	v->used = true;
+	say_track(p, v);
+	return NULL;
+}
+
+void untrack(struct probe *p, struct volume *v, const char *why)
+{
+	release(p, v);
+	say_untrack(p, v, why);
+	/* While attached, our programs hold the module: let it be unloaded. */
+	for (v = p->volume; v < p->volume + EB_VOLUMES; v++)
+		if (v->used && v->kind == KIND_BCACHE)
+			return;
+	if (p->bcache_attached)
+		detach_bcache(p);
+}
+
+void untrack_vanished(struct probe *p)
+{
+	for (struct volume *v = p->volume; v < p->volume + EB_VOLUMES; v++)
+		if (v->used && !block_device_exists(v->dev))
+			untrack(p, v, "vanished");
+}
+
+void track_partitions(struct probe *p)
+{
+	for (struct volume *v = p->volume; v < p->volume + EB_VOLUMES; v++)
+		if (v->used && take_partitions(p, v))
+			say_error(p, table_full, "");
+}
