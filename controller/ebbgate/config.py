@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The settings of a machine: /etc/ebbgate/ebbgate.toml, environment, options. I/O: reads one file.
+
+    state_dir = "/var/lib/ebbgate"     # also EBBGATE_STATE_DIR
+    probe = "/usr/sbin/ebbgate-probe"  # also EBBGATE_PROBE
+    tick = "250ms"                     # 50ms..10s
+    mode = "advise"                    # observe, advise or enforce; of volumes not named below
+
+    [volume.bcache0]                   # a name, or a pattern such as "bcache*"
+    mode = "enforce"
+
+An option beats the environment, which beats the file. Without a file the defaults hold.
+"""
+
+from __future__ import annotations
+
+import difflib
+import fnmatch
+import os
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from ebbgate import units
+from ebbgate.errors import ConfigError
+from ebbgate.model.volume import Mode
+
+DEFAULT_FILE: Final = Path("/etc/ebbgate/ebbgate.toml")
+DEFAULT_STATE_DIR: Final = Path("/var/lib/ebbgate")
+DEFAULT_TICK_NS: Final = 250 * units.NS_PER_MS
+# Below, reading sysfs costs more than the finer picture is worth; above, people wait for `status`.
+TICK_NS_MIN: Final = 50 * units.NS_PER_MS
+TICK_NS_MAX: Final = 10 * units.NS_PER_S
+_KEYS: Final = ("state_dir", "probe", "tick", "mode", "volume")
+_VOLUME_KEYS: Final = ("mode",)
+# A probe that was built in the source tree beats an installed one of another version.
+_PROBES: Final = (
+    Path(__file__).resolve().parents[2] / "build" / "ebbgate-probe",
+    Path("/usr/local/sbin/ebbgate-probe"),
+    Path("/usr/sbin/ebbgate-probe"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """The settings in force. `volume_modes`: (name or pattern, mode) in the order of the file."""
+
+    state_dir: Path
+    probe_path: Path
+    tick_ns: int = DEFAULT_TICK_NS
+    mode: Mode = Mode.ADVISE
+    volume_modes: tuple[tuple[str, Mode], ...] = ()
+
+    @property
+    def history_path(self) -> Path:
+        """The database of what happened."""
+        return self.state_dir / "history.db"
+
+    @property
+    def intents_path(self) -> Path:
+        """The database of what people want."""
+        return self.state_dir / "intents.db"
+
+    @property
+    def lock_path(self) -> Path:
+        """Held by the one daemon that runs with this folder; holds its process number."""
+        return self.state_dir / "ebbgated.lock"
+
+    def mode_of(self, volume: str) -> Mode:
+        """The mode that the settings ask for: the very name first, then the first pattern."""
+        named = dict(reversed(self.volume_modes))
+        if volume in named:
+            return named[volume]
+        for pattern, mode in self.volume_modes:
+            if fnmatch.fnmatchcase(volume, pattern):
+                return mode
+        return self.mode
+
+
+def load_config(
+    path: Path | None = None,
+    *,
+    state_dir: Path | None = None,
+    probe_path: Path | None = None,
+    mode: Mode | None = None,
+    tick_ms: int | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> Config:
+    """The settings in force; `mode` is then that of every volume.
+
+    Raises ConfigError naming file, line and key, with the nearest key where one is misspelt.
+    """
+    env = os.environ if environ is None else environ
+    config = _from_file(path)
+    if "EBBGATE_STATE_DIR" in env:
+        config = replace(config, state_dir=Path(env["EBBGATE_STATE_DIR"]))
+    if "EBBGATE_PROBE" in env:
+        config = replace(config, probe_path=Path(env["EBBGATE_PROBE"]))
+    if state_dir is not None:
+        config = replace(config, state_dir=state_dir)
+    if probe_path is not None:
+        config = replace(config, probe_path=probe_path)
+    if mode is not None:
+        config = replace(config, mode=mode, volume_modes=())
+    if tick_ms is not None:
+        config = replace(config, tick_ns=_tick_in_range(tick_ms * units.NS_PER_MS, "--tick-ms"))
+    return config
+
+
+def _from_file(path: Path | None) -> Config:
+    defaults = Config(DEFAULT_STATE_DIR, _probe_that_exists())
+    file = path or DEFAULT_FILE
+    try:
+        text = file.read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        if path is None:
+            return defaults
+        raise ConfigError(f"{file}: there is no such file", "leave --config out") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{file}: cannot be read: {error}") from error
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{file}: {error}", "see https://toml.io for the format") from error
+    return _Reader(file, text).config(document, defaults)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Turns the document into settings; knows the text, to name the line of a wrong key."""
+
+    file: Path
+    text: str
+
+    def config(self, document: Mapping[str, Any], defaults: Config) -> Config:
+        self._known(document, _KEYS, "")
+        return Config(
+            state_dir=self._path(document, "state_dir", defaults.state_dir),
+            probe_path=self._path(document, "probe", defaults.probe_path),
+            tick_ns=self._tick(document, defaults.tick_ns),
+            mode=self._mode(document, "mode", defaults.mode),
+            volume_modes=tuple(self._volumes(document.get("volume", {}))),
+        )
+
+    def _volumes(self, table: object) -> Iterable[tuple[str, Mode]]:
+        if not isinstance(table, dict):
+            raise self._wrong("volume", "is not a table", "write [volume.bcache0] above the keys")
+        for name, settings in table.items():
+            key = f"volume.{name}"
+            if not isinstance(settings, dict):
+                raise self._wrong(key, "is not a table", f"write [{key}] above its keys")
+            self._known(settings, _VOLUME_KEYS, f"{key}.")
+            if "mode" in settings:
+                yield name, self._mode(settings, "mode", Mode.ADVISE, prefix=f"{key}.")
+
+    def _path(self, document: Mapping[str, Any], key: str, default: Path) -> Path:
+        value = document.get(key, str(default))
+        if not isinstance(value, str) or not value.startswith("/"):
+            raise self._wrong(key, f"{value!r} is not an absolute path", "write a path in quotes")
+        return Path(value)
+
+    def _tick(self, document: Mapping[str, Any], default_ns: int) -> int:
+        if "tick" not in document:
+            return default_ns
+        try:
+            duration_ns = units.parse_duration_ns(document["tick"])
+        except (ValueError, AttributeError, TypeError) as error:
+            raise self._wrong("tick", str(error), 'write for example tick = "250ms"') from error
+        return _tick_in_range(duration_ns, self._where("tick"))
+
+    def _mode(self, table: Mapping[str, Any], key: str, default: Mode, *, prefix: str = "") -> Mode:
+        value = table.get(key, default)
+        try:
+            return Mode(value)
+        except ValueError as error:
+            modes = ", ".join(Mode)
+            hint = f"one of {modes}{_nearest(value, Mode)}"
+            raise self._wrong(prefix + key, f"no such mode: {value!r}", hint) from error
+
+    def _known(self, table: Mapping[str, Any], keys: tuple[str, ...], prefix: str) -> None:
+        for key in table:
+            if key not in keys:
+                hint = f"known keys: {', '.join(keys)}{_nearest(key, keys)}"
+                raise self._wrong(prefix + key, "no such key", hint)
+
+    def _wrong(self, key: str, what: str, hint: str) -> ConfigError:
+        return ConfigError(f"{self._where(key)}: {what}", hint)
+
+    def _where(self, key: str) -> str:
+        """`file:line: key`; tomllib keeps no lines, so the last part of the key is searched."""
+        word = re.escape(key.rpartition(".")[2])
+        for number, line in enumerate(self.text.splitlines(), start=1):
+            if re.match(rf'\s*(\[.*)?["\']?{word}["\']?\s*[=\].]', line):
+                return f"{self.file}:{number}: {key}"
+        return f"{self.file}: {key}"
+
+
+def _tick_in_range(tick_ns: int, where: str) -> int:
+    if not TICK_NS_MIN <= tick_ns <= TICK_NS_MAX:
+        low, high = units.format_ns(TICK_NS_MIN), units.format_ns(TICK_NS_MAX)
+        raise ConfigError(f"{where}: {units.format_ns(tick_ns)} is not in {low}..{high}")
+    return tick_ns
+
+
+def _nearest(word: object, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(str(word), [str(each) for each in known], n=1)
+    return f"; did you mean {close[0]}?" if close else ""
+
+
+def _probe_that_exists() -> Path:
+    return next((path for path in _PROBES if path.is_file()), _PROBES[-1])

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Opens the databases, for writing and for reading. I/O: SQLite.
+
+WAL mode: readers never wait for the daemon and the daemon never waits for them.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from ebbgate.errors import PermissionDenied, Unavailable
+from ebbgate.store.migrations import check_not_newer, migrate
+from ebbgate.store.schema import Migrations
+
+# Another writer's transaction takes milliseconds; a stuck one must be noticed, not waited for.
+_BUSY_TIMEOUT_S: Final = 5.0
+# The web's user may read; nobody else may know what a machine's disks do.
+_FILE_MODE: Final = 0o640
+
+
+def open_writer(path: Path, migrations: Migrations) -> sqlite3.Connection:
+    """A connection in autocommit mode to a file of the current schema, made where it is missing.
+
+    Usable from any thread, one at a time. Raises PermissionDenied and Unavailable.
+    """
+    with _explained(path):
+        _create(path)
+        connection = sqlite3.connect(
+            path, timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
+        )
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = NORMAL")
+            connection.execute("PRAGMA foreign_keys = ON")
+            migrate(connection, migrations, path.name)
+        except BaseException:
+            connection.close()
+            raise
+    connection.row_factory = sqlite3.Row
+    return connection
+
+
+def open_reader(path: Path, migrations: Migrations) -> sqlite3.Connection:
+    """A connection that cannot write. Raises Unavailable where there is no such file yet."""
+    with _explained(path):
+        if not _is_file(path):
+            raise Unavailable(
+                f"nothing was ever recorded here: there is no {path}",
+                "start the daemon: systemctl start ebbgated",
+            )
+        connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=1.0)
+        try:
+            connection.execute("PRAGMA query_only = ON")
+            check_not_newer(connection, migrations, path.name)
+            # An older file lacks tables; only a writer may bring it up to date.
+            if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+                raise Unavailable(f"{path} is empty", "start the daemon: systemctl start ebbgated")
+        except BaseException:
+            connection.close()
+            raise
+    connection.row_factory = sqlite3.Row
+    return connection
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+    """All of it or nothing; takes the write lock at once."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield connection
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+@contextmanager
+def durable(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+    """A transaction that is on the disk once this returns, a power cut included.
+
+    WAL with `synchronous=NORMAL` may lose the last transactions in a power cut, which is right for
+    samples; `FULL` adds the fsync that a journal of originals needs.
+    """
+    connection.execute("PRAGMA synchronous = FULL")
+    try:
+        with transaction(connection):
+            yield connection
+    finally:
+        connection.execute("PRAGMA synchronous = NORMAL")
+
+
+def _create(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o750)
+    os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, _FILE_MODE))
+
+
+def _is_file(path: Path) -> bool:
+    """Like Path.is_file, but a folder that may not be searched is an error, not an absence."""
+    try:
+        path.stat()
+    except FileNotFoundError:
+        return False
+    return True
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    """What SQLite and the kernel say of a file, as an error with the next step."""
+    try:
+        yield
+    except PermissionError as error:
+        raise PermissionDenied(f"no access to {path}", "run this as root") from error
+    except OSError as error:
+        raise Unavailable(f"{path}: {error.strerror}", "see that the folder can be used") from error
+    except sqlite3.DatabaseError as error:
+        text = str(error)
+        if "readonly" in text or "unable to open" in text:
+            raise PermissionDenied(f"no access to {path} ({text})", "run this as root") from error
+        raise Unavailable(
+            f"{path} cannot be used: {text}",
+            f"move it away (mv {path} {path}.damaged) and restart ebbgated; its history is lost",
+        ) from error

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The history's only writer: samples, decisions, outcomes, live documents, journal. I/O: SQLite.
+
+Any thread may call it; a lock lets one in at a time.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from threading import RLock
+from typing import Any, Final, Self
+
+from ebbgate.model.decision import Decision, JournalEntry, Outcome
+from ebbgate.model.frame import Frame, Rates
+from ebbgate.model.records import Direction
+from ebbgate.store import journal
+from ebbgate.store.connection import durable, open_writer, transaction
+from ebbgate.store.documents import (
+    SAMPLE_SPAN_NS,
+    decision_document,
+    gate_text,
+    hit_ratio,
+    path_documents,
+    to_json,
+)
+from ebbgate.store.schema import HISTORY
+
+_ADD_SAMPLE: Final = f"INSERT OR REPLACE INTO samples VALUES ({', '.join('?' * 21)})"
+_ADD_DECISION: Final = """
+    INSERT INTO decisions (volume, at_unix_ns, at_ns, gate, gate_strategy, sequential_cutoff_bytes,
+                           cutoff_strategy, document)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+"""
+_ADD_ACTION: Final = """
+    INSERT INTO actions (decision_id, at_unix_ns, latency_ns, volume, at_ns, knob, old, new,
+                         strategy, reason, outcome, read_back, error)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+_SET_LIVE: Final = """
+    INSERT INTO live (volume, at_unix_ns, document) VALUES (?, ?, ?)
+    ON CONFLICT (volume)
+    DO UPDATE SET at_unix_ns = excluded.at_unix_ns, document = excluded.document
+"""
+
+
+class Store:
+    """The history database, open for writing."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._lock = RLock()
+
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        """Open or make the file (`history.db`). Raises PermissionDenied and Unavailable."""
+        return cls(open_writer(path, HISTORY))
+
+    def close(self) -> None:
+        """Fold the log into the file and close it."""
+        with self._lock:
+            self._connection.close()
+
+    @contextmanager
+    def batch(self) -> Iterator[None]:
+        """All calls inside are one transaction: one write to the disk, all of it or nothing.
+
+        Other threads wait meanwhile, so only what is quick belongs inside.
+        """
+        with self._write():
+            yield
+
+    # ---- what happened -------------------------------------------------------------------------
+    def add_samples(self, samples: Sequence[tuple[Frame, int]]) -> None:
+        """Frames, each with its wall-clock time and standing for one second."""
+        with self._write() as open_:
+            open_.executemany(_ADD_SAMPLE, [_sample_row(frame, at) for frame, at in samples])
+
+    def add_decision(self, decision: Decision, wall_ns: int) -> int:
+        """Keep a decision with its explanation; returns its number for `add_outcomes`."""
+        row = (
+            decision.volume,
+            wall_ns,
+            decision.at_ns,
+            gate_text(decision.gate),
+            decision.gate_strategy,
+            decision.sequential_cutoff_bytes,
+            decision.cutoff_strategy,
+            to_json(decision_document(decision)),
+        )
+        with self._write() as open_:
+            number = open_.execute(_ADD_DECISION, row).lastrowid
+        assert number is not None
+        return number
+
+    def add_outcomes(
+        self,
+        outcomes: Sequence[Outcome],
+        decision_id: int | None,
+        wall_ns: int,
+        latency_ns: int | None = None,
+    ) -> None:
+        """What became of actions; `latency_ns`: from the edge behind them to the last write."""
+        rows = [(decision_id, wall_ns, latency_ns, *_action_row(outcome)) for outcome in outcomes]
+        with self._write() as open_:
+            open_.executemany(_ADD_ACTION, rows)
+
+    # ---- what is -------------------------------------------------------------------------------
+    def set_live(self, volume: str, document: dict[str, Any], wall_ns: int) -> None:
+        """The volume as it is now; the empty name is the daemon itself."""
+        with self._write() as open_:
+            open_.execute(_SET_LIVE, (volume, wall_ns, to_json(document)))
+
+    def drop_live(self, volume: str) -> None:
+        """The volume is not watched any more."""
+        with self._write() as open_:
+            open_.execute("DELETE FROM live WHERE volume = ?", (volume,))
+
+    # ---- originals of knobs --------------------------------------------------------------------
+    def journal_put(self, entry: JournalEntry) -> None:
+        """Keep a knob's original, on the disk before this returns. Raises OSError if it cannot be.
+
+        An original of the same boot that is still open is never replaced: it is the administrator's
+        value, and the one in `entry` may be ours. One of another boot died with that boot.
+        Not inside a batch, where it could not be durable in time.
+        """
+        try:
+            with self._lock, durable(self._connection) as open_:
+                journal.put(open_, entry)
+        except sqlite3.Error as error:
+            # A full disk is an OSError to whoever drives knobs, whatever SQLite calls it.
+            raise OSError(f"the journal of knobs cannot be kept: {error}") from error
+
+    def journal_open(self, boot_id: str | None = None) -> list[JournalEntry]:
+        """Originals that are not back yet, oldest first; `None`: of every boot."""
+        with self._lock:
+            return journal.open_entries(self._connection, boot_id)
+
+    def journal_written(self, volume: str, knob: str, value: str) -> None:
+        """Keep what was last written to a journalled knob, so that a foreign value can be told."""
+        with self._write() as open_:
+            journal.written(open_, volume, knob, value)
+
+    def journal_close(self, volume: str, knob: str, wall_ns: int, how: str) -> None:
+        """The original is back, or must not be put back any more: `how`."""
+        with self._write() as open_:
+            journal.close(open_, volume, knob, wall_ns, how)
+
+    @contextmanager
+    def _write(self) -> Iterator[sqlite3.Connection]:
+        """A transaction of its own, or the batch that this thread is in."""
+        with self._lock:
+            if self._connection.in_transaction:
+                yield self._connection
+            else:
+                with transaction(self._connection) as open_:
+                    yield open_
+
+
+def _sample_row(frame: Frame, wall_ns: int) -> tuple[object, ...]:
+    read_iops, read_bytes = _rates(frame, Direction.READ)
+    write_iops, write_bytes = _rates(frame, Direction.WRITE)
+    return (
+        frame.volume,
+        SAMPLE_SPAN_NS,
+        wall_ns,
+        str(frame.regime),
+        frame.idle,
+        read_iops,
+        read_bytes,
+        write_iops,
+        write_bytes,
+        hit_ratio(frame),
+        sum(frame.bypass_bytes.values()) if frame.bypass_bytes else None,
+        frame.destage_bytes_per_s,
+        frame.dirty_in_bytes_per_s,
+        frame.dirty_bytes,
+        frame.cache_bytes,
+        frame.in_use_ratio,
+        frame.backing_depth_ios,
+        frame.time_to_full_s,
+        frame.time_to_clean_s,
+        to_json(path_documents(frame)),
+        to_json(dict(frame.missing)),
+    )
+
+
+def _rates(frame: Frame, direction: Direction) -> tuple[float | None, float | None]:
+    rates: Rates | None = (frame.foreground or {}).get(direction)
+    return (rates.iops, rates.bytes_per_s) if rates else (None, None)
+
+
+def _action_row(outcome: Outcome) -> tuple[object, ...]:
+    action = outcome.action
+    return (
+        action.volume,
+        outcome.at_ns,
+        action.knob,
+        action.old,
+        action.new,
+        action.strategy,
+        action.reason,
+        str(outcome.kind),
+        outcome.read_back,
+        outcome.error,
+    )

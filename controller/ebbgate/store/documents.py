@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Nouns of the core as JSON, the same for the store, the command line and any reader. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any, Final
+
+from ebbgate.model.decision import Decision, Gate, Proposal
+from ebbgate.model.frame import Frame
+from ebbgate.model.records import Direction
+
+Document = dict[str, Any]
+"""What `json.dumps` takes and `json.loads` gives: strings, numbers, lists, nested documents."""
+
+SAMPLE_SPAN_NS: Final = 1_000_000_000
+"""One row of the raw history stands for a second."""
+
+
+def to_json(document: Mapping[str, Any] | list[Any]) -> str:
+    """Compact and with sorted keys, so that equal documents are equal texts."""
+    return json.dumps(document, separators=(",", ":"), sort_keys=True)
+
+
+def decision_document(decision: Decision) -> Document:
+    """A decision with every proposal and, for each, which settings it won."""
+    document = asdict(decision)
+    document["proposals"] = [
+        {**asdict(proposal), "wins": wins(decision, proposal)} for proposal in decision.proposals
+    ]
+    return document
+
+
+def wins(decision: Decision, proposal: Proposal) -> list[str]:
+    """The settings in which this proposal decided."""
+    won = []
+    if decision.gate is not None and decision.gate_strategy == proposal.strategy:
+        won.append("gate")
+    if (
+        decision.sequential_cutoff_bytes is not None
+        and decision.cutoff_strategy == proposal.strategy
+    ):
+        won.append("sequential_cutoff")
+    return won
+
+
+def gate_text(gate: Gate | None) -> str | None:
+    """`paced 10485760`: kind and rate, for the history's column."""
+    if gate is None:
+        return None
+    return f"{gate.kind} {gate.rate_bytes_per_s}" if gate.rate_bytes_per_s else str(gate.kind)
+
+
+def path_documents(frame: Frame) -> list[Document]:
+    """The latency of every path that was taken."""
+    return [
+        {
+            "op": str(direction),
+            "path": path,
+            "ios": latency.ios,
+            "bytes": latency.bytes,
+            "p50_ns": latency.p50_ns,
+            "p99_ns": latency.p99_ns,
+        }
+        for (direction, path), latency in frame.paths.items()
+    ]
+
+
+def hit_ratio(frame: Frame) -> float | None:
+    """Share of reads that found all their data in the cache; None where nothing was read."""
+    ios = {path: part.ios for (op, path), part in frame.paths.items() if op is Direction.READ}
+    total = sum(ios.values())
+    return ios.get("hit", 0) / total if total else None

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What people want: rows that a person adds and the daemon carries out. I/O: SQLite.
+
+kind       args                 meaning
+mode       {"mode": "enforce"}  how far ebbgate may go with the volume; outlives the daemon
+hold       {"held": true}       freeze everything where it is (no volume: every one)
+restore    {}                   put the originals back and stay in `advise` (no volume: every one)
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from threading import RLock
+from typing import Any, Final, Self
+
+from ebbgate.store.connection import open_writer, transaction
+from ebbgate.store.documents import to_json
+from ebbgate.store.schema import INTENTS
+
+
+class IntentKind(StrEnum):
+    """What a person may ask for."""
+
+    MODE = "mode"
+    HOLD = "hold"
+    RESTORE = "restore"
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """One wish; `ok` and `outcome` are None until the daemon has dealt with it."""
+
+    id: int
+    kind: IntentKind
+    volume: str | None
+    args: Mapping[str, Any]
+    who: str
+    at_unix_ns: int
+    ok: bool | None
+    outcome: str | None
+
+
+_ADD: Final = "INSERT INTO intents (kind, volume, args, who, at_unix_ns) VALUES (?, ?, ?, ?, ?)"
+_RESOLVE: Final = "UPDATE intents SET resolved_unix_ns = ?, ok = ?, outcome = ? WHERE id = ?"
+# The newest mode that was carried out, per volume.
+_MODES: Final = """
+    SELECT volume, args FROM intents
+    WHERE id IN (SELECT max(id) FROM intents WHERE kind = 'mode' AND ok = 1 GROUP BY volume)
+"""
+
+
+class Intents:
+    """The intents database. Any thread may call it; a lock lets one in at a time."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._lock = RLock()
+        self._seen_version: int | None = None
+
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        """Open or make the file (`intents.db`). Raises PermissionDenied and Unavailable."""
+        return cls(open_writer(path, INTENTS))
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            self._connection.close()
+
+    def add_intent(
+        self,
+        kind: IntentKind,
+        volume: str | None,
+        args: Mapping[str, Any],
+        who: str,
+        wall_ns: int,
+    ) -> int:
+        """Ask for something; returns the number to follow with `get`."""
+        row = (str(kind), volume, to_json(args), who, wall_ns)
+        with self._lock, transaction(self._connection) as open_:
+            number = open_.execute(_ADD, row).lastrowid
+        assert number is not None
+        self._seen_version = None
+        return number
+
+    def pending(self) -> tuple[Intent, ...]:
+        """What nobody has dealt with, oldest first. Costs microseconds while nobody asks anything.
+
+        `data_version` changes when another connection commits, so most calls read no page at all.
+        """
+        with self._lock:
+            version = self._connection.execute("PRAGMA data_version").fetchone()[0]
+            if version == self._seen_version:
+                return ()
+            rows = self._connection.execute(
+                "SELECT * FROM intents WHERE resolved_unix_ns IS NULL ORDER BY id"
+            ).fetchall()
+            # While something waits, keep looking: the caller may be slow in resolving it.
+            self._seen_version = None if rows else version
+        return tuple(_intent(row) for row in rows)
+
+    def resolve(self, number: int, outcome: str, ok: bool, wall_ns: int) -> None:
+        """Say what became of an intent, in one sentence for the person who asked."""
+        with self._lock, transaction(self._connection) as open_:
+            open_.execute(_RESOLVE, (wall_ns, ok, outcome, number))
+
+    def get(self, number: int) -> Intent | None:
+        """One intent as it is now."""
+        with self._lock:
+            row = self._connection.execute(
+                "SELECT * FROM intents WHERE id = ?", (number,)
+            ).fetchone()
+        return _intent(row) if row else None
+
+    def modes(self) -> dict[str, str]:
+        """The mode that was last asked for and carried out, per volume: it outlives the daemon."""
+        with self._lock:
+            rows = self._connection.execute(_MODES).fetchall()
+        return {row["volume"]: json.loads(row["args"])["mode"] for row in rows if row["volume"]}
+
+
+def _intent(row: sqlite3.Row) -> Intent:
+    return Intent(
+        id=row["id"],
+        kind=IntentKind(row["kind"]),
+        volume=row["volume"],
+        args=json.loads(row["args"]),
+        who=row["who"],
+        at_unix_ns=row["at_unix_ns"],
+        ok=None if row["ok"] is None else bool(row["ok"]),
+        outcome=row["outcome"],
+    )

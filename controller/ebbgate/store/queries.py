@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What readers ask of the history: the command line now, the web later. I/O: SQLite, read-only."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from ebbgate.model.decision import JournalEntry
+from ebbgate.store import journal
+from ebbgate.store.connection import open_reader
+from ebbgate.store.documents import Document
+from ebbgate.store.schema import HISTORY
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """What the daemon last said of a volume (or, under the empty name, of itself)."""
+
+    volume: str
+    at_unix_ns: int
+    document: Document
+
+
+class History:
+    """The history database, open for reading. One thread only."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        """Raises Unavailable where nothing was ever recorded, PermissionDenied without access."""
+        return cls(open_reader(path, HISTORY))
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+    def live(self) -> dict[str, Live]:
+        """All live documents by volume."""
+        rows = self._connection.execute("SELECT volume, at_unix_ns, document FROM live")
+        return {
+            row["volume"]: Live(row["volume"], row["at_unix_ns"], json.loads(row["document"]))
+            for row in rows
+        }
+
+    def decisions(self, volume: str | None, limit: int) -> list[Document]:
+        """The newest decisions first, of one volume or of all, each with its explanation."""
+        rows = self._connection.execute(
+            """SELECT id, at_unix_ns, document FROM decisions
+               WHERE ?1 IS NULL OR volume = ?1 ORDER BY at_unix_ns DESC, id DESC LIMIT ?2""",
+            (volume, limit),
+        )
+        return [
+            {"id": row["id"], "at_unix_ns": row["at_unix_ns"], **json.loads(row["document"])}
+            for row in rows
+        ]
+
+    def actions(
+        self, volume: str | None, limit: int, decision_id: int | None = None
+    ) -> list[Document]:
+        """The newest knob writes first; of one decision where `decision_id` is given."""
+        rows = self._connection.execute(
+            """SELECT * FROM actions
+               WHERE (?1 IS NULL OR volume = ?1) AND (?3 IS NULL OR decision_id = ?3)
+               ORDER BY at_unix_ns DESC, id DESC LIMIT ?2""",
+            (volume, limit, decision_id),
+        )
+        return [_document(row) for row in rows]
+
+    def samples(
+        self, volume: str, since_unix_ns: int, until_unix_ns: int, span_ns: int
+    ) -> list[Document]:
+        """The volume's samples of one span in `[since, until)`, oldest first."""
+        rows = self._connection.execute(
+            """SELECT * FROM samples WHERE volume = ? AND span_ns = ?
+               AND at_unix_ns >= ? AND at_unix_ns < ? ORDER BY at_unix_ns""",
+            (volume, span_ns, since_unix_ns, until_unix_ns),
+        )
+        return [
+            {
+                **_document(row),
+                "paths": json.loads(row["paths"]),
+                "missing": json.loads(row["missing"]),
+            }
+            for row in rows
+        ]
+
+    def journal_open(self, boot_id: str | None) -> list[JournalEntry]:
+        """Knobs whose originals are not back yet, oldest first; `None`: of every boot."""
+        return journal.open_entries(self._connection, boot_id)
+
+
+def _document(row: sqlite3.Row) -> dict[str, Any]:
+    return dict(row)

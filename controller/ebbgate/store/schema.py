@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The numbered migrations of both databases. Pure data.
+
+A migration that was released is never edited: the next one changes what it made. Wall-clock times
+are Unix nanoseconds (`_unix_ns`); `at_ns` is CLOCK_MONOTONIC, comparable within one boot only.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+Migrations = tuple[tuple[str, ...], ...]
+
+# samples: one row a second now; longer spans (`span_ns`) are for the roll-up that bounds it.
+# actions: one outlives its decision, so that retention may thin decisions out first;
+# `latency_ns` is the time from the edge that caused it to the write.
+# journal: at most one open row for a knob: the partial index makes a second original impossible.
+_HISTORY_1: Final = (
+    """
+    CREATE TABLE samples (
+        volume TEXT NOT NULL,
+        span_ns INTEGER NOT NULL,
+        at_unix_ns INTEGER NOT NULL,
+        regime TEXT NOT NULL,
+        idle INTEGER,
+        read_iops REAL,
+        read_bytes_per_s REAL,
+        write_iops REAL,
+        write_bytes_per_s REAL,
+        hit_ratio REAL,
+        bypass_bytes INTEGER,
+        destage_bytes_per_s REAL,
+        dirty_in_bytes_per_s REAL,
+        dirty_bytes INTEGER,
+        cache_bytes INTEGER,
+        in_use_ratio REAL,
+        backing_depth_ios INTEGER,
+        time_to_full_s REAL,
+        time_to_clean_s REAL,
+        paths TEXT NOT NULL,
+        missing TEXT NOT NULL,
+        PRIMARY KEY (volume, span_ns, at_unix_ns)
+    ) WITHOUT ROWID
+    """,
+    """
+    CREATE TABLE decisions (
+        id INTEGER PRIMARY KEY,
+        volume TEXT NOT NULL,
+        at_unix_ns INTEGER NOT NULL,
+        at_ns INTEGER NOT NULL,
+        gate TEXT,
+        gate_strategy TEXT NOT NULL,
+        sequential_cutoff_bytes INTEGER,
+        cutoff_strategy TEXT NOT NULL,
+        document TEXT NOT NULL
+    )
+    """,
+    "CREATE INDEX decisions_by_time ON decisions (volume, at_unix_ns)",
+    """
+    CREATE TABLE actions (
+        id INTEGER PRIMARY KEY,
+        decision_id INTEGER REFERENCES decisions (id) ON DELETE SET NULL,
+        volume TEXT NOT NULL,
+        at_unix_ns INTEGER NOT NULL,
+        at_ns INTEGER NOT NULL,
+        knob TEXT NOT NULL,
+        old TEXT,
+        new TEXT NOT NULL,
+        strategy TEXT NOT NULL,
+        reason TEXT NOT NULL,
+        outcome TEXT NOT NULL,
+        read_back TEXT,
+        error TEXT NOT NULL,
+        latency_ns INTEGER
+    )
+    """,
+    "CREATE INDEX actions_by_time ON actions (volume, at_unix_ns)",
+    "CREATE INDEX actions_by_decision ON actions (decision_id)",
+    """
+    CREATE TABLE journal (
+        id INTEGER PRIMARY KEY,
+        volume TEXT NOT NULL,
+        knob TEXT NOT NULL,
+        path TEXT NOT NULL,
+        original TEXT NOT NULL,
+        last_written TEXT NOT NULL,
+        boot_id TEXT NOT NULL,
+        at_unix_ns INTEGER NOT NULL,
+        by TEXT NOT NULL,
+        why TEXT NOT NULL,
+        closed_unix_ns INTEGER,
+        closed_how TEXT
+    )
+    """,
+    "CREATE UNIQUE INDEX journal_open ON journal (volume, knob) WHERE closed_unix_ns IS NULL",
+    """
+    CREATE TABLE live (
+        volume TEXT PRIMARY KEY,
+        at_unix_ns INTEGER NOT NULL,
+        document TEXT NOT NULL
+    ) WITHOUT ROWID
+    """,
+)
+HISTORY: Final[Migrations] = (_HISTORY_1,)
+
+_INTENTS_1: Final = (
+    """
+    CREATE TABLE intents (
+        id INTEGER PRIMARY KEY,
+        kind TEXT NOT NULL,
+        volume TEXT,
+        args TEXT NOT NULL,
+        who TEXT NOT NULL,
+        at_unix_ns INTEGER NOT NULL,
+        resolved_unix_ns INTEGER,
+        ok INTEGER,
+        outcome TEXT
+    )
+    """,
+    "CREATE INDEX intents_pending ON intents (id) WHERE resolved_unix_ns IS NULL",
+)
+INTENTS: Final[Migrations] = (_INTENTS_1,)
