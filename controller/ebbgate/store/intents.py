@@ -3,7 +3,7 @@
 
 kind       args                 meaning
 mode       {"mode": "enforce"}  how far ebbgate may go with the volume; outlives the daemon
-hold       {"held": true}       freeze everything where it is (no volume: every one)
+hold       {"on": true}         freeze everything where it is (no volume: every one)
 restore    {}                   put the originals back and stay in `advise` (no volume: every one)
 """
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -18,6 +19,7 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, Final, Self
 
+from ebbgate.model.volume import Mode
 from ebbgate.store.connection import open_writer, transaction
 from ebbgate.store.documents import to_json
 from ebbgate.store.schema import INTENTS
@@ -38,7 +40,7 @@ class Intent:
     id: int
     kind: IntentKind
     volume: str | None
-    args: Mapping[str, Any]
+    args: dict[str, Any]
     who: str
     at_unix_ns: int
     ok: bool | None
@@ -47,10 +49,9 @@ class Intent:
 
 _ADD: Final = "INSERT INTO intents (kind, volume, args, who, at_unix_ns) VALUES (?, ?, ?, ?, ?)"
 _RESOLVE: Final = "UPDATE intents SET resolved_unix_ns = ?, ok = ?, outcome = ? WHERE id = ?"
-# The newest mode that was carried out, per volume.
-_MODES: Final = """
-    SELECT volume, args FROM intents
-    WHERE id IN (SELECT max(id) FROM intents WHERE kind = 'mode' AND ok = 1 GROUP BY volume)
+_SET_MODE: Final = """
+    INSERT INTO modes (volume, mode, at_unix_ns) VALUES (?, ?, ?)
+    ON CONFLICT (volume) DO UPDATE SET mode = excluded.mode, at_unix_ns = excluded.at_unix_ns
 """
 
 
@@ -104,10 +105,11 @@ class Intents:
             self._seen_version = None if rows else version
         return tuple(_intent(row) for row in rows)
 
-    def resolve(self, number: int, outcome: str, ok: bool, wall_ns: int) -> None:
+    def resolve(self, number: int, outcome: str, ok: bool, wall_ns: int | None = None) -> None:
         """Say what became of an intent, in one sentence for the person who asked."""
+        now = time.time_ns() if wall_ns is None else wall_ns
         with self._lock, transaction(self._connection) as open_:
-            open_.execute(_RESOLVE, (wall_ns, ok, outcome, number))
+            open_.execute(_RESOLVE, (now, ok, outcome, number))
 
     def get(self, number: int) -> Intent | None:
         """One intent as it is now."""
@@ -117,11 +119,17 @@ class Intents:
             ).fetchone()
         return _intent(row) if row else None
 
+    def set_mode(self, volume: str, mode: Mode, wall_ns: int | None = None) -> None:
+        """Remember the mode that a person chose; it outlives the daemon and beats the settings."""
+        now = time.time_ns() if wall_ns is None else wall_ns
+        with self._lock, transaction(self._connection) as open_:
+            open_.execute(_SET_MODE, (volume, str(mode), now))
+
     def modes(self) -> dict[str, str]:
-        """The mode that was last asked for and carried out, per volume: it outlives the daemon."""
+        """The mode that a person chose last, per volume."""
         with self._lock:
-            rows = self._connection.execute(_MODES).fetchall()
-        return {row["volume"]: json.loads(row["args"])["mode"] for row in rows if row["volume"]}
+            rows = self._connection.execute("SELECT volume, mode FROM modes").fetchall()
+        return {row["volume"]: row["mode"] for row in rows}
 
 
 def _intent(row: sqlite3.Row) -> Intent:

@@ -117,6 +117,13 @@ _INTENTS_1: Final = (
         outcome TEXT
     )
     """,
+    """
+    CREATE TABLE modes (
+        volume TEXT PRIMARY KEY,
+        mode TEXT NOT NULL,
+        at_unix_ns INTEGER NOT NULL
+    ) WITHOUT ROWID
+    """,
     "CREATE INDEX intents_pending ON intents (id) WHERE resolved_unix_ns IS NULL",
 )
 INTENTS: Final[Migrations] = (_INTENTS_1,)
