@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
+from ebbgate.model.decision import Action, Condition, Decision, JournalEntry, Proposal
+from ebbgate.model.frame import Frame
 from ebbgate.model.volume import Device, Kind, Volume
 from ebbgate.sysfs import Sysfs
 from ebbgate.units import GIB, SECTOR_BYTES
@@ -181,3 +184,52 @@ def volume(name: str = "bcache0", *, set_uuid: str = SET_UUID) -> Volume:
         caches=(device("vdb", rotational=False),) if set_uuid else (),
         set_uuid=set_uuid,
     )
+
+
+def frame(name: str = "bcache0", **signals: Any) -> Frame:
+    """A frame in which only the given signals are known."""
+    known: dict[str, Any] = {
+        "at_ns": 1_000_000_000,
+        "probed_at_ns": None,
+        "window_ns": 1_000_000_000,
+        "idle": None,
+        "quiet_ns": None,
+        "foreground": None,
+        "in_flight_ios": None,
+    }
+    return Frame(volume=name, **{**known, **signals})
+
+
+def proposal(strategy: str = "idle_destage", **wishes: Any) -> Proposal:
+    """A proposal with one condition that holds."""
+    known: dict[str, Any] = {
+        "reason": "idle 410 ms >= wait 300 ms",
+        "conditions": (Condition("idle", "410 ms", ">=", "300 ms", holds=True),),
+    }
+    return Proposal(strategy, **{**known, **wishes})
+
+
+def decision(*proposals: Proposal, volume: str = "bcache0", **parts: Any) -> Decision:
+    """A decision out of these proposals."""
+    return Decision(volume=volume, at_ns=1_000_000_000, proposals=proposals, **parts)
+
+
+def action(knob: str = "writeback_percent", old: str | None = "10", new: str = "40") -> Action:
+    """One knob to write."""
+    return Action("bcache0", knob, old, new, "idle_destage", "idle 410 ms >= wait 300 ms")
+
+
+def journal_entry(
+    knob: str = "writeback_percent", *, volume: str = "bcache0", **parts: Any
+) -> JournalEntry:
+    """An original of this boot."""
+    known: dict[str, Any] = {
+        "path": f"/sys/block/{volume}/bcache/{knob}",
+        "original": "10",
+        "last_written": "40",
+        "boot_id": "this boot",
+        "at_unix_ns": 1,
+        "by": "idle_destage",
+        "why": "idle 410 ms >= wait 300 ms",
+    }
+    return JournalEntry(volume=volume, knob=knob, **{**known, **parts})

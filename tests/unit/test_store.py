@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The history keeps what happened, for readers that can change nothing."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from ebbgate.errors import PermissionDenied, Unavailable
+from ebbgate.model.decision import Gate, GateKind, Outcome, OutcomeKind
+from ebbgate.model.frame import PathLatency, Rates
+from ebbgate.model.records import Direction
+from ebbgate.store.connection import open_writer
+from ebbgate.store.db import Store
+from ebbgate.store.documents import SAMPLE_SPAN_NS
+from ebbgate.store.migrations import migrate, version
+from ebbgate.store.queries import History
+from ebbgate.store.schema import HISTORY
+from tests.builders import action, decision, frame, proposal
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "state" / "history.db"
+
+
+@pytest.fixture
+def store(path: Path) -> Iterator[Store]:
+    opened = Store.open(path)
+    yield opened
+    opened.close()
+
+
+def history(path: Path) -> History:
+    return History.open(path)
+
+
+def test_a_decision_comes_back_with_its_explanation_and_who_won(store: Store, path: Path) -> None:
+    wish = Gate(GateKind.PACED, 10 << 20)
+    chosen = decision(
+        proposal("idle_destage", gate=wish, reason="idle 410 ms"),
+        proposal("stream_bypass", unsupported="no such knob"),
+        gate=wish,
+        gate_strategy="idle_destage",
+    )
+    number = store.add_decision(chosen, wall_ns=5)
+    (found,) = history(path).decisions("bcache0", 10)
+    assert (found["id"], found["at_unix_ns"], found["gate"]["kind"]) == (number, 5, "paced")
+    winner, loser = found["proposals"]
+    assert (winner["reason"], winner["wins"]) == ("idle 410 ms", ["gate"])
+    assert (loser["unsupported"], loser["wins"]) == ("no such knob", [])
+    assert winner["conditions"][0]["measured"] == "410 ms"
+
+
+def test_the_newest_decisions_come_first_and_of_one_volume_only(store: Store, path: Path) -> None:
+    for at in (1, 3, 2):
+        store.add_decision(decision(), wall_ns=at)
+    store.add_decision(decision(volume="bcache1"), wall_ns=9)
+    assert [row["at_unix_ns"] for row in history(path).decisions("bcache0", 2)] == [3, 2]
+    assert len(history(path).decisions(None, 10)) == 4
+
+
+def test_outcomes_keep_the_knob_the_values_and_the_latency(store: Store, path: Path) -> None:
+    number = store.add_decision(decision(), wall_ns=5)
+    outcome = Outcome(action(), OutcomeKind.FAILED, at_ns=7, read_back="10", error="EIO")
+    store.add_outcomes([outcome], number, 6, latency_ns=4_000_000)
+    (found,) = history(path).actions("bcache0", 10, decision_id=number)
+    assert (found["knob"], found["old"], found["new"]) == ("writeback_percent", "10", "40")
+    assert (found["outcome"], found["error"], found["latency_ns"]) == ("failed", "EIO", 4_000_000)
+
+
+def test_a_sample_keeps_unknown_apart_from_zero(store: Store, path: Path) -> None:
+    known = frame(
+        foreground={
+            Direction.READ: Rates(10.0, 4096.0),
+            Direction.WRITE: Rates(0.0, 0.0),
+        },
+        paths={
+            (Direction.READ, "hit"): PathLatency(3, 12288, 1000, 2000),
+            (Direction.READ, "miss"): PathLatency(1, 4096, 9000, 9000),
+        },
+        dirty_bytes=0,
+    )
+    store.add_samples([(known, 10), (frame(missing={"foreground": "no probe"}), 11)])
+    first, second = history(path).samples("bcache0", 0, 100, SAMPLE_SPAN_NS)
+    assert (first["read_iops"], first["write_iops"], first["dirty_bytes"]) == (10.0, 0.0, 0)
+    assert first["hit_ratio"] == 0.75
+    assert {part["path"] for part in first["paths"]} == {"hit", "miss"}
+    assert (second["read_iops"], second["dirty_bytes"], second["hit_ratio"]) == (None, None, None)
+    assert second["missing"] == {"foreground": "no probe"}
+
+
+def test_samples_are_asked_for_by_time(store: Store, path: Path) -> None:
+    store.add_samples([(frame(), at) for at in (1, 2, 3)])
+    found = history(path).samples("bcache0", 2, 3, SAMPLE_SPAN_NS)
+    assert [row["at_unix_ns"] for row in found] == [2]
+
+
+def test_a_live_document_is_replaced_and_dropped(store: Store, path: Path) -> None:
+    store.set_live("bcache0", {"mode": "advise"}, 1)
+    store.set_live("bcache0", {"mode": "enforce"}, 2)
+    reader = history(path)
+    assert reader.live()["bcache0"].document == {"mode": "enforce"}
+    assert reader.live()["bcache0"].at_unix_ns == 2
+    store.drop_live("bcache0")
+    assert reader.live() == {}
+
+
+def test_a_batch_is_all_or_nothing(store: Store, path: Path) -> None:
+    with pytest.raises(RuntimeError), store.batch():
+        store.add_samples([(frame(), 1)])
+        store.add_decision(decision(), 1)
+        raise RuntimeError
+    with store.batch():
+        store.set_live("bcache0", {}, 1)
+    assert history(path).decisions(None, 10) == []
+    assert list(history(path).live()) == ["bcache0"]
+
+
+def test_threads_take_turns(store: Store, path: Path) -> None:
+    def work(volume: str) -> None:
+        for at in range(50):
+            store.add_decision(decision(volume=volume), at)
+
+    threads = [Thread(target=work, args=(f"bcache{number}",)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(history(path).decisions(None, 1000)) == 200
+
+
+def test_a_reader_cannot_write(store: Store, path: Path) -> None:
+    with pytest.raises(sqlite3.OperationalError, match="readonly"):
+        history(path)._connection.execute("DELETE FROM decisions")
+
+
+def test_the_file_is_not_for_everybody(store: Store, path: Path) -> None:
+    assert path.stat().st_mode & 0o777 == 0o640
+    assert path.parent.stat().st_mode & 0o007 == 0
+
+
+def test_a_history_that_was_never_written_says_so(tmp_path: Path) -> None:
+    with pytest.raises(Unavailable, match=r"nothing was ever recorded here[\s\S]*start the daemon"):
+        History.open(tmp_path / "history.db")
+
+
+def test_a_damaged_file_is_named_with_the_next_step(path: Path) -> None:
+    path.parent.mkdir()
+    path.write_bytes(b"not a database" * 100)
+    with pytest.raises(Unavailable, match=r"cannot be used: file is not a database[\s\S]*mv "):
+        Store.open(path)
+
+
+def test_a_file_of_a_newer_version_is_refused(store: Store, path: Path) -> None:
+    store._connection.execute(f"PRAGMA user_version = {len(HISTORY) + 1}")
+    with pytest.raises(Unavailable, match="has schema 2; this ebbgate knows 1"):
+        Store.open(path)
+    with pytest.raises(Unavailable, match="install the newer ebbgate"):
+        History.open(path)
+
+
+def test_a_folder_that_is_a_file_is_said(tmp_path: Path) -> None:
+    (tmp_path / "state").write_text("")
+    with pytest.raises(Unavailable, match="state"):
+        Store.open(tmp_path / "state" / "history.db")
+
+
+def test_no_access_names_root(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(Path, "stat", refuse)
+    with pytest.raises(PermissionDenied, match="run this as root"):
+        History.open(path)
+
+
+def test_migrations_run_once_each_and_in_order(tmp_path: Path) -> None:
+    steps = (("CREATE TABLE a (x)",), ("ALTER TABLE a ADD COLUMN y", "CREATE TABLE b (z)"))
+    connection = open_writer(tmp_path / "a.db", steps[:1])
+    assert (migrate(connection, steps, "a.db"), version(connection)) == (1, 2)
+    assert migrate(connection, steps, "a.db") == 0
+    connection.execute("INSERT INTO a (x, y) VALUES (1, 2)")
+
+
+def test_a_migration_that_fails_leaves_the_version_before(tmp_path: Path) -> None:
+    connection = open_writer(tmp_path / "a.db", (("CREATE TABLE a (x)",),))
+    broken = (("CREATE TABLE a (x)",), ("CREATE TABLE b (y)", "CREATE TABLE oops ("))
+    with pytest.raises(sqlite3.OperationalError):
+        migrate(connection, broken, "a.db")
+    assert version(connection) == 1
+    tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
+    assert tables == {"a"}
