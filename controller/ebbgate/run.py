@@ -30,7 +30,8 @@ class Completed:
 def run(argv: Sequence[str], *, timeout_s: float = 30.0, check: bool = True) -> Completed:
     """Run a program to its end.
 
-    Raises Unavailable when it is missing, does not end in `timeout_s`, or fails while `check` is set.
+    Raises Unavailable when it is missing, does not end in `timeout_s`, or fails while `check` is
+    set.
     """
     command = shlex.join(argv)
     try:
@@ -48,7 +49,5 @@ def run(argv: Sequence[str], *, timeout_s: float = 30.0, check: bool = True) -> 
     except subprocess.TimeoutExpired as error:
         raise Unavailable(f"no end after {timeout_s:g} s: {command}") from error
     if check and done.returncode != 0:
-        raise Unavailable(
-            f"exit code {done.returncode}: {command}", done.stderr.strip().splitlines()[-1:] and done.stderr.strip()
-        )
+        raise Unavailable(f"exit code {done.returncode}: {command}", done.stderr.strip())
     return Completed(tuple(argv), done.returncode, done.stdout, done.stderr)

@@ -18,6 +18,8 @@ NS_PER_US: Final = 1_000
 NS_PER_MS: Final = 1_000_000
 NS_PER_S: Final = 1_000_000_000
 
+_TWO_DIGITS: Final = 10
+_THREE_DIGITS: Final = 100
 _BYTE_SUFFIXES: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 # bcache's own letters (bch_hprint in drivers/md/bcache/util.c): one letter, powers of 1024.
 _HPRINT_LETTERS: Final = "kMGTPEZY"
@@ -100,10 +102,10 @@ def format_ns(duration_ns: float) -> str:
 def format_ratio(ratio: float) -> str:
     """`34%`, `3.4%`; 0..1 in."""
     percent = ratio * 100
-    return f"{percent:.0f}%" if abs(percent) >= 10 or percent == 0 else f"{percent:.1f}%"
+    return f"{percent:.0f}%" if abs(percent) >= _TWO_DIGITS or percent == 0 else f"{percent:.1f}%"
 
 
 def _short(value: float) -> str:
-    if value == int(value) or abs(value) >= 100:
+    if value == int(value) or abs(value) >= _THREE_DIGITS:
         return f"{value:.0f}"
     return f"{value:.1f}"

@@ -11,21 +11,29 @@ class GateKind(StrEnum):
     """How destage is let through.
 
     `released`: the kernel's own settings; `closed`: as good as nothing; `paced`: at a rate;
-    `open`: as fast as the kernel can, in the idle I/O class.
+    `pulsed`: for a moment as fast as the kernel can, in the idle I/O class, then paced;
+    `open`: the same without an end.
     """
 
     RELEASED = "released"
     CLOSED = "closed"
     PACED = "paced"
+    PULSED = "pulsed"
     OPEN = "open"
 
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """The wished state of the destage gate; `rate_bytes_per_s` only where it is `paced`."""
+    """The wished state of the destage gate.
+
+    `rate_bytes_per_s` where it is `paced` or `pulsed`, and for `closed` the little that seeps
+    through;
+    `pulse_ns` where it is `pulsed`.
+    """
 
     kind: GateKind
     rate_bytes_per_s: int = 0
+    pulse_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +52,18 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """What one strategy wants and why. `None`: it has no wish for that setting."""
+    """What one strategy wants and why. `None`: it has no wish for that setting.
+
+    `congestion_bypass`: False switches the kernel's bypass of a slow cache device off.
+    """
 
     strategy: str
     reason: str
     conditions: tuple[Condition, ...] = ()
     gate: Gate | None = None
     sequential_cutoff_bytes: int | None = None
+    congestion_bypass: bool | None = None
+    collect_garbage: bool = False
     unsupported: str = ""
 
 
@@ -65,7 +78,8 @@ class Decision:
     gate_strategy: str = ""
     sequential_cutoff_bytes: int | None = None
     cutoff_strategy: str = ""
-    state: str = ""
+    congestion_bypass: bool | None = None
+    collect_garbage: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,13 +42,15 @@ class PathLatency:
 class Frame:
     """Everything that is known of a volume at `at_ns`; what is not known is None and in `missing`.
 
-    `window_ns`: the time that rates and path latencies cover. `run_bytes`: bytes by log2 run length,
-    decayed over the last minutes. `dirty_room_bytes`: what the kernel will still take as dirty data
-    before it stops caching writes. `missing`: signal -> why it is unknown.
+    `probed_at_ns`: the time of the probe's record in it, None without a fresh one.
+    `window_ns`: the time that rates and path latencies cover. `run_bytes`: bytes by log2 run
+    length, decayed over the last minutes. `dirty_room_bytes`: what the kernel will still take as
+    dirty data before it stops caching writes. `missing`: signal -> why it is unknown.
     """
 
     volume: str
     at_ns: int
+    probed_at_ns: int | None
     window_ns: int
     idle: bool | None
     quiet_ns: int | None

@@ -120,8 +120,9 @@ class Edge:
 class QueueSample:
     """The backing device's queue of destage writes at one instant, while pacing.
 
-    `in_flight_*`: queued and not completed; `done_*`: cumulative; `cache_reads_ios`: the reading half
-    of destage still under way on the cache device; `foreground_ios`: users' requests in flight.
+    `in_flight_*`: queued and not completed; `done_*`: cumulative; `cache_reads_ios`: the reading
+    half of destage still under way on the cache device; `foreground_ios`: users' requests in
+    flight.
     """
 
     volume: str

@@ -53,8 +53,9 @@ class Volume:
 class VolumeState:
     """What sysfs said of a volume at `at_ns`. A missing file is `None`, never zero.
 
-    `in_use_ratio`: share of the cache's buckets in use (0..1), which is what the kernel compares with
-    its cutoffs (drivers/md/bcache/writeback.h: 0.40 for asynchronous, 0.70 for synchronous writes).
+    `in_use_ratio`: share of the cache's buckets in use (0..1), which is what the kernel compares
+    with its cutoffs (drivers/md/bcache/writeback.h: 0.40 for asynchronous, 0.70 for synchronous
+    writes).
     `knobs`: raw values by kernel name; sizes in the unit in which the kernel takes them.
     """
 

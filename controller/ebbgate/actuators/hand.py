@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Writes the knobs of one bcache volume: clamped, journalled, and never against an administrator.
+
+I/O: sysfs writes. Not thread-safe but for `interrupt`: one thread owns a hand
+(actuators.gate_thread).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from threading import Event
+from typing import Protocol
+
+from ebbgate.actuators.plan import KERNEL_WRITES, TRIGGERS, Step, StepKind
+from ebbgate.model.decision import Action, JournalEntry, Outcome, OutcomeKind
+from ebbgate.model.volume import Volume
+from ebbgate.probes.bcache_knobs import BY_NAME, knob_path, parse_value
+from ebbgate.sysfs import Sysfs
+from ebbgate.units import NS_PER_S
+
+
+class Journal(Protocol):
+    """Where originals are kept: durable before `put` returns."""
+
+    def put(self, entry: JournalEntry) -> None:
+        """Keep an original. Raises OSError when it cannot be made durable."""
+
+    def close(self, volume: str, knob: str, how: str) -> None:
+        """The original is back, or must not be put back any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Who wants a write and why; for the log and the journal."""
+
+    strategy: str
+    text: str
+
+
+@dataclass(slots=True)
+class _Held:
+    """A knob that we wrote: its original and our last value, in the unit in which it is taken."""
+
+    original: str
+    written: str
+
+
+@dataclass(slots=True)
+class Hand:
+    """The knobs of one volume. `held`: those that are not the kernel's or administrator's any more.
+
+    `manual`: knobs that somebody else wrote while we held them; left alone until released.
+    """
+
+    sysfs: Sysfs
+    volume: Volume
+    journal: Journal
+    boot_id: str
+    wall_ns: Callable[[], int] = time.time_ns
+    held: dict[str, _Held] = field(default_factory=dict)
+    manual: set[str] = field(default_factory=set)
+    interrupt: Event = field(default_factory=Event)
+
+    def apply(self, steps: Iterable[Step], reason: Reason) -> list[Outcome]:
+        """Carry the steps out in order; a failure ends the plan. A sleep ends early on
+        `interrupt`.
+        """
+        outcomes: list[Outcome] = []
+        for step in steps:
+            if step.kind is StepKind.SLEEP:
+                self.interrupt.wait(step.sleep_ns / NS_PER_S)
+                continue
+            outcome = self._write(step, reason)
+            outcomes.append(outcome)
+            if outcome.kind in (OutcomeKind.FAILED, OutcomeKind.REFUSED, OutcomeKind.MANUAL):
+                break
+        return outcomes
+
+    def release(self, knobs: Iterable[str], reason: Reason) -> list[Outcome]:
+        """Put the originals of these knobs back, as far as we hold them."""
+        outcomes = []
+        for knob in knobs:
+            mine = self.held.get(knob)
+            if mine is None:
+                continue
+            outcome = self._put(self._action(knob, mine.written, mine.original, reason))
+            if outcome.kind is not OutcomeKind.FAILED:
+                del self.held[knob]
+                self.journal.close(self.volume.name, knob, "restored")
+            outcomes.append(outcome)
+        return outcomes
+
+    def forget_manual(self) -> None:
+        """A person gave the knobs back to us."""
+        self.manual.clear()
+
+    def check_manual(self, seen: Mapping[str, str]) -> list[str]:
+        """Knobs whose value is not what we wrote last: somebody else's now. Returns the new ones.
+
+        Only for a moment at which no write is under way; the kernel's own writes do not count.
+        """
+        taken = []
+        for knob, mine in list(self.held.items()):
+            value = seen.get(knob)
+            if knob in KERNEL_WRITES or value is None or same_value(knob, mine.written, value):
+                continue
+            del self.held[knob]
+            self.manual.add(knob)
+            self.journal.close(self.volume.name, knob, f"manual: found {value}")
+            taken.append(knob)
+        return taken
+
+    def _write(self, step: Step, reason: Reason) -> Outcome:
+        if step.knob in TRIGGERS:
+            return self._put(self._action(step.knob, None, step.value, reason))
+        mine = self.held.get(step.knob)
+        action = self._action(step.knob, mine.written if mine else None, step.value, reason)
+        if step.knob in self.manual:
+            return self._outcome(action, OutcomeKind.MANUAL)
+        if mine is None:
+            refused = self._take_over(action)
+            if refused is not None:
+                return refused
+        elif mine.written == step.value and not step.always:
+            return self._outcome(action, OutcomeKind.UNCHANGED)
+        outcome = self._put(action)
+        if outcome.kind is OutcomeKind.CHANGED:
+            self.held[step.knob].written = step.value
+        return outcome
+
+    def _take_over(self, action: Action) -> Outcome | None:
+        """First contact with a knob: its original is safe before anything is written."""
+        path = knob_path(self.volume, action.knob)
+        text = self.sysfs.read_text(path) if path else None
+        if text is None:
+            return self._outcome(action, OutcomeKind.REFUSED, "this kernel has no such knob")
+        original = parse_value(BY_NAME[action.knob].form, text)
+        entry = JournalEntry(
+            self.volume.name,
+            action.knob,
+            str(path),
+            original,
+            action.new,
+            self.boot_id,
+            self.wall_ns(),
+            action.strategy,
+            action.reason,
+        )
+        try:
+            self.journal.put(entry)
+        except OSError as error:
+            return self._outcome(
+                action, OutcomeKind.REFUSED, f"the journal is not writable: {error}"
+            )
+        self.held[action.knob] = _Held(original, original)
+        return None
+
+    def _put(self, action: Action) -> Outcome:
+        path = knob_path(self.volume, action.knob)
+        if path is None:
+            return self._outcome(action, OutcomeKind.REFUSED, "no cache is attached")
+        try:
+            self.sysfs.write_text(path, action.new)
+        except OSError as error:
+            return self._outcome(action, OutcomeKind.FAILED, str(error))
+        return self._outcome(action, OutcomeKind.CHANGED)
+
+    def _action(self, knob: str, old: str | None, new: str, reason: Reason) -> Action:
+        return Action(self.volume.name, knob, old, new, reason.strategy, reason.text)
+
+    @staticmethod
+    def _outcome(action: Action, kind: OutcomeKind, error: str = "") -> Outcome:
+        return Outcome(action, kind, time.monotonic_ns(), error=error)
+
+
+def same_value(knob: str, written: str, seen: str) -> bool:
+    """Is `seen` (rounded by the kernel to one decimal where it is a size) what we wrote?"""
+    if written == seen:
+        return True
+    try:
+        ours, theirs = int(written), int(seen)
+    except ValueError:
+        return False
+    return BY_NAME[knob].form.rounded and abs(ours - theirs) <= max(1, 0.06 * ours)

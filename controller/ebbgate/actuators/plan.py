@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A decision for bcache, spelt as knob writes. No I/O.
+
+Which knobs and why (kernel 6.1, drivers/md/bcache):
+
+writeback_percent      above 0 the rate limit holds; 0 lifts it and uses the idle I/O class. 40 is
+the
+                       kernel's own maximum: the controller in the kernel then leaves destage to us.
+writeback_rate         sectors per second; the kernel overwrites it at each update, so it is
+re-asserted. writeback_rate_update_seconds   60: the kernel's controller interferes as rarely as it
+can. writeback_delay        0: it is read once per scan of the index and its sleep cannot be
+interrupted. writeback_running      only ever written as the 1 that it already is, to wake the
+writeback thread. idle_max_writeback_rate  0: otherwise the kernel opens the gate by itself after 30
+s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ebbgate.model.decision import Gate, GateKind
+from ebbgate.units import SECTOR_BYTES
+
+PERCENT = "writeback_percent"
+RATE = "writeback_rate"
+RUNNING = "writeback_running"
+CUTOFF = "sequential_cutoff"
+CONGESTED = ("congested_read_threshold_us", "congested_write_threshold_us")
+TRIGGER_GC = "trigger_gc"
+PERCENT_PACED = "40"
+
+BASE: Mapping[str, str] = {
+    "writeback_delay": "0",
+    "writeback_rate_update_seconds": "60",
+    "idle_max_writeback_rate": "0",
+}
+"""Set once when the gate is first taken over, put back when it is released."""
+
+GATE_KNOBS = (*BASE, PERCENT, RATE)
+KERNEL_WRITES = frozenset({RATE})
+"""Knobs that the kernel itself changes: a foreign value is no sign of an administrator's hand."""
+TRIGGERS = frozenset({RUNNING, TRIGGER_GC})
+"""Writes that start something and leave no value behind: nothing to journal."""
+
+CLAMPS: Mapping[str, tuple[int, int]] = {
+    PERCENT: (0, 40),
+    RATE: (1, 1 << 30),
+    CUTOFF: (64 * 1024, (1 << 32) - 1),
+    "writeback_delay": (0, 3600),
+    "writeback_rate_update_seconds": (1, 60),
+    "idle_max_writeback_rate": (0, 1),
+    CONGESTED[0]: (0, 10_000_000),
+    CONGESTED[1]: (0, 10_000_000),
+    RUNNING: (1, 1),
+    TRIGGER_GC: (1, 1),
+}
+"""Hard bounds on everything that is ever written, whatever a strategy asks for.
+
+A cutoff of 1..511 would bypass everything and 0 stops the detector's bookkeeping: never written.
+"""
+
+
+class StepKind(StrEnum):
+    """`write`: set a knob; `sleep`: hold the state between two writes."""
+
+    WRITE = "write"
+    SLEEP = "sleep"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of a plan: a knob and its value, or a sleep in nanoseconds."""
+
+    kind: StepKind
+    knob: str = ""
+    value: str = ""
+    sleep_ns: int = 0
+    always: bool = False
+
+
+def write(knob: str, value: int | str, *, always: bool = False) -> Step:
+    """A write within the clamps. `always`: even where the value is there already (a trigger)."""
+    low, high = CLAMPS[knob]
+    return Step(StepKind.WRITE, knob, str(min(high, max(low, int(value)))), always=always)
+
+
+def gate_steps(gate: Gate) -> tuple[Step, ...]:
+    """The writes that bring the gate about; RELEASED is not among them (that is a restore)."""
+    rate = write(RATE, max(1, gate.rate_bytes_per_s // SECTOR_BYTES))
+    paced, wide = write(PERCENT, PERCENT_PACED), write(PERCENT, 0)
+    kick = write(RUNNING, 1, always=True)
+    if gate.kind in (GateKind.CLOSED, GateKind.PACED):
+        # The rate first: it bounds what still goes out while the percentage changes.
+        return (rate, paced)
+    if gate.kind is GateKind.PULSED:
+        return (rate, wide, kick, Step(StepKind.SLEEP, sleep_ns=gate.pulse_ns), paced)
+    if gate.kind is GateKind.OPEN:
+        return (wide, kick)
+    raise ValueError(f"no steps lead to a gate that is {gate.kind}")
+
+
+def base_steps() -> tuple[Step, ...]:
+    """What must hold before the gate is driven."""
+    return tuple(write(knob, value) for knob, value in BASE.items())
+
+
+def cutoff_steps(cutoff_bytes: int) -> tuple[Step, ...]:
+    """Set the sequential cutoff."""
+    return (write(CUTOFF, cutoff_bytes),)
+
+
+def congestion_off_steps() -> tuple[Step, ...]:
+    """Switch the bypass of a slow cache device off."""
+    return tuple(write(knob, 0) for knob in CONGESTED)

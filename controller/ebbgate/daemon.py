@@ -1,0 +1,309 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`ebbgated`: finds the volumes, runs the probe, ticks, and puts everything back in the end.
+
+I/O: the composition root. No network socket at all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import fcntl
+import logging
+import os
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO, Any
+
+from ebbgate import __version__
+from ebbgate.actuators.hand import Hand
+from ebbgate.actuators.restore import restore
+from ebbgate.config import Config, load_config
+from ebbgate.errors import AlreadyRunning, EbbgateError, PermissionDenied
+from ebbgate.intake import Intake
+from ebbgate.loop import VolumeLoop
+from ebbgate.model.decision import Outcome, OutcomeKind
+from ebbgate.model.records import Complaint, Record, Untracked
+from ebbgate.model.volume import Mode, Volume, VolumeState
+from ebbgate.policy.evaluate import Policy
+from ebbgate.probes.bcache_state import read_state
+from ebbgate.probes.ebpf import EbpfProbe, track_command
+from ebbgate.probes.topology import discover
+from ebbgate.recorder import Recorder
+from ebbgate.store.db import Store
+from ebbgate.sysfs import Sysfs
+from ebbgate.units import NS_PER_S
+from ebbgate.watchdog import Watchdog
+
+_LOG = logging.getLogger("ebbgated")
+_DISCOVER_NS = 2 * NS_PER_S
+_FULL_READ_NS = NS_PER_S
+
+
+class Daemon:
+    """All volumes of a machine. One event loop owns everything but the gate threads."""
+
+    def __init__(self, config: Config, sysfs: Sysfs, recorder: Recorder, boot_id: str) -> None:
+        self.config = config
+        self.sysfs = sysfs
+        self.recorder = recorder
+        self.boot_id = boot_id
+        self.volumes: dict[str, VolumeLoop] = {}
+        self.seen: dict[str, VolumeState] = {}
+        self.probe = EbpfProbe(config.probe_path, self.on_record, self.on_probe_restart)
+        self.intake = Intake(config.state_dir, self)
+        self.watchdog = Watchdog()
+        self.started_wall_ns = time.time_ns()
+        self._stop = asyncio.Event()
+        self._discovered_ns = 0
+        self._full_ns: dict[str, int] = {}
+
+    async def run(self) -> None:
+        """Until SIGTERM or SIGINT. Everything is restored on the way out, whatever happened."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._stop.set)
+        probe = asyncio.create_task(self.probe.run())
+        ticks = asyncio.create_task(self._tick_forever())
+        stop = asyncio.create_task(self._stop.wait())
+        try:
+            self.watchdog.ready()
+            done, _ = await asyncio.wait({probe, ticks, stop}, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+        finally:
+            self.watchdog.stopping()
+            ticks.cancel()
+            stop.cancel()
+            await self.probe.stop()
+            probe.cancel()
+            await asyncio.gather(probe, ticks, stop, return_exceptions=True)
+            await asyncio.to_thread(self._release_all)
+
+    # ---- records -------------------------------------------------------------------------------
+    def on_record(self, record: Record) -> None:
+        """A record from the probe."""
+        if isinstance(record, Complaint):
+            _LOG.warning("probe: %s: %s (%d so far)", record.what, record.text, record.count)
+            self.probe.health.complaints[record.what] = record.text
+            return
+        volume = self.volumes.get(getattr(record, "volume", ""))
+        if volume is None:
+            return
+        if isinstance(record, Untracked) and record.why == "vanished":
+            self._discovered_ns = 0
+            return
+        volume.on_record(record)
+
+    def on_probe_restart(self) -> None:
+        """A new child knows nothing: tell it everything again."""
+        self.probe.command(f"tick {self.config.tick_ns}")
+        for volume in self.volumes.values():
+            self.probe.command(track_command(volume.volume))
+            volume.probe_restarted()
+
+    # ---- ticks ---------------------------------------------------------------------------------
+    async def _tick_forever(self) -> None:
+        period_s = self.config.tick_ns / NS_PER_S
+        due = time.monotonic()
+        while True:
+            await self._tick()
+            # A late tick is not made up for: the next one is a period from now.
+            due = max(due + period_s, time.monotonic() + period_s / 4)
+            await asyncio.sleep(due - time.monotonic())
+
+    async def _tick(self) -> None:
+        now_ns = time.monotonic_ns()
+        if now_ns - self._discovered_ns >= _DISCOVER_NS:
+            await self._discover()
+            self._discovered_ns = now_ns
+        self.intake.poll()
+        for volume in list(self.volumes.values()):
+            await self._tick_volume(volume)
+        self._tell_state()
+        self.watchdog.alive()
+
+    async def _tick_volume(self, volume: VolumeLoop) -> None:
+        name, now_ns = volume.volume.name, time.monotonic_ns()
+        full = now_ns - self._full_ns.get(name, 0) >= _FULL_READ_NS
+        before = volume.thread.generation
+        was_quiet = volume.thread.quiet
+        previous = None if full else self.seen.get(name)
+        seen = await asyncio.to_thread(read_state, self.sysfs, volume.volume, now_ns, previous)
+        if full:
+            self._full_ns[name] = now_ns
+        self.seen[name] = seen
+        unmoved = was_quiet and volume.thread.quiet and volume.thread.generation == before
+        volume.on_tick(seen, quiet=full and unmoved)
+
+    async def _discover(self) -> None:
+        found = {v.name: v for v in await asyncio.to_thread(discover, self.sysfs)}
+        for name in [n for n, v in self.volumes.items() if found.get(n) != v.volume]:
+            self._drop(name)
+        for name, volume in found.items():
+            if name not in self.volumes and volume.set_uuid:
+                self._add(volume)
+
+    def _add(self, volume: Volume) -> None:
+        hand = Hand(self.sysfs, volume, self.recorder, self.boot_id)
+        mode = self.intake.mode_of(volume.name) or self.config.mode_of(volume.name)
+        loop = VolumeLoop(volume, hand, Policy(), self.recorder, self.probe.command, mode=mode)
+        self.volumes[volume.name] = loop
+        _LOG.info("%s: %s over %s, mode %s", volume.name, volume.kind, volume.backing.name, mode)
+        self.probe.command(track_command(volume))
+        loop.probe_restarted()
+
+    def _drop(self, name: str) -> None:
+        """Gone, detached or attached anew: what is left of its knobs gets its originals."""
+        loop = self.volumes.pop(name)
+        _LOG.info("%s: gone or changed; no longer followed", name)
+        self.probe.command(f"untrack {name}")
+        loop.release("the volume is gone or changed")
+        loop.thread.stop(2.0)
+        self.recorder.drop_live(name)
+        self.seen.pop(name, None)
+
+    def _tell_state(self) -> None:
+        health = self.probe.health
+        document: dict[str, Any] = {
+            "pid": os.getpid(),
+            "version": __version__,
+            "boot_id": self.boot_id,
+            "started_unix_ns": self.started_wall_ns,
+            "tick_ns": self.config.tick_ns,
+            "history_dropped": self.recorder.dropped,
+            "probe": {
+                "kind": health.hello.probe if health.hello else "ebpf",
+                "state": health.state,
+                "restarts": health.restarts,
+                "signals": dict(health.hello.signals) if health.hello else {},
+                "bad_lines": health.bad_lines,
+                "complaints": health.complaints,
+            },
+        }
+        self.recorder.live("", document)
+
+    # ---- what people want (called by the intake) -----------------------------------------------
+    def restore_volume(self, name: str) -> str:
+        """Put a volume's knobs back and stop acting on it: back to advise."""
+        self.volumes[name].set_mode(Mode.ADVISE, "asked for by a person")
+        self.volumes[name].release("asked for by a person")
+        return f"{name}: every knob is back; mode advise"
+
+    def _release_all(self) -> None:
+        for loop in self.volumes.values():
+            loop.release("ebbgated stops")
+        for name, loop in self.volumes.items():
+            if not loop.thread.stop(10.0):
+                _LOG.error("%s: a knob write hangs in the kernel; `ebbgate restore` later", name)
+            self.recorder.drop_live(name)
+        self.recorder.drop_live("")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Entry point; the exit code says what went wrong (errors.py)."""
+    options = _options(argv)
+    logging.basicConfig(
+        level=logging.DEBUG if options.verbose else logging.INFO,
+        format="%(message)s" if os.environ.get("JOURNAL_STREAM") else "%(asctime)s %(message)s",
+        stream=sys.stderr,
+    )
+    # An edge must not wait for another thread's turn at the interpreter (5 ms by default).
+    sys.setswitchinterval(0.0005)
+    try:
+        return _run(options)
+    except EbbgateError as error:
+        print(f"ebbgated: {error}", file=sys.stderr)
+        return error.exit_code
+
+
+def _options(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="ebbgated", description="Tunes bcache volumes.")
+    parser.add_argument("--config", type=Path, help="default: /etc/ebbgate/ebbgate.toml")
+    parser.add_argument("--state-dir", type=Path, help="default: /var/lib/ebbgate")
+    parser.add_argument("--probe", type=Path, help="the ebbgate-probe program")
+    parser.add_argument("--mode", choices=[str(m) for m in Mode], help="mode of every volume")
+    parser.add_argument("--tick-ms", type=int, help="default: 250")
+    parser.add_argument("--verbose", action="store_true")
+    parser.add_argument("--version", action="version", version=f"ebbgated {__version__}")
+    return parser.parse_args(argv)
+
+
+def _run(options: argparse.Namespace) -> int:
+    if os.geteuid() != 0:
+        raise PermissionDenied("ebbgated needs root", "start it with systemd or sudo")
+    config = load_config(
+        options.config,
+        state_dir=options.state_dir,
+        probe_path=options.probe,
+        mode=Mode(options.mode) if options.mode else None,
+        tick_ms=options.tick_ms,
+    )
+    config.state_dir.mkdir(parents=True, exist_ok=True)
+    sysfs, boot_id = Sysfs(), boot_id_of(Path("/proc"))
+    with _DaemonLock(config.state_dir / "ebbgated.lock"):
+        _restore_leftovers(config, sysfs, boot_id)
+        recorder = Recorder(config.state_dir / "history.db")
+        try:
+            asyncio.run(_main(config, sysfs, recorder, boot_id))
+        finally:
+            recorder.stop()
+    return 0
+
+
+async def _main(config: Config, sysfs: Sysfs, recorder: Recorder, boot_id: str) -> None:
+    await Daemon(config, sysfs, recorder, boot_id).run()
+
+
+def boot_id_of(proc: Path) -> str:
+    """The kernel's random name for this boot."""
+    return (proc / "sys/kernel/random/boot_id").read_text().strip()
+
+
+def _restore_leftovers(config: Config, sysfs: Sysfs, boot_id: str) -> None:
+    """A daemon that was killed left its journal open: first put everything back."""
+    store = Store.open(config.state_dir / "history.db")
+    try:
+        outcomes: list[Outcome] = restore(store, sysfs, boot_id)
+    finally:
+        store.close()
+    changed = [o for o in outcomes if o.kind is OutcomeKind.CHANGED]
+    if changed:
+        _LOG.warning("put %d knobs back that an earlier ebbgated had left", len(changed))
+    for outcome in outcomes:
+        if outcome.kind is OutcomeKind.FAILED:
+            _LOG.error("%s: %s: %s", outcome.action.volume, outcome.action.knob, outcome.error)
+
+
+class _DaemonLock:
+    """Only one daemon per state folder; the kernel drops the lock when the holder dies."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file: IO[str] | None = None
+
+    def __enter__(self) -> None:
+        self._file = self._path.open("a+")
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            self._file.seek(0)
+            pid = self._file.read().strip() or "unknown"
+            raise AlreadyRunning(
+                f"another ebbgated runs here (pid {pid})",
+                "stop it with `systemctl stop ebbgated`, or use another --state-dir",
+            ) from error
+        self._file.truncate(0)
+        self._file.write(str(os.getpid()))
+        self._file.flush()
+
+    def __exit__(self, *_: object) -> None:
+        assert self._file is not None
+        self._file.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

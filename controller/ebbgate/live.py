@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The document that describes a volume as it is now, for the CLI and later the web. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ebbgate.model.decision import Decision, Gate, GateKind, Proposal
+from ebbgate.model.frame import Frame
+from ebbgate.model.volume import Mode, Volume
+from ebbgate.policy.evaluate import PolicyState
+from ebbgate.policy.idle_destage import Phase
+from ebbgate.units import format_bytes, format_ns, format_rate
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What the document is made of. `originals`: knobs that ebbgate holds, with their old
+    values.
+    """
+
+    volume: Volume
+    mode: Mode
+    held: bool
+    gate: Gate | None
+    gate_since_ns: int
+    originals: Mapping[str, str]
+    manual: frozenset[str]
+    lost: Mapping[str, int]
+
+
+def live_document(
+    view: View, frame: Frame, state: PolicyState, decision: Decision
+) -> dict[str, Any]:
+    """JSON-able; times in ns of CLOCK_MONOTONIC, None where unknown."""
+    return {
+        "volume": view.volume.name,
+        "kind": str(view.volume.kind),
+        "mode": str(view.mode),
+        "held": view.held,
+        "at_ns": frame.at_ns,
+        "now": sentence(view, frame, state, decision),
+        "regime": str(frame.regime),
+        "gate": _gate(view, state),
+        "dirty_bytes": frame.dirty_bytes,
+        "dirty_ratio": frame.dirty_ratio,
+        "cache_bytes": frame.cache_bytes,
+        "in_use_ratio": frame.in_use_ratio,
+        "room_bytes": frame.dirty_room_bytes,
+        "time_to_full_s": frame.time_to_full_s,
+        "time_to_clean_s": frame.time_to_clean_s,
+        "idle": frame.idle,
+        "wait_ns": state.destage.wait.wait_ns,
+        "wait_learned": state.destage.wait.learned,
+        "destage_bytes_per_s": frame.destage_bytes_per_s,
+        "backing_depth_ios": frame.backing_depth_ios,
+        "foreground": None
+        if frame.foreground is None
+        else {
+            str(direction): {"iops": rates.iops, "bytes_per_s": rates.bytes_per_s}
+            for direction, rates in frame.foreground.items()
+        },
+        "paths": [
+            {
+                "op": str(direction),
+                "path": path,
+                "ios": latency.ios,
+                "bytes": latency.bytes,
+                "p50_ns": latency.p50_ns,
+                "p99_ns": latency.p99_ns,
+            }
+            for (direction, path), latency in frame.paths.items()
+        ],
+        "bypass_bytes": dict(frame.bypass_bytes),
+        "gap_counts": list(frame.gap_counts),
+        "run_bytes": {str(d): list(runs) for d, runs in frame.run_bytes.items()},
+        "knobs": _knobs(view, frame),
+        "proposals": [_proposal(p, decision) for p in decision.proposals],
+        "missing": dict(frame.missing),
+        "lost": dict(view.lost),
+    }
+
+
+def sentence(view: View, frame: Frame, state: PolicyState, decision: Decision) -> str:
+    """One sentence: what ebbgate does with this volume now, and why."""
+    if view.held:
+        return "held: every knob stays where it is"
+    reasons = [p.unsupported for p in decision.proposals if p.unsupported]
+    if reasons:
+        return f"nothing to tune: {reasons[0]}"
+    if view.manual:
+        return f"left alone: {', '.join(sorted(view.manual))} changed by somebody else"
+    machine = state.destage
+    dirty = format_bytes(frame.dirty_bytes) if frame.dirty_bytes is not None else "unknown"
+    text = {
+        Phase.UNKNOWN: f"the kernel decides: {machine.why}",
+        Phase.NORMAL: f"nothing to drain ({dirty} dirty)",
+        Phase.WAIT: f"holds {dirty} dirty back until {format_ns(machine.wait.wait_ns)} of quiet",
+        Phase.DESTAGE: f"drains {dirty} at {_drain(frame)}: {machine.why}",
+        Phase.PRESSURE: f"drains {dirty} beside the load at {_drain(frame)}: {machine.why}",
+    }[machine.phase]
+    return text if view.mode is Mode.ENFORCE else f"would do, in enforce: {text}"
+
+
+def _drain(frame: Frame) -> str:
+    return (
+        "unknown" if frame.destage_bytes_per_s is None else format_rate(frame.destage_bytes_per_s)
+    )
+
+
+def _gate(view: View, state: PolicyState) -> dict[str, Any]:
+    gate = view.gate or Gate(GateKind.RELEASED)
+    return {
+        "kind": str(gate.kind),
+        "rate_bytes_per_s": gate.rate_bytes_per_s,
+        "state": str(state.destage.phase),
+        "since_ns": view.gate_since_ns,
+        "reason": state.destage.why,
+    }
+
+
+def _knobs(view: View, frame: Frame) -> dict[str, dict[str, str | None]]:
+    found: dict[str, dict[str, str | None]] = {}
+    for knob, value in frame.knobs.items():
+        original = view.originals.get(knob)
+        owner = "manual" if knob in view.manual else "kernel" if original is None else "ebbgate"
+        found[knob] = {"value": value, "original": original, "owner": owner}
+    return found
+
+
+def _proposal(proposal: Proposal, decision: Decision) -> dict[str, Any]:
+    wins = []
+    if proposal.gate is not None and decision.gate_strategy == proposal.strategy:
+        wins.append("destage")
+    if decision.cutoff_strategy == proposal.strategy:
+        wins.append("sequential_cutoff")
+    return {
+        "strategy": proposal.strategy,
+        "reason": proposal.reason,
+        "unsupported": proposal.unsupported,
+        "wins": wins,
+        "conditions": [
+            {
+                "signal": c.signal,
+                "measured": c.measured,
+                "comparison": c.comparison,
+                "threshold": c.threshold,
+                "holds": c.holds,
+            }
+            for c in proposal.conditions
+        ],
+    }

@@ -1,0 +1,286 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The imperative shell of one volume: records in, frames built, policy asked, knobs driven.
+
+I/O: through the gate thread and the outbox. The event loop calls it; it never blocks.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from ebbgate.actuators.gate_thread import GateThread
+from ebbgate.actuators.hand import Hand, Reason
+from ebbgate.actuators.plan import (
+    CONGESTED,
+    CUTOFF,
+    GATE_KNOBS,
+    TRIGGER_GC,
+    congestion_off_steps,
+    cutoff_steps,
+    write,
+)
+from ebbgate.live import View, live_document
+from ebbgate.model.decision import Decision, Gate, GateKind, Outcome, OutcomeKind
+from ebbgate.model.frame import Frame
+from ebbgate.model.records import Edge, QueueSample, Record, Tick
+from ebbgate.model.volume import Mode, Volume, VolumeState
+from ebbgate.policy import evaluate
+from ebbgate.policy.evaluate import Policy, PolicyState, ProbeWishes
+from ebbgate.signals.frame import FrameState, absorb, build
+from ebbgate.units import sectors_to_bytes
+
+_LOG = logging.getLogger(__name__)
+_PACING = (GateKind.PACED, GateKind.PULSED)
+
+
+class Outbox:
+    """What the loop tells the outside; the daemon's is the store. All calls return at once."""
+
+    def decision(self, decision: Decision) -> None:
+        """A decision that differs from the last one."""
+
+    def outcomes(self, outcomes: list[Outcome], latency_ns: int | None) -> None:
+        """Knob writes that were carried out; `latency_ns` from the edge to the last write."""
+
+    def live(self, volume: str, document: dict[str, Any]) -> None:
+        """The volume as it is now."""
+
+    def sample(self, frame: Frame) -> None:
+        """A frame for the history."""
+
+    def edge(self, edge: Edge, delivered_ns: int) -> None:
+        """An edge and when it was handled."""
+
+
+@dataclass(slots=True)
+class Applied:
+    """What was last asked of the gate thread."""
+
+    gate: Gate | None = None
+    cutoff_bytes: int | None = None
+    congestion_off: bool = False
+
+
+@dataclass(slots=True)
+class VolumeLoop:
+    """One volume. `send` gives the probe a command; `now_ns` is CLOCK_MONOTONIC."""
+
+    volume: Volume
+    hand: Hand
+    policy: Policy
+    outbox: Outbox
+    send: Callable[[str], None]
+    mode: Mode = Mode.ADVISE
+    held: bool = False
+    now_ns: Callable[[], int] = time.monotonic_ns
+    frames: FrameState = field(default_factory=FrameState)
+    state: PolicyState = field(default_factory=PolicyState)
+    applied: Applied = field(default_factory=Applied)
+    told: ProbeWishes | None = None
+    edge_at_ns: int | None = None
+    last_key: tuple[object, ...] = ()
+    gate_since_ns: int = 0
+    lost: dict[str, int] = field(default_factory=dict)
+    thread: GateThread = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.thread = GateThread(self.hand, self._reported)
+
+    # ---- what comes in -------------------------------------------------------------------------
+    def on_record(self, record: Record) -> None:
+        """A record of this volume from the probe."""
+        if isinstance(record, QueueSample):
+            self.state = evaluate.on_queue(self.state, record, self.policy)
+            self._drive_gate()
+        elif isinstance(record, Edge):
+            self.state = evaluate.on_edge(self.state, record, self.policy)
+            self.edge_at_ns = record.at_ns
+            self._drive_gate()
+            self._tell_probe()
+            self.outbox.edge(record, self.now_ns())
+            self._record_decision()
+        elif isinstance(record, Tick):
+            self.frames = absorb(self.frames, record)
+            self.lost = dict(record.lost)
+
+    def on_tick(self, seen: VolumeState, quiet: bool) -> None:
+        """A look at sysfs; `quiet`: no knob was being written meanwhile."""
+        frame = build(self.frames, seen, self.volume.name, self.now_ns())
+        if quiet and self._acts():
+            self._check_manual(seen)
+        self.state = evaluate.on_frame(self.state, frame, self.policy)
+        self._drive_gate(reassert=quiet and _rate_drifted(self, seen))
+        decision = self._record_decision()
+        self._drive_rest(decision)
+        self._tell_probe()
+        self.outbox.sample(frame)
+        document = live_document(self._view(), frame, self.state, decision)
+        self.outbox.live(self.volume.name, document)
+
+    def probe_restarted(self) -> None:
+        """The probe knows nothing of us any more."""
+        self.told = None
+        self.frames = FrameState(gap_counts=self.frames.gap_counts, run_bytes=self.frames.run_bytes)
+        self._tell_probe()
+
+    # ---- what people want ----------------------------------------------------------------------
+    def set_mode(self, mode: Mode, why: str) -> None:
+        """Change the mode; leaving `enforce` puts every knob back."""
+        if mode is Mode.ENFORCE:
+            self.thread.submit("manual", _forget_manual)
+        elif self.mode is Mode.ENFORCE:
+            self.release(why)
+        self.mode = mode
+        self.held = False
+        self.last_key = ()
+
+    def hold(self, on: bool) -> None:
+        """Freeze every knob where it is, or go on."""
+        self.held = on
+
+    def release(self, why: str) -> None:
+        """Put every knob of this volume back."""
+        reason = Reason("restore", why)
+        self.applied = Applied()
+        self.thread.wish(Gate(GateKind.RELEASED), reason)
+        self.thread.submit("restore", lambda hand: hand.release(list(hand.held)[::-1], reason))
+
+    # ---- what goes out -------------------------------------------------------------------------
+    def _acts(self) -> bool:
+        return self.mode is Mode.ENFORCE and not self.held
+
+    def _drive_gate(self, reassert: bool = False) -> None:
+        if not self._acts():
+            return
+        gate = evaluate.gate(self.state, self.policy)
+        if gate is None:
+            if self.applied.gate is None:
+                return
+            gate = Gate(GateKind.RELEASED)
+        pulse = gate.kind is GateKind.PULSED
+        if gate == self.applied.gate and not pulse and not reassert:
+            return
+        # Adjusting the pace is no decision of its own: counted, not recorded one by one.
+        adjusts = self.applied.gate is not None and self.applied.gate.kind in _PACING
+        name = "pace" if adjusts and gate.kind in _PACING else "gate"
+        if name == "gate":
+            self.gate_since_ns = self.now_ns()
+        self.applied.gate = None if gate.kind is GateKind.RELEASED else gate
+        why = self.state.destage.why
+        self.thread.wish(gate, Reason(evaluate.IDLE_DESTAGE, why), name)
+
+    def _drive_rest(self, decision: Decision) -> None:
+        if not self._acts():
+            return
+        cutoff = decision.sequential_cutoff_bytes
+        if cutoff != self.applied.cutoff_bytes:
+            self.applied.cutoff_bytes = cutoff
+            reason = Reason(evaluate.STREAM_BYPASS, self.state.streams.why)
+            if cutoff is None:
+                self.thread.submit("cutoff", lambda hand: hand.release((CUTOFF,), reason))
+            else:
+                steps = cutoff_steps(cutoff)
+                self.thread.submit("cutoff", lambda hand: hand.apply(steps, reason))
+        if decision.congestion_bypass is False and not self.applied.congestion_off:
+            self.applied.congestion_off = True
+            why = Reason(evaluate.STREAM_BYPASS, "jitter of the cache device is not congestion")
+            self.thread.submit("congestion", lambda hand: hand.apply(congestion_off_steps(), why))
+        if decision.collect_garbage:
+            why_gc = Reason(evaluate.IDLE_DESTAGE, "drained buckets still count as used")
+            trigger = (write(TRIGGER_GC, 1, always=True),)
+            self.thread.submit("gc", lambda hand: hand.apply(trigger, why_gc))
+
+    def _tell_probe(self) -> None:
+        wished = evaluate.wishes(self.state, self.policy)
+        if not self._acts():
+            wished = ProbeWishes(wished.wait_ns, 0)
+        told, name = self.told, self.volume.name
+        if told is None or told.wait_ns != wished.wait_ns:
+            self.send(f"wait {name} {wished.wait_ns}")
+        if told is None or told.pace_period_ns != wished.pace_period_ns:
+            self.send(f"pace {name} {wished.pace_period_ns}")
+        self.told = wished
+
+    def _view(self) -> View:
+        return View(
+            volume=self.volume,
+            mode=self.mode,
+            held=self.held,
+            gate=self.applied.gate,
+            gate_since_ns=self.gate_since_ns,
+            originals={knob: held.original for knob, held in list(self.hand.held.items())},
+            manual=frozenset(self.hand.manual),
+            lost=self.lost,
+        )
+
+    def _record_decision(self) -> Decision:
+        decision = evaluate.decide(self.state, self.policy, self.now_ns())
+        gate = decision.gate
+        key = (
+            gate.kind if gate else None,
+            self.state.destage.phase,
+            self.state.streams.stance,
+            decision.sequential_cutoff_bytes,
+            decision.congestion_bypass,
+            tuple(p.unsupported for p in decision.proposals),
+        )
+        # A pulse is part of pacing: no decision of its own.
+        if gate and gate.kind is GateKind.PULSED:
+            key = (GateKind.PACED, *key[1:])
+        if key != self.last_key:
+            self.last_key = key
+            self.outbox.decision(decision)
+            verb = "" if self._acts() else f" [{self.mode}: not applied]"
+            for proposal in decision.proposals:
+                _LOG.info(
+                    "%s: %s: %s%s", self.volume.name, proposal.strategy, proposal.reason, verb
+                )
+        return decision
+
+    def _check_manual(self, seen: VolumeState) -> None:
+        taken = self.hand.check_manual(seen.knobs)
+        for knob in taken:
+            _LOG.warning(
+                "%s: %s was changed by somebody else to %s: left alone until `ebbgate enforce %s`",
+                self.volume.name,
+                knob,
+                seen.knobs.get(knob),
+                self.volume.name,
+            )
+        if any(knob in GATE_KNOBS for knob in taken):
+            reason = Reason(evaluate.IDLE_DESTAGE, "a knob of the gate is manual")
+            self.thread.submit("manual", lambda hand: hand.release(GATE_KNOBS[::-1], reason))
+        if any(knob in (CUTOFF, *CONGESTED) for knob in taken):
+            self.applied.cutoff_bytes = None
+
+    def _reported(self, name: str, outcomes: list[Outcome], wished_ns: int) -> None:
+        """On the gate thread."""
+        latency = None
+        if name == "gate" and outcomes:
+            edge_at_ns, self.edge_at_ns = self.edge_at_ns, None
+            latency = None if edge_at_ns is None else outcomes[-1].at_ns - edge_at_ns
+        for outcome in outcomes:
+            if outcome.kind in (OutcomeKind.FAILED, OutcomeKind.REFUSED):
+                action = outcome.action
+                _LOG.error("%s: %s = %s: %s", action.volume, action.knob, action.new, outcome.error)
+        if name != "pace":
+            self.outbox.outcomes(outcomes, latency)
+
+
+def _rate_drifted(loop: VolumeLoop, seen: VolumeState) -> bool:
+    """Did the kernel's own controller overwrite the rate of a gate that should be (nearly) shut?"""
+    gate, text = loop.applied.gate, seen.knobs.get("writeback_rate")
+    if gate is None or gate.kind is not GateKind.CLOSED or text is None or not text.isdigit():
+        return False
+    return abs(sectors_to_bytes(int(text)) - gate.rate_bytes_per_s) > max(
+        4096, gate.rate_bytes_per_s // 4
+    )
+
+
+def _forget_manual(hand: Hand) -> list[Outcome]:
+    hand.forget_manual()
+    return []

@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""When to destage: normal, wait, destage, and a pressure path. Pure.
+
+Seed: Nishina et al., dm-ssd: destage is held back while requests come, starts after a quiet time
+and stops at the first arrival. Added here: the quiet time is learned (signals.gaps), how much is in
+flight is bounded by feedback (policy.pace), and dirty data is never starved when no gap comes.
+
+    normal    nothing worth draining
+    wait      dirty data, and the foreground is there: the gate is closed
+    destage   an idle gap: the gate is paced until the first arrival or until all is clean
+    pressure  no gap came and something is due: paced at a shallow queue beside the foreground
+    unknown   a signal is missing: the kernel's own settings are back
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from ebbgate.model.decision import Gate, GateKind
+from ebbgate.model.frame import Frame
+from ebbgate.model.records import Edge, EdgeKind, QueueSample
+from ebbgate.policy import pace
+from ebbgate.policy.pace import PaceParams, PaceState
+from ebbgate.signals.gaps import Wait, WaitParams, learn_wait
+from ebbgate.units import MIB, NS_PER_MS, NS_PER_S, SECTOR_BYTES
+
+
+class Phase(StrEnum):
+    """Where the machine stands."""
+
+    UNKNOWN = "unknown"
+    NORMAL = "normal"
+    WAIT = "wait"
+    DESTAGE = "destage"
+    PRESSURE = "pressure"
+
+
+@dataclass(frozen=True, slots=True)
+class DestageParams:
+    """What a policy may set.
+
+    `wait_ns`: None learns it from the gaps. `start_ratio`, `start_bytes_min`: dirty data (share of
+    the cache, bytes) from which draining is worth a gap; once begun it goes on until all is clean.
+    `full_soon_s`, `room_ratio_min`: pressure when the kernel would stop caching writes sooner than
+    this, or has less room than this share of the cache. `age_max_ns`: pressure when dirty data has
+    waited this long without a gap. `light_ratio`, `light_after_ns`: pressure when the foreground
+    keeps the backing device less busy than this share for so long without a gap. `seep_ns`: a
+    closed gate still lets one piece through in this time, since a longer one would put the kernel's
+    thread to sleep (policy.pace).
+    """
+
+    wait_ns: int | None = None
+    wait: WaitParams = field(default_factory=WaitParams)
+    start_ratio: float = 0.01
+    start_bytes_min: int = 4 * MIB
+    full_soon_s: float = 20.0
+    room_ratio_min: float = 0.05
+    age_max_ns: int = 600 * NS_PER_S
+    light_ratio: float = 0.30
+    light_after_ns: int = 5 * NS_PER_S
+    seep_ns: int = 1200 * NS_PER_MS
+    collect_ratio: float = 0.10
+    collect_interval_ns: int = 5 * NS_PER_S
+    pace: PaceParams = field(default_factory=PaceParams)
+    pressure_pace: PaceParams = field(
+        default_factory=lambda: PaceParams(
+            target_ns=8 * NS_PER_MS, depth_min_ios=1.0, depth_max_ios=8.0, gain=0.4
+        )
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class DestageState:
+    """What the machine remembers between events. Times are 0 where nothing happened yet.
+
+    `waiting_since_ns`: since when dirty data waits for a gap; `why`: the sentence behind the phase;
+    `peak_ratio`: the highest dirty level (0..1) since the last garbage collection that was asked
+    for.
+    """
+
+    phase: Phase = Phase.UNKNOWN
+    since_ns: int = 0
+    why: str = "no frame yet"
+    idle: bool = False
+    edge_at_ns: int = 0
+    wait: Wait = field(default_factory=lambda: learn_wait((), WaitParams()))
+    waiting_since_ns: int = 0
+    collected_at_ns: int = 0
+    collect: bool = False
+    peak_ratio: float = 0.0
+    pace: PaceState = field(default_factory=PaceState)
+
+    @property
+    def pacing(self) -> bool:
+        """Does the machine want samples of the queue?"""
+        return self.phase in (Phase.DESTAGE, Phase.PRESSURE)
+
+
+def gate_of(state: DestageState, params: DestageParams) -> Gate:
+    """The gate that the phase asks for."""
+    if state.phase is Phase.UNKNOWN:
+        return Gate(GateKind.RELEASED)
+    if state.pacing:
+        return state.pace.gate
+    return Gate(GateKind.CLOSED, _seep_bytes_per_s(state, params))
+
+
+def on_edge(state: DestageState, edge: Edge, params: DestageParams) -> DestageState:
+    """The load came or went: the fast path, with nothing but the edge to go by."""
+    if edge.at_ns < state.edge_at_ns:
+        return state
+    state = replace(state, idle=edge.kind is EdgeKind.IDLE, edge_at_ns=edge.at_ns)
+    if state.phase is Phase.DESTAGE and not state.idle:
+        return _enter(state, Phase.WAIT, edge.at_ns, "a request arrived")
+    if state.phase in (Phase.WAIT, Phase.PRESSURE) and state.idle:
+        why = f"idle {edge.length_ns // NS_PER_MS} ms >= wait {state.wait.wait_ns // NS_PER_MS} ms"
+        return _begin(state, Phase.DESTAGE, edge.at_ns, why, params.pace)
+    return state
+
+
+def on_queue(state: DestageState, sample: QueueSample, params: DestageParams) -> DestageState:
+    """A sample of the backing device's queue: the fast path of the pace."""
+    if not state.pacing:
+        return state
+    return replace(state, pace=pace.step(state.pace, sample, _pace_params(state, params)))
+
+
+def on_frame(state: DestageState, frame: Frame, params: DestageParams) -> DestageState:
+    """A tick with all signals: levels, forecasts, the wait."""
+    unknown = _unknown(frame)
+    if unknown:
+        if state.phase is Phase.UNKNOWN:
+            return replace(state, why=unknown)
+        return _enter(state, Phase.UNKNOWN, frame.at_ns, unknown)
+    if frame.probed_at_ns is not None and frame.probed_at_ns > state.edge_at_ns:
+        state = replace(state, idle=bool(frame.idle))
+    state = replace(state, wait=_wait(frame, params))
+    return _collect(_transition(state, frame, params), frame, params)
+
+
+def _transition(state: DestageState, frame: Frame, params: DestageParams) -> DestageState:
+    dirty = frame.dirty_bytes or 0
+    if dirty == 0:
+        if state.phase is Phase.NORMAL:
+            return state
+        return _enter(state, Phase.NORMAL, frame.at_ns, "nothing is dirty")
+    if state.phase in (Phase.UNKNOWN, Phase.NORMAL):
+        floor = start_bytes(frame, params)
+        if dirty < floor and not _aged(state, frame, params):
+            return _resting(state, frame)
+        state = _enter(state, Phase.WAIT, frame.at_ns, "dirty data waits for a gap")
+    if state.idle and state.phase is not Phase.DESTAGE:
+        return _begin(state, Phase.DESTAGE, frame.at_ns, "the volume is idle", params.pace)
+    if state.phase is Phase.WAIT:
+        due = pressure_reason(state, frame, params)
+        if due:
+            return _begin(state, Phase.PRESSURE, frame.at_ns, due, params.pressure_pace)
+    if state.phase is Phase.PRESSURE and not pressure_reason(state, frame, params):
+        return _enter(state, Phase.WAIT, frame.at_ns, "the pressure is gone")
+    return state
+
+
+def pressure_reason(state: DestageState, frame: Frame, params: DestageParams) -> str:
+    """Why dirty data must go although the foreground is there; empty when it need not."""
+    # Twice the threshold on the way out: the level itself moves as soon as the gate opens.
+    ease = 2.0 if state.phase is Phase.PRESSURE else 1.0
+    if frame.time_to_full_s is not None and frame.time_to_full_s < params.full_soon_s * ease:
+        return f"no write will be cached in {frame.time_to_full_s:.0f} s"
+    room, cache = frame.dirty_room_bytes, frame.cache_bytes
+    if room is not None and cache and room < params.room_ratio_min * ease * cache:
+        return "the kernel has hardly room for dirty data"
+    waited_ns = frame.at_ns - state.waiting_since_ns
+    if waited_ns >= params.age_max_ns:
+        return f"dirty data has waited {waited_ns // NS_PER_S} s for a gap"
+    busy = frame.backing_busy_foreground_ratio
+    if waited_ns >= params.light_after_ns and busy is not None and busy < params.light_ratio * ease:
+        return f"no gap comes, but users keep the backing device only {busy:.0%} busy"
+    return ""
+
+
+def start_bytes(frame: Frame, params: DestageParams) -> int:
+    """Dirty bytes from which draining is worth a gap."""
+    return max(params.start_bytes_min, int(params.start_ratio * (frame.cache_bytes or 0)))
+
+
+def _unknown(frame: Frame) -> str:
+    if frame.dirty_bytes is None:
+        return f"dirty level unknown: {frame.missing.get('dirty_bytes', 'not in sysfs')}"
+    if frame.idle is None:
+        return f"foreground unknown: {frame.missing.get('foreground', 'no record')}"
+    return ""
+
+
+def _wait(frame: Frame, params: DestageParams) -> Wait:
+    if params.wait_ns is None:
+        return learn_wait(frame.gap_counts, params.wait)
+    return Wait(params.wait_ns, False, 0.0, 0.0, 0)
+
+
+def _aged(state: DestageState, frame: Frame, params: DestageParams) -> bool:
+    since = state.waiting_since_ns
+    return since > 0 and frame.at_ns - since >= params.age_max_ns
+
+
+def _resting(state: DestageState, frame: Frame) -> DestageState:
+    """Too little to drain: normal, but the age of what is dirty counts from now on."""
+    if state.phase is not Phase.NORMAL:
+        state = _enter(state, Phase.NORMAL, frame.at_ns, "too little is dirty for a gap")
+    if state.waiting_since_ns == 0:
+        state = replace(state, waiting_since_ns=frame.at_ns)
+    return state
+
+
+def _enter(state: DestageState, phase: Phase, now_ns: int, why: str) -> DestageState:
+    waiting = state.waiting_since_ns
+    if phase in (Phase.NORMAL, Phase.UNKNOWN):
+        waiting = 0
+    elif phase is Phase.WAIT and (waiting == 0 or state.phase is Phase.DESTAGE):
+        waiting = now_ns
+    return replace(
+        state,
+        phase=phase,
+        since_ns=now_ns,
+        why=why,
+        waiting_since_ns=waiting,
+        pace=pace.end(state.pace),
+    )
+
+
+def _begin(
+    state: DestageState, phase: Phase, now_ns: int, why: str, params: PaceParams
+) -> DestageState:
+    state = _enter(state, phase, now_ns, why)
+    return replace(state, pace=pace.begin(state.pace, now_ns, params))
+
+
+def _pace_params(state: DestageState, params: DestageParams) -> PaceParams:
+    return params.pace if state.phase is Phase.DESTAGE else params.pressure_pace
+
+
+def _seep_bytes_per_s(state: DestageState, params: DestageParams) -> int:
+    if state.pace.completions_per_s <= 0:
+        return SECTOR_BYTES
+    return max(SECTOR_BYTES, round(state.pace.piece_bytes * NS_PER_S / params.seep_ns))
+
+
+def _collect(state: DestageState, frame: Frame, params: DestageParams) -> DestageState:
+    """Ask for a garbage collection once drained buckets still count as used.
+
+    The kernel's cutoffs look at in_use, which falls only at a collection, and that starts only
+    after 1/16 of the cache was written: without it a drained cache still refuses to absorb a burst.
+    """
+    if frame.in_use_ratio is None or frame.dirty_ratio is None:
+        return replace(state, collect=False)
+    state = replace(state, peak_ratio=max(state.peak_ratio, frame.dirty_ratio))
+    due = (
+        state.idle
+        and state.phase in (Phase.NORMAL, Phase.DESTAGE)
+        and frame.in_use_ratio - frame.dirty_ratio >= params.collect_ratio
+        and state.peak_ratio - frame.dirty_ratio >= params.collect_ratio
+        and frame.at_ns - state.collected_at_ns >= params.collect_interval_ns
+    )
+    if not due:
+        return replace(state, collect=False)
+    return replace(state, collect=True, collected_at_ns=frame.at_ns, peak_ratio=frame.dirty_ratio)

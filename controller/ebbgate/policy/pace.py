@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""How fast to destage: a feedback that holds the backing device's queue at a target. Pure.
+
+A returning request waits for whatever destage has in flight, so what must be bounded is the *time*
+that the queue stands for, not a rate: the same rate is too much for scattered pieces and too little
+for contiguous ones. By Little's law a queue of L pieces that complete at lambda per second stands
+for W = L / lambda. The law of this module, at each sample of the probe:
+
+    L* = clamp(lambda * target, depth_min, depth_max)
+    rate = throughput * (1 + gain * (L* - L) / L*)
+
+At the target the rate equals what the disk completes, so the disk never idles; below it the rate
+grows by up to `gain` per sample, above it it falls just as fast.
+
+bcache has one more trap (drivers/md/bcache/util.c, bch_next_delay): a pass at a low rate pushes the
+time of the next pass up to 2.5 s ahead, and no rate written later takes that back. Only
+writeback_percent = 0, which skips the rate limit and uses the idle I/O class, gets the thread
+going. So a paced gate whose queue stays empty is *asleep*: it gets pulses of writeback_percent = 0,
+each as long as the last one suggests for half of the target, until the thread moves by itself
+again. The pass that lies ahead is not pushed further meanwhile, since the rate stays high.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ebbgate.model.decision import Gate, GateKind
+from ebbgate.model.records import QueueSample
+from ebbgate.units import KIB, MIB, NS_PER_MS, NS_PER_S, NS_PER_US
+
+_CLOSED = Gate(GateKind.CLOSED)
+
+
+@dataclass(frozen=True, slots=True)
+class PaceParams:
+    """`target_ns`: how long the destage in flight may take; half a rotation more than one seek.
+
+    `depth_min_ios`: below two the disk would idle between pieces. `depth_max_ios`: bcache itself
+    allows 64 in flight. `window_ns`: completions are counted over at least this long.
+    `starved_ns`: an empty queue for this long means that the kernel's thread sleeps.
+    `pulse_*_ns`: bounds of a pulse; the first one is the shortest.
+    """
+
+    target_ns: int = 16 * NS_PER_MS
+    depth_min_ios: float = 2.0
+    depth_max_ios: float = 60.0
+    gain: float = 0.8
+    window_ns: int = 25 * NS_PER_MS
+    rate_start_bytes_per_s: int = 8 * MIB
+    rate_min_bytes_per_s: int = 256 * KIB
+    rate_max_bytes_per_s: int = 1024 * MIB
+    starved_ns: int = 15 * NS_PER_MS
+    pulse_min_ns: int = 200 * NS_PER_US
+    pulse_max_ns: int = 20 * NS_PER_MS
+
+
+@dataclass(frozen=True, slots=True)
+class PaceState:
+    """What is remembered: the disk's pace survives a closed gate, the window does not.
+
+    `throughput_bytes_per_s` and `completions_per_s`: smoothed, of destage at the backing device.
+    `fed_ns`: when the queue was last seen with something in it. `asleep`: the kernel's thread waits
+    for a pass that lies ahead. `started_ios`: pieces that had been started at the last sample.
+    """
+
+    throughput_bytes_per_s: float = 0.0
+    completions_per_s: float = 0.0
+    window_start: QueueSample | None = None
+    fed_ns: int = 0
+    asleep: bool = False
+    started_ios: int = 0
+    pulse_ns: int = 0
+    gate: Gate = _CLOSED
+
+    @property
+    def piece_bytes(self) -> float:
+        """Mean size of a destage write; 64 KiB before anything was measured."""
+        if self.completions_per_s <= 0:
+            return 64.0 * KIB
+        return self.throughput_bytes_per_s / self.completions_per_s
+
+
+def begin(state: PaceState, now_ns: int, params: PaceParams) -> PaceState:
+    """Open the gate at the pace that the disk kept last time."""
+    rate = _clamp_rate(state.throughput_bytes_per_s or params.rate_start_bytes_per_s, params)
+    gate = Gate(GateKind.PACED, rate)
+    return replace(state, window_start=None, fed_ns=now_ns, asleep=False, started_ios=0, gate=gate)
+
+
+def step(state: PaceState, sample: QueueSample, params: PaceParams) -> PaceState:
+    """One sample of the queue: the new gate is in the state."""
+    state = _watch_thread(_measure(state, sample, params), sample, params)
+    in_flight = sample.in_flight_ios + sample.cache_reads_ios
+    target = depth_target_ios(state, params)
+    throughput = state.throughput_bytes_per_s or params.rate_start_bytes_per_s
+    wished = throughput * (1 + params.gain * max(-1.0, (target - in_flight) / target))
+    rate = _clamp_rate(wished, params)
+    if state.asleep and in_flight <= target / 2:
+        return replace(state, gate=Gate(GateKind.PULSED, rate, state.pulse_ns))
+    if state.asleep:
+        rate = max(rate, _clamp_rate(throughput, params))
+    return replace(state, gate=Gate(GateKind.PACED, rate))
+
+
+def _watch_thread(state: PaceState, sample: QueueSample, params: PaceParams) -> PaceState:
+    """Is the kernel's thread asleep, and what did the last pulse start?"""
+    in_flight = sample.in_flight_ios + sample.cache_reads_ios
+    started = sample.done_ios + in_flight
+    fresh = started - state.started_ios if state.started_ios else 0
+    state = replace(state, started_ios=started)
+    if in_flight > 0:
+        state = replace(state, fed_ns=sample.at_ns)
+    if state.asleep and state.gate.kind is GateKind.PULSED:
+        wished = depth_target_ios(state, params) / 2
+        enough = fresh > 0 and in_flight > 0
+        scale = min(2.0, max(0.25, wished / fresh)) if enough else 2.0
+        pulse = min(params.pulse_max_ns, max(params.pulse_min_ns, round(state.pulse_ns * scale)))
+        return replace(state, pulse_ns=pulse)
+    if state.asleep and fresh > 0:
+        return replace(state, asleep=False)
+    if not state.asleep and sample.at_ns - state.fed_ns >= params.starved_ns:
+        return replace(state, asleep=True, pulse_ns=state.pulse_ns or params.pulse_min_ns)
+    return state
+
+
+def end(state: PaceState) -> PaceState:
+    """Close the gate, keeping what was learned of the disk."""
+    return replace(state, window_start=None, gate=_CLOSED)
+
+
+def depth_target_ios(state: PaceState, params: PaceParams) -> float:
+    """The number of destage writes in flight that takes `target_ns` to complete."""
+    wished = state.completions_per_s * params.target_ns / NS_PER_S
+    return min(params.depth_max_ios, max(params.depth_min_ios, wished))
+
+
+def _measure(state: PaceState, sample: QueueSample, params: PaceParams) -> PaceState:
+    start = state.window_start
+    if start is None or sample.done_ios < start.done_ios:
+        return replace(state, window_start=sample)
+    span_ns = sample.at_ns - start.at_ns
+    if span_ns < params.window_ns:
+        return state
+    ios = (sample.done_ios - start.done_ios) * NS_PER_S / span_ns
+    per_s = (sample.done_bytes - start.done_bytes) * NS_PER_S / span_ns
+    state = replace(state, window_start=sample)
+    if ios == 0:
+        return state
+    if state.completions_per_s == 0:
+        return replace(state, completions_per_s=ios, throughput_bytes_per_s=per_s)
+    return replace(
+        state,
+        completions_per_s=0.7 * state.completions_per_s + 0.3 * ios,
+        throughput_bytes_per_s=0.7 * state.throughput_bytes_per_s + 0.3 * per_s,
+    )
+
+
+def _clamp_rate(rate: float, params: PaceParams) -> int:
+    return int(min(params.rate_max_bytes_per_s, max(params.rate_min_bytes_per_s, rate)))

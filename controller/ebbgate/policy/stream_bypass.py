@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Absorb a stream while there is room for it, keep it out of a filling cache otherwise. Pure.
+
+Seeds: Jo and Won write sequential segments around a filling cache; Nishina et al. gain by absorbing
+a write burst whole. Both are right at different times:
+
+    rest     no stream: the kernel's own cutoff
+    absorb   a write stream has the cache to itself and the room will do: cutoff wide open
+    bypass   random writes need the room, or it runs out, or the stream only reads: cutoff low
+
+The kernel counts run lengths under any cutoff but 0, so a lower cutoff acts on the very next
+request of a stream that was being absorbed (drivers/md/bcache/request.c, check_should_bypass).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from ebbgate.model.frame import Frame
+from ebbgate.model.records import Direction
+from ebbgate.signals.streams import bytes_beyond, cutoff_for
+from ebbgate.units import GIB, KIB, MIB, NS_PER_S, format_bytes, format_rate
+
+
+class Stance(StrEnum):
+    """What is done about streams."""
+
+    REST = "rest"
+    ABSORB = "absorb"
+    BYPASS = "bypass"
+
+
+@dataclass(frozen=True, slots=True)
+class StreamParams:
+    """What a policy may set.
+
+    `stream_run_bytes`: a run this long is a stream; `random_run_bytes`: a shorter one is random.
+    `stream_bytes_per_s_min`: slower streams are left to the kernel. `random_iops_min`: from here on
+    random writes compete for the room. `reserve_ratio`: share of the cache kept for them.
+    `lookahead_s`: the room must outlast a tick and its handling. `hold_ns`: a stance against
+    streams outlives its reason by this long, so that short pauses do not undo it.
+    """
+
+    stream_run_bytes: int = 512 * KIB
+    random_run_bytes: int = 128 * KIB
+    stream_bytes_per_s_min: int = 4 * MIB
+    random_iops_min: float = 10.0
+    cutoff_floor_bytes: int = 256 * KIB
+    cutoff_ceiling_bytes: int = 4 * MIB
+    cutoff_wide_bytes: int = 2 * GIB
+    reserve_ratio: float = 0.02
+    lookahead_s: float = 0.35
+    hold_ns: int = 3 * NS_PER_S
+
+
+@dataclass(frozen=True, slots=True)
+class StreamState:
+    """The stance, since when and why.
+
+    `seen_ns`: when a stream was last seen, `against_ns`: when one was last kept out (0: never).
+    """
+
+    stance: Stance = Stance.REST
+    since_ns: int = 0
+    why: str = "no stream"
+    cutoff_bytes: int | None = None
+    seen_ns: int = 0
+    against_ns: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class StreamLoad:
+    """The recent load in the words of this strategy."""
+
+    write_bytes_per_s: float
+    read_bytes_per_s: float
+    random_write_iops: float
+
+
+def load_of(frame: Frame, params: StreamParams) -> StreamLoad | None:
+    """Streams and random writes over the frame's window; None where the probe says nothing."""
+    if frame.foreground is None or frame.window_ns == 0:
+        return None
+    seconds = frame.window_ns / NS_PER_S
+    streams, random_bytes = {}, 0.0
+    for direction in Direction:
+        runs = frame.run_delta_bytes.get(direction, ())
+        streams[direction] = bytes_beyond(runs, params.stream_run_bytes) / seconds
+        if direction is Direction.WRITE:
+            random_bytes = (sum(runs) - bytes_beyond(runs, params.random_run_bytes)) / seconds
+    # Random writes are counted by their bytes in 4 KiB units: a stream's own start is too short to
+    # reach the minimum, and a larger random write weighs as much as it takes room.
+    return StreamLoad(streams[Direction.WRITE], streams[Direction.READ], random_bytes / (4 * KIB))
+
+
+def on_frame(state: StreamState, frame: Frame, params: StreamParams) -> StreamState:
+    """The stance at this tick."""
+    load = load_of(frame, params)
+    if load is None or frame.dirty_room_bytes is None or not frame.cache_bytes:
+        return _take(state, Stance.REST, frame, "load or room unknown", None)
+    stream = max(load.write_bytes_per_s, load.read_bytes_per_s)
+    if stream < params.stream_bytes_per_s_min:
+        if state.stance is Stance.REST or frame.at_ns - state.seen_ns >= params.hold_ns:
+            return _take(state, Stance.REST, frame, "no stream", None)
+        return state
+    state = replace(state, seen_ns=frame.at_ns)
+    against = _reason_against(state, frame, load, params)
+    if against:
+        state = replace(state, against_ns=frame.at_ns)
+    elif state.stance is Stance.BYPASS and frame.at_ns - state.against_ns < params.hold_ns:
+        return state
+    if not against:
+        why = (
+            f"a write stream of {format_rate(load.write_bytes_per_s)} has the cache to itself,"
+            f" room {format_bytes(frame.dirty_room_bytes)}"
+        )
+        return _take(state, Stance.ABSORB, frame, why, params.cutoff_wide_bytes)
+    if state.stance is Stance.BYPASS:
+        return replace(state, why=against)
+    return _take(state, Stance.BYPASS, frame, against, _tight(frame, params))
+
+
+def _reason_against(
+    state: StreamState, frame: Frame, load: StreamLoad, params: StreamParams
+) -> str:
+    """Why the stream should not be absorbed; empty when it may be."""
+    room, cache = frame.dirty_room_bytes or 0, frame.cache_bytes or 1
+    if load.read_bytes_per_s > load.write_bytes_per_s:
+        return f"a read stream of {format_rate(load.read_bytes_per_s)} would push out what is hot"
+    if load.random_write_iops >= params.random_iops_min:
+        return f"{load.random_write_iops:.0f} random writes/s need the room more than the stream"
+    filling = (frame.dirty_in_bytes_per_s or 0.0) * params.lookahead_s
+    need = params.reserve_ratio * cache + filling
+    # Once it bypasses, a stream is not let in again before there is room for a good part of one.
+    if state.stance is Stance.BYPASS:
+        need = max(need, 0.25 * cache)
+    if room < need:
+        return f"room {format_bytes(room)} < {format_bytes(need)} that is kept"
+    return ""
+
+
+def _tight(frame: Frame, params: StreamParams) -> int:
+    """A cutoff that catches the streams that run now and spares what is shorter."""
+    runs = [0.0] * 33
+    for measured in frame.run_delta_bytes.values():
+        for bucket, count in enumerate(measured):
+            runs[bucket] += count
+    return cutoff_for(runs, params.cutoff_floor_bytes, params.cutoff_ceiling_bytes)
+
+
+def _take(
+    state: StreamState, stance: Stance, frame: Frame, why: str, cutoff: int | None
+) -> StreamState:
+    if stance is state.stance:
+        return replace(state, why=why)
+    return replace(state, stance=stance, since_ns=frame.at_ns, why=why, cutoff_bytes=cutoff)

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Runs `ebbgate-probe` and hands its records on; restarts it with back-off. I/O: a child
+process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ebbgate.errors import EbbgateError, PermissionDenied, Unavailable
+from ebbgate.model.records import Hello, Record
+from ebbgate.model.volume import Volume
+from ebbgate.probes.protocol import BadRecord, parse_line
+
+_LOG = logging.getLogger(__name__)
+BACKOFF_S = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
+"""Pauses before each restart; the last one stays. A probe that ran for a minute starts over."""
+_STEADY_S = 60.0
+_LINE_BYTES_MAX = 1 << 20
+_SAID_MAX = 3
+_EXIT_MEANING: Mapping[int, str] = {
+    64: "it refused its arguments",
+    69: "the kernel lacks what it needs (see `ebbgate doctor`)",
+    70: "an internal error",
+    77: "it lacks the privilege; run as root",
+}
+FATAL_EXITS = frozenset({64, 69, 77})
+"""Another try cannot help."""
+
+
+@dataclass(slots=True)
+class ProbeHealth:
+    """For people: what state the probe is in."""
+
+    state: str = "starting"
+    restarts: int = 0
+    hello: Hello | None = None
+    bad_lines: int = 0
+    complaints: dict[str, str] = field(default_factory=dict)
+
+
+def track_command(volume: Volume) -> str:
+    """The line that makes the probe follow a volume."""
+    caches = ",".join(_devno(device.devno) for device in volume.caches)
+    return (
+        f"track {volume.name} kind={volume.kind} volume={_devno(volume.devno)}"
+        f" cache={caches} backing={_devno(volume.backing.devno)}"
+    )
+
+
+def _devno(devno: tuple[int, int]) -> str:
+    return f"{devno[0]}:{devno[1]}"
+
+
+class EbpfProbe:
+    """The child process and its commands. `on_record` is called on the event loop."""
+
+    def __init__(
+        self,
+        program: Path,
+        on_record: Callable[[Record], None],
+        on_restart: Callable[[], None],
+    ) -> None:
+        self._program = program
+        self._on_record = on_record
+        self._on_restart = on_restart
+        self._process: Process | None = None
+        self._stopping = False
+        self.health = ProbeHealth()
+
+    def command(self, line: str) -> None:
+        """Send one command; without a running probe it is dropped (a restart tracks anew)."""
+        process = self._process
+        if process is not None and process.stdin is not None and not process.stdin.is_closing():
+            process.stdin.write(line.encode() + b"\n")
+
+    async def run(self) -> None:
+        """Keep a probe running until `stop`. Raises EbbgateError where another try cannot help."""
+        attempt = 0
+        while not self._stopping:
+            started = time.monotonic()
+            code = await self._run_once()
+            if self._stop_asked():
+                return
+            if time.monotonic() - started > _STEADY_S:
+                attempt = 0
+            why = _EXIT_MEANING.get(code, f"exit code {code}")
+            self.health.state = f"down: {why}"
+            if code in FATAL_EXITS:
+                raise _fatal(code, why)
+            pause = BACKOFF_S[min(attempt, len(BACKOFF_S) - 1)]
+            attempt += 1
+            self.health.restarts += 1
+            _LOG.warning(
+                "the probe ended: %s; again in %g s, signals are unknown till then", why, pause
+            )
+            await asyncio.sleep(pause)
+
+    async def stop(self, timeout_s: float = 3.0) -> None:
+        """Ask the probe to quit, then insist."""
+        self._stopping = True
+        process = self._process
+        if process is None:
+            return
+        with contextlib.suppress(ConnectionError):
+            self.command("quit")
+        try:
+            await asyncio.wait_for(process.wait(), timeout_s)
+        except TimeoutError:
+            process.kill()
+            await process.wait()
+
+    def _stop_asked(self) -> bool:
+        return self._stopping
+
+    async def _run_once(self) -> int:
+        try:
+            self._process = await asyncio.create_subprocess_exec(
+                str(self._program), stdin=PIPE, stdout=PIPE, limit=_LINE_BYTES_MAX
+            )
+        except FileNotFoundError as error:
+            raise Unavailable(
+                f"the probe is missing: {self._program}", "build it with `make probe`, or reinstall"
+            ) from error
+        process = self._process
+        assert process.stdout is not None
+        self._on_restart()
+        try:
+            while line := await process.stdout.readline():
+                self._take(line)
+        except ValueError:
+            _LOG.error("the probe sent a line over %d bytes", _LINE_BYTES_MAX)
+            process.kill()
+        finally:
+            self._process = None
+            if process.returncode is None and self._stopping is False:
+                with contextlib.suppress(ProcessLookupError):
+                    process.terminate()
+        return await process.wait()
+
+    def _take(self, line: bytes) -> None:
+        try:
+            record = parse_line(line)
+        except BadRecord as error:
+            self.health.bad_lines += 1
+            if self.health.bad_lines <= _SAID_MAX:
+                _LOG.warning("a damaged record from the probe: %s", error)
+            return
+        if isinstance(record, Hello):
+            self.health.hello = record
+            self.health.state = "running"
+        if record is not None:
+            self._on_record(record)
+
+
+def _fatal(code: int, why: str) -> EbbgateError:
+    if code == PermissionDenied.exit_code:
+        return PermissionDenied("the probe cannot attach", why)
+    return Unavailable("the probe cannot run here", why)

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Parses the probe's JSON lines into records (protocol version 1, bpf/README.md).
+
+Unknown fields and unknown record types are ignored, so an older controller reads a newer probe of
+the same protocol; another protocol version is refused.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from ebbgate.errors import Unavailable
+from ebbgate.model.records import (
+    PROTOCOL_VERSION,
+    Arrivals,
+    Bye,
+    Complaint,
+    DeviceStats,
+    Direction,
+    Edge,
+    EdgeKind,
+    Flow,
+    Hello,
+    QueueSample,
+    Record,
+    Tick,
+    TimedFlow,
+    Tracked,
+    Untracked,
+)
+
+Json = dict[str, Any]
+_NOTHING: Json = {}
+
+
+class BadRecord(ValueError):
+    """A line that is no record: said and skipped, since counters are cumulative."""
+
+
+def parse_line(line: str | bytes) -> Record | None:
+    """One record; None for a type that this version does not know.
+
+    Raises BadRecord for a damaged line and Unavailable for another protocol version.
+    """
+    try:
+        raw = json.loads(line)
+        parser = _PARSERS.get(raw["t"])
+        return parser(raw) if parser else None
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise BadRecord(f"{type(error).__name__}: {error} in {line[:120]!r}") from error
+
+
+def _hello(raw: Json) -> Hello:
+    if raw["protocol"] != PROTOCOL_VERSION:
+        raise Unavailable(
+            f"the probe speaks protocol {raw['protocol']}, this controller {PROTOCOL_VERSION}",
+            "install ebbgate-probe and ebbgate of the same release",
+        )
+    return Hello(
+        raw["ns"], raw["protocol"], raw["probe"], raw["version"], raw["boot_id"], raw["signals"]
+    )
+
+
+def _flow(raw: Json) -> Flow:
+    return Flow(raw.get("ios", 0), raw.get("bytes", 0))
+
+
+def _timed(raw: Json) -> TimedFlow:
+    return TimedFlow(raw.get("ios", 0), raw.get("bytes", 0), tuple(raw.get("lat", ())))
+
+
+def _arrivals(raw: Json) -> Arrivals:
+    return Arrivals(
+        raw.get("ios", 0),
+        raw.get("bytes", 0),
+        raw.get("sync", 0),
+        raw.get("meta", 0),
+        raw.get("ahead", 0),
+    )
+
+
+def _device(raw: Json) -> DeviceStats:
+    depth = raw.get("depth", _NOTHING)
+    return DeviceStats(
+        flows={
+            (direction, origin == "fg"): _timed(raw.get(direction, _NOTHING).get(origin, _NOTHING))
+            for direction in Direction
+            for origin in ("fg", "bg")
+        },
+        depth_read_ios=depth.get("read", 0),
+        depth_write_ios=depth.get("write", 0),
+    )
+
+
+def _tick(raw: Json) -> Tick:
+    fg, destage, dev = raw["fg"], raw.get("destage", _NOTHING), raw.get("dev", _NOTHING)
+    return Tick(
+        volume=raw["vol"],
+        at_ns=raw["ns"],
+        arrivals={d: _arrivals(fg.get(d, _NOTHING)) for d in Direction},
+        flush_ios=fg.get("flush", 0),
+        discard_ios=fg.get("discard", 0),
+        in_flight_ios={d: raw["inflight"].get(d, 0) for d in Direction},
+        idle=raw["state"] == "idle",
+        last_activity_ns=raw["last_ns"],
+        run_bytes={d: tuple(raw.get("runs", _NOTHING).get(d, ())) for d in Direction},
+        gap_counts=tuple(raw.get("gaps", ())),
+        gap_sums_ns=tuple(raw.get("gaps_ns", ())),
+        paths={
+            (Direction(direction), path): _timed(flow)
+            for direction, paths in raw.get("path", _NOTHING).items()
+            for path, flow in paths.items()
+        },
+        bypass={why: _flow(flow) for why, flow in raw.get("bypass", _NOTHING).items()},
+        cache_device=_device(dev.get("cache", _NOTHING)),
+        backing_device=_device(dev.get("backing", _NOTHING)),
+        destage_queued=Flow(destage.get("queued_ios", 0), destage.get("queued_bytes", 0)),
+        destage_done=Flow(destage.get("done_ios", 0), destage.get("done_bytes", 0)),
+        lost=dict(raw.get("lost", _NOTHING)),
+    )
+
+
+def _edge(raw: Json) -> Edge:
+    kind = EdgeKind(raw["edge"])
+    length_ns = raw["gap_ns"] if kind is EdgeKind.BUSY else raw["idle_ns"]
+    return Edge(raw["vol"], raw["ns"], kind, length_ns)
+
+
+def _queue(raw: Json) -> QueueSample:
+    return QueueSample(
+        raw["vol"],
+        raw["ns"],
+        raw["inflight"],
+        raw["bytes"],
+        raw["done_ios"],
+        raw["done_bytes"],
+        raw.get("reads", 0),
+        raw.get("fg", 0),
+    )
+
+
+_PARSERS: dict[str, Callable[[Json], Record]] = {
+    "hello": _hello,
+    "tick": _tick,
+    "edge": _edge,
+    "queue": _queue,
+    "track": lambda raw: Tracked(raw["vol"], raw["ns"]),
+    "untrack": lambda raw: Untracked(raw["vol"], raw["ns"], raw.get("why", "asked")),
+    "warn": lambda raw: Complaint(raw["ns"], raw["what"], raw.get("n", 0), raw.get("text", "")),
+    "error": lambda raw: Complaint(raw["ns"], "refused", 1, f"{raw['text']}: {raw.get('cmd', '')}"),
+    "bye": lambda raw: Bye(raw["ns"], raw["why"]),
+}

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The one thread that writes the history: batches, so that tuning never waits for a disk.
+
+I/O: SQLite through the store. Only the journal waits, since an original must be safe before a knob
+is touched.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import sqlite3
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+from ebbgate.model.decision import Decision, JournalEntry, Outcome, OutcomeKind
+from ebbgate.model.frame import Frame
+from ebbgate.model.records import Edge
+from ebbgate.store.db import Store
+from ebbgate.units import NS_PER_S
+
+_LOG = logging.getLogger(__name__)
+_FLUSH_S = 1.0
+_JOURNAL_TIMEOUT_S = 10.0
+_QUEUE_MAX = 10_000
+_Task = Callable[[Store], None]
+
+
+class Recorder:
+    """Takes everything worth keeping, from any thread; writes it once a second."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._queue: queue.Queue[tuple[_Task, Future[None] | None] | None] = queue.Queue(_QUEUE_MAX)
+        self._live: dict[str, tuple[dict[str, Any], int]] = {}
+        self._sampled: dict[str, int] = {}
+        self._failing = False
+        self.dropped = 0
+        self._thread = Thread(target=self._run, name="recorder", daemon=True)
+        self._thread.start()
+
+    # ---- what the loop tells -------------------------------------------------------------------
+    def decision(self, decision: Decision) -> None:
+        """Keep a decision."""
+        now = time.time_ns()
+        self._later(lambda store: _ignore(store.add_decision(decision, now)))
+
+    def outcomes(self, outcomes: list[Outcome], latency_ns: int | None) -> None:
+        """Keep what was written and what was refused."""
+        kept = [o for o in outcomes if o.kind is not OutcomeKind.UNCHANGED]
+        if kept:
+            now = time.time_ns()
+            self._later(lambda store: store.add_outcomes(kept, None, now, latency_ns))
+
+    def live(self, volume: str, document: dict[str, Any]) -> None:
+        """The newest document of a volume; written at the next flush."""
+        self._live[volume] = (document, time.time_ns())
+
+    def drop_live(self, volume: str) -> None:
+        """The volume is gone."""
+        self._live.pop(volume, None)
+        self._later(lambda store: store.drop_live(volume))
+
+    def sample(self, frame: Frame) -> None:
+        """Keep a frame a second."""
+        if frame.at_ns - self._sampled.get(frame.volume, 0) >= NS_PER_S:
+            self._sampled[frame.volume] = frame.at_ns
+            now = time.time_ns()
+            self._later(lambda store: store.add_samples([(frame, now)]))
+
+    def edge(self, edge: Edge, delivered_ns: int) -> None:
+        """Edges are part of the samples' gap statistics; they are not kept one by one."""
+
+    # ---- the journal ---------------------------------------------------------------------------
+    def put(self, entry: JournalEntry) -> None:
+        """Keep an original; durable on return. Raises OSError."""
+        self._now(lambda store: store.journal_put(entry))
+
+    def close(self, volume: str, knob: str, how: str) -> None:
+        """The original is back, or somebody else's value is to stay."""
+        now = time.time_ns()
+        self._later(lambda store: store.journal_close(volume, knob, now, how))
+
+    def flush(self, timeout_s: float = _JOURNAL_TIMEOUT_S) -> None:
+        """Everything told so far is on disk on return. Raises OSError."""
+        self._now(lambda store: None, timeout_s)
+
+    def stop(self) -> None:
+        """Write what is left and end the thread."""
+        self._queue.put(None)
+        self._thread.join(_JOURNAL_TIMEOUT_S)
+
+    def _later(self, task: _Task) -> None:
+        try:
+            self._queue.put_nowait((task, None))
+        except queue.Full:
+            self.dropped += 1
+
+    def _now(self, task: _Task, timeout_s: float = _JOURNAL_TIMEOUT_S) -> None:
+        done: Future[None] = Future()
+        try:
+            self._queue.put((task, done), timeout=timeout_s)
+            done.result(timeout_s)
+        except (queue.Full, TimeoutError) as error:
+            raise OSError("the history's disk does not answer") from error
+        except sqlite3.Error as error:
+            raise OSError(str(error)) from error
+
+    # ---- the thread ----------------------------------------------------------------------------
+    def _run(self) -> None:
+        store = Store.open(self._path)
+        tasks: list[_Task] = []
+        due = time.monotonic() + _FLUSH_S
+        try:
+            while True:
+                try:
+                    item = self._queue.get(timeout=max(0.0, due - time.monotonic()))
+                except queue.Empty:
+                    self._flush(store, tasks)
+                    due = time.monotonic() + _FLUSH_S
+                    continue
+                if item is None:
+                    self._flush(store, tasks)
+                    return
+                task, done = item
+                if done is None:
+                    tasks.append(task)
+                    continue
+                self._flush(store, tasks)
+                _finish(store, task, done)
+        finally:
+            store.close()
+
+    def _flush(self, store: Store, tasks: list[_Task]) -> None:
+        live, self._live = self._live, {}
+        try:
+            with store.batch():
+                for task in tasks:
+                    task(store)
+                for volume, (document, wall_ns) in live.items():
+                    store.set_live(volume, document, wall_ns)
+            if self._failing:
+                _LOG.warning("the history is written again")
+            self._failing = False
+        except (sqlite3.Error, OSError) as error:
+            if not self._failing:
+                _LOG.error("the history cannot be written (%s); tuning goes on without it", error)
+            self._failing = True
+        tasks.clear()
+
+
+def _finish(store: Store, task: _Task, done: Future[None]) -> None:
+    try:
+        task(store)
+    except (sqlite3.Error, OSError) as error:
+        done.set_exception(error)
+    else:
+        done.set_result(None)
+
+
+def _ignore(_: object) -> None:
+    """A task returns nothing."""

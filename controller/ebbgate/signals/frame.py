@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Builds the frame of a volume from the probe's counters and what sysfs shows. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from ebbgate.model.frame import Frame, PathLatency, Rates, Regime
+from ebbgate.model.records import Direction, Tick
+from ebbgate.model.volume import VolumeState
+from ebbgate.signals.forecast import (
+    cutoff_ratio,
+    dirty_room_bytes,
+    time_to_clean_s,
+    time_to_full_s,
+)
+from ebbgate.signals.histogram import decay_add, latency_percentile_ns, subtract
+from ebbgate.signals.streams import bytes_beyond
+from ebbgate.units import KIB, NS_PER_MS, NS_PER_S
+
+WINDOW_NS = NS_PER_S
+"""Rates and latencies cover about this much: long enough to be steady, short enough to act on."""
+MEMORY_HALF_LIFE_NS = 120 * NS_PER_S
+"""Gaps and run lengths are remembered with this half-life, so a changed load is learned in
+minutes.
+"""
+STALE_NS = 3 * NS_PER_S
+"""A probe record older than this says nothing about now: its signals are unknown."""
+STREAM_RUN_BYTES = 512 * KIB
+"""A run this long counts as a stream in the regime shown to people."""
+
+BURST_IOPS = 20
+"""Fewer requests per second are a light load."""
+
+Runs = Mapping[Direction, tuple[float, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class FrameState:
+    """What the builder remembers of a volume between ticks: recent ticks, faded histograms."""
+
+    ticks: tuple[Tick, ...] = ()
+    gap_counts: tuple[float, ...] = ()
+    run_bytes: Runs = field(default_factory=dict)
+
+
+def absorb(state: FrameState, tick: Tick) -> FrameState:
+    """Take a tick in. A probe that restarted begins anew: its counters went back to zero."""
+    if state.ticks and _restarted(state.ticks[-1], tick):
+        state = replace(state, ticks=())
+    if not state.ticks:
+        return replace(state, ticks=(tick,))
+    last = state.ticks[-1]
+    keep = 0.5 ** ((tick.at_ns - last.at_ns) / MEMORY_HALF_LIFE_NS)
+    runs = {
+        direction: decay_add(
+            state.run_bytes.get(direction, ()),
+            subtract(tick.run_bytes.get(direction, ()), last.run_bytes.get(direction, ())),
+            keep,
+        )
+        for direction in Direction
+    }
+    gaps = decay_add(state.gap_counts, subtract(tick.gap_counts, last.gap_counts), keep)
+    recent = tuple(t for t in state.ticks if tick.at_ns - t.at_ns <= WINDOW_NS + 50 * NS_PER_MS)
+    return FrameState((*recent, tick), gaps, runs)
+
+
+def build(state: FrameState, seen: VolumeState, volume: str, now_ns: int) -> Frame:
+    """The frame at `now_ns`; a signal that is missing or stale is None and named in `missing`."""
+    missing: dict[str, str] = {}
+    frame = _from_sysfs(volume, seen, now_ns, missing)
+    if not state.ticks:
+        missing["foreground"] = "no record from the probe yet"
+        return replace(frame, missing=missing)
+    age_ns = now_ns - state.ticks[-1].at_ns
+    if age_ns > STALE_NS:
+        missing["foreground"] = f"the probe's last record is {age_ns // NS_PER_S} s old"
+        return replace(frame, missing=missing)
+    frame = _from_probe(frame, state, now_ns)
+    return replace(_forecasts(frame, state, missing), missing=missing)
+
+
+def _restarted(last: Tick, tick: Tick) -> bool:
+    return tick.at_ns <= last.at_ns or any(
+        tick.arrivals[d].ios < last.arrivals[d].ios for d in Direction
+    )
+
+
+def _from_sysfs(volume: str, seen: VolumeState, now_ns: int, missing: dict[str, str]) -> Frame:
+    for name in ("dirty_bytes", "cache_bytes", "in_use_ratio", "state", "cache_mode"):
+        if getattr(seen, name) is None:
+            missing[name] = "not in sysfs"
+    dirty_ratio = None
+    if seen.dirty_bytes is not None and seen.cache_bytes:
+        dirty_ratio = seen.dirty_bytes / seen.cache_bytes
+    return Frame(
+        volume=volume,
+        at_ns=now_ns,
+        probed_at_ns=None,
+        window_ns=0,
+        idle=None,
+        quiet_ns=None,
+        foreground=None,
+        in_flight_ios=None,
+        dirty_bytes=seen.dirty_bytes,
+        cache_bytes=seen.cache_bytes,
+        dirty_ratio=dirty_ratio,
+        in_use_ratio=seen.in_use_ratio,
+        cache_mode=seen.cache_mode,
+        state=seen.state,
+        knobs=seen.knobs,
+    )
+
+
+def _from_probe(frame: Frame, state: FrameState, now_ns: int) -> Frame:
+    tick, first = state.ticks[-1], state.ticks[0]
+    window_ns = tick.at_ns - first.at_ns
+    seconds = window_ns / NS_PER_S
+    frame = replace(
+        frame,
+        probed_at_ns=tick.at_ns,
+        window_ns=window_ns,
+        idle=tick.idle,
+        quiet_ns=max(0, now_ns - tick.last_activity_ns),
+        in_flight_ios=sum(tick.in_flight_ios.values()),
+        gap_counts=state.gap_counts,
+        run_bytes={d: tuple(round(b) for b in r) for d, r in state.run_bytes.items()},
+        backing_depth_ios=tick.backing_device.depth_read_ios + tick.backing_device.depth_write_ios,
+        destage_in_flight_ios=max(0, tick.destage_queued.ios - tick.destage_done.ios),
+    )
+    if window_ns == 0:
+        return frame
+    written = _path_bytes(tick, first, Direction.WRITE, "writeback")
+    drained = tick.destage_done.bytes - first.destage_done.bytes
+    frame = replace(
+        frame,
+        foreground={d: _rates(tick, first, d, seconds) for d in Direction},
+        run_delta_bytes={
+            d: subtract(tick.run_bytes.get(d, ()), first.run_bytes.get(d, ())) for d in Direction
+        },
+        paths=_paths(tick, first),
+        bypass_bytes={
+            why: flow.bytes - first.bypass[why].bytes
+            for why, flow in tick.bypass.items()
+            if why in first.bypass
+        },
+        dirty_in_bytes_per_s=written / seconds,
+        destage_bytes_per_s=drained / seconds,
+        backing_busy_foreground_ratio=_foreground_busy(tick, first, window_ns),
+    )
+    return replace(frame, regime=_regime(frame))
+
+
+def _rates(tick: Tick, first: Tick, direction: Direction, seconds: float) -> Rates:
+    now, before = tick.arrivals[direction], first.arrivals[direction]
+    return Rates((now.ios - before.ios) / seconds, (now.bytes - before.bytes) / seconds)
+
+
+def _path_bytes(tick: Tick, first: Tick, direction: Direction, path: str) -> int:
+    now, before = tick.paths.get((direction, path)), first.paths.get((direction, path))
+    return (now.bytes if now else 0) - (before.bytes if before else 0)
+
+
+def _paths(tick: Tick, first: Tick) -> dict[tuple[Direction, str], PathLatency]:
+    found = {}
+    for key, flow in tick.paths.items():
+        before = first.paths.get(key)
+        counts = subtract(flow.latency, before.latency if before else ())
+        found[key] = PathLatency(
+            ios=flow.ios - (before.ios if before else 0),
+            bytes=flow.bytes - (before.bytes if before else 0),
+            p50_ns=latency_percentile_ns(counts, 0.50),
+            p99_ns=latency_percentile_ns(counts, 0.99),
+        )
+    return found
+
+
+def _foreground_busy(tick: Tick, first: Tick, window_ns: int) -> float:
+    """Upper bound of the share of time that the backing device worked for users (0..1).
+
+    Summed latencies of users' requests there over the window: exact at depth 1, above it too high,
+    which only makes destage under load more careful.
+    """
+    busy_us = 0.0
+    for direction in Direction:
+        now = tick.backing_device.flows.get((direction, True))
+        before = first.backing_device.flows.get((direction, True))
+        if now is None:
+            continue
+        counts = subtract(now.latency, before.latency if before else ())
+        p50_ns = latency_percentile_ns(counts, 0.5)
+        busy_us += sum(counts) * (p50_ns or 0) / 1000
+    return min(1.0, busy_us * 1000 / window_ns)
+
+
+def _regime(frame: Frame) -> Regime:
+    if frame.idle:
+        return Regime.GAP
+    if frame.foreground is None:
+        return Regime.UNKNOWN
+    total = sum(sum(runs) for runs in frame.run_delta_bytes.values())
+    if total == 0:
+        return Regime.LIGHT
+    long = sum(bytes_beyond(runs, STREAM_RUN_BYTES) for runs in frame.run_delta_bytes.values())
+    if long >= 0.5 * total:
+        return Regime.STREAM
+    iops = sum(rates.iops for rates in frame.foreground.values())
+    return Regime.BURST if iops >= BURST_IOPS else Regime.LIGHT
+
+
+def _forecasts(frame: Frame, state: FrameState, missing: dict[str, str]) -> Frame:
+    if frame.dirty_bytes is None or not frame.cache_bytes or frame.dirty_ratio is None:
+        missing["time_to_full"] = "the dirty level is unknown"
+        return frame
+    level = frame.in_use_ratio if frame.in_use_ratio is not None else frame.dirty_ratio
+    limit = cutoff_ratio(sync_write_share(state))
+    room = dirty_room_bytes(frame.cache_bytes, max(level, frame.dirty_ratio), limit)
+    if frame.dirty_in_bytes_per_s is None or frame.destage_bytes_per_s is None:
+        return replace(frame, dirty_room_bytes=room)
+    rates = (frame.dirty_in_bytes_per_s, frame.destage_bytes_per_s)
+    return replace(
+        frame,
+        dirty_room_bytes=room,
+        time_to_full_s=time_to_full_s(room, *rates),
+        time_to_clean_s=time_to_clean_s(frame.dirty_bytes, *rates),
+    )
+
+
+def sync_write_share(state: FrameState) -> float | None:
+    """The share (0..1) of recent write requests that were synchronous; None without any."""
+    if not state.ticks:
+        return None
+    tick, first = (
+        state.ticks[-1].arrivals[Direction.WRITE],
+        state.ticks[0].arrivals[Direction.WRITE],
+    )
+    ios = tick.ios - first.ios
+    if ios > 0:
+        return (tick.sync_ios - first.sync_ios) / ios
+    return tick.sync_ios / tick.ios if tick.ios else None

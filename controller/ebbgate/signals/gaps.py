@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""When is it likely that the load stays away? The wait learned from the idle gaps. Pure.
+
+Seed: Nishina et al. destage after a fixed quiet time, which starves where a small periodic access
+keeps resetting it. Here the quiet time is chosen from the gaps that were measured. To open after a
+wait w gains the rest of every gap that lasts at least w, and costs one disturbed return for each:
+
+    U(w) = sum over gaps of (gap - w)+   -   price * number of gaps >= w
+
+At its maximum the hazard of the gap's end is 1/price: destage starts as soon as a gap that has
+lasted this long is expected to go on for longer than a disturbed return is worth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ebbgate.units import NS_PER_MS, NS_PER_S, NS_PER_US
+
+_TRACE = 0.01
+"""A decayed count below this is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class WaitParams:
+    """Bounds of the learned wait.
+
+    `price_ns`: the drain time that one disturbed return is worth. `gaps_min`: with fewer gaps in
+    memory (decayed count) the wait is `default_ns`.
+    """
+
+    min_ns: int = 30 * NS_PER_MS
+    max_ns: int = 5 * NS_PER_S
+    default_ns: int = 300 * NS_PER_MS
+    price_ns: int = 250 * NS_PER_MS
+    gaps_min: float = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """The wait and what it rests on. `rest_ns`: how much longer a gap lasts that reached the
+    wait.
+    """
+
+    wait_ns: int
+    learned: bool
+    gaps: float
+    reaching: float
+    rest_ns: int
+
+
+def bucket_edges_ns(bucket: int) -> tuple[int, int]:
+    """Edges of a gap bucket: [2^i, 2^(i+1)) microseconds."""
+    return (1 << bucket) * NS_PER_US, (2 << bucket) * NS_PER_US
+
+
+def reaching(counts: Sequence[float], wait_ns: int) -> float:
+    """How many of the gaps lasted at least `wait_ns`; linear inside a bucket."""
+    total = 0.0
+    for bucket, count in enumerate(counts):
+        low, high = bucket_edges_ns(bucket)
+        if wait_ns <= low:
+            total += count
+        elif wait_ns < high:
+            total += count * (high - wait_ns) / (high - low)
+    return total
+
+
+def rest_sum_ns(counts: Sequence[float], wait_ns: int) -> float:
+    """The time that is left of all gaps after `wait_ns` of each; linear inside a bucket."""
+    total = 0.0
+    for bucket, count in enumerate(counts):
+        low, high = bucket_edges_ns(bucket)
+        if wait_ns <= low:
+            total += count * ((low + high) / 2 - wait_ns)
+        elif wait_ns < high:
+            total += count * (high - wait_ns) ** 2 / (2 * (high - low))
+    return total
+
+
+def learn_wait(counts: Sequence[float], params: WaitParams) -> Wait:
+    """The smallest wait of highest utility, from the decayed gap histogram."""
+    gaps = reaching(counts, params.min_ns)
+    if gaps < params.gaps_min:
+        left = reaching(counts, params.default_ns)
+        rest = rest_sum_ns(counts, params.default_ns) / left if left else 0.0
+        return Wait(params.default_ns, False, gaps, left, round(rest))
+    best_ns, best = params.min_ns, float("-inf")
+    for wait_ns in _candidates(params):
+        utility = rest_sum_ns(counts, wait_ns) - params.price_ns * reaching(counts, wait_ns)
+        if utility > best + 1e-6 * params.price_ns:
+            best_ns, best = wait_ns, utility
+    left = reaching(counts, best_ns)
+    rest = rest_sum_ns(counts, best_ns) / left if left > _TRACE else 0.0
+    return Wait(best_ns, True, gaps, left, round(rest))
+
+
+def _candidates(params: WaitParams) -> tuple[int, ...]:
+    """The minimum, then a quarter octave up at a time, so that a wait is at most 19 % too long."""
+    found = []
+    wait = float(params.min_ns)
+    while wait <= params.max_ns:
+        found.append(int(wait))
+        wait *= 2**0.25
+    return tuple(found)
