@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What every command needs: settings, the kernel's files, the format of the output. I/O: little."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from ebbgate.config import Config, load_config
+from ebbgate.errors import PermissionDenied
+from ebbgate.sysfs import Sysfs
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+@dataclass(slots=True)
+class Context:
+    """Built once per call; tests give their own trees."""
+
+    sysfs: Sysfs = field(default_factory=Sysfs)
+    proc: Path = Path("/proc")
+    json: bool = False
+    config_file: Path | None = None
+    state_dir_option: Path | None = None
+    answer_timeout_s: float = 5.0
+    wall_ns: Callable[[], int] = time.time_ns
+    euid: Callable[[], int] = os.geteuid
+    _config: Config | None = None
+
+    @property
+    def config(self) -> Config:
+        """The settings, read on first use. Raises ConfigError."""
+        if self._config is None:
+            self._config = load_config(self.config_file, state_dir=self.state_dir_option)
+        return self._config
+
+    @property
+    def boot_id(self) -> str:
+        """The kernel's random name for this boot."""
+        return (self.proc / "sys/kernel/random/boot_id").read_text().strip()
+
+    def need_root(self, what: str) -> None:
+        """Raises PermissionDenied unless this is root."""
+        if self.euid() != 0:
+            raise PermissionDenied(f"{what} needs root", "run it again with sudo")
+
+
+def json_option(command: Command) -> Command:
+    """`--json`, before or after the name of the command."""
+
+    def set_json(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
+        if value:
+            ctx.ensure_object(Context).json = True
+
+    return click.option(
+        "--json",
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=set_json,
+        help="Print one JSON document instead of text for people.",
+    )(command)

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`doctor`: signals, their cost, volumes, knobs, advice. I/O: reads only, but for `--measure`."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ebbgate.cli.context import Context, json_option
+from ebbgate.cli.doctor_view import draw
+from ebbgate.cli.link import Link, look
+from ebbgate.cli.output import Document, emit
+from ebbgate.cli.snapshot import daemon_document, volume_document
+from ebbgate.doctor import cost, report, signals
+from ebbgate.errors import PermissionDenied
+from ebbgate.model.volume import Volume
+from ebbgate.probes.bcache_state import read_state
+from ebbgate.probes.topology import discover, find
+
+if TYPE_CHECKING:
+    from ebbgate.cli.page import Page
+
+
+@click.command()
+@click.argument("volume", required=False)
+@click.option(
+    "--measure",
+    type=click.FloatRange(0.1, 600),
+    metavar="SECONDS",
+    help="Let the kernel count what each event of the running probe costs, for so long.",
+)
+@click.option("--knobs", is_flag=True, help="List every knob, not only their number.")
+@json_option
+@click.pass_obj
+def doctor(context: Context, volume: str | None, measure: float | None, knobs: bool) -> None:
+    """What works here, what it costs, and what stands in the way; of VOLUME or of all.
+
+    It changes nothing. Each advice has a number that always means the same.
+    """
+    volumes = (find(context.sysfs, volume),) if volume else discover(context.sysfs)
+    probe = signals.check(context.config.probe_path)
+    link = _link(context)
+    document: dict[str, Any] = {
+        "kernel": {
+            "release": os.uname().release,
+            "btf": context.sysfs.exists("/sys/kernel/btf/vmlinux"),
+        },
+        "root": context.euid() == 0,
+        "probe": {
+            "program": probe.program,
+            "ok": probe.ok,
+            "text": probe.text,
+            "version": probe.version,
+            "exit_code": probe.exit_code,
+            "signals": probe.signals,
+        },
+        "daemon": daemon_document(link),
+        "cost": report.cost_document(_cost(context, measure)),
+        "volumes": [_volume(context, link, each) for each in volumes],
+    }
+
+    def show(page: Page, drawn: Document) -> None:
+        draw(page, drawn, all_knobs=knobs or volume is not None)
+
+    emit(context, document, show)
+
+
+def _volume(context: Context, link: Link, volume: Volume) -> dict[str, Any]:
+    state = read_state(context.sysfs, volume, time.monotonic_ns())
+    document = volume_document(context, link, volume)
+    return {
+        **{key: document[key] for key in ("volume", "kind", "mode", "backing", "caches")},
+        "state": state.state,
+        "cache_mode": state.cache_mode,
+        "knobs": report.knob_documents(context.sysfs, volume, document["knobs"]),
+        "advice": report.advice_documents(report.facts(context.sysfs, volume, state)),
+    }
+
+
+def _cost(context: Context, seconds: float | None) -> cost.Cost:
+    if seconds is None:
+        return cost.read(context.proc)
+    try:
+        return cost.measure(context.proc, seconds)
+    except PermissionError as error:
+        raise PermissionDenied("--measure needs root", "run it again with sudo") from error
+
+
+def _link(context: Context) -> Link:
+    """Without access to the daemon's files there is still enough to say."""
+    try:
+        return look(context)
+    except PermissionDenied:
+        return Link(alive=False, pid=None)

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The page of `doctor`. Pure but for the page."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ebbgate.cli import words
+from ebbgate.cli.output import Document
+from ebbgate.cli.status import draw_daemon
+
+if TYPE_CHECKING:
+    from ebbgate.cli.page import Cell, Page
+
+_COLOURS: Final = {"fault": "bold red", "advice": "yellow", "note": "cyan"}
+_TOUCH: Final = {
+    "tuned": "tuned in enforce",
+    "shown": "never written",
+    "manual": "left alone: changed by somebody else",
+    "read-only": "needs root",
+}
+
+
+def draw(page: Page, document: Document, *, all_knobs: bool) -> None:
+    """Machine first, then each volume."""
+    _probe(page, document)
+    page.gap()
+    _cost(page, document["cost"])
+    page.gap()
+    page.heading("Daemon")
+    draw_daemon(page, document["daemon"], indent=2)
+    if not document["volumes"]:
+        page.gap()
+        page.line("no cached volume on this machine (ebbgate looks for bcache)")
+    for volume in document["volumes"]:
+        page.gap()
+        _volume(page, volume, all_knobs=all_knobs)
+
+
+def _probe(page: Page, document: Document) -> None:
+    probe, kernel = document["probe"], document["kernel"]
+    page.heading("Signals", f"kernel {kernel['release']}, {probe['program']} {probe['version']}")
+    if not probe["ok"]:
+        page.line(probe["text"], "red", indent=2)
+    if not kernel["btf"]:
+        page.line("this kernel describes no types (CONFIG_DEBUG_INFO_BTF)", "red", indent=2)
+    rows: list[tuple[Cell, ...]] = [
+        (name, ("ok", "green")) if word == "ok" else (name, (word, "yellow"))
+        for name, word in probe["signals"].items()
+    ]
+    page.table(("SIGNAL", "HERE"), rows)
+
+
+def _cost(page: Page, cost: Document) -> None:
+    page.heading("Cost of an event")
+    if cost["why"]:
+        page.line(cost["why"], indent=2)
+        return
+    window = cost["window_ns"]
+    when = f"in {words.span(window)}" if window else "since the kernel counts"
+    page.line(
+        f"{words.span(cost['ns_per_run'])} a run, {cost['runs']} runs {when}; "
+        f"the counting itself shows as {cost['empty_run_ns']} ns",
+        indent=2,
+    )
+    page.table(
+        ("PROGRAM", "RUNS", "A RUN", "TAG"),
+        [
+            (
+                str(program["id"]),
+                str(program["runs"]),
+                words.span(program["ns_per_run"]),
+                program["tag"],
+            )
+            for program in cost["programs"]
+            if program["runs"]
+        ],
+        right=("RUNS", "A RUN"),
+    )
+
+
+def _volume(page: Page, volume: Document, *, all_knobs: bool) -> None:
+    mode = volume["mode"] or "not followed"
+    headline = f"{volume['kind']} {volume['cache_mode'] or ''}, {volume['state'] or '?'} - {mode}"
+    page.heading(volume["volume"], headline)
+    caches = ", ".join(words.device(device) for device in volume["caches"]) or "none"
+    page.facts([("backing device", words.device(volume["backing"])), ("cache device", caches)])
+    if all_knobs:
+        page.table(("KNOB", "VALUE", "EBBGATE"), _knobs(volume))
+    else:
+        tuned = sum(knob["touch"] == "tuned" for knob in volume["knobs"])
+        page.line(f"{len(volume['knobs'])} knobs, {tuned} of them tuned (--knobs)", indent=2)
+    if not volume["advice"]:
+        page.line("nothing stands in the way", "green", indent=2)
+    for advice in volume["advice"]:
+        page.line(
+            f"{advice['id']} {advice['about']} {advice['text']}",
+            _COLOURS[advice["weight"]],
+            indent=2,
+        )
+        if advice["command"]:
+            page.line(advice["command"], indent=6)
+
+
+def _knobs(volume: Document) -> list[tuple[Cell, ...]]:
+    rows: list[tuple[Cell, ...]] = []
+    for knob in volume["knobs"]:
+        touch = _TOUCH[knob["touch"]]
+        if knob["original"] is not None:
+            touch = f"held; was {words.knob_value(knob['name'], knob['original'])}"
+        value = words.knob_value(knob["name"], knob["value"])
+        rows.append((knob["name"], value, (touch, "" if knob["touch"] == "tuned" else "dim")))
+    return rows

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`explain`: why a volume is treated as it is, condition by condition. I/O: reads only."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ebbgate.cli import words
+from ebbgate.cli.context import Context, json_option
+from ebbgate.cli.link import look
+from ebbgate.cli.output import Document, emit
+from ebbgate.cli.snapshot import volume_document
+from ebbgate.cli.status import draw_daemon, sentence
+from ebbgate.errors import Unavailable
+from ebbgate.probes.topology import find
+from ebbgate.store.queries import History
+from ebbgate.units import NS_PER_S
+
+if TYPE_CHECKING:
+    from ebbgate.cli.page import Cell, Page
+
+_MARKS: dict[bool | None, Any] = {
+    True: ("yes", "green"),
+    False: "no",
+    None: ("unknown", "yellow"),
+}
+
+
+@click.command()
+@click.argument("volume")
+@click.option("--last", default=3, show_default=True, help="Decisions to show from the history.")
+@json_option
+@click.pass_obj
+def explain(context: Context, volume: str, last: int) -> None:
+    """Every strategy's wish for VOLUME: the measured value beside each threshold, and who won.
+
+    Without a running daemon only the history can be shown.
+    """
+    found = find(context.sysfs, volume)
+    link = look(context)
+    document = volume_document(context, link, found)
+    history = _history(context, found.name, last)
+    if not document["live"] and not history:
+        raise Unavailable(
+            f"nothing was ever decided for {found.name}",
+            "start the daemon: systemctl start ebbgated",
+        )
+    emit(context, {**document, "history": history}, _draw)
+
+
+def _history(context: Context, volume: str, limit: int) -> list[dict[str, Any]]:
+    try:
+        history = History.open(context.config.history_path)
+    except Unavailable:
+        return []
+    try:
+        return history.decisions(volume, limit)
+    finally:
+        history.close()
+
+
+def _draw(page: Page, document: Document) -> None:
+    page.heading(document["volume"], str(document["mode"] or "no daemon"))
+    page.line(sentence(document), indent=2)
+    for proposal in document.get("proposals", ()):
+        page.gap()
+        _proposal(page, proposal)
+    for signal, why in (document.get("missing") or {}).items():
+        page.line(f"unknown: {signal} ({why})", "yellow", indent=2)
+    if document["history"]:
+        page.gap()
+        page.heading("Last decisions")
+        page.table(("AT (UTC)", "BY", "REASON"), _decisions(document["history"]))
+    if not document["live"]:
+        page.gap()
+        draw_daemon(page, {"alive": False, "left_behind": ()})
+
+
+def _proposal(page: Page, proposal: Document) -> None:
+    if proposal["unsupported"]:
+        page.heading(proposal["strategy"], "unsupported here")
+        page.line(proposal["unsupported"], indent=2)
+        return
+    won = ", ".join(proposal["wins"])
+    page.heading(proposal["strategy"], f"decides {won}" if won else "decides nothing now")
+    page.line(proposal["reason"], indent=2)
+    page.table(
+        ("SIGNAL", "MEASURED", "", "THRESHOLD", "HOLDS"),
+        [
+            (
+                condition["signal"],
+                condition["measured"] or words.UNKNOWN,
+                condition["comparison"],
+                condition["threshold"],
+                _MARKS[None if condition["measured"] is None else condition["holds"]],
+            )
+            for condition in proposal["conditions"]
+        ],
+    )
+
+
+def _decisions(history: list[Document]) -> list[tuple[Cell, ...]]:
+    rows: list[tuple[Cell, ...]] = []
+    for decision in history:
+        at = datetime.fromtimestamp(decision["at_unix_ns"] / NS_PER_S, UTC)
+        winners = [each for each in decision["proposals"] if each["wins"]]
+        for first, proposal in enumerate(winners or decision["proposals"][:1]):
+            when = "" if first else f"{at:%m-%d %H:%M:%S}"
+            why = proposal["reason"] or proposal["unsupported"]
+            rows.append((when, proposal["strategy"], why))
+    return rows

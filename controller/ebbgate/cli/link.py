@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Is there a daemon, and what did it last say? I/O: lock file and history, reads only."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ebbgate.cli.context import Context
+from ebbgate.errors import PermissionDenied, Unavailable
+from ebbgate.model.decision import JournalEntry
+from ebbgate.store.queries import History, Live
+from ebbgate.units import NS_PER_S
+
+# The daemon writes every second; five missed writes mean that it hangs.
+STALE_NS = 5 * NS_PER_S
+DAEMON = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """What is known of the daemon. `left_behind`: knobs that no running daemon looks after."""
+
+    alive: bool
+    pid: int | None
+    said: Mapping[str, Live] = field(default_factory=dict)
+    left_behind: tuple[JournalEntry, ...] = ()
+
+    def volume(self, name: str, now_ns: int) -> Live | None:
+        """What it says of a volume, if that is fresh."""
+        live = self.said.get(name)
+        fresh = live is not None and now_ns - live.at_unix_ns <= STALE_NS
+        return live if self.alive and fresh else None
+
+
+def look(context: Context) -> Link:
+    """Everything about the daemon that can be had without it. Raises PermissionDenied."""
+    pid = holder(context.config.lock_path)
+    try:
+        history = History.open(context.config.history_path)
+    except Unavailable:
+        # Nothing recorded yet is no error for a look.
+        return Link(pid is not None, pid)
+    try:
+        said = history.live()
+        entries = () if pid is not None else tuple(history.journal_open(context.boot_id))
+    finally:
+        history.close()
+    return Link(pid is not None, pid, said, entries)
+
+
+def need_daemon(context: Context) -> Link:
+    """Raises Unavailable where no daemon runs."""
+    link = look(context)
+    if not link.alive:
+        raise Unavailable("no daemon is running", "start it: systemctl start ebbgated")
+    return link
+
+
+def holder(lock: Path) -> int | None:
+    """The process that holds the daemon's lock; 0 where it did not write its number yet."""
+    try:
+        handle = os.open(lock, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    except PermissionError as error:
+        raise PermissionDenied(f"no access to {lock}", "run this as root") from error
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        text = os.read(handle, 32).decode(errors="replace").strip()
+        return int(text) if text.isdigit() else 0
+    else:
+        return None
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def no_daemon(lock: Path) -> Iterator[bool]:
+    """Keeps a daemon from starting meanwhile; yields False, and keeps nothing, where one runs."""
+    lock.parent.mkdir(parents=True, exist_ok=True, mode=0o750)
+    handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
+    finally:
+        os.close(handle)

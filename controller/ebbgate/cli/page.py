@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A page for people: headings, lines and plain tables that fit 80 columns. I/O: stdout."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterable, Sequence
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+# Wider lines are hard to read even where the terminal has them.
+_WIDTH_MAX = 120
+_INDENT = 2
+
+Cell = str | tuple[str, str]
+"""A text, or a text and its style (`red`, `bold`, `dim`)."""
+
+
+class Page:
+    """Writes top to bottom. Colours only where a terminal shows them; text never relies on them."""
+
+    def __init__(self) -> None:
+        width = min(shutil.get_terminal_size((80, 24)).columns, _WIDTH_MAX)
+        self._console = Console(file=sys.stdout, width=width, highlight=False, soft_wrap=False)
+
+    def heading(self, text: str, note: str = "") -> None:
+        """A bold line; `note` follows it in plain type."""
+        line = Text(text, style="bold")
+        self._console.print(line.append(f"  {note}", style="not bold") if note else line)
+
+    def line(self, text: str, style: str = "", *, indent: int = 0) -> None:
+        """A sentence; wraps at its own indent."""
+        self._console.print(Padding(Text(text, style=style), (0, 0, 0, indent), expand=False))
+
+    def gap(self) -> None:
+        """An empty line."""
+        self._console.print()
+
+    def table(
+        self, columns: Sequence[str], rows: Iterable[Sequence[Cell]], *, right: Sequence[str] = ()
+    ) -> None:
+        """A table without lines; the last column wraps, figures in `right` line up."""
+        table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+        for number, column in enumerate(columns):
+            table.add_column(
+                column,
+                justify="right" if column in right else "left",
+                no_wrap=number < len(columns) - 1,
+            )
+        for row in rows:
+            table.add_row(*(_text(cell) for cell in row))
+        if table.row_count:
+            self._console.print(Padding(table, (0, 0, 0, _INDENT), expand=False))
+
+    def facts(self, rows: Iterable[tuple[str, Cell]]) -> None:
+        """Name and value, one a line."""
+        table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, show_header=False)
+        table.add_column(style="dim", no_wrap=True)
+        table.add_column()
+        for name, cell in rows:
+            table.add_row(name, _text(cell))
+        self._console.print(Padding(table, (0, 0, 0, _INDENT), expand=False))
+
+
+def _text(cell: Cell) -> Text:
+    return Text(cell) if isinstance(cell, str) else Text(cell[0], style=cell[1])

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`restore`: every knob gets its original back. I/O: intents, or sysfs where no daemon runs."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ebbgate.actuators.restore import restore as put_back
+from ebbgate.cli.ask import ask
+from ebbgate.cli.context import Context, json_option
+from ebbgate.cli.link import no_daemon
+from ebbgate.cli.output import Document, emit
+from ebbgate.errors import ActuationError
+from ebbgate.model.decision import JournalEntry, Outcome, OutcomeKind
+from ebbgate.probes.topology import find
+from ebbgate.store.db import Store
+from ebbgate.store.intents import IntentKind
+
+if TYPE_CHECKING:
+    from ebbgate.cli.page import Cell, Page
+
+
+@click.command()
+@click.argument("volume", required=False)
+@json_option
+@click.pass_obj
+def restore(context: Context, volume: str | None) -> None:
+    """Put every knob of VOLUME (or of all volumes) back to what it was before ebbgate.
+
+    A running daemon does it and goes on in `advise`. Without one it is done here and now, so it
+    also cleans up after a daemon that was killed. Values from before a reboot are not put back:
+    the kernel's own are there again.
+    """
+    context.need_root("ebbgate restore")
+    with no_daemon(context.config.lock_path) as alone:
+        if alone:
+            document = _here(context, volume)
+        else:
+            name = find(context.sysfs, volume).name if volume else None
+            document = {"by": "daemon", **ask(context, IntentKind.RESTORE, name, {})}
+    emit(context, document, _draw)
+    failed = [row for row in document.get("knobs", ()) if row["outcome"] == OutcomeKind.FAILED]
+    if failed:
+        first = failed[0]
+        raise ActuationError(
+            f"{len(failed)} of {len(document['knobs'])} knobs could not be put back, "
+            f"the first is {first['volume']} {first['knob']}: {first['note']}",
+            "their originals are still kept: run ebbgate restore again",
+        )
+
+
+class _Tolerant:
+    """The journal of a machine in trouble: a full disk must not keep a knob from coming back."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.complaint = ""
+
+    def journal_open(self, boot_id: str | None = None) -> Sequence[JournalEntry]:
+        return self._store.journal_open(boot_id)
+
+    def journal_close(self, volume: str, knob: str, wall_ns: int, how: str) -> None:
+        try:
+            self._store.journal_close(volume, knob, wall_ns, how)
+        except sqlite3.Error as error:
+            self.complaint = f"the journal could not be brought up to date: {error}"
+
+
+def _here(context: Context, volume: str | None) -> dict[str, Any]:
+    """Write the originals from this process; the volume may be gone: its name is not looked up."""
+    name = volume.removeprefix("/dev/") if volume else None
+    store = Store.open(context.config.history_path)
+    try:
+        journal = _Tolerant(store)
+        outcomes = put_back(journal, context.sysfs, context.boot_id, name)
+    finally:
+        store.close()
+    return {
+        "by": "command line",
+        "knobs": [_row(outcome) for outcome in outcomes],
+        "journal": journal.complaint or "up to date",
+    }
+
+
+def _row(outcome: Outcome) -> dict[str, str]:
+    action = outcome.action
+    return {
+        "volume": action.volume,
+        "knob": action.knob,
+        "original": action.new,
+        "outcome": str(outcome.kind),
+        "note": outcome.error,
+    }
+
+
+def _draw(page: Page, document: Document) -> None:
+    if document["by"] == "daemon":
+        page.line(document["outcome"])
+        return
+    rows = document["knobs"]
+    if not rows:
+        page.line("nothing to put back: ebbgate holds no knob")
+        return
+    words: dict[str, Cell] = {
+        OutcomeKind.CHANGED: "put back",
+        OutcomeKind.FAILED: ("FAILED", "red"),
+    }
+    page.table(
+        ("VOLUME", "KNOB", "ORIGINAL", "", ""),
+        [
+            (
+                row["volume"],
+                row["knob"],
+                row["original"],
+                words.get(row["outcome"], "nothing to do"),
+                row["note"],
+            )
+            for row in rows
+        ],
+    )
+    if document["journal"] != "up to date":
+        page.line(document["journal"], "yellow")

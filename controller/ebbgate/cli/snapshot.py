@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""One document per volume: the daemon's own where it is fresh, else what sysfs says. I/O: both."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from ebbgate.cli.context import Context
+from ebbgate.cli.link import DAEMON, Link
+from ebbgate.model.volume import Device, Volume
+from ebbgate.probes.bcache_state import read_state
+
+
+def volume_document(context: Context, link: Link, volume: Volume) -> dict[str, Any]:
+    """The keys of the daemon's live document; without a daemon those that sysfs knows.
+
+    `live` tells which it is. What is not known is null.
+    """
+    live = link.volume(volume.name, context.wall_ns())
+    state = read_state(context.sysfs, volume, time.monotonic_ns())
+    document: dict[str, Any] = {
+        "volume": volume.name,
+        "kind": str(volume.kind),
+        "live": live is not None,
+        "mode": None,
+        "state": state.state,
+        "cache_mode": state.cache_mode,
+        "size_bytes": volume.size_bytes,
+        "dirty_bytes": state.dirty_bytes,
+        "cache_bytes": state.cache_bytes,
+        "in_use_ratio": state.in_use_ratio,
+        "backing": device_document(volume.backing),
+        "caches": [device_document(device) for device in volume.caches],
+        "knobs": {
+            name: {"value": value, "original": None, "owner": "kernel"}
+            for name, value in state.knobs.items()
+        },
+    }
+    if live is not None:
+        document.update(live.document)
+        document["age_ns"] = context.wall_ns() - live.at_unix_ns
+    for entry in link.left_behind:
+        if entry.volume == volume.name and entry.knob in document["knobs"]:
+            knob = document["knobs"][entry.knob]
+            knob.update(original=entry.original, owner="left behind")
+    return document
+
+
+def device_document(device: Device) -> dict[str, Any]:
+    """A device and its queue."""
+    return {
+        "name": device.name,
+        "devno": f"{device.devno[0]}:{device.devno[1]}",
+        "size_bytes": device.size_bytes,
+        "rotational": device.rotational,
+        "scheduler": device.scheduler,
+        "schedulers": list(device.schedulers),
+        "nr_requests": device.nr_requests,
+        "queue_depth": device.queue_depth,
+    }
+
+
+def daemon_document(link: Link) -> dict[str, Any]:
+    """Whether a daemon runs and what it says of itself."""
+    said = link.said.get(DAEMON)
+    return {
+        **(said.document if said and link.alive else {}),
+        "alive": link.alive,
+        "pid": link.pid,
+        "left_behind": [
+            {"volume": entry.volume, "knob": entry.knob, "original": entry.original}
+            for entry in link.left_behind
+        ],
+    }

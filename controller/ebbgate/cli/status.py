@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`status`: every volume in one line and one sentence, or one volume in full. I/O: reads only."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ebbgate.cli import words
+from ebbgate.cli.context import Context, json_option
+from ebbgate.cli.link import look
+from ebbgate.cli.output import Document, emit
+from ebbgate.cli.snapshot import daemon_document, volume_document
+from ebbgate.probes.topology import discover, find
+
+if TYPE_CHECKING:
+    from ebbgate.cli.page import Page
+
+
+@click.command()
+@click.argument("volume", required=False)
+@json_option
+@click.pass_obj
+def status(context: Context, volume: str | None) -> None:
+    """What each volume does now, and what ebbgate does about it; VOLUME: one in full.
+
+    Without a running daemon it shows what the kernel's own files say.
+    """
+    volumes = (find(context.sysfs, volume),) if volume else discover(context.sysfs)
+    link = look(context)
+    document: dict[str, Any] = {
+        "daemon": daemon_document(link),
+        "volumes": [volume_document(context, link, each) for each in volumes],
+    }
+    emit(context, document, _draw_one if volume else _draw_all)
+
+
+def _draw_all(page: Page, document: Document) -> None:
+    if not document["volumes"]:
+        page.line("no cached volume on this machine (ebbgate looks for bcache)")
+    for number, volume in enumerate(document["volumes"]):
+        if number:
+            page.gap()
+        _overview(page, volume)
+    page.gap()
+    draw_daemon(page, document["daemon"])
+
+
+def _overview(page: Page, volume: Document) -> None:
+    page.heading(volume["volume"], _headline(volume))
+    page.table(
+        ("IN USE", "", "DIRTY", "FULL IN", "CLEAN IN", "DESTAGE"),
+        [
+            (
+                words.ratio(volume["in_use_ratio"]),
+                words.bar(volume["in_use_ratio"], words.cutoffs(volume["knobs"])),
+                words.size(volume["dirty_bytes"]),
+                words.seconds(volume.get("time_to_full_s")),
+                words.seconds(volume.get("time_to_clean_s")),
+                words.gate(volume.get("gate")),
+            )
+        ],
+        right=("IN USE",),
+    )
+    page.line(sentence(volume), indent=2)
+
+
+def _draw_one(page: Page, document: Document) -> None:
+    (volume,) = document["volumes"]
+    page.heading(volume["volume"], _headline(volume))
+    page.line(sentence(volume), indent=2)
+    page.gap()
+    page.facts(_facts(volume))
+    _paths(page, volume)
+    _held_knobs(page, volume)
+    _missing(page, volume)
+    page.gap()
+    draw_daemon(page, document["daemon"])
+
+
+def _headline(volume: Document) -> str:
+    mode = volume["mode"] or "no daemon"
+    held = ", held" if volume.get("held") else ""
+    regime = volume.get("regime")
+    load = f", {regime}" if regime and regime != "unknown" else ""
+    return f"{volume['kind']} {volume['cache_mode'] or ''} - {mode}{held}{load}"
+
+
+def sentence(volume: Document) -> str:
+    """What happens now, in one sentence."""
+    if volume["live"]:
+        return str(volume.get("now") or "followed; nothing decided yet")
+    if not volume["caches"]:
+        return "no cache is attached: there is nothing to tune"
+    return f"{volume['state'] or 'state unknown'}; not followed, the kernel's own settings hold"
+
+
+def _facts(volume: Document) -> list[tuple[str, str]]:
+    limits = words.cutoffs(volume["knobs"])
+    level = f"{words.ratio(volume['in_use_ratio'])} of {words.size(volume['cache_bytes'])} in use"
+    caches = ", ".join(words.device(device) for device in volume["caches"]) or "none"
+    facts = [
+        ("backing device", words.device(volume["backing"])),
+        ("cache device", caches),
+        ("cache", f"{words.bar(volume['in_use_ratio'], limits)} {level}"),
+        ("", f"┆ writes cached to {words.ratio(limits[0])} (asynchronous), "
+             f"{words.ratio(limits[1])} (synchronous)"),
+        ("dirty", words.size(volume["dirty_bytes"])),
+    ]  # fmt: skip
+    if not volume["live"]:
+        return facts
+    wait = f"{words.span(volume.get('wait_ns'))} of quiet"
+    return [
+        *facts,
+        ("full in", words.seconds(volume.get("time_to_full_s"))),
+        ("clean in", words.seconds(volume.get("time_to_clean_s"))),
+        ("foreground", words.load(volume.get("foreground"))),
+        ("destage", f"{words.gate(volume.get('gate'))}, opens after {wait}"),
+    ]
+
+
+def _paths(page: Page, volume: Document) -> None:
+    paths = [path for path in volume.get("paths", ()) if path["ios"]]
+    if not paths:
+        return
+    page.gap()
+    page.table(
+        ("PATH", "", "REQUESTS", "BYTES", "P50", "P99"),
+        [
+            (
+                path["op"],
+                path["path"],
+                str(path["ios"]),
+                words.size(path["bytes"]),
+                words.span(path["p50_ns"]),
+                words.span(path["p99_ns"]),
+            )
+            for path in paths
+        ],
+        right=("REQUESTS", "BYTES", "P50", "P99"),
+    )
+
+
+def _held_knobs(page: Page, volume: Document) -> None:
+    """Only what is not the kernel's: `doctor` lists all of them."""
+    rows = [
+        (
+            name,
+            words.knob_value(name, knob["value"]),
+            words.knob_value(name, knob["original"]),
+            knob["owner"],
+        )
+        for name, knob in volume["knobs"].items()
+        if knob["owner"] != "kernel"
+    ]
+    if rows:
+        page.gap()
+        page.table(("KNOB", "NOW", "ORIGINAL", "OWNER"), rows)
+
+
+def _missing(page: Page, volume: Document) -> None:
+    for signal, why in (volume.get("missing") or {}).items():
+        page.line(f"unknown: {signal} ({why})", "yellow", indent=2)
+    for what, count in (volume.get("lost") or {}).items():
+        if count:
+            page.line(f"lost: {count} {what}", "yellow", indent=2)
+
+
+def draw_daemon(page: Page, daemon: Document, *, indent: int = 0) -> None:
+    """One line on the daemon, and a warning where it left knobs behind."""
+    if daemon["alive"]:
+        probe = daemon.get("probe") or {}
+        state = f"probe {probe.get('kind', '?')}: {probe.get('state', 'unknown')}"
+        page.line(
+            f"daemon {daemon.get('version', '')} (pid {daemon['pid']}), {state}",
+            "dim",
+            indent=indent,
+        )
+    else:
+        text = "no daemon: nothing is measured. Start it: systemctl start ebbgated"
+        page.line(text, "yellow", indent=indent)
+    if daemon["left_behind"]:
+        count = len(daemon["left_behind"])
+        text = f"{count} knobs still hold values of ebbgate. Run: ebbgate restore"
+        page.line(text, "bold red", indent=indent)

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Figures and knobs as people read them; what is unknown is a dash, never zero. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from ebbgate import units
+from ebbgate.probes.bcache_knobs import BY_NAME, Form
+
+UNKNOWN: Final = "-"
+_BAR_CELLS: Final = 30
+# The kernel's own limits where it does not show them (drivers/md/bcache/writeback.h).
+CUTOFF_ASYNC: Final = 0.40
+CUTOFF_SYNC: Final = 0.70
+
+
+def size(count_bytes: float | None) -> str:
+    """`420 MiB`."""
+    return UNKNOWN if count_bytes is None else units.format_bytes(count_bytes)
+
+
+def rate(bytes_per_s: float | None) -> str:
+    """`12 MiB/s`."""
+    return UNKNOWN if bytes_per_s is None else units.format_rate(bytes_per_s)
+
+
+def ratio(value: float | None) -> str:
+    """`34%`."""
+    return UNKNOWN if value is None else units.format_ratio(value)
+
+
+def span(duration_ns: float | None) -> str:
+    """`410 ms`."""
+    return UNKNOWN if duration_ns is None else units.format_ns(duration_ns)
+
+
+def seconds(duration_s: float | None) -> str:
+    """`4 min`; `never` for what will not happen at this rate."""
+    if duration_s is None:
+        return UNKNOWN
+    if duration_s == float("inf"):
+        return "never"
+    return units.format_ns(duration_s * units.NS_PER_S)
+
+
+def load(foreground: Mapping[str, Any] | None) -> str:
+    """`read 120/s 1.2 MiB/s, write 0/s`."""
+    if not foreground:
+        return UNKNOWN
+    parts = []
+    for op, rates in foreground.items():
+        moved = f" {units.format_rate(rates['bytes_per_s'])}" if rates["bytes_per_s"] else ""
+        parts.append(f"{op} {rates['iops']:.0f}/s{moved}")
+    return ", ".join(parts)
+
+
+def gate(live_gate: Mapping[str, Any] | None) -> str:
+    """`paced 40 MiB/s`; `kernel` where the kernel's own settings hold."""
+    if not live_gate:
+        return UNKNOWN
+    kind = live_gate["kind"]
+    if kind == "released":
+        return "kernel"
+    moving = kind in ("paced", "pulsed") and live_gate.get("rate_bytes_per_s")
+    return f"{kind} {units.format_rate(live_gate['rate_bytes_per_s'])}" if moving else str(kind)
+
+
+def knob_value(name: str, value: str | None) -> str:
+    """The knob's value with a unit where its own is hard to read."""
+    knob = BY_NAME.get(name)
+    if value is None:
+        return UNKNOWN
+    if knob is None or not value.isdigit():
+        return value
+    if knob.form is Form.SIZE:
+        return units.format_bytes(int(value))
+    if knob.form is Form.RATE or name == "writeback_rate_minimum":
+        return units.format_rate(units.sectors_to_bytes(int(value)))
+    return value
+
+
+def bar(in_use_ratio: float | None, cutoffs: tuple[float, float]) -> str:
+    """`██████▌···┆······┆···`: the cache's level, with the kernel's two limits marked."""
+    if in_use_ratio is None:
+        return UNKNOWN
+    marks = {round(cutoff * _BAR_CELLS) for cutoff in cutoffs}
+    filled = round(min(1.0, max(0.0, in_use_ratio)) * _BAR_CELLS)
+    cells = ["█" if cell < filled else "┆" if cell in marks else "·" for cell in range(_BAR_CELLS)]
+    return "".join(cells)
+
+
+def cutoffs(knobs: Mapping[str, Mapping[str, str | None]]) -> tuple[float, float]:
+    """The levels (0..1) at which the kernel stops caching asynchronous, then all writes."""
+
+    def level(name: str, default: float) -> float:
+        value = (knobs.get(name) or {}).get("value") or ""
+        return int(value) / 100 if value.isdigit() else default
+
+    return level("cutoff_writeback", CUTOFF_ASYNC), level("cutoff_writeback_sync", CUTOFF_SYNC)
+
+
+def device(document: Mapping[str, Any]) -> str:
+    """`vda (2 GiB, rotational, mq-deadline)`."""
+    turns = {True: ["rotational"], False: ["not rotational"], None: []}[document["rotational"]]
+    scheduler = [document["scheduler"]] if document["scheduler"] else []
+    return f"{document['name']} ({', '.join([size(document['size_bytes']), *turns, *scheduler])})"

@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What to change about a volume's devices and settings, as sentences with stable numbers. Pure.
+
+The numbers never change their meaning, so that people can search for and refer to them:
+
+EBB-101  a rotating backing device without an I/O scheduler
+EBB-102  a backing device that says it does not rotate
+EBB-103  a rotating backing device that takes many requests at once
+EBB-104  a stacked backing device: the advice is for the disks below it
+EBB-201  no cache attached
+EBB-202  a cache mode without dirty data
+EBB-203  the state `inconsistent`
+EBB-204  the cache is (nearly) full
+EBB-205  a slow moment of the cache device sends requests past it
+EBB-206  the sequential detector is off
+EBB-207  discard is on
+EBB-208  I/O errors were counted
+
+ebbgate only says these things. A disk's scheduler and depth serve everything on that disk, and the
+cache mode decides what a dead SSD costs: both are the administrator's alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+from ebbgate.model.volume import Device, Volume, VolumeState
+
+# What one SATA disk takes (NCQ); a longer queue inside a disk cannot be overtaken by anybody.
+DEPTH_MAX: Final = 32
+# Above 95 % in use the kernel caches nothing more (CUTOFF_CACHE_ADD, drivers/md/bcache/bcache.h).
+IN_USE_MAX: Final = 0.95
+
+
+class Weight(StrEnum):
+    """How much it matters: `fault`: data or tuning at risk; `advice`: worth it; `note`: to know."""
+
+    FAULT = "fault"
+    ADVICE = "advice"
+    NOTE = "note"
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """One thing to do. `command`: what does it, until the next boot; empty where none does."""
+
+    id: str
+    weight: Weight
+    about: str
+    text: str
+    command: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """All that the rules look at. `disks`: at the bottom of the backing device, often itself.
+
+    `discards`: cache devices with `discard` on; `io_errors`: counts by device name.
+    """
+
+    volume: Volume
+    state: VolumeState
+    disks: tuple[Device, ...]
+    discards: tuple[str, ...] = ()
+    io_errors: dict[str, int] = field(default_factory=dict)
+
+
+def advise(facts: Facts) -> tuple[Advice, ...]:
+    """Everything that applies, faults first, then by number."""
+    found = [advice for rule in _RULES for advice in rule(facts)]
+    order = list(Weight)
+    return tuple(sorted(found, key=lambda advice: (order.index(advice.weight), advice.id)))
+
+
+def depth_inside(device: Device) -> int | None:
+    """How many requests wait where no scheduler can reach them; None where nothing says it.
+
+    SCSI and SATA say it (`device/queue_depth`). Of other disks it is known only without a
+    scheduler: then all of `nr_requests` goes down at once (block/blk-mq-sched.c:blk_mq_init_sched).
+    """
+    if device.queue_depth is not None:
+        return device.queue_depth
+    return device.nr_requests if device.scheduler == "none" else None
+
+
+def _scheduler(facts: Facts) -> Iterator[Advice]:
+    for disk in facts.disks:
+        if disk.rotational and disk.scheduler == "none":
+            better = next((name for name in ("mq-deadline", "bfq") if name in disk.schedulers), "")
+            file = f"/sys/block/{disk.name}/queue/scheduler"
+            yield Advice(
+                "EBB-101",
+                Weight.ADVICE,
+                disk.name,
+                "has no I/O scheduler, so nothing lets a user's request overtake the destage that "
+                "waits in front of it; mq-deadline halves the wait of the first request after a gap"
+                + ("" if better else " (the kernel offers none here: load mq-deadline or bfq)"),
+                f"echo {better} > {file}" if better else "",
+            )
+
+
+def _rotational(facts: Facts) -> Iterator[Advice]:
+    for disk in facts.disks:
+        if disk.rotational is False:
+            file = f"/sys/block/{disk.name}/queue/rotational"
+            yield Advice(
+                "EBB-102",
+                Weight.NOTE,
+                disk.name,
+                "says it does not rotate, as virtual disks do whatever is behind them; if that is "
+                "a hard disk, tell the kernel",
+                f"echo 1 > {file}",
+            )
+
+
+def _depth(facts: Facts) -> Iterator[Advice]:
+    for disk in facts.disks:
+        depth = depth_inside(disk)
+        if disk.rotational and depth is not None and depth > DEPTH_MAX:
+            settable = disk.queue_depth is not None
+            file = f"/sys/block/{disk.name}/device/queue_depth"
+            yield Advice(
+                "EBB-103",
+                Weight.ADVICE,
+                disk.name,
+                f"takes {depth} requests at once; what is inside the disk cannot be overtaken, so "
+                f"{DEPTH_MAX} are enough"
+                + ("" if settable else " (a virtual disk: set it where the machine is defined)"),
+                f"echo {DEPTH_MAX} > {file}" if settable else "",
+            )
+
+
+def _stacked(facts: Facts) -> Iterator[Advice]:
+    names = [disk.name for disk in facts.disks]
+    if names and names != [facts.volume.backing.name]:
+        yield Advice(
+            "EBB-104",
+            Weight.NOTE,
+            facts.volume.backing.name,
+            f"is a stack on {', '.join(names)}: queue and scheduler are theirs, and the paced "
+            "destage sees the stack as one device",
+        )
+
+
+def _no_cache(facts: Facts) -> Iterator[Advice]:
+    if not facts.volume.set_uuid:
+        yield Advice(
+            "EBB-201",
+            Weight.FAULT,
+            facts.volume.name,
+            "has no cache attached: it runs at the speed of its backing device",
+            f"echo SET-UUID > /sys/block/{facts.volume.name}/bcache/attach",
+        )
+
+
+def _cache_mode(facts: Facts) -> Iterator[Advice]:
+    mode = facts.state.cache_mode
+    if facts.volume.set_uuid and mode not in (None, "writeback"):
+        yield Advice(
+            "EBB-202",
+            Weight.NOTE,
+            facts.volume.name,
+            f"is in {mode}: no dirty data to hold back or to drain, so only the sequential cutoff "
+            "is tuned. Writeback is faster and puts unwritten data on the SSD alone: "
+            "that choice stays yours",
+        )
+
+
+def _inconsistent(facts: Facts) -> Iterator[Advice]:
+    if facts.state.state == "inconsistent":
+        yield Advice(
+            "EBB-203",
+            Weight.FAULT,
+            facts.volume.name,
+            "is inconsistent: it was run without a cache that held dirty data. ebbgate leaves it "
+            "alone; check the file system and make the cache anew",
+        )
+
+
+def _full(facts: Facts) -> Iterator[Advice]:
+    in_use = facts.state.in_use_ratio
+    if in_use is not None and in_use > IN_USE_MAX:
+        yield Advice(
+            "EBB-204",
+            Weight.ADVICE,
+            facts.volume.name,
+            f"has {in_use:.0%} of its cache in use; above {IN_USE_MAX:.0%} the kernel caches "
+            "nothing more until garbage is collected",
+            f"echo 1 > /sys/fs/bcache/{facts.volume.set_uuid}/internal/trigger_gc",
+        )
+
+
+def _congested(facts: Facts) -> Iterator[Advice]:
+    read = facts.state.knobs.get("congested_read_threshold_us", "0")
+    write = facts.state.knobs.get("congested_write_threshold_us", "0")
+    if (read, write) != ("0", "0"):
+        yield Advice(
+            "EBB-205",
+            Weight.NOTE,
+            facts.volume.name,
+            f"bypasses the cache after reads above {read} us or writes above {write} us on the "
+            "SSD: one slow moment sends requests to the disk. In enforce ebbgate switches it off",
+        )
+
+
+def _detector_off(facts: Facts) -> Iterator[Advice]:
+    if facts.state.knobs.get("sequential_cutoff") == "0":
+        yield Advice(
+            "EBB-206",
+            Weight.ADVICE,
+            facts.volume.name,
+            "has sequential_cutoff 0: every stream goes through the cache, until the kernel stops "
+            "caching writes and even random ones wait for the disk",
+            f"echo 4194304 > /sys/block/{facts.volume.name}/bcache/sequential_cutoff",
+        )
+
+
+def _discard(facts: Facts) -> Iterator[Advice]:
+    for name in facts.discards:
+        yield Advice(
+            "EBB-207",
+            Weight.ADVICE,
+            name,
+            "has discard on: bcache waits for a discard of every bucket that it frees, which "
+            "stalls writers; fstrim from time to time does the same without",
+            f"echo 0 > /sys/block/{name}/bcache/discard",
+        )
+
+
+def _io_errors(facts: Facts) -> Iterator[Advice]:
+    for name, count in facts.io_errors.items():
+        if count:
+            yield Advice(
+                "EBB-208",
+                Weight.FAULT,
+                name,
+                f"had {count} I/O errors; at io_error_limit bcache stops the device. See dmesg",
+            )
+
+
+_RULES: Final[tuple[Callable[[Facts], Iterator[Advice]], ...]] = (
+    _scheduler,
+    _rotational,
+    _depth,
+    _stacked,
+    _no_cache,
+    _cache_mode,
+    _inconsistent,
+    _full,
+    _congested,
+    _detector_off,
+    _discard,
+    _io_errors,
+)

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Puts the findings on one volume together. I/O: sysfs, reads only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ebbgate.doctor.advice import Advice, Facts, advise
+from ebbgate.doctor.cost import EMPTY_RUN_NS, Cost
+from ebbgate.model.volume import Volume, VolumeState
+from ebbgate.probes.bcache_knobs import KNOBS, Form, knob_path
+from ebbgate.probes.topology import physical_devices
+from ebbgate.sysfs import Sysfs
+
+_CLASS_BLOCK = Path("/sys/class/block")
+
+
+def facts(sysfs: Sysfs, volume: Volume, state: VolumeState) -> Facts:
+    """Everything that the advice looks at."""
+    caches = [device.name for device in volume.caches]
+    discards = (
+        name for name in caches if sysfs.read_text(_CLASS_BLOCK / name / "bcache/discard") == "1"
+    )
+    errors = {
+        name: sysfs.read_int(_CLASS_BLOCK / name / "bcache/io_errors") or 0
+        for name in (volume.backing.name, *caches)
+    }
+    disks = physical_devices(sysfs, volume.backing.name)
+    return Facts(volume, state, disks, tuple(discards), errors)
+
+
+def advice_documents(found: Facts) -> list[dict[str, str]]:
+    """The advice on the volume."""
+    return [_advice_document(advice) for advice in advise(found)]
+
+
+def knob_documents(
+    sysfs: Sysfs, volume: Volume, owned: Mapping[str, Mapping[str, str | None]]
+) -> list[dict[str, Any]]:
+    """Every knob that this kernel has, with its value and whether ebbgate may touch it.
+
+    `touch`: `tuned` (in enforce), `shown` (never written), `manual` (somebody else's now) or
+    `read-only` (would be tuned, but this process may not write it).
+    """
+    rows = []
+    for knob in KNOBS:
+        path = knob_path(volume, knob.name)
+        if path is None or not sysfs.exists(path):
+            continue
+        mine = owned.get(knob.name, {})
+        owner = mine.get("owner") or "kernel"
+        touch = "tuned" if knob.tuned else "shown"
+        if owner == "manual":
+            touch = "manual"
+        elif knob.tuned and not sysfs.writable(path):
+            touch = "read-only"
+        rows.append(
+            {
+                "name": knob.name,
+                "value": None if knob.form is Form.TRIGGER else mine.get("value"),
+                "original": mine.get("original"),
+                "owner": owner,
+                "touch": touch,
+                "about": knob.about,
+                "path": str(path),
+            }
+        )
+    return rows
+
+
+def cost_document(cost: Cost) -> dict[str, Any]:
+    """The probe's cost per program and event."""
+    return {
+        "pid": cost.pid,
+        "counting": cost.counting,
+        "why": cost.why,
+        "window_ns": cost.window_ns,
+        "runs": cost.runs,
+        "ns_per_run": cost.ns_per_run,
+        "empty_run_ns": EMPTY_RUN_NS,
+        "programs": [
+            {
+                "id": program.id,
+                "tag": program.tag,
+                "runs": program.runs,
+                "run_ns": program.run_ns,
+                "ns_per_run": program.run_ns / program.runs if program.runs else None,
+            }
+            for program in cost.programs
+        ],
+    }
+
+
+def _advice_document(advice: Advice) -> dict[str, str]:
+    return {
+        "id": advice.id,
+        "weight": str(advice.weight),
+        "about": advice.about,
+        "text": advice.text,
+        "command": advice.command,
+    }

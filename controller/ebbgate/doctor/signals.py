@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Which signals this kernel can give: asks the probe itself. I/O: runs `ebbgate-probe --check`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from ebbgate.errors import Unavailable
+from ebbgate.model.records import PROTOCOL_VERSION
+from ebbgate.run import run
+
+# Loading and verifying all programs takes a second; under emulation, much longer.
+_CHECK_TIMEOUT_S: Final = 60.0
+_MEANING: Final = {
+    0: "ok",
+    64: "the probe does not know --check: probe and controller are of different releases",
+    69: "the kernel lacks what the probe needs",
+    70: "the probe failed: a bug of ebbgate",
+    77: "not allowed to load BPF programs: run this as root",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeCheck:
+    """What the probe said. `signals`: name -> `ok` or why not; empty where it could not start."""
+
+    program: str
+    ok: bool
+    text: str
+    version: str = ""
+    signals: dict[str, str] = field(default_factory=dict)
+    exit_code: int | None = None
+
+
+def check(program: Path) -> ProbeCheck:
+    """Load the probe's programs once and let go of them again. Never raises."""
+    try:
+        done = run([str(program), "--check"], timeout_s=_CHECK_TIMEOUT_S, check=False)
+    except Unavailable as error:
+        missing = not program.is_file()
+        text = f"there is no {program}: install it, or make probe" if missing else error.message
+        return ProbeCheck(str(program), ok=False, text=text)
+    except PermissionError:
+        return ProbeCheck(str(program), ok=False, text=f"{program} is not executable")
+    hello = _hello(done.stdout)
+    reason = _reason(done.stderr) or _MEANING.get(done.exit_code, f"exit code {done.exit_code}")
+    ok = done.exit_code == 0 and hello is not None
+    if hello is None:
+        text = reason if done.exit_code else "the probe said nothing that can be read"
+        return ProbeCheck(str(program), ok=False, text=text, exit_code=done.exit_code)
+    if hello.get("protocol") != PROTOCOL_VERSION:
+        ok = False
+        reason = (
+            f"the probe speaks protocol {hello.get('protocol')}, this controller "
+            f"{PROTOCOL_VERSION}: install both from the same release"
+        )
+    return ProbeCheck(
+        program=str(program),
+        ok=ok,
+        text="ok" if ok else reason,
+        version=str(hello.get("version", "")),
+        signals={str(name): str(word) for name, word in hello.get("signals", {}).items()},
+        exit_code=done.exit_code,
+    )
+
+
+def _hello(stdout: str) -> dict[str, Any] | None:
+    for line in stdout.splitlines():
+        try:
+            record = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(record, dict) and record.get("t") == "hello":
+            return record
+    return None
+
+
+def _reason(stderr: str) -> str:
+    """The probe's last words, without its name in front."""
+    lines = stderr.strip().splitlines()
+    return lines[-1].removeprefix("ebbgate-probe: ") if lines else ""
