@@ -29,6 +29,7 @@ from ebbgate.model.frame import Frame
 from ebbgate.model.records import Edge, QueueSample, Record, Tick
 from ebbgate.model.volume import Mode, Volume, VolumeState
 from ebbgate.policy import evaluate
+from ebbgate.policy.essence import Essence, essence
 from ebbgate.policy.evaluate import Policy, PolicyState, ProbeWishes
 from ebbgate.signals.frame import FrameState, absorb, build
 from ebbgate.units import sectors_to_bytes
@@ -82,7 +83,7 @@ class VolumeLoop:
     applied: Applied = field(default_factory=Applied)
     told: ProbeWishes | None = None
     edge_at_ns: int | None = None
-    last_key: tuple[object, ...] = ()
+    last_key: Essence = ()
     gate_since_ns: int = 0
     lost: dict[str, int] = field(default_factory=dict)
     thread: GateThread = field(init=False)
@@ -219,18 +220,7 @@ class VolumeLoop:
 
     def _record_decision(self) -> Decision:
         decision = evaluate.decide(self.state, self.policy, self.now_ns())
-        gate = decision.gate
-        key = (
-            gate.kind if gate else None,
-            self.state.destage.phase,
-            self.state.streams.stance,
-            decision.sequential_cutoff_bytes,
-            decision.congestion_bypass,
-            tuple(p.unsupported for p in decision.proposals),
-        )
-        # A pulse is part of pacing: no decision of its own.
-        if gate and gate.kind is GateKind.PULSED:
-            key = (GateKind.PACED, *key[1:])
+        key = essence(self.state, decision)
         if key != self.last_key:
             self.last_key = key
             self.outbox.decision(decision)

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Recordings: the probe's lines with what sysfs said beside them, to be read back in order. Pure.
+
+A recording is the probe's own stream (bpf/README.md) with two more record types of the controller's:
+
+    origin  first line: what was recorded, where and when, in free text
+    sysfs   the volume's state at one tick of the controller: dirty level, cache mode, knobs
+
+A reader of the probe protocol ignores both, so a recording is also a valid probe stream; and the
+bare output of `ebbgate-probe` is a valid recording, in which the dirty level is unknown.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ebbgate.model.records import Record
+from ebbgate.model.volume import VolumeState
+from ebbgate.probes.protocol import BadRecord, parse_line
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What sysfs said of a volume."""
+
+    volume: str
+    state: VolumeState
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a recording comes from, for the reader."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Damaged:
+    """A line that is no record, with its number (from 1)."""
+
+    line: int
+    why: str
+
+
+Recorded = Record | Seen | Origin | Damaged
+
+
+def origin_line(text: str) -> str:
+    """The first line of a recording, without a line end."""
+    return json.dumps({"t": "origin", "text": text})
+
+
+def sysfs_line(volume: str, seen: VolumeState) -> str:
+    """What sysfs said at one tick, without a line end."""
+    document = {
+        "t": "sysfs",
+        "ns": seen.at_ns,
+        "vol": volume,
+        "state": seen.state,
+        "cache_mode": seen.cache_mode,
+        "dirty_bytes": seen.dirty_bytes,
+        "cache_bytes": seen.cache_bytes,
+        "in_use_ratio": seen.in_use_ratio,
+        "knobs": dict(seen.knobs),
+    }
+    return json.dumps(document, separators=(",", ":"))
+
+
+def read_recording(lines: Iterable[str]) -> Iterator[Recorded]:
+    """The records in order; types that this version does not know are left out.
+
+    Raises Unavailable for a probe of another protocol version.
+    """
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            record = _own(line) or parse_line(line)
+        except BadRecord as error:
+            record = Damaged(number, str(error))
+        if record is not None:
+            yield record
+
+
+def _own(line: str) -> Seen | Origin | None:
+    """A record of the controller's; None for any other line."""
+    try:
+        raw: Mapping[str, Any] = json.loads(line)
+        kind = raw["t"]
+        if kind == "origin":
+            return Origin(str(raw["text"]))
+        return _seen(raw) if kind == "sysfs" else None
+    except (ValueError, KeyError, TypeError) as error:
+        raise BadRecord(f"{type(error).__name__}: {error} in {line[:120]!r}") from error
+
+
+def _seen(raw: Mapping[str, Any]) -> Seen:
+    state = VolumeState(
+        at_ns=raw["ns"],
+        state=raw.get("state"),
+        cache_mode=raw.get("cache_mode"),
+        dirty_bytes=raw.get("dirty_bytes"),
+        cache_bytes=raw.get("cache_bytes"),
+        in_use_ratio=raw.get("in_use_ratio"),
+        knobs=raw.get("knobs", {}),
+    )
+    return Seen(raw["vol"], state)
