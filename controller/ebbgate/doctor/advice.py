@@ -163,8 +163,8 @@ def _cache_mode(facts: Facts) -> Iterator[Advice]:
             "EBB-202",
             Weight.NOTE,
             facts.volume.name,
-            f"is in {mode}: no dirty data to hold back or to drain, so only the sequential cutoff "
-            "is tuned. Writeback is faster and puts unwritten data on the SSD alone: "
+            f"is in {mode}: no dirty data to hold back or to drain, so ebbgate has nothing to tune "
+            "here. Writeback is faster and puts unwritten data on the SSD alone: "
             "that choice stays yours",
         )
 

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`replay`: the decisions that a recording would have led to. I/O: reads one file."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import click
+
+from ebbgate.cli import words
+from ebbgate.cli.context import Context, json_option
+from ebbgate.cli.output import Document, emit
+from ebbgate.errors import NotFound
+from ebbgate.model.decision import Decision
+from ebbgate.policy.evaluate import Policy
+from ebbgate.probes.replay import Damaged, Origin, Recorded, Seen, read_recording
+from ebbgate.replay import replay as decisions_of
+from ebbgate.store.documents import decision_document
+from ebbgate.units import NS_PER_S
+
+if TYPE_CHECKING:
+    from ebbgate.cli.page import Cell, Page
+
+
+@click.command()
+@click.argument("file")
+@json_option
+@click.pass_obj
+def replay(context: Context, file: str) -> None:
+    """What ebbgate would have decided on FILE, a recording (`-`: standard input).
+
+    Needs no root, no probe and no volume.
+    """
+    with _open(file) as lines:
+        events = list(read_recording(lines))
+    damaged = [f"line {event.line}: {event.why}" for event in events if isinstance(event, Damaged)]
+    times = [at_ns for event in events if (at_ns := _at_ns(event)) is not None]
+    if not times:
+        reason = f" ({damaged[0]})" if damaged else ""
+        raise NotFound(f"{file} is no recording{reason}", "make one: ebbgate record VOLUME > FILE")
+    found = [_row(each, min(times)) for each in decisions_of(events, Policy())]
+    document = {
+        "file": file,
+        "origin": [event.text for event in events if isinstance(event, Origin)],
+        "records": len(times),
+        "length_ns": max(times) - min(times),
+        "damaged": damaged,
+        "decisions": found,
+    }
+    emit(context, document, _draw)
+
+
+def _at_ns(event: Recorded) -> int | None:
+    if isinstance(event, Damaged | Origin):
+        return None
+    return event.state.at_ns if isinstance(event, Seen) else event.at_ns
+
+
+@contextmanager
+def _open(file: str) -> Iterator[IO[str]]:
+    if file == "-":
+        yield sys.stdin
+        return
+    try:
+        with Path(file).open(encoding="utf-8", errors="replace") as lines:
+            yield lines
+    except OSError as error:
+        raise NotFound(f"{file}: {error.strerror}", "name a recording") from error
+
+
+def _row(decision: Decision, start_ns: int) -> dict[str, Any]:
+    return {"after_ns": decision.at_ns - start_ns, **decision_document(decision)}
+
+
+def _draw(page: Page, document: Document) -> None:
+    for text in document["origin"]:
+        page.line(text, "dim")
+    length = words.span(document["length_ns"])
+    page.line(f"{document['records']} records, {length}, {len(document['decisions'])} decisions")
+    page.gap()
+    page.table(("AFTER", "DESTAGE", "CUTOFF", "REASON"), map(_cells, document["decisions"]))
+    if document["damaged"]:
+        page.gap()
+        count = len(document["damaged"])
+        page.line(f"{count} damaged lines skipped, first {document['damaged'][0]}", "yellow")
+
+
+def _cells(decision: Document) -> tuple[Cell, ...]:
+    winners = [each["reason"] for each in decision["proposals"] if each["wins"]]
+    reasons = winners or [
+        each["unsupported"] or each["reason"] for each in decision["proposals"][:1]
+    ]
+    return (
+        f"{decision['after_ns'] / NS_PER_S:.3f} s",
+        words.gate(decision["gate"]),
+        words.size(decision["sequential_cutoff_bytes"]),
+        "; ".join(reasons),
+    )

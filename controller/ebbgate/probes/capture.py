@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Makes a recording: runs a probe of its own on one volume, reads sysfs at each tick.
+
+I/O: a child process, sysfs. The format is that of `ebbgate.probes.replay`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import subprocess
+import time
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, Any, Final
+
+from ebbgate import __version__
+from ebbgate.errors import EbbgateError, PermissionDenied, Unavailable
+from ebbgate.model.volume import Volume
+from ebbgate.probes.bcache_state import read_state
+from ebbgate.probes.ebpf import track_command
+from ebbgate.probes.replay import origin_line, sysfs_line
+from ebbgate.sysfs import Sysfs
+from ebbgate.units import format_bytes
+
+_QUIT_TIMEOUT_S: Final = 5.0
+_CHUNK_BYTES: Final = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """How it went. `ended`: why it stopped early; empty where it ended as the person wished."""
+
+    records: int = 0
+    ticks: int = 0
+    ended: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What the probe is told: quiet time before an idle edge, and the period of queue samples."""
+
+    wait_ns: int
+    pace_ns: int = 0
+
+
+class Capture:
+    """Runs a probe of its own on one volume and writes what it says."""
+
+    def __init__(self, program: Path, sysfs: Sysfs, volume: Volume, out: IO[bytes]) -> None:
+        self._program = program
+        self._sysfs = sysfs
+        self._volume = volume
+        self._out = out
+        self._so_far = Captured()
+        self._rest = b""
+
+    def run(self, wishes: Wishes, seconds: float | None) -> Captured:
+        """Record for so long, or until the probe ends or the person stops it (KeyboardInterrupt).
+
+        Raises Unavailable and PermissionDenied where the probe cannot run.
+        """
+        self._write(origin_line(self._about()))
+        child = self._start()
+        try:
+            self._command(child, wishes)
+            deadline = None if seconds is None else time.monotonic() + seconds
+            with suppress(KeyboardInterrupt):
+                self._pump(child, deadline)
+            return self._finish(child)
+        finally:
+            _end(child)
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        try:
+            # A session of its own: an interrupt from the keyboard is ours to pass on, as `quit`.
+            return subprocess.Popen(
+                [str(self._program)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                bufsize=0,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise Unavailable(
+                f"the probe cannot be started: {self._program}: {error.strerror}",
+                "build it with make probe, or reinstall",
+            ) from error
+
+    def _command(self, child: subprocess.Popen[bytes], wishes: Wishes) -> None:
+        name = self._volume.name
+        lines = (
+            track_command(self._volume),
+            f"wait {name} {wishes.wait_ns}",
+            f"pace {name} {wishes.pace_ns}",
+        )
+        _send(child, *lines)
+
+    def _pump(self, child: subprocess.Popen[bytes], deadline: float | None) -> None:
+        """Copy lines until the deadline, the end of the probe or a reason to stop."""
+        assert child.stdout is not None
+        with selectors.DefaultSelector() as selector:
+            selector.register(child.stdout, selectors.EVENT_READ)
+            while not self._so_far.ended:
+                left = None if deadline is None else deadline - time.monotonic()
+                if left is not None and left <= 0:
+                    return
+                if not selector.select(left):
+                    return
+                chunk = os.read(child.stdout.fileno(), _CHUNK_BYTES)
+                if not chunk:
+                    return
+                *lines, self._rest = (self._rest + chunk).split(b"\n")
+                for line in lines:
+                    self._take(line)
+
+    def _take(self, line: bytes) -> None:
+        """One line of the probe, as it is; beside a tick, what sysfs says."""
+        self._out.write(line + b"\n")
+        raw, volume = _loads(line), self._volume
+        kind = raw.get("t")
+        so_far = replace(self._so_far, records=self._so_far.records + 1)
+        if kind == "tick":
+            so_far = replace(so_far, ticks=so_far.ticks + 1)
+            state = read_state(self._sysfs, volume, time.monotonic_ns())
+            self._write(sysfs_line(volume.name, state))
+        elif kind == "error":
+            so_far = replace(so_far, ended=f"the probe refused: {raw.get('text')}")
+        elif kind == "untrack":
+            so_far = replace(so_far, ended=f"{volume.name} {raw.get('why')}")
+        self._so_far = so_far
+        self._out.flush()
+
+    def _finish(self, child: subprocess.Popen[bytes]) -> Captured:
+        early = child.poll() is not None or self._so_far.ended
+        if not early:
+            _send(child, "quit")
+        assert child.stdout is not None
+        self._pump_rest(child)
+        code = child.wait(_QUIT_TIMEOUT_S)
+        if code != 0 and not self._so_far.ended:
+            raise _probe_failed(code)
+        return self._so_far
+
+    def _pump_rest(self, child: subprocess.Popen[bytes]) -> None:
+        """The last tick and `bye`, which come after `quit`."""
+        ended = self._so_far.ended
+        self._so_far = replace(self._so_far, ended="")
+        self._pump(child, time.monotonic() + _QUIT_TIMEOUT_S)
+        self._so_far = replace(self._so_far, ended=ended)
+
+    def _about(self) -> str:
+        """Volume, devices, kernel and time, for whoever finds the file later."""
+        volume, now = self._volume, datetime.now(UTC).isoformat(timespec="seconds")
+        devices = f"{volume.backing.name} + {', '.join(cache.name for cache in volume.caches)}"
+        size = format_bytes(volume.size_bytes)
+        return (
+            f"{volume.name} ({volume.kind}, {size}, {devices}), "
+            f"Linux {os.uname().release}, {now}, ebbgate {__version__}"
+        )
+
+    def _write(self, line: str) -> None:
+        self._out.write(line.encode() + b"\n")
+
+
+def _loads(line: bytes) -> dict[str, Any]:
+    """The line's fields; none for one that is damaged, which is kept as it is for the reader."""
+    try:
+        raw = json.loads(line)
+    except ValueError:
+        return {}
+    return raw if isinstance(raw, dict) else {}
+
+
+def _send(child: subprocess.Popen[bytes], *lines: str) -> None:
+    assert child.stdin is not None
+    try:
+        child.stdin.write("".join(f"{line}\n" for line in lines).encode())
+    except BrokenPipeError:
+        # It ended already; its exit code will say why.
+        return
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    if child.poll() is None:
+        child.kill()
+    child.wait()
+    for pipe in (child.stdin, child.stdout):
+        if pipe is not None:
+            pipe.close()
+
+
+def _probe_failed(code: int) -> EbbgateError:
+    if code == PermissionDenied.exit_code:
+        return PermissionDenied("the probe may not load BPF programs", "run this as root")
+    hint = "see what this kernel lacks: ebbgate doctor"
+    return Unavailable(f"the probe ended with exit code {code}", hint)

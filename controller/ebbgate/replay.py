@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Runs the policy on a recording: what would have been decided, and when. Pure.
+
+The same steps as the daemon's loop, without a kernel to act on: edges and queue samples at once, a
+frame at each state of sysfs (at each tick in a recording that has none: then the dirty level is
+unknown). Only decisions that differ from the last one come out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+
+from ebbgate.model.decision import Decision, Gate, GateKind
+from ebbgate.model.records import Edge, QueueSample, Tick
+from ebbgate.model.volume import VolumeState
+from ebbgate.policy import evaluate
+from ebbgate.policy.evaluate import Policy, PolicyState
+from ebbgate.probes.replay import Recorded, Seen
+from ebbgate.signals.frame import FrameState, absorb, build
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """What one volume's part of the recording led to so far."""
+
+    frames: FrameState = field(default_factory=FrameState)
+    state: PolicyState = field(default_factory=PolicyState)
+    last_key: tuple[object, ...] = ()
+    has_sysfs: bool = False
+
+
+def replay(events: Iterable[Recorded], policy: Policy) -> Iterator[Decision]:
+    """Decisions in the order of their time, each with its full explanation."""
+    volumes: dict[str, Replayed] = {}
+    for event in events:
+        name = getattr(event, "volume", "")
+        if not name:
+            continue
+        before = volumes.get(name, Replayed())
+        after, at_ns = _step(before, event, policy)
+        volumes[name] = after
+        if at_ns is None or after.state.frame is None:
+            continue
+        decision = evaluate.decide(after.state, policy, at_ns)
+        key = _key(after.state, decision)
+        if key != after.last_key:
+            volumes[name] = replace(after, last_key=key)
+            yield decision
+
+
+def _step(before: Replayed, event: Recorded, policy: Policy) -> tuple[Replayed, int | None]:
+    """The volume after the event; the time if something may have been decided at it."""
+    if isinstance(event, Tick):
+        after = replace(before, frames=absorb(before.frames, event))
+        if before.has_sysfs:
+            return after, None
+        return _frame(after, event.volume, _unknown(event.at_ns), policy), event.at_ns
+    if isinstance(event, Edge):
+        return replace(before, state=evaluate.on_edge(before.state, event, policy)), event.at_ns
+    if isinstance(event, QueueSample):
+        return replace(before, state=evaluate.on_queue(before.state, event, policy)), None
+    if isinstance(event, Seen):
+        after = replace(before, has_sysfs=True)
+        return _frame(after, event.volume, event.state, policy), event.state.at_ns
+    return before, None
+
+
+def _frame(before: Replayed, volume: str, seen: VolumeState, policy: Policy) -> Replayed:
+    frame = build(before.frames, seen, volume, seen.at_ns)
+    return replace(before, state=evaluate.on_frame(before.state, frame, policy))
+
+
+def _unknown(at_ns: int) -> VolumeState:
+    return VolumeState(at_ns, None, None, None, None, None, {})
+
+
+def _key(state: PolicyState, decision: Decision) -> tuple[object, ...]:
+    """What makes a decision another one; the pace inside an open gate does not."""
+    return (
+        _kind(decision.gate),
+        state.destage.phase,
+        state.streams.stance,
+        decision.sequential_cutoff_bytes,
+        decision.congestion_bypass,
+        tuple(proposal.unsupported for proposal in decision.proposals),
+    )
+
+
+def _kind(gate: Gate | None) -> GateKind | None:
+    if gate is None:
+        return None
+    return GateKind.PACED if gate.kind is GateKind.PULSED else gate.kind
