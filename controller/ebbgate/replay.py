@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
-from ebbgate.model.decision import Decision, Gate, GateKind
+from ebbgate.model.decision import Decision
 from ebbgate.model.records import Edge, QueueSample, Tick
 from ebbgate.model.volume import VolumeState
 from ebbgate.policy import evaluate
+from ebbgate.policy.essence import Essence, essence
 from ebbgate.policy.evaluate import Policy, PolicyState
 from ebbgate.probes.replay import Recorded, Seen
 from ebbgate.signals.frame import FrameState, absorb, build
@@ -26,7 +27,7 @@ class Replayed:
 
     frames: FrameState = field(default_factory=FrameState)
     state: PolicyState = field(default_factory=PolicyState)
-    last_key: tuple[object, ...] = ()
+    last_key: Essence = ()
     has_sysfs: bool = False
 
 
@@ -43,7 +44,7 @@ def replay(events: Iterable[Recorded], policy: Policy) -> Iterator[Decision]:
         if at_ns is None or after.state.frame is None:
             continue
         decision = evaluate.decide(after.state, policy, at_ns)
-        key = _key(after.state, decision)
+        key = essence(after.state, decision)
         if key != after.last_key:
             volumes[name] = replace(after, last_key=key)
             yield decision
@@ -73,21 +74,3 @@ def _frame(before: Replayed, volume: str, seen: VolumeState, policy: Policy) -> 
 
 def _unknown(at_ns: int) -> VolumeState:
     return VolumeState(at_ns, None, None, None, None, None, {})
-
-
-def _key(state: PolicyState, decision: Decision) -> tuple[object, ...]:
-    """What makes a decision another one; the pace inside an open gate does not."""
-    return (
-        _kind(decision.gate),
-        state.destage.phase,
-        state.streams.stance,
-        decision.sequential_cutoff_bytes,
-        decision.congestion_bypass,
-        tuple(proposal.unsupported for proposal in decision.proposals),
-    )
-
-
-def _kind(gate: Gate | None) -> GateKind | None:
-    if gate is None:
-        return None
-    return GateKind.PACED if gate.kind is GateKind.PULSED else gate.kind
