@@ -6,6 +6,7 @@ I/O: starts processes.
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
 import subprocess
@@ -14,6 +15,7 @@ from pathlib import Path
 
 from tests.lab.errors import CommandFailed, NoLab
 
+_PRIORITY = -15
 # A program of `start` that runs.
 Running = subprocess.Popen[bytes]
 
@@ -60,8 +62,10 @@ def run(
 def start(argv: Sequence[str | Path], log: Path, cwd: Path | None = None) -> Running:
     """Start a long-running program with its output appended to `log`; the caller ends it."""
     with log.open("ab") as out:
+        # The emulated devices keep real time: other work on this machine must not slow them down.
+        priority = ["nice", "-n", str(_PRIORITY)] if os.geteuid() == 0 else []
         return subprocess.Popen(
-            [str(word) for word in argv],
+            [*priority, *(str(word) for word in argv)],
             cwd=cwd,
             stdin=subprocess.DEVNULL,
             stdout=out,

@@ -168,7 +168,8 @@ def pressure_reason(state: DestageState, frame: Frame, params: DestageParams) ->
     if frame.time_to_full_s is not None and frame.time_to_full_s < params.full_soon_s * ease:
         return f"no write will be cached in {frame.time_to_full_s:.0f} s"
     room, cache = frame.dirty_room_bytes, frame.cache_bytes
-    if room is not None and cache and room < params.room_ratio_min * ease * cache:
+    filling = bool(frame.dirty_in_bytes_per_s)
+    if filling and room is not None and cache and room < params.room_ratio_min * ease * cache:
         return "the kernel has hardly room for dirty data"
     waited_ns = frame.at_ns - state.waiting_since_ns
     if waited_ns >= params.age_max_ns:

@@ -10,12 +10,12 @@ import contextlib
 import logging
 import time
 from asyncio.subprocess import PIPE, Process
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from ebbgate.errors import EbbgateError, PermissionDenied, Unavailable
-from ebbgate.model.records import Hello, Record
+from ebbgate.model.records import Hello, QueueSample, Record
 from ebbgate.model.volume import Volume
 from ebbgate.probes.protocol import BadRecord, parse_line
 
@@ -25,6 +25,7 @@ BACKOFF_S = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 _STEADY_S = 60.0
 _LINE_BYTES_MAX = 1 << 20
 _SAID_MAX = 3
+_CHUNK_BYTES = 1 << 16
 _EXIT_MEANING: Mapping[int, str] = {
     64: "it refused its arguments",
     69: "the kernel lacks what it needs (see `ebbgate doctor`)",
@@ -123,7 +124,7 @@ class EbpfProbe:
     async def _run_once(self) -> int:
         try:
             self._process = await asyncio.create_subprocess_exec(
-                str(self._program), stdin=PIPE, stdout=PIPE, limit=_LINE_BYTES_MAX
+                str(self._program), stdin=PIPE, stdout=PIPE
             )
         except FileNotFoundError as error:
             raise Unavailable(
@@ -132,12 +133,15 @@ class EbpfProbe:
         process = self._process
         assert process.stdout is not None
         self._on_restart()
+        rest = b""
         try:
-            while line := await process.stdout.readline():
-                self._take(line)
-        except ValueError:
-            _LOG.error("the probe sent a line over %d bytes", _LINE_BYTES_MAX)
-            process.kill()
+            while chunk := await process.stdout.read(_CHUNK_BYTES):
+                *lines, rest = (rest + chunk).split(b"\n")
+                self._take(lines)
+                if len(rest) > _LINE_BYTES_MAX:
+                    _LOG.error("the probe sent a line over %d bytes", _LINE_BYTES_MAX)
+                    process.kill()
+                    break
         finally:
             self._process = None
             if process.returncode is None and self._stopping is False:
@@ -145,19 +149,32 @@ class EbpfProbe:
                     process.terminate()
         return await process.wait()
 
-    def _take(self, line: bytes) -> None:
+    def _take(self, lines: Sequence[bytes]) -> None:
+        records = [record for line in lines if (record := self._parse(line)) is not None]
+        for record in without_stale(records):
+            if isinstance(record, Hello):
+                self.health.hello = record
+                self.health.state = "running"
+            self._on_record(record)
+
+    def _parse(self, line: bytes) -> Record | None:
         try:
-            record = parse_line(line)
+            return parse_line(line)
         except BadRecord as error:
             self.health.bad_lines += 1
             if self.health.bad_lines <= _SAID_MAX:
                 _LOG.warning("a damaged record from the probe: %s", error)
-            return
-        if isinstance(record, Hello):
-            self.health.hello = record
-            self.health.state = "running"
-        if record is not None:
-            self._on_record(record)
+            return None
+
+
+def without_stale(records: Sequence[Record]) -> list[Record]:
+    """What is left to do of records that arrived together: of queue samples only the newest.
+
+    A controller that fell behind must not work through samples of a queue that is long gone; they
+    are cumulative, so nothing is lost.
+    """
+    newest = {r.volume: r for r in records if isinstance(r, QueueSample)}
+    return [r for r in records if not isinstance(r, QueueSample) or newest[r.volume] is r]
 
 
 def _fatal(code: int, why: str) -> EbbgateError:
