@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from ebbgate.model.decision import Decision
-from ebbgate.model.records import Edge, QueueSample, Tick
+from ebbgate.model.records import Edge, QueueSample, Tick, Tracked
 from ebbgate.model.volume import VolumeState
 from ebbgate.policy import evaluate
 from ebbgate.policy.essence import Essence, essence
@@ -31,23 +31,40 @@ class Replayed:
     has_sysfs: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One event of a volume and what it led to. `decision`: set where it differs from the last."""
+
+    volume: str
+    event: Recorded
+    after: Replayed
+    decision: Decision | None
+
+
 def replay(events: Iterable[Recorded], policy: Policy) -> Iterator[Decision]:
     """Decisions in the order of their time, each with its full explanation."""
+    for step in steps(events, policy):
+        if step.decision is not None:
+            yield step.decision
+
+
+def steps(events: Iterable[Recorded], policy: Policy) -> Iterator[Step]:
+    """Every event that belongs to a volume, with the state of the policy after it."""
     volumes: dict[str, Replayed] = {}
     for event in events:
         name = getattr(event, "volume", "")
         if not name:
             continue
-        before = volumes.get(name, Replayed())
-        after, at_ns = _step(before, event, policy)
+        after, at_ns = _step(volumes.get(name, Replayed()), event, policy)
+        decision = None
+        if at_ns is not None and after.state.frame is not None:
+            decision = evaluate.decide(after.state, policy, at_ns)
+            key = essence(after.state, decision)
+            if key == after.last_key:
+                decision = None
+            after = replace(after, last_key=key)
         volumes[name] = after
-        if at_ns is None or after.state.frame is None:
-            continue
-        decision = evaluate.decide(after.state, policy, at_ns)
-        key = essence(after.state, decision)
-        if key != after.last_key:
-            volumes[name] = replace(after, last_key=key)
-            yield decision
+        yield Step(name, event, after, decision)
 
 
 def _step(before: Replayed, event: Recorded, policy: Policy) -> tuple[Replayed, int | None]:
@@ -64,6 +81,11 @@ def _step(before: Replayed, event: Recorded, policy: Policy) -> tuple[Replayed, 
     if isinstance(event, Seen):
         after = replace(before, has_sysfs=True)
         return _frame(after, event.volume, event.state, policy), event.state.at_ns
+    if isinstance(event, Tracked):
+        # The probe starts to follow the volume: its counters begin anew, as in the loop.
+        frames = before.frames
+        fresh = FrameState(gap_counts=frames.gap_counts, run_bytes=frames.run_bytes)
+        return replace(before, frames=fresh), None
     return before, None
 
 

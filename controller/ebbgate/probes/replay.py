@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Recordings: the probe's lines with what sysfs said beside them, to be read back in order. Pure.
 
-A recording is the probe's own stream (bpf/README.md) with two more record types of the controller's:
+A recording is the probe's own stream (bpf/README.md) with two more record types of the controller:
 
     origin  first line: what was recorded, where and when, in free text
     sysfs   the volume's state at one tick of the controller: dirty level, cache mode, knobs
