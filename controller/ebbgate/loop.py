@@ -10,7 +10,7 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from ebbgate.actuators.gate_thread import GateThread
 from ebbgate.actuators.hand import Hand, Reason
@@ -38,7 +38,7 @@ _LOG = logging.getLogger(__name__)
 _PACING = (GateKind.PACED, GateKind.PULSED)
 
 
-class Outbox:
+class Outbox(Protocol):
     """What the loop tells the outside; the daemon's is the store. All calls return at once."""
 
     def decision(self, decision: Decision) -> None:

@@ -77,6 +77,7 @@ def read_recording(lines: Iterable[str]) -> Iterator[Recorded]:
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
+        record: Recorded | None
         try:
             record = _own(line) or parse_line(line)
         except BadRecord as error:
