@@ -19,8 +19,10 @@ MIB = 1024 * 1024
 GIB = 1024 * MIB
 
 _PLUGIN = Path(__file__).resolve().parent / "hdd_plugin.py"
-# More than the deepest queue that is attached, or requests would wait unseen by the model.
-_NBDKIT_THREADS = 300
+# QEMU's NBD client has 16 requests under way at most (block/nbd.c); one thread takes one.
+_NBDKIT_THREADS = 20
+# The disk keeps real time, whatever else the machine does, the guest's own CPUs included.
+_DISK_NICENESS = -15
 
 
 @dataclass(slots=True)
@@ -44,6 +46,7 @@ class Hdd:
     queue_size: int = 32
     seed: int = 1
     rotational = True
+    scheduler = "mq-deadline"
 
     def attach(self, folder: Path) -> Attached:
         """Make the disk's file and start its server."""
@@ -51,14 +54,15 @@ class Hdd:
         image = _sparse_file(folder / f"{self.name}.img", self.size_bytes)
         HddControl.create(control_path(folder, self.name))
         socket = folder / f"{self.name}.nbd"
-        server = host.start(self._server(image, folder, socket), folder / f"{self.name}.log")
-        _wait_for_socket(socket, server, folder / f"{self.name}.log")
+        command, log = self._server(image, folder, socket), folder / f"{self.name}.log"
+        server = host.start(command, log, niceness=_DISK_NICENESS)
+        _wait_for_socket(socket, server, log)
         drive = f"file.driver=nbd,file.server.type=unix,file.server.path={socket}"
         return Attached(_disk(self.name, drive, self.queue_size), lambda: host.stop(server))
 
     def _server(self, image: Path, folder: Path, socket: Path) -> list[str]:
         return [
-            *("nbdkit", "--foreground", "--newstyle", "--exit-with-parent"),
+            *("nbdkit", "--foreground", "--newstyle"),
             *("--threads", str(_NBDKIT_THREADS), "--unix", str(socket)),
             *("python", str(_PLUGIN), f"file={image}", f"size={self.size_bytes}"),
             *(f"seed={self.seed}", f"control={control_path(folder, self.name)}"),
@@ -77,6 +81,7 @@ class Ssd:
     size_bytes: int = GIB
     queue_size: int = 256
     rotational = False
+    scheduler = "none"
 
     def attach(self, folder: Path) -> Attached:
         """Make the disk's file."""
@@ -98,11 +103,13 @@ def control_path(folder: Path, name: str) -> Path:
 
 def _disk(name: str, drive: str, queue_size: int) -> list[str]:
     cache = "" if "cache=" in drive else ",cache=none"
+    # The serial number is how the guest finds the disk again, whatever letter it has. A thread of
+    # its own: what the agent or the file system asks of QEMU must not delay the disk.
+    disk = f"drive={name},serial={name},iothread=io-{name}"
     return [
         *("-drive", f"if=none,id={name},format=raw,{drive}{cache}"),
-        # The serial number is how the guest finds the disk again, whatever letter it has.
-        "-device",
-        f"virtio-blk-pci,drive={name},serial={name},queue-size={queue_size},num-queues=1",
+        *("-object", f"iothread,id=io-{name}"),
+        *("-device", f"virtio-blk-pci,{disk},queue-size={queue_size},num-queues=1"),
     ]
 
 

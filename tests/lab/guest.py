@@ -6,8 +6,6 @@ I/O: QEMU, nbdkit, a folder for each guest. See README.md for the picture.
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
@@ -19,9 +17,12 @@ from tests.lab.devices import DEFAULT_DEVICES, Attached, Device
 from tests.lab.errors import LabError, LostGuest
 from tests.lab.session import CONSOLE, EMULATOR_LOG, Session, why_lost
 from tests.lab.wait import wait_until
+from tests.lab.workdir import Workdir
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 BOOT_TIMEOUT_S = 180
+# Above the machine's other work, below the emulated disks.
+_NICENESS = -10
 
 _KERNEL_OPTIONS = (
     "console=ttyS0 quiet loglevel=4",
@@ -82,18 +83,20 @@ class Guest(Session):
         """Boot and return once the agent answers."""
         host.need("qemu-system-x86_64")
         image = kernel.fetch(self._release)
-        self.folder = Path(tempfile.mkdtemp(prefix="ebbgate-lab-"))
+        self._workdir = Workdir()
+        self.folder = self._workdir.path
         self.share = self.folder / "share"
         self.share.mkdir(mode=0o777)
         try:
             self._attached = [device.attach(self.folder) for device in self._devices]
-            self._qemu = host.start(self._command(image), self.folder / EMULATOR_LOG)
+            log = self.folder / EMULATOR_LOG
+            self._qemu = host.start(self._command(image), log, niceness=_NICENESS)
             socket = self.folder / "agent"
             self.channel = Channel.connect(
                 socket, lambda: self.alive, lambda: why_lost(self.folder)
             )
             self.channel.hello(BOOT_TIMEOUT_S)
-            self._mark_rotational()
+            self._set_queues()
         except BaseException:
             self.stop()
             raise
@@ -112,15 +115,14 @@ class Guest(Session):
         for attached in self._attached:
             attached.stop()
         self._attached = []
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self._workdir.remove()
 
-    def _mark_rotational(self) -> None:
+    def _set_queues(self) -> None:
         for device in self._devices:
             queue = f"/sys/block/{self.device(device.name)}/queue"
             # A virtio disk always says that it turns.
             self.write(f"{queue}/rotational", str(int(device.rotational)))
-            if device.rotational:
-                self.write(f"{queue}/scheduler", "mq-deadline")
+            self.write(f"{queue}/scheduler", device.scheduler)
 
     def _command(self, image: kernel.Kernel) -> list[str]:
         return [
@@ -128,7 +130,7 @@ class Guest(Session):
             *("-machine", "q35", "-cpu", "max,la57=off", "-m", f"{self._memory_mib}M"),
             *("-smp", str(self._cpus), "-no-reboot", *self._timing()),
             *("-serial", f"file:{self.folder / CONSOLE}"),
-            *("-kernel", str(image.vmlinuz), "-initrd", str(initramfs.build(image))),
+            *("-kernel", str(image.image), "-initrd", str(initramfs.build(image))),
             *("-append", self._append(image)),
             *("-object", "rng-random,id=rng,filename=/dev/urandom"),
             *("-device", "virtio-rng-pci,rng=rng", "-device", "virtio-serial-pci"),

@@ -15,7 +15,6 @@ from pathlib import Path
 
 from tests.lab.errors import CommandFailed, NoLab
 
-_PRIORITY = -15
 # A program of `start` that runs.
 Running = subprocess.Popen[bytes]
 
@@ -59,13 +58,25 @@ def run(
     return done.stdout
 
 
-def start(argv: Sequence[str | Path], log: Path, cwd: Path | None = None) -> Running:
-    """Start a long-running program with its output appended to `log`; the caller ends it."""
+def start(
+    argv: Sequence[str | Path],
+    log: Path,
+    *,
+    cwd: Path | None = None,
+    niceness: int = 0,
+    outlive: bool = False,
+) -> Running:
+    """Start a long-running program with its output appended to `log`; the caller ends it.
+
+    niceness: -20..19; a negative one is granted to root only, others go without.
+    outlive: it may run on after us; any other is ended by the kernel even if we are killed.
+    """
+    prefix: list[str] = [] if outlive else ["setpriv", "--pdeathsig", "KILL"]
+    if niceness and os.geteuid() == 0:
+        prefix += ["nice", "-n", str(niceness)]
     with log.open("ab") as out:
-        # The emulated devices keep real time: other work on this machine must not slow them down.
-        priority = ["nice", "-n", str(_PRIORITY)] if os.geteuid() == 0 else []
         return subprocess.Popen(
-            [*priority, *(str(word) for word in argv)],
+            [*prefix, *(str(word) for word in argv)],
             cwd=cwd,
             stdin=subprocess.DEVNULL,
             stdout=out,

@@ -28,6 +28,9 @@ from tests.lab.wait import wait_until
 DEFAULT_NAME = "default"
 _SOCKET = "keeper"
 
+# Held on to: Python warns of a child that runs on when its handle is dropped.
+_started: list[host.Running] = []
+
 
 def link_of(name: str) -> Path:
     """The link that leads to a kept guest's folder."""
@@ -50,7 +53,11 @@ def attach(name: str = DEFAULT_NAME) -> Session:
 
     What the session's owner has spawned ends with it.
     """
-    folder = link_of(name).resolve()
+    return attach_to(link_of(name).resolve())
+
+
+def attach_to(folder: Path) -> Session:
+    """A session with the kept guest whose folder this is."""
     channel = Channel.connect(folder / _SOCKET, lambda: False, lambda: why_lost(folder))
     channel.hello(30)
     return Session(channel, folder / "share", folder)
@@ -63,7 +70,8 @@ def bring_up(name: str, scheduler: str, cache_mode: str, *, with_stack: bool) ->
     log = cache_dir() / f"keeper-{name}.log"
     log.write_bytes(b"")
     command = [sys.executable, "-m", "tests.lab.keeper", name, scheduler, cache_mode]
-    process = host.start([*command, str(int(with_stack))], log, cwd=CHECKOUT)
+    process = host.start([*command, str(int(with_stack))], log, cwd=CHECKOUT, outlive=True)
+    _started.append(process)
 
     def ready() -> bool:
         if process.poll() is not None:

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""One guest for all lab tests, and the rules for tests that cannot have one.
+
+I/O: boots a guest, or attaches to the one that EBBGATE_LAB_GUEST names (tests.lab up).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import NoReturn
+
+import pytest
+
+from tests.lab import keeper
+from tests.lab.errors import EXIT_LOST_GUEST, LostGuest, NoLab
+from tests.lab.guest import Guest
+from tests.lab.session import Session
+
+# A boot under emulation on a busy machine takes longer than a unit test ever may.
+_TIMEOUT_S = 300
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give every lab test time, unless it says itself how much it needs."""
+    for item in items:
+        if item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(_TIMEOUT_S))
+
+
+def pytest_exception_interact(call: pytest.CallInfo[object]) -> None:
+    """A lost guest ends the run with its own exit code: it proves nothing about the product."""
+    if call.excinfo is not None and isinstance(call.excinfo.value, LostGuest):
+        pytest.exit(f"guest lost: {call.excinfo.value}", returncode=EXIT_LOST_GUEST)
+
+
+@pytest.fixture(scope="session")
+def guest() -> Iterator[Session]:
+    """A running guest with the default devices; shared, so leave it as it was."""
+    if name := os.environ.get("EBBGATE_LAB_GUEST"):
+        session = keeper.attach(name)
+        yield session
+        session.channel.close()
+        return
+    try:
+        with Guest() as session:
+            yield session
+    except NoLab as reason:
+        without_lab(reason)
+
+
+def without_lab(reason: NoLab) -> NoReturn:
+    """Skip, saying why in one line; with EBBGATE_REQUIRE_LAB=1 that is a failure."""
+    if os.environ.get("EBBGATE_REQUIRE_LAB") == "1":
+        pytest.fail(str(reason), pytrace=False)
+    pytest.skip(str(reason))
