@@ -13,7 +13,7 @@
 #define JOIN_BITS 12
 #define JOIN_PATH_MASK 7ULL
 
-/* Bio pointer with the path in its low bits (bios are at least 8-byte aligned). */
+/* Identity of a bio, with the path in its low bits. */
 static __u64 join[1 << JOIN_BITS][2];
 
 /*
@@ -25,6 +25,18 @@ static struct submitter {
 	__u64 task;
 	__u64 bio;
 } submitters[SUBMITTERS];
+
+/*
+ * A bio's identity as a number. The verifier refuses to hash a kernel pointer, but it
+ * allows the distance of two pointers; both are 8-byte aligned, so the low bits are free.
+ */
+static __always_inline __u64 bio_id(struct bio *bio)
+{
+	__u64 id = (__u64)bio, origin = (__u64)&shared;
+
+	asm volatile("%0 -= %1" : "+r"(id) : "r"(origin));
+	return id;
+}
 
 static __always_inline __u64 *join_pair(__u64 bio)
 {
@@ -106,7 +118,7 @@ int BPF_PROG(bcache_request_start, struct bcache_device *d, struct bio *bio)
 
 		s = &submitters[task & (SUBMITTERS - 1)];
 		s->task = task;
-		s->bio = (__u64)bio;
+		s->bio = bio_id(bio);
 	}
 	return 0;
 }
@@ -122,7 +134,7 @@ int BPF_PROG(bcache_read, struct bio *bio, bool hit, bool bypass)
 	c = vol_counters(e->backs);
 	if (!c)
 		return 0;
-	return count_path(c, bio, (__u64)bio,
+	return count_path(c, bio, bio_id(bio),
 			  bypass ? EB_READ_BYPASS
 			  : hit	 ? EB_READ_HIT
 				 : EB_READ_MISS);
@@ -176,7 +188,7 @@ int BPF_PROG(bcache_request_end, struct bcache_device *d, struct bio *bio)
 	if (!c)
 		return 0;
 	opf = bio->bi_opf;
-	path = join_take((__u64)bio);
+	path = join_take(bio_id(bio));
 	if (path < EB_PATHS)
 		request_latency(c, bio, path, now_ns);
 	else if (!is_discard(opf & OP_MASK) && !(opf & FLAG(__REQ_PREFLUSH)))
