@@ -14,7 +14,7 @@ from ebbgate.model.decision import Action, Condition, Decision, JournalEntry, Pr
 from ebbgate.model.frame import Frame
 from ebbgate.model.volume import Device, Kind, Volume
 from ebbgate.sysfs import Sysfs
-from ebbgate.units import GIB, SECTOR_BYTES
+from ebbgate.units import GIB, MIB, SECTOR_BYTES
 
 SET_UUID = "11111111-2222-3333-4444-555555555555"
 
@@ -233,3 +233,44 @@ def journal_entry(
         "why": "idle 410 ms >= wait 300 ms",
     }
     return JournalEntry(volume=volume, knob=knob, **{**known, **parts})
+
+
+def live_document(**parts: Any) -> dict[str, Any]:
+    """What the daemon says once a second of a volume that it tunes."""
+    rates = {
+        "read": {"iops": 120.0, "bytes_per_s": 1.2 * MIB},
+        "write": {"iops": 0.0, "bytes_per_s": 0.0},
+    }
+    hit = {
+        "op": "read",
+        "path": "hit",
+        "ios": 100,
+        "bytes": 409600,
+        "p50_ns": 60_000,
+        "p99_ns": 90_000,
+    }
+    known: dict[str, Any] = {
+        "volume": "bcache0",
+        "kind": "bcache",
+        "mode": "enforce",
+        "held": False,
+        "now": "holds 420 MiB dirty back until 300 ms of quiet",
+        "regime": "gap",
+        "gate": {"kind": "paced", "rate_bytes_per_s": 40 * MIB, "state": "destage", "since_ns": 1},
+        "dirty_bytes": 420 * MIB,
+        "cache_bytes": GIB,
+        "in_use_ratio": 0.42,
+        "time_to_full_s": 240.0,
+        "time_to_clean_s": 12.0,
+        "wait_ns": 300_000_000,
+        "foreground": rates,
+        "paths": [hit],
+        "knobs": {
+            "writeback_percent": {"value": "40", "original": "10", "owner": "ebbgate"},
+            "sequential_cutoff": {"value": "4194304", "original": None, "owner": "kernel"},
+        },
+        "proposals": [],
+        "missing": {},
+        "lost": {"streams": 3, "ring": 0},
+    }
+    return {**known, **parts}

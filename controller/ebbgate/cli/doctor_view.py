@@ -64,13 +64,12 @@ def _cost(page: Page, cost: Document) -> None:
         indent=2,
     )
     page.table(
-        ("PROGRAM", "RUNS", "A RUN", "TAG"),
+        ("PROGRAM", "RUNS", "A RUN"),
         [
             (
-                str(program["id"]),
+                program["name"] or f"program {program['id']}",
                 str(program["runs"]),
                 words.span(program["ns_per_run"]),
-                program["tag"],
             )
             for program in cost["programs"]
             if program["runs"]

@@ -16,6 +16,7 @@ from ebbgate.cli.snapshot import volume_document
 from ebbgate.cli.status import draw_daemon, sentence
 from ebbgate.errors import Unavailable
 from ebbgate.probes.topology import find
+from ebbgate.store.connection import NothingRecorded
 from ebbgate.store.queries import History
 from ebbgate.units import NS_PER_S
 
@@ -54,7 +55,7 @@ def explain(context: Context, volume: str, last: int) -> None:
 def _history(context: Context, volume: str, limit: int) -> list[dict[str, Any]]:
     try:
         history = History.open(context.config.history_path)
-    except Unavailable:
+    except NothingRecorded:
         return []
     try:
         return history.decisions(volume, limit)

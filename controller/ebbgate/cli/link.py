@@ -13,6 +13,7 @@ from pathlib import Path
 from ebbgate.cli.context import Context
 from ebbgate.errors import PermissionDenied, Unavailable
 from ebbgate.model.decision import JournalEntry
+from ebbgate.store.connection import NothingRecorded
 from ebbgate.store.queries import History, Live
 from ebbgate.units import NS_PER_S
 
@@ -38,12 +39,11 @@ class Link:
 
 
 def look(context: Context) -> Link:
-    """Everything about the daemon that can be had without it. Raises PermissionDenied."""
+    """All that can be had without asking it. Raises PermissionDenied, Unavailable for damage."""
     pid = holder(context.config.lock_path)
     try:
         history = History.open(context.config.history_path)
-    except Unavailable:
-        # Nothing recorded yet is no error for a look.
+    except NothingRecorded:
         return Link(pid is not None, pid)
     try:
         said = history.live()

@@ -105,22 +105,17 @@ def _draw(page: Page, document: Document) -> None:
     if not rows:
         page.line("nothing to put back: ebbgate holds no knob")
         return
-    words: dict[str, Cell] = {
-        OutcomeKind.CHANGED: "put back",
-        OutcomeKind.FAILED: ("FAILED", "red"),
-    }
     page.table(
-        ("VOLUME", "KNOB", "ORIGINAL", "", ""),
-        [
-            (
-                row["volume"],
-                row["knob"],
-                row["original"],
-                words.get(row["outcome"], "nothing to do"),
-                row["note"],
-            )
-            for row in rows
-        ],
+        ("VOLUME", "KNOB", "ORIGINAL", ""),
+        [(row["volume"], row["knob"], row["original"], _said(row)) for row in rows],
     )
     if document["journal"] != "up to date":
         page.line(document["journal"], "yellow")
+
+
+def _said(row: Document) -> Cell:
+    if row["outcome"] == OutcomeKind.CHANGED:
+        return "put back"
+    if row["outcome"] == OutcomeKind.FAILED:
+        return f"FAILED: {row['note']}", "red"
+    return str(row["note"])

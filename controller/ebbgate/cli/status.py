@@ -54,7 +54,7 @@ def _overview(page: Page, volume: Document) -> None:
         [
             (
                 words.ratio(volume["in_use_ratio"]),
-                words.bar(volume["in_use_ratio"], words.cutoffs(volume["knobs"])),
+                words.bar(volume["in_use_ratio"], words.cutoffs(volume["knobs"]), cells=20),
                 words.size(volume["dirty_bytes"]),
                 words.seconds(volume.get("time_to_full_s")),
                 words.seconds(volume.get("time_to_clean_s")),
@@ -103,7 +103,7 @@ def _facts(volume: Document) -> list[tuple[str, str]]:
     facts = [
         ("backing device", words.device(volume["backing"])),
         ("cache device", caches),
-        ("cache", f"{words.bar(volume['in_use_ratio'], limits)} {level}"),
+        ("cache", f"{words.bar(volume['in_use_ratio'], limits, cells=30)} {level}"),
         ("", f"┆ writes cached to {words.ratio(limits[0])} (asynchronous), "
              f"{words.ratio(limits[1])} (synchronous)"),
         ("dirty", words.size(volume["dirty_bytes"])),

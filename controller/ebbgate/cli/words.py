@@ -10,7 +10,6 @@ from ebbgate import units
 from ebbgate.probes.bcache_knobs import BY_NAME, Form
 
 UNKNOWN: Final = "-"
-_BAR_CELLS: Final = 30
 # The kernel's own limits where it does not show them (drivers/md/bcache/writeback.h).
 CUTOFF_ASYNC: Final = 0.40
 CUTOFF_SYNC: Final = 0.70
@@ -81,14 +80,13 @@ def knob_value(name: str, value: str | None) -> str:
     return value
 
 
-def bar(in_use_ratio: float | None, cutoffs: tuple[float, float]) -> str:
-    """`██████▌···┆······┆···`: the cache's level, with the kernel's two limits marked."""
+def bar(in_use_ratio: float | None, limits: tuple[float, float], cells: int) -> str:
+    """`██████···┆······┆···`: the cache's level, with the kernel's two limits marked."""
     if in_use_ratio is None:
         return UNKNOWN
-    marks = {round(cutoff * _BAR_CELLS) for cutoff in cutoffs}
-    filled = round(min(1.0, max(0.0, in_use_ratio)) * _BAR_CELLS)
-    cells = ["█" if cell < filled else "┆" if cell in marks else "·" for cell in range(_BAR_CELLS)]
-    return "".join(cells)
+    marks = {round(limit * cells) for limit in limits}
+    filled = round(min(1.0, max(0.0, in_use_ratio)) * cells)
+    return "".join("█" if cell < filled else "┆" if cell in marks else "·" for cell in range(cells))
 
 
 def cutoffs(knobs: Mapping[str, Mapping[str, str | None]]) -> tuple[float, float]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from ebbgate.doctor.bpf_names import program_name
 from ebbgate.units import NS_PER_S
 
 PROBE_COMM: Final = "ebbgate-probe"
@@ -24,10 +25,10 @@ EMPTY_RUN_NS: Final = 35
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """One BPF program of the probe: cumulative runs and time since it was loaded."""
+    """One BPF program of the probe: runs and time. `name`: empty where the kernel does not tell."""
 
     id: int
-    tag: str
+    name: str
     runs: int
     run_ns: int
 
@@ -104,7 +105,7 @@ def probe_pid(proc: Path) -> int | None:
 def _since(start: Program | None, end: Program) -> Program:
     if start is None:
         return end
-    return Program(end.id, end.tag, end.runs - start.runs, end.run_ns - start.run_ns)
+    return Program(end.id, end.name, end.runs - start.runs, end.run_ns - start.run_ns)
 
 
 def _switch(proc: Path) -> str | None:
@@ -132,7 +133,7 @@ def _program(fdinfo: Path) -> Program | None:
         fields = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
         return Program(
             id=int(fields["prog_id"]),
-            tag=fields["prog_tag"].strip(),
+            name=program_name(int(fields["prog_id"])),
             runs=int(fields["run_cnt"]),
             run_ns=int(fields["run_time_ns"]),
         )

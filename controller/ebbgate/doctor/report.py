@@ -83,7 +83,7 @@ def cost_document(cost: Cost) -> dict[str, Any]:
         "programs": [
             {
                 "id": program.id,
-                "tag": program.tag,
+                "name": program.name,
                 "runs": program.runs,
                 "run_ns": program.run_ns,
                 "ns_per_run": program.run_ns / program.runs if program.runs else None,

@@ -21,6 +21,11 @@ from ebbgate.store.schema import Migrations
 _BUSY_TIMEOUT_S: Final = 5.0
 # The web's user may read; nobody else may know what a machine's disks do.
 _FILE_MODE: Final = 0o640
+_START: Final = "start the daemon: systemctl start ebbgated"
+
+
+class NothingRecorded(Unavailable):
+    """There is no history yet: no error for whoever only looks."""
 
 
 def open_writer(path: Path, migrations: Migrations) -> sqlite3.Connection:
@@ -46,12 +51,12 @@ def open_writer(path: Path, migrations: Migrations) -> sqlite3.Connection:
 
 
 def open_reader(path: Path, migrations: Migrations) -> sqlite3.Connection:
-    """A connection that cannot write. Raises Unavailable where there is no such file yet."""
+    """A connection that cannot write. Raises NothingRecorded where there is no such file yet."""
     with _explained(path):
         if not _is_file(path):
-            raise Unavailable(
+            raise NothingRecorded(
                 f"nothing was ever recorded here: there is no {path}",
-                "start the daemon: systemctl start ebbgated",
+                _START,
             )
         connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=1.0)
         try:
@@ -59,7 +64,7 @@ def open_reader(path: Path, migrations: Migrations) -> sqlite3.Connection:
             check_not_newer(connection, migrations, path.name)
             # An older file lacks tables; only a writer may bring it up to date.
             if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-                raise Unavailable(f"{path} is empty", "start the daemon: systemctl start ebbgated")
+                raise NothingRecorded(f"{path} is empty", _START)
         except BaseException:
             connection.close()
             raise

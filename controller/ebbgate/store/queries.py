@@ -33,7 +33,7 @@ class History:
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """Raises Unavailable where nothing was ever recorded, PermissionDenied without access."""
+        """Raises NothingRecorded, PermissionDenied without access, Unavailable for a bad file."""
         return cls(open_reader(path, HISTORY))
 
     def close(self) -> None:

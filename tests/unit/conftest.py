@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The command line on a fake machine."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+import pytest
+
+from ebbgate.cli import main
+from ebbgate.cli.context import Context
+from ebbgate.store.db import Store
+from ebbgate.store.intents import Intents
+from tests.builders import FakeSysfs, fake_bcache
+
+BOOT_ID = "this boot"
+NOW_NS = 1_700_000_000_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a command left behind."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def document(self) -> Any:
+        """What `--json` printed."""
+        return json.loads(self.out)
+
+
+class Cli:
+    """Runs commands on a fake machine, as root unless said otherwise."""
+
+    def __init__(self, folder: Path, capture: pytest.CaptureFixture[str]) -> None:
+        self.fake: FakeSysfs = fake_bcache(folder / "sys")
+        self.state_dir = folder / "state"
+        self.state_dir.mkdir()
+        self.proc = folder / "proc"
+        (self.proc / "sys/kernel/random").mkdir(parents=True)
+        (self.proc / "sys/kernel/random/boot_id").write_text(f"{BOOT_ID}\n")
+        self.euid = 0
+        self.timeout_s = 2.0
+        self._capture = capture
+
+    @property
+    def history(self) -> Path:
+        return self.state_dir / "history.db"
+
+    def __call__(self, *words: str) -> Result:
+        context = Context(
+            sysfs=self.fake.sysfs,
+            proc=self.proc,
+            state_dir_option=self.state_dir,
+            answer_timeout_s=self.timeout_s,
+            wall_ns=lambda: NOW_NS,
+            euid=lambda: self.euid,
+        )
+        self._capture.readouterr()
+        code = main(["--state-dir", str(self.state_dir), *words], context)
+        out, err = self._capture.readouterr()
+        return Result(code, out, err)
+
+    @contextmanager
+    def daemon(self, *, answers: tuple[bool, str] | None = None) -> Iterator[Store]:
+        """Something that holds the daemon's lock and, with `answers`, answers every intent."""
+        lock = os.open(self.state_dir / "ebbgated.lock", os.O_CREAT | os.O_RDWR)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        os.write(lock, b"4711")
+        stop = Event()
+        thread = Thread(target=self._answer, args=(stop, answers))
+        store = Store.open(self.history)
+        thread.start()
+        try:
+            yield store
+        finally:
+            stop.set()
+            thread.join()
+            store.close()
+            os.close(lock)
+
+    def _answer(self, stop: Event, answers: tuple[bool, str] | None) -> None:
+        intents = Intents.open(self.state_dir / "intents.db")
+        while not stop.wait(0.01):
+            for intent in intents.pending() if answers else ():
+                assert answers is not None
+                intents.resolve(intent.id, answers[1], answers[0])
+        intents.close()
+
+    def intents(self) -> list[dict[str, Any]]:
+        """Every intent that was ever added, with what became of it."""
+        intents = Intents.open(self.state_dir / "intents.db")
+        try:
+            rows = intents._connection.execute("SELECT * FROM intents ORDER BY id").fetchall()
+            return [{**dict(row), "args": json.loads(row["args"])} for row in rows]
+        finally:
+            intents.close()
+
+
+@pytest.fixture
+def cli(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Cli:
+    for name in ("EBBGATE_STATE_DIR", "EBBGATE_PROBE", "SUDO_USER"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("COLUMNS", "80")
+    return Cli(tmp_path, capsys)

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Modes and hold: the daemon is asked, its answer is shown, and every refusal has its exit code."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+
+import pytest
+
+from ebbgate.cli.app import COMMANDS
+from tests.unit.conftest import Cli
+
+
+@pytest.mark.parametrize("mode", ["observe", "advise", "enforce"])
+def test_a_mode_is_asked_for_and_answered(cli: Cli, mode: str) -> None:
+    with cli.daemon(answers=(True, f"bcache0: mode {mode}")):
+        result = cli(mode, "/dev/bcache0")
+    assert (result.code, result.out) == (0, f"bcache0: mode {mode}\n")
+    (intent,) = cli.intents()
+    assert (intent["kind"], intent["volume"], intent["args"]) == ("mode", "bcache0", {"mode": mode})
+    assert intent["who"] == "root"
+
+
+def test_the_person_behind_sudo_is_kept(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SUDO_USER", "jo")
+    with cli.daemon(answers=(True, "done")):
+        cli("enforce", "bcache0")
+    assert cli.intents()[0]["who"] == "jo"
+
+
+@pytest.mark.parametrize(
+    ("words", "volume", "on"),
+    [
+        (("hold",), None, True),
+        (("hold", "bcache0"), "bcache0", True),
+        (("hold", "--off"), None, False),
+    ],
+)
+def test_hold_is_for_one_or_all_and_can_be_taken_back(
+    cli: Cli, words: tuple[str, ...], volume: str | None, on: bool
+) -> None:
+    with cli.daemon(answers=(True, "held")):
+        assert cli(*words).code == 0
+    (intent,) = cli.intents()
+    assert (intent["kind"], intent["volume"], intent["args"]) == ("hold", volume, {"on": on})
+
+
+def test_json_tells_what_was_asked_and_what_became_of_it(cli: Cli) -> None:
+    with cli.daemon(answers=(True, "bcache0: mode enforce")):
+        document = cli("enforce", "bcache0", "--json").document
+    assert document == {
+        "volume": "bcache0",
+        "asked": "mode",
+        "mode": "enforce",
+        "outcome": "bcache0: mode enforce",
+    }
+
+
+def test_a_refusal_is_an_error_with_its_reason(cli: Cli) -> None:
+    with cli.daemon(answers=(False, "the state is inconsistent")):
+        result = cli("enforce", "bcache0")
+    assert (result.code, "the state is inconsistent" in result.err) == (74, True)
+
+
+def test_a_volume_that_the_daemon_does_not_follow(cli: Cli) -> None:
+    with cli.daemon(answers=(False, "no such volume: bcache0")):
+        result = cli("enforce", "bcache0")
+    assert result.code == 66
+    assert "the daemon does not follow bcache0" in result.err
+
+
+def test_no_daemon_is_said_at_once_and_nothing_is_left_for_later(cli: Cli) -> None:
+    result = cli("enforce", "bcache0")
+    assert result.code == 69
+    assert result.err == ("ebbgate: no daemon is running\n  start it: systemctl start ebbgated\n")
+    assert not (cli.state_dir / "intents.db").exists()
+
+
+def test_a_daemon_that_does_not_answer_is_said_and_the_wish_is_taken_back(cli: Cli) -> None:
+    cli.timeout_s = 0.2
+    with cli.daemon():
+        result = cli("enforce", "bcache0")
+    assert result.code == 69
+    assert "the daemon did not answer within 0.2 s" in result.err
+    (intent,) = cli.intents()
+    assert (intent["ok"], intent["outcome"]) == (0, "given up by the person who asked")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("enforce", "bcache0"),
+        ("advise", "bcache0"),
+        ("observe", "bcache0"),
+        ("hold",),
+        ("restore",),
+        ("record", "bcache0"),
+    ],
+)
+def test_without_root_the_next_step_is_sudo(cli: Cli, words: tuple[str, ...]) -> None:
+    cli.euid = 1000
+    result = cli(*words)
+    assert result.code == 77
+    assert result.err == f"ebbgate: ebbgate {words[0]} needs root\n  run it again with sudo\n"
+
+
+@pytest.mark.parametrize("command", ["status", "explain", "enforce", "hold", "doctor", "record"])
+def test_an_ordinary_disk_is_no_volume(cli: Cli, command: str) -> None:
+    cli.fake.disk("sdz", "65:144")
+    result = cli(command, "/dev/sdz")
+    assert result.code == 66
+    assert result.err == (
+        "ebbgate: not cached: sdz is an ordinary block device\n  cached volumes here: bcache0\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "message", "hint"),
+    [
+        (("enforc",), "no such command: enforc", "did you mean enforce?"),
+        (("xyzzy",), "no such command: xyzzy", "commands: status, explain"),
+        (("enforce",), "Missing argument 'VOLUME'", "see ebbgate enforce --help"),
+        (("status", "--colour"), "No such option: --colour", "see ebbgate status --help"),
+        (("record", "bcache0", "--wait", "soon"), "--wait: not a duration", ""),
+    ],
+)
+def test_a_wrong_command_line_is_64(
+    cli: Cli, words: tuple[str, ...], message: str, hint: str
+) -> None:
+    result = cli(*words)
+    assert result.code == 64
+    assert message in result.err
+    assert hint in result.err
+
+
+def test_a_wrong_settings_file_is_78(cli: Cli) -> None:
+    file = cli.state_dir / "ebbgate.toml"
+    file.write_text('moed = "enforce"')
+    result = cli("--config", str(file), "status")
+    assert result.code == 78
+    assert "did you mean mode?" in result.err
+
+
+def test_a_damaged_history_is_69_with_the_next_step(cli: Cli) -> None:
+    cli.history.write_bytes(b"nonsense" * 1000)
+    result = cli("status")
+    assert result.code == 69
+    assert f"mv {cli.history}" in result.err
+
+
+def test_errors_have_one_shape_in_json(cli: Cli) -> None:
+    for words in (("enforce", "bcache7"), ("enforce",), ("xyzzy",), ("explain", "bcache0")):
+        error = json.loads(cli("--json", *words).err)["error"]
+        assert sorted(error) == ["code", "hint", "message"]
+
+
+def test_help_lists_every_command_and_exit_code(cli: Cli) -> None:
+    result = cli("--help")
+    assert result.code == 0
+    for word in ("status", "replay", "restore", "64", "66", "69", "74", "75", "77", "78"):
+        assert word in result.out
+
+
+@pytest.mark.parametrize(
+    "command",
+    COMMANDS,
+)
+def test_every_command_has_help_and_json(cli: Cli, command: str) -> None:
+    result = cli(command, "--help")
+    assert result.code == 0
+    assert "--json" in result.out
+
+
+def test_no_file_of_the_daemon_is_written_by_looking(cli: Cli) -> None:
+    for words in (("status",), ("status", "bcache0"), ("explain", "bcache0")):
+        cli(*words)
+    assert list(cli.state_dir.iterdir()) == []
+    with cli.daemon():
+        pass
+    before = {path.name: path.read_bytes() for path in cli.state_dir.iterdir()}
+    cli("status")
+    after = {path.name: path.read_bytes() for path in cli.state_dir.iterdir()}
+    assert {name: after[name] for name in before} == before
+    assert sqlite3.connect(cli.history).execute("PRAGMA integrity_check").fetchone() == ("ok",)

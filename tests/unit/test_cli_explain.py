@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`explain` puts the measured value beside each threshold, and says what is missing and who won."""
+
+from __future__ import annotations
+
+from ebbgate.model.decision import Gate, GateKind
+from tests.builders import decision, live_document, proposal
+from tests.unit.conftest import NOW_NS, Cli
+
+CONDITIONS = [
+    {
+        "signal": "quiet for",
+        "measured": "410 ms",
+        "comparison": ">=",
+        "threshold": "300 ms",
+        "holds": True,
+    },
+    {
+        "signal": "time to full",
+        "measured": None,
+        "comparison": "<",
+        "threshold": "60 s",
+        "holds": False,
+    },
+]
+PROPOSALS = [
+    {
+        "strategy": "idle_destage",
+        "reason": "destage: quiet long enough",
+        "unsupported": "",
+        "wins": ["destage"],
+        "conditions": CONDITIONS,
+    },
+    {
+        "strategy": "stream_bypass",
+        "reason": "",
+        "unsupported": "the cache mode is writethrough",
+        "wins": [],
+        "conditions": [],
+    },
+]
+
+
+def test_every_condition_shows_measured_beside_threshold(cli: Cli) -> None:
+    with cli.daemon() as store:
+        store.set_live("bcache0", live_document(proposals=PROPOSALS), NOW_NS)
+        out = cli("explain", "bcache0").out
+    assert "idle_destage  decides destage" in out
+    line = next(line for line in out.splitlines() if "quiet for" in line)
+    assert line.split() == ["quiet", "for", "410", "ms", ">=", "300", "ms", "yes"]
+
+
+def test_an_unknown_signal_is_unknown_and_does_not_hold(cli: Cli) -> None:
+    with cli.daemon() as store:
+        store.set_live("bcache0", live_document(proposals=PROPOSALS), NOW_NS)
+        out = cli("explain", "bcache0").out
+    line = next(line for line in out.splitlines() if "time to full" in line)
+    assert line.split()[3:] == ["-", "<", "60", "s", "unknown"]
+
+
+def test_an_unsupported_strategy_says_why(cli: Cli) -> None:
+    with cli.daemon() as store:
+        store.set_live("bcache0", live_document(proposals=PROPOSALS), NOW_NS)
+        out = cli("explain", "bcache0").out
+    assert "stream_bypass  unsupported here\n  the cache mode is writethrough" in out
+
+
+def test_the_history_is_there_without_a_daemon(cli: Cli) -> None:
+    wish = Gate(GateKind.PACED, 1 << 20)
+    chosen = decision(
+        proposal("idle_destage", gate=wish, reason="quiet for 410 ms"),
+        gate=wish,
+        gate_strategy="idle_destage",
+    )
+    with cli.daemon() as store:
+        store.add_decision(chosen, NOW_NS)
+    result = cli("explain", "bcache0")
+    assert result.code == 0
+    assert "11-14 22:13:20  idle_destage  quiet for 410 ms" in result.out
+    assert "no daemon: nothing is measured" in result.out
+
+
+def test_only_the_last_decisions_come(cli: Cli) -> None:
+    with cli.daemon() as store:
+        for at in range(5):
+            store.add_decision(decision(proposal()), NOW_NS + at)
+    document = cli("explain", "bcache0", "--last", "2", "--json").document
+    assert [row["at_unix_ns"] - NOW_NS for row in document["history"]] == [4, 3]
+
+
+def test_nothing_to_explain_is_said_with_the_next_step(cli: Cli) -> None:
+    result = cli("explain", "bcache0")
+    assert result.code == 69
+    assert result.err == (
+        "ebbgate: nothing was ever decided for bcache0\n"
+        "  start the daemon: systemctl start ebbgated\n"
+    )

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`status` tells what is known, from the daemon or without it, and never calls unknown zero."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.builders import journal_entry, live_document
+from tests.unit.conftest import BOOT_ID, NOW_NS, Cli
+
+WIDTH = 80
+
+
+def test_without_a_daemon_the_kernels_own_files_are_shown(cli: Cli) -> None:
+    result = cli("status")
+    assert result.code == 0
+    assert "bcache0  bcache writeback - no daemon" in result.out
+    assert "420 MiB" in result.out
+    assert "dirty; not followed, the kernel's own settings hold" in result.out
+    assert "no daemon: nothing is measured. Start it: systemctl start ebbgated" in result.out
+
+
+def test_with_a_daemon_its_sentence_is_shown(cli: Cli) -> None:
+    with cli.daemon() as store:
+        store.set_live("bcache0", live_document(now="drains 420 MiB at 41 MiB/s"), NOW_NS)
+        store.set_live("", {"version": "0.1.0", "probe": {"kind": "ebpf", "state": "running"}}, 1)
+        result = cli("status")
+    assert "bcache0  bcache writeback - enforce, gap" in result.out
+    assert "drains 420 MiB at 41 MiB/s" in result.out
+    assert "paced 40 MiB/s" in result.out
+    assert "daemon 0.1.0 (pid 4711), probe ebpf: running" in result.out
+
+
+def test_a_daemon_that_hangs_is_not_believed(cli: Cli) -> None:
+    with cli.daemon() as store:
+        store.set_live("bcache0", live_document(), NOW_NS - 6_000_000_000)
+        result = cli("status", "--json")
+    (volume,) = result.document["volumes"]
+    assert (volume["live"], volume["mode"]) == (False, None)
+
+
+def test_what_a_dead_daemon_said_is_not_shown_as_now(cli: Cli) -> None:
+    with cli.daemon() as store:
+        store.set_live("bcache0", live_document(), NOW_NS)
+    (volume,) = cli("status", "--json").document["volumes"]
+    assert (volume["live"], volume["mode"]) == (False, None)
+
+
+def test_knobs_that_a_dead_daemon_left_are_announced(cli: Cli) -> None:
+    with cli.daemon() as store:
+        store.journal_put(journal_entry(boot_id=BOOT_ID, original="10"))
+        store.journal_put(journal_entry("writeback_delay", boot_id="an older boot"))
+        assert "still hold values of ebbgate" not in cli("status").out
+    result = cli("status")
+    assert "1 knobs still hold values of ebbgate. Run: ebbgate restore" in result.out
+    (volume,) = cli("status", "--json").document["volumes"]
+    assert volume["knobs"]["writeback_percent"]["owner"] == "left behind"
+    assert volume["knobs"]["writeback_percent"]["original"] == "10"
+
+
+def test_one_volume_is_shown_in_full(cli: Cli) -> None:
+    with cli.daemon() as store:
+        store.set_live("bcache0", live_document(missing={"gaps": "no probe yet"}), NOW_NS)
+        result = cli("status", "/dev/bcache0")
+    assert "vda (2 GiB, rotational, mq-deadline)" in result.out
+    assert "42% of 1 GiB in use" in result.out
+    assert "read 120/s 1.2 MiB/s, write 0/s" in result.out
+    assert "hit" in result.out
+    assert "writeback_percent" in result.out
+    assert "unknown: gaps (no probe yet)" in result.out
+    assert "lost: 3 streams" in result.out
+
+
+def test_knobs_of_the_kernel_are_not_listed(cli: Cli) -> None:
+    with cli.daemon() as store:
+        store.set_live("bcache0", live_document(), NOW_NS)
+        assert "sequential_cutoff" not in cli("status", "bcache0").out
+
+
+@pytest.mark.parametrize("words", [("status",), ("status", "bcache0")])
+def test_it_fits_80_columns(cli: Cli, words: tuple[str, ...]) -> None:
+    with cli.daemon() as store:
+        store.set_live("bcache0", live_document(now="a sentence " * 20), NOW_NS)
+        lines = cli(*words).out.splitlines()
+    assert max(map(len, lines)) <= WIDTH
+    assert not [line for line in lines if line.endswith("…")], "a cell was cut"
+
+
+def test_a_machine_without_volumes_says_so(cli: Cli) -> None:
+    cli.fake.remove("/sys/block/bcache0")
+    result = cli("status")
+    assert (result.code, "no cached volume on this machine" in result.out) == (0, True)
+    assert cli("status", "--json").document["volumes"] == []
+
+
+def test_a_volume_without_cache_has_nothing_to_tune(cli: Cli) -> None:
+    cli.fake.remove("/sys/block/vda/bcache/cache")
+    cli.fake.write("/sys/block/vda/bcache/state", "no cache")
+    assert "no cache is attached: there is nothing to tune" in cli("status").out
+
+
+def test_what_sysfs_lacks_is_a_dash_and_null(cli: Cli) -> None:
+    cli.fake.remove("/sys/block/bcache0/bcache/dirty_data")
+    (volume,) = cli("status", "--json").document["volumes"]
+    assert volume["dirty_bytes"] is None
+    assert "0 B" not in cli("status").out
+
+
+def test_json_before_and_after_the_command_is_the_same(cli: Cli) -> None:
+    assert cli("--json", "status").out == cli("status", "--json").out
