@@ -1,162 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""One line for every noun that a test needs; what is not said is ordinary and valid.
-
-I/O: `FakeSysfs` builds a tree of files and links below a folder, shaped as the kernel shapes it.
-"""
+"""One line for every noun that a test needs; what is not said is ordinary and valid. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from ebbgate.model.decision import Action, Condition, Decision, JournalEntry, Proposal
 from ebbgate.model.frame import Frame
 from ebbgate.model.volume import Device, Kind, Volume
-from ebbgate.sysfs import Sysfs
-from ebbgate.units import GIB, MIB, SECTOR_BYTES
-
-SET_UUID = "11111111-2222-3333-4444-555555555555"
-
-# As a stock 6.1 kernel prints them right after `make-bcache --writeback`.
-BACKING_FILES: Mapping[str, str] = {
-    "state": "dirty",
-    "running": "1",
-    "dirty_data": "420.0M",
-    "cache_mode": "writethrough [writeback] writearound none",
-    "readahead_cache_policy": "[all] meta-only",
-    "stop_when_cache_set_failed": "[auto] always",
-    "sequential_cutoff": "4.0M",
-    "writeback_percent": "10",
-    "writeback_rate": "4.0k",
-    "writeback_rate_minimum": "8",
-    "writeback_rate_update_seconds": "5",
-    "writeback_rate_p_term_inverse": "40",
-    "writeback_rate_i_term_inverse": "10000",
-    "writeback_consider_fragment": "1",
-    "writeback_delay": "30",
-    "writeback_running": "1",
-    "writeback_metadata": "1",
-}
-SET_FILES: Mapping[str, str] = {
-    "cache_available_percent": "58",
-    "bucket_size": "512.0k",
-    "congested_read_threshold_us": "2000",
-    "congested_write_threshold_us": "20000",
-    "journal_delay_ms": "100",
-    "internal/idle_max_writeback_rate": "1",
-    "internal/gc_after_writeback": "0",
-    "internal/cutoff_writeback": "40",
-    "internal/cutoff_writeback_sync": "70",
-}
-
-
-class FakeSysfs:
-    """A sysfs tree to which a test adds disks and volumes, and from which it takes files away."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        self.sysfs = Sysfs(root)
-        (root / "block").mkdir(parents=True, exist_ok=True)
-        (root / "class/block").mkdir(parents=True, exist_ok=True)
-        (root / "dev/block").mkdir(parents=True, exist_ok=True)
-
-    def write(self, path: str, text: str) -> None:
-        """A file below `/sys`, with the line end that the kernel adds."""
-        where = self.sysfs.locate(path)
-        where.parent.mkdir(parents=True, exist_ok=True)
-        where.write_text(text + "\n")
-
-    def read(self, path: str) -> str:
-        """What the file holds now."""
-        return self.sysfs.locate(path).read_text().strip()
-
-    def remove(self, path: str) -> None:
-        """Take the file away, as a kernel that never had it."""
-        self.sysfs.locate(path).unlink()
-
-    def disk(
-        self,
-        name: str,
-        devno: str,
-        *,
-        size_bytes: int = 2 * GIB,
-        rotational: bool = True,
-        scheduler: str = "[mq-deadline] none",
-        nr_requests: int = 64,
-        queue_depth: int | None = 32,
-    ) -> str:
-        """A whole disk with its queue; returns its folder."""
-        real = f"/sys/devices/pci0/{name}/block/{name}"
-        self.write(f"{real}/dev", devno)
-        self.write(f"{real}/size", str(size_bytes // SECTOR_BYTES))
-        self.write(f"{real}/queue/rotational", "1" if rotational else "0")
-        self.write(f"{real}/queue/scheduler", scheduler)
-        self.write(f"{real}/queue/nr_requests", str(nr_requests))
-        if queue_depth is not None:
-            self.write(f"{real}/device/queue_depth", str(queue_depth))
-        self._links(name, real, devno)
-        return real
-
-    def partition(self, disk: str, name: str, devno: str, *, size_bytes: int = GIB) -> str:
-        """A partition: a folder inside the disk's, without a queue; returns it."""
-        real = f"/sys/devices/pci0/{disk}/block/{disk}/{name}"
-        self.write(f"{real}/dev", devno)
-        self.write(f"{real}/size", str(size_bytes // SECTOR_BYTES))
-        self._link(f"/sys/class/block/{name}", real)
-        self._link(f"/sys/dev/block/{devno}", real)
-        return real
-
-    def bcache(
-        self,
-        name: str = "bcache0",
-        *,
-        backing: str = "vda",
-        cache: str | None = "vdb",
-        devno: str = "252:0",
-        set_uuid: str = SET_UUID,
-        files: Mapping[str, str] | None = None,
-        set_files: Mapping[str, str] | None = None,
-    ) -> None:
-        """A volume on devices that exist already; `cache=None`: none is attached."""
-        below = self.sysfs.real(f"/sys/class/block/{backing}")
-        assert below is not None, f"add the disk {backing} first"
-        real = f"/sys/devices/virtual/block/{name}"
-        self.write(f"{real}/dev", devno)
-        self.write(f"{real}/size", str(2 * GIB // SECTOR_BYTES))
-        self._links(name, real, devno)
-        for file, text in {**BACKING_FILES, **(files or {})}.items():
-            self.write(f"{below}/bcache/{file}", text)
-        self._link(f"{real}/bcache", f"{below}/bcache")
-        if cache is not None:
-            self._attach(f"{below}/bcache", cache, set_uuid, set_files or {})
-
-    def _attach(self, bcache: str, cache: str, uuid: str, files: Mapping[str, str]) -> None:
-        own = self.sysfs.real(f"/sys/class/block/{cache}")
-        where = f"/sys/fs/bcache/{uuid}"
-        for file, text in {**SET_FILES, **files}.items():
-            self.write(f"{where}/{file}", text)
-        self.write(f"{own}/bcache/nbuckets", "2048")
-        self._link(f"{where}/cache0", f"{own}/bcache")
-        self._link(f"{bcache}/cache", where)
-
-    def _links(self, name: str, real: str, devno: str) -> None:
-        for link in (f"/sys/block/{name}", f"/sys/class/block/{name}", f"/sys/dev/block/{devno}"):
-            self._link(link, real)
-
-    def _link(self, link: str, target: str) -> None:
-        where = self.sysfs.locate(link)
-        where.parent.mkdir(parents=True, exist_ok=True)
-        where.symlink_to(self.sysfs.locate(target))
-
-
-def fake_bcache(root: Path) -> FakeSysfs:
-    """The ordinary machine: bcache0 from the hard disk vda and the SSD vdb."""
-    fake = FakeSysfs(root)
-    fake.disk("vda", "254:0")
-    fake.disk("vdb", "254:16", size_bytes=GIB, rotational=False, scheduler="[none] mq-deadline")
-    fake.bcache()
-    return fake
+from ebbgate.units import GIB, MIB
+from tests.fake_sysfs import SET_UUID
 
 
 def device(name: str = "vda", *, rotational: bool | None = True) -> Device:
@@ -274,3 +127,28 @@ def live_document(**parts: Any) -> dict[str, Any]:
         "lost": {"streams": 3, "ring": 0},
     }
     return {**known, **parts}
+
+
+def probe_tick(**fields: Any) -> dict[str, Any]:
+    """A `tick` record as the probe prints it: nothing happened."""
+    nothing = {"ios": 0, "bytes": 0}
+    side = {"fg": nothing, "bg": nothing}
+    device_stats = {"read": side, "write": side, "depth": {"read": 0, "write": 0}}
+    known: dict[str, Any] = {
+        "t": "tick",
+        "ns": 1,
+        "vol": "bcache0",
+        "fg": {"read": nothing, "write": nothing, "flush": 0, "discard": 0},
+        "inflight": {"read": 0, "write": 0},
+        "state": "idle",
+        "last_ns": 0,
+        "runs": {"read": [], "write": []},
+        "gaps": [],
+        "gaps_ns": [],
+        "path": {"read": {"hit": nothing}, "write": {"writeback": nothing}},
+        "bypass": {"sequential": nothing, "congested": nothing, "other": nothing},
+        "dev": {"cache": device_stats, "backing": device_stats},
+        "destage": {"queued_ios": 0, "queued_bytes": 0, "done_ios": 0, "done_bytes": 0},
+        "lost": {"ring": 0, "unmatched": 0, "streams": 0, "table": 0},
+    }
+    return {**known, **fields}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What all tiers share: hypothesis without a clock of its own, so that a slow machine fails nothing."""
+"""What all tiers share: hypothesis without deadlines, since a slow machine is no failure."""
 
 from __future__ import annotations
 

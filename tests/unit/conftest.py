@@ -19,7 +19,7 @@ from ebbgate.cli import main
 from ebbgate.cli.context import Context
 from ebbgate.store.db import Store
 from ebbgate.store.intents import Intents
-from tests.builders import FakeSysfs, fake_bcache
+from tests.fake_sysfs import FakeSysfs, fake_bcache
 
 BOOT_ID = "this boot"
 NOW_NS = 1_700_000_000_000_000_000

@@ -10,7 +10,8 @@ import pytest
 from ebbgate.probes.bcache_knobs import KNOBS, Form, knob_path, parse_value
 from ebbgate.probes.bcache_state import read_state
 from ebbgate.units import GIB, MIB
-from tests.builders import SET_UUID, FakeSysfs, fake_bcache, volume
+from tests.builders import volume
+from tests.fake_sysfs import SET_UUID, FakeSysfs, fake_bcache
 
 OWN = "/sys/block/bcache0/bcache"
 SET = f"/sys/fs/bcache/{SET_UUID}"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ebbgate.sysfs import Sysfs
-from tests.builders import FakeSysfs
+from tests.fake_sysfs import FakeSysfs
 
 
 @pytest.fixture

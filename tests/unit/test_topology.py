@@ -10,7 +10,7 @@ import pytest
 from ebbgate.errors import NotFound
 from ebbgate.probes import topology
 from ebbgate.units import GIB
-from tests.builders import SET_UUID, FakeSysfs, fake_bcache
+from tests.fake_sysfs import SET_UUID, FakeSysfs, fake_bcache
 
 
 @pytest.fixture

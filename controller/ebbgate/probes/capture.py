@@ -99,12 +99,18 @@ class Capture:
         )
         _send(child, *lines)
 
-    def _pump(self, child: subprocess.Popen[bytes], deadline: float | None) -> None:
+    def _pump(
+        self,
+        child: subprocess.Popen[bytes],
+        deadline: float | None,
+        *,
+        whatever_it_says: bool = False,
+    ) -> None:
         """Copy lines until the deadline, the end of the probe or a reason to stop."""
         assert child.stdout is not None
         with selectors.DefaultSelector() as selector:
             selector.register(child.stdout, selectors.EVENT_READ)
-            while not self._so_far.ended:
+            while whatever_it_says or not self._so_far.ended:
                 left = None if deadline is None else deadline - time.monotonic()
                 if left is not None and left <= 0:
                     return
@@ -135,22 +141,16 @@ class Capture:
         self._out.flush()
 
     def _finish(self, child: subprocess.Popen[bytes]) -> Captured:
-        early = child.poll() is not None or self._so_far.ended
-        if not early:
-            _send(child, "quit")
-        assert child.stdout is not None
-        self._pump_rest(child)
-        code = child.wait(_QUIT_TIMEOUT_S)
+        """Ask the probe to quit and take its last tick and `bye`."""
+        _send(child, "quit")
+        self._pump(child, time.monotonic() + _QUIT_TIMEOUT_S, whatever_it_says=True)
+        try:
+            code = child.wait(_QUIT_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            return replace(self._so_far, ended=self._so_far.ended or "the probe did not quit")
         if code != 0 and not self._so_far.ended:
             raise _probe_failed(code)
         return self._so_far
-
-    def _pump_rest(self, child: subprocess.Popen[bytes]) -> None:
-        """The last tick and `bye`, which come after `quit`."""
-        ended = self._so_far.ended
-        self._so_far = replace(self._so_far, ended="")
-        self._pump(child, time.monotonic() + _QUIT_TIMEOUT_S)
-        self._so_far = replace(self._so_far, ended=ended)
 
     def _about(self) -> str:
         """Volume, devices, kernel and time, for whoever finds the file later."""

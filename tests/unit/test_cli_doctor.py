@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`doctor` puts signals, cost, knobs and advice together, and changes nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.builders import live_document
+from tests.unit.conftest import NOW_NS, Cli
+from tests.unit.test_doctor_signals import HELLO, program
+
+
+@pytest.fixture
+def probe(tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = program(tmp_path, json.dumps(HELLO))
+    monkeypatch.setenv("EBBGATE_PROBE", str(path))
+    cli.fake.write("/sys/kernel/btf/vmlinux", "")
+    return path
+
+
+@pytest.mark.usefixtures("probe")
+def test_the_page_has_every_part(cli: Cli) -> None:
+    out = cli("doctor").out
+    assert "path    missing: the bcache module is not loaded" in out
+    assert "no probe is running" in out
+    assert "no daemon: nothing is measured" in out
+    assert "bcache0  bcache writeback, dirty - not followed" in out
+    assert "EBB-205 bcache0 bypasses the cache after reads above 2000 us" in out
+
+
+@pytest.mark.usefixtures("probe")
+def test_every_knob_says_whether_it_may_be_touched(cli: Cli) -> None:
+    with cli.daemon() as store:
+        knobs = {
+            "writeback_percent": {"value": "40", "original": "10", "owner": "ebbgate"},
+            "sequential_cutoff": {"value": "0", "original": None, "owner": "manual"},
+            "cache_mode": {"value": "writeback", "original": None, "owner": "kernel"},
+        }
+        store.set_live("bcache0", live_document(knobs=knobs), NOW_NS)
+        result = cli("doctor", "bcache0")
+        rows = cli("doctor", "--json").document["volumes"][0]["knobs"]
+    touch = {row["name"]: row["touch"] for row in rows}
+    assert touch["writeback_percent"] == "tuned"
+    assert touch["sequential_cutoff"] == "manual"
+    assert touch["cache_mode"] == "shown"
+    assert "held; was 10" in result.out
+    assert "left alone: changed by somebody else" in result.out
+
+
+@pytest.mark.usefixtures("probe")
+def test_a_knob_that_this_kernel_lacks_is_not_listed(cli: Cli) -> None:
+    cli.fake.remove("/sys/block/bcache0/bcache/writeback_consider_fragment")
+    rows = cli("doctor", "--json").document["volumes"][0]["knobs"]
+    assert "writeback_consider_fragment" not in {row["name"] for row in rows}
+
+
+@pytest.mark.usefixtures("probe")
+def test_the_advice_comes_from_the_disk_below(cli: Cli) -> None:
+    cli.fake.write("/sys/block/vda/queue/scheduler", "mq-deadline [none]")
+    cli.fake.write("/sys/block/vda/device/queue_depth", "256")
+    cli.fake.write("/sys/block/vdb/bcache/discard", "1")
+    cli.fake.write("/sys/block/vda/bcache/io_errors", "2")
+    rows = cli("doctor", "--json").document["volumes"][0]["advice"]
+    assert [row["id"] for row in rows] == ["EBB-208", "EBB-101", "EBB-103", "EBB-207", "EBB-205"]
+    assert rows[1]["command"] == "echo mq-deadline > /sys/block/vda/queue/scheduler"
+
+
+@pytest.mark.usefixtures("probe")
+def test_it_writes_to_no_file(cli: Cli, tmp_path: Path) -> None:
+    def contents() -> dict[Path, bytes]:
+        files = (path for path in tmp_path.rglob("*") if path.is_file())
+        return {path: path.read_bytes() for path in files}
+
+    before = contents()
+    cli("doctor")
+    cli("doctor", "--knobs", "bcache0")
+    assert contents() == before
+
+
+@pytest.mark.usefixtures("probe")
+def test_a_person_without_root_still_gets_the_rest(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cli.euid = 1000
+    assert cli("doctor").code == 0
+    assert cli("doctor", "--json").document["root"] is False
+
+
+def test_a_kernel_without_types_and_a_missing_probe_are_said(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EBBGATE_PROBE", "/no/such/probe")
+    out = cli("doctor").out
+    assert "there is no /no/such/probe: install it, or make probe" in out
+    assert "this kernel describes no types (CONFIG_DEBUG_INFO_BTF)" in out
+
+
+@pytest.mark.usefixtures("probe")
+def test_it_fits_80_columns(cli: Cli) -> None:
+    lines = cli("doctor", "--knobs").out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert not [line for line in lines if line.endswith("…")]

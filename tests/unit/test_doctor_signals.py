@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What the probe says of this kernel, and every way in which it can fail to say it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ebbgate.doctor.signals import check
+from ebbgate.model.records import PROTOCOL_VERSION
+
+HELLO = {
+    "t": "hello",
+    "ns": 1,
+    "protocol": PROTOCOL_VERSION,
+    "probe": "ebpf",
+    "version": "0.1.0",
+    "signals": {"volume": "ok", "path": "missing: the bcache module is not loaded"},
+}
+
+
+def program(tmp_path: Path, stdout: str, *, stderr: str = "", code: int = 0) -> Path:
+    path = tmp_path / "ebbgate-probe"
+    path.write_text(
+        f"#!/bin/sh\n[ \"$1\" = --check ] || exit 64\ncat <<'E'\n{stdout}\nE\n"
+        f"echo '{stderr}' >&2\nexit {code}\n"
+    )
+    path.chmod(0o755)
+    return path
+
+
+def test_signals_come_as_the_probe_says_them(tmp_path: Path) -> None:
+    found = check(program(tmp_path, json.dumps(HELLO)))
+    assert (found.ok, found.text, found.version) == (True, "ok", "0.1.0")
+    assert found.signals["path"] == "missing: the bcache module is not loaded"
+
+
+def test_other_lines_are_passed_over(tmp_path: Path) -> None:
+    out = f'nonsense\n{{"t":"warn"}}\n[1]\n{json.dumps(HELLO)}'
+    assert check(program(tmp_path, out)).ok
+
+
+@pytest.mark.parametrize(
+    ("code", "stderr", "text"),
+    [
+        (
+            69,
+            "ebbgate-probe: this kernel has no BTF (CONFIG_DEBUG_INFO_BTF)",
+            "this kernel has no BTF (CONFIG_DEBUG_INFO_BTF)",
+        ),
+        (77, "", "not allowed to load BPF programs: run this as root"),
+        (64, "", "the probe does not know --check: probe and controller are of different releases"),
+        (70, "", "the probe failed: a bug of ebbgate"),
+        (3, "", "exit code 3"),
+    ],
+)
+def test_a_probe_that_cannot_start_says_why(
+    tmp_path: Path, code: int, stderr: str, text: str
+) -> None:
+    found = check(program(tmp_path, "", stderr=stderr, code=code))
+    assert (found.ok, found.text, found.exit_code) == (False, text, code)
+
+
+def test_another_protocol_is_refused(tmp_path: Path) -> None:
+    found = check(program(tmp_path, json.dumps({**HELLO, "protocol": 99})))
+    assert not found.ok
+    assert found.text.startswith("the probe speaks protocol 99, this controller 1")
+
+
+def test_a_silent_probe_is_no_probe(tmp_path: Path) -> None:
+    found = check(program(tmp_path, ""))
+    assert (found.ok, found.text) == (False, "the probe said nothing that can be read")
+
+
+def test_a_missing_probe_has_a_next_step(tmp_path: Path) -> None:
+    found = check(tmp_path / "none")
+    assert not found.ok
+    assert "install it, or make probe" in found.text
+
+
+def test_a_probe_that_is_not_executable_is_said(tmp_path: Path) -> None:
+    path = program(tmp_path, "")
+    path.chmod(0o644)
+    assert "not executable" in check(path).text
