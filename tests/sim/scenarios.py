@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Loads on the simulated volume, and what is measured of them. Pure: simulated time."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from statistics import median
+
+from ebbgate.model.records import Direction
+from ebbgate.policy.pace import depth_target_ios
+from ebbgate.units import KIB, NS_PER_MS, NS_PER_S
+from tests.sim.world import DISK_BYTES, Io, Pause, Script, Setup, World
+
+GAP_NS = 5 * NS_PER_S // 2
+BURST_READS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class GapDrain:
+    """Bursts of cold reads with gaps between them.
+
+    `first_ns`: latency of the first request after each gap; `burst_p99_ns`: of all others.
+    `crowded_ratio`: share of the gaps' time (0..1) with over twice the aimed-at pieces in flight.
+    """
+
+    drained_bytes: tuple[int, ...]
+    first_ns: tuple[int, ...]
+    burst_p99_ns: int
+    crowded_ratio: float
+
+    @property
+    def drained_total_bytes(self) -> int:
+        """Over all gaps."""
+        return sum(self.drained_bytes)
+
+    @property
+    def first_median_ns(self) -> int:
+        """Latency of the first request after a gap."""
+        return round(median(self.first_ns))
+
+
+def random_offset(rng: random.Random, length_bytes: int = 4 * KIB) -> int:
+    """A place on the disk, aligned to the length."""
+    return rng.randrange(DISK_BYTES // length_bytes) * length_bytes
+
+
+def cold_reads(rng: random.Random, count: int, think_ns: int = NS_PER_MS) -> Script:
+    """Random reads that all go to the hard disk."""
+    for _ in range(count):
+        yield Io(Direction.READ, random_offset(rng))
+        yield Pause(think_ns)
+
+
+def gap_drain(setup: Setup, gaps: int = 4) -> GapDrain:
+    """`gaps` gaps of 2.5 s between bursts of 100 reads."""
+    world = World(setup)
+    done: list[int] = []
+    crowded = _watch_queue(world)
+
+    def load() -> Script:
+        rng = random.Random(setup.seed + 8)
+        yield Pause(NS_PER_S)
+        for _ in range(gaps):
+            yield from cold_reads(rng, BURST_READS)
+            done.append(world.writeback.done_bytes)
+            yield Pause(GAP_NS)
+            done.append(world.writeback.done_bytes)
+        yield from cold_reads(rng, BURST_READS)
+
+    world.play(load(), limit_ns=600 * NS_PER_S)
+    returns = [s for s in world.served if s.at_ns > GAP_NS]
+    firsts = tuple(s.latency_ns for s in returns if s.quiet_ns >= GAP_NS // 2)
+    others = sorted(s.latency_ns for s in returns if s.quiet_ns < GAP_NS // 2)
+    return GapDrain(
+        drained_bytes=tuple(b - a for a, b in zip(done[::2], done[1::2], strict=True)),
+        first_ns=firsts,
+        burst_p99_ns=others[int(0.99 * len(others))],
+        crowded_ratio=sum(crowded) / len(crowded) if crowded else 0.0,
+    )
+
+
+def _watch_queue(world: World) -> list[bool]:
+    """A look each millisecond in which the gate is open: is too much in flight?"""
+    crowded: list[bool] = []
+
+    def look() -> None:
+        machine = world.state.destage
+        if machine.pacing:
+            aim = depth_target_ios(machine.pace, world.destage.pace)
+            crowded.append(world.writeback.in_flight_ios > 2 * aim)
+
+    world.clock.every(NS_PER_MS, look)
+    return crowded
+
+
+@dataclass(frozen=True, slots=True)
+class Trickle:
+    """A lone read that keeps coming back. `clean_after_ns`: None if it never became clean."""
+
+    clean_after_ns: int | None
+    wait_ns: int
+    latency_median_ns: int
+
+
+def trickle(setup: Setup, period_ns: int = NS_PER_S, reads: int = 60) -> Trickle:
+    """A lone periodic read over dirty data."""
+    world = World(setup)
+    clean: list[int] = []
+
+    def load() -> Script:
+        rng = random.Random(setup.seed + 8)
+        for _ in range(reads):
+            yield Io(Direction.READ, random_offset(rng))
+            yield Pause(period_ns)
+            if world.writeback.dirty_bytes == 0 and not clean:
+                clean.append(world.clock.now_ns)
+
+    world.play(load(), limit_ns=600 * NS_PER_S)
+    return Trickle(
+        clean_after_ns=clean[0] if clean else None,
+        wait_ns=world.state.destage.wait.wait_ns,
+        latency_median_ns=round(median(s.latency_ns for s in world.served)),
+    )
