@@ -81,7 +81,7 @@ def gap_drain(setup: Setup, gaps: int = 4) -> GapDrain:
 
 
 def _watch_queue(world: World) -> list[bool]:
-    """A look each millisecond in which the gate is open: is too much in flight?"""
+    """A look each 5 ms in which the gate is open: is too much in flight?"""
     crowded: list[bool] = []
 
     def look() -> None:
@@ -90,7 +90,7 @@ def _watch_queue(world: World) -> list[bool]:
             aim = depth_target_ios(machine.pace, world.destage.pace)
             crowded.append(world.writeback.in_flight_ios > 2 * aim)
 
-    world.clock.every(NS_PER_MS, look)
+    world.clock.every(5 * NS_PER_MS, look)
     return crowded
 
 
