@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from ebbgate.model.decision import Action, Condition, Decision, JournalEntry, Proposal
-from ebbgate.model.frame import Frame
-from ebbgate.model.volume import Device, Kind, Volume
-from ebbgate.units import GIB, MIB
+from ebbgate.model.frame import Frame, Rates
+from ebbgate.model.records import Direction, Edge, EdgeKind, QueueSample, Tick
+from ebbgate.model.volume import Device, Kind, Volume, VolumeState
+from ebbgate.probes.protocol import parse_line
+from ebbgate.units import GIB, KIB, MIB, NS_PER_MS, NS_PER_S
 from tests.fake_sysfs import SET_UUID
 
 
@@ -152,3 +155,76 @@ def probe_tick(**fields: Any) -> dict[str, Any]:
         "lost": {"ring": 0, "unmatched": 0, "streams": 0, "table": 0},
     }
     return {**known, **fields}
+
+
+def tick(**fields: Any) -> Tick:
+    """The same, parsed."""
+    record = parse_line(json.dumps(probe_tick(**fields)))
+    assert isinstance(record, Tick)
+    return record
+
+
+def idle_edge(at_ms: int, quiet_ms: int = 300, name: str = "bcache0") -> Edge:
+    """The load has been away for a while."""
+    return Edge(name, at_ms * NS_PER_MS, EdgeKind.IDLE, quiet_ms * NS_PER_MS)
+
+
+def busy_edge(at_ms: int, gap_ms: int = 2500, name: str = "bcache0") -> Edge:
+    """The first arrival after a gap."""
+    return Edge(name, at_ms * NS_PER_MS, EdgeKind.BUSY, gap_ms * NS_PER_MS)
+
+
+def queue_sample(at_ms: float, in_flight_ios: int, done_ios: int = 0, **parts: Any) -> QueueSample:
+    """The backing device's queue, in pieces of 64 KiB."""
+    known: dict[str, Any] = {
+        "in_flight_bytes": in_flight_ios * 64 * KIB,
+        "done_bytes": done_ios * 64 * KIB,
+    }
+    at_ns = round(at_ms * NS_PER_MS)
+    return QueueSample(
+        "bcache0", at_ns, in_flight_ios=in_flight_ios, done_ios=done_ios, **{**known, **parts}
+    )
+
+
+def volume_state(**parts: Any) -> VolumeState:
+    """What sysfs says of a cache of 1 GiB with 420 MiB of dirty data."""
+    known: dict[str, Any] = {
+        "at_ns": NS_PER_S,
+        "state": "dirty",
+        "cache_mode": "writeback",
+        "dirty_bytes": 420 * MIB,
+        "cache_bytes": GIB,
+        "in_use_ratio": 0.42,
+        "knobs": {"writeback_percent": "10", "sequential_cutoff": "4194304"},
+    }
+    return VolumeState(**{**known, **parts})
+
+
+def busy_frame(at_ms: int = 1000, **signals: Any) -> Frame:
+    """A frame in which all is known: users keep the disk busy, 420 MiB of 1 GiB are dirty."""
+    known: dict[str, Any] = {
+        "at_ns": at_ms * NS_PER_MS,
+        "probed_at_ns": at_ms * NS_PER_MS,
+        "idle": False,
+        "quiet_ns": 0,
+        "foreground": {Direction.READ: Rates(100, 4e5), Direction.WRITE: Rates(0, 0)},
+        "in_flight_ios": 1,
+        "backing_busy_foreground_ratio": 0.9,
+        "destage_bytes_per_s": 0.0,
+        "dirty_in_bytes_per_s": 0.0,
+        "dirty_bytes": 420 * MIB,
+        "cache_bytes": GIB,
+        "dirty_ratio": 420 / 1024,
+        "in_use_ratio": 0.42,
+        "dirty_room_bytes": round(0.28 * GIB),
+        "cache_mode": "writeback",
+        "state": "dirty",
+    }
+    return frame(**{**known, **signals})
+
+
+def idle_frame(at_ms: int = 1000, **signals: Any) -> Frame:
+    """The same volume in a gap of half a second."""
+    return busy_frame(
+        at_ms, **{"idle": True, "quiet_ns": NS_PER_S // 2, "in_flight_ios": 0, **signals}
+    )

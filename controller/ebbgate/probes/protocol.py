@@ -47,6 +47,8 @@ def parse_line(line: str | bytes) -> Record | None:
     try:
         raw = json.loads(line)
         parser = _PARSERS.get(raw["t"])
+        if not isinstance(raw["ns"], int) or not isinstance(raw.get("vol", ""), str):
+            raise TypeError("ns is no number or vol no name")
         return parser(raw) if parser else None
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise BadRecord(f"{type(error).__name__}: {error} in {line[:120]!r}") from error

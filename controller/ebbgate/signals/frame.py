@@ -82,8 +82,11 @@ def build(state: FrameState, seen: VolumeState, volume: str, now_ns: int) -> Fra
 
 
 def _restarted(last: Tick, tick: Tick) -> bool:
-    return tick.at_ns <= last.at_ns or any(
-        tick.arrivals[d].ios < last.arrivals[d].ios for d in Direction
+    """Counters only grow while one probe follows the volume; a fresh one starts at zero."""
+    return (
+        tick.at_ns <= last.at_ns
+        or tick.destage_done.ios < last.destage_done.ios
+        or any(tick.arrivals[d].ios < last.arrivals[d].ios for d in Direction)
     )
 
 

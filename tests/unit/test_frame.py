@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The frame of a volume: differences of counters, and what is unknown is never zero."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ebbgate.model.frame import Frame, Rates, Regime
+from ebbgate.model.records import Direction
+from ebbgate.signals.frame import (
+    MEMORY_HALF_LIFE_NS,
+    STALE_NS,
+    FrameState,
+    absorb,
+    build,
+    sync_write_share,
+)
+from ebbgate.units import GIB, KIB, MIB, NS_PER_MS, NS_PER_S
+from tests.builders import tick, volume_state
+
+START_NS = 100 * NS_PER_S
+
+
+def at(ms: float, **fields: Any) -> dict[str, Any]:
+    """A tick's fields so long after the start."""
+    return {"ns": START_NS + round(ms * NS_PER_MS), **fields}
+
+
+def reads(ios: int, size_bytes: int = 4 * KIB, **parts: int) -> dict[str, Any]:
+    return {"read": {"ios": ios, "bytes": ios * size_bytes, **parts}}
+
+
+def writes(ios: int, size_bytes: int = 4 * KIB, **parts: int) -> dict[str, Any]:
+    return {"write": {"ios": ios, "bytes": ios * size_bytes, **parts}}
+
+
+def absorbed(*ticks: dict[str, Any]) -> FrameState:
+    state = FrameState()
+    for fields in ticks:
+        state = absorb(state, tick(**fields))
+    return state
+
+
+def frame_after(*ticks: dict[str, Any], later_ns: int = 0, **seen: Any) -> Frame:
+    """The frame right after the last tick (or later)."""
+    state = absorbed(*ticks)
+    now_ns = (ticks[-1]["ns"] if ticks else START_NS) + later_ns
+    return build(state, volume_state(at_ns=now_ns, **seen), "bcache0", now_ns)
+
+
+def unknown(name: str) -> dict[str, Any]:
+    return {name: None}
+
+
+def test_rates_are_differences_over_the_window() -> None:
+    frame = frame_after(at(0, fg=reads(100)), at(500, fg={**reads(150), **writes(10, MIB)}))
+    assert frame.window_ns == NS_PER_S // 2
+    assert frame.foreground == {
+        Direction.READ: Rates(100.0, 100.0 * 4 * KIB),
+        Direction.WRITE: Rates(20.0, 20.0 * MIB),
+    }
+
+
+def test_the_window_is_about_a_second() -> None:
+    ticks = [at(250 * i, fg=reads(10 * i)) for i in range(20)]
+    frame = frame_after(*ticks)
+    assert frame.window_ns == NS_PER_S
+    assert frame.foreground is not None
+    assert frame.foreground[Direction.READ].iops == 40.0
+
+
+def test_the_first_tick_gives_levels_but_no_rates() -> None:
+    frame = frame_after(at(0, fg=reads(1000), state="busy"))
+    assert frame.foreground is None
+    assert frame.idle is False
+    assert frame.dirty_in_bytes_per_s is None
+    assert frame.time_to_full_s is None
+    assert frame.dirty_room_bytes is not None
+
+
+def test_a_probe_that_restarted_gives_no_false_rates() -> None:
+    frame = frame_after(at(0, fg=reads(1000)), at(250, fg=reads(1010)), at(500, fg=reads(3)))
+    assert frame.foreground is None
+    assert frame.window_ns == 0
+
+
+def test_a_restart_keeps_what_was_learned_of_gaps() -> None:
+    state = absorbed(at(0, gaps=[0] * 21), at(250, gaps=[*[0] * 20, 5]), at(500, gaps=[]))
+    assert sum(state.gap_counts) == pytest.approx(5, rel=0.01)
+    after = absorb(absorb(state, tick(**at(100))), tick(**at(200, gaps=[1])))
+    assert sum(after.gap_counts) == pytest.approx(6, rel=0.01)
+
+
+def test_gaps_fade_with_their_half_life() -> None:
+    half = MEMORY_HALF_LIFE_NS / NS_PER_MS
+    state = absorbed(at(0), at(1, gaps=[8]), at(1 + half, gaps=[8]))
+    assert state.gap_counts[0] == pytest.approx(4)
+
+
+@pytest.mark.parametrize("later_ns", [0, STALE_NS])
+def test_a_fresh_record_counts(later_ns: int) -> None:
+    frame = frame_after(at(0), at(250), later_ns=later_ns)
+    assert frame.idle is True
+    assert frame.probed_at_ns == START_NS + 250 * NS_PER_MS
+    assert frame.quiet_ns is not None
+
+
+def test_a_stale_record_makes_its_signals_unknown_and_says_so() -> None:
+    frame = frame_after(at(0), at(250), later_ns=STALE_NS + NS_PER_S)
+    assert (frame.idle, frame.foreground, frame.probed_at_ns) == (None, None, None)
+    assert frame.missing["foreground"] == "the probe's last record is 4 s old"
+    assert frame.dirty_bytes == 420 * MIB
+
+
+def test_without_a_record_the_probe_is_named_as_missing() -> None:
+    frame = frame_after()
+    assert (frame.idle, frame.in_flight_ios) == (None, None)
+    assert "no record" in frame.missing["foreground"]
+
+
+@pytest.mark.parametrize(
+    "name", ["dirty_bytes", "cache_bytes", "in_use_ratio", "state", "cache_mode"]
+)
+def test_a_missing_file_is_unknown_and_named_never_zero(name: str) -> None:
+    frame = frame_after(at(0), at(250), **unknown(name))
+    assert getattr(frame, name) is None
+    assert frame.missing[name] == "not in sysfs"
+
+
+@pytest.mark.parametrize("name", ["dirty_bytes", "cache_bytes"])
+def test_without_a_dirty_level_there_is_no_forecast(name: str) -> None:
+    frame = frame_after(at(0), at(250), **unknown(name))
+    assert (frame.dirty_ratio, frame.dirty_room_bytes, frame.time_to_full_s) == (None, None, None)
+    assert "time_to_full" in frame.missing
+
+
+def test_the_dirty_level_stands_in_for_an_unknown_use_of_the_cache() -> None:
+    frame = frame_after(at(0), at(250), in_use_ratio=None, dirty_bytes=GIB // 4)
+    assert frame.dirty_room_bytes == pytest.approx((0.40 - 0.25) * GIB, abs=1)
+
+
+def test_room_is_what_the_kernel_compares_in_use_not_dirty() -> None:
+    frame = frame_after(at(0), at(250), in_use_ratio=0.39, dirty_bytes=0)
+    assert frame.dirty_room_bytes == pytest.approx(0.01 * GIB, rel=0.01)
+
+
+@pytest.mark.parametrize(("sync", "limit"), [(100, 0.70), (50, 0.40)])
+def test_room_depends_on_how_many_writes_are_synchronous(sync: int, limit: float) -> None:
+    frame = frame_after(
+        at(0, fg=writes(0)), at(250, fg=writes(100, sync=sync)), in_use_ratio=0.2, dirty_bytes=0
+    )
+    assert frame.dirty_room_bytes == pytest.approx((limit - 0.2) * GIB, rel=1e-6)
+
+
+def test_the_sync_share_survives_a_pause_in_writing() -> None:
+    assert sync_write_share(absorbed(at(0))) is None
+    busy = absorbed(at(0, fg=writes(100, sync=95)), at(250, fg=writes(100, sync=95)))
+    assert sync_write_share(busy) == 0.95
+
+
+def test_time_to_full_counts_cached_writes_against_destage() -> None:
+    def path(count_bytes: int) -> dict[str, Any]:
+        return {"write": {"writeback": {"ios": 1, "bytes": count_bytes, "lat": [1]}}}
+
+    def destage(count_bytes: int) -> dict[str, int]:
+        return {"queued_ios": 9, "queued_bytes": 0, "done_ios": 4, "done_bytes": count_bytes}
+
+    frame = frame_after(
+        at(0, path=path(0), destage=destage(0)),
+        at(1000, path=path(20 * MIB), destage=destage(5 * MIB)),
+        in_use_ratio=0.1,
+        dirty_bytes=100 * MIB,
+    )
+    assert frame.dirty_in_bytes_per_s == 20 * MIB
+    assert frame.destage_bytes_per_s == 5 * MIB
+    assert frame.destage_in_flight_ios == 5
+    assert frame.time_to_full_s == pytest.approx(0.3 * GIB / (15 * MIB), rel=1e-6)
+    assert frame.time_to_clean_s is None
+
+
+def test_paths_are_differences_with_percentiles() -> None:
+    def path(ios: int, latency: list[int]) -> dict[str, Any]:
+        return {"read": {"miss": {"ios": ios, "bytes": ios * 4096, "lat": latency}}}
+
+    frame = frame_after(at(0, path=path(100, [100])), at(250, path=path(102, [100, 0, 2])))
+    miss = frame.paths[Direction.READ, "miss"]
+    assert (miss.ios, miss.bytes, miss.p50_ns, miss.p99_ns) == (2, 8192, 2500, 2990)
+
+
+def test_a_path_without_requests_has_no_latency() -> None:
+    path = {"read": {"hit": {"ios": 5, "bytes": 5, "lat": [5]}}}
+    hit = frame_after(at(0, path=path), at(250, path=path)).paths[Direction.READ, "hit"]
+    assert (hit.ios, hit.p50_ns, hit.p99_ns) == (0, None, None)
+
+
+def test_bypass_reasons_are_differences() -> None:
+    def why(count: int) -> dict[str, Any]:
+        return {"congested": {"ios": 1, "bytes": count}}
+
+    assert frame_after(at(0, bypass=why(100)), at(250, bypass=why(350))).bypass_bytes == {
+        "congested": 250
+    }
+
+
+def test_the_backing_device_is_busy_for_users_as_long_as_they_wait_for_it() -> None:
+    def dev(latency: list[int]) -> dict[str, Any]:
+        flow = {"ios": sum(latency), "bytes": 0, "lat": latency}
+        return {"backing": {"read": {"fg": flow}, "depth": {"read": 2, "write": 3}}}
+
+    # 50 requests of about 10 ms (bucket 49 starts at 10.24 ms) within a second.
+    frame = frame_after(at(0, dev=dev([])), at(1000, dev=dev([*[0] * 49, 50])))
+    assert frame.backing_busy_foreground_ratio == pytest.approx(0.57, abs=0.06)
+    assert frame.backing_depth_ios == 5
+    busier = frame_after(at(0, dev=dev([])), at(1000, dev=dev([*[0] * 49, 500])))
+    assert busier.backing_busy_foreground_ratio == 1.0
+
+
+@pytest.mark.parametrize(
+    ("fields", "regime"),
+    [
+        ({"state": "idle"}, Regime.GAP),
+        ({"state": "busy"}, Regime.LIGHT),
+        ({"state": "busy", "fg": reads(5), "runs": {"read": [0, 0, 0, 20480]}}, Regime.LIGHT),
+        ({"state": "busy", "fg": reads(50), "runs": {"read": [0, 0, 0, 204800]}}, Regime.BURST),
+        ({"state": "busy", "fg": reads(5), "runs": {"read": [*[0] * 12, MIB]}}, Regime.STREAM),
+    ],
+)
+def test_regimes(fields: dict[str, Any], regime: Regime) -> None:
+    assert frame_after(at(0, state="busy"), at(1000, **fields)).regime is regime
+
+
+def test_before_there_are_rates_the_regime_is_unknown() -> None:
+    assert frame_after(at(0, state="busy")).regime is Regime.UNKNOWN
+
+
+COUNTERS = st.lists(
+    st.tuples(*[st.integers(min_value=0, max_value=1 << 30)] * 3), min_size=2, max_size=6
+)
+
+
+@settings(max_examples=50)
+@given(COUNTERS, st.integers(min_value=1, max_value=5000))
+def test_no_sequence_of_counters_gives_a_negative_rate(
+    counters: list[tuple[int, int, int]], step_ms: int
+) -> None:
+    state = FrameState()
+    for number, (read, run, done) in enumerate(counters):
+        destage = {"done_ios": done, "done_bytes": done, "queued_ios": done, "queued_bytes": 0}
+        fields = at(number * step_ms, fg=reads(read), runs={"read": [run]}, destage=destage)
+        state = absorb(state, tick(**fields))
+        now_ns = fields["ns"]
+        frame = build(state, volume_state(at_ns=now_ns), "bcache0", now_ns)
+        rates = frame.foreground or {}
+        assert all(rate.iops >= 0 and rate.bytes_per_s >= 0 for rate in rates.values())
+        assert (frame.destage_bytes_per_s or 0) >= 0
+        assert all(sum(runs) >= 0 for runs in frame.run_delta_bytes.values())

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The probe's lines: each type is read, news are ignored, damage and other versions are said."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ebbgate.errors import Unavailable
+from ebbgate.model.records import (
+    Arrivals,
+    Bye,
+    Complaint,
+    DeviceStats,
+    Direction,
+    Edge,
+    EdgeKind,
+    Flow,
+    Hello,
+    QueueSample,
+    Record,
+    Tick,
+    TimedFlow,
+    Tracked,
+    Untracked,
+)
+from ebbgate.probes.protocol import BadRecord, parse_line
+from tests.builders import probe_tick
+
+HELLO = {
+    "t": "hello",
+    "ns": 1,
+    "protocol": 1,
+    "probe": "ebpf",
+    "version": "0.1.0",
+    "boot_id": "b",
+    "ncpu": 2,
+    "signals": {"edges": "ok", "path": "missing: no bcache module"},
+}
+QUEUE = {
+    "t": "queue",
+    "ns": 7,
+    "vol": "bcache0",
+    "inflight": 3,
+    "bytes": 12288,
+    "done_ios": 10,
+    "done_bytes": 40960,
+}
+
+
+@pytest.mark.parametrize(
+    ("raw", "record"),
+    [
+        (HELLO, Hello(1, 1, "ebpf", "0.1.0", "b", HELLO["signals"])),  # type: ignore[arg-type]
+        ({"t": "track", "ns": 2, "vol": "bcache0", "kind": "bcache"}, Tracked("bcache0", 2)),
+        (
+            {"t": "untrack", "ns": 3, "vol": "bcache0", "why": "vanished"},
+            Untracked("bcache0", 3, "vanished"),
+        ),
+        (
+            {"t": "error", "ns": 4, "text": "unknown command", "cmd": "jump"},
+            Complaint(4, "refused", 1, "unknown command: jump"),
+        ),
+        (
+            {"t": "warn", "ns": 5, "what": "ring_lost", "n": 9, "text": "9 edges lost"},
+            Complaint(5, "ring_lost", 9, "9 edges lost"),
+        ),
+        ({"t": "bye", "ns": 6, "why": "quit"}, Bye(6, "quit")),
+        (
+            {"t": "edge", "ns": 8, "vol": "bcache0", "edge": "busy", "gap_ns": 2500},
+            Edge("bcache0", 8, EdgeKind.BUSY, 2500),
+        ),
+        (
+            {"t": "edge", "ns": 8, "vol": "bcache0", "edge": "idle", "idle_ns": 300},
+            Edge("bcache0", 8, EdgeKind.IDLE, 300),
+        ),
+        (QUEUE, QueueSample("bcache0", 7, 3, 12288, 10, 40960)),
+        (
+            {**QUEUE, "reads": 2, "fg": 1},
+            QueueSample("bcache0", 7, 3, 12288, 10, 40960, cache_reads_ios=2, foreground_ios=1),
+        ),
+    ],
+    ids=lambda value: value["t"] if isinstance(value, dict) else "",
+)
+def test_each_type_of_record(raw: dict[str, Any], record: Record) -> None:
+    assert parse_line(json.dumps(raw)) == record
+    assert parse_line(json.dumps(raw).encode() + b"\n") == record
+
+
+@pytest.mark.parametrize("raw", [HELLO, QUEUE, probe_tick()], ids=lambda raw: str(raw["t"]))
+def test_unknown_fields_are_ignored(raw: dict[str, Any]) -> None:
+    newer = {**raw, "new": {"of": ["a", "newer", "probe"]}}
+    assert parse_line(json.dumps(newer)) == parse_line(json.dumps(raw))
+
+
+def test_unknown_types_are_ignored() -> None:
+    assert parse_line('{"t":"weather","ns":1,"sun":true}') is None
+
+
+def test_a_tick_in_full() -> None:
+    side = {"fg": {"ios": 1, "bytes": 2, "lat": [0, 1]}, "bg": {"ios": 3, "bytes": 4, "lat": [5]}}
+    raw = probe_tick(
+        ns=99,
+        fg={
+            "read": {"ios": 10, "bytes": 40960, "sync": 1, "meta": 2, "ahead": 3},
+            "write": {"ios": 4, "bytes": 8192, "sync": 4, "meta": 0},
+            "flush": 5,
+            "discard": 6,
+        },
+        inflight={"read": 2, "write": 1},
+        state="busy",
+        last_ns=98,
+        runs={"read": [0, 0, 0, 40960], "write": [8192]},
+        gaps=[0, 7],
+        gaps_ns=[0, 21],
+        path={"read": {"miss": {"ios": 1, "bytes": 4096, "lat": [1]}}, "write": {}},
+        bypass={"sequential": {"ios": 1, "bytes": 512}},
+        dev={"backing": {"read": side, "write": {}, "depth": {"read": 3, "write": 4}}},
+        destage={"queued_ios": 5, "queued_bytes": 50, "done_ios": 3, "done_bytes": 30},
+        lost={"ring": 1, "streams": 2},
+    )
+    tick = parse_line(json.dumps(raw))
+    assert isinstance(tick, Tick)
+    assert tick.arrivals[Direction.READ] == Arrivals(10, 40960, 1, 2, 3)
+    assert tick.arrivals[Direction.WRITE] == Arrivals(4, 8192, 4, 0, 0)
+    assert (tick.flush_ios, tick.discard_ios) == (5, 6)
+    assert tick.in_flight_ios == {Direction.READ: 2, Direction.WRITE: 1}
+    assert (tick.idle, tick.last_activity_ns) == (False, 98)
+    assert tick.run_bytes == {Direction.READ: (0, 0, 0, 40960), Direction.WRITE: (8192,)}
+    assert (tick.gap_counts, tick.gap_sums_ns) == ((0, 7), (0, 21))
+    assert tick.paths == {(Direction.READ, "miss"): TimedFlow(1, 4096, (1,))}
+    assert tick.bypass == {"sequential": Flow(1, 512)}
+    assert tick.backing_device.flows[Direction.READ, True] == TimedFlow(1, 2, (0, 1))
+    assert tick.backing_device.flows[Direction.READ, False] == TimedFlow(3, 4, (5,))
+    assert tick.backing_device.flows[Direction.WRITE, True] == TimedFlow()
+    assert (tick.backing_device.depth_read_ios, tick.backing_device.depth_write_ios) == (3, 4)
+    assert isinstance(tick.cache_device, DeviceStats)
+    assert tick.cache_device.depth_read_ios == 0
+    assert (tick.destage_queued, tick.destage_done) == (Flow(5, 50), Flow(3, 30))
+    assert tick.lost == {"ring": 1, "streams": 2}
+
+
+def test_a_tick_needs_only_what_every_probe_knows() -> None:
+    bare = {
+        "t": "tick",
+        "ns": 5,
+        "vol": "bcache0",
+        "fg": {},
+        "inflight": {},
+        "state": "idle",
+        "last_ns": 1,
+    }
+    tick = parse_line(json.dumps(bare))
+    assert isinstance(tick, Tick)
+    assert tick.idle
+    assert tick.arrivals[Direction.READ] == Arrivals()
+    assert tick.paths == {}
+
+
+@pytest.mark.parametrize("protocol", [0, 2, "1", None])
+def test_another_protocol_version_is_refused_with_the_next_step(protocol: object) -> None:
+    with pytest.raises(Unavailable, match="same release") as caught:
+        parse_line(json.dumps({**HELLO, "protocol": protocol}))
+    assert caught.value.exit_code == 69
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "",
+        "{",
+        "[]",
+        "3",
+        "null",
+        '"tick"',
+        "{}",
+        '{"t":[]}',
+        '{"t":"tick","ns":1}',
+        '{"t":"tick","ns":1,"vol":"b","fg":[],"inflight":{},"state":"idle","last_ns":1}',
+        '{"t":"edge","ns":1,"vol":"b","edge":"drowsy","gap_ns":1}',
+        '{"t":"edge","ns":1,"vol":"b","edge":"busy","idle_ns":1}',
+        '{"t":"queue","ns":1,"vol":"b"}',
+        '{"t":"hello","ns":1}',
+        json.dumps(QUEUE)[:40],
+        '{"t":"bye","ns":"now","why":"quit"}',
+        '{"t":"bye","why":"quit"}',
+        '{"t":"track","ns":1,"vol":["bcache0"]}',
+        b"\xff\xfe",
+    ],
+)
+def test_a_damaged_line_is_a_bad_record(line: str | bytes) -> None:
+    with pytest.raises(BadRecord):
+        parse_line(line)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=8,
+)
+TYPES = st.sampled_from(["tick", "edge", "queue", "track", "untrack", "warn", "error", "bye"])
+
+
+@settings(max_examples=50)
+@given(TYPES, st.dictionaries(st.sampled_from(sorted(probe_tick())), JSON))
+def test_no_line_of_a_probe_raises_anything_else(kind: str, fields: dict[str, Any]) -> None:
+    try:
+        parse_line(json.dumps({**probe_tick(), **fields, "t": kind}))
+    except BadRecord as error:
+        assert kind in str(error) or "in " in str(error)
+
+
+@given(st.binary(max_size=60))
+def test_no_bytes_raise_anything_else(line: bytes) -> None:
+    try:
+        parse_line(line)
+    except BadRecord:
+        return
