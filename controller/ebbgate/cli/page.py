@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+import textwrap
 from collections.abc import Iterable, Sequence
 
 from rich.console import Console
@@ -34,7 +35,8 @@ class Page:
 
     def line(self, text: str, style: str = "", *, indent: int = 0) -> None:
         """A sentence; wraps at its own indent."""
-        self._console.print(Padding(Text(text, style=style), (0, 0, 0, indent), expand=False))
+        for part in textwrap.wrap(text, self._console.width - indent) or [""]:
+            self._console.print(Text(" " * indent + part, style=style))
 
     def gap(self) -> None:
         """An empty line."""

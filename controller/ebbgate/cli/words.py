@@ -10,6 +10,7 @@ from ebbgate import units
 from ebbgate.probes.bcache_knobs import BY_NAME, Form
 
 UNKNOWN: Final = "-"
+_UNLIMITED_SECTORS_PER_S: Final = 1 << 30
 # The kernel's own limits where it does not show them (drivers/md/bcache/writeback.h).
 CUTOFF_ASYNC: Final = 0.40
 CUTOFF_SYNC: Final = 0.70
@@ -76,8 +77,15 @@ def knob_value(name: str, value: str | None) -> str:
     if knob.form is Form.SIZE:
         return units.format_bytes(int(value))
     if knob.form is Form.RATE or name == "writeback_rate_minimum":
-        return units.format_rate(units.sectors_to_bytes(int(value)))
+        return _sector_rate(int(value))
     return value
+
+
+def _sector_rate(sectors_per_s: int) -> str:
+    """bcache's way to say that nothing limits the rate is INT_MAX, which it shows as 0.9T."""
+    if sectors_per_s > _UNLIMITED_SECTORS_PER_S:
+        return "unlimited"
+    return units.format_rate(units.sectors_to_bytes(sectors_per_s))
 
 
 def bar(in_use_ratio: float | None, limits: tuple[float, float], cells: int) -> str:

@@ -202,7 +202,8 @@ def _congested(facts: Facts) -> Iterator[Advice]:
             Weight.NOTE,
             facts.volume.name,
             f"bypasses the cache after reads above {read} us or writes above {write} us on the "
-            "SSD: one slow moment sends requests to the disk. In enforce ebbgate switches it off",
+            "SSD: one slow moment sends requests to the disk. In enforce ebbgate switches that off "
+            "as soon as it sees one",
         )
 
 
