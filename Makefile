@@ -26,11 +26,13 @@ UNITS := ebbgated.service ebbgate-restore.service
 
 # Arguments of bench and demo.
 S ?=
+V ?=
 N ?=
 SEED ?=
 KEEP ?=
 # Passed through to pytest: make test-unit K="-k journal"
 K ?=
+LAB_TESTS ?= not full
 
 # Tracked and new files; a file that is only deleted in the work tree is no longer looked at.
 SOURCES = git ls-files -co --exclude-standard
@@ -116,22 +118,22 @@ test: ## all tests, the lab included
 test-unit: venv ## pure core, store, command line; no root, seconds
 	$(call tier,unit,$(PY) -m pytest tests/unit $(K))
 
-test-bpf: venv | $(BUILD)/.deps-build ## the probe's pure headers on the host, with sanitizers
-	$(call tier,bpf_host,$(PY) -m pytest tests/bpf_host $(K))
+test-bpf: | $(BUILD)/.deps-build ## the probe's pure headers on the host, with sanitizers
+	$(call tier,bpf_host,tests/bpf_host/run)
 
 test-replay: venv ## recorded probe streams against their golden decisions
 	$(call tier,replay,$(PY) -m pytest tests/replay $(K))
 
 test-lab: venv probe | $(BUILD)/.deps-lab ## real caches on a stock kernel in QEMU
-	$(call tier,lab,$(PY) -m pytest -m "not full" tests/lab $(K))
+	$(call tier,lab,$(PY) -m pytest -m '$(LAB_TESTS)' tests/lab $(K))
 
-test-full: test | $(BUILD)/.deps-lab ## the same and every long variant
-	$(call tier,lab-full,$(PY) -m pytest -m full tests/lab $(K))
+test-full: ## the same with every long variant
+	@$(MAKE) --no-print-directory test LAB_TESTS='full or not full'
 
 # ---- the lab, for people -------------------------------------------------------------------------
 .PHONY: bench demo
-bench: venv probe | $(BUILD)/.deps-lab ## list the scenarios; S=NAME runs one (N= repetitions, SEED=)
-	@$(PY) -m tests.bench $(S) $(if $(N),--repetitions $(N)) $(if $(SEED),--seed $(SEED))
+bench: venv probe | $(BUILD)/.deps-lab ## list the scenarios; S=NAME runs one (V= variant, N= repetitions, SEED=)
+	@$(PY) -m tests.bench $(S) $(if $(V),--variant $(V)) $(if $(N),--repetitions $(N)) $(if $(SEED),--seed $(SEED))
 
 demo: venv probe | $(BUILD)/.deps-lab ## a real bcache, stock against ebbgate, live (KEEP=1: stay)
 	@$(PY) -m tests.lab.demo $(if $(KEEP),--keep)
