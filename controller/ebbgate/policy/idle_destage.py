@@ -45,7 +45,8 @@ class DestageParams:
     `full_soon_s`, `room_ratio_min`: pressure when the kernel would stop caching writes sooner than
     this, or has less room than this share of the cache. `age_max_ns`: pressure when dirty data has
     waited this long without a gap. `light_ratio`, `light_after_ns`: pressure when the foreground
-    keeps the backing device less busy than this share for so long without a gap. `seep_ns`: a
+    keeps the backing device less busy than this share for so long without a gap. `pressure_min_ns`:
+    once begun, pressure lasts this long, since destage itself makes the device busier. `seep_ns`: a
     closed gate still lets one piece through in this time, since a longer one would put the kernel's
     thread to sleep (policy.pace).
     """
@@ -59,6 +60,7 @@ class DestageParams:
     age_max_ns: int = 600 * NS_PER_S
     light_ratio: float = 0.30
     light_after_ns: int = 5 * NS_PER_S
+    pressure_min_ns: int = 2 * NS_PER_S
     seep_ns: int = 1200 * NS_PER_MS
     collect_ratio: float = 0.10
     collect_interval_ns: int = 5 * NS_PER_S
@@ -143,7 +145,7 @@ def _transition(state: DestageState, frame: Frame, params: DestageParams) -> Des
     dirty = frame.dirty_bytes or 0
     if dirty == 0:
         if state.phase is Phase.NORMAL:
-            return state
+            return replace(state, waiting_since_ns=0)
         return _enter(state, Phase.NORMAL, frame.at_ns, "nothing is dirty")
     if state.phase in (Phase.UNKNOWN, Phase.NORMAL):
         floor = start_bytes(frame, params)
@@ -152,11 +154,19 @@ def _transition(state: DestageState, frame: Frame, params: DestageParams) -> Des
         state = _enter(state, Phase.WAIT, frame.at_ns, "dirty data waits for a gap")
     if state.idle and state.phase is not Phase.DESTAGE:
         return _begin(state, Phase.DESTAGE, frame.at_ns, "the volume is idle", params.pace)
+    if state.phase is Phase.DESTAGE and not state.idle:
+        # Its edge was lost: the tick says so too.
+        return _enter(state, Phase.WAIT, frame.at_ns, "a request arrived")
     if state.phase is Phase.WAIT:
         due = pressure_reason(state, frame, params)
         if due:
             return _begin(state, Phase.PRESSURE, frame.at_ns, due, params.pressure_pace)
-    if state.phase is Phase.PRESSURE and not pressure_reason(state, frame, params):
+    lasted_ns = frame.at_ns - state.since_ns
+    if (
+        state.phase is Phase.PRESSURE
+        and lasted_ns >= params.pressure_min_ns
+        and not pressure_reason(state, frame, params)
+    ):
         return _enter(state, Phase.WAIT, frame.at_ns, "the pressure is gone")
     return state
 
