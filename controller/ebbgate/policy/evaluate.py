@@ -97,7 +97,12 @@ def decide(state: PolicyState, policy: Policy, now_ns: int) -> Decision:
         proposals.append(_destage_proposal(state, policy.destage))
     if policy.streams is not None:
         proposals.append(_stream_proposal(state, policy.streams))
-    decision = Decision(volume, now_ns, tuple(proposals))
+    return resolve(volume, now_ns, tuple(proposals))
+
+
+def resolve(volume: str, now_ns: int, proposals: tuple[Proposal, ...]) -> Decision:
+    """One decision: for each setting the first proposal that has a wish wins."""
+    decision = Decision(volume, now_ns, proposals)
     for proposal in proposals:
         decision = _merge(decision, proposal)
     return decision
