@@ -19,7 +19,7 @@ from ebbgate.units import GIB, MIB, NS_PER_MS, NS_PER_S
 from tests.builders import busy_edge, busy_frame, idle_edge, idle_frame, queue_sample
 
 POLICY = Policy()
-READS = {
+READS: dict[str, Any] = {
     "window_ns": NS_PER_S,
     "foreground": {d: Rates(1, 1) for d in Direction},
     "run_delta_bytes": {Direction.READ: (*[0] * 17, 80 * MIB)},

@@ -13,7 +13,7 @@ from ebbgate.model.decision import Condition, Decision, Gate, Proposal
 from ebbgate.model.frame import Frame
 from ebbgate.model.records import Edge, QueueSample
 from ebbgate.policy import idle_destage, stream_bypass
-from ebbgate.policy.idle_destage import DestageParams, DestageState, Phase
+from ebbgate.policy.idle_destage import DestageParams, DestageState
 from ebbgate.policy.stream_bypass import Stance, StreamParams, StreamState
 from ebbgate.units import NS_PER_MS, format_bytes, format_ns, format_ratio
 
@@ -239,8 +239,3 @@ def _stream_conditions(frame: Frame, params: StreamParams) -> tuple[Condition, .
             load is not None and load.random_write_iops >= params.random_iops_min,
         ),
     )
-
-
-def phase_of(state: PolicyState) -> Phase:
-    """The phase of the destage machine, for people and tests."""
-    return state.destage.phase

@@ -156,7 +156,7 @@ def _transition(state: DestageState, frame: Frame, params: DestageParams) -> Des
         return _begin(state, Phase.DESTAGE, frame.at_ns, "the volume is idle", params.pace)
     if state.phase is Phase.DESTAGE and not state.idle:
         # Its edge was lost: the tick says so too.
-        return _enter(state, Phase.WAIT, frame.at_ns, "a request arrived")
+        state = _enter(state, Phase.WAIT, frame.at_ns, "a request arrived")
     if state.phase is Phase.WAIT:
         due = pressure_reason(state, frame, params)
         if due:
