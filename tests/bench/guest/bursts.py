@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Runs in the guest: bursts of random direct reads at depth 1 with idle gaps between them.
 
-Prints one JSON object: per burst the latencies in ms, and the dirty level (MiB) where each gap began
-and ended, so that what a gap drained is told from what the burst did.
+Prints one JSON object: per burst the latencies in ms, and the dirty level (MiB) where each gap
+began and ended, so that what a gap drained is told from what the burst did.
 """
 
 from __future__ import annotations
@@ -35,11 +35,14 @@ def main() -> None:
     parser.add_argument("--gap-s", type=float, default=2.5)
     parser.add_argument("--low", type=int, default=0, help="first byte of the range that is read")
     parser.add_argument("--high", type=int, required=True)
+    parser.add_argument("--until", type=Path, help="read without a gap until this file is there")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     rng = random.Random(options.seed)
     handle = os.open(options.device, os.O_RDONLY | os.O_DIRECT)
     buffer = mmap.mmap(-1, BLOCK_BYTES)
+    while options.until is not None and not options.until.exists():
+        os.preadv(handle, [buffer], rng.randrange(options.low, options.high, BLOCK_BYTES))
     bursts, gaps = [], []
     for number in range(options.bursts):
         latencies = []

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""gap-drain: how much goes out in a gap of 2.5 s, and what the returning burst notices of it.
+
+Arms: destage off, stock, the unpaced gate (writeback_percent 0 in every gap), ebbgate.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from tests.bench.context import Context, Scenario
+from tests.bench.product import PYTHON, TOUCHED_KNOBS, Product
+from tests.bench.report import Report, percentile, ratio
+from tests.lab import fio
+from tests.lab.guest import Guest
+from tests.lab.session import Session
+from tests.lab.stack import BcacheStack
+
+ARMS = ("off", "stock", "unpaced", "ebbgate")
+MIB = 1 << 20
+GUEST_SCRIPTS = Path(__file__).parent / "guest"
+OFF = {
+    "writeback_delay": 0,
+    "writeback_percent": 40,
+    "writeback_rate": 1,
+    "writeback_rate_update_seconds": 60,
+    "cache/internal/idle_max_writeback_rate": 0,
+}
+"""As good as no destage: what the unpaced gate returns to in a burst, too."""
+QUIET_CACHE = {
+    "cache/congested_read_threshold_us": 0,
+    "cache/congested_write_threshold_us": 0,
+}
+"""In every arm: the emulated cache device is slow enough to look congested to the kernel."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """How the dirty data lies: `dirty_mib` in pieces of `kib`, somewhere in `range_mib`."""
+
+    kib: int
+    dirty_mib: int
+    range_mib: int
+
+
+PIECES = {
+    "4k": Pieces(4, 120, 256),
+    "64k": Pieces(64, 420, 512),
+    "512k": Pieces(512, 420, 512),
+}
+SCHEDULERS = ("mq-deadline", "none", "bfq")
+VARIANTS = tuple(f"{p}/{s}" for p in PIECES for s in SCHEDULERS)
+GOALS = {
+    "drain_vs_stock": ">= 10",
+    "drain_vs_unpaced": ">= 0.8",
+    "burst_p99_vs_off": "<= 1.1",
+    "first_median_ms": "<= 45",
+    "first_max_ms": "<= 80",
+}
+
+
+def run(context: Context) -> Report:
+    """All variants, or the one that was asked for; arms interleaved in one boot."""
+    wanted = [v for v in VARIANTS if context.variant in ("", v)]
+    runs: dict[str, list[dict[str, float]]] = {}
+    with Guest() as guest:
+        for repetition in range(context.repetitions):
+            for variant in wanted:
+                for arm in ARMS:
+                    context.say(f"{variant} {arm}, repetition {repetition + 1}")
+                    found = measure(guest, variant, arm, context.seed + repetition)
+                    context.say("  " + "  ".join(f"{k} {v:.1f}" for k, v in found.items()))
+                    runs.setdefault(f"{variant} {arm}", []).append(found)
+    ratios: dict[str, float] = {}
+    goals: dict[str, str] = {}
+    for variant in wanted:
+        for name, value in variant_ratios(runs, variant).items():
+            ratios[f"{variant} {name}"] = value
+            goals[f"{variant} {name}"] = GOALS[name]
+    return Report("gap-drain", runs, ratios, goals)
+
+
+def variant_ratios(runs: dict[str, list[dict[str, float]]], variant: str) -> dict[str, float]:
+    """The figures that are judged, of one variant."""
+    ours = f"{variant} ebbgate"
+    return {
+        "drain_vs_stock": ratio(runs, ours, f"{variant} stock", "drained_mib", floor=1.0),
+        "drain_vs_unpaced": ratio(runs, ours, f"{variant} unpaced", "drained_mib", floor=1.0),
+        "burst_p99_vs_off": ratio(runs, ours, f"{variant} off", "p99_ms"),
+        "first_median_ms": median(run["first_median_ms"] for run in runs[ours]),
+        "first_max_ms": max(run["first_max_ms"] for run in runs[ours]),
+    }
+
+
+def measure(guest: Session, variant: str, arm: str, seed: int) -> dict[str, float]:
+    """One arm on a fresh volume."""
+    name, scheduler = variant.split("/")
+    pieces = PIECES[name]
+    settings = {**QUIET_CACHE, "sequential_cutoff": 0, **({} if arm == "stock" else OFF)}
+    with BcacheStack(guest, scheduler=scheduler, settings=settings) as stack:
+        stack.expect_changed("writeback_rate")
+        with gate(stack, arm):
+            return bursts(stack, pieces, seed)
+
+
+@contextmanager
+def gate(stack: BcacheStack, arm: str) -> Iterator[None]:
+    """What drives the destage while the bursts run."""
+    session = stack.session
+    if arm == "ebbgate":
+        stack.expect_changed(*TOUCHED_KNOBS)
+        with Product(session):
+            yield
+    elif arm == "unpaced":
+        stack.expect_changed("writeback_percent")
+        script = GUEST_SCRIPTS / "unpaced.py"
+        process = session.spawn([PYTHON, str(script), stack.sysfs, stack.volume])
+        try:
+            yield
+        finally:
+            process.kill()
+            process.wait(10)
+    else:
+        yield
+
+
+def bursts(stack: BcacheStack, pieces: Pieces, seed: int) -> dict[str, float]:
+    """Fill under foreground load, so that no gap comes before the first measured one."""
+    session = stack.session
+    go = f"/run/go-{seed}"
+    session.run(["rm", "-f", go])
+    reader = session.spawn(
+        [
+            *(PYTHON, str(GUEST_SCRIPTS / "bursts.py"), stack.device),
+            *("--dirty", f"{stack.sysfs}/dirty_data", "--until", go, "--seed", str(seed)),
+            *("--low", str(1024 * MIB), "--high", str(2047 * MIB)),
+        ]
+    )
+    try:
+        fio.run(session, fill_job(stack.device, pieces), seed=seed)
+        session.put_file(go, "")
+        result = json.loads(reader.wait(120).check().stdout)
+    finally:
+        reader.kill(signal.SIGKILL)
+    latencies = [latency for burst in result["bursts"] for latency in burst]
+    firsts = [burst[0] for burst in result["bursts"][1:]]
+    drained = [before - after for before, after in result["gaps"]]
+    # The gap in which the volume came clean drained what there was, not what it could.
+    full = [d for d, (_, after) in zip(drained, result["gaps"], strict=True) if after > 0]
+    return {
+        "drained_mib": median(full or drained),
+        "p50_ms": median(latencies),
+        "p99_ms": percentile(latencies, 0.99),
+        "first_median_ms": median(firsts),
+        "first_max_ms": max(firsts),
+        "dirty_mib": result["gaps"][0][0],
+    }
+
+
+def fill_job(device: str, pieces: Pieces) -> fio.Job:
+    """Random writes of one piece each."""
+    options: dict[str, str | int] = {
+        "size": f"{pieces.range_mib}M",
+        "io_size": f"{pieces.dirty_mib}M",
+        "ioengine": "libaio",
+        "iodepth": 16,
+    }
+    return fio.Job(device, "randwrite", f"{pieces.kib}k", options=options)
+
+
+SCENARIO = Scenario(
+    "gap-drain",
+    "drains >= 10x stock in 2.5 s gaps; the burst that returns notices nothing",
+    27,
+    run,
+    VARIANTS,
+)

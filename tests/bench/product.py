@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""ebbgate itself in the guest: the real daemon on the real volume.
+
+I/O: compiles the package on the host, starts and stops the daemon in the guest.
+"""
+
+from __future__ import annotations
+
+import compileall
+import json
+import shutil
+import signal
+import sqlite3
+import tempfile
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from tests.lab.session import Process, Session
+from tests.lab.wait import wait_until
+
+REPO = Path(__file__).resolve().parents[2]
+SITE = REPO / "build" / "site"
+PROBE = REPO / "build" / "ebbgate-probe"
+STATE_DIR = "/run/ebbgate-state"
+PYTHON = "/usr/bin/python3"
+TOUCHED_KNOBS = (
+    "sequential_cutoff",
+    "writeback_percent",
+    "writeback_rate",
+    "writeback_rate_update_seconds",
+    "writeback_delay",
+    "cache/internal/idle_max_writeback_rate",
+    "cache/congested_read_threshold_us",
+    "cache/congested_write_threshold_us",
+)
+"""What the daemon may change while it runs; all of it must be back when it has stopped."""
+
+
+def stage() -> Path:
+    """A compiled copy of the package: under emulation compiling at import takes many seconds."""
+    target = SITE / "ebbgate"
+    shutil.rmtree(target, ignore_errors=True)
+    shutil.copytree(
+        REPO / "controller" / "ebbgate", target, ignore=shutil.ignore_patterns("__pycache__")
+    )
+    if not compileall.compile_dir(target, quiet=1):
+        raise RuntimeError("the package does not compile")
+    return SITE
+
+
+class Product:
+    """The daemon, as a context manager. Leaving it is a SIGTERM: every knob must be back."""
+
+    def __init__(self, session: Session, *, mode: str = "enforce", tick_ms: int = 250) -> None:
+        self.session = session
+        self._mode = mode
+        self._tick_ms = tick_ms
+        self._site = stage()
+        self.daemon: Process | None = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Start the daemon; returns once it acts on frames of its own probe."""
+        argv = [PYTHON, "-m", "ebbgate.daemon", "--state-dir", STATE_DIR, "--probe", str(PROBE)]
+        argv += ["--mode", self._mode, "--tick-ms", str(self._tick_ms)]
+        self.daemon = self.session.spawn(argv, env={"PYTHONPATH": str(self._site)})
+        wait_until(self._ready, 60, "the daemon to see the volume through its probe")
+
+    def stop(self, number: int = signal.SIGTERM) -> str:
+        """End the daemon; returns its log."""
+        daemon, self.daemon = self.daemon, None
+        if daemon is None:
+            return ""
+        daemon.kill(number)
+        daemon.wait(30)
+        return daemon.stderr()
+
+    def log(self) -> str:
+        """What the daemon has logged so far."""
+        return self.daemon.stderr() if self.daemon else ""
+
+    def cli(self, *words: str, timeout_s: float = 60) -> str:
+        """Run a command of the CLI in the guest; returns its output."""
+        argv = [PYTHON, "-m", "ebbgate", "--state-dir", STATE_DIR, *words]
+        done = self.session.run(argv, env={"PYTHONPATH": str(self._site)}, timeout_s=timeout_s)
+        return done.check().stdout
+
+    def rows(self, query: str) -> list[tuple[Any, ...]]:
+        """Rows of the history, read from a copy (the daemon may be running or dead)."""
+        with tempfile.TemporaryDirectory() as folder:
+            for name in ("history.db", "history.db-wal"):
+                path = f"{STATE_DIR}/{name}"
+                if self.session.run(["test", "-e", path]).rc == 0:
+                    self.session.get_file(path, Path(folder) / name)
+            connection = sqlite3.connect(Path(folder) / "history.db")
+            try:
+                return connection.execute(query).fetchall()
+            finally:
+                connection.close()
+
+    def live(self, volume: str) -> dict[str, Any]:
+        """The live document of a volume."""
+        rows = self.rows(f"SELECT document FROM live WHERE volume = '{volume}'")
+        return dict(json.loads(rows[0][0])) if rows else {}
+
+    def _ready(self) -> bool:
+        if self.daemon is not None and self.daemon.poll() is not None:
+            raise RuntimeError(f"the daemon ended: {self.daemon.stderr()[-2000:]}")
+        lines = [line for line in self.log().splitlines() if "idle_destage: " in line]
+        return bool(lines) and "unknown" not in lines[-1]

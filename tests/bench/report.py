@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What a scenario found: medians by arm and metric, ratios, and whether the goals were met.
+Pure.
+"""
+
+from __future__ import annotations
+
+import json
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any, Final
+
+_COMPARE: Final[Mapping[str, Callable[[float, float], bool]]] = {
+    "<=": operator.le,
+    ">=": operator.ge,
+    "==": operator.eq,
+}
+
+Runs = Mapping[str, Sequence[Mapping[str, float]]]
+"""By arm, one set of metrics a repetition."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The result of a scenario. `goals` name a ratio each: `<= 1.1`."""
+
+    scenario: str
+    runs: Runs
+    ratios: Mapping[str, float]
+    goals: Mapping[str, str]
+    notes: Sequence[str] = field(default_factory=tuple)
+
+    @property
+    def met(self) -> bool:
+        """Do all goals hold?"""
+        return all(holds(goal, self.ratios.get(name)) for name, goal in self.goals.items())
+
+    def document(self, machine: Mapping[str, str]) -> dict[str, Any]:
+        """The object that is printed and kept."""
+        return {
+            "scenario": self.scenario,
+            "arms": {arm: medians(runs) for arm, runs in self.runs.items()},
+            "spread": {arm: spread(runs) for arm, runs in self.runs.items()},
+            "ratios": {name: round(value, 4) for name, value in self.ratios.items()},
+            "goals": dict(self.goals),
+            "met": self.met,
+            "missed": [n for n, g in self.goals.items() if not holds(g, self.ratios.get(n))],
+            "notes": list(self.notes),
+            **machine,
+        }
+
+
+def holds(goal: str, value: float | None) -> bool:
+    """Does `value` satisfy `<= 1.1`? Unknown never does."""
+    comparison, _, bound = goal.partition(" ")
+    return value is not None and _COMPARE[comparison](value, float(bound))
+
+
+def medians(runs: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """The median of each metric over the repetitions."""
+    names = dict.fromkeys(name for run in runs for name in run)
+    return {name: round(median(run[name] for run in runs if name in run), 4) for name in names}
+
+
+def spread(runs: Sequence[Mapping[str, float]]) -> dict[str, list[float]]:
+    """The lowest and highest value of each metric."""
+    names = dict.fromkeys(name for run in runs for name in run)
+    return {
+        name: [
+            round(min(run[name] for run in runs if name in run), 4),
+            round(max(run[name] for run in runs if name in run), 4),
+        ]
+        for name in names
+    }
+
+
+def ratio(runs: Runs, arm: str, base: str, metric: str, floor: float = 0.0) -> float:
+    """The median of the ratios of paired repetitions; `floor` keeps a base of nothing finite."""
+    pairs = zip(runs[arm], runs[base], strict=True)
+    return median(ours[metric] / max(theirs[metric], floor) for ours, theirs in pairs)
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """The value that a share (0..1) of the values does not exceed."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
+
+def last_line(document: Mapping[str, Any]) -> str:
+    """One line of JSON."""
+    return json.dumps(document, separators=(", ", ": "))
