@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import errno
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ebbgate.sysfs import Sysfs
@@ -150,3 +152,26 @@ def fake_bcache(root: Path) -> FakeSysfs:
     fake.disk("vdb", "254:16", size_bytes=GIB, rotational=False, scheduler="[none] mq-deadline")
     fake.bcache()
     return fake
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedSysfs(Sysfs):
+    """Takes writes as the kernel does: the whole value at once, and never a new file.
+
+    `log`: every write that came through, by knob; `before`: called before a write to that knob, to
+    refuse it (raise OSError), to let it hang, or to look around.
+    """
+
+    log: list[tuple[str, str]] = field(default_factory=list)
+    before: dict[str, Callable[[], object]] = field(default_factory=dict)
+
+    def write_text(self, path: Path | str, value: str) -> None:
+        knob = Path(path).name
+        if not self.exists(path):
+            raise FileNotFoundError(errno.ENOENT, "No such file or directory", str(path))
+        if knob in self.before:
+            self.before[knob]()
+        # The rate is taken in sectors and shown in bytes.
+        shown = int(value) * SECTOR_BYTES if knob == "writeback_rate" else value
+        self.locate(path).write_text(f"{shown}\n")
+        self.log.append((knob, value))

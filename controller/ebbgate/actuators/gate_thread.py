@@ -95,10 +95,14 @@ class GateThread:
 
 
 def drive(hand: Hand, gate: Gate, reason: Reason) -> list[Outcome]:
-    """Bring one gate about, taking the base knobs over first or giving all of them back."""
-    if gate.kind is GateKind.RELEASED:
+    """Bring one gate about, taking the base knobs over first or giving all of them back.
+
+    The knobs make sense only together: where one of them is manual, all are left alone.
+    """
+    if gate.kind is GateKind.RELEASED or not hand.manual.isdisjoint(GATE_KNOBS):
         return hand.release(reversed(GATE_KNOBS), reason)
     outcomes = []
-    if any(step.knob not in hand.held for step in base_steps()):
-        outcomes = hand.apply(base_steps(), reason)
+    for step in base_steps():
+        if step.knob not in hand.held and step.knob not in hand.lacking:
+            outcomes += hand.apply((step,), reason)
     return [*outcomes, *hand.apply(gate_steps(gate), reason)]

@@ -52,6 +52,7 @@ class Hand:
     """The knobs of one volume. `held`: those that are not the kernel's or administrator's any more.
 
     `manual`: knobs that somebody else wrote while we held them; left alone until released.
+    `lacking`: knobs that this kernel turned out not to have.
     """
 
     sysfs: Sysfs
@@ -61,6 +62,7 @@ class Hand:
     wall_ns: Callable[[], int] = time.time_ns
     held: dict[str, _Held] = field(default_factory=dict)
     manual: set[str] = field(default_factory=set)
+    lacking: set[str] = field(default_factory=set)
     interrupt: Event = field(default_factory=Event)
 
     def apply(self, steps: Iterable[Step], reason: Reason) -> list[Outcome]:
@@ -135,6 +137,7 @@ class Hand:
         path = knob_path(self.volume, action.knob)
         text = self.sysfs.read_text(path) if path else None
         if text is None:
+            self.lacking.add(action.knob)
             return self._outcome(action, OutcomeKind.REFUSED, "this kernel has no such knob")
         original = parse_value(BY_NAME[action.knob].form, text)
         entry = JournalEntry(
