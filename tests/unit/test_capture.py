@@ -32,14 +32,16 @@ while True:
             print(json.dumps({{"t": "bye", "ns": ns, "why": line}}), flush=True)
             sys.exit(0)
         print(json.dumps({{"t": "warn", "ns": ns, "what": line, "n": 1, "text": ""}}), flush=True)
+        if line.startswith("track") and {follows}:
+            print('{{"t":"track","ns":1,"vol":"bcache0"}}', flush=True)
     ns += 250000000
     print(json.dumps({{**{tick}, "ns": ns}}), flush=True)
 """
 
 
-def probe(tmp_path: Path, *, before: str = "") -> Path:
+def probe(tmp_path: Path, *, before: str = "", follows: bool = True) -> Path:
     path = tmp_path / "ebbgate-probe"
-    path.write_text(SCRIPT.format(before=before, tick=repr(probe_tick())))
+    path.write_text(SCRIPT.format(before=before, follows=follows, tick=probe_tick()))
     path.chmod(0o755)
     return path
 
@@ -69,7 +71,8 @@ def test_every_line_is_kept_and_sysfs_beside_each_tick(tmp_path: Path) -> None:
     captured, lines, _ = capture(tmp_path, probe(tmp_path))
     kinds = [line["t"] for line in lines]
     assert (kinds[0], kinds[1], kinds[-1]) == ("origin", "hello", "bye")
-    assert captured.ticks == kinds.count("tick") == kinds.count("sysfs") > 3
+    # One more look at sysfs than ticks: where the recording begins.
+    assert captured.ticks == kinds.count("tick") == kinds.count("sysfs") - 1 > 3
     assert captured.ended == ""
     assert captured.records == len(lines) - 1 - kinds.count("sysfs")
 
@@ -80,7 +83,7 @@ def test_what_was_recorded_can_be_read_back(tmp_path: Path) -> None:
     (origin,) = (each for each in records if isinstance(each, Origin))
     assert "bcache0 (bcache, 2 GiB, vda + vdb)" in origin.text
     seen = [each for each in records if isinstance(each, Seen)]
-    assert len(seen) == sum(isinstance(each, Tick) for each in records) == captured.ticks
+    assert len(seen) - 1 == sum(isinstance(each, Tick) for each in records) == captured.ticks
     assert seen[0].state.dirty_bytes == 420 * MIB
 
 
@@ -89,6 +92,14 @@ def test_a_volume_that_vanishes_ends_the_recording_and_is_said(tmp_path: Path) -
     captured, lines, _ = capture(tmp_path, probe(tmp_path, before=gone), seconds=10)
     assert captured.ended == "bcache0 vanished"
     assert lines[-1]["t"] == "bye"
+
+
+def test_a_probe_that_never_follows_the_volume_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ebbgate.probes.capture._START_TIMEOUT_S", 0.3)
+    captured, _, _ = capture(tmp_path, probe(tmp_path, follows=False), seconds=10)
+    assert captured.ended == "the probe never followed bcache0"
 
 
 def test_a_refused_command_is_said(tmp_path: Path) -> None:

@@ -27,15 +27,21 @@ from ebbgate.sysfs import Sysfs
 from ebbgate.units import format_bytes
 
 _QUIT_TIMEOUT_S: Final = 5.0
+# Loading the programs takes a second, and half a minute on a busy machine under emulation.
+_START_TIMEOUT_S: Final = 60.0
 _CHUNK_BYTES: Final = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """How it went. `ended`: why it stopped early; empty where it ended as the person wished."""
+    """How it went. `ended`: why it stopped early; empty where it ended as the person wished.
+
+    `following`: the probe has said that it follows the volume.
+    """
 
     records: int = 0
     ticks: int = 0
+    following: bool = False
     ended: str = ""
 
 
@@ -57,19 +63,23 @@ class Capture:
         self._out = out
         self._so_far = Captured()
         self._rest = b""
+        self._seconds: float | None = None
+        self._deadline: float | None = None
 
     def run(self, wishes: Wishes, seconds: float | None) -> Captured:
         """Record for so long, or until the probe ends or the person stops it (KeyboardInterrupt).
 
-        Raises Unavailable and PermissionDenied where the probe cannot run.
+        The time counts from the moment at which the probe follows the volume. Unavailable and
+        PermissionDenied where the probe cannot run.
         """
+        self._seconds = seconds
         self._write(origin_line(self._about()))
         child = self._start()
         try:
             self._command(child, wishes)
-            deadline = None if seconds is None else time.monotonic() + seconds
+            self._deadline = time.monotonic() + _START_TIMEOUT_S
             with suppress(KeyboardInterrupt):
-                self._pump(child, deadline)
+                self._pump(child)
             return self._finish(child)
         finally:
             _end(child)
@@ -99,22 +109,14 @@ class Capture:
         )
         _send(child, *lines)
 
-    def _pump(
-        self,
-        child: subprocess.Popen[bytes],
-        deadline: float | None,
-        *,
-        whatever_it_says: bool = False,
-    ) -> None:
+    def _pump(self, child: subprocess.Popen[bytes], *, whatever_it_says: bool = False) -> None:
         """Copy lines until the deadline, the end of the probe or a reason to stop."""
         assert child.stdout is not None
         with selectors.DefaultSelector() as selector:
             selector.register(child.stdout, selectors.EVENT_READ)
             while whatever_it_says or not self._so_far.ended:
-                left = None if deadline is None else deadline - time.monotonic()
-                if left is not None and left <= 0:
-                    return
-                if not selector.select(left):
+                left = None if self._deadline is None else self._deadline - time.monotonic()
+                if (left is not None and left <= 0) or not selector.select(left):
                     return
                 chunk = os.read(child.stdout.fileno(), _CHUNK_BYTES)
                 if not chunk:
@@ -126,30 +128,40 @@ class Capture:
     def _take(self, line: bytes) -> None:
         """One line of the probe, as it is; beside a tick, what sysfs says."""
         self._out.write(line + b"\n")
-        raw, volume = _loads(line), self._volume
-        kind = raw.get("t")
+        raw = _loads(line)
         so_far = replace(self._so_far, records=self._so_far.records + 1)
-        if kind == "tick":
-            so_far = replace(so_far, ticks=so_far.ticks + 1)
-            state = read_state(self._sysfs, volume, time.monotonic_ns())
-            self._write(sysfs_line(volume.name, state))
-        elif kind == "error":
-            so_far = replace(so_far, ended=f"the probe refused: {raw.get('text')}")
-        elif kind == "untrack":
-            so_far = replace(so_far, ended=f"{volume.name} {raw.get('why')}")
+        match raw.get("t"):
+            case "track":
+                self._deadline = None if self._seconds is None else time.monotonic() + self._seconds
+                so_far = replace(so_far, following=True)
+                self._look()
+            case "tick":
+                so_far = replace(so_far, ticks=so_far.ticks + 1)
+                self._look()
+            case "error":
+                so_far = replace(so_far, ended=f"the probe refused: {raw.get('text')}")
+            case "untrack":
+                so_far = replace(so_far, ended=f"{self._volume.name} {raw.get('why')}")
         self._so_far = so_far
         self._out.flush()
+
+    def _look(self) -> None:
+        state = read_state(self._sysfs, self._volume, time.monotonic_ns())
+        self._write(sysfs_line(self._volume.name, state))
 
     def _finish(self, child: subprocess.Popen[bytes]) -> Captured:
         """Ask the probe to quit and take its last tick and `bye`."""
         _send(child, "quit")
-        self._pump(child, time.monotonic() + _QUIT_TIMEOUT_S, whatever_it_says=True)
+        self._deadline = time.monotonic() + _QUIT_TIMEOUT_S
+        self._pump(child, whatever_it_says=True)
         try:
             code = child.wait(_QUIT_TIMEOUT_S)
         except subprocess.TimeoutExpired:
             return replace(self._so_far, ended=self._so_far.ended or "the probe did not quit")
         if code != 0 and not self._so_far.ended:
             raise _probe_failed(code)
+        if not self._so_far.following and not self._so_far.ended:
+            return replace(self._so_far, ended=f"the probe never followed {self._volume.name}")
         return self._so_far
 
     def _about(self) -> str:
