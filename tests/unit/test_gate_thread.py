@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The thread on the knobs: the newest wish counts, a close waits for no pulse, a hang is said."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from queue import Empty, Queue
+from threading import Event
+
+import pytest
+
+from ebbgate.actuators.gate_thread import GateThread
+from ebbgate.actuators.hand import Hand, Reason
+from ebbgate.actuators.plan import write
+from ebbgate.model.decision import Gate, GateKind, JournalEntry, Outcome
+from ebbgate.units import MIB, NS_PER_S
+from tests.builders import volume
+from tests.fake_sysfs import WatchedSysfs, fake_bcache
+
+REASON = Reason("idle_destage", "a test")
+PULSE = Gate(GateKind.PULSED, 8 * MIB, pulse_ns=30 * NS_PER_S)
+CLOSED = Gate(GateKind.CLOSED, 512)
+DEADLINE_S = 5.0
+
+
+class NoJournal:
+    """Keeps nothing."""
+
+    def put(self, entry: JournalEntry) -> None:
+        """Safe at once."""
+
+    def close(self, volume: str, knob: str, how: str) -> None:
+        """Closed at once."""
+
+
+class Bench:
+    """A gate thread whose reports a test waits for."""
+
+    def __init__(self, root: Path) -> None:
+        fake_bcache(root)
+        self.sysfs = WatchedSysfs(root)
+        self.reports: Queue[tuple[str, list[Outcome], int]] = Queue()
+        hand = Hand(self.sysfs, volume(), NoJournal(), "this boot")
+        self.thread = GateThread(hand, lambda *report: self.reports.put(report))
+        self.stuck = Event()
+        self.let_go = Event()
+
+    def report(self) -> tuple[str, list[Outcome], int]:
+        return self.reports.get(timeout=DEADLINE_S)
+
+    def hang_at(self, knob: str) -> None:
+        """The next write to the knob hangs until `let_go`."""
+
+        def hang() -> None:
+            self.stuck.set()
+            assert self.let_go.wait(DEADLINE_S)
+
+        self.sysfs.before[knob] = hang
+
+    def wish(self, gate: Gate, name: str = "gate") -> None:
+        self.thread.wish(gate, REASON, name)
+
+    def until(self, condition: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + DEADLINE_S
+        while not condition():
+            assert time.monotonic() < deadline, "did not come true"
+            time.sleep(0.001)
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    bench = Bench(tmp_path)
+    yield bench
+    bench.let_go.set()
+    bench.thread.hand.interrupt.set()
+    assert bench.thread.stop(DEADLINE_S)
+
+
+def paced(rate_mib: int) -> Gate:
+    return Gate(GateKind.PACED, rate_mib * MIB)
+
+
+def test_a_wish_is_carried_out_and_reported_with_its_time(bench: Bench) -> None:
+    before_ns = time.monotonic_ns()
+    bench.wish(paced(8), "pace")
+    name, outcomes, wished_ns = bench.report()
+    assert name == "pace"
+    assert outcomes[-1].action.knob == "writeback_percent"
+    assert before_ns <= wished_ns <= outcomes[-1].at_ns
+
+
+def test_only_the_newest_of_the_wishes_that_wait_is_carried_out(bench: Bench) -> None:
+    bench.hang_at("writeback_delay")
+    bench.wish(paced(1))
+    assert bench.stuck.wait(DEADLINE_S)
+    for rate in range(2, 9):
+        bench.wish(paced(rate))
+    bench.let_go.set()
+    bench.report()
+    bench.report()
+    bench.until(lambda: bench.thread.quiet)
+    rates = [value for knob, value in bench.sysfs.log if knob == "writeback_rate"]
+    assert rates == [str(1 * MIB // 512), str(8 * MIB // 512)]
+    with pytest.raises(Empty):
+        bench.reports.get_nowait()
+
+
+def test_a_close_does_not_wait_for_a_pulse(bench: Bench) -> None:
+    bench.wish(PULSE)
+    bench.until(lambda: ("writeback_running", "1") in bench.sysfs.log)
+    begun = time.monotonic()
+    bench.wish(CLOSED)
+    bench.report()
+    bench.report()
+    assert time.monotonic() - begun < DEADLINE_S
+    assert bench.sysfs.log[-2:] == [("writeback_percent", "40"), ("writeback_rate", "1")]
+
+
+def test_a_close_that_comes_before_the_pulse_began_cuts_it_short_too(bench: Bench) -> None:
+    bench.hang_at("writeback_running")
+    bench.wish(PULSE)
+    assert bench.stuck.wait(DEADLINE_S)
+    bench.wish(CLOSED)
+    bench.let_go.set()
+    bench.report()
+    bench.report()
+    assert bench.sysfs.log[-1] == ("writeback_rate", "1")
+
+
+def test_jobs_run_all_and_in_order_after_the_wish(bench: Bench) -> None:
+    bench.hang_at("writeback_delay")
+    bench.wish(paced(1))
+    assert bench.stuck.wait(DEADLINE_S)
+    for cutoff in (1, 2, 3):
+        steps = (write("sequential_cutoff", cutoff * MIB),)
+        bench.thread.submit(f"cutoff {cutoff}", lambda hand, s=steps: hand.apply(s, REASON))  # type: ignore[misc]
+    bench.wish(paced(2))
+    bench.let_go.set()
+    assert [bench.report()[0] for _ in range(5)] == [
+        "gate",
+        "gate",
+        "cutoff 1",
+        "cutoff 2",
+        "cutoff 3",
+    ]
+
+
+def test_a_reader_can_tell_that_something_was_written_meanwhile(bench: Bench) -> None:
+    bench.until(lambda: bench.thread.quiet)
+    before = bench.thread.generation
+    bench.hang_at("writeback_delay")
+    bench.wish(paced(1))
+    assert bench.stuck.wait(DEADLINE_S)
+    assert not bench.thread.quiet
+    assert bench.thread.generation > before
+    bench.let_go.set()
+    bench.until(lambda: bench.thread.quiet)
+    assert bench.thread.generation == before + 2
+
+
+def test_a_stop_finishes_what_waits(bench: Bench) -> None:
+    bench.wish(paced(1))
+    bench.thread.submit(
+        "cutoff", lambda hand: hand.apply((write("sequential_cutoff", MIB),), REASON)
+    )
+    assert bench.thread.stop(DEADLINE_S)
+    assert ("sequential_cutoff", str(MIB)) in bench.sysfs.log
+
+
+def test_a_write_that_hangs_in_the_kernel_is_reported(bench: Bench) -> None:
+    bench.hang_at("writeback_delay")
+    bench.wish(paced(1))
+    assert bench.stuck.wait(DEADLINE_S)
+    assert not bench.thread.stop(0.05)
