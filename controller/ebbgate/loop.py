@@ -26,7 +26,7 @@ from ebbgate.actuators.plan import (
 from ebbgate.live import View, live_document
 from ebbgate.model.decision import Decision, Gate, GateKind, Outcome, OutcomeKind
 from ebbgate.model.frame import Frame
-from ebbgate.model.records import Edge, QueueSample, Record, Tick
+from ebbgate.model.records import Edge, EdgeKind, QueueSample, Record, Tick
 from ebbgate.model.volume import Mode, Volume, VolumeState
 from ebbgate.policy import evaluate
 from ebbgate.policy.essence import Essence, essence
@@ -53,8 +53,8 @@ class Outbox(Protocol):
     def sample(self, frame: Frame) -> None:
         """A frame for the history."""
 
-    def edge(self, edge: Edge, delivered_ns: int) -> None:
-        """An edge and when it was handled."""
+    def edge(self, edge: Edge, late_ns: int) -> None:
+        """An edge, and how long after it was due it was handled."""
 
 
 @dataclass(slots=True)
@@ -102,7 +102,7 @@ class VolumeLoop:
             self.edge_at_ns = record.at_ns
             self._drive_gate()
             self._tell_probe()
-            self.outbox.edge(record, self.now_ns())
+            self.outbox.edge(record, self._late_ns(record))
             self._record_decision()
         elif isinstance(record, Tick):
             self.frames = absorb(self.frames, record)
@@ -205,6 +205,13 @@ class VolumeLoop:
         if told is None or told.pace_period_ns != wished.pace_period_ns:
             self.send(f"pace {name} {wished.pace_period_ns}")
         self.told = wished
+
+    def _late_ns(self, edge: Edge) -> int:
+        """A busy edge is due when the request arrives, an idle one when the wait is over."""
+        due_ns = edge.at_ns
+        if edge.kind is EdgeKind.IDLE and self.told is not None:
+            due_ns += self.told.wait_ns - edge.length_ns
+        return self.now_ns() - due_ns
 
     def _view(self) -> View:
         return View(

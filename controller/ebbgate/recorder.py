@@ -72,8 +72,10 @@ class Recorder:
             now = time.time_ns()
             self._later(lambda store: store.add_samples([(frame, now)]))
 
-    def edge(self, edge: Edge, delivered_ns: int) -> None:
-        """Edges are part of the samples' gap statistics; they are not kept one by one."""
+    def edge(self, edge: Edge, late_ns: int) -> None:
+        """Keep an edge, with how late it was handled."""
+        now = time.time_ns()
+        self._later(lambda store: store.add_edge(edge, late_ns, now))
 
     # ---- the journal ---------------------------------------------------------------------------
     def put(self, entry: JournalEntry) -> None:

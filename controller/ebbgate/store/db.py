@@ -15,7 +15,7 @@ from typing import Any, Final, Self
 
 from ebbgate.model.decision import Decision, JournalEntry, Outcome
 from ebbgate.model.frame import Frame, Rates
-from ebbgate.model.records import Direction
+from ebbgate.model.records import Direction, Edge
 from ebbgate.store import journal
 from ebbgate.store.connection import durable, open_writer, transaction
 from ebbgate.store.documents import (
@@ -38,6 +38,9 @@ _ADD_ACTION: Final = """
     INSERT INTO actions (decision_id, at_unix_ns, latency_ns, volume, at_ns, knob, old, new,
                          strategy, reason, outcome, read_back, error)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+_ADD_EDGE: Final = """
+    INSERT INTO edges (volume, at_unix_ns, kind, length_ns, late_ns) VALUES (?, ?, ?, ?, ?)
 """
 _SET_LIVE: Final = """
     INSERT INTO live (volume, at_unix_ns, document) VALUES (?, ?, ?)
@@ -106,6 +109,12 @@ class Store:
         rows = [(decision_id, wall_ns, latency_ns, *_action_row(outcome)) for outcome in outcomes]
         with self._write() as open_:
             open_.executemany(_ADD_ACTION, rows)
+
+    def add_edge(self, edge: Edge, late_ns: int, wall_ns: int) -> None:
+        """The load came or went; `late_ns`: from when it was due to when it was handled."""
+        row = (edge.volume, wall_ns, str(edge.kind), edge.length_ns, late_ns)
+        with self._write() as open_:
+            open_.execute(_ADD_EDGE, row)
 
     # ---- what is -------------------------------------------------------------------------------
     def set_live(self, volume: str, document: dict[str, Any], wall_ns: int) -> None:

@@ -94,6 +94,17 @@ _HISTORY_1: Final = (
     """,
     "CREATE UNIQUE INDEX journal_open ON journal (volume, knob) WHERE closed_unix_ns IS NULL",
     """
+    CREATE TABLE edges (
+        id INTEGER PRIMARY KEY,
+        volume TEXT NOT NULL,
+        at_unix_ns INTEGER NOT NULL,
+        kind TEXT NOT NULL,
+        length_ns INTEGER NOT NULL,
+        late_ns INTEGER NOT NULL
+    )
+    """,
+    "CREATE INDEX edges_by_time ON edges (volume, at_unix_ns)",
+    """
     CREATE TABLE live (
         volume TEXT PRIMARY KEY,
         at_unix_ns INTEGER NOT NULL,
