@@ -13,6 +13,7 @@ I/O: everything the lab does.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -75,7 +76,8 @@ def _act(options: argparse.Namespace) -> int:
 def _session(options: argparse.Namespace) -> Iterator[Session]:
     """The guest that stays, if it is there, or one for this command alone."""
     if keeper.is_up(options.name):
-        yield keeper.attach(options.name)
+        with contextlib.closing(keeper.attach(options.name)) as session:
+            yield session
         return
     with Guest() as guest:
         if not options.bare:

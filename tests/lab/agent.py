@@ -9,6 +9,7 @@ short one waiting. Only the standard library, one process, no state that outlive
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import os
 import signal
@@ -52,6 +53,8 @@ class Agent:
             "read": read,
             "read_many": read_many,
             "write": write,
+            "resolve": resolve,
+            "kernel_log": kernel_log,
             "spawn": processes.spawn,
             "wait": processes.wait,
             "kill": processes.kill,
@@ -150,6 +153,29 @@ def write(request: Request) -> Reply:
     finally:
         os.close(descriptor)
     return {}
+
+
+def resolve(request: Request) -> Reply:
+    """Where a path really leads, or null if there is nothing."""
+    path = Path(request["path"])
+    return {"path": str(path.resolve()) if path.exists() else None}
+
+
+def kernel_log(request: Request) -> Reply:
+    """The records of the kernel's log from number `start` on, as /dev/kmsg has them."""
+    records: list[str] = []
+    log = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        while True:
+            # One record a read; EPIPE says that the oldest were overwritten meanwhile.
+            with contextlib.suppress(BrokenPipeError):
+                record = os.read(log, 8192).decode(errors="replace")
+                if int(record.split(",", 2)[1]) >= request["start"]:
+                    records.append(record)
+    except BlockingIOError:
+        return {"records": records}
+    finally:
+        os.close(log)
 
 
 def power_off(_: Request) -> Reply:

@@ -56,6 +56,7 @@ class Processes:
             process = self._running[number]
             if owner.startswith(request["prefix"]) and process.poll() is None:
                 end_group(process.pid, signal.SIGKILL)
+                process.wait()
         return {}
 
     def wait(self, request: dict[str, Any]) -> dict[str, Any]:

@@ -50,6 +50,7 @@ class Channel:
                 return cls(wire, reason)
             except (FileNotFoundError, ConnectionRefusedError) as error:
                 if not alive():
+                    wire.close()
                     raise LostGuest(f"no guest at {path}: {reason()}") from error
                 time.sleep(0.02)
 

@@ -6,6 +6,7 @@ I/O: boots a guest, or attaches to the one that EBBGATE_LAB_GUEST names (tests.l
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator
 from typing import NoReturn
@@ -38,9 +39,8 @@ def pytest_exception_interact(call: pytest.CallInfo[object]) -> None:
 def guest() -> Iterator[Session]:
     """A running guest with the default devices; shared, so leave it as it was."""
     if name := os.environ.get("EBBGATE_LAB_GUEST"):
-        session = keeper.attach(name)
-        yield session
-        session.channel.close()
+        with contextlib.closing(keeper.attach(name)) as session:
+            yield session
         return
     try:
         with Guest() as session:

@@ -52,7 +52,7 @@ class Hdd:
         """Make the disk's file and start its server."""
         host.need("nbdkit")
         image = _sparse_file(folder / f"{self.name}.img", self.size_bytes)
-        HddControl.create(control_path(folder, self.name))
+        HddControl.create(control_path(folder, self.name)).close()
         socket = folder / f"{self.name}.nbd"
         command, log = self._server(image, folder, socket), folder / f"{self.name}.log"
         server = host.start(command, log, niceness=_DISK_NICENESS)

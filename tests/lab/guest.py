@@ -6,6 +6,7 @@ I/O: QEMU, nbdkit, a folder for each guest. See README.md for the picture.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
@@ -54,13 +55,14 @@ class Guest(Session):
         icount: one CPU, one instruction per nanosecond of virtual time, and no waiting: two runs
         execute the same instructions. Emulated disks keep real time and so make no sense with it.
         """
-        self._devices = devices
+        self._hardware = devices
         self._memory_mib = memory_mib
         self._cpus = 1 if icount else cpus
         self._icount = icount
         self._release = release
         self._attached: list[Attached] = []
         self._qemu: host.Running | None = None
+        self._connected = False
 
     def __enter__(self) -> Self:
         self.start()
@@ -84,17 +86,16 @@ class Guest(Session):
         host.need("qemu-system-x86_64")
         image = kernel.fetch(self._release)
         self._workdir = Workdir()
-        self.folder = self._workdir.path
-        self.share = self.folder / "share"
-        self.share.mkdir(mode=0o777)
+        folder = self._workdir.path
+        self._share = folder / "share"
+        self._share.mkdir(mode=0o777)
         try:
-            self._attached = [device.attach(self.folder) for device in self._devices]
-            log = self.folder / EMULATOR_LOG
-            self._qemu = host.start(self._command(image), log, niceness=_NICENESS)
-            socket = self.folder / "agent"
-            self.channel = Channel.connect(
-                socket, lambda: self.alive, lambda: why_lost(self.folder)
-            )
+            self._attached = [device.attach(folder) for device in self._hardware]
+            command = self._command(image, folder)
+            self._qemu = host.start(command, folder / EMULATOR_LOG, niceness=_NICENESS)
+            wire = Channel.connect(folder / "agent", lambda: self.alive, lambda: why_lost(folder))
+            super().__init__(wire, self._share, folder)
+            self._connected = True
             self.channel.hello(BOOT_TIMEOUT_S)
             self._set_queues()
         except BaseException:
@@ -103,12 +104,13 @@ class Guest(Session):
 
     def stop(self) -> None:
         """Turn the guest off and remove its folder; harmless if it has ended already."""
-        if self.alive:
-            try:
+        if self._connected:
+            # A guest that hangs is killed below: it must not keep the tests hanging.
+            with contextlib.suppress(LabError):
                 self.channel.send("power_off")
                 wait_until(lambda: not self.alive, 20, "the guest to power off")
-            except (LabError, AttributeError):
-                pass  # killed below: a guest that hangs must not keep the tests hanging
+            self.channel.close()
+            self._connected = False
         if self._qemu is not None:
             host.stop(self._qemu)
             self._qemu = None
@@ -118,25 +120,25 @@ class Guest(Session):
         self._workdir.remove()
 
     def _set_queues(self) -> None:
-        for device in self._devices:
+        for device in self._hardware:
             queue = f"/sys/block/{self.device(device.name)}/queue"
             # A virtio disk always says that it turns.
             self.write(f"{queue}/rotational", str(int(device.rotational)))
             self.write(f"{queue}/scheduler", device.scheduler)
 
-    def _command(self, image: kernel.Kernel) -> list[str]:
+    def _command(self, image: kernel.Kernel, folder: Path) -> list[str]:
         return [
             *("qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none"),
             *("-machine", "q35", "-cpu", "max,la57=off", "-m", f"{self._memory_mib}M"),
             *("-smp", str(self._cpus), "-no-reboot", *self._timing()),
-            *("-serial", f"file:{self.folder / CONSOLE}"),
+            *("-serial", f"file:{folder / CONSOLE}"),
             *("-kernel", str(image.image), "-initrd", str(initramfs.build(image))),
             *("-append", self._append(image)),
             *("-object", "rng-random,id=rng,filename=/dev/urandom"),
             *("-device", "virtio-rng-pci,rng=rng", "-device", "virtio-serial-pci"),
-            *("-chardev", f"socket,id=agent,path={self.folder}/agent,server=on,wait=off"),
+            *("-chardev", f"socket,id=agent,path={folder}/agent,server=on,wait=off"),
             *("-device", "virtserialport,chardev=agent,name=ebbgate.agent"),
-            *(word for folder in self._folders(image) for word in _plan9(*folder[:2])),
+            *(word for shown in self._folders(image) for word in _plan9(*shown[:2])),
             *(word for attached in self._attached for word in attached.qemu_args),
         ]
 
@@ -153,7 +155,7 @@ class Guest(Session):
             ("lab-modules", image.modules, "ro+cache=loose", modules),
             # Not cached: an edit in the checkout must show without a new boot.
             ("lab-checkout", CHECKOUT, "ro+cache=none", str(CHECKOUT)),
-            ("lab-share", self.share, "rw+cache=none", str(self.share)),
+            ("lab-share", self._share, "rw+cache=none", str(self._share)),
         ]
 
     def _append(self, image: kernel.Kernel) -> str:
@@ -161,7 +163,7 @@ class Guest(Session):
             f"{tag}:{options}:{path}" for tag, _, options, path in self._folders(image)[1:]
         )
         words = (*_KERNEL_OPTIONS, f"lab_checkout={CHECKOUT}", f"lab_mounts={mounts}")
-        if " " in f"{CHECKOUT}{self.share}":
+        if " " in f"{CHECKOUT}{self._share}":
             raise LostGuest("the checkout's path must not contain a blank")
         return " ".join(words)
 

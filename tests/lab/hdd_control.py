@@ -57,6 +57,10 @@ class HddControl:
         control.scale = 1.0
         return control
 
+    def close(self) -> None:
+        """Let go of the page; the disk goes on."""
+        self._page.close()
+
     @property
     def counters(self) -> HddCounters:
         """The totals as of now."""

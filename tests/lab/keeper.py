@@ -42,7 +42,7 @@ def link_of(name: str) -> Path:
 def is_up(name: str = DEFAULT_NAME) -> bool:
     """Whether a kept guest answers."""
     try:
-        attach(name).channel.close()
+        attach(name).close()
     except LabError:
         return False
     return True
@@ -63,8 +63,8 @@ def attach_to(folder: Path) -> Session:
     return Session(channel, folder / "share", folder)
 
 
-def bring_up(name: str, scheduler: str, cache_mode: str, *, with_stack: bool) -> Session:
-    """Boot a guest that stays, and attach to it."""
+def bring_up(name: str, scheduler: str, cache_mode: str, *, with_stack: bool) -> None:
+    """Boot a guest that stays; returns once it can be attached to."""
     if is_up(name):
         raise LabError(f"guest {name} is up already (down ends it)")
     log = cache_dir() / f"keeper-{name}.log"
@@ -79,13 +79,11 @@ def bring_up(name: str, scheduler: str, cache_mode: str, *, with_stack: bool) ->
         return is_up(name)
 
     wait_until(ready, BOOT_TIMEOUT_S, f"guest {name}")
-    return attach(name)
 
 
 def take_down(name: str = DEFAULT_NAME) -> None:
     """End a kept guest and its keeper."""
-    with contextlib.suppress(LostGuest):
-        session = attach(name)
+    with contextlib.suppress(LostGuest), contextlib.closing(attach(name)) as session:
         session.channel.send("power_off")
         wait_until(lambda: not is_up(name), 30, f"guest {name} to end")
     link_of(name).unlink(missing_ok=True)
@@ -100,7 +98,8 @@ class Keeper:
         self._clients: dict[str, socket.socket] = {}
         self._lock = threading.Lock()
         self._server = socket.socket(socket.AF_UNIX)
-        self._server.bind(str(guest.folder / _SOCKET))
+        self._path = guest.folder / _SOCKET
+        self._server.bind(str(self._path))
         self._server.listen()
         self.ended = threading.Event()
         self._upstream.relay(self._downstream)
@@ -110,9 +109,23 @@ class Keeper:
         threading.Thread(target=self._accept, daemon=True).start()
         self.ended.wait()
 
+    def close(self) -> None:
+        """Hang up on all clients; the guest goes on."""
+        with contextlib.suppress(OSError):
+            self._server.shutdown(socket.SHUT_RDWR)
+        self._server.close()
+        self._path.unlink()
+        with self._lock:
+            for wire in self._clients.values():
+                wire.shutdown(socket.SHUT_RDWR)
+        self.ended.set()
+
     def _accept(self) -> None:
         while True:
-            wire, _ = self._server.accept()
+            try:
+                wire, _ = self._server.accept()
+            except OSError:
+                return  # closed
             name = f"c{next(self._numbers)}."
             with self._lock:
                 self._clients[name] = wire

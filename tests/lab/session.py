@@ -7,6 +7,7 @@ I/O: through a Channel to the guest's agent.
 from __future__ import annotations
 
 import base64
+import re
 import shlex
 import signal
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,6 +20,9 @@ from tests.lab.wait import wait_until
 
 CONSOLE = "console.log"
 EMULATOR_LOG = "qemu.log"
+
+_FAULT = re.compile(r"BUG:|Oops|Kernel panic|sysrq: Trigger a crash|Out of memory")
+_LAST_WORDS_LINES = 40
 
 _CHUNK_BYTES = 512 * 1024
 
@@ -43,6 +47,25 @@ class Completed:
             output = f"{self.stdout}{self.stderr}".strip()
             raise CommandFailed(f"in the guest: {shlex.join(self.argv)}: {why}\n{output}")
         return self
+
+
+@dataclass(frozen=True, slots=True)
+class LogRecord:
+    """One message of the guest's kernel (Documentation/ABI/testing/dev-kmsg)."""
+
+    number: int
+    level: int
+    """As in syslog: 3 is an error, 4 a warning, 6 information."""
+    at_us: int
+    """Since boot."""
+    text: str
+
+    @classmethod
+    def parse(cls, record: str) -> LogRecord:
+        """From what /dev/kmsg gives: `priority,number,time,flags;text`."""
+        head, _, text = record.partition(";")
+        priority, number, at_us = head.split(",")[:3]
+        return cls(int(number), int(priority) & 7, int(at_us), text.splitlines()[0])
 
 
 class Process:
@@ -103,10 +126,15 @@ class Session:
 
     def __init__(self, channel: Channel, share: Path, folder: Path) -> None:
         self.channel = channel
+        self._devices: dict[str, str] = {}
         self.share = share
         """A folder that host and guest can both write, under the same path."""
         self.folder = folder
         """The host's folder of this guest: logs, disk images, control pages."""
+
+    def close(self) -> None:
+        """Hang up; the guest goes on."""
+        self.channel.close()
 
     @property
     def console(self) -> Path:
@@ -198,22 +226,27 @@ class Session:
 
     def device(self, name: str) -> str:
         """Kernel name (vda) of a device of the lab (hdd0)."""
-        serials = self.check("grep -H . /sys/block/*/serial").splitlines()
-        for line in serials:
-            path, _, serial = line.partition(":")
-            if serial == name:
-                return path.split("/")[3]
-        raise LabError(f"this guest has no device {name}: {serials}")
+        if not self._devices:
+            for line in self.check("grep -H . /sys/block/*/serial").splitlines():
+                path, _, serial = line.partition(":")
+                self._devices[serial] = path.split("/")[3]
+        if name not in self._devices:
+            raise LabError(f"this guest has no device {name}: {sorted(self._devices)}")
+        return self._devices[name]
+
+    def resolve(self, path: str | Path) -> str | None:
+        """Where a path of the guest really leads, or None if there is nothing."""
+        real: str | None = self.channel.call("resolve", path=str(path))["path"]
+        return real
 
     def wait_for_path(self, path: str | Path, timeout_s: float = 20) -> None:
         """Wait until a path exists in the guest."""
-        wait_until(
-            lambda: self.run(["test", "-e", str(path)]).rc == 0, timeout_s, f"{path} in the guest"
-        )
+        wait_until(lambda: self.resolve(path), timeout_s, f"{path} in the guest")
 
-    def dmesg(self) -> list[str]:
-        """The kernel's messages so far, one a line, as `<level>[seconds] text`."""
-        return self.check(["dmesg", "--raw"]).splitlines()
+    def kernel_log(self, start: int = 0) -> list[LogRecord]:
+        """The kernel's messages from record number `start` on."""
+        records = self.channel.call("kernel_log", start=start)["records"]
+        return [LogRecord.parse(record) for record in records]
 
     def _write(self, path: str | Path, data: bytes, *, create: bool, append: bool) -> None:
         self.channel.call(
@@ -242,5 +275,12 @@ def why_lost(folder: Path) -> str:
     for name in (EMULATOR_LOG, CONSOLE):
         log = folder / name
         if log.exists():
-            words += log.read_text(errors="replace").splitlines()[-30:]
+            words += _last_words(log.read_text(errors="replace").splitlines())
     return "\n".join(["the guest has ended or is silent", *(words or ["(its console is empty)"])])
+
+
+def _last_words(lines: list[str]) -> list[str]:
+    """From the first line of a kernel fault on, else the end."""
+    faults = [number for number, line in enumerate(lines) if _FAULT.search(line)]
+    start = faults[0] if faults else -_LAST_WORDS_LINES
+    return lines[start:][:_LAST_WORDS_LINES]

@@ -15,7 +15,7 @@ from typing import Self
 
 from tests.lab import knobs
 from tests.lab.errors import UncleanStack
-from tests.lab.session import Session
+from tests.lab.session import LogRecord, Session
 from tests.lab.wait import wait_until
 
 _TROUBLE = re.compile(
@@ -23,7 +23,6 @@ _TROUBLE = re.compile(
 )
 # syslog's "error" and worse.
 _ERROR_LEVEL = 3
-_LEVEL = re.compile(r"<(\d+)>")
 
 _SMALL_SSD_BYTES = 1 << 30
 
@@ -72,8 +71,8 @@ class BcacheStack:
         """Every watched knob as it was on entering."""
 
     def __enter__(self) -> Self:
-        self.session.check("modprobe bcache && { modprobe bfq; true; }")
-        self._messages_before = len(self.session.dmesg())
+        self._load_modules()
+        self._next_message = max((r.number for r in self.session.kernel_log()), default=-1) + 1
         try:
             # Whatever a run that was broken off has left there.
             self._tear_down()
@@ -191,26 +190,32 @@ class BcacheStack:
         ]
         if (state := self.state()) not in ("clean", "dirty"):
             found.append(f"{self.volume} is in state {state!r}")
-        found += [f"kernel: {line}" for line in trouble(self._new_messages())]
+        messages = self.session.kernel_log(self._next_message)
+        found += [f"kernel: {record.text}" for record in trouble(messages)]
         return found
 
-    def _new_messages(self) -> list[str]:
-        return self.session.dmesg()[self._messages_before :]
+    def _load_modules(self) -> None:
+        if self.session.resolve("/sys/fs/bcache") is None:
+            self.session.check(["modprobe", "bcache"])
+        if self._scheduler == "bfq":
+            self.session.check(["modprobe", "bfq"])
 
     def _make(self) -> None:
-        run = self.session.check
         bucket = "128k" if self._ssd_bytes() < _SMALL_SSD_BYTES else "512k"
         mode = ["--writeback"] if self._cache_mode == "writeback" else []
         backing, cache = f"/dev/{self.hdd}", f"/dev/{self.ssd}"
         options = ["--bucket", bucket, "--wipe-bcache", *mode]
-        run(["make-bcache", "-B", backing, "-C", cache, *options])
+        self.session.check(["make-bcache", "-B", backing, "-C", cache, *options])
         for device in (cache, backing):
             self._register(device)
-        self.session.wait_for_path(f"/sys/block/{self.hdd}/bcache/dev")
-        self.volume = run(["readlink", f"/sys/block/{self.hdd}/bcache/dev"]).strip().split("/")[-1]
-        self.session.wait_for_path(f"{self.sysfs}/cache")
-        self.set_uuid = run(["readlink", f"{self.sysfs}/cache"]).strip().split("/")[-1]
+        self.volume = self._link(f"/sys/block/{self.hdd}/bcache/dev")
+        self.set_uuid = self._link(f"{self.sysfs}/cache")
         self.session.wait_for_path(self.device)
+
+    def _link(self, path: str) -> str:
+        """Last part of where a link leads, as soon as it is there."""
+        real = wait_until(lambda: self.session.resolve(path), 20, f"{path} in the guest")
+        return real.rpartition("/")[2]
 
     def _register(self, device: str) -> None:
         try:
@@ -241,21 +246,16 @@ class BcacheStack:
             # The set takes the volume with it, so that the second may be gone already.
             with contextlib.suppress(OSError):
                 self.session.write(knob, "1")
-        left = ["ls", "-d", *folders]
         wait_until(
-            lambda: not self.session.run(left).stdout, 60, "the volume to let go of its devices"
+            lambda: not any(map(self.session.resolve, folders)),
+            60,
+            f"{self.volume or 'a volume'} to let go of {self.hdd} and {self.ssd}",
         )
-        self._wipe()
-
-    def _wipe(self) -> None:
-        self.session.check(["wipefs", "-qa", f"/dev/{self.hdd}", f"/dev/{self.ssd}"])
-
-
-def trouble(messages: Iterable[str]) -> list[str]:
-    """The lines of `dmesg --raw` that must not appear in a clean run."""
-    return [line for line in messages if _is_trouble(line)]
+        for device in (self.hdd, self.ssd):
+            # Where every signature is that would make the next tool ask back.
+            self.session.write(f"/dev/{device}", "\0" * 65536)
 
 
-def _is_trouble(line: str) -> bool:
-    level = _LEVEL.match(line)
-    return bool(_TROUBLE.search(line)) or (level is not None and int(level[1]) & 7 <= _ERROR_LEVEL)
+def trouble(records: Iterable[LogRecord]) -> list[LogRecord]:
+    """The kernel's messages that must not appear in a clean run."""
+    return [r for r in records if r.level <= _ERROR_LEVEL or _TROUBLE.search(r.text)]
