@@ -101,6 +101,8 @@ def sentence(view: View, frame: Frame, state: PolicyState, decision: Decision) -
         Phase.DESTAGE: f"drains {dirty} at {_drain(frame)}: {machine.why}",
         Phase.PRESSURE: f"drains {dirty} beside the load at {_drain(frame)}: {machine.why}",
     }[machine.phase]
+    if view.mode is Mode.OBSERVE:
+        return "only measures"
     return text if view.mode is Mode.ENFORCE else f"would do, in enforce: {text}"
 
 

@@ -68,7 +68,10 @@ class Applied:
 
 @dataclass(slots=True)
 class VolumeLoop:
-    """One volume. `send` gives the probe a command; `now_ns` is CLOCK_MONOTONIC."""
+    """One volume. `send` gives the probe a command; `now_ns` is CLOCK_MONOTONIC.
+
+    `unsure`: the gate's writes may not all have come through, so the next tick asks for them again.
+    """
 
     volume: Volume
     hand: Hand
@@ -85,6 +88,7 @@ class VolumeLoop:
     edge_at_ns: int | None = None
     last_key: Essence = ()
     gate_since_ns: int = 0
+    unsure: bool = False
     lost: dict[str, int] = field(default_factory=dict)
     thread: GateThread = field(init=False)
 
@@ -114,7 +118,7 @@ class VolumeLoop:
         if quiet and self._acts():
             self._check_manual(seen)
         self.state = evaluate.on_frame(self.state, frame, self.policy)
-        self._drive_gate(reassert=quiet and _rate_drifted(self, seen))
+        self._drive_gate(reassert=quiet and (self.unsure or _rate_drifted(self, seen)))
         decision = self._record_decision()
         self._drive_rest(decision)
         self._tell_probe()
@@ -132,7 +136,10 @@ class VolumeLoop:
     def set_mode(self, mode: Mode, why: str) -> None:
         """Change the mode; leaving `enforce` puts every knob back."""
         if mode is Mode.ENFORCE:
-            self.thread.submit("manual", _forget_manual)
+            # Before the next wish, which goes ahead of all jobs. At worst a write under way on the
+            # thread is still refused; everything is asked for anew.
+            self.hand.forget_manual()
+            self.applied, self.unsure = Applied(), True
         elif self.mode is Mode.ENFORCE:
             self.release(why)
         self.mode = mode
@@ -157,13 +164,9 @@ class VolumeLoop:
     def _drive_gate(self, reassert: bool = False) -> None:
         if not self._acts():
             return
-        gate = evaluate.gate(self.state, self.policy)
-        if gate is None:
-            if self.applied.gate is None:
-                return
-            gate = Gate(GateKind.RELEASED)
+        gate = evaluate.gate(self.state, self.policy) or Gate(GateKind.RELEASED)
         pulse = gate.kind is GateKind.PULSED
-        if gate == self.applied.gate and not pulse and not reassert:
+        if gate == (self.applied.gate or Gate(GateKind.RELEASED)) and not pulse and not reassert:
             return
         # Adjusting the pace is no decision of its own: counted, not recorded one by one.
         adjusts = self.applied.gate is not None and self.applied.gate.kind in _PACING
@@ -228,7 +231,7 @@ class VolumeLoop:
     def _record_decision(self) -> Decision:
         decision = evaluate.decide(self.state, self.policy, self.now_ns())
         key = essence(self.state, decision)
-        if key != self.last_key:
+        if key != self.last_key and self.mode is not Mode.OBSERVE:
             self.last_key = key
             self.outbox.decision(decision)
             verb = "" if self._acts() else f" [{self.mode}: not applied]"
@@ -264,6 +267,8 @@ class VolumeLoop:
             if outcome.kind in (OutcomeKind.FAILED, OutcomeKind.REFUSED):
                 action = outcome.action
                 _LOG.error("%s: %s = %s: %s", action.volume, action.knob, action.new, outcome.error)
+        if name in ("gate", "pace"):
+            self.unsure = any(outcome.kind is OutcomeKind.FAILED for outcome in outcomes)
         if name != "pace":
             self.outbox.outcomes(outcomes, latency)
 
@@ -276,8 +281,3 @@ def _rate_drifted(loop: VolumeLoop, seen: VolumeState) -> bool:
     return abs(sectors_to_bytes(int(text)) - gate.rate_bytes_per_s) > max(
         4096, gate.rate_bytes_per_s // 4
     )
-
-
-def _forget_manual(hand: Hand) -> list[Outcome]:
-    hand.forget_manual()
-    return []

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The command line on a fake machine."""
+"""The command line and the loop of a volume, each on a fake machine."""
 
 from __future__ import annotations
 
 import fcntl
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,9 +17,11 @@ import pytest
 
 from ebbgate.cli import main
 from ebbgate.cli.context import Context
+from ebbgate.model.volume import Mode
 from ebbgate.store.db import Store
 from ebbgate.store.intents import Intents
 from tests.fake_sysfs import FakeSysfs, fake_bcache
+from tests.loop_bench import DEADLINE_S, LoopBench
 
 BOOT_ID = "this boot"
 NOW_NS = 1_700_000_000_000_000_000
@@ -113,3 +115,25 @@ def cli(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("COLUMNS", "80")
     return Cli(tmp_path, capsys)
+
+
+@pytest.fixture
+def make_loop(tmp_path: Path) -> Iterator[Callable[[Mode], LoopBench]]:
+    """Builds the loop of a volume in a mode."""
+    made: list[LoopBench] = []
+
+    def build(mode: Mode) -> LoopBench:
+        made.append(LoopBench(tmp_path, mode))
+        return made[-1]
+
+    yield build
+    for bench in made:
+        assert bench.loop.thread.stop(DEADLINE_S)
+
+
+@pytest.fixture
+def enforced(make_loop: Callable[[Mode], LoopBench]) -> LoopBench:
+    """In enforce, with dirty data and users: the gate is closed."""
+    bench = make_loop(Mode.ENFORCE)
+    bench.tick()
+    return bench

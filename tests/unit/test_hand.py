@@ -148,9 +148,15 @@ def test_the_base_is_taken_over_before_the_gate_is_driven(bench: Bench) -> None:
 def test_a_value_that_is_there_already_is_not_written(bench: Bench) -> None:
     bench.drive(PACED)
     del bench.sysfs.log[:]
-    assert set(kinds(bench.drive(PACED))) == {OutcomeKind.UNCHANGED}
     bench.drive(CLOSED)
     assert bench.sysfs.log == [("writeback_rate", "1")]
+
+
+def test_what_the_kernel_changes_by_itself_is_written_again(bench: Bench) -> None:
+    bench.drive(PACED)
+    bench.someone_writes("writeback_rate", "500.0k")
+    bench.drive(PACED)
+    assert bench.value("writeback_rate") == str(8 * MIB)
 
 
 def test_a_failure_ends_the_plan_and_names_the_kernels_reason(bench: Bench) -> None:

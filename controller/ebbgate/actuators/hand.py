@@ -125,7 +125,7 @@ class Hand:
             refused = self._take_over(action)
             if refused is not None:
                 return refused
-        elif mine.written == step.value and not step.always:
+        elif mine.written == step.value and not step.always and step.knob not in KERNEL_WRITES:
             return self._outcome(action, OutcomeKind.UNCHANGED)
         outcome = self._put(action)
         if outcome.kind is OutcomeKind.CHANGED:

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The loop of a volume: somebody else's writes, failures, streams and the knobs beside the gate."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+
+from ebbgate.model.decision import GateKind, OutcomeKind
+from ebbgate.model.volume import Mode
+from ebbgate.units import MIB, NS_PER_MS
+from tests.builders import tick, volume_state
+from tests.loop_bench import LoopBench
+
+
+# ---- other hands --------------------------------------------------------------------------------
+def test_a_gate_knob_that_somebody_else_writes_ends_the_tuning_of_the_gate(
+    enforced: LoopBench,
+) -> None:
+    enforced.someone_writes("writeback_percent", "20")
+    expected = {**enforced.before, "writeback_percent": "20"}
+    enforced.tick()
+    assert enforced.knobs() == expected
+    enforced.gap_and_back()
+    assert enforced.knobs() == expected
+    assert "writeback_percent changed by somebody else" in enforced.kept.document["now"]
+    assert enforced.kept.document["knobs"]["writeback_percent"]["owner"] == "manual"
+
+
+def test_enforce_takes_a_manual_knob_back(enforced: LoopBench) -> None:
+    enforced.someone_writes("writeback_percent", "20")
+    enforced.tick()
+    enforced.loop.set_mode(Mode.ENFORCE, "a person")
+    enforced.tick()
+    assert enforced.gate() is GateKind.CLOSED
+    assert enforced.knob("writeback_percent") == "40"
+    enforced.loop.release("ebbgated stops")
+    enforced.settle()
+    assert enforced.knobs() == {**enforced.before, "writeback_percent": "20"}
+
+
+def test_a_rate_that_the_kernel_opened_by_itself_is_closed_again(enforced: LoopBench) -> None:
+    enforced.someone_writes("writeback_rate", "0.9T")
+    enforced.tick()
+    assert enforced.gate() is GateKind.CLOSED
+
+
+def test_a_close_that_failed_is_tried_again_at_the_next_tick(enforced: LoopBench) -> None:
+    def busy() -> None:
+        raise OSError(errno.EBUSY, "Device or resource busy")
+
+    enforced.idle()
+    enforced.sysfs.before["writeback_rate"] = busy
+    enforced.busy()
+    assert enforced.gate() is GateKind.PACED
+    assert enforced.kept.written[-1].kind is OutcomeKind.FAILED
+    del enforced.sysfs.before["writeback_rate"]
+    enforced.tick()
+    assert enforced.gate() is GateKind.CLOSED
+
+
+def test_a_release_that_failed_is_tried_again_at_the_next_tick(enforced: LoopBench) -> None:
+    def busy() -> None:
+        raise OSError(errno.EBUSY, "Device or resource busy")
+
+    enforced.sysfs.before["writeback_delay"] = busy
+    enforced.tick(dirty_bytes=None)
+    assert enforced.knob("writeback_delay") == "0"
+    del enforced.sysfs.before["writeback_delay"]
+    enforced.tick(dirty_bytes=None)
+    assert enforced.knobs() == enforced.before
+
+
+# ---- streams and the rest -----------------------------------------------------------------------
+def streaming(bench: LoopBench, **runs: int) -> None:
+    """Two seconds in which a sequential stream of 40 MiB/s runs."""
+    (direction, mib_per_s), *_ = runs.items()
+    for number in range(8):
+        bench.now_ms += 250
+        now_ns = bench.now_ms * NS_PER_MS
+        count_bytes = number * mib_per_s * MIB // 4
+        flow = {"ios": number * 100, "bytes": count_bytes, "sync": number * 100}
+        fields = {"fg": {direction: flow}, "runs": {direction: [*[0] * 17, count_bytes]}}
+        bench.loop.on_record(tick(ns=now_ns, state="busy", last_ns=now_ns, **fields))
+        state = volume_state(
+            at_ns=now_ns, knobs=bench.knobs(), in_use_ratio=0.2, dirty_bytes=1 << 20
+        )
+        bench.loop.on_tick(state, quiet=True)
+        bench.settle()
+
+
+@pytest.mark.parametrize(("direction", "cutoff"), [("write", 2048 * MIB), ("read", 4 * MIB)])
+def test_a_stream_moves_the_cutoff_and_its_end_gives_it_back(
+    enforced: LoopBench, direction: str, cutoff: int
+) -> None:
+    enforced.someone_writes("sequential_cutoff", "1.0M")
+    streaming(enforced, **{direction: 40})
+    assert enforced.knob("sequential_cutoff") == str(cutoff)
+    for _ in range(20):
+        enforced.tick()
+    assert enforced.knob("sequential_cutoff") == str(MIB)
+
+
+def test_congestion_is_switched_off_once(enforced: LoopBench) -> None:
+    for count in (0, 4096, 8192):
+        enforced.now_ms += 250
+        now_ns = enforced.now_ms * NS_PER_MS
+        bypass = {"congested": {"ios": 1, "bytes": count}}
+        enforced.loop.on_record(tick(ns=now_ns, state="busy", last_ns=now_ns, bypass=bypass))
+        enforced.loop.on_tick(volume_state(at_ns=now_ns, knobs=enforced.knobs()), quiet=True)
+        enforced.settle()
+    writes = [knob for knob, _ in enforced.sysfs.log if knob.startswith("congested")]
+    assert writes == ["congested_read_threshold_us", "congested_write_threshold_us"]
+
+
+def test_drained_buckets_are_collected(enforced: LoopBench) -> None:
+    enforced.idle()
+    enforced.tick(state="idle")
+    enforced.tick(state="idle", dirty_bytes=20 * MIB, in_use_ratio=0.42)
+    assert ("trigger_gc", "1") in enforced.sysfs.log
+    assert "trigger_gc" not in enforced.kept.open
+
+
+def test_the_live_document_names_originals_and_owners(enforced: LoopBench) -> None:
+    enforced.tick()
+    knob = enforced.kept.document["knobs"]["writeback_percent"]
+    assert knob == {"value": "40", "original": "10", "owner": "ebbgate"}
+    assert enforced.kept.document["knobs"]["cache_mode"]["owner"] == "kernel"
+    assert enforced.kept.document["gate"]["kind"] == "closed"
+    assert enforced.kept.document["at_ns"] == enforced.now_ms * NS_PER_MS
