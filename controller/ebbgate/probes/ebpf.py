@@ -26,6 +26,8 @@ _STEADY_S = 60.0
 _LINE_BYTES_MAX = 1 << 20
 _SAID_MAX = 3
 _CHUNK_BYTES = 1 << 16
+_EXIT_S = 1.0
+"""So long a probe that closed its output, or speaks no protocol, may take to end by itself."""
 _EXIT_MEANING: Mapping[int, str] = {
     64: "it refused its arguments",
     69: "the kernel lacks what it needs (see `ebbgate doctor`)",
@@ -112,11 +114,7 @@ class EbpfProbe:
             return
         with contextlib.suppress(ConnectionError):
             self.command("quit")
-        try:
-            await asyncio.wait_for(process.wait(), timeout_s)
-        except TimeoutError:
-            process.kill()
-            await process.wait()
+        await _end(process, timeout_s)
 
     def _stop_asked(self) -> bool:
         return self._stopping
@@ -126,28 +124,33 @@ class EbpfProbe:
             self._process = await asyncio.create_subprocess_exec(
                 str(self._program), stdin=PIPE, stdout=PIPE
             )
-        except FileNotFoundError as error:
+        except OSError as error:
             raise Unavailable(
-                f"the probe is missing: {self._program}", "build it with `make probe`, or reinstall"
+                f"the probe cannot be started: {self._program}: {error.strerror}",
+                "build it with `make probe`, or reinstall",
             ) from error
         process = self._process
         assert process.stdout is not None
         self._on_restart()
-        rest = b""
         try:
-            while chunk := await process.stdout.read(_CHUNK_BYTES):
-                *lines, rest = (rest + chunk).split(b"\n")
-                self._take(lines)
-                if len(rest) > _LINE_BYTES_MAX:
-                    _LOG.error("the probe sent a line over %d bytes", _LINE_BYTES_MAX)
-                    process.kill()
-                    break
+            await self._read(process.stdout)
+        except BaseException:
+            # A bug, another protocol or a cancelled task: no child may outlive its reader.
+            await _end(process, 0.0)
+            raise
         finally:
             self._process = None
-            if process.returncode is None and self._stopping is False:
-                with contextlib.suppress(ProcessLookupError):
-                    process.terminate()
-        return await process.wait()
+        return await _end(process, _EXIT_S)
+
+    async def _read(self, stdout: asyncio.StreamReader) -> None:
+        """Until the probe closes its output or says something that is no line."""
+        rest = b""
+        while chunk := await stdout.read(_CHUNK_BYTES):
+            *lines, rest = (rest + chunk).split(b"\n")
+            self._take(lines)
+            if len(rest) > _LINE_BYTES_MAX:
+                _LOG.error("the probe sent a line over %d bytes", _LINE_BYTES_MAX)
+                return
 
     def _take(self, lines: Sequence[bytes]) -> None:
         records = [record for line in lines if (record := self._parse(line)) is not None]
@@ -175,6 +178,16 @@ def without_stale(records: Sequence[Record]) -> list[Record]:
     """
     newest = {r.volume: r for r in records if isinstance(r, QueueSample)}
     return [r for r in records if not isinstance(r, QueueSample) or newest[r.volume] is r]
+
+
+async def _end(process: Process, grace_s: float) -> int:
+    """The exit code of a child that ends by itself in time or is killed."""
+    try:
+        return await asyncio.wait_for(process.wait(), grace_s)
+    except TimeoutError:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        return await process.wait()
 
 
 def _fatal(code: int, why: str) -> EbbgateError:

@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The probe as a child: its records, its end in every way, and what it is told."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ebbgate.errors import EbbgateError, PermissionDenied, Unavailable
+from ebbgate.model.records import Complaint, Edge, Hello, QueueSample, Record
+from ebbgate.probes import ebpf
+from ebbgate.probes.ebpf import EbpfProbe, track_command, without_stale
+from tests.builders import idle_edge, queue_sample, tick, volume
+
+HELLO = '{"t":"hello","ns":1,"protocol":1,"probe":"ebpf","version":"1","boot_id":"b","signals":{}}'
+EDGE = '{"t":"edge","ns":%d,"vol":"bcache0","edge":"idle","idle_ns":3}'
+DEADLINE_S = 10.0
+
+
+class Bench:
+    """A probe made of a few lines of shell."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.program = folder / "probe"
+        self.records: list[Record] = []
+        self.restarts = 0
+        self.on_restart: Callable[[], None] = lambda: None
+        self.probe = EbpfProbe(self.program, self.records.append, self._restarted)
+
+    def _restarted(self) -> None:
+        self.restarts += 1
+        self.on_restart()
+
+    def script(self, body: str) -> None:
+        # Its first word is the number of the run, so that a later run may do something else.
+        count = self.folder / "runs"
+        count.write_text("0")
+        self.program.write_text(
+            f"#!/bin/sh\nrun=$(($(cat {count}) + 1)); echo $run > {count}\n"
+            f"hello() {{ echo '{HELLO}'; }}\nstay() {{ sed -n /quit/q; }}\n{body}\n"
+        )
+        self.program.chmod(0o755)
+
+    def run_until(self, condition: Callable[[], bool]) -> None:
+        """Run the probe until the condition holds, then stop it."""
+
+        async def main() -> None:
+            task = asyncio.create_task(self.probe.run())
+            deadline = time.monotonic() + DEADLINE_S
+            while not condition() and not task.done():
+                assert time.monotonic() < deadline, "did not come true"
+                await asyncio.sleep(0.002)
+            await self.probe.stop(0.5)
+            task.cancel()
+            try:
+                await task
+            except asyncio.CancelledError:
+                return
+
+        asyncio.run(main())
+        assert condition()
+
+    def run_to_its_error(self) -> EbbgateError:
+        with pytest.raises(EbbgateError) as caught:
+            asyncio.run(asyncio.wait_for(self.probe.run(), DEADLINE_S))
+        return caught.value
+
+
+@pytest.fixture
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    monkeypatch.setattr(ebpf, "BACKOFF_S", (0.001, 0.002, 0.004))
+    monkeypatch.setattr(ebpf, "_EXIT_S", 0.1)
+    return Bench(tmp_path)
+
+
+def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records]
+
+
+# ---- records ------------------------------------------------------------------------------------
+def test_records_come_in_order_and_hello_means_running(bench: Bench) -> None:
+    bench.script(f"hello; echo '{EDGE % 5}'; echo '{EDGE % 6}'; stay")
+    bench.run_until(lambda: len(bench.records) == 3)
+    assert isinstance(bench.records[0], Hello)
+    assert [r.at_ns for r in bench.records[1:] if isinstance(r, Edge)] == [5, 6]
+    assert bench.probe.health.hello == bench.records[0]
+    assert bench.restarts == 1
+
+
+def test_a_line_may_come_in_pieces(bench: Bench) -> None:
+    line = EDGE % 7
+    bench.script(f"printf '%s' '{line[:20]}'; sleep 0.05; echo '{line[20:]}'; stay")
+    bench.run_until(lambda: bool(bench.records))
+    assert bench.probe.health.bad_lines == 0
+
+
+def test_damaged_lines_are_counted_said_and_skipped(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+    bench.script(f"hello; for i in 1 2 3 4 5; do echo '{{'; done; echo '{EDGE % 8}'; stay")
+    bench.run_until(lambda: len(bench.records) == 2)
+    assert bench.probe.health.bad_lines == 5
+    assert sum("damaged record" in text for text in warnings(caplog)) == 3
+
+
+def test_a_line_without_an_end_ends_the_probe_and_a_new_one_comes(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(ebpf, "_LINE_BYTES_MAX", 5000)
+    endless = "exec head -c 100000 /dev/zero"
+    bench.script(f"[ $run -gt 1 ] || {endless}; hello; stay")
+    bench.run_until(lambda: bench.probe.health.state == "running")
+    assert bench.restarts == 2
+    assert any("over 5000 bytes" in text for text in warnings(caplog))
+
+
+def test_of_queue_samples_that_waited_only_the_newest_counts() -> None:
+    old, new = queue_sample(1, 5), queue_sample(2, 6)
+    other = QueueSample("bcache1", 1, 9, 0, 0, 0)
+    edge, a_tick = idle_edge(3), tick()
+    assert without_stale([old, edge, other, new, a_tick]) == [edge, other, new, a_tick]
+    assert without_stale([]) == []
+
+
+# ---- commands -----------------------------------------------------------------------------------
+def test_commands_reach_the_probe_as_lines(bench: Bench) -> None:
+    answer = json.dumps({"t": "error", "ns": 1, "text": "read", "cmd": "%s"})
+    bench.script(f"hello; while read -r line; do printf '{answer}\\n' \"$line\"; done")
+    bench.on_restart = lambda: bench.probe.command("wait bcache0 300")
+    bench.run_until(lambda: any(isinstance(r, Complaint) for r in bench.records))
+    complaint = next(r for r in bench.records if isinstance(r, Complaint))
+    assert complaint.text == "read: wait bcache0 300"
+
+
+def test_a_command_without_a_probe_is_dropped(bench: Bench) -> None:
+    bench.probe.command("wait bcache0 300")
+
+
+def test_the_track_command_names_every_device() -> None:
+    assert track_command(volume()) == (
+        "track bcache0 kind=bcache volume=252:0 cache=254:0 backing=254:0"
+    )
+
+
+# ---- how it ends --------------------------------------------------------------------------------
+def test_a_probe_that_dies_comes_back_with_growing_pauses(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+    bench.script("[ $run -gt 4 ] || exit 3; hello; stay")
+    bench.run_until(lambda: bench.probe.health.state == "running")
+    assert (bench.restarts, bench.probe.health.restarts) == (5, 4)
+    pauses = [text.split("again in ")[1].split(" s")[0] for text in warnings(caplog)]
+    assert pauses == ["0.001", "0.002", "0.004", "0.004"]
+    assert all("exit code 3" in text and "signals are unknown" in text for text in warnings(caplog))
+
+
+def test_a_probe_that_is_killed_comes_back(bench: Bench) -> None:
+    bench.script("[ $run -gt 1 ] || kill -9 $$; hello; stay")
+    bench.run_until(lambda: bench.probe.health.state == "running")
+    assert bench.restarts == 2
+
+
+def test_a_probe_that_closes_its_output_but_stays_is_ended(bench: Bench) -> None:
+    bench.script("[ $run -gt 1 ] || { exec >&-; exec sleep 60; }; hello; stay")
+    bench.run_until(lambda: bench.probe.health.state == "running")
+    assert bench.restarts == 2
+
+
+@pytest.mark.parametrize(
+    ("code", "error", "exit_code", "why"),
+    [
+        (64, Unavailable, 69, "it refused its arguments"),
+        (69, Unavailable, 69, "the kernel lacks what it needs"),
+        (77, PermissionDenied, 77, "run as root"),
+    ],
+)
+def test_an_end_that_another_try_cannot_help_is_an_error_with_the_next_step(
+    bench: Bench, code: int, error: type[EbbgateError], exit_code: int, why: str
+) -> None:
+    bench.script(f"exit {code}")
+    caught = bench.run_to_its_error()
+    assert isinstance(caught, error)
+    assert caught.exit_code == exit_code
+    assert why in caught.hint
+    assert bench.restarts == 1
+
+
+def test_a_missing_probe_says_how_to_get_one(bench: Bench) -> None:
+    caught = bench.run_to_its_error()
+    assert isinstance(caught, Unavailable)
+    assert "No such file" in caught.message
+    assert "make probe" in caught.hint
+
+
+def test_a_probe_that_is_no_program_says_so(bench: Bench) -> None:
+    bench.program.write_text("not executable")
+    assert "Permission denied" in bench.run_to_its_error().message
+
+
+def test_another_protocol_version_is_refused_and_its_probe_ended(bench: Bench) -> None:
+    pid = bench.folder / "pid"
+    other = HELLO.replace('"protocol":1', '"protocol":2')
+    bench.script(f"echo $$ > {pid}; echo '{other}'; exec sleep 60")
+    caught = bench.run_to_its_error()
+    assert "protocol 2" in caught.message
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid.read_text()), 0)
+
+
+# ---- stop ---------------------------------------------------------------------------------------
+def test_a_stop_asks_the_probe_to_quit(bench: Bench) -> None:
+    goodbye = bench.folder / "goodbye"
+    bench.script(
+        f'hello; while read -r line; do [ "$line" = quit ] && touch {goodbye} && exit; done'
+    )
+    bench.run_until(lambda: bool(bench.records))
+    assert goodbye.exists()
+    assert bench.restarts == 1
+
+
+def test_a_probe_that_does_not_listen_is_killed(bench: Bench) -> None:
+    pid = bench.folder / "pid"
+    bench.script(f"trap '' TERM; echo $$ > {pid}; hello; exec sleep 60")
+    began = time.monotonic()
+    bench.run_until(lambda: bool(bench.records))
+    assert time.monotonic() - began < DEADLINE_S
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid.read_text()), 0)
+
+
+def test_a_stop_during_a_pause_starts_no_other_probe(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ebpf, "BACKOFF_S", (60.0,))
+    bench.script("exit 1")
+    bench.run_until(lambda: bench.probe.health.restarts == 1)
+    assert bench.restarts == 1
+    assert bench.probe.health.state == "down: exit code 1"
