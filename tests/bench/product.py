@@ -94,7 +94,8 @@ class Product:
     def cli(self, *words: str, timeout_s: float = 60) -> str:
         """Run a command of the CLI in the guest; returns its output."""
         argv = [PYTHON, "-m", "ebbgate", "--state-dir", STATE_DIR, *words]
-        done = self.session.run(argv, env={"PYTHONPATH": str(self._site)}, timeout_s=timeout_s)
+        env = {"PYTHONPATH": str(self._site), "EBBGATE_PROBE": str(PROBE)}
+        done = self.session.run(argv, env=env, timeout_s=timeout_s)
         return done.check().stdout
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
