@@ -55,7 +55,7 @@ class Intake:
 
     def _one(self, kind: str, name: str, args: dict[str, Any]) -> str:
         volume = self._target.volumes[name]
-        if kind == "mode" and args.get("mode") in set(Mode):
+        if kind == "mode" and args.get("mode") in tuple(Mode):
             mode = Mode(args["mode"])
             volume.set_mode(mode, f"mode {mode} asked for by a person")
             self._intents.set_mode(name, mode)

@@ -143,7 +143,8 @@ class Recorder:
             with store.batch():
                 for task in tasks:
                     task(store)
-                for volume, (document, wall_ns) in live.items():
+                # A copy: a caller may hold the old dict for a moment longer.
+                for volume, (document, wall_ns) in list(live.items()):
                     store.set_live(volume, document, wall_ns)
             if self._failing:
                 _LOG.warning("the history is written again")

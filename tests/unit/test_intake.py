@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What people ask for is carried out or answered with the reason why not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ebbgate.intake import Intake
+from ebbgate.loop import VolumeLoop
+from ebbgate.model.volume import Mode
+from ebbgate.store.intents import Intent, IntentKind, Intents
+from tests.loop_bench import LoopBench
+
+
+class Daemon:
+    """The target: the loops by name; a restore is counted."""
+
+    def __init__(self, **volumes: VolumeLoop) -> None:
+        self.volumes = dict(volumes)
+        self.restored: list[str] = []
+
+    def restore_volume(self, name: str) -> str:
+        self.restored.append(name)
+        return f"{name}: every knob is back"
+
+
+class Person:
+    """Asks through the database, as the command line does, and reads the answer."""
+
+    def __init__(self, folder: Path, daemon: Daemon) -> None:
+        self.intents = Intents.open(folder / "intents.db")
+        self.intake = Intake(folder, daemon)
+
+    def ask(self, kind: IntentKind, volume: str | None = "bcache0", **args: Any) -> Intent:
+        number = self.intents.add_intent(kind, volume, args, "a person", 1)
+        self.intake.poll()
+        answered = self.intents.get(number)
+        assert answered is not None
+        return answered
+
+
+@pytest.fixture
+def daemon(make_loop: Callable[[Mode], LoopBench]) -> Daemon:
+    return Daemon(bcache0=make_loop(Mode.ADVISE).loop)
+
+
+@pytest.fixture
+def person(tmp_path: Path, daemon: Daemon) -> Person:
+    return Person(tmp_path, daemon)
+
+
+def held(daemon: Daemon) -> bool:
+    return daemon.volumes["bcache0"].held
+
+
+def answer(intent: Intent) -> tuple[bool | None, str | None]:
+    return intent.ok, intent.outcome
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+def test_a_mode_is_set_and_survives_the_daemon(
+    person: Person, daemon: Daemon, mode: Mode, tmp_path: Path
+) -> None:
+    assert person.intake.mode_of("bcache0") is None
+    intent = person.ask(IntentKind.MODE, mode=str(mode))
+    assert answer(intent) == (True, f"bcache0: mode {mode}")
+    assert daemon.volumes["bcache0"].mode is mode
+    assert Person(tmp_path, daemon).intake.mode_of("bcache0") is mode
+
+
+@pytest.mark.parametrize("args", [{}, {"mode": "turbo"}, {"mode": None}, {"mode": ["enforce"]}])
+def test_an_unknown_mode_changes_nothing(
+    person: Person, daemon: Daemon, args: dict[str, Any]
+) -> None:
+    ok, text = answer(person.ask(IntentKind.MODE, **args))
+    assert ok is False
+    assert text is not None and "unknown intent: mode" in text
+    assert daemon.volumes["bcache0"].mode is Mode.ADVISE
+
+
+def test_a_hold_and_its_end(person: Person, daemon: Daemon) -> None:
+    assert answer(person.ask(IntentKind.HOLD, on=True)) == (True, "bcache0: held")
+    assert held(daemon)
+    assert answer(person.ask(IntentKind.HOLD, on=False)) == (True, "bcache0: goes on")
+    assert not held(daemon)
+
+
+def test_a_restore_goes_back_to_advise(person: Person, daemon: Daemon) -> None:
+    person.ask(IntentKind.MODE, mode="enforce")
+    assert answer(person.ask(IntentKind.RESTORE)) == (True, "bcache0: every knob is back")
+    assert daemon.restored == ["bcache0"]
+    assert person.intake.mode_of("bcache0") is Mode.ADVISE
+
+
+def test_without_a_name_all_volumes_are_meant(person: Person, daemon: Daemon) -> None:
+    daemon.volumes["bcache1"] = daemon.volumes["bcache0"]
+    intent = person.ask(IntentKind.HOLD, None, on=True)
+    assert answer(intent) == (True, "bcache0: held; bcache1: held")
+
+
+def test_without_a_volume_there_is_nothing_to_do(person: Person, daemon: Daemon) -> None:
+    daemon.volumes.clear()
+    assert answer(person.ask(IntentKind.HOLD, None)) == (True, "no volume here")
+
+
+def test_an_unknown_volume_is_named(person: Person) -> None:
+    intent = person.ask(IntentKind.HOLD, "bcache9")
+    assert answer(intent) == (False, "no such volume: bcache9")
+
+
+def test_intents_are_carried_out_once_and_in_order(person: Person, daemon: Daemon) -> None:
+    for on in (True, False):
+        person.intents.add_intent(IntentKind.HOLD, "bcache0", {"on": on}, "a person", 1)
+    person.intake.poll()
+    assert not held(daemon)
+    daemon.volumes["bcache0"].hold(True)
+    person.intake.poll()
+    assert held(daemon), "the end of the hold was carried out twice"
+    assert person.intents.pending() == ()

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The writer of the history: originals at once, the rest in batches; a bad disk stops nothing."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from ebbgate import recorder as module
+from ebbgate.model.decision import Outcome, OutcomeKind
+from ebbgate.recorder import Recorder
+from ebbgate.store.queries import History
+from ebbgate.units import NS_PER_MS, NS_PER_S
+from tests.builders import action, busy_frame, decision, idle_edge, journal_entry, proposal
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "history.db"
+
+
+@pytest.fixture
+def recorder(path: Path) -> Iterator[Recorder]:
+    recorder = Recorder(path)
+    yield recorder
+    recorder.stop()
+
+
+def count(path: Path, table: str) -> int:
+    with closing(sqlite3.connect(path)) as connection:
+        found: int = connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+        return found
+
+
+def outcome(kind: OutcomeKind) -> Outcome:
+    return Outcome(action(), kind, NS_PER_S)
+
+
+def test_an_original_is_on_the_disk_before_the_call_returns(recorder: Recorder, path: Path) -> None:
+    recorder.put(journal_entry())
+    with closing(sqlite3.connect(path)) as connection:
+        rows = connection.execute("SELECT knob, original FROM journal").fetchall()
+    assert rows == [("writeback_percent", "10")]
+
+
+def test_a_close_that_waits_goes_before_a_new_original(recorder: Recorder, path: Path) -> None:
+    recorder.put(journal_entry(original="10"))
+    recorder.close("bcache0", "writeback_percent", "restored")
+    recorder.put(journal_entry(original="20"))
+    with closing(History.open(path)) as history:
+        assert [entry.original for entry in history.journal_open(None)] == ["20"]
+
+
+def test_decisions_outcomes_and_edges_are_written_by_a_flush(
+    recorder: Recorder, path: Path
+) -> None:
+    recorder.decision(decision(proposal()))
+    recorder.outcomes([outcome(OutcomeKind.CHANGED), outcome(OutcomeKind.UNCHANGED)], 5 * NS_PER_MS)
+    recorder.edge(idle_edge(1000), 3)
+    recorder.flush()
+    assert [count(path, table) for table in ("decisions", "actions", "edges")] == [1, 1, 1]
+
+
+def test_a_frame_a_second_is_kept(recorder: Recorder, path: Path) -> None:
+    for at_ms in range(1000, 4000, 250):
+        recorder.sample(busy_frame(at_ms))
+    recorder.flush()
+    assert count(path, "samples") == 3
+
+
+def test_of_the_live_documents_the_newest_counts(recorder: Recorder, path: Path) -> None:
+    for number in range(5):
+        recorder.live("bcache0", {"number": number})
+    recorder.live("bcache1", {"number": 9})
+    recorder.flush()
+    recorder.drop_live("bcache1")
+    recorder.flush()
+    with closing(History.open(path)) as history:
+        assert {name: live.document for name, live in history.live().items()} == {
+            "bcache0": {"number": 4}
+        }
+
+
+def test_a_stop_writes_what_is_left(path: Path) -> None:
+    recorder = Recorder(path)
+    recorder.decision(decision())
+    recorder.stop()
+    assert count(path, "decisions") == 1
+
+
+def test_what_is_told_is_written_without_a_flush(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_FLUSH_S", 0.02)
+    recorder = Recorder(path)
+    recorder.flush()
+    recorder.decision(decision())
+    deadline = time.monotonic() + 5
+    while count(path, "decisions") == 0:
+        assert time.monotonic() < deadline, "never written"
+        time.sleep(0.005)
+    recorder.stop()
+
+
+def test_a_journal_that_cannot_be_written_is_an_os_error(recorder: Recorder, path: Path) -> None:
+    recorder.flush()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("DROP TABLE journal")
+    with pytest.raises(OSError, match="journal"):
+        recorder.put(journal_entry())
+
+
+def test_a_disk_that_does_not_answer_is_an_os_error(
+    recorder: Recorder, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorder.flush()
+    monkeypatch.setattr(module, "_JOURNAL_TIMEOUT_S", 0.05)
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(OSError, match="does not answer"):
+            recorder.flush(0.05)
+
+
+def test_a_history_that_cannot_be_written_is_said_once_and_again_when_it_is(
+    recorder: Recorder, path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    recorder.flush()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("ALTER TABLE decisions RENAME TO elsewhere")
+        for _ in range(3):
+            recorder.decision(decision())
+            recorder.flush()
+        connection.execute("ALTER TABLE elsewhere RENAME TO decisions")
+    recorder.decision(decision())
+    caplog.set_level(logging.WARNING)
+    recorder.flush()
+    said = [record.getMessage() for record in caplog.records]
+    assert sum("cannot be written" in text for text in said) == 1
+    assert sum("written again" in text for text in said) == 1
+    assert count(path, "decisions") == 1
+
+
+def test_a_disk_that_hangs_drops_what_is_too_much_and_counts_it(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_FLUSH_S", 0.01)
+    monkeypatch.setattr(module, "_QUEUE_MAX", 5)
+    recorder = Recorder(path)
+    recorder.flush()
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        deadline = time.monotonic() + 5
+        while recorder.dropped == 0:
+            assert time.monotonic() < deadline, "nothing was dropped"
+            recorder.decision(decision())
+            time.sleep(0.001)
+    recorder.stop()
+    assert count(path, "decisions") > 0
