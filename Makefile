@@ -32,6 +32,8 @@ SEED ?=
 KEEP ?=
 # Passed through to pytest: make test-unit K="-k journal"
 K ?=
+# 1: the golden texts of the replays are written anew, to be reviewed
+UPDATE ?=
 LAB_TESTS ?= not full
 
 # Tracked and new files; a file that is only deleted in the work tree is no longer looked at.
@@ -121,8 +123,8 @@ test-unit: venv ## pure core, store, command line; no root, seconds
 test-bpf: | $(BUILD)/.deps-build ## the probe's pure headers on the host, with sanitizers
 	$(call tier,bpf_host,tests/bpf_host/run)
 
-test-replay: venv ## recorded probe streams against their golden decisions
-	$(call tier,replay,$(PY) -m pytest tests/replay $(K))
+test-replay: venv ## recorded probe streams against their golden decisions (UPDATE=1: write these anew)
+	$(call tier,replay,EBBGATE_UPDATE_GOLDEN=$(UPDATE) $(PY) -m pytest tests/replay $(K))
 
 test-lab: venv probe | $(BUILD)/.deps-lab ## real caches on a stock kernel in QEMU
 	$(call tier,lab,$(PY) -m pytest -m '$(LAB_TESTS)' tests/lab $(K))

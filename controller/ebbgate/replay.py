@@ -71,7 +71,8 @@ def _step(before: Replayed, event: Recorded, policy: Policy) -> tuple[Replayed, 
     """The volume after the event; the time if something may have been decided at it."""
     if isinstance(event, Tick):
         after = replace(before, frames=absorb(before.frames, event))
-        if before.has_sysfs:
+        # In a recording with sysfs its first word comes after the first tick.
+        if before.has_sysfs or not before.frames.ticks:
             return after, None
         return _frame(after, event.volume, _unknown(event.at_ns), policy), event.at_ns
     if isinstance(event, Edge):

@@ -166,6 +166,21 @@ def test_conditions_show_measured_values_beside_thresholds() -> None:
     assert found["random writes"] == ("0/s", "10/s", False)
 
 
+def test_the_explanation_of_an_edge_shows_what_the_edge_said() -> None:
+    (quiet,) = [
+        each
+        for each in decided(busy_frame(1000), idle_edge(1500, 310)).proposals[0].conditions
+        if each.signal == "quiet for"
+    ]
+    assert (quiet.measured, quiet.holds) == ("310 ms", True)
+    (quiet,) = [
+        each
+        for each in decided(idle_frame(1000), busy_edge(1500)).proposals[0].conditions
+        if each.signal == "quiet for"
+    ]
+    assert (quiet.measured, quiet.holds) == ("0 ns", False)
+
+
 def test_what_is_unknown_never_holds() -> None:
     found = conditions(
         busy_frame(

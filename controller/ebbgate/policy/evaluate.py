@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from ebbgate.model.decision import Condition, Decision, Gate, Proposal
 from ebbgate.model.frame import Frame
-from ebbgate.model.records import Edge, QueueSample
+from ebbgate.model.records import Edge, EdgeKind, QueueSample
 from ebbgate.policy import idle_destage, stream_bypass
 from ebbgate.policy.idle_destage import DestageParams, DestageState
 from ebbgate.policy.stream_bypass import Stance, StreamParams, StreamState
@@ -63,6 +63,11 @@ def on_frame(state: PolicyState, frame: Frame, policy: Policy) -> PolicyState:
 
 def on_edge(state: PolicyState, edge: Edge, policy: Policy) -> PolicyState:
     """The load came or went."""
+    if state.frame is not None:
+        # Newer than the last frame, so the explanation shows it.
+        idle = edge.kind is EdgeKind.IDLE
+        quiet_ns = edge.length_ns if idle else 0
+        state = replace(state, frame=replace(state.frame, idle=idle, quiet_ns=quiet_ns))
     if policy.destage is None:
         return state
     return replace(state, destage=idle_destage.on_edge(state.destage, edge, policy.destage))

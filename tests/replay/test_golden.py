@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Recorded probe streams lead to the decisions that were reviewed (tests/replay/README.md)."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from ebbgate.policy.evaluate import Policy
+from ebbgate.probes.replay import Damaged, Origin, read_recording
+from tests.replay.decision_text import replay_lines
+
+FOLDER = Path(__file__).parent
+RECORDINGS = sorted(FOLDER.glob("*.jsonl"))
+UPDATE = os.environ.get("EBBGATE_UPDATE_GOLDEN", "") not in ("", "0")
+
+each_recording = pytest.mark.parametrize("recording", RECORDINGS, ids=lambda path: path.stem)
+
+
+@each_recording
+def test_the_recording_leads_to_the_reviewed_decisions(recording: Path) -> None:
+    with recording.open() as lines:
+        text = "\n".join(replay_lines(lines, Policy())) + "\n"
+    golden = recording.with_suffix(".golden")
+    if UPDATE:
+        golden.write_text(text)
+    assert golden.exists(), "no golden text yet: make test-replay UPDATE=1, then review it"
+    assert text == golden.read_text(), "review the change, then make test-replay UPDATE=1"
+
+
+@each_recording
+def test_the_recording_says_where_it_comes_from_and_is_whole(recording: Path) -> None:
+    with recording.open() as lines:
+        records = list(read_recording(lines))
+    assert isinstance(records[0], Origin)
+    assert records[0].text
+    assert not [record for record in records if isinstance(record, Damaged)]
+    assert recording.stem in (FOLDER / "README.md").read_text(), "list it in README.md"
+
+
+def test_every_golden_text_has_its_recording() -> None:
+    assert RECORDINGS
+    assert {path.stem for path in FOLDER.glob("*.golden")} <= {path.stem for path in RECORDINGS}
