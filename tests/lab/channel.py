@@ -38,7 +38,8 @@ class Channel:
         self._sending = threading.Lock()
         self._lost = False
         self._relay: Callable[[Message | None], None] = lambda _: None
-        threading.Thread(target=self._receive, daemon=True).start()
+        self._receiver = threading.Thread(target=self._receive, daemon=True)
+        self._receiver.start()
 
     @classmethod
     def connect(cls, path: Path, alive: Callable[[], bool], reason: Callable[[], str]) -> Channel:
@@ -109,6 +110,9 @@ class Channel:
         with contextlib.suppress(OSError):
             self._wire.shutdown(socket.SHUT_RDWR)
         self._wire.close()
+        # It holds the socket open until it has seen the end; it may also be the one that hangs up.
+        if threading.current_thread() is not self._receiver:
+            self._receiver.join(GRACE_S)
 
     def _next(
         self, replies: queue.SimpleQueue[Message | None], timeout_s: float | None, op: str
