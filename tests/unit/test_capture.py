@@ -24,10 +24,12 @@ import json, select, sys, time
 print(json.dumps({{"t": "hello", "ns": 1, "protocol": 1, "probe": "ebpf", "version": "0",
                   "boot_id": "", "signals": {{}}}}), flush=True)
 {before}
+# Unbuffered: `select` knows nothing of lines that wait in a buffer.
+stdin = open(0, "rb", buffering=0)
 ns = 0
 while True:
-    if select.select([sys.stdin], [], [], 0.02)[0]:
-        line = sys.stdin.readline().strip()
+    if select.select([stdin], [], [], 0.02)[0]:
+        line = stdin.readline().decode().strip()
         if line in ("quit", ""):
             print(json.dumps({{"t": "bye", "ns": ns, "why": line}}), flush=True)
             sys.exit(0)
