@@ -20,16 +20,15 @@ from tests.fake_sysfs import fake_bcache
 
 # A probe that tells what it was told (in `warn` records) and ticks until it is to quit.
 SCRIPT = """#!/usr/bin/python3
-import json, select, sys, time
+import json, os, select, sys
 print(json.dumps({{"t": "hello", "ns": 1, "protocol": 1, "probe": "ebpf", "version": "0",
                   "boot_id": "", "signals": {{}}}}), flush=True)
 {before}
-# Unbuffered: `select` knows nothing of lines that wait in a buffer.
-stdin = open(0, "rb", buffering=0)
 ns = 0
 while True:
-    if select.select([stdin], [], [], 0.02)[0]:
-        line = stdin.readline().decode().strip()
+    # Not readline: what it buffers ahead, select does not see.
+    told = os.read(0, 4096).decode() if select.select([0], [], [], 0.02)[0] else None
+    for line in () if told is None else told.splitlines() or ("",):
         if line in ("quit", ""):
             print(json.dumps({{"t": "bye", "ns": ns, "why": line}}), flush=True)
             sys.exit(0)
