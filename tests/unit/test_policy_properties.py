@@ -75,7 +75,7 @@ EVENTS = st.lists(
             st.fixed_dictionaries({"in_flight_ios": st.integers(min_value=0, max_value=64)}),
         ),
     ),
-    max_size=25,
+    max_size=12,
 )
 
 
@@ -159,8 +159,8 @@ def test_an_edge_changes_the_gate_at_most_once_and_a_second_one_not_at_all(
         assert twice.destage.phase is once.destage.phase
 
 
-@given(st.lists(SIGNALS, min_size=20, max_size=40))
-@settings(max_examples=50)
+@given(st.lists(SIGNALS, min_size=20, max_size=30))
+@settings(max_examples=max(30, settings().max_examples // 3))
 def test_under_a_steady_load_no_signals_make_the_gate_flutter(
     signals: list[dict[str, Any]],
 ) -> None:
@@ -172,8 +172,8 @@ def test_under_a_steady_load_no_signals_make_the_gate_flutter(
     assert changes <= 2 * (length_ns // DESTAGE.pressure_min_ns + 1)
 
 
-@given(st.lists(SIGNALS, min_size=20, max_size=40))
-@settings(max_examples=50)
+@given(st.lists(SIGNALS, min_size=20, max_size=30))
+@settings(max_examples=max(30, settings().max_examples // 3))
 def test_no_signals_make_the_cutoff_flutter(signals: list[dict[str, Any]]) -> None:
     stances = [state.streams.stance for state in play([(busy_frame, s) for s in signals])]
     changes = sum(one is not other for one, other in pairwise(stances))
@@ -219,7 +219,7 @@ def test_from_any_state_a_missing_signal_releases_the_gate(
 
 
 @given(EVENTS)
-@settings(max_examples=50)
+@settings(max_examples=max(30, settings().max_examples // 3))
 def test_from_any_state_dirty_data_is_not_starved_by_a_load_without_a_gap(
     events: list[tuple[Any, dict[str, Any]]],
 ) -> None:
