@@ -13,7 +13,7 @@ PY := $(VENV)/bin/python
 # The product and its tests run on the distribution's Python, whatever else comes first in PATH.
 SYSTEM_PYTHON := /usr/bin/python3
 PROBE := $(BUILD)/ebbgate-probe
-export PYTHONDONTWRITEBYTECODE := 1
+export PYTHONPYCACHEPREFIX := $(BUILD)/pycache
 export PYTHONPATH := $(CURDIR)/controller:$(CURDIR)
 
 PREFIX ?= /usr/local
@@ -147,7 +147,7 @@ install: probe ## to PREFIX (/usr/local), DESTDIR respected
 	rm -rf $(DESTDIR)$(LIBDIR)/ebbgate
 	cd controller && find ebbgate \( -name '*.py' -o -name '*.sql' \) \
 		-exec install -D -m 644 {} $(DESTDIR)$(LIBDIR)/{} \;
-	$(SYSTEM_PYTHON) -m compileall -q -s '$(DESTDIR)' $(DESTDIR)$(LIBDIR)
+	env -u PYTHONPYCACHEPREFIX $(SYSTEM_PYTHON) -m compileall -q -s '$(DESTDIR)' $(DESTDIR)$(LIBDIR)
 	install -m 755 $(PROBE) $(DESTDIR)$(SBINDIR)/ebbgate-probe
 	$(call launcher,ebbgate.cli) > $(DESTDIR)$(BINDIR)/ebbgate
 	$(call launcher,ebbgate.daemon) > $(DESTDIR)$(SBINDIR)/ebbgated

@@ -4,10 +4,15 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 from hypothesis import settings
+from hypothesis.configuration import set_hypothesis_home_dir
 
-settings.register_profile("default", deadline=None, derandomize=True, max_examples=100)
+set_hypothesis_home_dir(Path(__file__).resolve().parents[1] / "build" / "hypothesis")
+settings.register_profile(
+    "default", deadline=None, derandomize=True, database=None, max_examples=100
+)
 settings.register_profile("explore", deadline=None, max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
