@@ -13,11 +13,12 @@ from ebbgate.model.decision import GateKind
 from ebbgate.model.records import QueueSample
 from ebbgate.policy import pace
 from ebbgate.policy.pace import PaceParams, PaceState, depth_target_ios
-from ebbgate.units import KIB, MIB, NS_PER_MS
+from ebbgate.units import KIB, MIB, NS_PER_MS, NS_PER_S
 from tests.builders import queue_sample
 
 PARAMS = PaceParams()
-# 200 pieces of 64 KiB a second: 16 ms are worth 3.2 of them.
+FOUR_PER_TARGET = 4 * NS_PER_S / PARAMS.target_ns
+"""So many completions a second that the target is a queue of four."""
 KNOWN = PaceState(throughput_bytes_per_s=200 * 64.0 * KIB, completions_per_s=200.0)
 
 
@@ -41,7 +42,7 @@ def test_a_later_gap_begins_at_the_pace_of_the_last() -> None:
 
 
 def test_at_the_target_the_rate_is_what_the_disk_completes() -> None:
-    state = replace(KNOWN, completions_per_s=250.0)
+    state = replace(KNOWN, completions_per_s=FOUR_PER_TARGET)
     assert depth_target_ios(state, PARAMS) == 4.0
     gate = stepped(begun(state), queue_sample(1010, 4, 10)).gate
     assert gate.rate_bytes_per_s == 200 * 64 * KIB
@@ -51,7 +52,7 @@ def test_at_the_target_the_rate_is_what_the_disk_completes() -> None:
     ("in_flight", "factor"), [(0, 1.8), (2, 1.4), (4, 1.0), (6, 0.6), (8, 0.2), (60, 0.2)]
 )
 def test_the_rate_leans_against_the_queue(in_flight: int, factor: float) -> None:
-    state = begun(replace(KNOWN, completions_per_s=250.0))
+    state = begun(replace(KNOWN, completions_per_s=FOUR_PER_TARGET))
     gate = stepped(state, queue_sample(1010, in_flight, 10)).gate
     assert gate.rate_bytes_per_s == pytest.approx(factor * 200 * 64 * KIB, rel=1e-6)
 
