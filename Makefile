@@ -14,6 +14,7 @@ PY := $(VENV)/bin/python
 SYSTEM_PYTHON := /usr/bin/python3
 PROBE := $(BUILD)/ebbgate-probe
 export PYTHONPYCACHEPREFIX := $(BUILD)/pycache
+export HYPOTHESIS_STORAGE_DIRECTORY := $(BUILD)/hypothesis
 export PYTHONPATH := $(CURDIR)/controller:$(CURDIR)
 
 PREFIX ?= /usr/local

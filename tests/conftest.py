@@ -4,12 +4,9 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 from hypothesis import settings
-from hypothesis.configuration import set_hypothesis_home_dir
 
-set_hypothesis_home_dir(Path(__file__).resolve().parents[1] / "build" / "hypothesis")
 settings.register_profile(
     "default", deadline=None, derandomize=True, database=None, max_examples=100
 )
