@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import fcntl
 import logging
 import os
@@ -39,6 +40,8 @@ from ebbgate.units import NS_PER_S
 from ebbgate.watchdog import Watchdog
 
 _LOG = logging.getLogger("ebbgated")
+_NICENESS = -10
+"""Users wait for the gate to close: before the batch jobs of the machine."""
 _DISCOVER_NS = 2 * NS_PER_S
 _FULL_READ_NS = NS_PER_S
 
@@ -213,6 +216,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     # An edge must not wait for another thread's turn at the interpreter (5 ms by default).
     sys.setswitchinterval(0.0005)
+    with contextlib.suppress(PermissionError):
+        os.nice(_NICENESS)
     try:
         return _run(options)
     except EbbgateError as error:

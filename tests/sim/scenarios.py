@@ -52,8 +52,8 @@ def cold_reads(rng: random.Random, count: int, think_ns: int = NS_PER_MS) -> Scr
         yield Pause(think_ns)
 
 
-def gap_drain(setup: Setup, gaps: int = 4) -> GapDrain:
-    """`gaps` gaps of 2.5 s between bursts of 100 reads."""
+def gap_drain(setup: Setup, gaps: int = 3) -> GapDrain:
+    """Gaps of 2.5 s between bursts of 100 reads."""
     world = World(setup)
     done: list[int] = []
     crowded = _watch_queue(world)

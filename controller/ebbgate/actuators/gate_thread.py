@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The thread that owns a volume's hand: the newest wish wins, and a close never waits for a pulse.
+"""Who may use a volume's hand: the newest wish wins, and a close never waits for a pulse.
 
-I/O: threads. A write to sysfs takes bcache's global lock and may hang for seconds behind a
-registration elsewhere, so it must not happen on the event loop.
+I/O: threads. What takes long (a pulse, the first contact with a knob, which is journalled, jobs)
+runs on a thread of its own. Setting a gate that is already ours is one or two writes: the caller
+does them itself, since the hop to the thread takes longer than they do and a request waits
+meanwhile. A write takes bcache's global lock and so hangs while a device is being registered; then
+every gate of the machine would, on whatever thread.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from dataclasses import dataclass
 from threading import Condition, Thread
 
 from ebbgate.actuators.hand import Hand, Reason
-from ebbgate.actuators.plan import GATE_KNOBS, base_steps, gate_steps
+from ebbgate.actuators.plan import GATE_KNOBS, PERCENT, RATE, base_steps, gate_steps
 from ebbgate.model.decision import Gate, GateKind, Outcome
 
 Job = Callable[[Hand], list[Outcome]]
@@ -48,10 +51,17 @@ class GateThread:
 
     def wish(self, gate: Gate, reason: Reason, name: str = "gate") -> None:
         """Bring the gate about as soon as possible; an older wish that still waits is dropped."""
+        now_ns = time.monotonic_ns()
         with self._changed:
-            self._wish = _Wish(gate, reason, name, time.monotonic_ns())
-            self.hand.interrupt.set()
-            self._changed.notify_all()
+            idle = not self._busy and self._wish is None and not self._jobs
+            if not (idle and quick(self.hand, gate)):
+                self._wish = _Wish(gate, reason, name, now_ns)
+                self.hand.interrupt.set()
+                self._changed.notify_all()
+                return
+            self._begin()
+        self._report(name, drive(self.hand, gate, reason), now_ns)
+        self._end()
 
     def submit(self, name: str, job: Job) -> None:
         """Run a job on the thread, after the current wish."""
@@ -76,22 +86,35 @@ class GateThread:
     def _run(self) -> None:
         while True:
             with self._changed:
-                while self._wish is None and not self._jobs and not self._stop:
+                while self._busy or not (self._wish or self._jobs or self._stop):
                     self._changed.wait()
                 wish, self._wish = self._wish, None
                 job = self._jobs.popleft() if wish is None and self._jobs else None
                 if wish is None and job is None:
                     return
-                self.hand.interrupt.clear()
-                self._busy = True
-                self.generation += 1
+                self._begin()
             if wish is not None:
                 self._report(wish.name, drive(self.hand, wish.gate, wish.reason), wish.at_ns)
             elif job is not None:
                 self._report(job[0], job[1](self.hand), job[2])
-            with self._changed:
-                self._busy = False
-                self.generation += 1
+            self._end()
+
+    def _begin(self) -> None:
+        self.hand.interrupt.clear()
+        self._busy = True
+        self.generation += 1
+
+    def _end(self) -> None:
+        with self._changed:
+            self._busy = False
+            self.generation += 1
+            self._changed.notify_all()
+
+
+def quick(hand: Hand, gate: Gate) -> bool:
+    """Is this gate a write or two on knobs that are ours already?"""
+    plain = gate.kind in (GateKind.CLOSED, GateKind.PACED)
+    return plain and all(knob in hand.held for knob in (PERCENT, RATE))
 
 
 def drive(hand: Hand, gate: Gate, reason: Reason) -> list[Outcome]:

@@ -61,7 +61,7 @@ class DestageParams:
     light_ratio: float = 0.30
     light_after_ns: int = 5 * NS_PER_S
     pressure_min_ns: int = 2 * NS_PER_S
-    seep_ns: int = 1200 * NS_PER_MS
+    seep_ns: int = 480 * NS_PER_MS
     collect_ratio: float = 0.10
     collect_interval_ns: int = 5 * NS_PER_S
     pace: PaceParams = field(default_factory=PaceParams)

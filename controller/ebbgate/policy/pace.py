@@ -29,11 +29,14 @@ from ebbgate.model.records import QueueSample
 from ebbgate.units import KIB, MIB, NS_PER_MS, NS_PER_S, NS_PER_US
 
 _CLOSED = Gate(GateKind.CLOSED)
+_KEEP, _KEEP_DRY = 0.7, 0.97
+"""What a window leaves of the figures learned before."""
 
 
 @dataclass(frozen=True, slots=True)
 class PaceParams:
-    """`target_ns`: how long the destage in flight may take; half a rotation more than one seek.
+    """`target_ns`: how long the destage in flight may take: about what a random read takes by
+    itself.
 
     `depth_min_ios`: below two the disk would idle between pieces. `depth_max_ios`: bcache itself
     allows 64 in flight. `window_ns`: completions are counted over at least this long.
@@ -41,7 +44,7 @@ class PaceParams:
     `pulse_*_ns`: bounds of a pulse; the first one is the shortest.
     """
 
-    target_ns: int = 16 * NS_PER_MS
+    target_ns: int = 20 * NS_PER_MS
     depth_min_ios: float = 2.0
     depth_max_ios: float = 60.0
     gain: float = 0.8
@@ -66,10 +69,13 @@ class PaceState:
     throughput_bytes_per_s: float = 0.0
     completions_per_s: float = 0.0
     window_start: QueueSample | None = None
+    window_dry: bool = False
     fed_ns: int = 0
     asleep: bool = False
     started_ios: int = 0
     pulse_ns: int = 0
+    sampled_ns: int = 0
+    period_ns: int = 10 * NS_PER_MS
     gate: Gate = _CLOSED
 
     @property
@@ -84,7 +90,15 @@ def begin(state: PaceState, now_ns: int, params: PaceParams) -> PaceState:
     """Open the gate at the pace that the disk kept last time."""
     rate = _clamp_rate(state.throughput_bytes_per_s or params.rate_start_bytes_per_s, params)
     gate = Gate(GateKind.PACED, rate)
-    return replace(state, window_start=None, fed_ns=now_ns, asleep=False, started_ios=0, gate=gate)
+    return replace(
+        state,
+        window_start=None,
+        fed_ns=now_ns,
+        asleep=False,
+        started_ios=0,
+        sampled_ns=0,
+        gate=gate,
+    )
 
 
 def step(state: PaceState, sample: QueueSample, params: PaceParams) -> PaceState:
@@ -95,7 +109,7 @@ def step(state: PaceState, sample: QueueSample, params: PaceParams) -> PaceState
     throughput = state.throughput_bytes_per_s or params.rate_start_bytes_per_s
     wished = throughput * (1 + params.gain * max(-1.0, (target - in_flight) / target))
     rate = _clamp_rate(wished, params)
-    if state.asleep and in_flight <= target / 2:
+    if state.asleep and in_flight <= max(target / 2, _until_next_ios(state)):
         return replace(state, gate=Gate(GateKind.PULSED, rate, state.pulse_ns))
     if state.asleep:
         rate = max(rate, _clamp_rate(throughput, params))
@@ -107,11 +121,19 @@ def _watch_thread(state: PaceState, sample: QueueSample, params: PaceParams) -> 
     in_flight = sample.in_flight_ios + sample.cache_reads_ios
     started = sample.done_ios + in_flight
     fresh = started - state.started_ios if state.started_ios else 0
-    state = replace(state, started_ios=started)
-    if in_flight > 0:
-        state = replace(state, fed_ns=sample.at_ns)
+    period_ns = state.period_ns
+    if state.sampled_ns:
+        period_ns = round(0.8 * period_ns + 0.2 * (sample.at_ns - state.sampled_ns))
+    state = replace(
+        state,
+        started_ios=started,
+        fed_ns=sample.at_ns if in_flight > 0 else state.fed_ns,
+        sampled_ns=sample.at_ns,
+        period_ns=period_ns,
+    )
     if state.asleep and state.gate.kind is GateKind.PULSED:
-        wished = depth_target_ios(state, params) / 2
+        # What a pulse starts must last until the next one, however late this controller comes.
+        wished = depth_target_ios(state, params) / 2 + _until_next_ios(state)
         enough = fresh > 0 and in_flight > 0
         scale = min(2.0, max(0.25, wished / fresh)) if enough else 2.0
         pulse = min(params.pulse_max_ns, max(params.pulse_min_ns, round(state.pulse_ns * scale)))
@@ -121,6 +143,11 @@ def _watch_thread(state: PaceState, sample: QueueSample, params: PaceParams) -> 
     if not state.asleep and sample.at_ns - state.fed_ns >= params.starved_ns:
         return replace(state, asleep=True, pulse_ns=state.pulse_ns or params.pulse_min_ns)
     return state
+
+
+def _until_next_ios(state: PaceState) -> float:
+    """What the disk completes between two samples."""
+    return state.completions_per_s * state.period_ns / NS_PER_S
 
 
 def end(state: PaceState) -> PaceState:
@@ -136,22 +163,28 @@ def depth_target_ios(state: PaceState, params: PaceParams) -> float:
 
 def _measure(state: PaceState, sample: QueueSample, params: PaceParams) -> PaceState:
     start = state.window_start
+    dry = sample.in_flight_ios == 0
     if start is None or sample.done_ios < start.done_ios:
-        return replace(state, window_start=sample)
+        return replace(state, window_start=sample, window_dry=dry)
     span_ns = sample.at_ns - start.at_ns
     if span_ns < params.window_ns:
-        return state
+        return replace(state, window_dry=True) if dry and not state.window_dry else state
     ios = (sample.done_ios - start.done_ios) * NS_PER_S / span_ns
     per_s = (sample.done_bytes - start.done_bytes) * NS_PER_S / span_ns
-    state = replace(state, window_start=sample)
+    # A disk that ran dry could have done more: such a window may raise the figures, and lowers
+    # them only slowly. Otherwise a controller that comes late would learn a disk as slow as itself.
+    keep = _KEEP_DRY if dry or state.window_dry else _KEEP
+    ios_old, per_s_old = state.completions_per_s, state.throughput_bytes_per_s
     if ios == 0:
-        return state
-    if state.completions_per_s == 0:
-        return replace(state, completions_per_s=ios, throughput_bytes_per_s=per_s)
+        ios, per_s = ios_old, per_s_old
+    elif ios_old == 0 or (keep == _KEEP_DRY and ios > ios_old):
+        ios_old, per_s_old = ios, per_s
     return replace(
         state,
-        completions_per_s=0.7 * state.completions_per_s + 0.3 * ios,
-        throughput_bytes_per_s=0.7 * state.throughput_bytes_per_s + 0.3 * per_s,
+        window_start=sample,
+        window_dry=dry,
+        completions_per_s=keep * ios_old + (1 - keep) * ios,
+        throughput_bytes_per_s=keep * per_s_old + (1 - keep) * per_s,
     )
 
 

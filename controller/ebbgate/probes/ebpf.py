@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import time
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Callable, Mapping, Sequence
@@ -120,37 +121,63 @@ class EbpfProbe:
         return self._stopping
 
     async def _run_once(self) -> int:
+        output, its_end = os.pipe()
         try:
             self._process = await asyncio.create_subprocess_exec(
-                str(self._program), stdin=PIPE, stdout=PIPE
+                str(self._program), stdin=PIPE, stdout=its_end
             )
         except OSError as error:
+            os.close(output)
             raise Unavailable(
                 f"the probe cannot be started: {self._program}: {error.strerror}",
                 "build it with `make probe`, or reinstall",
             ) from error
+        finally:
+            os.close(its_end)
         process = self._process
-        assert process.stdout is not None
         self._on_restart()
         try:
-            await self._read(process.stdout)
+            await self._read(output)
         except BaseException:
             # A bug, another protocol or a cancelled task: no child may outlive its reader.
             await _end(process, 0.0)
             raise
         finally:
             self._process = None
+            os.close(output)
         return await _end(process, _EXIT_S)
 
-    async def _read(self, stdout: asyncio.StreamReader) -> None:
-        """Until the probe closes its output or says something that is no line."""
+    async def _read(self, output: int) -> None:
+        """Until the probe closes its output or says something that is no line.
+
+        Straight from the pipe: a stream of asyncio costs as much again as all the rest of a record.
+        """
+        loop = asyncio.get_running_loop()
+        ended: asyncio.Future[None] = loop.create_future()
         rest = b""
-        while chunk := await stdout.read(_CHUNK_BYTES):
-            *lines, rest = (rest + chunk).split(b"\n")
-            self._take(lines)
-            if len(rest) > _LINE_BYTES_MAX:
-                _LOG.error("the probe sent a line over %d bytes", _LINE_BYTES_MAX)
-                return
+
+        def readable() -> None:
+            nonlocal rest
+            try:
+                chunk = os.read(output, _CHUNK_BYTES)
+                *lines, rest = (rest + chunk).split(b"\n")
+                self._take(lines)
+                if len(rest) > _LINE_BYTES_MAX:
+                    _LOG.error("the probe sent a line over %d bytes", _LINE_BYTES_MAX)
+                    chunk = b""
+            except BaseException as error:
+                loop.remove_reader(output)
+                ended.set_exception(error)
+            else:
+                if not chunk:
+                    loop.remove_reader(output)
+                    ended.set_result(None)
+
+        loop.add_reader(output, readable)
+        try:
+            await ended
+        finally:
+            loop.remove_reader(output)
 
     def _take(self, lines: Sequence[bytes]) -> None:
         records = [record for line in lines if (record := self._parse(line)) is not None]
