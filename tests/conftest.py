@@ -8,7 +8,7 @@ import os
 from hypothesis import settings
 
 settings.register_profile(
-    "default", deadline=None, derandomize=True, database=None, max_examples=100
+    "default", deadline=None, derandomize=True, database=None, max_examples=60
 )
 settings.register_profile("explore", deadline=None, max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))

@@ -205,7 +205,7 @@ JSON = st.recursive(
 TYPES = st.sampled_from(["tick", "edge", "queue", "track", "untrack", "warn", "error", "bye"])
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(TYPES, st.dictionaries(st.sampled_from(sorted(probe_tick())), JSON))
 def test_no_line_of_a_probe_raises_anything_else(kind: str, fields: dict[str, Any]) -> None:
     try:
