@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""footprint: what the daemon and its probe cost a machine with one volume, idle and under load.
+
+Memory is the guest's own figure. CPU time in the guest is emulated and several times too high: it
+is reported as it is, beside `emulation`, how many times slower the same Python loop runs there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+
+from tests.bench.context import Context, Scenario
+from tests.bench.faults import reader
+from tests.bench.product import PYTHON, TOUCHED_KNOBS, Product
+from tests.bench.report import Report
+from tests.lab import host
+from tests.lab.guest import Guest
+from tests.lab.session import Session
+from tests.lab.stack import BcacheStack
+
+SECONDS = 30
+LOOP = (
+    "import time;t=time.process_time();sum(i*i for i in range(10**6));print(time.process_time()-t)"
+)
+
+
+def cpu_seconds(session: Session, pid: int) -> float:
+    """User and system time of a process so far."""
+    fields = session.read(f"/proc/{pid}/stat").rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def rss_mib(session: Session, pid: int) -> float:
+    """Resident memory of a process."""
+    text = session.read(f"/proc/{pid}/status")
+    return (
+        int(next(line for line in text.splitlines() if line.startswith("VmRSS")).split()[1]) / 1024
+    )
+
+
+def measure(guest: Guest) -> dict[str, float]:
+    """An idle volume, then one with 200 random reads a second."""
+    found: dict[str, float] = {}
+    with BcacheStack(guest) as stack:
+        stack.expect_changed("writeback_rate", *TOUCHED_KNOBS)
+        with Product(guest) as product:
+            daemon = int(guest.check("pgrep -f -o ebbgate.daemon"))
+            probe = int(guest.check("pgrep -x ebbgate-probe"))
+            for load in ("idle", "reads"):
+                users = reader(guest, stack.device) if load == "reads" else None
+                # Half a minute of steady state is what is measured, not waited for.
+                before = {pid: cpu_seconds(guest, pid) for pid in (daemon, probe)}
+                time.sleep(SECONDS)
+                used = [cpu_seconds(guest, pid) - before[pid] for pid in (daemon, probe)]
+                found[f"{load}_daemon_cpu"] = used[0] / SECONDS
+                found[f"{load}_probe_cpu"] = used[1] / SECONDS
+                if users:
+                    users.kill()
+            found["daemon_rss_mib"] = rss_mib(guest, daemon)
+            found["probe_rss_mib"] = rss_mib(guest, probe)
+            assert product.daemon is not None
+    slow = float(guest.check([PYTHON, "-c", LOOP]))
+    found["emulation"] = slow / float(host.run([PYTHON, "-c", LOOP]))
+    return found
+
+
+def run(context: Context) -> Report:
+    """CPU as a share of one core, native by the emulation factor."""
+    runs: dict[str, list[dict[str, float]]] = {"ebbgate": []}
+    with Guest() as guest:
+        for _ in range(context.repetitions):
+            runs["ebbgate"].append(measure(guest))
+            context.say(json.dumps(runs["ebbgate"][-1]))
+    found = runs["ebbgate"][-1]
+    ratios = {
+        "idle_cpu_guest": found["idle_daemon_cpu"] + found["idle_probe_cpu"],
+        "idle_cpu_native_estimate": (found["idle_daemon_cpu"] + found["idle_probe_cpu"])
+        / found["emulation"],
+        "rss_mib": found["daemon_rss_mib"] + found["probe_rss_mib"],
+    }
+    goals = {"idle_cpu_native_estimate": "<= 0.01", "rss_mib": "<= 60"}
+    return Report("footprint", runs, ratios, goals)
+
+
+SCENARIO = Scenario("footprint", "under 1 % of a core and under 60 MiB", 2, run)

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""mixed-stream: streams and random writes together, past the size of the cache.
+
+Streams are runs of 8 MiB, one after the other, as a backup of files writes them: the kernel admits
+the first 4 MiB of each. The random writes are what the cache is there for. What was bypassed is
+told by place, from the kernel's own tracepoint bcache_bypass_sequential and
+bcache_bypass_congested.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+
+from tests.bench.context import Context, Scenario
+from tests.bench.product import PYTHON, TOUCHED_KNOBS, Product
+from tests.bench.report import Report, percentile, ratio
+from tests.lab import fio
+from tests.lab.devices import Hdd, Ssd
+from tests.lab.guest import Guest
+from tests.lab.stack import BcacheStack
+
+MIB = 1 << 20
+CACHE_MIB = 256
+SECONDS = 40
+STREAM_LOW_MIB, STREAM_MIB = 1024, 960
+RUN_MIB = 8
+RANDOM_MIB, RANDOM_IOPS, RANDOM_KIB = 900, 60, 32
+TRACE = "/sys/kernel/tracing"
+EVENTS = ("bcache_bypass_sequential", "bcache_bypass_congested")
+_BYPASS = re.compile(r"bcache_bypass_\w+: \d+,\d+ +\S+ (\d+) \+ (\d+)")
+DATA_OFFSET_SECTORS = 16
+WATCH = """
+import sys, time
+begin = time.monotonic()
+while True:
+    free = int(open(sys.argv[1]).read())
+    print(round(time.monotonic() - begin, 2), free, flush=True)
+    time.sleep(0.1)
+"""
+
+
+def jobs(device: str) -> tuple[fio.Job, fio.Job]:
+    """The streams and the random writes, both for the same time."""
+    timed: dict[str, str | int] = {"time_based": 1, "runtime": SECONDS}
+    stream: dict[str, str | int] = {
+        "offset": f"{STREAM_LOW_MIB}M",
+        "size": f"{STREAM_MIB}M",
+        "ioengine": "libaio",
+        "iodepth": 4,
+        **timed,
+    }
+    random: dict[str, str | int] = {
+        "size": f"{RANDOM_MIB}M",
+        "rate_iops": RANDOM_IOPS,
+        **timed,
+    }
+    run_requests = RUN_MIB * 1024 // 256
+    return (
+        fio.Job(device, f"randwrite:{run_requests}", "256k", "stream", stream),
+        fio.Job(device, "randwrite", f"{RANDOM_KIB}k", "random", random),
+    )
+
+
+def measure(guest: Guest, arm: str, seed: int) -> dict[str, float]:
+    """One arm on a fresh volume."""
+    with BcacheStack(guest) as stack:
+        stack.expect_changed("writeback_rate")
+        if arm == "stock":
+            return load(guest, stack, seed)
+        stack.expect_changed(*TOUCHED_KNOBS)
+        with Product(guest):
+            return load(guest, stack, seed)
+
+
+def load(guest: Guest, stack: BcacheStack, seed: int) -> dict[str, float]:
+    """Both jobs, with the kernel's bypass events and the free share of the cache beside them."""
+    for event in EVENTS:
+        guest.write(f"{TRACE}/events/bcache/{event}/enable", "1")
+    available = f"/sys/fs/bcache/{stack.set_uuid}/cache_available_percent"
+    trace = guest.spawn(["cat", f"{TRACE}/trace_pipe"])
+    watch = guest.spawn([PYTHON, "-c", WATCH, available])
+    try:
+        done = fio.run(guest, *jobs(stack.device), seed=seed, timeout_s=SECONDS + 120, log=True)
+    finally:
+        for process in (watch, trace):
+            process.kill(signal.SIGTERM)
+        for event in EVENTS:
+            guest.write(f"{TRACE}/events/bcache/{event}/enable", "0")
+    stream, random = bypassed_bytes(trace.stdout())
+    return {
+        "stream_bypassed": stream / done.job("stream").write.bytes,
+        "random_bypassed": random / done.job("random").write.bytes,
+        "seconds_to_full": seconds_to_full(watch.stdout()),
+        "random_iops_slowest_10s": slowest_window(done.job("random").log) / 10,
+        "random_p99_ms": done.job("random").write.p99_ns / 1e6,
+        "stream_mib_per_s": done.job("stream").write.bytes_per_s / MIB,
+    }
+
+
+def bypassed_bytes(text: str) -> tuple[int, int]:
+    """Bytes that bypassed the cache: of the streams' range, of the range of the random writes."""
+    stream = random = 0
+    for match in _BYPASS.finditer(text):
+        sector, count = int(match[1]) - DATA_OFFSET_SECTORS, int(match[2])
+        if sector * 512 >= STREAM_LOW_MIB * MIB:
+            stream += count * 512
+        else:
+            random += count * 512
+    return stream, random
+
+
+def seconds_to_full(text: str) -> float:
+    """When the kernel stops caching synchronous writes (in_use > 70 %); the whole time if never."""
+    for line in text.splitlines():
+        fields = line.split()
+        if len(fields) == 2 and int(fields[1]) < 30:
+            return float(fields[0])
+    return float(SECONDS)
+
+
+def slowest_window(log: tuple[fio.LogEntry, ...]) -> int:
+    """Random writes in the slowest 10 s, the first and last second left out."""
+    ends = [entry.at_ms for entry in log if 1000 <= entry.at_ms <= (SECONDS - 1) * 1000]
+    starts = range(1000, (SECONDS - 11) * 1000 + 1, 500)
+    return min(sum(1 for end in ends if start <= end < start + 10_000) for start in starts)
+
+
+def run(context: Context) -> Report:
+    """Stock against ebbgate, interleaved."""
+    runs: dict[str, list[dict[str, float]]] = {"stock": [], "ebbgate": []}
+    with Guest((Hdd("hdd0"), Ssd("ssd0", size_bytes=CACHE_MIB * MIB))) as guest:
+        for repetition in range(context.repetitions):
+            for arm, found in runs.items():
+                context.say(f"{arm}, repetition {repetition + 1}")
+                found.append(measure(guest, arm, context.seed + repetition))
+                context.say("  " + json.dumps(found[-1]))
+    ours = runs["ebbgate"]
+    ratios = {
+        "stream_bypassed": min(found["stream_bypassed"] for found in ours),
+        "random_bypassed": max(found["random_bypassed"] for found in ours),
+        "time_to_full_vs_stock": ratio(runs, "ebbgate", "stock", "seconds_to_full", floor=0.1),
+        "slowest_10s_vs_rate": percentile(
+            [found["random_iops_slowest_10s"] / RANDOM_IOPS for found in ours], 0.5
+        ),
+    }
+    goals = {
+        "stream_bypassed": ">= 0.9",
+        "random_bypassed": "<= 0.05",
+        "time_to_full_vs_stock": ">= 2",
+    }
+    return Report("mixed-stream", runs, ratios, goals)
+
+
+SCENARIO = Scenario("mixed-stream", "streams stay out of a filling cache, random writes in", 3, run)
