@@ -174,3 +174,46 @@ def test_a_write_that_hangs_in_the_kernel_is_reported(bench: Bench) -> None:
     bench.wish(paced(1))
     assert bench.stuck.wait(DEADLINE_S)
     assert not bench.thread.stop(0.05)
+
+
+def ours(bench: Bench) -> None:
+    """The gate's knobs are taken over."""
+    bench.wish(paced(1))
+    bench.report()
+    bench.until(lambda: bench.thread.quiet)
+
+
+@pytest.mark.parametrize("gate", [CLOSED, paced(9)])
+def test_a_gate_that_is_ours_is_set_before_the_call_returns(bench: Bench, gate: Gate) -> None:
+    ours(bench)
+    bench.wish(gate)
+    assert bench.sysfs.log[-1] == ("writeback_rate", str(gate.rate_bytes_per_s // 512))
+    assert bench.thread.quiet
+    assert bench.report()[0] == "gate"
+
+
+def test_a_gate_that_is_ours_does_not_overtake_what_is_under_way(bench: Bench) -> None:
+    ours(bench)
+    bench.hang_at("sequential_cutoff")
+    steps = (write("sequential_cutoff", MIB),)
+    bench.thread.submit("cutoff", lambda hand: hand.apply(steps, REASON))
+    assert bench.stuck.wait(DEADLINE_S)
+    bench.wish(CLOSED)
+    assert bench.sysfs.log[-1][0] != "writeback_rate" or bench.sysfs.log[-1][1] != "1"
+    bench.let_go.set()
+    assert [bench.report()[0] for _ in range(2)] == ["cutoff", "gate"]
+    assert bench.sysfs.log[-1] == ("writeback_rate", "1")
+
+
+def test_an_error_on_the_way_leaves_the_hand_usable(bench: Bench) -> None:
+    def bug() -> None:
+        raise ZeroDivisionError
+
+    ours(bench)
+    bench.sysfs.before["writeback_rate"] = bug
+    with pytest.raises(ZeroDivisionError):
+        bench.wish(CLOSED)
+    del bench.sysfs.before["writeback_rate"]
+    bench.wish(Gate(GateKind.RELEASED))
+    bench.report()
+    assert bench.thread.hand.held == {}

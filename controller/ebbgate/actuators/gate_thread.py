@@ -60,8 +60,11 @@ class GateThread:
                 self._changed.notify_all()
                 return
             self._begin()
-        self._report(name, drive(self.hand, gate, reason), now_ns)
-        self._end()
+        try:
+            self._report(name, drive(self.hand, gate, reason), now_ns)
+        finally:
+            # Whatever went wrong: the knobs are still to be put back through this hand.
+            self._end()
 
     def submit(self, name: str, job: Job) -> None:
         """Run a job on the thread, after the current wish."""
