@@ -24,17 +24,6 @@ SITE = REPO / "build" / "site"
 PROBE = REPO / "build" / "ebbgate-probe"
 STATE_DIR = "/run/ebbgate-state"
 PYTHON = "/usr/bin/python3"
-TOUCHED_KNOBS = (
-    "sequential_cutoff",
-    "writeback_percent",
-    "writeback_rate",
-    "writeback_rate_update_seconds",
-    "writeback_delay",
-    "cache/internal/idle_max_writeback_rate",
-    "cache/congested_read_threshold_us",
-    "cache/congested_write_threshold_us",
-)
-"""What the daemon may change while it runs; all of it must be back when it has stopped."""
 
 
 def stage() -> Path:
@@ -56,7 +45,7 @@ class Product:
         self.session = session
         self._mode = mode
         self._tick_ms = tick_ms
-        self._site = stage()
+        self.site = stage()
         self.daemon: Process | None = None
 
     def __enter__(self) -> Self:
@@ -75,7 +64,7 @@ class Product:
         """Start the daemon; returns once it acts on frames of its own probe."""
         argv = [PYTHON, "-m", "ebbgate.daemon", "--state-dir", STATE_DIR, "--probe", str(PROBE)]
         argv += ["--mode", self._mode, "--tick-ms", str(self._tick_ms)]
-        self.daemon = self.session.spawn(argv, env={"PYTHONPATH": str(self._site)})
+        self.daemon = self.session.spawn(argv, env={"PYTHONPATH": str(self.site)})
         wait_until(self._ready, 60, "the daemon to see the volume through its probe")
 
     def stop(self, number: int = signal.SIGTERM) -> str:
@@ -94,7 +83,7 @@ class Product:
     def cli(self, *words: str, timeout_s: float = 60) -> str:
         """Run a command of the CLI in the guest; returns its output."""
         argv = [PYTHON, "-m", "ebbgate", "--state-dir", STATE_DIR, *words]
-        env = {"PYTHONPATH": str(self._site), "EBBGATE_PROBE": str(PROBE)}
+        env = {"PYTHONPATH": str(self.site), "EBBGATE_PROBE": str(PROBE)}
         done = self.session.run(argv, env=env, timeout_s=timeout_s)
         return done.check().stdout
 
@@ -116,8 +105,12 @@ class Product:
         rows = self.rows(f"SELECT document FROM live WHERE volume = '{volume}'")
         return dict(json.loads(rows[0][0])) if rows else {}
 
+    def last_decision(self) -> str:
+        """The last line about the destage machine."""
+        lines = [line for line in self.log().splitlines() if ": idle_destage: " in line]
+        return lines[-1] if lines else ""
+
     def _ready(self) -> bool:
         if self.daemon is not None and self.daemon.poll() is not None:
             raise RuntimeError(f"the daemon ended: {self.daemon.stderr()[-2000:]}")
-        lines = [line for line in self.log().splitlines() if "idle_destage: " in line]
-        return bool(lines) and "unknown" not in lines[-1]
+        return bool(self.last_decision()) and "unknown" not in self.last_decision()

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The main job on a real bcache: gaps drain, bursts do not, and nothing stays behind.
+
+Leaving a stack compares every knob with its original, so each test here also proves the restore.
+I/O: the guest.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from tests.bench import faults, gap_drain
+from tests.bench.product import PROBE, PYTHON, STATE_DIR, Product
+from tests.lab import fio
+from tests.lab.session import Session
+from tests.lab.stack import BcacheStack
+from tests.lab.wait import wait_until
+
+VARIANT = "64k/mq-deadline"
+
+
+@pytest.fixture
+def stack(guest: Session) -> Iterator[BcacheStack]:
+    with BcacheStack(guest) as made:
+        # The kernel's own controller moves it.
+        made.expect_changed("writeback_rate")
+        yield made
+
+
+def logged(product: Product, text: str, timeout_s: float = 30) -> None:
+    wait_until(lambda: text in product.log(), timeout_s, f"the daemon to log {text!r}")
+
+
+def test_gaps_drain_at_least_ten_times_what_stock_drains(guest: Session) -> None:
+    stock = gap_drain.measure(guest, VARIANT, "stock", seed=1)
+    ours = gap_drain.measure(guest, VARIANT, "ebbgate", seed=1)
+    assert ours["drained_mib"] >= 10 * max(1.0, stock["drained_mib"])
+
+
+@pytest.mark.parametrize("state", ["destage", "wait"])
+def test_a_killed_daemon_leaves_no_knob_and_no_data_behind(guest: Session, state: str) -> None:
+    found = faults.one(guest, state, print)
+    assert found["touched"] >= 1, "nothing was tuned, so nothing was proved"
+    assert (found["left"], found["bad_data"]) == (0, 0)
+
+
+def test_advise_decides_and_touches_nothing(guest: Session, stack: BcacheStack) -> None:
+    with Product(guest, mode="advise") as product:
+        fio.run(guest, gap_drain.fill_job(stack.device, SMALL), seed=2)
+        logged(product, "idle_destage: destage")
+        assert "[advise: not applied]" in product.log()
+        assert set(stack.changed_knobs()) <= {"writeback_rate"}
+
+
+def test_a_second_daemon_is_refused(guest: Session, stack: BcacheStack) -> None:
+    with Product(guest) as product:
+        argv = [PYTHON, "-m", "ebbgate.daemon", "--state-dir", STATE_DIR, "--probe", str(PROBE)]
+        second = guest.run(argv, env={"PYTHONPATH": str(product.site)}, timeout_s=60)
+        assert second.rc == 75
+        assert "another ebbgated runs here" in second.stderr
+
+
+def test_a_dead_probe_means_unknown_signals_until_it_is_back(
+    guest: Session, stack: BcacheStack
+) -> None:
+    with Product(guest) as product:
+        fio.run(guest, gap_drain.fill_job(stack.device, SMALL), seed=2)
+        guest.check("pkill -9 -x ebbgate-probe")
+        logged(product, "the probe ended")
+        logged(product, "idle_destage: unknown: foreground unknown")
+        wait_until(lambda: "unknown" not in product.last_decision(), 60, "the probe to be back")
+
+
+def test_a_volume_that_goes_away_is_normal_life(guest: Session) -> None:
+    with BcacheStack(guest) as stack:
+        stack.expect_changed("writeback_rate")
+        product = Product(guest)
+        product.start()
+        name = stack.volume
+    # The stack took its volume down under the running daemon.
+    logged(product, f"{name}: gone or changed")
+    assert product.daemon is not None
+    assert product.daemon.poll() is None
+    assert "Traceback" not in product.stop(signal.SIGTERM)
+
+
+SMALL = gap_drain.Pieces(kib=64, dirty_mib=96, range_mib=256)
