@@ -14,6 +14,7 @@ from pathlib import Path
 import tests.bench as package
 from tests.bench.context import Context, Scenario
 from tests.bench.report import last_line
+from tests.bench.table import file_name, markdown
 from tests.lab import host
 from tests.lab.errors import LabError
 
@@ -52,8 +53,12 @@ def main() -> int:
     parser.add_argument("--repetitions", type=int, default=1)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--variant", default="", help="only this variant of the scenario")
+    parser.add_argument("--table", action="store_true", help="the kept results, in Markdown")
     options = parser.parse_args()
     known = scenarios()
+    if options.table:
+        print(markdown(known.values(), RESULTS))
+        return 0
     if options.scenario is None:
         for scenario in known.values():
             print(f"  {scenario.name:18} {scenario.minutes:4.0f} min  {scenario.claim}")
@@ -70,8 +75,7 @@ def main() -> int:
         return 69
     document = report.document(machine())
     RESULTS.mkdir(exist_ok=True)
-    suffix = "-" + options.variant.replace("/", "-") if options.variant else ""
-    path = RESULTS / f"{chosen.name}{suffix}.json"
+    path = RESULTS / file_name(chosen.name, options.variant)
     path.write_text(json.dumps(document, indent=1) + "\n")
     for name, goal in report.goals.items():
         verdict = "MISSED" if name in document["missed"] else "met"

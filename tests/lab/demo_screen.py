@@ -103,7 +103,7 @@ class Screen:
     def note(self, text: str) -> None:
         """A line that stays."""
         with self._lock:
-            self.console.print(Text(text))
+            self.console.print(Text(text), soft_wrap=True)
 
     def _say(self, text: str, style: str = "") -> None:
         if self._live is not None:

@@ -88,10 +88,11 @@ class Watch:
             self._screen.moment(moment_of(json.loads(line)))
 
     def _decide(self, text: str) -> None:
-        # Each decision is logged with the wishes of all strategies: show the one that changed.
-        _, strategy, wish = text.split(": ", 2)
-        if self._last.get(strategy) != wish:
-            self._last[strategy] = wish
+        # Each decision is logged with the wishes of all strategies: show the one that takes
+        # another course, not the figures of one that goes on.
+        _, strategy, course, _ = f"{text}: ".split(": ", 3)
+        if self._last.get(strategy) != course:
+            self._last[strategy] = course
             self.decisions += 1
             self._screen.decision(text)
 
