@@ -6,12 +6,14 @@
 static __always_inline int bio_queue(struct bio *bio)
 {
 	struct eb_dev *e = find_dev(bio->bi_bdev->bd_dev);
+	__u32 roles;
 
 	if (!e)
 		return 0;
-	if (e->roles & EB_IS_VOLUME)
-		arrive(bio, e);
-	if (e->roles & (EB_IS_BACKING | EB_IS_CACHE))
+	roles = e->roles;
+	if (roles & EB_IS_VOLUME)
+		arrive(bio, e, roles);
+	if (roles & EB_HAS_CACHE)
 		device_queue(bio, e);
 	return 0;
 }
@@ -34,22 +36,35 @@ static __always_inline int rq_complete(struct request *rq, __u32 nr_bytes)
 	__u32 op, roles;
 	__u64 now_ns;
 
-	if (!e)
+	if (!e || !nr_bytes)
 		return 0;
-	op = rq->cmd_flags & OP_MASK;
 	roles = e->roles;
-	if (!roles || op > REQ_OP_WRITE || !nr_bytes)
+	op = rq->cmd_flags & OP_MASK;
+	if (op > REQ_OP_WRITE)
 		return 0;
 	now_ns = bpf_ktime_get_ns();
 	if (roles & (EB_IS_BACKING | EB_IS_CACHE))
-		device_complete(rq, nr_bytes, op, e, now_ns);
+		device_complete(rq, e, roles, op, nr_bytes, now_ns);
 	if (roles & EB_IS_DISK) {
-		struct eb_vol_cpu *c = vol_counters(e->volume);
+		struct eb_vol_cpu *c = vol_counters(e->volume_slot);
 
 		if (c)
 			c->done[op] += nr_bytes;
 		touch(e->volume, now_ns);
 	}
+	return 0;
+}
+
+static __always_inline int bio_complete(struct bio *bio)
+{
+	struct eb_dev *e = find_dev(bio->bi_bdev->bd_dev);
+	__u32 op;
+
+	if (!e || !(e->roles & EB_IS_BIO))
+		return 0;
+	op = bio->bi_opf & OP_MASK;
+	if (op <= REQ_OP_WRITE)
+		device_bio_complete(bio, e, op, bpf_ktime_get_ns());
 	return 0;
 }
 
@@ -63,6 +78,13 @@ SEC("tp_btf/block_rq_complete")
 int BPF_PROG(block_rq_complete, struct request *rq, int error, unsigned int nr_bytes)
 {
 	return rq_complete(rq, nr_bytes);
+}
+
+/* Attached while a device without requests is tracked. */
+SEC("tp_btf/block_bio_complete")
+int BPF_PROG(block_bio_complete, struct request_queue *q, struct bio *bio)
+{
+	return bio_complete(bio);
 }
 
 char LICENSE[] SEC("license") = "GPL";

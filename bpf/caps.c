@@ -11,7 +11,7 @@
  * opens a module's BTF, SYSLOG reads kernel addresses. Afterwards nothing is needed:
  * adding a volume writes to maps that are open, attaching uses program fds.
  */
-static const cap_value_t later[] = {CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN, CAP_SYSLOG};
+static const cap_value_t later[] = { CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN, CAP_SYSLOG };
 
 static int keep(const cap_value_t *values, int n)
 {

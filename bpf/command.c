@@ -107,8 +107,8 @@ static const struct {
 	enum verb verb;
 	size_t words; /* 0: at least two */
 } verbs[] = {
-	{"track", VERB_TRACK, 0}, {"untrack", VERB_UNTRACK, 2}, {"wait", VERB_WAIT, 3},
-	{"pace", VERB_PACE, 3},	  {"tick", VERB_TICK, 2},	{"quit", VERB_QUIT, 1},
+	{ "track", VERB_TRACK, 0 }, { "untrack", VERB_UNTRACK, 2 }, { "wait", VERB_WAIT, 3 },
+	{ "pace", VERB_PACE, 3 },   { "tick", VERB_TICK, 2 },	    { "quit", VERB_QUIT, 1 },
 };
 
 static const char *parse_words(char **words, size_t n, struct command *cmd)

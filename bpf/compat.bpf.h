@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The few kernel types the programs read, as CO-RE flavours, each with a getter.
- * Not vmlinux.h: these 60 lines say what we depend on, and a build machine needs no BTF.
+ * Not vmlinux.h: these lines say what we depend on, and a build machine needs no BTF.
  */
 #ifndef EBBGATE_COMPAT_BPF_H
 #define EBBGATE_COMPAT_BPF_H
@@ -76,27 +76,29 @@ struct request {
 	__u64 start_time_ns;
 } __core;
 
-/* bcache: pointers that are only passed by. */
+/* bcache: a pointer that is only passed by. */
 struct bcache_device;
 struct cache_set;
 
 /*
  * With CONFIG_BLK_CGROUP, submit_bio stamps each bio with monotonic ns since
  * 5238dcf4136f ("block: replace bio->bi_issue_stat by bio-specific type") (in v4.19).
- * Newer kernels renamed the field and stamp only where a cgroup policy asks for it, so
- * there the programs take the time themselves (`bio_stamped`).
+ * Newer kernels stamp only where a cgroup policy asks for it, under another name: there the
+ * programs take the time themselves.
  */
-struct bio_issue___old {
+struct bio_issue {
 	__u64 value;
 } __core;
 
-struct bio___old {
-	struct bio_issue___old bi_issue;
+struct bio___stamped {
+	struct bio_issue bi_issue;
 } __core;
+
+#define BIO_STAMPED bpf_core_field_exists(((struct bio___stamped *)0)->bi_issue)
 
 static __always_inline __u64 bio_stamp(struct bio *bio)
 {
-	return ((struct bio___old *)bio)->bi_issue.value;
+	return ((struct bio___stamped *)bio)->bi_issue.value;
 }
 
 /* enum req_opf became req_op in ff07a02e9e8e ("treewide: Rename enum req_opf") (in v6.0). */
@@ -107,20 +109,21 @@ enum req_op {
 	REQ_OP_SECURE_ERASE = 5,
 };
 
-enum req_opf___old {
-	REQ_OP_DISCARD___old = 3,
-	REQ_OP_SECURE_ERASE___old = 5,
+enum req_opf {
+	REQ_OP_DISCARD___opf = 3,
+	REQ_OP_SECURE_ERASE___opf = 5,
 };
 
-enum req_flag_bits {
-	__REQ_SYNC = 11,
-	__REQ_META = 12,
-	__REQ_PREFLUSH = 18,
-	__REQ_RAHEAD = 19,
-};
-
-/* REQ_OP_MASK is a macro: 8 bits since 2599cce5f1b9 and before (v4.8 on). */
+/* REQ_OP_MASK is a macro, so BTF has no word on it: 8 bits since v4.10. */
 #define OP_MASK 0xff
-#define FLAG(bit) (1ULL << bpf_core_enum_value(enum req_flag_bits, bit))
+
+static __always_inline bool is_discard(__u32 op)
+{
+	if (bpf_core_enum_value_exists(enum req_op, REQ_OP_DISCARD))
+		return op == bpf_core_enum_value(enum req_op, REQ_OP_DISCARD) ||
+		       op == bpf_core_enum_value(enum req_op, REQ_OP_SECURE_ERASE);
+	return op == bpf_core_enum_value(enum req_opf, REQ_OP_DISCARD___opf) ||
+	       op == bpf_core_enum_value(enum req_opf, REQ_OP_SECURE_ERASE___opf);
+}
 
 #endif

@@ -3,43 +3,103 @@
 #ifndef EBBGATE_DEVICE_BPF_H
 #define EBBGATE_DEVICE_BPF_H
 
-#include "maps.bpf.h"
+#include "edges.bpf.h"
 
 /* A merged request holds at most this many bios here; the rest is counted as lost. */
 #define CHAIN_MAX 256
 
-static __always_inline bool is_destage(const void *end_io)
+/*
+ * Who sent a bio. The front part of a bio that was split (bcache merges keys, devices have
+ * limits) is on its own account only until one asks its parent, in bi_private.
+ */
+static __always_inline __u64 owner(struct bio *bio)
 {
-	__u64 end = (__u64)end_io;
+	__u64 end = (__u64)bio->bi_end_io;
 
-	return end == shared.endio[EB_END_DIRTY] || end == shared.endio[EB_END_READ_DIRTY];
+	if (end == shared.endio[EB_END_CHAIN] && end)
+		bpf_probe_read_kernel(&end, sizeof(end),
+				      bio->bi_private + bpf_core_field_offset(bio->bi_end_io));
+	return end;
+}
+
+static __always_inline bool is_destage(__u64 owner)
+{
+	return owner == shared.endio[EB_END_DIRTY] || owner == shared.endio[EB_END_READ_DIRTY];
+}
+
+/*
+ * bcache writes foreground data and fills (copies of missed reads, moves of garbage
+ * collection) by one function; its struct data_insert_op, in bi_private, says which.
+ */
+static __always_inline bool is_fill(struct bio *bio)
+{
+	__u64 word = 0;
+
+	if (shared.fill_mask)
+		bpf_probe_read_kernel(&word, sizeof(word), bio->bi_private + shared.fill_offset);
+	return word & shared.fill_mask;
+}
+
+static __always_inline __u32 class_of(struct bio *bio, __u64 owner, __u32 roles)
+{
+	if (!(roles & EB_HAS_CACHE))
+		return EB_FG;
+	if (owner == shared.endio[EB_END_CACHE_READ] || owner == shared.endio[EB_END_BACKING])
+		return EB_FG;
+	if (owner == shared.endio[EB_END_DATA_INSERT])
+		return is_fill(bio) ? EB_BG : EB_FG;
+	return EB_BG;
+}
+
+static __always_inline struct eb_flow *flow_of(struct eb_dev_cpu *c, __u32 dir, __u32 class)
+{
+	return &c->flow[bounded(dir * EB_CLASSES + class, EB_DIRS * EB_CLASSES)];
 }
 
 static __always_inline void device_queue(struct bio *bio, struct eb_dev *e)
 {
 	struct eb_dev_cpu *c;
 
-	if (!is_destage(bio->bi_end_io))
+	if (!is_destage((__u64)bio->bi_end_io))
 		return;
-	c = dev_counters(e->device);
+	c = dev_counters(e->device_slot);
 	if (!c)
 		return;
-	c->destage_queued_ios++;
-	c->destage_queued_bytes += bio->bi_iter.bi_size;
+	c->queued_ios++;
+	c->queued_bytes += bio->bi_iter.bi_size;
 }
 
-/* A completion that only part of a request's bios share: walk them. */
+/* The loader paces this volume's destage: say at once when none is left in flight. */
+static __always_inline void destage_drained(struct eb_dev *e, __u64 now_ns)
+{
+	struct eb_vol_cpu *c = vol_counters(e->backs_slot);
+	__s64 n = 0;
+
+	for (__u32 cpu = 0; cpu < ncpu && cpu < EB_CPUS_MAX; cpu++) {
+		__u32 key = e->device_slot + cpu;
+		struct eb_dev_cpu *d = bpf_map_lookup_elem(&dev_cpu, &key);
+
+		if (!d)
+			return;
+		n += d->queued_ios - d->done_ios;
+	}
+	if (!n && c)
+		push_edge(c, e->backs, EB_EDGE_DRAINED, now_ns, 0);
+}
+
+/* A completed request, bio by bio: requests are merged and may complete in parts. */
 static __always_inline void destage_done(struct eb_dev_cpu *c, struct bio *bio, __u32 nr_bytes)
 {
 	for (int i = 0; i < CHAIN_MAX; i++) {
 		__u32 bytes = bio->bi_iter.bi_size;
 		bool all = bytes <= nr_bytes;
 
-		if (is_destage(bio->bi_end_io)) {
-			c->destage_done_ios += all;
-			c->destage_done_bytes += all ? bytes : nr_bytes;
+		if (is_destage(owner(bio))) {
+			/* Queued once, however often it was split since. */
+			c->done_ios += all && is_destage((__u64)bio->bi_end_io);
+			c->done_bytes += all ? bytes : nr_bytes;
 		}
-		if (!all || bytes == nr_bytes)
+		if (bytes >= nr_bytes)
 			return;
 		nr_bytes -= bytes;
 		bio = bio->bi_next;
@@ -49,67 +109,67 @@ static __always_inline void destage_done(struct eb_dev_cpu *c, struct bio *bio, 
 	c->lost_chain++;
 }
 
-/* The loader paces this volume's destage: say at once when none is left in flight. */
-static __always_inline void destage_drained(struct eb_dev *e, __u64 now_ns)
+/* Destage reads the cache device and writes the backing device, nothing else. */
+static __always_inline bool may_destage(__u32 roles, __u32 dir)
 {
-	struct eb_vol_cpu *c = vol_counters(e->backs);
-	__s64 n = 0;
-
-	for (__u32 cpu = 0; cpu < ncpu && cpu < EB_CPUS_MAX; cpu++) {
-		__u32 key = e->device * ncpu + cpu;
-		struct eb_dev_cpu *d = bpf_map_lookup_elem(&dev_cpu, &key);
-
-		if (!d)
-			return;
-		n += d->destage_queued_ios - d->destage_done_ios;
-	}
-	if (!n && c)
-		push_edge(c, e->backs, EB_EDGE_DRAINED, now_ns, 0);
+	return (roles & EB_HAS_CACHE) && (roles & (dir == EB_WRITE ? EB_IS_BACKING : EB_IS_CACHE));
 }
 
-static __always_inline __u32 class_of(__u32 roles, const void *end_io)
+static __always_inline void device_complete(struct request *rq, struct eb_dev *e, __u32 roles,
+					    __u32 dir, __u32 nr_bytes, __u64 now_ns)
 {
-	__u64 end = (__u64)end_io;
-
-	if (roles & EB_IS_DISK)
-		return EB_FG;
-	if (end == shared.endio[EB_END_BACKING] || end == shared.endio[EB_END_CACHE_READ] ||
-	    end == shared.endio[EB_END_DATA_INSERT])
-		return EB_FG;
-	return EB_BG;
-}
-
-static __always_inline void device_latency(struct eb_dev_cpu *c, struct request *rq, __u32 dir,
-					   __u32 class, __u64 now_ns)
-{
-	__u64 start_ns = rq->start_time_ns;
-	__u32 bucket;
-
-	c->ios[dir][class]++;
-	/* Not stamped: I/O statistics are off for this queue. */
-	if (!start_ns || now_ns < start_ns)
-		return;
-	bucket = hist_lat_bucket(hist_us(now_ns - start_ns));
-	c->lat[dir][class][bounded(bucket, HIST_LAT_BUCKETS)]++;
-}
-
-static __always_inline void device_complete(struct request *rq, __u32 nr_bytes, __u32 dir,
-					    struct eb_dev *e, __u64 now_ns)
-{
-	struct eb_dev_cpu *c = dev_counters(e->device);
+	struct eb_dev_cpu *c = dev_counters(e->device_slot);
 	struct bio *bio = rq->bio;
-	__u32 class;
+	struct eb_flow *flow;
+	__u64 start_ns, end;
 
 	if (!c || !bio)
 		return;
-	class = class_of(e->roles, bio->bi_end_io);
-	c->bytes[dir][class] += nr_bytes;
+	end = roles & EB_HAS_CACHE ? owner(bio) : 0;
+	flow = flow_of(c, dir, class_of(bio, end, roles));
+	flow->bytes += nr_bytes;
 	/* The last part of a request that completes in parts. */
-	if (rq->__data_len <= nr_bytes)
-		device_latency(c, rq, dir, class, now_ns);
-	if (is_destage(bio->bi_end_io) || bio != rq->biotail)
-		destage_done(c, bio, nr_bytes);
-	if (is_destage(bio->bi_end_io) && (e->roles & EB_IS_BACKING) && volume_of(e->backs)->paced)
+	if (rq->__data_len <= nr_bytes) {
+		flow->ios++;
+		start_ns = rq->start_time_ns;
+		/* 0: I/O statistics are off for this queue. */
+		if (start_ns)
+			count_latency(flow, now_ns - start_ns);
+	}
+	if (!may_destage(roles, dir) || (!is_destage(end) && bio == rq->biotail))
+		return;
+	destage_done(c, bio, nr_bytes);
+	if ((roles & EB_IS_BACKING) && volume_of(e->backs)->paced)
+		destage_drained(e, now_ns);
+}
+
+/* A device without requests (dm, md): the bio itself completes, stamped when it was queued. */
+static __always_inline void device_bio_complete(struct bio *bio, struct eb_dev *e, __u32 dir,
+						__u64 now_ns)
+{
+	struct eb_dev_cpu *c = dev_counters(e->device_slot);
+	__u64 end = (__u64)bio->bi_end_io;
+	__u32 bytes = bio->bi_iter.bi_size;
+	struct eb_flow *flow;
+
+	if (!c)
+		return;
+	flow = flow_of(c, dir, class_of(bio, end, e->roles));
+	flow->ios++;
+	if (BIO_STAMPED) {
+		__u64 stamp = bio_stamp(bio);
+
+		/* A driver may have advanced the bio: then only the stamp knows its size. */
+		if (bytes < stamp_bytes(stamp))
+			bytes = stamp_bytes(stamp);
+		count_latency(flow, stamp_age_ns(stamp, now_ns));
+	}
+	flow->bytes += bytes;
+	if (!is_destage(end))
+		return;
+	c->done_ios++;
+	c->done_bytes += bytes;
+	if ((e->roles & EB_IS_BACKING) && volume_of(e->backs)->paced)
 		destage_drained(e, now_ns);
 }
 

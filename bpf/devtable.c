@@ -42,12 +42,16 @@ int dev_add(struct eb_shared *shared, struct eb_dev entry)
 			return -ENOSPC;
 		e->dev = entry.dev;
 	}
-	if (entry.roles & EB_IS_VOLUME)
+	if (entry.roles & EB_IS_VOLUME) {
 		e->volume = entry.volume;
-	if (entry.roles & EB_IS_BACKING)
+		e->volume_slot = entry.volume_slot;
+	}
+	if (entry.roles & EB_IS_BACKING) {
 		e->backs = entry.backs;
+		e->backs_slot = entry.backs_slot;
+	}
 	if (entry.roles & (EB_IS_BACKING | EB_IS_CACHE))
-		e->device = entry.device;
+		e->device_slot = entry.device_slot;
 	publish(e, e->roles | entry.roles);
 	return 0;
 }

@@ -3,6 +3,7 @@
 #include "probe.h"
 
 #include <bpf/btf.h>
+#include <endian.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -25,25 +26,78 @@ static int tracepoint_arity(const struct btf *btf, const char *name)
 	return btf_is_func_proto(t) ? btf_vlen(t) - 1 : -1;
 }
 
-static bool has_member(const struct btf *btf, const char *type, const char *member)
+/* The mask of a flag of enum req_flag_bits, 0: the kernel has no such flag. */
+static __u32 flag_mask(const struct btf *btf, const char *name)
 {
-	int id = btf__find_by_name_kind(btf, type, BTF_KIND_STRUCT);
+	int id = btf__find_by_name_kind(btf, "req_flag_bits", BTF_KIND_ENUM);
 	const struct btf_type *t;
-	const struct btf_member *m;
+	const struct btf_enum *e;
 
 	if (id < 0)
-		return false;
+		return 0;
 	t = btf__type_by_id(btf, id);
-	m = btf_members(t);
+	e = btf_enum(t);
 	for (int i = 0; i < btf_vlen(t); i++)
-		if (!strcmp(btf__name_by_offset(btf, m[i].name_off), member))
-			return true;
-	return false;
+		if (!strcmp(btf__name_by_offset(btf, e[i].name_off), name))
+			return 1U << e[i].val;
+	return 0;
 }
 
-bool bcache_has_btf(void)
+static struct eb_flags find_flags(const struct btf *btf)
 {
-	return !access("/sys/kernel/btf/bcache", R_OK);
+	struct eb_flags f = {
+		.sync = flag_mask(btf, "__REQ_SYNC"),
+		.meta = flag_mask(btf, "__REQ_META"),
+		.ahead = flag_mask(btf, "__REQ_RAHEAD"),
+		.preflush = flag_mask(btf, "__REQ_PREFLUSH"),
+	};
+
+	f.rare = f.meta | f.ahead | f.preflush;
+	return f;
+}
+
+/* Offset in bits of a member, looked for in unnamed structs and unions too; -1: none. */
+static int member_bits(const struct btf *btf, const struct btf_type *t, const char *member)
+{
+	const struct btf_member *m = btf_members(t);
+
+	for (int i = 0; i < btf_vlen(t); i++) {
+		const char *name = btf__name_by_offset(btf, m[i].name_off);
+		const struct btf_type *inner = btf__type_by_id(btf, m[i].type);
+		int bits = btf_member_bit_offset(t, i);
+		int below;
+
+		if (!strcmp(name, member))
+			return bits;
+		if (*name || !btf_is_composite(inner))
+			continue;
+		below = member_bits(btf, inner, member);
+		if (below >= 0)
+			return bits + below;
+	}
+	return -1;
+}
+
+/*
+ * data_insert_op.replace is set for what bcache copies by itself. The block programs are
+ * loaded before bcache may be, so they get the place of the bit as data.
+ */
+bool find_fill_bit(__u64 *offset, __u64 *mask)
+{
+	struct btf *vmlinux = btf__load_vmlinux_btf();
+	struct btf *bcache = vmlinux ? btf__load_module_btf("bcache", vmlinux) : NULL;
+	const struct btf *btf = bcache ? bcache : vmlinux;
+	int id = btf ? btf__find_by_name_kind(btf, "data_insert_op", BTF_KIND_STRUCT) : -1;
+	int bits = id < 0 ? -1 : member_bits(btf, btf__type_by_id(btf, id), "replace");
+
+	btf__free(bcache);
+	btf__free(vmlinux);
+	/* Elsewhere bit fields begin at the other end. */
+	if (bits < 0 || __BYTE_ORDER != __LITTLE_ENDIAN)
+		return false;
+	*offset = bits / 64 * 8;
+	*mask = 1ULL << bits % 64;
+	return true;
 }
 
 static void set(char value[96], const char *text)
@@ -51,37 +105,37 @@ static void set(char value[96], const char *text)
 	snprintf(value, 96, "%s", text);
 }
 
-static void block_features(struct features *f, const struct btf *btf)
+static void check_tracepoint(char value[96], const struct btf *btf, const char *name, int arity)
 {
-	int queue = tracepoint_arity(btf, "block_bio_queue");
-	int complete = tracepoint_arity(btf, "block_rq_complete");
+	int found = tracepoint_arity(btf, name);
 
-	if (queue != 1)
-		set(f->volume, queue < 0 ? "missing: the kernel has no tracepoint block_bio_queue"
-					 : "missing: unknown arguments of block_bio_queue");
-	if (complete != 3)
-		set(f->device, complete < 0
-				       ? "missing: the kernel has no tracepoint block_rq_complete"
-				       : "missing: unknown arguments of block_rq_complete");
-	f->bio_stamped = has_member(btf, "bio", "bi_issue");
+	if (found < 0)
+		snprintf(value, 96, "missing: the kernel has no tracepoint %s", name);
+	else if (found != arity)
+		snprintf(value, 96, "missing: unknown arguments of the tracepoint %s", name);
 }
 
 void find_features(struct features *f)
 {
 	struct btf *btf = btf__load_vmlinux_btf();
-	const char *path = "ok";
+	const char *all = btf ? "ok" : "missing: the kernel has no BTF (/sys/kernel/btf/vmlinux)";
 
+	set(f->volume, all);
+	set(f->device, all);
+	set(f->class, all);
+	set(f->path, all);
+	set(f->bypass, all);
 	if (!btf)
-		path = "missing: the kernel has no BTF (/sys/kernel/btf/vmlinux)";
-	set(f->volume, path);
-	set(f->device, path);
-	set(f->klass, path);
-	if (btf) {
-		block_features(f, btf);
-		if (!bcache_has_btf() && tracepoint_arity(btf, "bcache_request_end") < 0)
-			path = "missing: the bcache module is not loaded";
-		btf__free(btf);
+		return;
+	check_tracepoint(f->volume, btf, "block_bio_queue", 1);
+	check_tracepoint(f->device, btf, "block_rq_complete", 3);
+	check_tracepoint(f->device, btf, "block_bio_complete", 2);
+	f->flags = find_flags(btf);
+	if (access("/sys/kernel/btf/bcache", R_OK) &&
+	    tracepoint_arity(btf, "bcache_request_end") < 0) {
+		set(f->path, "missing: the bcache module is not loaded");
+		set(f->bypass, f->path);
+		set(f->class, f->path);
 	}
-	set(f->path, path);
-	set(f->bypass, path);
+	btf__free(btf);
 }

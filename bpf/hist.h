@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Histogram buckets. Pure: no helpers, no maps; builds with clang -target bpf and with cc.
+ * By table: BPF has no count-leading-zeros, and a search by halves costs twice as much.
  */
 #ifndef EBBGATE_HIST_H
 #define EBBGATE_HIST_H
@@ -16,6 +17,12 @@
 #define UNROLL
 #endif
 
+/*
+ * Hides a value from the optimiser: so that it keeps an address instead of working it out
+ * again for each use, and so that it leaves in place a mask that the verifier needs to see.
+ */
+#define OPAQUE(value) asm volatile("" : "+r"(value))
+
 /* Powers of two from the unit up: enough for 2^31 units. */
 #define HIST_LOG2_BUCKETS 32
 
@@ -24,70 +31,103 @@
  * 108 buckets reach 2^28 us = 268 s; the last takes everything above.
  */
 #define HIST_LAT_BUCKETS 108
-#define HIST_LAT_SUB_BITS 2
 
-/* floor(log2(v)), and 0 for 0. BPF has no count-leading-zeros. */
-static __always_inline unsigned int hist_log2(unsigned long long v)
+/* clang-format off */
+/* floor(log2(v)) of a byte, 0 for 0. */
+static const unsigned char hist_log2_table[256] = {
+	0, 0, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3,
+	4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4,
+	5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5,
+	5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5,
+	6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6,
+	6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6,
+	6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6,
+	6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6,
+	7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7,
+	7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7,
+	7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7,
+	7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7,
+	7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7,
+	7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7,
+	7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7,
+	7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7,
+};
+
+/* Latency bucket of a byte: hist_lat_floor_us() is its inverse. */
+static const unsigned char hist_lat_table[256] = {
+	0, 1, 2, 3, 4, 5, 6, 7, 8, 8, 9, 9, 10, 10, 11, 11,
+	12, 12, 12, 12, 13, 13, 13, 13, 14, 14, 14, 14, 15, 15, 15, 15,
+	16, 16, 16, 16, 16, 16, 16, 16, 17, 17, 17, 17, 17, 17, 17, 17,
+	18, 18, 18, 18, 18, 18, 18, 18, 19, 19, 19, 19, 19, 19, 19, 19,
+	20, 20, 20, 20, 20, 20, 20, 20, 20, 20, 20, 20, 20, 20, 20, 20,
+	21, 21, 21, 21, 21, 21, 21, 21, 21, 21, 21, 21, 21, 21, 21, 21,
+	22, 22, 22, 22, 22, 22, 22, 22, 22, 22, 22, 22, 22, 22, 22, 22,
+	23, 23, 23, 23, 23, 23, 23, 23, 23, 23, 23, 23, 23, 23, 23, 23,
+	24, 24, 24, 24, 24, 24, 24, 24, 24, 24, 24, 24, 24, 24, 24, 24,
+	24, 24, 24, 24, 24, 24, 24, 24, 24, 24, 24, 24, 24, 24, 24, 24,
+	25, 25, 25, 25, 25, 25, 25, 25, 25, 25, 25, 25, 25, 25, 25, 25,
+	25, 25, 25, 25, 25, 25, 25, 25, 25, 25, 25, 25, 25, 25, 25, 25,
+	26, 26, 26, 26, 26, 26, 26, 26, 26, 26, 26, 26, 26, 26, 26, 26,
+	26, 26, 26, 26, 26, 26, 26, 26, 26, 26, 26, 26, 26, 26, 26, 26,
+	27, 27, 27, 27, 27, 27, 27, 27, 27, 27, 27, 27, 27, 27, 27, 27,
+	27, 27, 27, 27, 27, 27, 27, 27, 27, 27, 27, 27, 27, 27, 27, 27,
+};
+/* clang-format on */
+
+/* An index into a table of 256. */
+static __always_inline unsigned long long hist_byte(unsigned long long v)
 {
-	unsigned int r = 0;
-
-	if (v >> 32) {
-		v >>= 32;
-		r += 32;
-	}
-	if (v >> 16) {
-		v >>= 16;
-		r += 16;
-	}
-	if (v >> 8) {
-		v >>= 8;
-		r += 8;
-	}
-	if (v >> 4) {
-		v >>= 4;
-		r += 4;
-	}
-	if (v >> 2) {
-		v >>= 2;
-		r += 2;
-	}
-	return r + (v >> 1 ? 1 : 0);
+	OPAQUE(v);
+	return v & 255;
 }
 
-/* Bucket i holds [2^i, 2^(i+1)); 0 is counted in bucket 0. */
+/* floor(log2(v)), and 0 for 0. */
+static __always_inline unsigned int hist_log2(unsigned int v)
+{
+	if (v < 1U << 8)
+		return hist_log2_table[hist_byte(v)];
+	if (v < 1U << 16)
+		return 8 + hist_log2_table[hist_byte(v >> 8)];
+	if (v < 1U << 24)
+		return 16 + hist_log2_table[hist_byte(v >> 16)];
+	return 24 + hist_log2_table[hist_byte(v >> 24)];
+}
+
+/* Bucket i holds [2^i, 2^(i+1)), the last everything above; 0 is counted in bucket 0. */
 static __always_inline unsigned int hist_log2_bucket(unsigned long long v)
 {
-	unsigned int i = hist_log2(v);
-
-	return i < HIST_LOG2_BUCKETS ? i : HIST_LOG2_BUCKETS - 1;
+	return v >> 32 ? HIST_LOG2_BUCKETS - 1 : hist_log2(v);
 }
 
 /*
  * ns / 1000 by multiplication: a 64-bit division costs tens of cycles. Exact up
  * to 2 s, and at most 1 us too high above; saturates at 2^40 ns (18 min).
  */
-static __always_inline unsigned long long hist_us(unsigned long long ns)
+static __always_inline unsigned int hist_us(unsigned long long ns)
 {
-	if (ns >> 40)
+	if (ns >= 1ULL << 40)
 		ns = 1ULL << 40;
 	return ((ns >> 3) * 68719477ULL) >> 33;
 }
 
 /*
- * v < 4: bucket v. Else with k = floor(log2(v)): 4 * (k - 1) + the two bits below
- * the leading one. So bucket b >= 4 starts at (4 + b % 4) << (b / 4 - 1).
+ * v < 4: bucket v. Else with k = floor(log2(v)): 4 * (k - 1) + the two bits below the
+ * leading one. Dividing by 2^6 lowers the bucket by 24, as long as 4 remains: so steps of
+ * six bits bring every value into the table.
  */
-static __always_inline unsigned int hist_lat_bucket(unsigned long long us)
+static __always_inline unsigned int hist_lat_bucket(unsigned int us)
 {
-	unsigned int k, b;
-
-	if (us < 4)
-		return us;
-	if (us >> 28)
-		return HIST_LAT_BUCKETS - 1;
-	k = hist_log2(us);
-	b = 4 * (k - 1) + ((us >> (k - HIST_LAT_SUB_BITS)) & 3);
-	return b < HIST_LAT_BUCKETS ? b : HIST_LAT_BUCKETS - 1;
+	if (us < 1U << 8)
+		return hist_lat_table[hist_byte(us)];
+	if (us < 1U << 14)
+		return 24 + hist_lat_table[hist_byte(us >> 6)];
+	if (us < 1U << 20)
+		return 48 + hist_lat_table[hist_byte(us >> 12)];
+	if (us < 1U << 26)
+		return 72 + hist_lat_table[hist_byte(us >> 18)];
+	if (us < 1U << 28)
+		return 96 + hist_lat_table[hist_byte(us >> 24)];
+	return HIST_LAT_BUCKETS - 1;
 }
 
 /* Lowest value of a latency bucket: what a reader of the record needs. */

@@ -17,11 +17,16 @@
 /* Gaps shorter than this are not counted: the grain would blur them. */
 #define IDLE_GAP_MIN_NS 1000000ULL
 
-/* Bits of bio->bi_issue.value that hold monotonic ns (the rest holds the size). */
+/*
+ * A stamp is 51 bits of monotonic ns; the kernel keeps the size of the bio in the 13 bits
+ * above (bio->bi_issue.value). A full clock value is a valid stamp.
+ */
 #define STAMP_BITS 51
+#define STAMP_HIGH_BITS (64 - STAMP_BITS)
 #define STAMP_MASK ((1ULL << STAMP_BITS) - 1)
+#define STAMP_SIZE_MASK 0xfffULL
 
-/* Time from a 51-bit stamp to now; both may have wrapped (every 26 days). */
+/* Time from a stamp to now; both may have wrapped (every 26 days). */
 static __always_inline unsigned long long stamp_age_ns(unsigned long long stamp,
 						       unsigned long long now_ns)
 {
@@ -32,17 +37,26 @@ static __always_inline unsigned long long stamp_age_ns(unsigned long long stamp,
 static __always_inline unsigned long long stamp_full_ns(unsigned long long stamp,
 							unsigned long long ref_ns)
 {
-	unsigned long long ahead = (stamp - ref_ns) & STAMP_MASK;
+	long long ahead = (stamp - ref_ns) << STAMP_HIGH_BITS;
 
-	if (ahead >> (STAMP_BITS - 1))
-		return ref_ns - (STAMP_MASK + 1 - ahead);
-	return ref_ns + ahead;
+	return ref_ns + (ahead >> STAMP_HIGH_BITS);
 }
 
-/* Is the shared last activity stale? A clock of another CPU may lag: not stale. */
-static __always_inline int idle_stale(unsigned long long last_ns, unsigned long long now_ns)
+/* Bytes of the bio when it was stamped: exact below 2 MiB, modulo 2 MiB above. */
+static __always_inline unsigned int stamp_bytes(unsigned long long stamp)
 {
-	return now_ns > last_ns && now_ns - last_ns > IDLE_GRAIN_NS;
+	return ((stamp >> STAMP_BITS) & STAMP_SIZE_MASK) << 9;
+}
+
+/*
+ * Is the shared last activity more than a grain old? The clock of another CPU may lag by as
+ * much: that is no reason to write. Anything else, weeks of idleness included, is stale.
+ */
+static __always_inline int idle_stale(unsigned long long last_ns, unsigned long long stamp)
+{
+	unsigned long long ahead = stamp - last_ns + IDLE_GRAIN_NS;
+
+	return ahead << STAMP_HIGH_BITS > 2 * IDLE_GRAIN_NS << STAMP_HIGH_BITS;
 }
 
 /* Length of the gap that an arrival ends, 0 when it is none. */
@@ -54,10 +68,10 @@ idle_gap_ns(unsigned long long last_ns, unsigned long long now_ns, unsigned long
 	return now_ns - last_ns;
 }
 
-/* Bucket i: gaps of [2^i, 2^(i+1)) us. */
+/* Bucket i: gaps of [2^i, 2^(i+1)) us. A gap may be longer than hist_us() takes. */
 static __always_inline unsigned int idle_gap_bucket(unsigned long long gap_ns)
 {
-	return hist_log2_bucket(hist_us(gap_ns));
+	return hist_log2_bucket(gap_ns / 1000);
 }
 
 #endif

@@ -43,7 +43,8 @@ int load_block(struct probe *p)
 	if (!p->block)
 		return -errno;
 	p->block->rodata->ncpu = p->ncpu;
-	p->block->rodata->bio_stamped = p->features.bio_stamped;
+	p->block->rodata->flags = p->features.flags;
+	bpf_program__set_autoattach(p->block->progs.block_bio_complete, false);
 	bpf_map__set_max_entries(p->block->maps.vol_cpu, EB_VOLUMES * p->ncpu);
 	bpf_map__set_max_entries(p->block->maps.dev_cpu, EB_DEVICES * p->ncpu);
 	err = block_bpf__load(p->block);
@@ -52,15 +53,21 @@ int load_block(struct probe *p)
 	return err ? err : map_all(p);
 }
 
+int attach_bio_complete(struct probe *p)
+{
+	if (!p->bio_complete)
+		p->bio_complete = bpf_program__attach(p->block->progs.block_bio_complete);
+	return p->bio_complete ? 0 : -errno;
+}
+
 static int share_maps(struct probe *p)
 {
 	struct {
 		struct bpf_map *ours, *theirs;
 	} pairs[] = {
-		{p->block->maps.vol_cpu, p->bcache->maps.vol_cpu},
-		{p->block->maps.dev_cpu, p->bcache->maps.dev_cpu},
-		{p->block->maps.edges, p->bcache->maps.edges},
-		{p->block->maps.data_shared, p->bcache->maps.data_shared},
+		{ p->block->maps.vol_cpu, p->bcache->maps.vol_cpu },
+		{ p->block->maps.dev_cpu, p->bcache->maps.dev_cpu },
+		{ p->block->maps.data_shared, p->bcache->maps.data_shared },
 	};
 
 	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
@@ -80,7 +87,7 @@ int load_bcache(struct probe *p)
 	if (!p->bcache)
 		return -errno;
 	p->bcache->rodata->ncpu = p->ncpu;
-	p->bcache->rodata->bio_stamped = p->features.bio_stamped;
+	p->bcache->rodata->flags = p->features.flags;
 	err = share_maps(p);
 	if (!err)
 		err = bcache_bpf__load(p->bcache);
@@ -112,7 +119,7 @@ static uint64_t missed(const struct bpf_object *object)
 
 	bpf_object__for_each_program(program, object)
 	{
-		struct bpf_prog_info info = {0};
+		struct bpf_prog_info info = { 0 };
 		__u32 bytes = sizeof(info);
 
 		if (!bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &bytes))
@@ -129,6 +136,7 @@ uint64_t missed_runs(const struct probe *p)
 void unload(struct probe *p)
 {
 	ring_buffer__free(p->ring);
+	bpf_link__destroy(p->bio_complete);
 	bcache_bpf__destroy(p->bcache);
 	block_bpf__destroy(p->block);
 }

@@ -8,10 +8,12 @@
 
 /* Set by the loader before load. */
 const volatile __u32 ncpu = 1;
-const volatile bool bio_stamped = true;
+const volatile struct eb_flags flags = {};
 
-/* One mmapable map each, so that the loader reads without a system call. The loader
- * sizes them: EB_VOLUMES x ncpu and EB_DEVICES x ncpu. */
+/*
+ * Mapped into the loader's memory, so that it reads without a system call. It sizes them
+ * before load: EB_VOLUMES x ncpu and EB_DEVICES x ncpu.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -30,23 +32,10 @@ struct {
 
 struct eb_shared shared SEC(".data.shared");
 
-/* Edges are rare (one a gap and volume); the loader reads them at once. */
-#define EDGE_RING_BYTES 16384
-
-struct {
-	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, EDGE_RING_BYTES);
-} edges SEC(".maps");
-
-static __always_inline __u32 dev_slot(__u32 dev)
-{
-	return (dev * EB_DEV_HASH) >> 24;
-}
-
 /* The entry of a dev_t, or NULL: a device that nobody tracks costs one read. */
 static __always_inline struct eb_dev *find_dev(__u32 dev)
 {
-	__u32 i = dev_slot(dev);
+	__u32 i = (dev * EB_DEV_HASH) >> 24;
 
 	UNROLL
 	for (int probe = 0; probe < EB_DEV_PROBES; probe++) {
@@ -60,39 +49,35 @@ static __always_inline struct eb_dev *find_dev(__u32 dev)
 	return NULL;
 }
 
-/* A bucket that the verifier believes in: the compiler may prove the bound and drop it. */
-static __always_inline __u32 bounded(__u32 bucket, __u32 buckets)
-{
-	barrier_var(bucket);
-	return bucket < buckets ? bucket : buckets - 1;
-}
-
 static __always_inline struct eb_vol *volume_of(__u32 volume)
 {
 	return &shared.vol[volume & (EB_VOLUMES - 1)];
 }
 
-static __always_inline struct eb_vol_cpu *vol_counters(__u32 volume)
+static __always_inline struct eb_vol_cpu *vol_counters(__u32 slot)
 {
-	__u32 key = volume * ncpu + bpf_get_smp_processor_id();
+	__u32 key = slot + bpf_get_smp_processor_id();
 
 	return bpf_map_lookup_elem(&vol_cpu, &key);
 }
 
-static __always_inline struct eb_dev_cpu *dev_counters(__u32 device)
+static __always_inline struct eb_dev_cpu *dev_counters(__u32 slot)
 {
-	__u32 key = device * ncpu + bpf_get_smp_processor_id();
+	__u32 key = slot + bpf_get_smp_processor_id();
 
 	return bpf_map_lookup_elem(&dev_cpu, &key);
 }
 
-static __always_inline bool is_discard(__u32 op)
+/* A bucket that the verifier believes in: the compiler may prove the bound and drop it. */
+static __always_inline __u32 bounded(__u32 bucket, __u32 buckets)
 {
-	if (bpf_core_enum_value_exists(enum req_op, REQ_OP_DISCARD))
-		return op == bpf_core_enum_value(enum req_op, REQ_OP_DISCARD) ||
-		       op == bpf_core_enum_value(enum req_op, REQ_OP_SECURE_ERASE);
-	return op == bpf_core_enum_value(enum req_opf___old, REQ_OP_DISCARD___old) ||
-	       op == bpf_core_enum_value(enum req_opf___old, REQ_OP_SECURE_ERASE___old);
+	OPAQUE(bucket);
+	return bucket < buckets ? bucket : buckets - 1;
+}
+
+static __always_inline void count_latency(struct eb_flow *flow, __u64 ns)
+{
+	flow->lat[bounded(hist_lat_bucket(hist_us(ns)), HIST_LAT_BUCKETS)]++;
 }
 
 /* Foreground activity now: keep the shared line quiet unless it is stale. */
@@ -102,15 +87,6 @@ static __always_inline void touch(__u32 volume, __u64 now_ns)
 
 	if (idle_stale(v->last_ns, now_ns))
 		v->last_ns = now_ns;
-}
-
-static __always_inline void push_edge(struct eb_vol_cpu *c, __u32 volume, __u32 kind, __u64 ns,
-				      __u64 gap_ns)
-{
-	struct eb_edge edge = {.ns = ns, .gap_ns = gap_ns, .volume = volume, .kind = kind};
-
-	if (bpf_ringbuf_output(&edges, &edge, sizeof(edge), 0))
-		c->lost_ring++;
 }
 
 #endif

@@ -54,13 +54,16 @@ static int set_tick(struct options *o, const char *text)
 int parse_options(int argc, char **argv, struct options *o)
 {
 	static const struct option longs[] = {
-		{"track", required_argument, NULL, 't'}, {"tick-ms", required_argument, NULL, 'n'},
-		{"check", no_argument, NULL, 'c'},	 {"version", no_argument, NULL, 'v'},
-		{"help", no_argument, NULL, 'h'},	 {NULL, 0, NULL, 0},
+		{ "track", required_argument, NULL, 't' },
+		{ "tick-ms", required_argument, NULL, 'n' },
+		{ "check", no_argument, NULL, 'c' },
+		{ "version", no_argument, NULL, 'v' },
+		{ "help", no_argument, NULL, 'h' },
+		{ NULL, 0, NULL, 0 },
 	};
 	int c, code = -1;
 
-	*o = (struct options){.tick_ns = TICK_NS_DEFAULT};
+	*o = (struct options){ .tick_ns = TICK_NS_DEFAULT };
 	while (code < 0 && (c = getopt_long(argc, argv, "", longs, NULL)) >= 0) {
 		if (c == 't') {
 			code = add_track(o, optarg);

@@ -136,15 +136,15 @@ static int loop(struct probe *p, int signals)
 {
 	static struct input in;
 	struct pollfd fds[] = {
-		{.fd = STDIN_FILENO, .events = POLLIN},
-		{.fd = signals, .events = POLLIN},
-		{.fd = ring_buffer__epoll_fd(p->ring), .events = POLLIN},
+		{ .fd = STDIN_FILENO, .events = POLLIN },
+		{ .fd = signals, .events = POLLIN },
+		{ .fd = ring_buffer__epoll_fd(p->ring), .events = POLLIN },
 	};
 
 	while (!p->bye) {
 		uint64_t now = now_ns(), due = next_due(p);
 		uint64_t left = due > now ? due - now : 0;
-		struct timespec timeout = {left / NS_PER_S, left % NS_PER_S};
+		struct timespec timeout = { left / NS_PER_S, left % NS_PER_S };
 
 		if (ppoll(fds, 3, &timeout, NULL) < 0 && errno != EINTR)
 			return -errno;
@@ -186,7 +186,6 @@ static int say_libbpf(enum libbpf_print_level level, const char *format, va_list
 
 static int start(struct probe *p)
 {
-	const char *missing = NULL;
 	bool later = true;
 
 	find_features(&p->features);
@@ -198,18 +197,8 @@ static int start(struct probe *p)
 		fprintf(stderr, "ebbgate-probe: cannot load or attach the programs\n");
 		return EXIT_INTERNAL;
 	}
-	if (!strcmp(p->features.path, "ok")) {
-		if (load_bcache(p)) {
-			snprintf(p->features.path, sizeof(p->features.path),
-				 "missing: the programs for bcache do not load here");
-		} else {
-			read_endio(p->shared->endio, &missing);
-			later = false;
-		}
-		if (missing)
-			snprintf(p->features.klass, sizeof(p->features.klass),
-				 "missing: no symbol %s in /proc/kallsyms", missing);
-	}
+	if (!strcmp(p->features.path, "ok"))
+		later = prepare_bcache(p) != 0;
 	if (keep_capabilities(later)) {
 		fprintf(stderr, "ebbgate-probe: cannot drop capabilities\n");
 		return EXIT_INTERNAL;

@@ -71,14 +71,15 @@ enum warning_kind {
 };
 
 struct features {
-	char volume[96], path[96], bypass[96], device[96], klass[96];
-	bool bio_stamped;
+	char volume[96], path[96], bypass[96], device[96], class[96];
+	struct eb_flags flags;
 };
 
 struct probe {
 	struct block_bpf *block;
 	struct bcache_bpf *bcache;
 	bool bcache_attached;
+	struct bpf_link *bio_complete;
 	uint32_t ncpu;
 	struct eb_shared *shared;
 	struct eb_vol_cpu *vol_cpu;
@@ -111,18 +112,22 @@ uint64_t now_ns(void);
 /* load.c: programs and maps. All return 0 or -errno, with a line on stderr. */
 int load_block(struct probe *p);
 int load_bcache(struct probe *p);
+int attach_bio_complete(struct probe *p);
 int attach_bcache(struct probe *p);
 void detach_bcache(struct probe *p);
 void forget_streams(struct probe *p, uint32_t volume);
 void unload(struct probe *p);
 uint64_t missed_runs(const struct probe *p);
 
+/* bcache.c: loads what bcache needs and says in features what is missing. */
+int prepare_bcache(struct probe *p);
+
 /* features.c: what this kernel can give, asked of its BTF. */
 void find_features(struct features *f);
-bool bcache_has_btf(void);
+bool find_fill_bit(__u64 *offset, __u64 *mask);
 
 /* symbols.c: addresses of completion functions. */
-int read_endio(__u64 endio[EB_ENDIOS], const char **missing);
+const char *read_endio(__u64 endio[EB_ENDIOS]);
 
 /* caps.c */
 int keep_capabilities(bool bcache_later);
@@ -141,6 +146,7 @@ void track_partitions(struct probe *p);
 
 /* sysfs.c */
 bool block_device_exists(uint32_t dev);
+bool block_has_requests(uint32_t dev);
 bool block_in_flight(uint32_t dev, uint64_t inflight[EB_DIRS]);
 size_t block_partitions(uint32_t dev, uint32_t *parts, size_t max);
 

@@ -17,7 +17,7 @@ static uint64_t reads_in_flight(struct probe *p, struct volume *v)
 		struct eb_dev_cpu d;
 
 		destage_in_flight(p, v->cache[i], &d);
-		reads += d.destage_queued_ios - d.destage_done_ios;
+		reads += d.queued_ios - d.done_ios;
 	}
 	return floor0(reads);
 }
@@ -33,10 +33,10 @@ void say_queue(struct probe *p, struct volume *v, uint64_t now)
 	volume_in_flight(p, v, fg);
 	json_begin(&p->json, "queue", now);
 	json_str(&p->json, "vol", v->name);
-	json_u64(&p->json, "inflight", floor0(d.destage_queued_ios - d.destage_done_ios));
-	json_u64(&p->json, "bytes", floor0(d.destage_queued_bytes - d.destage_done_bytes));
-	json_u64(&p->json, "done_ios", d.destage_done_ios);
-	json_u64(&p->json, "done_bytes", d.destage_done_bytes);
+	json_u64(&p->json, "inflight", floor0(d.queued_ios - d.done_ios));
+	json_u64(&p->json, "bytes", floor0(d.queued_bytes - d.done_bytes));
+	json_u64(&p->json, "done_ios", d.done_ios);
+	json_u64(&p->json, "done_bytes", d.done_bytes);
 	json_u64(&p->json, "reads", reads_in_flight(p, v));
 	json_u64(&p->json, "fg", floor0(fg[EB_READ] + fg[EB_WRITE]));
 	say(p);

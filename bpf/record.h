@@ -16,11 +16,11 @@
 
 /* A NAS box has a handful of cached volumes; 16 keeps the streams at 1 MiB. */
 #define EB_VOLUMES 16
-/* Bound of the loops over CPUs; a larger machine is refused, not miscounted. */
-#define EB_CPUS_MAX 1024
 /* One backing device a volume, and room for as many cache devices. */
 #define EB_DEVICES 32
-/* dev_t table: volumes, their partitions and devices, at most half full. */
+/* Bound of the loops over CPUs; a larger machine is refused, not miscounted. */
+#define EB_CPUS_MAX 1024
+/* dev_t table: volumes, their partitions and devices. */
 #define EB_DEV_SLOTS 256
 /* Multiplicative hash of a dev_t: the top 8 bits are its home slot. */
 #define EB_DEV_HASH 0x9E3779B1u
@@ -36,8 +36,12 @@
 #define EB_IS_BACKING 2 /* the slow device of volume eb_dev.backs */
 #define EB_IS_CACHE 4	/* a fast device */
 #define EB_IS_DISK 8	/* the volume is a plain request device: it completes as requests */
+#define EB_HAS_CACHE 32 /* a cache device or backing device of bcache: classes, destage */
+#define EB_IS_BIO 16	/* a device without requests (dm, md): it completes as bios */
 
-enum eb_class { EB_FG, EB_BG, EB_CLASSES };
+#define EB_FG 0 /* for users */
+#define EB_BG 1 /* the cache's own: destage, fills, journal, metadata, garbage collection */
+#define EB_CLASSES 2
 
 enum eb_path {
 	EB_READ_HIT,
@@ -51,7 +55,7 @@ enum eb_path {
 
 enum eb_reason { EB_SEQUENTIAL, EB_CONGESTED, EB_REASONS };
 
-/* Completion functions whose address says who sent a bio (KALLSYMS, per track). */
+/* Completion functions whose address says who sent a bio (/proc/kallsyms). */
 enum eb_endio {
 	EB_END_DIRTY,	    /* dirty_endio: destage, write to the backing device */
 	EB_END_READ_DIRTY,  /* read_dirty_endio: destage, read from the cache device */
@@ -66,11 +70,16 @@ enum eb_endio {
 struct eb_dev {
 	__u32 dev;   /* kernel dev_t: major << 20 | minor */
 	__u8 roles;  /* EB_IS_* */
-	__u8 volume; /* index, when EB_IS_VOLUME */
-	__u8 backs;  /* volume index, when EB_IS_BACKING */
-	__u8 device; /* device index, when EB_IS_BACKING or EB_IS_CACHE */
+	__u8 volume; /* index of the volume that it is */
+	__u8 backs;  /* index of the volume that it backs */
+	__u8 pad;
+	/* First slots in the per-CPU arrays, multiplied out so that no request has to. */
+	__u16 volume_slot;
+	__u16 backs_slot;
+	__u16 device_slot;
+	__u16 pad2;
 };
-_Static_assert(sizeof(struct eb_dev) == 8, "hole in eb_dev");
+_Static_assert(sizeof(struct eb_dev) == 16, "hole in eb_dev");
 
 /* State of a volume that all CPUs share: written rarely (idle.h), read often. */
 struct eb_vol {
@@ -84,28 +93,48 @@ _Static_assert(sizeof(struct eb_vol) == 64, "eb_vol must fill one cache line");
 
 struct eb_shared {
 	struct eb_dev dev[EB_DEV_SLOTS];
-	__u64 endio[EB_ENDIOS];
-	__u64 clock_ns; /* the loader's clock at its last tick: high bits of bio stamps */
-	__u64 pad;
 	struct eb_vol vol[EB_VOLUMES];
+	__u64 endio[EB_ENDIOS];
+	__u64 fill_offset; /* in struct data_insert_op: the word that says "fill", ... */
+	__u64 fill_mask;   /* ... and its bit; 0: cannot be told */
+	__u64 clock_ns;	   /* the loader's clock at its last tick: high bits of stamps */
+};
+
+/* Masks of bio flags, from the kernel's BTF: their numbers differ between kernels. */
+struct eb_flags {
+	__u32 sync;
+	__u32 meta;
+	__u32 ahead;
+	__u32 preflush;
+	__u32 rare; /* meta, ahead and preflush together */
+	__u32 pad;
+};
+
+/* Requests of one kind with their latency. */
+struct eb_flow {
+	__u64 ios;
+	__u64 bytes;
+	__u64 lat[HIST_LAT_BUCKETS];
+};
+
+struct eb_arrivals {
+	__u64 ios;
+	__u64 sync;
+	__u64 meta;
+	__u64 ahead;
+	__u64 runs[HIST_LOG2_BUCKETS]; /* bytes by run length: their sum is all bytes */
 };
 
 /* Counters of one volume on one CPU: aligned, so that no two CPUs write one line. */
 struct eb_vol_cpu {
 	__u64 started[EB_DIRS]; /* requests; bytes on a plain disk */
 	__u64 done[EB_DIRS];
-	__u64 ios[EB_DIRS];
-	__u64 sync[EB_DIRS];
-	__u64 meta[EB_DIRS];
-	__u64 ahead;
+	struct eb_arrivals arrivals[EB_DIRS];
+	struct eb_flow path[EB_PATHS];
 	__u64 flush;
 	__u64 discard;
-	__u64 runs[EB_DIRS][HIST_LOG2_BUCKETS]; /* bytes by run length: their sum is all bytes */
 	__u64 gaps[HIST_LOG2_BUCKETS];
 	__u64 gaps_ns[HIST_LOG2_BUCKETS];
-	__u64 path_ios[EB_PATHS];
-	__u64 path_bytes[EB_PATHS];
-	__u64 path_lat[EB_PATHS][HIST_LAT_BUCKETS];
 	__u64 reason_ios[EB_REASONS];
 	__u64 reason_bytes[EB_REASONS];
 	__u64 lost_ring;
@@ -116,17 +145,17 @@ struct eb_vol_cpu {
 
 /* Counters of one device on one CPU. */
 struct eb_dev_cpu {
-	__u64 destage_queued_ios;   /* bios of the cache's own destage: writes on a */
-	__u64 destage_queued_bytes; /* backing device, reads on a cache device */
-	__u64 destage_done_ios;
-	__u64 destage_done_bytes;
-	__u64 ios[EB_DIRS][EB_CLASSES];
-	__u64 bytes[EB_DIRS][EB_CLASSES];
-	__u64 lat[EB_DIRS][EB_CLASSES][HIST_LAT_BUCKETS];
+	/* The cache's own destage, in bios: writes on a backing device, reads on a cache device. */
+	__u64 queued_ios;
+	__u64 queued_bytes;
+	__u64 done_ios;
+	__u64 done_bytes;
+	struct eb_flow flow[EB_DIRS * EB_CLASSES]; /* direction * EB_CLASSES + class */
 	__u64 lost_chain;
 } __attribute__((aligned(64)));
 
-enum eb_edge_kind { EB_EDGE_BUSY, EB_EDGE_DRAINED };
+#define EB_EDGE_BUSY 0	  /* the first arrival after an idle edge */
+#define EB_EDGE_DRAINED 1 /* a paced volume has no destage in flight any more */
 
 /* The only record that is pushed: rare, so it may cost a ring buffer slot. */
 struct eb_edge {

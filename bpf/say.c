@@ -49,7 +49,7 @@ void say_hello(struct probe *p)
 	json_str(j, "path", p->features.path);
 	json_str(j, "bypass", p->features.bypass);
 	json_str(j, "device", p->features.device);
-	json_str(j, "class", p->features.klass);
+	json_str(j, "class", p->features.class);
 	json_close(j);
 	say(p);
 }
@@ -98,12 +98,13 @@ void say_error(struct probe *p, const char *text, const char *line)
 static const struct {
 	const char *what, *text;
 } warnings[WARN_KINDS] = {
-	[WARN_RING_LOST] = {"ring_lost", "edges that did not fit the ring buffer"},
-	[WARN_UNMATCHED] = {"unmatched", "requests whose path is not known (latency not counted)"},
-	[WARN_STREAMS] = {"streams", "live streams pushed out of the stream table"},
-	[WARN_TABLE_FULL] = {"table_full", "requests pushed out of the path table"},
-	[WARN_CHAIN] = {"chain", "requests of more bios than are followed"},
-	[WARN_MISSED] = {"missed", "program runs that the kernel skipped (recursion)"},
+	[WARN_RING_LOST] = { "ring_lost", "edges that did not fit the ring buffer" },
+	[WARN_UNMATCHED] = { "unmatched",
+			     "requests whose path is not known (latency not counted)" },
+	[WARN_STREAMS] = { "streams", "live streams pushed out of the stream table" },
+	[WARN_TABLE_FULL] = { "table_full", "requests pushed out of the path table" },
+	[WARN_CHAIN] = { "chain", "requests of more bios than are followed" },
+	[WARN_MISSED] = { "missed", "program runs that the kernel skipped (recursion)" },
 };
 
 static void warn(struct probe *p, enum warning_kind kind, uint64_t n, uint64_t now)
@@ -126,7 +127,7 @@ static void warn(struct probe *p, enum warning_kind kind, uint64_t n, uint64_t n
 
 void say_warnings(struct probe *p, uint64_t now)
 {
-	uint64_t n[WARN_KINDS] = {0};
+	uint64_t n[WARN_KINDS] = { 0 };
 	struct eb_vol_cpu c;
 	struct eb_dev_cpu d;
 

@@ -4,22 +4,29 @@
  * clang -target bpf and with cc.
  *
  * A stream is remembered by the sector at which its next request would start. The
- * table is a set-associative hash of that sector: a lookup reads one cache line,
- * however many streams are interleaved, and takes no lock. Two CPUs that meet in
- * one set can lose or mix a run length, never memory.
+ * table is a set-associative hash of that sector: a request reads one cache line to find
+ * its stream and writes another, however many streams are interleaved, and takes no lock.
+ * A position is entered once and found once, so the oldest entry of a set is also the least
+ * recently used: entries move down as new ones come. Two CPUs that meet in one set can lose
+ * or mix a run length, never memory.
  */
 #ifndef EBBGATE_STREAM_H
 #define EBBGATE_STREAM_H
 
 #include "hist.h"
+#include "idle.h"
 
-/* 512 sets of 4: two thousand foreign requests may pass between two of a stream. */
+/*
+ * 512 sets of 4: of 64 interleaved streams none is lost (once in ten million requests), and a
+ * stream survives some thousand random requests between two of its own.
+ */
 #define STREAM_SET_BITS 9
 #define STREAM_SETS (1 << STREAM_SET_BITS)
 #define STREAM_WAYS 4
 
-/* Time in units of 2^20 ns (1.05 ms): 32 bits wrap after 52 days. */
+/* Time in units of 2^20 ns (1.05 ms), modulo 2^31 (26 days). */
 #define STREAM_TICK_SHIFT 20
+#define STREAM_TICK_MASK 0x7fffffffU
 /* bcache forgets a stream after 5 s (RECENT_IO slots); so do we, to predict it. */
 #define STREAM_EXPIRE_TICKS (5000000000ULL >> STREAM_TICK_SHIFT)
 
@@ -28,92 +35,98 @@
 #define STREAM_LOSS_SECTORS 512
 
 struct stream {
-	unsigned long long next_sector; /* 0 with run 0: empty */
-	unsigned int run;		/* sectors so far */
+	unsigned long long next_sector;
+	unsigned int run; /* sectors so far; 0: empty, or continued elsewhere */
 	unsigned int seen_tick;
 };
 
 struct stream_set {
-	struct stream way[STREAM_WAYS];
+	struct stream way[STREAM_WAYS]; /* newest first */
 } __attribute__((aligned(64)));
 
 struct stream_table {
 	struct stream_set set[STREAM_SETS];
 };
 
-static __always_inline unsigned int stream_hash(unsigned long long sector)
+/* The tick of a stamp or of a full clock value. */
+static __always_inline unsigned int stream_tick(unsigned long long stamp)
 {
-	return (sector * 0x9E3779B97F4A7C15ULL) >> (64 - STREAM_SET_BITS);
+	return (stamp << STAMP_HIGH_BITS) >> (STAMP_HIGH_BITS + STREAM_TICK_SHIFT);
+}
+
+static __always_inline struct stream_set *stream_set_of(struct stream_table *table,
+							unsigned long long sector)
+{
+	return &table->set[(sector * 0x9E3779B97F4A7C15ULL) >> (64 - STREAM_SET_BITS)];
 }
 
 static __always_inline int stream_live(const struct stream *s, unsigned int tick)
 {
-	return s->run && tick - s->seen_tick <= STREAM_EXPIRE_TICKS;
+	return ((tick - s->seen_tick) & STREAM_TICK_MASK) <= STREAM_EXPIRE_TICKS;
 }
 
-/* The way whose stream a request at this sector continues, or NULL. */
-static __always_inline struct stream *stream_find(struct stream_set *set, unsigned long long sector,
-						  unsigned int tick)
+/* Takes the run that a request at this sector continues; 0: it begins a stream. */
+static __always_inline unsigned int stream_take(struct stream_set *set, unsigned long long sector,
+						unsigned int tick)
 {
 	struct stream *s = set->way;
 
-	UNROLL
-	for (int i = 0; i < STREAM_WAYS; i++, s++)
-		if (s->next_sector == sector && stream_live(s, tick))
-			return s;
-	return (struct stream *)0;
-}
-
-/* The way to overwrite: the same position, an empty one, else the oldest. */
-static __always_inline struct stream *stream_victim(struct stream_set *set, unsigned long long next,
-						    unsigned int tick)
-{
-	struct stream *s = set->way, *old = s;
-	unsigned int age = 0;
-
+	OPAQUE(s);
 	UNROLL
 	for (int i = 0; i < STREAM_WAYS; i++, s++) {
-		if (s->next_sector == next || !s->run)
-			return s;
-		if (tick - s->seen_tick > age) {
-			age = tick - s->seen_tick;
-			old = s;
-		}
+		unsigned int run;
+
+		if (s->next_sector != sector)
+			continue;
+		run = stream_live(s, tick) ? s->run : 0;
+		s->run = 0;
+		return run;
 	}
-	return old;
+	return 0;
+}
+
+/* Enters a position; 1 when a live stream had to be forgotten for it. */
+static __always_inline int stream_put(struct stream_set *set, struct stream new)
+{
+	struct stream *way = set->way;
+	int lost = 0;
+
+	OPAQUE(way);
+	/* Rewriting one place again and again must not fill the set with copies of it. */
+	if (way[0].next_sector != new.next_sector) {
+		if (way[3].run >= STREAM_LOSS_SECTORS)
+			lost = stream_live(&way[3], new.seen_tick);
+		way[3] = way[2];
+		way[2] = way[1];
+		way[1] = way[0];
+	}
+	way[0] = new;
+	return lost;
 }
 
 /*
- * Account one request; returns its run length in sectors, itself included.
- * *lost is incremented when a live stream has to be forgotten.
+ * Accounts one request; returns its run length in sectors, itself included.
+ * *lost is incremented when a live stream had to be forgotten.
  */
 static __always_inline unsigned int stream_advance(struct stream_table *table,
 						   unsigned long long sector, unsigned int sectors,
 						   unsigned int tick, unsigned long long *lost)
 {
-	struct stream *s = stream_find(&table->set[stream_hash(sector)], sector, tick);
-	unsigned long long next = sector + sectors;
-	unsigned int run = sectors;
+	struct stream next = { .next_sector = sector + sectors, .seen_tick = tick };
+	unsigned int run;
 
-	if (s) {
-		run += s->run;
-		if (run > STREAM_RUN_MAX)
-			run = STREAM_RUN_MAX;
-		s->run = 0;
-	}
-	s = stream_victim(&table->set[stream_hash(next)], next, tick);
-	if (s->next_sector != next && s->run >= STREAM_LOSS_SECTORS && stream_live(s, tick))
+	OPAQUE(table);
+	run = stream_take(stream_set_of(table, sector), sector, tick) + sectors;
+	next.run = run < STREAM_RUN_MAX ? run : STREAM_RUN_MAX;
+	if (stream_put(stream_set_of(table, next.next_sector), next))
 		(*lost)++;
-	s->next_sector = next;
-	s->run = run;
-	s->seen_tick = tick;
-	return run;
+	return next.run;
 }
 
 /* Bucket i: runs of [512 * 2^i, 512 * 2^(i+1)) bytes, from the run in sectors. */
 static __always_inline unsigned int stream_run_bucket(unsigned int run_sectors)
 {
-	return hist_log2_bucket(run_sectors);
+	return hist_log2(run_sectors);
 }
 
 #endif

@@ -47,12 +47,12 @@ void volume_in_flight(const struct probe *p, const struct volume *v, int64_t inf
 
 void destage_in_flight(const struct probe *p, int device, struct eb_dev_cpu *sum)
 {
-	memset(sum, 0, offsetof(struct eb_dev_cpu, ios));
+	memset(sum, 0, offsetof(struct eb_dev_cpu, flow));
 	/* Ends before starts, as above: the fields are in the other order. */
 	for (uint32_t cpu = 0; cpu < p->ncpu; cpu++)
-		add(&sum->destage_done_ios,
-		    (const __u64 *)&p->dev_cpu[device * p->ncpu + cpu].destage_done_ios, 16);
+		add(&sum->done_ios, (const __u64 *)&p->dev_cpu[device * p->ncpu + cpu].done_ios,
+		    16);
 	for (uint32_t cpu = 0; cpu < p->ncpu; cpu++)
-		add(&sum->destage_queued_ios,
-		    (const __u64 *)&p->dev_cpu[device * p->ncpu + cpu].destage_queued_ios, 16);
+		add(&sum->queued_ios, (const __u64 *)&p->dev_cpu[device * p->ncpu + cpu].queued_ios,
+		    16);
 }

@@ -2,7 +2,6 @@
 /* Addresses of the completion functions that tell who sent a bio. */
 #include "probe.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,12 +10,12 @@
 static const struct {
 	const char *name, *module;
 } endio_symbols[EB_ENDIOS] = {
-	[EB_END_DIRTY] = {"dirty_endio", "[bcache]"},
-	[EB_END_READ_DIRTY] = {"read_dirty_endio", "[bcache]"},
-	[EB_END_BACKING] = {"backing_request_endio", "[bcache]"},
-	[EB_END_CACHE_READ] = {"bch_cache_read_endio", "[bcache]"},
-	[EB_END_DATA_INSERT] = {"bch_data_insert_endio", "[bcache]"},
-	[EB_END_CHAIN] = {"bio_chain_endio", ""},
+	[EB_END_DIRTY] = { "dirty_endio", "[bcache]" },
+	[EB_END_READ_DIRTY] = { "read_dirty_endio", "[bcache]" },
+	[EB_END_BACKING] = { "backing_request_endio", "[bcache]" },
+	[EB_END_CACHE_READ] = { "bch_cache_read_endio", "[bcache]" },
+	[EB_END_DATA_INSERT] = { "bch_data_insert_endio", "[bcache]" },
+	[EB_END_CHAIN] = { "bio_chain_endio", "" },
 };
 
 static void match(const char *line, __u64 endio[EB_ENDIOS])
@@ -34,21 +33,21 @@ static void match(const char *line, __u64 endio[EB_ENDIOS])
 			endio[i] = address;
 }
 
-int read_endio(__u64 endio[EB_ENDIOS], const char **missing)
+/* NULL, or the name of a function whose address is not to be had (kptr_restrict). */
+const char *read_endio(__u64 endio[EB_ENDIOS])
 {
 	FILE *f = fopen("/proc/kallsyms", "re");
 	char line[512];
 
 	memset(endio, 0, EB_ENDIOS * sizeof(endio[0]));
 	if (!f)
-		return -errno;
+		return endio_symbols[0].name;
 	while (fgets(line, sizeof(line), f))
 		if (strstr(line, "endio"))
 			match(line, endio);
 	fclose(f);
-	*missing = NULL;
 	for (int i = 0; i < EB_ENDIOS; i++)
 		if (!endio[i])
-			*missing = endio_symbols[i].name;
-	return 0;
+			return endio_symbols[i].name;
+	return NULL;
 }

@@ -23,6 +23,19 @@ bool block_device_exists(uint32_t dev)
 	return !access(path, F_OK);
 }
 
+/* Only blk-mq devices (and partitions of them) make requests of bios. */
+bool block_has_requests(uint32_t dev)
+{
+	char path[PATH_BYTES];
+
+	block_path(path, dev, "partition", "");
+	if (access(path, F_OK))
+		block_path(path, dev, "mq", "");
+	else
+		block_path(path, dev, "../mq", "");
+	return !access(path, F_OK);
+}
+
 bool block_in_flight(uint32_t dev, uint64_t inflight[EB_DIRS])
 {
 	char path[PATH_BYTES];

@@ -17,13 +17,15 @@ static uint64_t total(const __u64 *values, size_t n)
 
 static void put_direction(struct json *j, const struct eb_vol_cpu *c, const char *key, int dir)
 {
+	const struct eb_arrivals *a = &c->arrivals[dir];
+
 	json_open(j, key);
-	json_u64(j, "ios", c->ios[dir]);
-	json_u64(j, "bytes", total(c->runs[dir], HIST_LOG2_BUCKETS));
-	json_u64(j, "sync", c->sync[dir]);
-	json_u64(j, "meta", c->meta[dir]);
+	json_u64(j, "ios", a->ios);
+	json_u64(j, "bytes", total(a->runs, HIST_LOG2_BUCKETS));
+	json_u64(j, "sync", a->sync);
+	json_u64(j, "meta", a->meta);
 	if (dir == EB_READ)
-		json_u64(j, "ahead", c->ahead);
+		json_u64(j, "ahead", a->ahead);
 	json_close(j);
 }
 
@@ -40,7 +42,7 @@ static void put_foreground(struct json *j, const struct eb_vol_cpu *c)
 static void put_state(struct probe *p, struct volume *v)
 {
 	int64_t n[EB_DIRS];
-	uint64_t kernel[EB_DIRS] = {0, 0};
+	uint64_t kernel[EB_DIRS] = { 0, 0 };
 
 	volume_in_flight(p, v, n);
 	/* A plain disk is followed in bytes; the kernel counts its requests. */
@@ -60,19 +62,19 @@ static void put_state(struct probe *p, struct volume *v)
 static void put_patterns(struct json *j, const struct eb_vol_cpu *c)
 {
 	json_open(j, "runs");
-	json_array(j, "read", c->runs[EB_READ], HIST_LOG2_BUCKETS);
-	json_array(j, "write", c->runs[EB_WRITE], HIST_LOG2_BUCKETS);
+	json_array(j, "read", c->arrivals[EB_READ].runs, HIST_LOG2_BUCKETS);
+	json_array(j, "write", c->arrivals[EB_WRITE].runs, HIST_LOG2_BUCKETS);
 	json_close(j);
 	json_array(j, "gaps", c->gaps, HIST_LOG2_BUCKETS);
 	json_array(j, "gaps_ns", c->gaps_ns, HIST_LOG2_BUCKETS);
 }
 
-static void put_path(struct json *j, const struct eb_vol_cpu *c, const char *key, int path)
+static void put_flow(struct json *j, const struct eb_flow *flow, const char *key)
 {
 	json_open(j, key);
-	json_u64(j, "ios", c->path_ios[path]);
-	json_u64(j, "bytes", c->path_bytes[path]);
-	json_array(j, "lat", c->path_lat[path], HIST_LAT_BUCKETS);
+	json_u64(j, "ios", flow->ios);
+	json_u64(j, "bytes", flow->bytes);
+	json_array(j, "lat", flow->lat, HIST_LAT_BUCKETS);
 	json_close(j);
 }
 
@@ -80,14 +82,14 @@ static void put_paths(struct json *j, const struct eb_vol_cpu *c)
 {
 	json_open(j, "path");
 	json_open(j, "read");
-	put_path(j, c, "hit", EB_READ_HIT);
-	put_path(j, c, "miss", EB_READ_MISS);
-	put_path(j, c, "bypass", EB_READ_BYPASS);
+	put_flow(j, &c->path[EB_READ_HIT], "hit");
+	put_flow(j, &c->path[EB_READ_MISS], "miss");
+	put_flow(j, &c->path[EB_READ_BYPASS], "bypass");
 	json_close(j);
 	json_open(j, "write");
-	put_path(j, c, "writeback", EB_WRITE_BACK);
-	put_path(j, c, "writethrough", EB_WRITE_THROUGH);
-	put_path(j, c, "bypass", EB_WRITE_BYPASS);
+	put_flow(j, &c->path[EB_WRITE_BACK], "writeback");
+	put_flow(j, &c->path[EB_WRITE_THROUGH], "writethrough");
+	put_flow(j, &c->path[EB_WRITE_BYPASS], "bypass");
 	json_close(j);
 	json_close(j);
 }
@@ -110,9 +112,9 @@ static void put_bypass(struct json *j, struct volume *v, const struct eb_vol_cpu
 {
 	/* A reason is told when the request starts, a read's path when it ends: the
 	 * difference dips meanwhile, so the highest value seen is the count. */
-	raise(&v->other_ios, c->path_ios[EB_READ_BYPASS] + c->path_ios[EB_WRITE_BYPASS] -
+	raise(&v->other_ios, c->path[EB_READ_BYPASS].ios + c->path[EB_WRITE_BYPASS].ios -
 				     c->reason_ios[EB_SEQUENTIAL] - c->reason_ios[EB_CONGESTED]);
-	raise(&v->other_bytes, c->path_bytes[EB_READ_BYPASS] + c->path_bytes[EB_WRITE_BYPASS] -
+	raise(&v->other_bytes, c->path[EB_READ_BYPASS].bytes + c->path[EB_WRITE_BYPASS].bytes -
 				       c->reason_bytes[EB_SEQUENTIAL] -
 				       c->reason_bytes[EB_CONGESTED]);
 	json_open(j, "bypass");
@@ -122,25 +124,16 @@ static void put_bypass(struct json *j, struct volume *v, const struct eb_vol_cpu
 	json_close(j);
 }
 
-static void put_class(struct json *j, const struct eb_dev_cpu *d, const char *key, int dir, int cls)
-{
-	json_open(j, key);
-	json_u64(j, "ios", d->ios[dir][cls]);
-	json_u64(j, "bytes", d->bytes[dir][cls]);
-	json_array(j, "lat", d->lat[dir][cls], HIST_LAT_BUCKETS);
-	json_close(j);
-}
-
 static void put_device(struct json *j, const char *key, const struct eb_dev_cpu *d,
 		       const uint64_t depth[EB_DIRS])
 {
-	static const char *const dirs[] = {"read", "write"};
+	static const char *const dirs[] = { "read", "write" };
 
 	json_open(j, key);
 	for (int dir = 0; dir < EB_DIRS; dir++) {
 		json_open(j, dirs[dir]);
-		put_class(j, d, "fg", dir, EB_FG);
-		put_class(j, d, "bg", dir, EB_BG);
+		put_flow(j, &d->flow[dir * EB_CLASSES + EB_FG], "fg");
+		put_flow(j, &d->flow[dir * EB_CLASSES + EB_BG], "bg");
 		json_close(j);
 	}
 	json_open(j, "depth");
@@ -152,7 +145,7 @@ static void put_device(struct json *j, const char *key, const struct eb_dev_cpu 
 
 static void add_device(struct probe *p, int device, struct eb_dev_cpu *sum, uint64_t depth[EB_DIRS])
 {
-	uint64_t one[EB_DIRS] = {0, 0};
+	uint64_t one[EB_DIRS] = { 0, 0 };
 	struct eb_dev_cpu d;
 
 	sum_device(p, device, &d);
@@ -165,8 +158,8 @@ static void add_device(struct probe *p, int device, struct eb_dev_cpu *sum, uint
 
 static void put_devices(struct probe *p, struct volume *v)
 {
-	struct eb_dev_cpu cache = {0}, backing = {0};
-	uint64_t cache_depth[EB_DIRS] = {0, 0}, backing_depth[EB_DIRS] = {0, 0};
+	struct eb_dev_cpu cache = { 0 }, backing = { 0 };
+	uint64_t cache_depth[EB_DIRS] = { 0, 0 }, backing_depth[EB_DIRS] = { 0, 0 };
 
 	for (size_t i = 0; i < v->caches; i++)
 		add_device(p, v->cache[i], &cache, cache_depth);
@@ -177,10 +170,10 @@ static void put_devices(struct probe *p, struct volume *v)
 	put_device(&p->json, "backing", &backing, backing_depth);
 	json_close(&p->json);
 	json_open(&p->json, "destage");
-	json_u64(&p->json, "queued_ios", backing.destage_queued_ios);
-	json_u64(&p->json, "queued_bytes", backing.destage_queued_bytes);
-	json_u64(&p->json, "done_ios", backing.destage_done_ios);
-	json_u64(&p->json, "done_bytes", backing.destage_done_bytes);
+	json_u64(&p->json, "queued_ios", backing.queued_ios);
+	json_u64(&p->json, "queued_bytes", backing.queued_bytes);
+	json_u64(&p->json, "done_ios", backing.done_ios);
+	json_u64(&p->json, "done_bytes", backing.done_bytes);
 	json_close(&p->json);
 }
 

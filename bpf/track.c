@@ -31,7 +31,7 @@ static int device_get(struct probe *p, uint32_t dev)
 	if (free < 0)
 		return -1;
 	memset(&p->dev_cpu[free * p->ncpu], 0, p->ncpu * sizeof(p->dev_cpu[0]));
-	p->device[free] = (struct device){.dev = dev, .users = 1};
+	p->device[free] = (struct device){ .dev = dev, .users = 1 };
 	return free;
 }
 
@@ -39,7 +39,7 @@ static void device_put(struct probe *p, int i, uint8_t role)
 {
 	if (--p->device[i].users)
 		return;
-	dev_remove(p->shared, p->device[i].dev, role);
+	dev_remove(p->shared, p->device[i].dev, role | EB_IS_BIO | EB_HAS_CACHE);
 	p->device[i].dev = 0;
 }
 
@@ -66,28 +66,44 @@ static struct volume *new_volume(struct probe *p, const struct command *cmd)
 	return v;
 }
 
+/* Shows a device to the programs; -1: no room, else its index. */
+static int take_device(struct probe *p, struct volume *v, uint32_t dev, uint8_t role)
+{
+	uint32_t index = volume_index(p, v);
+	struct eb_dev e = {
+		.dev = dev,
+		.roles = role,
+		.backs = index,
+		.backs_slot = index * p->ncpu,
+	};
+	int i = device_get(p, dev);
+
+	if (i < 0)
+		return -1;
+	e.device_slot = i * p->ncpu;
+	if (v->kind == KIND_BCACHE)
+		e.roles |= EB_HAS_CACHE;
+	if (!block_has_requests(dev))
+		e.roles |= EB_IS_BIO;
+	if (dev_add(p->shared, e) || (e.roles & EB_IS_BIO && attach_bio_complete(p))) {
+		device_put(p, i, role);
+		return -1;
+	}
+	return i;
+}
+
 static const char *take_devices(struct probe *p, struct volume *v, const struct command *cmd)
 {
-	uint8_t index = volume_index(p, v);
-
 	for (; v->caches < cmd->caches; v->caches++) {
-		int i = device_get(p, cmd->cache[v->caches]);
-		struct eb_dev e = {.dev = cmd->cache[v->caches], .roles = EB_IS_CACHE};
+		int i = take_device(p, v, cmd->cache[v->caches], EB_IS_CACHE);
 
 		if (i < 0)
 			return table_full;
-		v->cache[v->caches] = e.device = i;
-		if (dev_add(p->shared, e))
-			return table_full;
+		v->cache[v->caches] = i;
 	}
 	if (cmd->backing) {
-		struct eb_dev e = {.dev = cmd->backing, .roles = EB_IS_BACKING, .backs = index};
-
-		v->backing = device_get(p, cmd->backing);
+		v->backing = take_device(p, v, cmd->backing, EB_IS_BACKING);
 		if (v->backing < 0)
-			return table_full;
-		e.device = v->backing;
-		if (dev_add(p->shared, e))
 			return table_full;
 	}
 	return NULL;
@@ -98,17 +114,27 @@ static uint8_t volume_roles(const struct volume *v)
 	return EB_IS_VOLUME | (v->kind == KIND_DISK ? EB_IS_DISK : 0);
 }
 
+static int take_arrivals(struct probe *p, struct volume *v, uint32_t dev)
+{
+	uint32_t index = volume_index(p, v);
+	struct eb_dev e = {
+		.dev = dev,
+		.roles = volume_roles(v),
+		.volume = index,
+		.volume_slot = index * p->ncpu,
+	};
+
+	return dev_add(p->shared, e);
+}
+
 static int take_partitions(struct probe *p, struct volume *v)
 {
 	uint32_t parts[PARTITIONS_MAX];
 	size_t n = block_partitions(v->dev, parts, PARTITIONS_MAX);
-	struct eb_dev e = {.roles = volume_roles(v), .volume = volume_index(p, v)};
 	int err = 0;
 
-	for (size_t i = 0; i < n && !err; i++) {
-		e.dev = parts[i];
-		err = dev_add(p->shared, e);
-	}
+	for (size_t i = 0; i < n && !err; i++)
+		err = take_arrivals(p, v, parts[i]);
 	return err;
 }
 
@@ -129,14 +155,10 @@ static void release(struct probe *p, struct volume *v)
 
 static const char *ready_bcache(struct probe *p)
 {
-	const char *missing;
-
 	if (!p->bcache) {
-		if (load_bcache(p))
+		if (prepare_bcache(p))
 			return "cannot load the bcache programs (see stderr): is the module "
 			       "loaded?";
-		if (read_endio(p->shared->endio, &missing) || missing)
-			return "cannot read bcache's symbols in /proc/kallsyms";
 		keep_capabilities(false);
 	}
 	if (!p->bcache_attached && attach_bcache(p))
@@ -164,7 +186,6 @@ static const char *refuse(struct probe *p, const struct command *cmd)
 const char *track(struct probe *p, const struct command *cmd)
 {
 	const char *complaint = refuse(p, cmd);
-	struct eb_dev e = {.dev = cmd->volume};
 	struct volume *v;
 
 	if (complaint)
@@ -173,9 +194,7 @@ const char *track(struct probe *p, const struct command *cmd)
 	if (!v)
 		return "16 volumes are tracked already: untrack one first";
 	complaint = take_devices(p, v, cmd);
-	e.roles = volume_roles(v);
-	e.volume = volume_index(p, v);
-	if (!complaint && (dev_add(p->shared, e) || take_partitions(p, v)))
+	if (!complaint && (take_arrivals(p, v, v->dev) || take_partitions(p, v)))
 		complaint = table_full;
 	if (complaint) {
 		release(p, v);

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What is pushed at once: the end of an idle period, a destage queue that ran empty. */
+#ifndef EBBGATE_EDGES_BPF_H
+#define EBBGATE_EDGES_BPF_H
+
+#include "maps.bpf.h"
+
+/* 400 edges: they are rare (one a gap and volume) and the loader reads them at once. */
+#define EDGE_RING_BYTES 16384
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, EDGE_RING_BYTES);
+} edges SEC(".maps");
+
+static __always_inline void push_edge(struct eb_vol_cpu *c, __u32 volume, __u32 kind, __u64 ns,
+				      __u64 gap_ns)
+{
+	struct eb_edge edge = { .ns = ns, .gap_ns = gap_ns, .volume = volume, .kind = kind };
+
+	if (bpf_ringbuf_output(&edges, &edge, sizeof(edge), 0))
+		c->lost_ring++;
+}
+
+/* Requests in flight, over all CPUs. Only asked at a possible gap. */
+static __always_inline __u64 in_flight(struct eb_vol *v, __u32 slot)
+{
+	__s64 n = v->owed[EB_READ] + v->owed[EB_WRITE];
+
+	for (__u32 cpu = 0; cpu < ncpu && cpu < EB_CPUS_MAX; cpu++) {
+		__u32 key = slot + cpu;
+		struct eb_vol_cpu *c = bpf_map_lookup_elem(&vol_cpu, &key);
+
+		if (!c)
+			break;
+		n += c->started[EB_READ] - c->done[EB_READ];
+		n += c->started[EB_WRITE] - c->done[EB_WRITE];
+	}
+	return n > 0 ? n : 0;
+}
+
+static __always_inline void count_gap(struct eb_vol_cpu *c, __u64 gap_ns)
+{
+	__u32 bucket = bounded(idle_gap_bucket(gap_ns), HIST_LOG2_BUCKETS);
+
+	c->gaps[bucket]++;
+	c->gaps_ns[bucket] += gap_ns;
+}
+
+/*
+ * An arrival finds the last activity stale. Of CPUs that arrive together, one takes the
+ * time, and with it the gap; one takes the flag of an idle volume.
+ */
+static __always_inline void wake(struct eb_dev *e, struct eb_vol *v, struct eb_vol_cpu *c,
+				 __u64 stamp)
+{
+	__u64 last_ns = v->last_ns, gap_ns = 0;
+	__u64 now_ns = stamp_full_ns(stamp, shared.clock_ns);
+
+	if (__sync_val_compare_and_swap(&v->last_ns, last_ns, now_ns) == last_ns &&
+	    idle_gap_ns(last_ns, now_ns, 0))
+		gap_ns = idle_gap_ns(last_ns, now_ns, in_flight(v, e->volume_slot));
+	if (gap_ns)
+		count_gap(c, gap_ns);
+	if (v->armed && __sync_lock_test_and_set(&v->armed, 0))
+		push_edge(c, e->volume, EB_EDGE_BUSY, now_ns,
+			  now_ns > last_ns ? now_ns - last_ns : 0);
+}
+
+#endif

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Joins what is known of a request at different tracepoints, by its bio. The path is known
+ * at bcache_read and bcache_write, the end at bcache_request_end, and bcache's own state
+ * cannot be reached from the bio. A hash without buckets: no lock, no allocation, one line a
+ * request; what is pushed out is counted, and its latency is missing.
+ */
+#ifndef EBBGATE_JOIN_BPF_H
+#define EBBGATE_JOIN_BPF_H
+
+#include "maps.bpf.h"
+
+/* 4096 pairs: 256 writes in flight meet a full pair once in a thousand times. */
+#define JOIN_BITS 12
+#define JOIN_PATH_MASK 7ULL
+/* The request has begun, its path is not known yet (EB_PATHS and above are no path). */
+#define JOIN_BEGUN 7
+
+struct join {
+	__u64 id;	/* of the bio, with the path in its low bits; 0: empty */
+	__u64 start_ns; /* where the kernel does not stamp bios */
+};
+
+static struct join joins[1 << JOIN_BITS][2];
+
+/*
+ * A bio's identity as a number. The verifier refuses to hash a kernel pointer, but it
+ * allows the distance of two pointers; both are 8-byte aligned, so the low bits are free.
+ */
+static __always_inline __u64 bio_id(struct bio *bio)
+{
+	__u64 id = (__u64)bio, origin = (__u64)&shared;
+
+	asm volatile("%0 -= %1" : "+r"(id) : "r"(origin));
+	return id;
+}
+
+static __always_inline struct join *join_pair(__u64 id)
+{
+	return joins[(id * 0x9E3779B97F4A7C15ULL) >> (64 - JOIN_BITS)];
+}
+
+static __always_inline bool join_is(const struct join *j, __u64 id)
+{
+	return (j->id ^ id) <= JOIN_PATH_MASK;
+}
+
+/* The place of a bio: its own, else a free one, else the second, which is then lost. */
+static __always_inline struct join *join_place(struct eb_vol_cpu *c, __u64 id)
+{
+	struct join *pair = join_pair(id);
+
+	if (!pair[0].id || join_is(&pair[0], id))
+		return &pair[0];
+	if (pair[1].id && !join_is(&pair[1], id))
+		c->lost_table++;
+	return &pair[1];
+}
+
+static __always_inline void join_put(struct eb_vol_cpu *c, __u64 id, __u32 path)
+{
+	join_place(c, id)->id = id | path;
+}
+
+static __always_inline void join_begin(struct eb_vol_cpu *c, __u64 id, __u64 now_ns)
+{
+	struct join *j = join_place(c, id);
+
+	j->id = id | JOIN_BEGUN;
+	j->start_ns = now_ns;
+}
+
+/* The path of a request that ends, EB_PATHS or more when it is not known. */
+static __always_inline __u32 join_take(__u64 id, __u64 *start_ns)
+{
+	struct join *j = join_pair(id);
+	__u64 found = j->id;
+
+	if ((found ^ id) > JOIN_PATH_MASK) {
+		found = (++j)->id;
+		if ((found ^ id) > JOIN_PATH_MASK)
+			return EB_PATHS;
+	}
+	j->id = 0;
+	*start_ns = j->start_ns;
+	return found & JOIN_PATH_MASK;
+}
+
+/*
+ * bcache_write shows a clone, not the request's bio; but it fires in the task that
+ * just passed bcache_request_start. By task, not CPU: in between it may sleep.
+ */
+#define SUBMITTERS 1024
+static struct submitter {
+	__u64 task;
+	__u64 bio;
+} submitters[SUBMITTERS];
+
+static __always_inline void submitter_put(__u64 bio)
+{
+	__u64 task = (__u32)bpf_get_current_pid_tgid();
+	struct submitter *s = &submitters[task & (SUBMITTERS - 1)];
+
+	s->task = task;
+	s->bio = bio;
+}
+
+/* The bio that this task is submitting, 0 when another task took its place. */
+static __always_inline __u64 submitter_get(void)
+{
+	__u64 task = (__u32)bpf_get_current_pid_tgid();
+	struct submitter *s = &submitters[task & (SUBMITTERS - 1)];
+
+	return s->task == task ? s->bio : 0;
+}
+
+#endif
