@@ -13,7 +13,7 @@ from ebbgate.units import KIB, NS_PER_MS, NS_PER_S
 from tests.sim.world import DISK_BYTES, Io, Pause, Script, Setup, World
 
 GAP_NS = 5 * NS_PER_S // 2
-BURST_READS = 100
+BURST_READS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ def cold_reads(rng: random.Random, count: int, think_ns: int = NS_PER_MS) -> Scr
 
 
 def gap_drain(setup: Setup, gaps: int = 3) -> GapDrain:
-    """Gaps of 2.5 s between bursts of 100 reads."""
+    """Gaps of 2.5 s between bursts of 200 reads."""
     world = World(setup)
     done: list[int] = []
     crowded = _watch_queue(world)

@@ -158,8 +158,13 @@ def test_room_depends_on_how_many_writes_are_synchronous(sync: int, limit: float
 
 def test_the_sync_share_survives_a_pause_in_writing() -> None:
     assert sync_write_share(absorbed(at(0))) is None
-    busy = absorbed(at(0, fg=writes(100, sync=95)), at(250, fg=writes(100, sync=95)))
-    assert sync_write_share(busy) == 0.95
+    paused = absorbed(at(0, fg=writes(100, sync=95)), at(250, fg=writes(100, sync=95)))
+    assert sync_write_share(paused) == 0.95
+
+
+def test_the_sync_share_is_that_of_recent_writes() -> None:
+    turned = absorbed(at(0, fg=writes(100, sync=10)), at(250, fg=writes(150, sync=60)))
+    assert sync_write_share(turned) == 1.0
 
 
 def test_time_to_full_counts_cached_writes_against_destage() -> None:
@@ -170,8 +175,8 @@ def test_time_to_full_counts_cached_writes_against_destage() -> None:
         return {"queued_ios": 9, "queued_bytes": 0, "done_ios": 4, "done_bytes": count_bytes}
 
     frame = frame_after(
-        at(0, path=path(0), destage=destage(0)),
-        at(1000, path=path(20 * MIB), destage=destage(5 * MIB)),
+        at(0, path=path(MIB), destage=destage(3 * MIB)),
+        at(1000, path=path(21 * MIB), destage=destage(8 * MIB)),
         in_use_ratio=0.1,
         dirty_bytes=100 * MIB,
     )

@@ -103,6 +103,16 @@ def test_fewer_gaps_reach_a_longer_wait(counts: list[float], one: int, other: in
     assert rest_sum_ns(counts, long) <= rest_sum_ns(counts, short) * (1 + 1e-9) + slack
 
 
+def test_inside_a_bucket_gaps_are_spread_evenly() -> None:
+    counts = (*[0.0] * 20, 4.0)
+    low_ns, high_ns = bucket_edges_ns(20)
+    quarter_ns = low_ns + (high_ns - low_ns) // 4
+    assert reaching(counts, quarter_ns) == pytest.approx(3)
+    assert rest_sum_ns(counts, low_ns) == pytest.approx(4 * (high_ns - low_ns) / 2)
+    assert rest_sum_ns(counts, quarter_ns) == pytest.approx(3 * (high_ns - quarter_ns) / 2)
+    assert (reaching(counts, high_ns), rest_sum_ns(counts, high_ns)) == (0, 0)
+
+
 @given(GAPS)
 def test_every_gap_reaches_no_wait(counts: list[float]) -> None:
     assert reaching(counts, NS_PER_US) == pytest.approx(sum(counts))

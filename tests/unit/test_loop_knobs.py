@@ -28,6 +28,27 @@ def test_a_gate_knob_that_somebody_else_writes_ends_the_tuning_of_the_gate(
     assert enforced.kept.document["knobs"]["writeback_percent"]["owner"] == "manual"
 
 
+def test_what_is_read_while_we_write_is_nobodys_hand(enforced: LoopBench) -> None:
+    state = volume_state(knobs={**enforced.knobs(), "writeback_percent": "20"})
+    enforced.loop.on_tick(state, quiet=False)
+    assert enforced.loop.hand.manual == set()
+    enforced.loop.on_tick(state, quiet=True)
+    assert enforced.loop.hand.manual == {"writeback_percent"}
+
+
+def test_a_cutoff_that_somebody_else_writes_is_left_alone_and_the_gate_goes_on(
+    enforced: LoopBench,
+) -> None:
+    streaming(enforced, write=40)
+    enforced.someone_writes("sequential_cutoff", "1.0M")
+    enforced.tick()
+    streaming(enforced, read=40)
+    assert enforced.knob("sequential_cutoff") == str(MIB)
+    enforced.tick()
+    enforced.idle()
+    assert enforced.gate() is GateKind.PACED
+
+
 def test_enforce_takes_a_manual_knob_back(enforced: LoopBench) -> None:
     enforced.someone_writes("writeback_percent", "20")
     enforced.tick()

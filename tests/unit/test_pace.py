@@ -77,6 +77,17 @@ def test_what_is_measured_is_smoothed() -> None:
     assert state.completions_per_s == pytest.approx(0.7 * 200 + 0.3 * 400)
 
 
+@pytest.mark.parametrize(("done", "learned"), [(3, 0.97 * 200 + 0.03 * 100), (12, 400)])
+def test_a_disk_that_ran_dry_is_learned_up_at_once_and_down_slowly(
+    done: int, learned: float
+) -> None:
+    samples = (queue_sample(1000, 4, 0), queue_sample(1010, 0, 1), queue_sample(1030, 4, done))
+    assert stepped(begun(), *samples).completions_per_s == pytest.approx(learned)
+    # The next window is not dry any more.
+    wet = stepped(begun(), *samples, queue_sample(1060, 4, done + 3)).completions_per_s
+    assert wet == pytest.approx(0.7 * learned + 0.3 * 100)
+
+
 def test_a_window_without_completions_says_nothing_of_the_disk() -> None:
     state = stepped(begun(), queue_sample(1000, 4, 10), queue_sample(1030, 4, 10))
     assert state.completions_per_s == 200
@@ -121,6 +132,19 @@ def test_no_pulse_while_enough_is_in_flight() -> None:
     assert state.asleep
     assert state.gate.kind is GateKind.PACED
     assert state.gate.rate_bytes_per_s >= KNOWN.throughput_bytes_per_s
+
+
+def test_a_pulse_lasts_a_late_controller_until_its_next_look() -> None:
+    prompt = late = replace(asleep(), pulse_ns=4 * NS_PER_MS)
+    for number in range(1, 30):
+        prompt = stepped(prompt, queue_sample(1020 + 10 * number, 2, 10 + 2 * number))
+        late = stepped(late, queue_sample(1020 + 40 * number, 2, 10 + 8 * number))
+    assert prompt.period_ns == pytest.approx(10 * NS_PER_MS, rel=0.05)
+    assert late.period_ns == pytest.approx(40 * NS_PER_MS, rel=0.05)
+    # Four in flight are enough for the prompt one; the late one needs eight.
+    assert stepped(prompt, queue_sample(1330, 4, 70)).gate.kind is GateKind.PACED
+    sleepy = replace(late, asleep=True)
+    assert stepped(sleepy, queue_sample(2220, 4, 250)).gate.kind is GateKind.PULSED
 
 
 def test_a_thread_that_moves_by_itself_is_awake() -> None:
