@@ -73,7 +73,7 @@ def main() -> int:
 def run(*, keep: bool) -> None:
     """Both arms, the table, and with `keep` a shell beside the running daemon."""
     if not PROBE.exists():
-        raise NoLab(f"no lab here: {PROBE.relative_to(REPO)} is not built")
+        raise NoLab(f"no lab here: {PROBE.relative_to(REPO)} is not built (make probe)")
     screen = Screen()
     with contextlib.ExitStack() as until_end:
         with screen:

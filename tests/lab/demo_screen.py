@@ -55,7 +55,7 @@ class Screen:
 
     def __enter__(self) -> Self:
         if self.console.is_terminal:
-            self._live = Live(console=self.console, refresh_per_second=4, transient=True)
+            self._live = Live(console=self.console, refresh_per_second=4)
             self._live.start()
         return self
 
