@@ -156,11 +156,20 @@ def test_the_gate_of_each_phase(events: tuple[Event, ...], gate: Gate) -> None:
     assert gate_of(after(*events), PARAMS) == gate
 
 
-def test_a_closed_gate_seeps_one_piece_in_its_time() -> None:
-    pace = PaceState(throughput_bytes_per_s=100 * 64.0 * KIB, completions_per_s=100.0)
-    state = replace(after(*WAITING), pace=pace)
-    gate = gate_of(state, PARAMS)
-    assert gate.rate_bytes_per_s == round(64 * KIB * NS_PER_S / PARAMS.seep_ns)
+@pytest.mark.parametrize(
+    ("pieces_per_s", "seep_ns"),
+    [
+        (10.0, PARAMS.seep_max_ns),
+        (400.0, 2.5 * NS_PER_MS / PARAMS.seep_busy_ratio),
+        (5000.0, PARAMS.seep_min_ns),
+    ],
+)
+def test_a_closed_gate_seeps_a_piece_as_rarely_as_keeps_the_disk_little_busy(
+    pieces_per_s: float, seep_ns: float
+) -> None:
+    pace = PaceState(throughput_bytes_per_s=pieces_per_s * 64 * KIB, completions_per_s=pieces_per_s)
+    gate = gate_of(replace(after(*WAITING), pace=pace), PARAMS)
+    assert gate.rate_bytes_per_s == round(64 * KIB * NS_PER_S / seep_ns)
 
 
 def test_queue_samples_count_only_while_the_gate_is_open() -> None:
@@ -202,7 +211,7 @@ def test_collections_keep_their_distance() -> None:
         ("users are there", drained(6000, idle=False, quiet_ns=0)),
         ("the buckets are free already", drained(6000, in_use_ratio=0.1)),
         ("the use of the cache is unknown", drained(6000, in_use_ratio=None)),
-        ("hardly anything was drained", drained(6000, dirty_ratio=0.40)),
+        ("hardly anything was drained", drained(6000, dirty_ratio=0.40, in_use_ratio=0.60)),
     ],
 )
 def test_no_collection_without_need(name: str, frame: Frame) -> None:
