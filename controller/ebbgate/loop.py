@@ -90,6 +90,7 @@ class VolumeLoop:
     gate_since_ns: int = 0
     unsure: bool = False
     lost: dict[str, int] = field(default_factory=dict)
+    said: dict[str, str] = field(default_factory=dict)
     thread: GateThread = field(init=False)
 
     def __post_init__(self) -> None:
@@ -234,12 +235,19 @@ class VolumeLoop:
         if key != self.last_key and self.mode is not Mode.OBSERVE:
             self.last_key = key
             self.outbox.decision(decision)
-            verb = "" if self._acts() else f" [{self.mode}: not applied]"
-            for proposal in decision.proposals:
-                _LOG.info(
-                    "%s: %s: %s%s", self.volume.name, proposal.strategy, proposal.reason, verb
-                )
+            self._log(decision)
         return decision
+
+    def _log(self, decision: Decision) -> None:
+        """One line for each strategy that takes another stand; an unchanged one is not repeated."""
+        suffix = "" if self._acts() else f" [{self.mode}: not applied]"
+        for proposal in decision.proposals:
+            stand = proposal.reason.split(":", 1)[0] + suffix
+            if self.said.get(proposal.strategy) != stand:
+                self.said[proposal.strategy] = stand
+                _LOG.info(
+                    "%s: %s: %s%s", self.volume.name, proposal.strategy, proposal.reason, suffix
+                )
 
     def _check_manual(self, seen: VolumeState) -> None:
         taken = self.hand.check_manual(seen.knobs)

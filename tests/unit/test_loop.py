@@ -9,6 +9,7 @@ import pytest
 
 from ebbgate.model.decision import GateKind
 from ebbgate.model.volume import Mode
+from ebbgate.policy.evaluate import PACE_PERIOD_NS
 from ebbgate.policy.idle_destage import Phase
 from tests.builders import queue_sample
 from tests.loop_bench import LoopBench
@@ -50,7 +51,7 @@ def test_enforce_closes_opens_and_closes_the_gate(enforced: LoopBench) -> None:
     assert enforced.knob("writeback_delay") == "0"
     enforced.idle()
     assert enforced.gate() is GateKind.PACED
-    assert enforced.said[-1] == "pace bcache0 10000000"
+    assert enforced.said[-1] == f"pace bcache0 {PACE_PERIOD_NS}"
     enforced.busy()
     assert enforced.gate() is GateKind.CLOSED
     assert enforced.said[-1] == "pace bcache0 0"
