@@ -30,6 +30,16 @@ static __always_inline __u32 request_dev(struct request *rq)
 	return disk ? disk->major << 20 | disk->first_minor : 0;
 }
 
+/* A plain disk as a volume: what ends here began in arrive(). */
+static __always_inline void disk_complete(struct eb_dev *e, __u32 dir, __u32 amount, __u64 now_ns)
+{
+	struct eb_vol_cpu *c = vol_counters(e->volume_slot);
+
+	if (c)
+		c->done[dir] += amount;
+	touch(e->volume, now_ns);
+}
+
 static __always_inline int rq_complete(struct request *rq, __u32 nr_bytes)
 {
 	struct eb_dev *e = find_dev(request_dev(rq));
@@ -45,26 +55,28 @@ static __always_inline int rq_complete(struct request *rq, __u32 nr_bytes)
 	now_ns = bpf_ktime_get_ns();
 	if (roles & (EB_IS_BACKING | EB_IS_CACHE))
 		device_complete(rq, e, roles, op, nr_bytes, now_ns);
-	if (roles & EB_IS_DISK) {
-		struct eb_vol_cpu *c = vol_counters(e->volume_slot);
-
-		if (c)
-			c->done[op] += nr_bytes;
-		touch(e->volume, now_ns);
-	}
+	if (roles & EB_IS_DISK)
+		disk_complete(e, op, nr_bytes, now_ns);
 	return 0;
 }
 
 static __always_inline int bio_complete(struct bio *bio)
 {
 	struct eb_dev *e = find_dev(bio->bi_bdev->bd_dev);
-	__u32 op;
+	__u32 op, roles;
+	__u64 now_ns;
 
 	if (!e || !(e->roles & EB_IS_BIO))
 		return 0;
+	roles = e->roles;
 	op = bio->bi_opf & OP_MASK;
-	if (op <= REQ_OP_WRITE)
-		device_bio_complete(bio, e, op, bpf_ktime_get_ns());
+	if (op > REQ_OP_WRITE)
+		return 0;
+	now_ns = bpf_ktime_get_ns();
+	if (roles & (EB_IS_BACKING | EB_IS_CACHE))
+		device_bio_complete(bio, e, roles, op, now_ns);
+	if (roles & EB_IS_DISK)
+		disk_complete(e, op, 1, now_ns);
 	return 0;
 }
 

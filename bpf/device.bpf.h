@@ -144,17 +144,17 @@ static __always_inline void device_complete(struct request *rq, struct eb_dev *e
 }
 
 /* A device without requests (dm, md): the bio itself completes, stamped when it was queued. */
-static __always_inline void device_bio_complete(struct bio *bio, struct eb_dev *e, __u32 dir,
-						__u64 now_ns)
+static __always_inline void device_bio_complete(struct bio *bio, struct eb_dev *e, __u32 roles,
+						__u32 dir, __u64 now_ns)
 {
 	struct eb_dev_cpu *c = dev_counters(e->device_slot);
-	__u64 end = (__u64)bio->bi_end_io;
+	__u64 end = roles & EB_HAS_CACHE ? (__u64)bio->bi_end_io : 0;
 	__u32 bytes = bio->bi_iter.bi_size;
 	struct eb_flow *flow;
 
 	if (!c)
 		return;
-	flow = flow_of(c, dir, class_of(bio, end, e->roles));
+	flow = flow_of(c, dir, class_of(bio, end, roles));
 	flow->ios++;
 	if (BIO_STAMPED) {
 		__u64 stamp = bio_stamp(bio);
@@ -165,11 +165,11 @@ static __always_inline void device_bio_complete(struct bio *bio, struct eb_dev *
 		count_latency(flow, stamp_age_ns(stamp, now_ns));
 	}
 	flow->bytes += bytes;
-	if (!is_destage(end))
+	if (!may_destage(roles, dir) || !is_destage(end))
 		return;
 	c->done_ios++;
 	c->done_bytes += bytes;
-	if ((e->roles & EB_IS_BACKING) && volume_of(e->backs)->paced)
+	if ((roles & EB_IS_BACKING) && volume_of(e->backs)->paced)
 		destage_drained(e, now_ns);
 }
 

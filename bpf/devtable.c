@@ -60,6 +60,9 @@ void dev_remove(struct eb_shared *shared, uint32_t dev, uint8_t roles)
 {
 	struct eb_dev *e = find(shared, dev);
 
-	if (e)
-		publish(e, e->roles & ~roles);
+	if (!e)
+		return;
+	roles = e->roles & ~roles;
+	/* What the device is like goes with its last use. */
+	publish(e, roles & EB_USES ? roles : 0);
 }

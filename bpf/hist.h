@@ -101,7 +101,7 @@ static __always_inline unsigned int hist_log2_bucket(unsigned long long v)
 
 /*
  * ns / 1000 by multiplication: a 64-bit division costs tens of cycles. Exact up
- * to 2 s, and at most 1 us too high above; saturates at 2^40 ns (18 min).
+ * to 2 s, at most 5 us too high above; saturates at 2^40 ns (18 min).
  */
 static __always_inline unsigned int hist_us(unsigned long long ns)
 {

@@ -2,48 +2,60 @@
 #include "json.h"
 
 #include <errno.h>
-#include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-__attribute__((format(printf, 2, 3))) static void put(struct json *j, const char *format, ...)
+static void put(struct json *j, const char *text, size_t bytes)
 {
-	size_t room = sizeof(j->text) - j->len;
-	va_list args;
-	int n;
-
-	va_start(args, format);
-	n = vsnprintf(j->text + j->len, room, format, args);
-	va_end(args);
-	if (n < 0 || (size_t)n >= room)
+	if (bytes > sizeof(j->text) - j->len) {
 		j->full = true;
-	else
-		j->len += n;
+		return;
+	}
+	memcpy(j->text + j->len, text, bytes);
+	j->len += bytes;
+}
+
+static void put_char(struct json *j, char c)
+{
+	put(j, &c, 1);
+}
+
+/* A tick has a thousand numbers: printf would be half of what the probe costs at rest. */
+static void put_number(struct json *j, uint64_t n)
+{
+	char digits[20], *first = digits + sizeof(digits);
+
+	do {
+		*--first = '0' + n % 10;
+		n /= 10;
+	} while (n);
+	put(j, first, digits + sizeof(digits) - first);
 }
 
 static void separate(struct json *j)
 {
 	if (j->comma)
-		put(j, ",");
+		put_char(j, ',');
 	j->comma = true;
 }
 
 static void put_string(struct json *j, const char *s)
 {
-	put(j, "\"");
+	static const char hex[] = "0123456789abcdef";
+
+	put_char(j, '"');
 	for (; *s; s++) {
 		unsigned char c = *s;
+		char escaped[] = { '\\', 'u', '0', '0', hex[c >> 4], hex[c & 15] };
 
-		if (c == '"' || c == '\\')
-			put(j, "\\%c", c);
-		else if (c < 0x20 || c >= 0x7f)
-			put(j, "\\u%04x", c);
+		if (c < 0x20 || c >= 0x7f)
+			put(j, escaped, sizeof(escaped));
+		else if (c == '"' || c == '\\')
+			put(j, (char[]){ '\\', c }, 2);
 		else
-			put(j, "%c", c);
+			put_char(j, c);
 	}
-	put(j, "\"");
+	put_char(j, '"');
 }
 
 void json_begin(struct json *j, const char *type, uint64_t ns)
@@ -51,7 +63,7 @@ void json_begin(struct json *j, const char *type, uint64_t ns)
 	j->len = 0;
 	j->full = false;
 	j->comma = false;
-	put(j, "{");
+	put_char(j, '{');
 	json_str(j, "t", type);
 	json_u64(j, "ns", ns);
 }
@@ -59,13 +71,15 @@ void json_begin(struct json *j, const char *type, uint64_t ns)
 void json_key(struct json *j, const char *key)
 {
 	separate(j);
-	put(j, "\"%s\":", key);
+	put_char(j, '"');
+	put(j, key, strlen(key));
+	put(j, "\":", 2);
 }
 
 void json_u64(struct json *j, const char *key, uint64_t value)
 {
 	json_key(j, key);
-	put(j, "%" PRIu64, value);
+	put_number(j, value);
 }
 
 void json_str(struct json *j, const char *key, const char *value)
@@ -77,44 +91,47 @@ void json_str(struct json *j, const char *key, const char *value)
 void json_open(struct json *j, const char *key)
 {
 	json_key(j, key);
-	put(j, "{");
+	put_char(j, '{');
 	j->comma = false;
 }
 
 void json_close(struct json *j)
 {
-	put(j, "}");
+	put_char(j, '}');
 	j->comma = true;
 }
 
 void json_array(struct json *j, const char *key, const unsigned long long *values, size_t n)
 {
 	json_key(j, key);
-	put(j, "[");
+	put_char(j, '[');
 	while (n && !values[n - 1])
 		n--;
-	for (size_t i = 0; i < n; i++)
-		put(j, i ? ",%llu" : "%llu", values[i]);
-	put(j, "]");
+	for (size_t i = 0; i < n; i++) {
+		if (i)
+			put_char(j, ',');
+		put_number(j, values[i]);
+	}
+	put_char(j, ']');
 }
 
 void json_str_array(struct json *j, const char *key, const char *const *values, size_t n)
 {
 	json_key(j, key);
-	put(j, "[");
+	put_char(j, '[');
 	for (size_t i = 0; i < n; i++) {
 		if (i)
-			put(j, ",");
+			put_char(j, ',');
 		put_string(j, values[i]);
 	}
-	put(j, "]");
+	put_char(j, ']');
 }
 
 int json_end(struct json *j)
 {
 	size_t done = 0;
 
-	put(j, "}\n");
+	put(j, "}\n", 2);
 	if (j->full)
 		return -EOVERFLOW;
 	while (done < j->len) {

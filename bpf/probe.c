@@ -113,23 +113,34 @@ static uint64_t next_due(const struct probe *p)
 	return due;
 }
 
+static void tick(struct probe *p, uint64_t now)
+{
+	struct eb_vol_cpu sum;
+
+	untrack_vanished(p);
+	for (struct volume *v = p->volume; v < p->volume + EB_VOLUMES; v++) {
+		if (!v->used)
+			continue;
+		sum_volume(p, v, &sum);
+		resync(p, v, &sum);
+		say_tick(p, v, &sum, now);
+	}
+	say_warnings(p, now);
+}
+
 static void check_tick(struct probe *p, uint64_t now)
 {
 	if (now < p->next_tick_ns)
 		return;
 	p->shared->clock_ns = now;
-	untrack_vanished(p);
-	for (struct volume *v = p->volume; v < p->volume + EB_VOLUMES; v++) {
-		if (!v->used)
-			continue;
-		resync(p, v);
-		say_tick(p, v, now);
-	}
-	say_warnings(p, now);
-	track_partitions(p);
+	tick(p, now);
 	p->next_tick_ns += p->tick_ns;
 	if (p->next_tick_ns <= now)
 		p->next_tick_ns = now + p->tick_ns;
+	if (now >= p->next_scan_ns) {
+		track_partitions(p);
+		p->next_scan_ns = now + NS_PER_S;
+	}
 }
 
 static int loop(struct probe *p, int signals)

@@ -16,6 +16,7 @@
 #define NS_PER_S 1000000000ULL
 #define NS_PER_MS 1000000ULL
 #define WAIT_NS_DEFAULT (300 * NS_PER_MS)
+#define PARTITIONS_MAX 32
 #define TICK_NS_DEFAULT (250 * NS_PER_MS)
 
 enum exit_code {
@@ -42,9 +43,12 @@ struct volume {
 	char name[NAME_BYTES];
 	enum kind kind;
 	uint32_t dev;
-	int backing; /* device index, -1: none */
+	bool bio_based; /* completes bios, not requests */
+	int backing;	/* device index, -1: none */
 	int cache[CACHES_MAX];
 	size_t caches;
+	uint32_t part[PARTITIONS_MAX];
+	size_t parts;
 	uint64_t wait_ns;
 	uint64_t pace_ns;
 	enum edge_state state;
@@ -56,7 +60,8 @@ struct volume {
 };
 
 struct warning {
-	uint64_t seen;
+	uint64_t n; /* at this tick, over all volumes */
+	uint64_t said;
 	uint64_t said_ns;
 };
 
@@ -91,8 +96,9 @@ struct probe {
 	struct warning warning[WARN_KINDS];
 	uint64_t tick_ns;
 	uint64_t next_tick_ns;
-	const char *bye; /* set: leave the loop and say why */
-	int out_error;	 /* set: the reader is gone */
+	uint64_t next_scan_ns; /* of the volumes' partitions */
+	const char *bye;       /* set: leave the loop and say why */
+	int out_error;	       /* set: the reader is gone */
 	struct json json;
 };
 
@@ -157,7 +163,8 @@ void volume_in_flight(const struct probe *p, const struct volume *v, int64_t inf
 void destage_in_flight(const struct probe *p, int device, struct eb_dev_cpu *sum);
 
 /* resync.c */
-void resync(struct probe *p, struct volume *v);
+void start_in_flight(struct probe *p, struct volume *v);
+void resync(struct probe *p, struct volume *v, const struct eb_vol_cpu *c);
 
 /* edges.c */
 void check_edges(struct probe *p, uint64_t now);
@@ -165,7 +172,7 @@ void set_wait(struct probe *p, struct volume *v, uint64_t wait_ns);
 int on_edge(void *probe, void *data, size_t bytes);
 
 /* tick.c, queue.c */
-void say_tick(struct probe *p, struct volume *v, uint64_t now);
+void say_tick(struct probe *p, struct volume *v, const struct eb_vol_cpu *c, uint64_t now);
 void say_queue(struct probe *p, struct volume *v, uint64_t now);
 void set_pace(struct probe *p, struct volume *v, uint64_t pace_ns);
 void check_queues(struct probe *p, uint64_t now);

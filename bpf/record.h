@@ -35,9 +35,11 @@
 #define EB_IS_VOLUME 1	/* foreground arrives here */
 #define EB_IS_BACKING 2 /* the slow device of volume eb_dev.backs */
 #define EB_IS_CACHE 4	/* a fast device */
-#define EB_IS_DISK 8	/* the volume is a plain request device: it completes as requests */
+#define EB_IS_DISK 8	/* the volume is a plain disk: no cache of ours ends its requests */
 #define EB_HAS_CACHE 32 /* a cache device or backing device of bcache: classes, destage */
 #define EB_IS_BIO 16	/* a device without requests (dm, md): it completes as bios */
+
+#define EB_USES (EB_IS_VOLUME | EB_IS_BACKING | EB_IS_CACHE)
 
 #define EB_FG 0 /* for users */
 #define EB_BG 1 /* the cache's own: destage, fills, journal, metadata, garbage collection */
@@ -127,7 +129,7 @@ struct eb_arrivals {
 
 /* Counters of one volume on one CPU: aligned, so that no two CPUs write one line. */
 struct eb_vol_cpu {
-	__u64 started[EB_DIRS]; /* requests; bytes on a plain disk */
+	__u64 started[EB_DIRS]; /* requests; on a disk with requests: bytes */
 	__u64 done[EB_DIRS];
 	struct eb_arrivals arrivals[EB_DIRS];
 	struct eb_flow path[EB_PATHS];

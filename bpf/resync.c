@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Requests in flight are starts minus ends. A request that began before the volume was
- * tracked ends without a start; one whose end the kernel skipped never ends. When nothing
- * moves and the kernel itself counts none in flight, the difference is a debt.
+ * tracked ends without a start; one whose end the kernel skipped never ends. So: begin with
+ * what the kernel counts; a negative number is a debt; and so is a positive one when nothing
+ * moves and the kernel counts none.
  */
 #include "probe.h"
 
@@ -19,21 +20,34 @@ static bool moved(struct volume *v, const struct eb_vol_cpu *c)
 	return moved;
 }
 
-void resync(struct probe *p, struct volume *v)
+void resync(struct probe *p, struct volume *v, const struct eb_vol_cpu *c)
 {
+	struct eb_vol *shared = volume_shared(p, v);
 	uint64_t kernel[EB_DIRS];
 	int64_t ours[EB_DIRS];
-	struct eb_vol_cpu c;
-	struct eb_vol *shared = volume_shared(p, v);
+	bool still = !moved(v, c);
 
-	sum_volume(p, v, &c);
 	volume_in_flight(p, v, ours);
-	if (moved(v, &c) && ours[EB_READ] >= 0 && ours[EB_WRITE] >= 0)
-		return;
-	if (!ours[EB_READ] && !ours[EB_WRITE])
+	for (int dir = 0; dir < EB_DIRS; dir++)
+		if (ours[dir] < 0)
+			shared->owed[dir] -= ours[dir];
+	if (!still || (ours[EB_READ] <= 0 && ours[EB_WRITE] <= 0))
 		return;
 	if (!block_in_flight(v->dev, kernel) || kernel[EB_READ] || kernel[EB_WRITE])
 		return;
-	shared->owed[EB_READ] -= ours[EB_READ];
-	shared->owed[EB_WRITE] -= ours[EB_WRITE];
+	for (int dir = 0; dir < EB_DIRS; dir++)
+		if (ours[dir] > 0)
+			shared->owed[dir] -= ours[dir];
+}
+
+void start_in_flight(struct probe *p, struct volume *v)
+{
+	struct eb_vol *shared = volume_shared(p, v);
+	uint64_t kernel[EB_DIRS];
+
+	/* A plain disk is followed in bytes, which the kernel does not tell. */
+	if (v->kind == KIND_DISK || !block_in_flight(v->dev, kernel))
+		return;
+	shared->owed[EB_READ] = kernel[EB_READ];
+	shared->owed[EB_WRITE] = kernel[EB_WRITE];
 }

@@ -107,16 +107,18 @@ static const struct {
 	[WARN_MISSED] = { "missed", "program runs that the kernel skipped (recursion)" },
 };
 
-static void warn(struct probe *p, enum warning_kind kind, uint64_t n, uint64_t now)
+static void warn(struct probe *p, enum warning_kind kind, uint64_t now)
 {
 	struct warning *w = &p->warning[kind];
+	uint64_t n = w->n;
 
+	w->n = 0;
 	/* A volume that was untracked takes its count along. */
-	if (n < w->seen)
-		w->seen = n;
-	if (n == w->seen || now - w->said_ns < NS_PER_S)
+	if (n < w->said)
+		w->said = n;
+	if (n == w->said || (w->said_ns && now - w->said_ns < NS_PER_S))
 		return;
-	w->seen = n;
+	w->said = n;
 	w->said_ns = now;
 	json_begin(&p->json, "warn", now);
 	json_str(&p->json, "what", warnings[kind].what);
@@ -127,28 +129,9 @@ static void warn(struct probe *p, enum warning_kind kind, uint64_t n, uint64_t n
 
 void say_warnings(struct probe *p, uint64_t now)
 {
-	uint64_t n[WARN_KINDS] = { 0 };
-	struct eb_vol_cpu c;
-	struct eb_dev_cpu d;
-
-	for (struct volume *v = p->volume; v < p->volume + EB_VOLUMES; v++) {
-		if (!v->used)
-			continue;
-		sum_volume(p, v, &c);
-		n[WARN_RING_LOST] += c.lost_ring;
-		n[WARN_UNMATCHED] += c.lost_unmatched;
-		n[WARN_STREAMS] += c.lost_streams;
-		n[WARN_TABLE_FULL] += c.lost_table;
-	}
-	for (int i = 0; i < EB_DEVICES; i++) {
-		if (!p->device[i].dev)
-			continue;
-		sum_device(p, i, &d);
-		n[WARN_CHAIN] += d.lost_chain;
-	}
-	n[WARN_MISSED] = missed_runs(p);
+	p->warning[WARN_MISSED].n = missed_runs(p);
 	for (int kind = 0; kind < WARN_KINDS; kind++)
-		warn(p, kind, n[kind], now);
+		warn(p, kind, now);
 }
 
 void say_bye(struct probe *p)

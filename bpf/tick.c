@@ -102,7 +102,7 @@ static void put_reason(struct json *j, const char *key, uint64_t ios, uint64_t b
 	json_close(j);
 }
 
-static void raise(uint64_t *highest, int64_t value)
+static void keep_highest(uint64_t *highest, int64_t value)
 {
 	if (value > 0 && (uint64_t)value > *highest)
 		*highest = value;
@@ -112,11 +112,12 @@ static void put_bypass(struct json *j, struct volume *v, const struct eb_vol_cpu
 {
 	/* A reason is told when the request starts, a read's path when it ends: the
 	 * difference dips meanwhile, so the highest value seen is the count. */
-	raise(&v->other_ios, c->path[EB_READ_BYPASS].ios + c->path[EB_WRITE_BYPASS].ios -
-				     c->reason_ios[EB_SEQUENTIAL] - c->reason_ios[EB_CONGESTED]);
-	raise(&v->other_bytes, c->path[EB_READ_BYPASS].bytes + c->path[EB_WRITE_BYPASS].bytes -
-				       c->reason_bytes[EB_SEQUENTIAL] -
-				       c->reason_bytes[EB_CONGESTED]);
+	keep_highest(&v->other_ios, c->path[EB_READ_BYPASS].ios + c->path[EB_WRITE_BYPASS].ios -
+					    c->reason_ios[EB_SEQUENTIAL] -
+					    c->reason_ios[EB_CONGESTED]);
+	keep_highest(&v->other_bytes,
+		     c->path[EB_READ_BYPASS].bytes + c->path[EB_WRITE_BYPASS].bytes -
+			     c->reason_bytes[EB_SEQUENTIAL] - c->reason_bytes[EB_CONGESTED]);
 	json_open(j, "bypass");
 	put_reason(j, "sequential", c->reason_ios[EB_SEQUENTIAL], c->reason_bytes[EB_SEQUENTIAL]);
 	put_reason(j, "congested", c->reason_ios[EB_CONGESTED], c->reason_bytes[EB_CONGESTED]);
@@ -149,6 +150,7 @@ static void add_device(struct probe *p, int device, struct eb_dev_cpu *sum, uint
 	struct eb_dev_cpu d;
 
 	sum_device(p, device, &d);
+	p->warning[WARN_CHAIN].n += d.lost_chain;
 	for (size_t i = 0; i < sizeof(d) / sizeof(__u64); i++)
 		((__u64 *)sum)[i] += ((__u64 *)&d)[i];
 	block_in_flight(p->device[device].dev, one);
@@ -185,21 +187,22 @@ static void put_lost(struct probe *p, const struct eb_vol_cpu *c)
 	json_u64(&p->json, "streams", c->lost_streams);
 	json_u64(&p->json, "table", c->lost_table);
 	json_close(&p->json);
+	p->warning[WARN_RING_LOST].n += c->lost_ring;
+	p->warning[WARN_UNMATCHED].n += c->lost_unmatched;
+	p->warning[WARN_STREAMS].n += c->lost_streams;
+	p->warning[WARN_TABLE_FULL].n += c->lost_table;
 }
 
-void say_tick(struct probe *p, struct volume *v, uint64_t now)
+void say_tick(struct probe *p, struct volume *v, const struct eb_vol_cpu *c, uint64_t now)
 {
-	struct eb_vol_cpu c;
-
-	sum_volume(p, v, &c);
 	json_begin(&p->json, "tick", now);
 	json_str(&p->json, "vol", v->name);
-	put_foreground(&p->json, &c);
+	put_foreground(&p->json, c);
 	put_state(p, v);
-	put_patterns(&p->json, &c);
-	put_paths(&p->json, &c);
-	put_bypass(&p->json, v, &c);
+	put_patterns(&p->json, c);
+	put_paths(&p->json, c);
+	put_bypass(&p->json, v, c);
 	put_devices(p, v);
-	put_lost(p, &c);
+	put_lost(p, c);
 	say(p);
 }

@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-#define PARTITIONS_MAX 32
-
 static const char table_full[] = "the device table is full: untrack a volume first";
 
 struct volume *volume_named(struct probe *p, const char *name)
@@ -39,7 +37,7 @@ static void device_put(struct probe *p, int i, uint8_t role)
 {
 	if (--p->device[i].users)
 		return;
-	dev_remove(p->shared, p->device[i].dev, role | EB_IS_BIO | EB_HAS_CACHE);
+	dev_remove(p->shared, p->device[i].dev, role);
 	p->device[i].dev = 0;
 }
 
@@ -55,6 +53,7 @@ static struct volume *new_volume(struct probe *p, const struct command *cmd)
 	memset(v, 0, sizeof(*v));
 	v->kind = cmd->kind;
 	v->dev = cmd->volume;
+	v->bio_based = !block_has_requests(cmd->volume);
 	v->backing = -1;
 	v->wait_ns = WAIT_NS_DEFAULT;
 	v->check_ns = now + v->wait_ns;
@@ -111,7 +110,9 @@ static const char *take_devices(struct probe *p, struct volume *v, const struct 
 
 static uint8_t volume_roles(const struct volume *v)
 {
-	return EB_IS_VOLUME | (v->kind == KIND_DISK ? EB_IS_DISK : 0);
+	if (v->kind == KIND_BCACHE)
+		return EB_IS_VOLUME;
+	return EB_IS_VOLUME | EB_IS_DISK | (v->bio_based ? EB_IS_BIO : 0);
 }
 
 static int take_arrivals(struct probe *p, struct volume *v, uint32_t dev)
@@ -124,28 +125,40 @@ static int take_arrivals(struct probe *p, struct volume *v, uint32_t dev)
 		.volume_slot = index * p->ncpu,
 	};
 
+	if (e.roles & EB_IS_BIO && attach_bio_complete(p))
+		return -1;
 	return dev_add(p->shared, e);
 }
 
+static bool has_partition(const struct volume *v, uint32_t dev)
+{
+	for (size_t i = 0; i < v->parts; i++)
+		if (v->part[i] == dev)
+			return true;
+	return false;
+}
+
+/* Remembered, since a volume that has vanished can no longer be asked. */
 static int take_partitions(struct probe *p, struct volume *v)
 {
-	uint32_t parts[PARTITIONS_MAX];
-	size_t n = block_partitions(v->dev, parts, PARTITIONS_MAX);
-	int err = 0;
+	uint32_t found[PARTITIONS_MAX];
+	size_t n = block_partitions(v->dev, found, PARTITIONS_MAX);
 
-	for (size_t i = 0; i < n && !err; i++)
-		err = take_arrivals(p, v, parts[i]);
-	return err;
+	for (size_t i = 0; i < n && v->parts < PARTITIONS_MAX; i++) {
+		if (has_partition(v, found[i]))
+			continue;
+		if (take_arrivals(p, v, found[i]))
+			return -1;
+		v->part[v->parts++] = found[i];
+	}
+	return 0;
 }
 
 static void release(struct probe *p, struct volume *v)
 {
-	uint32_t parts[PARTITIONS_MAX];
-	size_t n = block_partitions(v->dev, parts, PARTITIONS_MAX);
-
-	dev_remove(p->shared, v->dev, volume_roles(v));
-	for (size_t i = 0; i < n; i++)
-		dev_remove(p->shared, parts[i], volume_roles(v));
+	dev_remove(p->shared, v->dev, EB_IS_VOLUME | EB_IS_DISK);
+	while (v->parts)
+		dev_remove(p->shared, v->part[--v->parts], EB_IS_VOLUME | EB_IS_DISK);
 	if (v->backing >= 0)
 		device_put(p, v->backing, EB_IS_BACKING);
 	while (v->caches)
@@ -200,6 +213,7 @@ const char *track(struct probe *p, const struct command *cmd)
 		release(p, v);
 		return complaint;
 	}
+	start_in_flight(p, v);
 	v->used = true;
 	say_track(p, v);
 	return NULL;

@@ -43,6 +43,9 @@ static __always_inline void arrive(struct bio *bio, struct eb_dev *e, __u32 role
 	}
 	if (opf & flags.rare)
 		arrive_rare(c, a, opf);
+	/* Requests are split and merged, bytes are not; a device without requests ends bios. */
+	if (roles & EB_IS_DISK)
+		c->started[dir] += roles & EB_IS_BIO ? 1 : bytes;
 	if (!bytes)
 		return;
 	if (opf & flags.sync)
@@ -51,8 +54,6 @@ static __always_inline void arrive(struct bio *bio, struct eb_dev *e, __u32 role
 			     bytes >> 9, stream_tick(stamp), &c->lost_streams);
 	a->ios++;
 	a->runs[bounded(stream_run_bucket(run), HIST_LOG2_BUCKETS)] += bytes;
-	if (roles & EB_IS_DISK)
-		c->started[dir] += bytes;
 }
 
 #endif
