@@ -56,7 +56,7 @@ class Watch:
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._follow, daemon=True)
         self.decisions = 0
-        self._last: dict[str, str] = {}
+        """Lines of the log in which a strategy took another stand."""
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -83,18 +83,10 @@ class Watch:
     def _look(self) -> None:
         for line in self._log.lines() if self._log else ():
             if found := _DECISION.search(line):
-                self._decide(found[1])
+                self.decisions += 1
+                self._screen.decision(found[1])
         for line in self._samples.lines()[-1:]:
             self._screen.moment(moment_of(json.loads(line)))
-
-    def _decide(self, text: str) -> None:
-        # Each decision is logged with the wishes of all strategies: show the one that takes
-        # another course, not the figures of one that goes on.
-        _, strategy, course, _ = f"{text}: ".split(": ", 3)
-        if self._last.get(strategy) != course:
-            self._last[strategy] = course
-            self.decisions += 1
-            self._screen.decision(text)
 
 
 def moment_of(sample: dict[str, Any]) -> Moment:
