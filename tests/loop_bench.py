@@ -31,6 +31,7 @@ class Kept:
         self.written: list[Outcome] = []
         self.latencies: list[int] = []
         self.document: dict[str, Any] = {}
+        self.late_ns: list[int] = []
         self.open: set[str] = set()
 
     def decision(self, decision: Decision) -> None:
@@ -48,7 +49,7 @@ class Kept:
         """Not looked at here."""
 
     def edge(self, edge: Edge, late_ns: int) -> None:
-        """Not looked at here."""
+        self.late_ns.append(late_ns)
 
     def put(self, entry: JournalEntry) -> None:
         self.open.add(entry.knob)

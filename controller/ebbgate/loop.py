@@ -15,7 +15,6 @@ from typing import Any, Protocol
 from ebbgate.actuators.gate_thread import GateThread
 from ebbgate.actuators.hand import Hand, Reason
 from ebbgate.actuators.plan import (
-    CONGESTED,
     CUTOFF,
     GATE_KNOBS,
     TRIGGER_GC,
@@ -262,8 +261,6 @@ class VolumeLoop:
         if any(knob in GATE_KNOBS for knob in taken):
             reason = Reason(evaluate.IDLE_DESTAGE, "a knob of the gate is manual")
             self.thread.submit("manual", lambda hand: hand.release(GATE_KNOBS[::-1], reason))
-        if any(knob in (CUTOFF, *CONGESTED) for knob in taken):
-            self.applied.cutoff_bytes = None
 
     def _reported(self, name: str, outcomes: list[Outcome], wished_ns: int) -> None:
         """On the gate thread."""

@@ -11,7 +11,8 @@ from ebbgate.model.decision import GateKind
 from ebbgate.model.volume import Mode
 from ebbgate.policy.evaluate import PACE_PERIOD_NS
 from ebbgate.policy.idle_destage import Phase
-from tests.builders import queue_sample
+from ebbgate.units import NS_PER_MS
+from tests.builders import busy_edge, idle_edge, queue_sample
 from tests.loop_bench import LoopBench
 
 
@@ -57,6 +58,14 @@ def test_enforce_closes_opens_and_closes_the_gate(enforced: LoopBench) -> None:
     assert enforced.said[-1] == "pace bcache0 0"
     assert len(enforced.kept.latencies) == 2
     assert enforced.kept.document["mode"] == "enforce"
+
+
+def test_an_edge_is_late_since_the_request_came_or_the_wait_was_over(enforced: LoopBench) -> None:
+    # 310 ms of quiet where 300 were waited for, heard of after 4 ms more.
+    enforced.loop.on_record(idle_edge(enforced.now_ms - 4, quiet_ms=310))
+    enforced.loop.on_record(busy_edge(enforced.now_ms - 3))
+    enforced.settle()
+    assert enforced.kept.late_ns == [14 * NS_PER_MS, 3 * NS_PER_MS]
 
 
 def test_leaving_enforce_puts_every_knob_back(enforced: LoopBench) -> None:
