@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A hand on the knobs of a fake machine, with a journal that a test reads. I/O: files of the fake."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+
+from ebbgate.actuators.gate_thread import drive
+from ebbgate.actuators.hand import Hand, Reason
+from ebbgate.model.decision import Gate, GateKind, JournalEntry, Outcome, OutcomeKind
+from ebbgate.probes.bcache_knobs import knob_path
+from ebbgate.probes.bcache_state import read_knobs
+from ebbgate.units import MIB
+from tests.builders import volume
+from tests.fake_sysfs import WatchedSysfs, fake_bcache
+
+REASON = Reason("idle_destage", "idle 410 ms >= wait 300 ms")
+PACED = Gate(GateKind.PACED, 8 * MIB)
+CLOSED = Gate(GateKind.CLOSED, 512)
+RELEASED = Gate(GateKind.RELEASED)
+
+
+class Notebook:
+    """A journal that a test reads; `broken`: it cannot be written."""
+
+    def __init__(self, sysfs: WatchedSysfs) -> None:
+        self.sysfs = sysfs
+        self.broken = False
+        self.entries: dict[str, JournalEntry] = {}
+        self.found: dict[str, str | None] = {}
+        self.closed: list[tuple[str, str]] = []
+
+    def put(self, entry: JournalEntry) -> None:
+        if self.broken:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        self.entries[entry.knob] = entry
+        self.found[entry.knob] = self.sysfs.read_text(entry.path)
+
+    def close(self, volume: str, knob: str, how: str) -> None:
+        assert volume == "bcache0"
+        self.closed.append((knob, how))
+
+
+class HandBench:
+    """A hand on the ordinary machine of `fake_bcache`."""
+
+    def __init__(self, root: Path) -> None:
+        self.fake = fake_bcache(root)
+        self.fake.write(f"/sys/fs/bcache/{volume().set_uuid}/internal/trigger_gc", "")
+        self.sysfs = WatchedSysfs(root)
+        self.notebook = Notebook(self.sysfs)
+        self.hand = Hand(self.sysfs, volume(), self.notebook, "this boot", wall_ns=lambda: 5)
+
+    def path(self, knob: str) -> str:
+        found = knob_path(volume(), knob)
+        assert found is not None
+        return str(found)
+
+    def value(self, knob: str) -> str:
+        return self.fake.read(self.path(knob))
+
+    def someone_writes(self, knob: str, value: str) -> None:
+        self.fake.write(self.path(knob), value)
+
+    def look(self) -> list[str]:
+        return self.hand.check_manual(read_knobs(self.sysfs, volume()))
+
+    def drive(self, gate: Gate) -> list[Outcome]:
+        return drive(self.hand, gate, REASON)
+
+
+def kinds(outcomes: list[Outcome]) -> list[OutcomeKind]:
+    return [outcome.kind for outcome in outcomes]
