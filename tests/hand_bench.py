@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A hand on the knobs of a fake machine, with a journal that a test reads. I/O: files of the fake."""
+"""A hand on the knobs of a fake machine, with a journal that a test reads. I/O: a fake sysfs."""
 
 from __future__ import annotations
 
