@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The real probe on this machine's own kernel, for tests that need no cache.
+
+I/O: starts build/ebbgate-probe, makes loop devices, runs fio. `unavailable()` says why not.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from tests.probe_records import Record, of_type
+
+BUILD = Path(os.environ.get("BUILD", Path(__file__).resolve().parents[2] / "build"))
+PROBE = BUILD / "ebbgate-probe"
+DEADLINE_S = 15.0
+
+LOOP_CONTROL = Path("/dev/loop-control")
+LOOP_CTL_ADD = 0x4C80
+LOOP_CTL_REMOVE = 0x4C81
+
+
+def unavailable() -> str | None:
+    """Why the probe cannot run here, in one line; None if it can."""
+    if os.geteuid() != 0:
+        return "the probe needs root"
+    if not PROBE.exists():
+        return "build/ebbgate-probe is not built: make probe"
+    for program in ("losetup", "fio"):
+        if shutil.which(program) is None:
+            return f"{program} is not installed"
+    if not LOOP_CONTROL.exists():
+        return "this kernel has no loop devices"
+    check = subprocess.run(
+        [PROBE, "--check"], capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False
+    )
+    if check.returncode != 0:
+        return f"the probe does not run on this kernel: {check.stderr.strip()[-200:]}"
+    return None
+
+
+class LiveProbe:
+    """A running probe whose records are collected as they come."""
+
+    def __init__(self, *arguments: str) -> None:
+        self.records: list[Record] = []
+        self.process = subprocess.Popen(
+            [PROBE, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+
+    def __enter__(self) -> Self:
+        self.wait_for("hello")
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.end()
+
+    def end(self) -> int:
+        """Close its stdin, wait for its end; its exit code."""
+        if self.process.stdin is not None and not self.process.stdin.closed:
+            self.process.stdin.close()
+        try:
+            code = self.process.wait(DEADLINE_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            raise
+        finally:
+            self._reader.join()
+            if self.process.stdout is not None:
+                self.process.stdout.close()
+        return code
+
+    def say(self, command: str) -> None:
+        """One command line."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(command + "\n")
+        self.process.stdin.flush()
+
+    def wait_until(self, holds: Callable[[], object], what: str) -> None:
+        """Wait for a condition on the records."""
+        end = time.monotonic() + DEADLINE_S
+        while not holds():
+            assert time.monotonic() < end, f"no {what} within {DEADLINE_S:g} s: {self.records[-3:]}"
+            if self.process.poll() is not None:
+                self._reader.join()
+                assert holds(), f"the probe ended before {what}: {self.records[-3:]}"
+            time.sleep(0.005)
+
+    def wait_for(self, kind: str, **fields: object) -> Record:
+        """The first record of a type with these fields, from now or before."""
+        self.wait_until(lambda: of_type(self.records, kind, **fields), f"{kind} {fields}")
+        return of_type(self.records, kind, **fields)[0]
+
+    def track_disk(self, device: str, *, name: str = "disk", backing: bool = True) -> None:
+        """Track a disk as a volume, and as its own backing device."""
+        number = dev_t(device)
+        self.say(f"track {name} kind=disk volume={number}" + f" backing={number}" * backing)
+        self.wait_for("track", vol=name)
+
+    def next_tick(self, name: str = "disk") -> Record:
+        """A tick whose counting began after this call."""
+        seen = len(of_type(self.records, "tick", vol=name))
+        self.wait_until(lambda: len(of_type(self.records, "tick", vol=name)) >= seen + 2, "tick")
+        return of_type(self.records, "tick", vol=name)[-1]
+
+    def edges(self, name: str = "disk") -> list[Record]:
+        """The edges so far."""
+        return of_type(self.records, "edge", vol=name)
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            record = json.loads(line)
+            record["came_ns"] = time.monotonic_ns()
+            self.records.append(record)
+
+
+class LoopDisk:
+    """A loop device over a file, with a number of its own; gone again on exit."""
+
+    def __init__(self, file: Path, size_bytes: int) -> None:
+        self._file = file
+        self._size_bytes = size_bytes
+        self.path = ""
+
+    def __enter__(self) -> Self:
+        with self._file.open("wb") as file:
+            file.truncate(self._size_bytes)
+        # A new device: one that exists may be another's, and removing it would surprise him.
+        with LOOP_CONTROL.open("rb") as control:
+            number = fcntl.ioctl(control, LOOP_CTL_ADD, -1)
+        self.path = f"/dev/loop{number}"
+        run(["losetup", "--partscan", self.path, str(self._file)])
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        run(["losetup", "--detach", self.path])
+        deadline = time.monotonic() + DEADLINE_S
+        with LOOP_CONTROL.open("rb") as control:
+            while True:
+                try:
+                    fcntl.ioctl(control, LOOP_CTL_REMOVE, int(self.path.removeprefix("/dev/loop")))
+                    return
+                except OSError:
+                    assert time.monotonic() < deadline, f"{self.path} stays busy"
+                    time.sleep(0.02)
+
+
+def run(argv: Sequence[str], stdin: str = "") -> str:
+    """A command that must succeed; its output."""
+    done = subprocess.run(argv, input=stdin, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{argv}: {done.stderr}"
+    return done.stdout
+
+
+def dev_t(device: str) -> str:
+    """MAJ:MIN of a block device."""
+    number = Path(device).stat().st_rdev
+    return f"{os.major(number)}:{os.minor(number)}"
+
+
+def fio(device: str, *options: str) -> dict[str, Any]:
+    """The report of one fio job on a device: direct and synchronous, unless options say more."""
+    text = run(
+        [
+            "fio",
+            "--output-format=json",
+            "--name=job",
+            f"--filename={device}",
+            "--direct=1",
+            "--ioengine=psync",
+            "--bs=4k",
+            *options,
+        ]
+    )
+    report: dict[str, Any] = json.loads(text[text.index("{") :])
+    job: dict[str, Any] = report["jobs"][0]
+    return job
