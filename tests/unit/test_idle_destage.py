@@ -16,7 +16,8 @@ from ebbgate.policy.pace import PaceState
 from ebbgate.units import GIB, KIB, MIB, NS_PER_MS, NS_PER_S, SECTOR_BYTES
 from tests.builders import busy_edge, busy_frame, idle_edge, idle_frame, queue_sample
 
-PARAMS = DestageParams()
+# Pressure at once: what a burst changes has a test of its own.
+PARAMS = DestageParams(burst_ns=0)
 Event = Any
 
 
@@ -216,3 +217,13 @@ def test_collections_keep_their_distance() -> None:
 )
 def test_no_collection_without_need(name: str, frame: Frame) -> None:
     assert not after(idle_frame(1000), frame).collect, name
+
+
+@pytest.mark.parametrize(
+    ("lasted_ms", "phase"), [(1000, Phase.WAIT), (7900, Phase.WAIT), (8000, Phase.PRESSURE)]
+)
+def test_a_burst_that_fills_fast_is_absorbed_and_only_a_lasting_load_is_pressed(
+    lasted_ms: int, phase: Phase
+) -> None:
+    events = (busy_frame(1000), busy_frame(1000 + lasted_ms, **FULL_SOON))
+    assert after(*events, params=DestageParams()).phase is phase

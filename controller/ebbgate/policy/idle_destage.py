@@ -43,13 +43,14 @@ class DestageParams:
     `wait_ns`: None learns it from the gaps. `start_ratio`, `start_bytes_min`: dirty data (share of
     the cache, bytes) from which draining is worth a gap; once begun it goes on until all is clean.
     `full_soon_s`, `room_ratio_min`: pressure when the kernel would stop caching writes sooner than
-    this, or has less room than this share of the cache. `age_max_ns`: pressure when dirty data has
-    waited this long without a gap. `light_ratio`, `light_after_ns`: pressure when the foreground
-    keeps the backing device less busy than this share for so long without a gap. `pressure_min_ns`:
-    once begun, pressure lasts this long, since destage itself makes the device busier. `seep_*`: a
-    closed gate still lets one piece through now and then, since the kernel's thread would sleep on
-    into the next gap otherwise (policy.pace); as rarely as keeps the backing device busy with them
-    for `seep_busy_ratio` (0..1) of the time, between the two bounds.
+    this (once the load has lasted longer than a burst, `burst_ns`), or has less room than this
+    share of the cache. `age_max_ns`: pressure when dirty data has waited this long without a gap.
+    `light_ratio`, `light_after_ns`: pressure when the foreground keeps the backing device less busy
+    than this share for so long without a gap. `pressure_min_ns`: once begun, pressure lasts this
+    long, since destage itself makes the device busier. `seep_*`: a closed gate still lets one piece
+    through now and then, since the kernel's thread would sleep on into the next gap otherwise
+    (policy.pace); as rarely as keeps the backing device busy with them for `seep_busy_ratio` (0..1)
+    of the time, between the two bounds.
     """
 
     wait_ns: int | None = None
@@ -57,6 +58,7 @@ class DestageParams:
     start_ratio: float = 0.01
     start_bytes_min: int = 4 * MIB
     full_soon_s: float = 20.0
+    burst_ns: int = 8 * NS_PER_S
     room_ratio_min: float = 0.05
     age_max_ns: int = 600 * NS_PER_S
     light_ratio: float = 0.30
@@ -178,13 +180,16 @@ def pressure_reason(state: DestageState, frame: Frame, params: DestageParams) ->
     """Why dirty data must go although the foreground is there; empty when it need not."""
     # Twice the threshold on the way out: the level itself moves as soon as the gate opens.
     ease = 2.0 if state.phase is Phase.PRESSURE else 1.0
-    if frame.time_to_full_s is not None and frame.time_to_full_s < params.full_soon_s * ease:
-        return f"no write will be cached in {frame.time_to_full_s:.0f} s"
+    waited_ns = frame.at_ns - state.waiting_since_ns
+    full_s = frame.time_to_full_s
+    # A burst fills fast and ends soon: to absorb it is what the cache is for.
+    lasting = waited_ns >= params.burst_ns
+    if lasting and full_s is not None and full_s < params.full_soon_s * ease:
+        return f"no write will be cached in {full_s:.0f} s"
     room, cache = frame.dirty_room_bytes, frame.cache_bytes
     filling = bool(frame.dirty_in_bytes_per_s)
     if filling and room is not None and cache and room < params.room_ratio_min * ease * cache:
         return "the kernel has hardly room for dirty data"
-    waited_ns = frame.at_ns - state.waiting_since_ns
     if waited_ns >= params.age_max_ns:
         return f"dirty data has waited {waited_ns // NS_PER_S} s for a gap"
     busy = frame.backing_busy_foreground_ratio
