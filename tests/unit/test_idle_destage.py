@@ -36,13 +36,14 @@ def after(*events: Event, params: DestageParams = PARAMS) -> DestageState:
 
 CLEAN = {"dirty_bytes": 0, "dirty_ratio": 0.0}
 LITTLE = {"dirty_bytes": MIB, "dirty_ratio": 0.001}
-FULL_SOON = {"time_to_full_s": 5.0}
+NO_ROOM = {"dirty_room_bytes": GIB // 25, "dirty_in_bytes_per_s": 1.0}
+LITTLE_ROOM = {"dirty_room_bytes": GIB // 12, "dirty_in_bytes_per_s": 1.0}
 UNKNOWN_LEVEL = {"dirty_bytes": None, "missing": {"dirty_bytes": "not in sysfs"}}
 STALE = {"idle": None, "missing": {"foreground": "the probe's last record is 4 s old"}}
 
 WAITING = (busy_frame(1000),)
 DESTAGING = (*WAITING, idle_edge(1500))
-PRESSED = (busy_frame(1000), busy_frame(1250, **FULL_SOON))
+PRESSED = (busy_frame(1000), busy_frame(1250, **NO_ROOM))
 
 
 @pytest.mark.parametrize(
@@ -65,12 +66,12 @@ PRESSED = (busy_frame(1000), busy_frame(1250, **FULL_SOON))
         ((*DESTAGING, idle_frame(2000, **UNKNOWN_LEVEL)), Phase.UNKNOWN, "dirty level unknown"),
         ((*DESTAGING, idle_frame(2000, **STALE)), Phase.UNKNOWN, "foreground unknown"),
         ((*WAITING, busy_edge(1500)), Phase.WAIT, "dirty data waits"),
-        (PRESSED, Phase.PRESSURE, "no write will be cached in 5 s"),
-        ((*PRESSED, busy_edge(1300)), Phase.PRESSURE, "no write"),
+        (PRESSED, Phase.PRESSURE, "the kernel has hardly room"),
+        ((*PRESSED, busy_edge(1300)), Phase.PRESSURE, "hardly room"),
         ((*PRESSED, idle_edge(1300)), Phase.DESTAGE, "idle 300 ms"),
-        ((*PRESSED, busy_frame(1500)), Phase.PRESSURE, "no write"),
+        ((*PRESSED, busy_frame(1500)), Phase.PRESSURE, "hardly room"),
         ((*PRESSED, busy_frame(3300)), Phase.WAIT, "the pressure is gone"),
-        ((*PRESSED, busy_frame(3300, time_to_full_s=30.0)), Phase.PRESSURE, "no write"),
+        ((*PRESSED, busy_frame(3300, **LITTLE_ROOM)), Phase.PRESSURE, "hardly room"),
         ((*PRESSED, busy_frame(1500, **CLEAN)), Phase.NORMAL, "nothing is dirty"),
         ((*PRESSED, busy_frame(1500, **STALE)), Phase.UNKNOWN, "foreground unknown"),
         ((busy_frame(1000, **STALE), busy_frame(1250)), Phase.WAIT, "dirty data waits"),
@@ -87,9 +88,9 @@ def test_transitions(events: tuple[Event, ...], phase: Phase, why: str) -> None:
 @pytest.mark.parametrize(
     ("signals", "later_ms", "why"),
     [
-        ({"time_to_full_s": 19.0}, 250, "no write will be cached in 19 s"),
-        ({"time_to_full_s": 21.0}, 250, ""),
-        ({"dirty_room_bytes": GIB // 25, "dirty_in_bytes_per_s": 1.0}, 250, "hardly room"),
+        ({"time_to_full_s": 19.0}, 9000, "no write will be cached in 19 s"),
+        ({"time_to_full_s": 21.0}, 9000, ""),
+        (NO_ROOM, 250, "hardly room"),
         ({"dirty_room_bytes": GIB // 25, "dirty_in_bytes_per_s": 0.0}, 250, ""),
         ({"dirty_room_bytes": GIB // 10, "dirty_in_bytes_per_s": 1.0}, 250, ""),
         ({}, 599_000, ""),
