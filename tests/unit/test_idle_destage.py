@@ -36,6 +36,7 @@ def after(*events: Event, params: DestageParams = PARAMS) -> DestageState:
 
 CLEAN = {"dirty_bytes": 0, "dirty_ratio": 0.0}
 LITTLE = {"dirty_bytes": MIB, "dirty_ratio": 0.001}
+FULL_SOON = {"time_to_full_s": 5.0}
 NO_ROOM = {"dirty_room_bytes": GIB // 25, "dirty_in_bytes_per_s": 1.0}
 LITTLE_ROOM = {"dirty_room_bytes": GIB // 12, "dirty_in_bytes_per_s": 1.0}
 UNKNOWN_LEVEL = {"dirty_bytes": None, "missing": {"dirty_bytes": "not in sysfs"}}
