@@ -80,6 +80,8 @@ def test_a_volume_that_goes_away_is_normal_life(guest: Session) -> None:
         product = Product(guest)
         product.start()
         name = stack.volume
+        # They go with the device, changed as they are.
+        stack.expect_changed(*stack.changed_knobs())
     # The stack took its volume down under the running daemon.
     logged(product, f"{name}: gone or changed")
     assert product.daemon is not None
