@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from ebbgate.units import NS_PER_MS, NS_PER_S, NS_PER_US
 
@@ -87,8 +88,14 @@ def learn_wait(counts: Sequence[float], params: WaitParams) -> Wait:
         rest = rest_sum_ns(counts, params.default_ns) / left if left else 0.0
         return Wait(params.default_ns, False, gaps, left, round(rest))
     best_ns, best = params.min_ns, float("-inf")
-    for wait_ns in _candidates(params):
-        utility = rest_sum_ns(counts, wait_ns) - params.price_ns * reaching(counts, wait_ns)
+    # Done for each frame: only the buckets that any candidate reaches are looked at.
+    spread = tuple(
+        (*bucket_edges_ns(bucket), count)
+        for bucket, count in enumerate(counts)
+        if count and bucket_edges_ns(bucket)[1] > params.min_ns
+    )
+    for wait_ns in _candidates(params.min_ns, params.max_ns):
+        utility = _utility(spread, wait_ns, params.price_ns)
         if utility > best + 1e-6 * params.price_ns:
             best_ns, best = wait_ns, utility
     left = reaching(counts, best_ns)
@@ -96,11 +103,24 @@ def learn_wait(counts: Sequence[float], params: WaitParams) -> Wait:
     return Wait(best_ns, True, gaps, left, round(rest))
 
 
-def _candidates(params: WaitParams) -> tuple[int, ...]:
+def _utility(spread: Sequence[tuple[int, int, float]], wait_ns: int, price_ns: int) -> float:
+    """U(w): `rest_sum_ns` less the price times `reaching`, of (low, high, count) buckets."""
+    total = 0.0
+    for low, high, count in spread:
+        if wait_ns <= low:
+            total += count * ((low + high) / 2 - wait_ns - price_ns)
+        elif wait_ns < high:
+            left_ns = high - wait_ns
+            total += count * left_ns * (left_ns / 2 - price_ns) / (high - low)
+    return total
+
+
+@cache
+def _candidates(min_ns: int, max_ns: int) -> tuple[int, ...]:
     """The minimum, then a quarter octave up at a time, so that a wait is at most 19 % too long."""
     found = []
-    wait = float(params.min_ns)
-    while wait <= params.max_ns:
+    wait = float(min_ns)
+    while wait <= max_ns:
         found.append(int(wait))
         wait *= 2**0.25
     return tuple(found)
