@@ -78,15 +78,22 @@ def test_a_volume_that_goes_away_is_normal_life(guest: Session) -> None:
     with BcacheStack(guest) as stack:
         stack.expect_changed("writeback_rate")
         product = Product(guest)
-        product.start()
         name = stack.volume
+        try:
+            product.start()
+        except BaseException:
+            product.stop(signal.SIGKILL)
+            raise
         # They go with the device, changed as they are.
         stack.expect_changed(*stack.changed_knobs())
     # The stack took its volume down under the running daemon.
-    logged(product, f"{name}: gone or changed")
-    assert product.daemon is not None
-    assert product.daemon.poll() is None
-    assert "Traceback" not in product.stop(signal.SIGTERM)
+    try:
+        logged(product, f"{name}: gone or changed")
+        assert product.daemon is not None
+        assert product.daemon.poll() is None
+    finally:
+        log = product.stop(signal.SIGTERM)
+    assert "Traceback" not in log
 
 
 SMALL = gap_drain.Pieces(kib=64, dirty_mib=96, range_mib=256)
