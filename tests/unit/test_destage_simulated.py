@@ -15,8 +15,8 @@ from tests.sim.scenarios import GapDrain, gap_drain, trickle
 from tests.sim.world import PROMPT, Reaction, Setup, scattered, unpaced
 from tests.sim.writeback import EMULATED, NATIVE, Machine
 
-# So much that no arm runs out of dirty data in four gaps.
-DIRTY_BYTES = {4 * KIB: 200 * MIB, 64 * KIB: 700 * MIB, 512 * KIB: 1800 * MIB}
+# So much that no arm runs out of dirty data in three gaps.
+DIRTY_BYTES = {4 * KIB: 110 * MIB, 64 * KIB: 400 * MIB, 512 * KIB: 1000 * MIB}
 PIECES = pytest.mark.parametrize("piece_bytes", DIRTY_BYTES)
 SLOW = Reaction(deliver_ns=15 * NS_PER_MS, write_ns=2 * NS_PER_MS)
 FAST = Reaction(deliver_ns=NS_PER_MS, write_ns=NS_PER_MS // 30)

@@ -174,7 +174,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=25)
+@settings(max_examples=20)
 @given(STEPS, st.sampled_from([None, *GATE_KNOBS]))
 def test_whatever_was_done_a_stop_restores_all_but_what_somebody_else_wrote(
     steps: list[Gate | int | str], refused: str | None

@@ -160,7 +160,7 @@ def test_an_edge_changes_the_gate_at_most_once_and_a_second_one_not_at_all(
 
 
 @given(st.lists(SIGNALS, min_size=20, max_size=30))
-@settings(max_examples=max(30, settings().max_examples // 3))
+@settings(max_examples=max(20, settings().max_examples // 3))
 def test_under_a_steady_load_no_signals_make_the_gate_flutter(
     signals: list[dict[str, Any]],
 ) -> None:
@@ -173,7 +173,7 @@ def test_under_a_steady_load_no_signals_make_the_gate_flutter(
 
 
 @given(st.lists(SIGNALS, min_size=20, max_size=30))
-@settings(max_examples=max(30, settings().max_examples // 3))
+@settings(max_examples=max(20, settings().max_examples // 3))
 def test_no_signals_make_the_cutoff_flutter(signals: list[dict[str, Any]]) -> None:
     stances = [state.streams.stance for state in play([(busy_frame, s) for s in signals])]
     changes = sum(one is not other for one, other in pairwise(stances))
@@ -219,7 +219,7 @@ def test_from_any_state_a_missing_signal_releases_the_gate(
 
 
 @given(EVENTS)
-@settings(max_examples=max(30, settings().max_examples // 3))
+@settings(max_examples=max(20, settings().max_examples // 3))
 def test_from_any_state_dirty_data_is_not_starved_by_a_load_without_a_gap(
     events: list[tuple[Any, dict[str, Any]]],
 ) -> None:
