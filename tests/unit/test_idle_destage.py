@@ -159,20 +159,11 @@ def test_the_gate_of_each_phase(events: tuple[Event, ...], gate: Gate) -> None:
     assert gate_of(after(*events), PARAMS) == gate
 
 
-@pytest.mark.parametrize(
-    ("pieces_per_s", "seep_ns"),
-    [
-        (10.0, PARAMS.seep_max_ns),
-        (400.0, 2.5 * NS_PER_MS / PARAMS.seep_busy_ratio),
-        (5000.0, PARAMS.seep_min_ns),
-    ],
-)
-def test_a_closed_gate_seeps_a_piece_as_rarely_as_keeps_the_disk_little_busy(
-    pieces_per_s: float, seep_ns: float
-) -> None:
-    pace = PaceState(throughput_bytes_per_s=pieces_per_s * 64 * KIB, completions_per_s=pieces_per_s)
+def test_a_closed_gate_seeps_one_piece_in_its_time() -> None:
+    pace = PaceState(throughput_bytes_per_s=100.0 * 64 * KIB, completions_per_s=100.0)
     gate = gate_of(replace(after(*WAITING), pace=pace), PARAMS)
-    assert gate.rate_bytes_per_s == round(64 * KIB * NS_PER_S / seep_ns)
+    assert gate.kind is GateKind.CLOSED
+    assert gate.rate_bytes_per_s == round(64 * KIB * NS_PER_S / PARAMS.seep_ns)
 
 
 def test_queue_samples_count_only_while_the_gate_is_open() -> None:
