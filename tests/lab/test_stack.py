@@ -12,7 +12,6 @@ from tests.lab.hdd_control import HddControl, HddCounters
 from tests.lab.knobs import bytes_from_human
 from tests.lab.session import LogRecord, Session
 from tests.lab.stack import BcacheStack, trouble
-from tests.lab.wait import undisturbed
 
 AT_ONCE = {"writeback_delay": 0}
 
@@ -51,17 +50,14 @@ def test_kernel_messages_that_are_trouble(record: str, bad: bool) -> None:
 def test_random_reads_of_the_hdd_are_as_slow_as_a_disks(guest: Session) -> None:
     device = f"/dev/{guest.device('hdd1')}"
     job = fio.Job(device, "randread", "4k", options={"io_size": "800k"})
-
-    def reads() -> tuple[fio.Direction, HddCounters]:
-        before = counters(guest, "hdd1")
-        done = fio.run(guest, job, seed=11).only.read
-        return done, counters(guest, "hdd1") - before
-
-    done, counted = undisturbed(reads, lambda found: found[0].iops > 50)
+    before = counters(guest, "hdd1")
+    done = fio.run(guest, job, seed=11).only.read
+    counted = counters(guest, "hdd1") - before
     assert done.ios == 200
     # fio looks at the device's first sectors, too.
     assert 200 <= counted.reads < 220
-    assert 50 < done.iops < 115
+    # By the disk's own clock: how much the guest adds depends on what else the host does.
+    assert 6e6 < counted.busy_ns / counted.reads < 12e6
     assert counted.busy_ns < done.runtime_ms * 1e6 * 1.1
 
 
@@ -69,11 +65,12 @@ def test_the_hdd_streams_at_a_disks_pace(guest: Session) -> None:
     device = f"/dev/{guest.device('hdd1')}"
     options: dict[str, str | int] = {"size": "200m", "ioengine": "libaio", "iodepth": 4}
     job = fio.Job(device, "read", "1m", options=options)
-    done = undisturbed(
-        lambda: fio.run(guest, job, seed=12).only.read, lambda found: found.bytes_per_s > 70e6
-    )
+    before = counters(guest, "hdd1")
+    done = fio.run(guest, job, seed=12).only.read
+    counted = counters(guest, "hdd1") - before
     assert done.bytes == 200 * MIB
-    assert 70e6 < done.bytes_per_s < 131e6
+    assert done.bytes_per_s < 131e6
+    assert counted.read_bytes / counted.busy_ns * 1e9 > 70e6
 
 
 def test_the_ssd_is_many_times_faster_than_the_hdd(guest: Session) -> None:

@@ -29,16 +29,3 @@ def wait_until(condition: Callable[[], T | None], timeout_s: float, what: str) -
             raise LabError(f"waited {timeout_s:g} s in vain for {what}")
         time.sleep(pause_s)
         pause_s = min(pause_s * 1.5, _LONGEST_PAUSE_S)
-
-
-def undisturbed(measure: Callable[[], T], fits: Callable[[T], object], tries: int = 3) -> T:
-    """The first measurement that fits, or the last one made.
-
-    An emulated disk is as fast as its model says, but a busy host makes it slower now and then; one
-    run that nothing disturbed shows its pace.
-    """
-    for _ in range(tries - 1):
-        found = measure()
-        if fits(found):
-            return found
-    return measure()
