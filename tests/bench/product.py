@@ -16,6 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from tests.lab.mirror import mirror
 from tests.lab.session import Process, Session
 from tests.lab.wait import wait_until
 
@@ -46,6 +47,7 @@ class Product:
         self._mode = mode
         self._tick_ms = tick_ms
         self.site = stage()
+        mirror(session, self.site)
         self.daemon: Process | None = None
 
     def __enter__(self) -> Self:

@@ -49,6 +49,16 @@ def guest() -> Iterator[Session]:
         without_lab(reason)
 
 
+@pytest.fixture(scope="session")
+def counting_guest() -> Iterator[Session]:
+    """A guest that counts instructions instead of time (Guest, icount), without disks."""
+    try:
+        with Guest([], icount=True) as session:
+            yield session
+    except NoLab as reason:
+        without_lab(reason)
+
+
 def without_lab(reason: NoLab) -> NoReturn:
     """Skip, saying why in one line; with EBBGATE_REQUIRE_LAB=1 that is a failure."""
     if os.environ.get("EBBGATE_REQUIRE_LAB") == "1":

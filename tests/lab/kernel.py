@@ -71,6 +71,8 @@ def fetch(release: str = DEFAULT_RELEASE) -> Kernel:
     A cached kernel is used without asking apt anything, so a second run needs no network; remove
     its folder to move to a newer one. Raises NoLab if there is none and none can be had.
     """
+    if os.uname().machine != "x86_64":
+        raise NoLab(f"no lab here: made for x86_64, this is {os.uname().machine}")
     home = cache_dir() / "kernels" / release
     home.mkdir(parents=True, exist_ok=True)
     with _locked(home / "lock"):

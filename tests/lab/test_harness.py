@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import errno
+import shutil
 import signal
 import threading
 import time
@@ -18,6 +19,7 @@ from tests.lab.__main__ import main
 from tests.lab.conftest import without_lab
 from tests.lab.errors import EXIT_LOST_GUEST, CommandFailed, LabError, LostGuest, NoLab
 from tests.lab.guest import CHECKOUT, Guest
+from tests.lab.mirror import mirror
 from tests.lab.session import Session
 from tests.lab.wait import wait_until
 
@@ -114,6 +116,23 @@ def test_an_edit_in_the_checkout_shows_in_a_running_guest(guest: Session) -> Non
             assert guest.check(["cat", str(file)]) == text
     finally:
         file.unlink()
+
+
+def test_a_mirrored_folder_is_a_copy_that_follows_when_told(guest: Session) -> None:
+    folder = CHECKOUT / "build" / "lab-mirror"
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / "file"
+    try:
+        for text in ("one\n", "two, longer\n"):
+            file.write_text(text)
+            mirror(guest, folder)
+            assert guest.check(["cat", str(file)]) == text
+            inode = guest.check(["stat", "-c", "%i", str(file)])
+            mirror(guest, folder)
+            assert guest.check(["stat", "-c", "%i", str(file)]) == inode, "copied without need"
+    finally:
+        guest.run(["umount", str(folder)])
+        shutil.rmtree(folder)
 
 
 def test_waiting_in_vain_says_for_what() -> None:
