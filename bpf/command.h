@@ -14,6 +14,7 @@
 #define WAIT_NS_MAX 3600000000000ULL
 #define PACE_NS_MIN 1000000ULL
 #define PACE_NS_MAX 60000000000ULL
+#define PACE_ABOVE_MAX 4096
 #define TICK_NS_MIN 10000000ULL
 #define TICK_NS_MAX 60000000000ULL
 
@@ -30,6 +31,8 @@ struct command {
 	uint32_t cache[CACHES_MAX];
 	size_t caches;
 	uint64_t ns;
+	uint64_t above; /* of pace */
+	bool relaxed;	/* pace came with ABOVE */
 };
 
 /* Returns NULL and fills *cmd, or a complaint that names what is wrong. */

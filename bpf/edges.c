@@ -122,7 +122,7 @@ int on_edge(void *probe, void *data, size_t bytes)
 	if (!v->used)
 		return 0;
 	if (edge->kind == EB_EDGE_DRAINED && v->pace_ns)
-		say_queue(p, v, edge->ns);
+		queue_drained(p, v, edge->ns);
 	if (edge->kind != EB_EDGE_BUSY)
 		return 0;
 	if (v->state == STATE_IDLE)

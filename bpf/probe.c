@@ -55,7 +55,7 @@ static void run_command(struct probe *p, const char *line)
 	else if (cmd.verb == VERB_WAIT)
 		set_wait(p, v, cmd.ns);
 	else if (cmd.verb == VERB_PACE)
-		set_pace(p, v, cmd.ns);
+		set_pace(p, v, &cmd);
 }
 
 static void run_lines(struct probe *p, struct input *in)

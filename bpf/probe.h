@@ -51,6 +51,9 @@ struct volume {
 	size_t parts;
 	uint64_t wait_ns;
 	uint64_t pace_ns;
+	uint64_t pace_above; /* when relaxed: queue records only with more than this in flight */
+	uint64_t queue_said_ns;
+	bool relaxed;
 	enum edge_state state;
 	uint64_t armed_last_ns;
 	uint64_t check_ns;		 /* when the edge state is looked at next */
@@ -173,8 +176,8 @@ int on_edge(void *probe, void *data, size_t bytes);
 
 /* tick.c, queue.c */
 void say_tick(struct probe *p, struct volume *v, const struct eb_vol_cpu *c, uint64_t now);
-void say_queue(struct probe *p, struct volume *v, uint64_t now);
-void set_pace(struct probe *p, struct volume *v, uint64_t pace_ns);
+void set_pace(struct probe *p, struct volume *v, const struct command *cmd);
+void queue_drained(struct probe *p, struct volume *v, uint64_t now);
 void check_queues(struct probe *p, uint64_t now);
 
 /* say.c: the small records. */

@@ -10,12 +10,13 @@ import argparse
 import asyncio
 import contextlib
 import fcntl
+import gc
 import logging
 import os
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -29,21 +30,24 @@ from ebbgate.loop import VolumeLoop
 from ebbgate.model.decision import Outcome, OutcomeKind
 from ebbgate.model.records import Complaint, Record, Untracked
 from ebbgate.model.volume import Mode, Volume, VolumeState
-from ebbgate.policy.evaluate import Policy
+from ebbgate.policy.evaluate import policy_for
 from ebbgate.probes.bcache_state import read_state
 from ebbgate.probes.ebpf import EbpfProbe, track_command
 from ebbgate.probes.topology import discover
 from ebbgate.recorder import Recorder
 from ebbgate.store.db import Store
 from ebbgate.sysfs import Sysfs
-from ebbgate.units import NS_PER_S
+from ebbgate.units import NS_PER_MS, NS_PER_S
 from ebbgate.watchdog import Watchdog
 
 _LOG = logging.getLogger("ebbgated")
 _NICENESS = -10
 """Users wait for the gate to close: before the batch jobs of the machine."""
-_DISCOVER_NS = 2 * NS_PER_S
-_FULL_READ_NS = NS_PER_S
+_DISCOVER_NS = 10 * NS_PER_S
+_SLOW_NS = NS_PER_S - 50 * NS_PER_MS
+"""What people ask for, our knobs and the list of devices are looked at once a second."""
+_FULL_READ_NS = 10 * NS_PER_S
+"""Knobs that are not ours are only shown."""
 
 
 class Daemon:
@@ -62,6 +66,8 @@ class Daemon:
         self.started_wall_ns = time.time_ns()
         self._stop = asyncio.Event()
         self._discovered_ns = 0
+        self._slow_ns = 0
+        self._there: frozenset[str] = frozenset()
         self._full_ns: dict[str, int] = {}
 
     async def run(self) -> None:
@@ -72,6 +78,8 @@ class Daemon:
         probe = asyncio.create_task(self.probe.run())
         ticks = asyncio.create_task(self._tick_forever())
         stop = asyncio.create_task(self._stop.wait())
+        # What is loaded by now stays: a collection that walks it all would hold up an edge.
+        gc.freeze()
         try:
             self.watchdog.ready()
             done, _ = await asyncio.wait({probe, ticks, stop}, return_when=asyncio.FIRST_COMPLETED)
@@ -122,27 +130,41 @@ class Daemon:
 
     async def _tick(self) -> None:
         now_ns = time.monotonic_ns()
-        if now_ns - self._discovered_ns >= _DISCOVER_NS:
-            await self._discover()
-            self._discovered_ns = now_ns
-        self.intake.poll()
+        slow = now_ns - self._slow_ns >= _SLOW_NS
+        if slow:
+            self._slow_ns = now_ns
+            await self._discover_when_due(now_ns)
+            self.intake.poll()
         for volume in list(self.volumes.values()):
-            await self._tick_volume(volume)
-        self._tell_state()
+            self._tick_volume(volume, slow)
+        if slow:
+            self._tell_state()
         self.watchdog.alive()
 
-    async def _tick_volume(self, volume: VolumeLoop) -> None:
+    def _tick_volume(self, volume: VolumeLoop, slow: bool) -> None:
+        """On the loop itself: under load a hop to a thread takes longer than the four reads."""
         name, now_ns = volume.volume.name, time.monotonic_ns()
         full = now_ns - self._full_ns.get(name, 0) >= _FULL_READ_NS
+        ours = slow or full
         before = volume.thread.generation
         was_quiet = volume.thread.quiet
-        previous = None if full else self.seen.get(name)
-        seen = await asyncio.to_thread(read_state, self.sysfs, volume.volume, now_ns, previous)
+        previous = self.seen.get(name)
+        fresh = (*volume.hand.held, "cache_mode") if ours else ()
+        seen = read_state(self.sysfs, volume.volume, now_ns, None if full else previous, fresh)
         if full:
             self._full_ns[name] = now_ns
+        if previous is not None and seen.state != previous.state:
+            self._discovered_ns = 0
         self.seen[name] = seen
         unmoved = was_quiet and volume.thread.quiet and volume.thread.generation == before
-        volume.on_tick(seen, quiet=full and unmoved)
+        volume.on_tick(seen, quiet=ours and unmoved)
+
+    async def _discover_when_due(self, now_ns: int) -> None:
+        """A look at all devices is dear: when one came or went, and now and then."""
+        there = self.sysfs.names("/sys/block") | self.sysfs.names("/sys/fs/bcache")
+        if there != self._there or now_ns - self._discovered_ns >= _DISCOVER_NS:
+            self._there, self._discovered_ns = there, now_ns
+            await self._discover()
 
     async def _discover(self) -> None:
         found = {v.name: v for v in await asyncio.to_thread(discover, self.sysfs)}
@@ -155,7 +177,15 @@ class Daemon:
     def _add(self, volume: Volume) -> None:
         hand = Hand(self.sysfs, volume, self.recorder, self.boot_id)
         mode = self.intake.mode_of(volume.name) or self.config.mode_of(volume.name)
-        loop = VolumeLoop(volume, hand, Policy(), self.recorder, self.probe.command, mode=mode)
+        loop = VolumeLoop(
+            volume,
+            hand,
+            policy_for(volume),
+            self.recorder,
+            self.probe.command,
+            mode=mode,
+            later=_later,
+        )
         self.volumes[volume.name] = loop
         _LOG.info("%s: %s over %s, mode %s", volume.name, volume.kind, volume.backing.name, mode)
         self.probe.command(track_command(volume))
@@ -206,6 +236,10 @@ class Daemon:
                 _LOG.error("%s: a knob write hangs in the kernel; `ebbgate restore` later", name)
             self.recorder.drop_live(name)
         self.recorder.drop_live("")
+
+
+def _later(after_ns: int, call: Callable[[], None]) -> None:
+    asyncio.get_running_loop().call_later(after_ns / NS_PER_S, call)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

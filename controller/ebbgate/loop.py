@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from ebbgate.actuators.gate_thread import GateThread
+from ebbgate.actuators.gate_thread import GateThread, Later
 from ebbgate.actuators.hand import Hand, Reason
 from ebbgate.actuators.plan import (
     CUTOFF,
@@ -31,10 +31,12 @@ from ebbgate.policy import evaluate
 from ebbgate.policy.essence import Essence, essence
 from ebbgate.policy.evaluate import Policy, PolicyState, ProbeWishes
 from ebbgate.signals.frame import FrameState, absorb, build
-from ebbgate.units import sectors_to_bytes
+from ebbgate.units import NS_PER_MS, NS_PER_S, sectors_to_bytes
 
 _LOG = logging.getLogger(__name__)
 _PACING = (GateKind.PACED, GateKind.PULSED)
+_TELL_NS = NS_PER_S - 50 * NS_PER_MS
+"""People and the history get a new document once a second, and at the tick after each decision."""
 
 
 class Outbox(Protocol):
@@ -90,10 +92,12 @@ class VolumeLoop:
     unsure: bool = False
     lost: dict[str, int] = field(default_factory=dict)
     said: dict[str, str] = field(default_factory=dict)
+    later: Later | None = None
+    told_live_ns: int = 0
     thread: GateThread = field(init=False)
 
     def __post_init__(self) -> None:
-        self.thread = GateThread(self.hand, self._reported)
+        self.thread = GateThread(self.hand, self._reported, self.later)
 
     # ---- what comes in -------------------------------------------------------------------------
     def on_record(self, record: Record) -> None:
@@ -101,6 +105,7 @@ class VolumeLoop:
         if isinstance(record, QueueSample):
             self.state = evaluate.on_queue(self.state, record, self.policy)
             self._drive_gate()
+            self._tell_probe()
         elif isinstance(record, Edge):
             self.state = evaluate.on_edge(self.state, record, self.policy)
             self.edge_at_ns = record.at_ns
@@ -119,10 +124,15 @@ class VolumeLoop:
             self._check_manual(seen)
         self.state = evaluate.on_frame(self.state, frame, self.policy)
         self._drive_gate(reassert=quiet and (self.unsure or _rate_drifted(self, seen)))
-        decision = self._record_decision()
-        self._drive_rest(decision)
+        self._drive_rest(self._record_decision())
         self._tell_probe()
+        if frame.at_ns - self.told_live_ns >= _TELL_NS:
+            self.told_live_ns = frame.at_ns
+            self._tell_people(frame)
+
+    def _tell_people(self, frame: Frame) -> None:
         self.outbox.sample(frame)
+        decision = evaluate.decide(self.state, self.policy, self.now_ns())
         document = live_document(self._view(), frame, self.state, decision)
         self.outbox.live(self.volume.name, document)
 
@@ -205,8 +215,8 @@ class VolumeLoop:
         told, name = self.told, self.volume.name
         if told is None or told.wait_ns != wished.wait_ns:
             self.send(f"wait {name} {wished.wait_ns}")
-        if told is None or told.pace_period_ns != wished.pace_period_ns:
-            self.send(f"pace {name} {wished.pace_period_ns}")
+        if told is None or told.pace != wished.pace:
+            self.send(f"pace {name} {' '.join(str(word) for word in wished.pace)}")
         self.told = wished
 
     def _late_ns(self, edge: Edge) -> int:
@@ -229,10 +239,12 @@ class VolumeLoop:
         )
 
     def _record_decision(self) -> Decision:
-        decision = evaluate.decide(self.state, self.policy, self.now_ns())
+        decision = evaluate.decide(self.state, self.policy, self.now_ns(), explained=False)
         key = essence(self.state, decision)
         if key != self.last_key and self.mode is not Mode.OBSERVE:
             self.last_key = key
+            self.told_live_ns = 0
+            decision = evaluate.decide(self.state, self.policy, self.now_ns())
             self.outbox.decision(decision)
             self._log(decision)
         return decision

@@ -25,6 +25,8 @@ class Sysfs:
 
     def locate(self, path: Path | str) -> Path:
         """Where `path` (below `/sys`) lies in this tree. Raises ValueError for any other path."""
+        if self.root is CANONICAL_ROOT and str(path).startswith("/sys/"):
+            return Path(path)
         return self.root / Path(path).relative_to(CANONICAL_ROOT)
 
     def read_text(self, path: Path | str) -> str | None:
@@ -69,6 +71,13 @@ class Sysfs:
     def writable(self, path: Path | str) -> bool:
         """Whether this process may write the attribute; the kernel may still refuse a value."""
         return os.access(self.locate(path), os.W_OK)
+
+    def names(self, folder: Path | str) -> frozenset[str]:
+        """What is in a folder; nothing where there is none."""
+        try:
+            return frozenset(found.name for found in self.locate(folder).iterdir())
+        except OSError:
+            return frozenset()
 
     def glob(self, pattern: str) -> tuple[Path, ...]:
         """Every path below `/sys` that matches, sorted, as on a real machine."""

@@ -8,10 +8,9 @@ from __future__ import annotations
 import json
 
 from tests.bench.context import Context, Scenario
-from tests.bench.gap_drain import GUEST_SCRIPTS, MIB, PIECES, QUIET_CACHE, fill_job
-from tests.bench.product import PYTHON, Product
+from tests.bench.gap_drain import PIECES, QUIET_CACHE, Foreground
+from tests.bench.product import Product
 from tests.bench.report import Report, percentile
-from tests.lab import fio
 from tests.lab.guest import Guest
 from tests.lab.stack import BcacheStack
 
@@ -25,19 +24,11 @@ def measure(guest: Guest, seed: int) -> dict[str, float]:
     """Short bursts, short gaps, destage all the while."""
     with BcacheStack(guest, settings={**QUIET_CACHE, "sequential_cutoff": 0}) as stack:
         stack.expect_changed("writeback_rate")
-        with Product(guest) as product:
-            guest.run(["rm", "-f", "/run/go"])
-            reader = guest.spawn(
-                [
-                    *(PYTHON, str(GUEST_SCRIPTS / "bursts.py"), stack.device),
-                    *("--dirty", f"{stack.sysfs}/dirty_data", "--until", "/run/go"),
-                    *("--low", str(1024 * MIB), "--high", str(2047 * MIB), "--seed", str(seed)),
-                    *("--bursts", str(BURSTS), "--reads", "20", "--gap-s", "0.6"),
-                ]
-            )
-            fio.run(guest, fill_job(stack.device, PIECES["64k"]), seed=seed)
-            guest.put_file("/run/go", "")
-            json.loads(reader.wait(180).check().stdout)
+        short = ("--bursts", str(BURSTS), "--reads", "20", "--gap-s", "0.6")
+        with Foreground(stack, seed, *short) as foreground:
+            foreground.fill(PIECES["64k"], stays_off=True)
+            with Product(guest) as product:
+                foreground.finish(180)
         rows = product.rows(CLOSED_QUERY)
         late = product.rows("SELECT late_ns FROM edges WHERE kind = 'idle'")
     # One row a knob: the last one of an edge has the latency of the whole.

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from typing import Any, Self
 
 from tests.bench.context import Context, Scenario
 from tests.bench.product import PYTHON, Product
@@ -102,11 +103,26 @@ def measure(guest: Session, variant: str, arm: str, seed: int) -> dict[str, floa
     """One arm on a fresh volume."""
     name, scheduler = variant.split("/")
     pieces = PIECES[name]
-    settings = {**QUIET_CACHE, "sequential_cutoff": 0, **({} if arm == "stock" else OFF)}
+    settings = {**QUIET_CACHE, "sequential_cutoff": 0}
     with BcacheStack(guest, scheduler=scheduler, settings=settings) as stack:
         stack.expect_changed("writeback_rate")
-        with gate(stack, arm):
-            return bursts(stack, pieces, seed)
+        with Foreground(stack, seed) as foreground:
+            foreground.fill(pieces, stays_off=arm != "stock")
+            with gate(stack, arm):
+                return foreground.bursts()
+
+
+@contextmanager
+def off(stack: BcacheStack, *, stays: bool) -> Iterator[None]:
+    """No destage while the cache is filled; `stays`: nor after it, unless an arm does it."""
+    for name, value in OFF.items():
+        stack.set_knob(name, value)
+    yield
+    if stays:
+        stack.originals = stack.knob_values()
+    else:
+        for name in OFF:
+            stack.set_knob(name, stack.originals[name])
 
 
 @contextmanager
@@ -129,24 +145,53 @@ def gate(stack: BcacheStack, arm: str) -> Iterator[None]:
         yield
 
 
-def bursts(stack: BcacheStack, pieces: Pieces, seed: int) -> dict[str, float]:
-    """Fill under foreground load, so that no gap comes before the first measured one."""
-    session = stack.session
-    go = f"/run/go-{seed}"
-    session.run(["rm", "-f", go])
-    reader = session.spawn(
-        [
-            *(PYTHON, str(GUEST_SCRIPTS / "bursts.py"), stack.device),
-            *("--dirty", f"{stack.sysfs}/dirty_data", "--until", go, "--seed", str(seed)),
-            *("--low", str(1024 * MIB), "--high", str(2047 * MIB)),
-        ]
-    )
-    try:
-        fio.run(session, fill_job(stack.device, pieces), seed=seed)
-        session.put_file(go, "")
-        result = json.loads(reader.wait(120).check().stdout)
-    finally:
-        reader.kill(signal.SIGKILL)
+class Foreground:
+    """Users who read without a break until `bursts`, so that no gap comes before the measured ones:
+    the cache is filled and the daemon started under their load. Leaving it ends them.
+    """
+
+    def __init__(self, stack: BcacheStack, seed: int, *options: str) -> None:
+        self.stack = stack
+        self.seed = seed
+        self._go = f"/run/go-{seed}"
+        stack.session.run(["rm", "-f", self._go])
+        self._reader = stack.session.spawn(
+            [
+                *(PYTHON, str(GUEST_SCRIPTS / "bursts.py"), stack.device),
+                *("--dirty", f"{stack.sysfs}/dirty_data", "--until", self._go),
+                *("--low", str(1024 * MIB), "--high", str(2047 * MIB), "--seed", str(seed)),
+                *options,
+            ]
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._reader.kill(signal.SIGKILL)
+
+    def fill(self, pieces: Pieces, *, stays_off: bool) -> None:
+        """Dirty data, beside the reads and without destage; `stays_off`: without it afterwards."""
+        job = fill_job(self.stack.device, pieces)
+        with off(self.stack, stays=stays_off):
+            fio.run(self.stack.session, job, seed=self.seed)
+
+    def finish(self, timeout_s: float = 120) -> dict[str, Any]:
+        """The bursts and gaps now, as the reader found them."""
+        self.stack.session.put_file(self._go, "")
+        return dict(json.loads(self._reader.wait(timeout_s).check().stdout))
+
+    def bursts(self) -> dict[str, float]:
+        """The bursts and gaps now, in figures."""
+        return figures(self.finish())
+
+
+def figures(result: dict[str, Any]) -> dict[str, float]:
+    """What is judged of six bursts and the five gaps between them.
+
+    `p99_ms` is the median over the bursts of each burst's own p99 (of a hundred reads the last but
+    one): the first request is judged by itself. `p99_pooled_ms`: of all reads together.
+    """
     latencies = [latency for burst in result["bursts"] for latency in burst]
     firsts = [burst[0] for burst in result["bursts"][1:]]
     drained = [before - after for before, after in result["gaps"]]
@@ -155,7 +200,8 @@ def bursts(stack: BcacheStack, pieces: Pieces, seed: int) -> dict[str, float]:
     return {
         "drained_mib": median(full or drained),
         "p50_ms": median(latencies),
-        "p99_ms": percentile(latencies, 0.99),
+        "p99_ms": median(percentile(burst, 0.99) for burst in result["bursts"][1:]),
+        "p99_pooled_ms": percentile(latencies, 0.99),
         "first_median_ms": median(firsts),
         "first_max_ms": max(firsts),
         "dirty_mib": result["gaps"][0][0],

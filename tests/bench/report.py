@@ -6,6 +6,7 @@ Pure.
 from __future__ import annotations
 
 import json
+import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -85,7 +86,7 @@ def ratio(runs: Runs, arm: str, base: str, metric: str, floor: float = 0.0) -> f
 def percentile(values: Sequence[float], share: float) -> float:
     """The value that a share (0..1) of the values does not exceed."""
     ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+    return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
 
 
 def last_line(document: Mapping[str, Any]) -> str:

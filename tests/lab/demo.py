@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from tests.bench.gap_drain import QUIET_CACHE, Pieces, bursts
+from tests.bench.gap_drain import QUIET_CACHE, Foreground, Pieces
 from tests.bench.product import PROBE, PYTHON, REPO, SITE, STATE_DIR, Product
 from tests.lab import fio, terminal
 from tests.lab.demo_screen import Screen, print_table
@@ -95,8 +95,11 @@ def measure(guest: Session, arm: str, screen: Screen) -> Result:
     with BcacheStack(guest, settings=QUIET_CACHE) as stack:
         # The kernel itself moves this one; every other knob must be back when the stack is left.
         stack.expect_changed("writeback_rate")
-        with driven(stack, arm, screen):
-            return workload(stack, screen)
+        screen.phase(f"{FILL.dirty_mib} MiB of random {FILL.kib} KiB writes, while users read")
+        with Foreground(stack, SEED) as foreground:
+            foreground.fill(FILL, stays_off=False)
+            with driven(stack, arm, screen):
+                return workload(stack, foreground, screen)
 
 
 @contextmanager
@@ -119,14 +122,11 @@ def driven(stack: BcacheStack, arm: str, screen: Screen) -> Iterator[None]:
     screen.note(f"{was}; not back after the stop: {', '.join(left) or 'none'}")
 
 
-def workload(stack: BcacheStack, screen: Screen) -> Result:
+def workload(stack: BcacheStack, foreground: Foreground, screen: Screen) -> Result:
     """Bursts and gaps over scattered dirty data, a stream, then nothing."""
     result = Result()
-    screen.phase(
-        f"{FILL.dirty_mib} MiB of random {FILL.kib} KiB writes, then 6 bursts of 100 reads,"
-        " 2.5 s of quiet between them"
-    )
-    result.metrics = bursts(stack, FILL, SEED)
+    screen.phase("6 bursts of 100 reads, 2.5 s of quiet between them")
+    result.metrics = foreground.bursts()
     result.after_gaps_mib = stack.dirty_bytes() / 2**20
     screen.phase(f"a stream: {STREAM_MIB} MiB written in sequence")
     options: dict[str, str | int] = {"size": f"{STREAM_MIB}M", "offset": f"{FILL.range_mib}M"}

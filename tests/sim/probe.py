@@ -33,6 +33,10 @@ def latency_bucket(latency_us: int) -> int:
     return 4 * (octave - 1) + ((latency_us >> (octave - 2)) & 3)
 
 
+RELAXED_PERIODS = 3
+"""As in bpf/queue.c: of a shallow queue one sample in so many."""
+
+
 class _Flow:
     """Requests, bytes and latencies of one class."""
 
@@ -61,6 +65,8 @@ class Probe:
         self._say = say
         self.wait_ns = 300 * NS_PER_MS
         self.pace_period_ns = 0
+        self._above: int | None = None
+        self._sampled_ns = 0
         self.idle = False
         self._pace_run = 0
         self._in_flight = dict.fromkeys(Direction, 0)
@@ -125,14 +131,17 @@ class Probe:
     # ---- what it is told -----------------------------------------------------------------------
     def command(self, line: str) -> None:
         """One line of stdin."""
-        verb, _, value = line.split()
+        verb, _, value, *above = line.split()
         if verb == "wait":
             self.wait_ns = int(value)
             self._watch_quiet()
         elif verb == "pace":
+            began = not self.pace_period_ns
             self.pace_period_ns = int(value)
-            self._pace_run += 1
-            if self.pace_period_ns:
+            self._above = int(above[0]) if above else None
+            if began or not self.pace_period_ns:
+                self._pace_run += 1
+            if began and self.pace_period_ns:
                 self._sample_queue(self._pace_run)
         else:
             raise ValueError(f"no such command: {line}")
@@ -154,7 +163,13 @@ class Probe:
     def _sample_queue(self, run: int) -> None:
         if run != self._pace_run:
             return
-        thread = self._writeback
+        self._clock.after(self.pace_period_ns, lambda: self._sample_queue(run))
+        thread, now_ns = self._writeback, self._clock.now_ns
+        in_flight = thread.writing_ios + thread.reading_ios
+        shallow = self._above is not None and in_flight <= self._above
+        if shallow and now_ns < self._sampled_ns + RELAXED_PERIODS * self.pace_period_ns:
+            return
+        self._sampled_ns = now_ns
         self._emit(
             "queue",
             vol=self._volume,
@@ -165,7 +180,6 @@ class Probe:
             reads=thread.reading_ios,
             fg=sum(self._in_flight.values()),
         )
-        self._clock.after(self.pace_period_ns, lambda: self._sample_queue(run))
 
     def _tick(self) -> None:
         paths: dict[str, dict[str, Any]] = {}

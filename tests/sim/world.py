@@ -194,8 +194,8 @@ class World:
         wished = evaluate.wishes(self.state, self.setup.policy)
         if self._told is None or wished.wait_ns != self._told.wait_ns:
             self.probe.command(f"wait {VOLUME} {wished.wait_ns}")
-        if self._told is None or wished.pace_period_ns != self._told.pace_period_ns:
-            self.probe.command(f"pace {VOLUME} {wished.pace_period_ns}")
+        if self._told is None or wished.pace != self._told.pace:
+            self.probe.command(f"pace {VOLUME} {' '.join(str(word) for word in wished.pace)}")
         self._told = wished
 
 

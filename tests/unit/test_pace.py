@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ebbgate.model.decision import GateKind
 from ebbgate.model.records import QueueSample
 from ebbgate.policy import pace
-from ebbgate.policy.pace import PaceParams, PaceState, depth_target_ios
+from ebbgate.policy.pace import PaceParams, PaceState, depth_target_ios, params_for
 from ebbgate.units import KIB, MIB, NS_PER_MS, NS_PER_S
 from tests.builders import queue_sample
 
@@ -200,3 +200,13 @@ def test_a_longer_queue_never_raises_the_rate(in_flight: int, completions: float
     shorter = stepped(state, queue_sample(1001, in_flight, 10)).gate
     longer = stepped(state, queue_sample(1001, in_flight + 1, 10)).gate
     assert longer.rate_bytes_per_s <= shorter.rate_bytes_per_s
+
+
+@pytest.mark.parametrize("scheduler", ["mq-deadline", "bfq"])
+def test_a_scheduler_that_honours_classes_lets_more_in_flight(scheduler: str) -> None:
+    assert params_for(scheduler).target_ns > params_for("none").target_ns
+
+
+@pytest.mark.parametrize("scheduler", ["none", "kyber", None])
+def test_any_other_scheduler_gets_the_short_queue(scheduler: str | None) -> None:
+    assert params_for(scheduler) == PARAMS

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Who may use a volume's hand: the newest wish wins, and a close never waits for a pulse.
 
-I/O: threads. What takes long (a pulse, the first contact with a knob, which is journalled, jobs)
-runs on a thread of its own. Setting a gate that is already ours is one or two writes: the caller
-does them itself, since the hop to the thread takes longer than they do and a request waits
-meanwhile. A write takes bcache's global lock and so hangs while a device is being registered; then
-every gate of the machine would, on whatever thread.
+I/O: threads. What takes long (the first contact with a knob, which is journalled; jobs) runs on a
+thread of its own. Setting a gate that is already ours is a write or two: the caller does them
+itself, since the hop to the thread takes longer than they do and a request waits meanwhile. The end
+of a pulse is a timer of the caller for the same reason. A write takes bcache's global lock and so
+hangs while a device is being registered; then every gate of the machine would, on whatever thread.
 """
 
 from __future__ import annotations
@@ -13,16 +13,19 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import takewhile
 from threading import Condition, Thread
 
 from ebbgate.actuators.hand import Hand, Reason
-from ebbgate.actuators.plan import GATE_KNOBS, PERCENT, RATE, base_steps, gate_steps
+from ebbgate.actuators.plan import GATE_KNOBS, PERCENT, RATE, StepKind, base_steps, gate_steps
 from ebbgate.model.decision import Gate, GateKind, Outcome
 
 Job = Callable[[Hand], list[Outcome]]
 Report = Callable[[str, list[Outcome], int], None]
 """Called on the thread with the job's name, its outcomes and the wish's time (monotonic ns)."""
+Later = Callable[[int, Callable[[], None]], object]
+"""Calls a function after so many ns, on the thread on which `wish` is called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +39,12 @@ class _Wish:
 class GateThread:
     """Runs gate wishes (only the newest counts) and other jobs (all, in order) on one hand."""
 
-    def __init__(self, hand: Hand, report: Report) -> None:
+    def __init__(self, hand: Hand, report: Report, later: Later | None = None) -> None:
         self.hand = hand
         self._report = report
+        self._later = later
+        self._wishes = 0
+        self._pulsing = False
         self._jobs: deque[tuple[str, Job, int]] = deque()
         self._wish: _Wish | None = None
         self._busy = False
@@ -52,19 +58,46 @@ class GateThread:
     def wish(self, gate: Gate, reason: Reason, name: str = "gate") -> None:
         """Bring the gate about as soon as possible; an older wish that still waits is dropped."""
         now_ns = time.monotonic_ns()
+        if gate.kind is GateKind.PULSED and self._pulsing:
+            # The kernel's thread is awake and unbounded already: only the end moves.
+            self._wishes += 1
+            self._end_later(gate, reason)
+            return
+        self._wishes += 1
+        self._pulsing = False
         with self._changed:
             idle = not self._busy and self._wish is None and not self._jobs
-            if not (idle and quick(self.hand, gate)):
+            if not (idle and self._quick(gate)):
                 self._wish = _Wish(gate, reason, name, now_ns)
                 self.hand.interrupt.set()
                 self._changed.notify_all()
                 return
             self._begin()
         try:
-            self._report(name, drive(self.hand, gate, reason), now_ns)
+            self._report(name, drive(self.hand, gate, reason, sleepless=True), now_ns)
         finally:
             # Whatever went wrong: the knobs are still to be put back through this hand.
             self._end()
+        if gate.kind is GateKind.PULSED:
+            self._pulsing = True
+            self._end_later(gate, reason)
+
+    def _end_later(self, gate: Gate, reason: Reason) -> None:
+        number = self._wishes
+        if self._later is not None:
+            self._later(gate.pulse_ns, lambda: self._end_pulse(number, gate, reason))
+
+    def _end_pulse(self, number: int, gate: Gate, reason: Reason) -> None:
+        """Back to the pace, unless a newer wish has decided otherwise."""
+        if number == self._wishes:
+            self.wish(replace(gate, kind=GateKind.PACED), reason, "pace")
+
+    def _quick(self, gate: Gate) -> bool:
+        """Is this gate a write or two on knobs that are ours already?"""
+        plain = gate.kind in (GateKind.CLOSED, GateKind.PACED) or (
+            gate.kind is GateKind.PULSED and self._later is not None
+        )
+        return plain and all(knob in self.hand.held for knob in (PERCENT, RATE))
 
     def submit(self, name: str, job: Job) -> None:
         """Run a job on the thread, after the current wish."""
@@ -114,16 +147,11 @@ class GateThread:
             self._changed.notify_all()
 
 
-def quick(hand: Hand, gate: Gate) -> bool:
-    """Is this gate a write or two on knobs that are ours already?"""
-    plain = gate.kind in (GateKind.CLOSED, GateKind.PACED)
-    return plain and all(knob in hand.held for knob in (PERCENT, RATE))
-
-
-def drive(hand: Hand, gate: Gate, reason: Reason) -> list[Outcome]:
+def drive(hand: Hand, gate: Gate, reason: Reason, *, sleepless: bool = False) -> list[Outcome]:
     """Bring one gate about, taking the base knobs over first or giving all of them back.
 
     The knobs make sense only together: where one of them is manual, all are left alone.
+    `sleepless`: of a pulse only its beginning; the caller ends it.
     """
     if gate.kind is GateKind.RELEASED or not hand.manual.isdisjoint(GATE_KNOBS):
         return hand.release(reversed(GATE_KNOBS), reason)
@@ -131,4 +159,7 @@ def drive(hand: Hand, gate: Gate, reason: Reason) -> list[Outcome]:
     for step in base_steps():
         if step.knob not in hand.held and step.knob not in hand.lacking:
             outcomes += hand.apply((step,), reason)
-    return [*outcomes, *hand.apply(gate_steps(gate), reason)]
+    steps = gate_steps(gate)
+    if sleepless:
+        steps = tuple(takewhile(lambda step: step.kind is not StepKind.SLEEP, steps))
+    return [*outcomes, *hand.apply(steps, reason)]

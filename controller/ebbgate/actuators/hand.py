@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from threading import Event
 from typing import Protocol
 
@@ -64,6 +65,7 @@ class Hand:
     manual: set[str] = field(default_factory=set)
     lacking: set[str] = field(default_factory=set)
     interrupt: Event = field(default_factory=Event)
+    _paths: dict[str, Path | None] = field(default_factory=dict)
 
     def apply(self, steps: Iterable[Step], reason: Reason) -> list[Outcome]:
         """Carry the steps out in order; a failure ends the plan. A sleep ends early on
@@ -134,7 +136,7 @@ class Hand:
 
     def _take_over(self, action: Action) -> Outcome | None:
         """First contact with a knob: its original is safe before anything is written."""
-        path = knob_path(self.volume, action.knob)
+        path = self._path(action.knob)
         text = self.sysfs.read_text(path) if path else None
         if text is None:
             self.lacking.add(action.knob)
@@ -160,8 +162,13 @@ class Hand:
         self.held[action.knob] = _Held(original, original)
         return None
 
+    def _path(self, knob: str) -> Path | None:
+        if knob not in self._paths:
+            self._paths[knob] = knob_path(self.volume, knob)
+        return self._paths[knob]
+
     def _put(self, action: Action) -> Outcome:
-        path = knob_path(self.volume, action.knob)
+        path = self._path(action.knob)
         if path is None:
             return self._outcome(action, OutcomeKind.REFUSED, "no cache is attached")
         try:

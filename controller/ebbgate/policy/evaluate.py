@@ -12,8 +12,10 @@ from dataclasses import dataclass, field, replace
 from ebbgate.model.decision import Condition, Decision, Gate, Proposal
 from ebbgate.model.frame import Frame
 from ebbgate.model.records import Edge, EdgeKind, QueueSample
+from ebbgate.model.volume import Volume
 from ebbgate.policy import idle_destage, stream_bypass
 from ebbgate.policy.idle_destage import DestageParams, DestageState
+from ebbgate.policy.pace import params_for
 from ebbgate.policy.stream_bypass import Stance, StreamParams, StreamState
 from ebbgate.units import NS_PER_MS, format_bytes, format_ns, format_ratio
 
@@ -31,6 +33,11 @@ class Policy:
     streams: StreamParams | None = field(default_factory=StreamParams)
 
 
+def policy_for(volume: Volume) -> Policy:
+    """What runs without any configuration."""
+    return Policy(destage=DestageParams(pace=params_for(volume.backing.scheduler)))
+
+
 @dataclass(frozen=True, slots=True)
 class PolicyState:
     """What the strategies remember of one volume, and the last frame they saw."""
@@ -43,10 +50,20 @@ class PolicyState:
 
 @dataclass(frozen=True, slots=True)
 class ProbeWishes:
-    """What the probe should do for this volume: quiet time before an idle edge, queue samples."""
+    """What the probe should do for this volume: quiet time before an idle edge, queue samples.
+
+    `pace_above_ios`: samples are wanted of a deeper queue only; None: of each.
+    """
 
     wait_ns: int
     pace_period_ns: int
+    pace_above_ios: int | None = None
+
+    @property
+    def pace(self) -> tuple[int, ...]:
+        """The arguments of the probe's `pace` command."""
+        above = () if self.pace_above_ios is None else (self.pace_above_ios,)
+        return (self.pace_period_ns, *above)
 
 
 def on_frame(state: PolicyState, frame: Frame, policy: Policy) -> PolicyState:
@@ -89,19 +106,25 @@ def gate(state: PolicyState, policy: Policy) -> Gate | None:
 
 def wishes(state: PolicyState, policy: Policy) -> ProbeWishes:
     """What the probe should be told."""
-    pacing = policy.destage is not None and state.destage.pacing
-    return ProbeWishes(state.destage.wait.wait_ns, PACE_PERIOD_NS if pacing else 0)
+    wait_ns = state.destage.wait.wait_ns
+    if policy.destage is None or not state.destage.pacing:
+        return ProbeWishes(wait_ns, 0)
+    above = idle_destage.samples_above_ios(state.destage, policy.destage)
+    return ProbeWishes(wait_ns, PACE_PERIOD_NS, above)
 
 
-def decide(state: PolicyState, policy: Policy, now_ns: int) -> Decision:
-    """The decision in full, with every proposal and its conditions."""
+def decide(state: PolicyState, policy: Policy, now_ns: int, *, explained: bool = True) -> Decision:
+    """The decision with every proposal; not `explained`: without their conditions.
+
+    What is decided is the same; to put all conditions into words takes longer than to decide.
+    """
     frame = state.frame
     volume = frame.volume if frame else ""
     proposals = []
     if policy.destage is not None:
-        proposals.append(_destage_proposal(state, policy.destage))
+        proposals.append(_destage_proposal(state, policy.destage, explained))
     if policy.streams is not None:
-        proposals.append(_stream_proposal(state, policy.streams))
+        proposals.append(_stream_proposal(state, policy.streams, explained))
     return resolve(volume, now_ns, tuple(proposals))
 
 
@@ -139,7 +162,7 @@ def _merge(decision: Decision, proposal: Proposal) -> Decision:
     return decision
 
 
-def _destage_proposal(state: PolicyState, params: DestageParams) -> Proposal:
+def _destage_proposal(state: PolicyState, params: DestageParams, explained: bool) -> Proposal:
     frame, machine = state.frame, state.destage
     why_not = unsupported(frame) if frame else ""
     if why_not:
@@ -147,7 +170,7 @@ def _destage_proposal(state: PolicyState, params: DestageParams) -> Proposal:
     return Proposal(
         IDLE_DESTAGE,
         f"{machine.phase}: {machine.why}",
-        _destage_conditions(machine, frame, params) if frame else (),
+        _destage_conditions(machine, frame, params) if frame and explained else (),
         gate=idle_destage.gate_of(machine, params),
         collect_garbage=machine.collect,
     )
@@ -201,7 +224,7 @@ def _destage_conditions(
     )
 
 
-def _stream_proposal(state: PolicyState, params: StreamParams) -> Proposal:
+def _stream_proposal(state: PolicyState, params: StreamParams, explained: bool) -> Proposal:
     frame, streams = state.frame, state.streams
     why_not = unsupported(frame) if frame else ""
     if why_not:
@@ -212,7 +235,7 @@ def _stream_proposal(state: PolicyState, params: StreamParams) -> Proposal:
     return Proposal(
         STREAM_BYPASS,
         reason,
-        _stream_conditions(frame, params) if frame else (),
+        _stream_conditions(frame, params) if frame and explained else (),
         sequential_cutoff_bytes=None if streams.stance is Stance.REST else streams.cutoff_bytes,
         congestion_bypass=False if state.congested else None,
     )

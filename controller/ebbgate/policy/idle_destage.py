@@ -25,6 +25,9 @@ from ebbgate.policy.pace import PaceParams, PaceState
 from ebbgate.signals.gaps import Wait, WaitParams, learn_wait
 from ebbgate.units import MIB, NS_PER_MS, NS_PER_S, SECTOR_BYTES
 
+_LEARN_INTERVAL_NS = NS_PER_S
+"""The gaps of minutes are what is learned from: no need to weigh them at every tick."""
+
 
 class Phase(StrEnum):
     """Where the machine stands."""
@@ -79,7 +82,8 @@ class DestageParams:
 class DestageState:
     """What the machine remembers between events. Times are 0 where nothing happened yet.
 
-    `waiting_since_ns`: since when dirty data waits for a gap; `why`: the sentence behind the phase;
+    `learned_ns`: when the wait was learned; `waiting_since_ns`: since when dirty data waits for a
+    gap; `why`: the sentence behind the phase;
     `peak_ratio`: the highest dirty level (0..1) since the last garbage collection that was asked
     for.
     """
@@ -90,6 +94,7 @@ class DestageState:
     idle: bool = False
     edge_at_ns: int = 0
     wait: Wait = field(default_factory=lambda: learn_wait((), WaitParams()))
+    learned_ns: int = 0
     waiting_since_ns: int = 0
     collected_at_ns: int = 0
     collect: bool = False
@@ -131,6 +136,11 @@ def on_queue(state: DestageState, sample: QueueSample, params: DestageParams) ->
     return replace(state, pace=pace.step(state.pace, sample, _pace_params(state, params)))
 
 
+def samples_above_ios(state: DestageState, params: DestageParams) -> int | None:
+    """Of how deep a queue the pace wants to hear only; None: of any."""
+    return pace.samples_above_ios(state.pace, _pace_params(state, params))
+
+
 def on_frame(state: DestageState, frame: Frame, params: DestageParams) -> DestageState:
     """A tick with all signals: levels, forecasts, the wait."""
     unknown = _unknown(frame)
@@ -140,7 +150,7 @@ def on_frame(state: DestageState, frame: Frame, params: DestageParams) -> Destag
         return _enter(state, Phase.UNKNOWN, frame.at_ns, unknown)
     if frame.probed_at_ns is not None and frame.probed_at_ns > state.edge_at_ns:
         state = replace(state, idle=bool(frame.idle))
-    state = replace(state, wait=_wait(frame, params))
+    state = _with_wait(state, frame, params)
     return _collect(_transition(state, frame, params), frame, params)
 
 
@@ -209,10 +219,12 @@ def _unknown(frame: Frame) -> str:
     return ""
 
 
-def _wait(frame: Frame, params: DestageParams) -> Wait:
-    if params.wait_ns is None:
-        return learn_wait(frame.gap_counts, params.wait)
-    return Wait(params.wait_ns, False, 0.0, 0.0, 0)
+def _with_wait(state: DestageState, frame: Frame, params: DestageParams) -> DestageState:
+    if params.wait_ns is not None:
+        return replace(state, wait=Wait(params.wait_ns, False, 0.0, 0.0, 0))
+    if state.learned_ns and frame.at_ns - state.learned_ns < _LEARN_INTERVAL_NS:
+        return state
+    return replace(state, wait=learn_wait(frame.gap_counts, params.wait), learned_ns=frame.at_ns)
 
 
 def _aged(state: DestageState, frame: Frame, params: DestageParams) -> bool:

@@ -44,7 +44,7 @@ class PaceParams:
     `pulse_*_ns`: bounds of a pulse; the first one is the shortest.
     """
 
-    target_ns: int = 20 * NS_PER_MS
+    target_ns: int = 24 * NS_PER_MS
     depth_min_ios: float = 2.0
     depth_max_ios: float = 60.0
     gain: float = 0.8
@@ -54,7 +54,23 @@ class PaceParams:
     rate_max_bytes_per_s: int = 1024 * MIB
     starved_ns: int = 15 * NS_PER_MS
     pulse_min_ns: int = 200 * NS_PER_US
-    pulse_max_ns: int = 20 * NS_PER_MS
+    pulse_max_ns: int = 60 * NS_PER_MS
+
+
+_HONOURS_CLASSES = frozenset({"mq-deadline", "bfq"})
+_CLASSED_TARGET_NS = 45 * NS_PER_MS
+
+
+def params_for(scheduler: str | None) -> PaceParams:
+    """The pace for a backing device under this I/O scheduler (None: unknown).
+
+    Destage through an open gate is in the idle class (bcache does so at writeback_percent 0). A
+    scheduler that honours classes serves a returning request before all of that which still waits
+    in it, so more may be in flight; `none` and kyber serve it after.
+    """
+    if scheduler in _HONOURS_CLASSES:
+        return PaceParams(target_ns=_CLASSED_TARGET_NS)
+    return PaceParams()
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +164,17 @@ def _watch_thread(state: PaceState, sample: QueueSample, params: PaceParams) -> 
 def _until_next_ios(state: PaceState) -> float:
     """What the disk completes between two samples."""
     return state.completions_per_s * state.period_ns / NS_PER_S
+
+
+def samples_above_ios(state: PaceState, params: PaceParams) -> int | None:
+    """A queue that stays shallow though the gate is as good as open is no news; None: all is.
+
+    Then the kernel's thread is what limits, and each look costs it processor time. In powers of
+    two, since the depth that is aimed at moves a little all the time.
+    """
+    if state.gate.kind is not GateKind.PULSED or state.pulse_ns < params.pulse_max_ns:
+        return None
+    return 1 << int(depth_target_ios(state, params)).bit_length() - 1
 
 
 def end(state: PaceState) -> PaceState:

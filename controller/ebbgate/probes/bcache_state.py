@@ -2,13 +2,14 @@
 """Reads what sysfs says of a bcache volume: dirty level, room and knobs. I/O: sysfs, reads only.
 
 Each of these reads takes bcache's global register lock for a moment (SHOW_LOCKED in sysfs.c), so a
-registration elsewhere may hold one up for seconds: call from a thread, never from an event loop.
-The files that walk the btree or sort buckets (`bset_tree_stats`, `priority_stats`) are left alone.
+registration elsewhere may hold one up for seconds, as it does every write of a knob. The files that
+walk the btree or sort buckets (`bset_tree_stats`, `priority_stats`) are left alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from functools import lru_cache
 from pathlib import Path
 
 from ebbgate import units
@@ -28,42 +29,65 @@ __all__ = ["knob_path", "read_knobs", "read_state"]
 
 
 def read_state(
-    sysfs: Sysfs, volume: Volume, now_ns: int, previous: VolumeState | None = None
+    sysfs: Sysfs,
+    volume: Volume,
+    now_ns: int,
+    previous: VolumeState | None = None,
+    fresh: Collection[str] = (),
 ) -> VolumeState:
     """The volume's state; a file that is missing makes its field None.
 
-    With `previous`, only what the load itself moves is read (4 files instead of 25): knobs, cache
-    mode and size are taken over, so a caller that ticks fast does a full read once a second.
+    With `previous`, only what the load itself moves and the `fresh` knobs are read (4 files instead
+    of 25): the other knobs, cache mode and size are taken over, so a caller that ticks fast does
+    without `previous` now and then.
     """
     own = _backing_folder(volume)
+    knobs = _refreshed(sysfs, volume, previous, fresh) if previous else read_knobs(sysfs, volume)
     return VolumeState(
         at_ns=now_ns,
         state=sysfs.read_text(own / "state"),
-        cache_mode=previous.cache_mode if previous else _choice(sysfs, own / "cache_mode"),
+        cache_mode=knobs.get("cache_mode"),
         dirty_bytes=_size(sysfs, own / "dirty_data"),
         cache_bytes=previous.cache_bytes if previous else _cache_bytes(sysfs, volume),
         in_use_ratio=_in_use_ratio(sysfs, volume),
-        knobs=_with_fresh_rate(sysfs, volume, previous) if previous else read_knobs(sysfs, volume),
+        knobs=knobs,
     )
 
 
 def read_knobs(sysfs: Sysfs, volume: Volume) -> Mapping[str, str]:
     """Every knob that this kernel has, by name, in the unit in which the kernel takes it."""
     found: dict[str, str] = {}
-    for knob in KNOBS:
-        path = knob_path(volume, knob.name) if knob.form is not Form.TRIGGER else None
-        text = sysfs.read_text(path) if path else None
+    for name, form, path in _readable(volume):
+        text = sysfs.read_text(path)
         if text is not None:
-            found[knob.name] = parse_value(knob.form, text)
+            found[name] = parse_value(form, text)
     return found
 
 
-def _with_fresh_rate(sysfs: Sysfs, volume: Volume, previous: VolumeState) -> Mapping[str, str]:
+@lru_cache(maxsize=64)
+def _readable(volume: Volume) -> tuple[tuple[str, Form, Path], ...]:
+    """Name, form and file of every knob that can be read; putting paths together costs more than
+    the reads.
+    """
+    paths = [(knob, knob_path(volume, knob.name)) for knob in KNOBS]
+    return tuple(
+        (knob.name, knob.form, path)
+        for knob, path in paths
+        if path is not None and knob.form is not Form.TRIGGER
+    )
+
+
+def _refreshed(
+    sysfs: Sysfs, volume: Volume, previous: VolumeState, fresh: Collection[str]
+) -> Mapping[str, str]:
     """The kernel's rate loop rewrites `writeback_rate` by itself; nothing else moves unasked."""
-    text = sysfs.read_text(_backing_folder(volume) / "writeback_rate")
-    if text is None:
-        return previous.knobs
-    return {**previous.knobs, "writeback_rate": parse_value(Form.RATE, text)}
+    found = dict(previous.knobs)
+    for name, form, path in _readable(volume):
+        if name == "writeback_rate" or name in fresh:
+            text = sysfs.read_text(path)
+            if text is not None:
+                found[name] = parse_value(form, text)
+    return found
 
 
 def _backing_folder(volume: Volume) -> Path:

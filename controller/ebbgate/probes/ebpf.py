@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ebbgate.errors import EbbgateError, PermissionDenied, Unavailable
-from ebbgate.model.records import Hello, QueueSample, Record
+from ebbgate.model.records import Edge, Hello, QueueSample, Record
 from ebbgate.model.volume import Volume
 from ebbgate.probes.protocol import BadRecord, parse_line
 
@@ -198,12 +198,16 @@ class EbpfProbe:
 
 
 def without_stale(records: Sequence[Record]) -> list[Record]:
-    """What is left to do of records that arrived together: of queue samples only the newest.
+    """What is left to do of records that arrived together: of queue samples only the newest, and
+    none from before an edge.
 
     A controller that fell behind must not work through samples of a queue that is long gone; they
     are cumulative, so nothing is lost.
     """
-    newest = {r.volume: r for r in records if isinstance(r, QueueSample)}
+    newest: dict[str, Record] = {}
+    for record in records:
+        if isinstance(record, QueueSample | Edge):
+            newest[record.volume] = record
     return [r for r in records if not isinstance(r, QueueSample) or newest[r.volume] is r]
 
 

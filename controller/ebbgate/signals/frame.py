@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from ebbgate.model.frame import Frame, PathLatency, Rates, Regime
-from ebbgate.model.records import Direction, Tick
+from ebbgate.model.records import Direction, Histogram, Tick
 from ebbgate.model.volume import VolumeState
 from ebbgate.signals.forecast import (
     cutoff_ratio,
@@ -34,6 +35,8 @@ BURST_IOPS = 20
 """Fewer requests per second are a light load."""
 
 Runs = Mapping[Direction, tuple[float, ...]]
+Fields = dict[str, Any]
+"""Fields of a frame that is being built."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,16 +72,17 @@ def absorb(state: FrameState, tick: Tick) -> FrameState:
 def build(state: FrameState, seen: VolumeState, volume: str, now_ns: int) -> Frame:
     """The frame at `now_ns`; a signal that is missing or stale is None and named in `missing`."""
     missing: dict[str, str] = {}
-    frame = _from_sysfs(volume, seen, now_ns, missing)
+    found = _from_sysfs(volume, seen, now_ns, missing)
+    age_ns = now_ns - state.ticks[-1].at_ns if state.ticks else 0
     if not state.ticks:
         missing["foreground"] = "no record from the probe yet"
-        return replace(frame, missing=missing)
-    age_ns = now_ns - state.ticks[-1].at_ns
-    if age_ns > STALE_NS:
+    elif age_ns > STALE_NS:
         missing["foreground"] = f"the probe's last record is {age_ns // NS_PER_S} s old"
-        return replace(frame, missing=missing)
-    frame = _from_probe(frame, state, now_ns)
-    return replace(_forecasts(frame, state, missing), missing=missing)
+    else:
+        found |= _from_probe(state, now_ns)
+        found |= _forecasts(found, state, missing)
+    # Built in one go: of a class with so many fields each copy would cost as much as the rest.
+    return Frame(**found, missing=missing)
 
 
 def _restarted(last: Tick, tick: Tick) -> bool:
@@ -90,69 +94,72 @@ def _restarted(last: Tick, tick: Tick) -> bool:
     )
 
 
-def _from_sysfs(volume: str, seen: VolumeState, now_ns: int, missing: dict[str, str]) -> Frame:
+def _from_sysfs(volume: str, seen: VolumeState, now_ns: int, missing: dict[str, str]) -> Fields:
     for name in ("dirty_bytes", "cache_bytes", "in_use_ratio", "state", "cache_mode"):
         if getattr(seen, name) is None:
             missing[name] = "not in sysfs"
     dirty_ratio = None
     if seen.dirty_bytes is not None and seen.cache_bytes:
         dirty_ratio = seen.dirty_bytes / seen.cache_bytes
-    return Frame(
-        volume=volume,
-        at_ns=now_ns,
-        probed_at_ns=None,
-        window_ns=0,
-        idle=None,
-        quiet_ns=None,
-        foreground=None,
-        in_flight_ios=None,
-        dirty_bytes=seen.dirty_bytes,
-        cache_bytes=seen.cache_bytes,
-        dirty_ratio=dirty_ratio,
-        in_use_ratio=seen.in_use_ratio,
-        cache_mode=seen.cache_mode,
-        state=seen.state,
-        knobs=seen.knobs,
-    )
+    return {
+        "volume": volume,
+        "at_ns": now_ns,
+        "probed_at_ns": None,
+        "window_ns": 0,
+        "idle": None,
+        "quiet_ns": None,
+        "foreground": None,
+        "in_flight_ios": None,
+        "dirty_bytes": seen.dirty_bytes,
+        "cache_bytes": seen.cache_bytes,
+        "dirty_ratio": dirty_ratio,
+        "in_use_ratio": seen.in_use_ratio,
+        "cache_mode": seen.cache_mode,
+        "state": seen.state,
+        "knobs": seen.knobs,
+    }
 
 
-def _from_probe(frame: Frame, state: FrameState, now_ns: int) -> Frame:
+def _from_probe(state: FrameState, now_ns: int) -> Fields:
     tick, first = state.ticks[-1], state.ticks[0]
     window_ns = tick.at_ns - first.at_ns
+    depth_ios = tick.backing_device.depth_read_ios + tick.backing_device.depth_write_ios
+    found: Fields = {
+        "probed_at_ns": tick.at_ns,
+        "window_ns": window_ns,
+        "idle": tick.idle,
+        "quiet_ns": max(0, now_ns - tick.last_activity_ns),
+        "in_flight_ios": sum(tick.in_flight_ios.values()),
+        "gap_counts": state.gap_counts,
+        "run_bytes": {d: tuple([round(b) for b in r]) for d, r in state.run_bytes.items()},
+        "backing_depth_ios": depth_ios,
+        "destage_in_flight_ios": max(0, tick.destage_queued.ios - tick.destage_done.ios),
+        "regime": Regime.GAP if tick.idle else Regime.UNKNOWN,
+    }
+    return found | _over_window(tick, first, window_ns) if window_ns else found
+
+
+def _over_window(tick: Tick, first: Tick, window_ns: int) -> Fields:
+    """What takes two ticks to know."""
     seconds = window_ns / NS_PER_S
-    frame = replace(
-        frame,
-        probed_at_ns=tick.at_ns,
-        window_ns=window_ns,
-        idle=tick.idle,
-        quiet_ns=max(0, now_ns - tick.last_activity_ns),
-        in_flight_ios=sum(tick.in_flight_ios.values()),
-        gap_counts=state.gap_counts,
-        run_bytes={d: tuple(round(b) for b in r) for d, r in state.run_bytes.items()},
-        backing_depth_ios=tick.backing_device.depth_read_ios + tick.backing_device.depth_write_ios,
-        destage_in_flight_ios=max(0, tick.destage_queued.ios - tick.destage_done.ios),
-    )
-    if window_ns == 0:
-        return frame
     written = _path_bytes(tick, first, Direction.WRITE, "writeback")
     drained = tick.destage_done.bytes - first.destage_done.bytes
-    frame = replace(
-        frame,
-        foreground={d: _rates(tick, first, d, seconds) for d in Direction},
-        run_delta_bytes={
-            d: subtract(tick.run_bytes.get(d, ()), first.run_bytes.get(d, ())) for d in Direction
-        },
-        paths=_paths(tick, first),
-        bypass_bytes={
+    foreground = {d: _rates(tick, first, d, seconds) for d in Direction}
+    runs = {d: subtract(tick.run_bytes.get(d, ()), first.run_bytes.get(d, ())) for d in Direction}
+    return {
+        "foreground": foreground,
+        "run_delta_bytes": runs,
+        "paths": _paths(tick, first),
+        "bypass_bytes": {
             why: flow.bytes - first.bypass[why].bytes
             for why, flow in tick.bypass.items()
             if why in first.bypass
         },
-        dirty_in_bytes_per_s=written / seconds,
-        destage_bytes_per_s=drained / seconds,
-        backing_busy_foreground_ratio=_foreground_busy(tick, first, window_ns),
-    )
-    return replace(frame, regime=_regime(frame))
+        "dirty_in_bytes_per_s": written / seconds,
+        "destage_bytes_per_s": drained / seconds,
+        "backing_busy_foreground_ratio": _foreground_busy(tick, first, window_ns),
+        "regime": Regime.GAP if tick.idle else _regime(foreground, runs),
+    }
 
 
 def _rates(tick: Tick, first: Tick, direction: Direction, seconds: float) -> Rates:
@@ -169,9 +176,10 @@ def _paths(tick: Tick, first: Tick) -> dict[tuple[Direction, str], PathLatency]:
     found = {}
     for key, flow in tick.paths.items():
         before = first.paths.get(key)
-        counts = subtract(flow.latency, before.latency if before else ())
+        ios = flow.ios - (before.ios if before else 0)
+        counts = subtract(flow.latency, before.latency if before else ()) if ios else ()
         found[key] = PathLatency(
-            ios=flow.ios - (before.ios if before else 0),
+            ios=ios,
             bytes=flow.bytes - (before.bytes if before else 0),
             p50_ns=latency_percentile_ns(counts, 0.50),
             p99_ns=latency_percentile_ns(counts, 0.99),
@@ -197,37 +205,32 @@ def _foreground_busy(tick: Tick, first: Tick, window_ns: int) -> float:
     return min(1.0, busy_us * 1000 / window_ns)
 
 
-def _regime(frame: Frame) -> Regime:
-    if frame.idle:
-        return Regime.GAP
-    if frame.foreground is None:
-        return Regime.UNKNOWN
-    total = sum(sum(runs) for runs in frame.run_delta_bytes.values())
+def _regime(foreground: Mapping[Direction, Rates], deltas: Mapping[Direction, Histogram]) -> Regime:
+    total = sum(sum(runs) for runs in deltas.values())
     if total == 0:
         return Regime.LIGHT
-    long = sum(bytes_beyond(runs, STREAM_RUN_BYTES) for runs in frame.run_delta_bytes.values())
+    long = sum(bytes_beyond(runs, STREAM_RUN_BYTES) for runs in deltas.values())
     if long >= 0.5 * total:
         return Regime.STREAM
-    iops = sum(rates.iops for rates in frame.foreground.values())
+    iops = sum(rates.iops for rates in foreground.values())
     return Regime.BURST if iops >= BURST_IOPS else Regime.LIGHT
 
 
-def _forecasts(frame: Frame, state: FrameState, missing: dict[str, str]) -> Frame:
-    if frame.dirty_bytes is None or not frame.cache_bytes or frame.dirty_ratio is None:
+def _forecasts(found: Fields, state: FrameState, missing: dict[str, str]) -> Fields:
+    cache, dirty, ratio = found["cache_bytes"], found["dirty_bytes"], found["dirty_ratio"]
+    if dirty is None or not cache or ratio is None:
         missing["time_to_full"] = "the dirty level is unknown"
-        return frame
-    level = frame.in_use_ratio if frame.in_use_ratio is not None else frame.dirty_ratio
-    limit = cutoff_ratio(sync_write_share(state))
-    room = dirty_room_bytes(frame.cache_bytes, max(level, frame.dirty_ratio), limit)
-    if frame.dirty_in_bytes_per_s is None or frame.destage_bytes_per_s is None:
-        return replace(frame, dirty_room_bytes=room)
-    rates = (frame.dirty_in_bytes_per_s, frame.destage_bytes_per_s)
-    return replace(
-        frame,
-        dirty_room_bytes=room,
-        time_to_full_s=time_to_full_s(room, *rates),
-        time_to_clean_s=time_to_clean_s(frame.dirty_bytes, *rates),
-    )
+        return {}
+    level = ratio if found["in_use_ratio"] is None else found["in_use_ratio"]
+    room = dirty_room_bytes(cache, max(level, ratio), cutoff_ratio(sync_write_share(state)))
+    if "destage_bytes_per_s" not in found:
+        return {"dirty_room_bytes": room}
+    rates = (found["dirty_in_bytes_per_s"], found["destage_bytes_per_s"])
+    return {
+        "dirty_room_bytes": room,
+        "time_to_full_s": time_to_full_s(room, *rates),
+        "time_to_clean_s": time_to_clean_s(dirty, *rates),
+    }
 
 
 def sync_write_share(state: FrameState) -> float | None:

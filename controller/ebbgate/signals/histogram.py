@@ -15,12 +15,15 @@ us.
 
 def subtract(now: Sequence[int], before: Sequence[int]) -> tuple[int, ...]:
     """What arrived between two cumulative histograms; never negative (a probe may restart)."""
-    return tuple(max(0, a - b) for a, b in zip_longest(now, before, fillvalue=0))
+    if now == before:
+        return (0,) * len(now)
+    pairs = zip_longest(now, before, fillvalue=0)
+    return tuple([a - b if a > b else 0 for a, b in pairs])
 
 
 def decay_add(old: Sequence[float], new: Sequence[int], keep_ratio: float) -> tuple[float, ...]:
     """The old histogram faded by `keep_ratio` (0..1), plus the new counts."""
-    return tuple(a * keep_ratio + b for a, b in zip_longest(old, new, fillvalue=0))
+    return tuple([a * keep_ratio + b for a, b in zip_longest(old, new, fillvalue=0)])
 
 
 def latency_bucket_us(bucket: int) -> tuple[float, float]:
