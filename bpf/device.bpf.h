@@ -143,6 +143,21 @@ static __always_inline void device_complete(struct request *rq, struct eb_dev *e
 		destage_drained(e, now_ns);
 }
 
+/*
+ * bcache points a user's bio at the backing device in the end, so that it completes there though
+ * it was never sent there (a cached write, a hit): only what bcache itself sent counts.
+ */
+static __always_inline bool only_passes(struct bio *bio, __u32 roles)
+{
+	const __u32 both = EB_HAS_CACHE | EB_IS_BACKING;
+	__u64 end;
+
+	if ((roles & both) != both)
+		return false;
+	end = owner(bio);
+	return !is_destage(end) && end != shared.endio[EB_END_BACKING];
+}
+
 /* A device without requests (dm, md): the bio itself completes, stamped when it was queued. */
 static __always_inline void device_bio_complete(struct bio *bio, struct eb_dev *e, __u32 roles,
 						__u32 dir, __u64 now_ns)
@@ -152,7 +167,7 @@ static __always_inline void device_bio_complete(struct bio *bio, struct eb_dev *
 	__u32 bytes = bio->bi_iter.bi_size;
 	struct eb_flow *flow;
 
-	if (!c)
+	if (!c || only_passes(bio, roles))
 		return;
 	flow = flow_of(c, dir, class_of(bio, end, roles));
 	flow->ios++;

@@ -170,12 +170,11 @@ class BcacheStack:
 
     def drain(self, timeout_s: float = 300) -> None:
         """Have the kernel write everything back at full speed; restores the knobs it needs."""
-        names = ("writeback_percent", "writeback_delay")
-        before = {name: self.knob(name) for name in names}
+        drains = {"writeback_percent": 0, "writeback_delay": 0, "writeback_running": 1}
+        before = {name: self.knob(name) for name in drains}
         try:
-            for name in names:
-                self.set_knob(name, 0)
-            self.set_knob("writeback_running", 1)
+            for name, value in drains.items():
+                self.set_knob(name, value)
             self.wait_clean(timeout_s)
         finally:
             for name, value in before.items():

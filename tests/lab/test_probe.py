@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The probe on a real bcache: what it counts is what was done, and nothing else."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.lab import fio
+from tests.lab.probe import GuestProbe
+from tests.lab.session import Session
+from tests.lab.stack import BcacheStack
+from tests.lab.wait import wait_until
+from tests.probe_records import Record, added, of_type, percentile_us
+
+MIB = 1 << 20
+WAIT_NS = 100_000_000
+# No destage but by request, no bypass but by request: what a test sees, it has caused.
+SETTINGS = {
+    "writeback_delay": 0,
+    "writeback_percent": 40,
+    "writeback_running": 0,
+    "sequential_cutoff": 0,
+    "cache/congested_read_threshold_us": 0,
+    "cache/congested_write_threshold_us": 0,
+}
+PATHS = {"read": ("hit", "miss", "bypass"), "write": ("writeback", "writethrough", "bypass")}
+
+
+@pytest.fixture(scope="module")
+def stack(guest: Session) -> Iterator[BcacheStack]:
+    with BcacheStack(guest, settings=SETTINGS) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def probe(guest: Session, stack: BcacheStack) -> Iterator[GuestProbe]:
+    with GuestProbe(guest, "--tick-ms", "100") as running:
+        running.track(stack)
+        yield running
+        lost = running.tick(stack.volume)["lost"]
+        assert not any(lost.values()), lost
+
+
+@pytest.fixture(autouse=True)
+def _knobs_back(stack: BcacheStack) -> Iterator[None]:
+    yield
+    for name, (original, _) in stack.changed_knobs().items():
+        # Sizes are printed in a form that the kernel does not take back.
+        stack.set_knob(name, SETTINGS.get(name, original))
+
+
+class Difference:
+    """What the counters gained while something was done."""
+
+    def __init__(self, before: Record, after: Record) -> None:
+        self._before, self._after = before, after
+
+    def __call__(self, *keys: str) -> int:
+        before, after = self._values(keys)
+        return int(after) - int(before)
+
+    def histogram(self, *keys: str) -> list[int]:
+        before, after = self._values(keys)
+        return added(after, before)
+
+    def _values(self, keys: tuple[str, ...]) -> tuple[Any, Any]:
+        before, after = self._before, self._after
+        for key in keys:
+            before, after = before[key], after[key]
+        return before, after
+
+
+def gained(
+    probe: GuestProbe, stack: BcacheStack, *jobs: fio.Job, seed: int
+) -> tuple[Difference, fio.FioResult]:
+    before = probe.tick(stack.volume)
+    result = fio.run(stack.session, *jobs, seed=seed)
+    return Difference(before, probe.tick(stack.volume)), result
+
+
+def job(stack: BcacheStack, rw: str, bs: str = "4k", **options: str | int) -> fio.Job:
+    return fio.Job(stack.device, rw, bs, options=options)
+
+
+def test_requests_and_bytes_equal_those_of_fio_exactly(
+    probe: GuestProbe, stack: BcacheStack
+) -> None:
+    mixed = job(
+        stack, "randrw", size="256m", io_size="2m", ioengine="libaio", iodepth=8, bsrange="4k-32k"
+    )
+    two = [mixed, job(stack, "randwrite", "16k", size="64m", offset="512m", io_size="4m")]
+    gain, result = gained(probe, stack, *two, seed=21)
+    for way in ("read", "write"):
+        assert gain("fg", way, "ios") == sum(getattr(done, way).ios for done in result.jobs)
+        assert gain("fg", way, "bytes") == sum(getattr(done, way).bytes for done in result.jobs)
+        assert sum(gain.histogram("runs", way)) == gain("fg", way, "bytes")
+        # Every request took one path, and each has its latency.
+        assert sum(gain("path", way, path, "ios") for path in PATHS[way]) == gain("fg", way, "ios")
+        assert sum(gain("path", way, path, "bytes") for path in PATHS[way]) == gain(
+            "fg", way, "bytes"
+        )
+        for path in PATHS[way]:
+            assert sum(gain.histogram("path", way, path, "lat")) == gain("path", way, path, "ios")
+
+
+def test_pure_destage_is_no_foreground(probe: GuestProbe, stack: BcacheStack) -> None:
+    stack.drain()
+    fio.run(stack.session, job(stack, "randwrite", size="128m", io_size="4m"), seed=22)
+    fio.run(stack.session, job(stack, "write", "256k", size="4m", offset="600m"), seed=22)
+    before, dirty_bytes = probe.tick(stack.volume), stack.dirty_bytes_exact()
+    assert dirty_bytes == 8 * MIB
+    stack.drain()
+    gain = Difference(before, probe.tick(stack.volume))
+    assert [gain("fg", way, what) for way in ("read", "write") for what in ("ios", "bytes")] == [
+        0,
+        0,
+        0,
+        0,
+    ]
+    assert gain("destage", "done_bytes") == gain("destage", "queued_bytes") == dirty_bytes
+    assert gain("destage", "done_ios") == gain("destage", "queued_ios") > 0
+    assert gain("dev", "cache", "read", "bg", "bytes") == dirty_bytes
+    # And the superblock, when the volume becomes clean.
+    assert 0 <= gain("dev", "backing", "write", "bg", "bytes") - dirty_bytes <= 8192
+    for device, way in itertools.product(("cache", "backing"), ("read", "write")):
+        assert gain("dev", device, way, "fg", "ios") == 0
+
+
+def test_hits_and_misses_are_told_apart_and_fills_are_background(
+    probe: GuestProbe, stack: BcacheStack
+) -> None:
+    cold = job(stack, "randread", size="64m", offset="1g", io_size="512k", allrandrepeat=1)
+    miss, _ = gained(probe, stack, cold, seed=23)
+    assert miss("path", "read", "miss", "ios") == 128
+    assert miss("dev", "backing", "read", "fg", "bytes") == 128 * 4096
+    wait_until(lambda: stack.session.run(["pgrep", "-x", "fio"]).rc != 0, 10, "fio to be gone")
+    hit, _ = gained(probe, stack, cold, seed=23)
+    assert hit("path", "read", "hit", "ios") + hit("path", "read", "miss", "ios") == 128
+    assert hit("path", "read", "hit", "ios") >= 100
+    assert hit("dev", "cache", "read", "fg", "ios") >= hit("path", "read", "hit", "ios")
+    assert miss("dev", "cache", "write", "fg", "ios") == 0
+    assert miss("dev", "cache", "write", "bg", "bytes") >= 100 * 4096
+
+
+@pytest.mark.parametrize(
+    ("mode", "path"),
+    [("writeback", "writeback"), ("writethrough", "writethrough"), ("writearound", "bypass")],
+)
+def test_a_write_takes_the_path_of_the_mode(
+    probe: GuestProbe, stack: BcacheStack, mode: str, path: str
+) -> None:
+    stack.drain()
+    stack.set_knob("cache_mode", mode)
+    writes = job(
+        stack, "randwrite", size="64m", offset="256m", io_size="256k", ioengine="libaio", iodepth=4
+    )
+    gain, result = gained(probe, stack, writes, seed=24)
+    assert gain("path", "write", path, "ios") == result.ios == 64
+    assert gain("path", "write", path, "bytes") == result.bytes
+    assert sum(gain.histogram("path", "write", path, "lat")) == 64
+    on_disk = gain("dev", "backing", "write", "fg", "bytes")
+    assert on_disk == (0 if mode == "writeback" else result.bytes)
+
+
+def test_the_reason_of_a_bypass_is_told(probe: GuestProbe, stack: BcacheStack) -> None:
+    stack.set_knob("sequential_cutoff", 128 * 1024)
+    stream = job(stack, "read", "64k", size="2m", offset="1200m")
+    sequential, _ = gained(probe, stack, stream, seed=25)
+    assert sequential("bypass", "sequential", "ios") == 31
+    assert sequential("path", "read", "bypass", "bytes") == 31 * 65536
+    assert sequential("bypass", "other", "ios") == 0
+
+    stack.set_knob("sequential_cutoff", 0)
+    stack.drain()
+    stack.set_knob("cache_mode", "writearound")
+    around, _ = gained(
+        probe, stack, job(stack, "randwrite", size="64m", offset="256m", io_size="64k"), seed=26
+    )
+    assert around("bypass", "other", "ios") == 16
+    assert around("bypass", "other", "bytes") == 65536
+    assert around("bypass", "sequential", "ios") == around("bypass", "congested", "ios") == 0
+
+
+def test_congestion_is_told(probe: GuestProbe, stack: BcacheStack) -> None:
+    stack.set_knob("cache/congested_write_threshold_us", 1)
+    stack.set_knob("sequential_cutoff", 1 << 30)
+    # Only what takes over a millisecond counts as slow (bch_bbio_count_io_errors): so, many large
+    # ones at once.
+    deep: dict[str, str | int] = {"ioengine": "libaio", "iodepth": 32}
+    writes = job(stack, "randwrite", "512k", size="256m", io_size="96m", **deep)
+    gain, _ = gained(probe, stack, writes, seed=27)
+    assert gain("bypass", "congested", "ios") > 0
+    assert gain("bypass", "congested", "ios") >= gain("path", "write", "bypass", "ios")
+
+
+def test_latency_medians_are_those_of_fio(probe: GuestProbe, stack: BcacheStack) -> None:
+    reads = job(stack, "randread", size="1g", offset="1000m", io_size="600k")
+    miss, slow = gained(probe, stack, reads, seed=28)
+    writes = job(stack, "randwrite", size="64m", io_size="2m")
+    back, fast = gained(probe, stack, writes, seed=29)
+    for gain, way, path, fio_ns in (
+        (miss, "read", "miss", slow.only.read.p50_ns),
+        (back, "write", "writeback", fast.only.write.p50_ns),
+    ):
+        low_us, high_us = percentile_us(gain.histogram("path", way, path, "lat"), 0.5)
+        # fio's clock starts and stops in user space: never earlier than ours, and later by what
+        # an emulated CPU that has to share the host needs to get there.
+        assert low_us <= fio_ns / 1000 <= high_us * 1.15 + 1500
+
+
+def test_edges_alternate_and_idle_comes_in_time(probe: GuestProbe, stack: BcacheStack) -> None:
+    probe.say(f"wait {stack.volume} {WAIT_NS}")
+    start = len(probe.edges(stack.volume))
+    for round_ in range(5):
+        probe.wait(
+            lambda _: [e["edge"] for e in probe.edges(stack.volume)][-1:] == ["idle"], "idle edge"
+        )
+        seen = len(probe.edges(stack.volume))
+        fio.run(stack.session, job(stack, "randread", size="1g", io_size="40k"), seed=30 + round_)
+        probe.wait(lambda _, n=seen: len(probe.edges(stack.volume)) > n, "busy edge")  # type: ignore[misc]
+    probe.say(f"wait {stack.volume} 300000000")
+    edges = probe.edges(stack.volume)
+    assert all(a["edge"] != b["edge"] for a, b in itertools.pairwise(edges))
+    idle_ns = sorted(e["idle_ns"] for e in edges[start:] if e["edge"] == "idle")
+    assert idle_ns[0] >= WAIT_NS
+    assert idle_ns[len(idle_ns) // 2] <= WAIT_NS + 30_000_000
+    busy = [e for e in edges[start:] if e["edge"] == "busy"]
+    gaps_ns = probe.tick(stack.volume)["gaps_ns"]
+    assert sum(gaps_ns) >= sum(e["gap_ns"] for e in busy)
+
+
+def test_the_destage_queue_is_reported_while_paced(probe: GuestProbe, stack: BcacheStack) -> None:
+    fio.run(stack.session, job(stack, "randwrite", size="1g", io_size="2m"), seed=40)
+    before = len(of_type(probe.records(), "queue"))
+    probe.say(f"pace {stack.volume} 10000000")
+    stack.drain()
+    last = probe.wait(
+        lambda records: next(
+            (r for r in reversed(of_type(records, "queue")) if r["done_ios"] and not r["inflight"]),
+            None,
+        ),
+        "an empty queue",
+    )
+    probe.say(f"pace {stack.volume} 0")
+    queue = of_type(probe.records(), "queue")[before:]
+    assert max(record["inflight"] for record in queue) > 1
+    assert all(
+        later["done_bytes"] >= earlier["done_bytes"] for earlier, later in itertools.pairwise(queue)
+    )
+    assert last["bytes"] == last["reads"] == last["fg"] == 0
+    probe.tick(stack.volume)
+    count = len(of_type(probe.records(), "queue"))
+    probe.tick(stack.volume)
+    assert len(of_type(probe.records(), "queue")) == count

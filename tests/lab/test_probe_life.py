@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The probe while volumes and modules come and go, and on devices of other kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+
+import pytest
+
+from tests.lab import fio
+from tests.lab.errors import UncleanStack
+from tests.lab.probe import GuestProbe
+from tests.lab.session import Session
+from tests.lab.stack import BcacheStack
+from tests.lab.wait import wait_until
+
+Kind = Callable[[Session, str], AbstractContextManager[str]]
+SETTINGS = {"writeback_delay": 0, "writeback_percent": 40, "writeback_running": 0}
+
+
+def module_users(guest: Session) -> int:
+    return int(guest.read("/sys/module/bcache/refcnt"))
+
+
+def test_a_volume_comes_and_goes_and_lets_the_module_go(guest: Session) -> None:
+    with BcacheStack(guest, settings=SETTINGS) as stack, GuestProbe(guest) as probe:
+        alone = module_users(guest)
+        for _ in range(2):
+            probe.track(stack)
+            writes = fio.Job(stack.device, "randwrite", "4k", options={"io_size": "128k"})
+            fio.run(guest, writes, seed=1)
+            assert probe.tick(stack.volume)["fg"]["write"]["ios"] == 32
+            assert module_users(guest) > alone
+            probe.say(f"untrack {stack.volume}")
+            wait_until(lambda: module_users(guest) == alone, 10, "the module to be let go")
+
+
+def test_a_volume_that_vanishes_is_let_go(guest: Session) -> None:
+    with (
+        GuestProbe(guest) as probe,
+        pytest.raises(UncleanStack, match="gone"),
+        BcacheStack(guest, settings=SETTINGS) as stack,
+    ):
+        probe.track(stack)
+        guest.write(f"{stack.sysfs}/stop", "1")
+        assert probe.wait_for("untrack", vol=stack.volume)["why"] == "vanished"
+
+
+def test_bcache_may_be_loaded_after_the_probe(guest: Session) -> None:
+    guest.run(["modprobe", "--remove", "bcache"]).check()
+    with GuestProbe(guest) as probe:
+        assert probe.wait_for("hello")["signals"]["path"].startswith("missing")
+        with BcacheStack(guest, settings=SETTINGS) as stack:
+            probe.track(stack)
+            writes = fio.Job(stack.device, "randwrite", "4k", options={"io_size": "128k"})
+            fio.run(guest, writes, seed=2)
+            assert probe.tick(stack.volume)["path"]["write"]["writeback"]["ios"] == 32
+            status = guest.read(f"/proc/{probe.process.pid}/status")
+            assert "CapPrm:\t0000000000000000" in status
+
+
+def test_a_detached_volume_is_still_followed(guest: Session) -> None:
+    with (
+        GuestProbe(guest) as probe,
+        pytest.raises(UncleanStack, match="no cache"),
+        BcacheStack(guest, settings=SETTINGS) as stack,
+    ):
+        probe.track(stack)
+        guest.write(f"{stack.sysfs}/detach", "1")
+        wait_until(lambda: stack.state() == "no cache", 20, "the cache to be detached")
+        reads = fio.Job(stack.device, "randread", "4k", options={"io_size": "128k"})
+        fio.run(guest, reads, seed=3)
+        tick = probe.tick(stack.volume)
+        assert tick["fg"]["read"]["ios"] == 32
+        assert tick["inflight"] == {"read": 0, "write": 0}
+        probe.wait(lambda _: probe.edges(stack.volume)[-1]["edge"] == "idle", "idle edge")
+
+
+@contextmanager
+def mapped(guest: Session, disk: str) -> Iterator[str]:
+    """A disk below device-mapper: a device without requests of its own."""
+    sectors = guest.read(f"/sys/block/{disk}/size")
+    guest.check(["modprobe", "dm-mod"])
+    guest.check(["dmsetup", "create", "slow", "--table", f"0 {sectors} linear /dev/{disk} 0"])
+    try:
+        minor = guest.check(["dmsetup", "info", "-c", "--noheadings", "-o", "minor", "slow"])
+        yield f"dm-{minor.strip()}"
+    finally:
+        guest.check(["dmsetup", "remove", "--retry", "slow"])
+
+
+@contextmanager
+def partitioned(guest: Session, disk: str) -> Iterator[str]:
+    """A partition of a disk."""
+    guest.check(["addpart", f"/dev/{disk}", "1", "2048", "2097152"])
+    try:
+        yield f"{disk}1"
+    finally:
+        guest.check(["delpart", f"/dev/{disk}", "1"])
+
+
+@contextmanager
+def volume_on(guest: Session, backing: str, cache: str) -> Iterator[str]:
+    """A bcache volume on devices that a BcacheStack does not take; yields its kernel name."""
+    folders = [f"/sys/class/block/{name}/bcache" for name in (backing, cache)]
+    guest.check(["modprobe", "bcache"])
+    guest.check(
+        [
+            "make-bcache",
+            "--writeback",
+            "--wipe-bcache",
+            "-B",
+            f"/dev/{backing}",
+            "-C",
+            f"/dev/{cache}",
+        ]
+    )
+    for device in (cache, backing):
+        guest.write("/sys/fs/bcache/register", f"/dev/{device}")
+    guest.wait_for_path(f"{folders[0]}/dev")
+    try:
+        for name, value in SETTINGS.items():
+            guest.write(f"{folders[0]}/{name}", str(value))
+        yield (guest.resolve(f"{folders[0]}/dev") or "").rpartition("/")[2]
+    finally:
+        guest.write(f"{folders[1]}/set/stop", "1")
+        gone = f"! test -e {folders[0]} && ! test -e {folders[1]}"
+        wait_until(lambda: guest.run(gone).rc == 0, 60, "the volume to be gone")
+        for device in (cache, backing):
+            guest.write(f"/dev/{device}", "\0" * 65536)
+
+
+@pytest.mark.parametrize("kind", [mapped, partitioned])
+def test_destage_is_exact_on_any_kind_of_backing_device(guest: Session, kind: Kind) -> None:
+    cache = guest.device("ssd1")
+    with (
+        kind(guest, guest.device("hdd1")) as slow,
+        volume_on(guest, slow, cache) as volume,
+        GuestProbe(guest) as probe,
+    ):
+        numbers = [guest.read(f"/sys/class/block/{name}/dev") for name in (volume, cache, slow)]
+        probe.say("track v kind=bcache volume={} cache={} backing={}".format(*numbers))
+        probe.wait_for("track", vol="v")
+        options = {"size": "64m", "io_size": "1m"}
+        writes = fio.Job(f"/dev/{volume}", "randwrite", "4k", options=options)
+        result = fio.run(guest, writes, seed=4)
+        knobs = f"/sys/block/{volume}/bcache"
+        for name, value in (("writeback_percent", 0), ("writeback_running", 1)):
+            guest.write(f"{knobs}/{name}", str(value))
+        wait_until(lambda: guest.read(f"{knobs}/state") == "clean", 60, "the volume to be clean")
+        tick = probe.tick("v")
+        assert tick["fg"]["write"]["ios"] == result.ios == 256
+        # Blocks that were written twice are destaged once.
+        assert 0.9 * result.bytes < tick["destage"]["done_bytes"] <= result.bytes
+        assert tick["destage"]["done_bytes"] == tick["destage"]["queued_bytes"]
+        flow = tick["dev"]["backing"]["write"]["bg"]
+        assert 0 <= flow["bytes"] - tick["destage"]["done_bytes"] <= 3 * 8192
+        assert sum(flow["lat"]) == flow["ios"]
+        assert tick["inflight"] == {"read": 0, "write": 0}
