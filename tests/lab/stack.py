@@ -173,8 +173,8 @@ class BcacheStack:
         drains = {"writeback_percent": 0, "writeback_delay": 0, "writeback_running": 1}
         before = {name: self.knob(name) for name in drains}
         try:
-            for name, value in drains.items():
-                self.set_knob(name, value)
+            for name, drain_value in drains.items():
+                self.set_knob(name, drain_value)
             self.wait_clean(timeout_s)
         finally:
             for name, value in before.items():
