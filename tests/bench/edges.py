@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 
 from tests.bench.context import Context, Scenario
-from tests.bench.gap_drain import PIECES, QUIET_CACHE, Foreground
+from tests.bench.gap_drain import OFF, PIECES, QUIET_CACHE, Foreground
 from tests.bench.product import Product
 from tests.bench.report import Report, percentile
 from tests.lab.guest import Guest
@@ -22,11 +22,11 @@ CLOSED_QUERY = """
 
 def measure(guest: Guest, seed: int) -> dict[str, float]:
     """Short bursts, short gaps, destage all the while."""
-    with BcacheStack(guest, settings={**QUIET_CACHE, "sequential_cutoff": 0}) as stack:
+    with BcacheStack(guest, settings={**QUIET_CACHE, **OFF, "sequential_cutoff": 0}) as stack:
         stack.expect_changed("writeback_rate")
         short = ("--bursts", str(BURSTS), "--reads", "20", "--gap-s", "0.6")
         with Foreground(stack, seed, *short) as foreground:
-            foreground.fill(PIECES["64k"], stays_off=True)
+            foreground.fill(PIECES["64k"])
             with Product(guest) as product:
                 foreground.finish(180)
         rows = product.rows(CLOSED_QUERY)

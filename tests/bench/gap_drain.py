@@ -103,26 +103,13 @@ def measure(guest: Session, variant: str, arm: str, seed: int) -> dict[str, floa
     """One arm on a fresh volume."""
     name, scheduler = variant.split("/")
     pieces = PIECES[name]
-    settings = {**QUIET_CACHE, "sequential_cutoff": 0}
+    settings = {**QUIET_CACHE, "sequential_cutoff": 0, **({} if arm == "stock" else OFF)}
     with BcacheStack(guest, scheduler=scheduler, settings=settings) as stack:
         stack.expect_changed("writeback_rate")
         with Foreground(stack, seed) as foreground:
-            foreground.fill(pieces, stays_off=arm != "stock")
+            foreground.fill(pieces)
             with gate(stack, arm):
                 return foreground.bursts()
-
-
-@contextmanager
-def off(stack: BcacheStack, *, stays: bool) -> Iterator[None]:
-    """No destage while the cache is filled; `stays`: nor after it, unless an arm does it."""
-    for name, value in OFF.items():
-        stack.set_knob(name, value)
-    yield
-    if stays:
-        stack.originals = stack.knob_values()
-    else:
-        for name in OFF:
-            stack.set_knob(name, stack.originals[name])
 
 
 @contextmanager
@@ -170,11 +157,9 @@ class Foreground:
     def __exit__(self, *_: object) -> None:
         self._reader.kill(signal.SIGKILL)
 
-    def fill(self, pieces: Pieces, *, stays_off: bool) -> None:
-        """Dirty data, beside the reads and without destage; `stays_off`: without it afterwards."""
-        job = fill_job(self.stack.device, pieces)
-        with off(self.stack, stays=stays_off):
-            fio.run(self.stack.session, job, seed=self.seed)
+    def fill(self, pieces: Pieces) -> None:
+        """Dirty data, beside the reads."""
+        fio.run(self.stack.session, fill_job(self.stack.device, pieces), seed=self.seed)
 
     def finish(self, timeout_s: float = 120) -> dict[str, Any]:
         """The bursts and gaps now, as the reader found them."""

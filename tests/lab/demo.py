@@ -97,7 +97,7 @@ def measure(guest: Session, arm: str, screen: Screen) -> Result:
         stack.expect_changed("writeback_rate")
         screen.phase(f"{FILL.dirty_mib} MiB of random {FILL.kib} KiB writes, while users read")
         with Foreground(stack, SEED) as foreground:
-            foreground.fill(FILL, stays_off=False)
+            foreground.fill(FILL)
             with driven(stack, arm, screen):
                 return workload(stack, foreground, screen)
 

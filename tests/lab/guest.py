@@ -95,6 +95,9 @@ class Guest(Session):
             self._qemu = host.start(command, folder / EMULATOR_LOG, niceness=_NICENESS)
             wire = Channel.connect(folder / "agent", lambda: self.alive, lambda: why_lost(folder))
             super().__init__(wire, self._share, folder)
+            if self._icount:
+                # Whenever its CPU waits for the host, the clock jumps to the next timer.
+                self.clock_ahead = 5e3
             self._connected = True
             self.channel.hello(BOOT_TIMEOUT_S)
             self._set_queues()

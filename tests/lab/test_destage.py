@@ -40,10 +40,13 @@ def logged(product: Product, text: str, timeout_s: float = 30) -> None:
     wait_until(lambda: text in product.log(), timeout_s, f"the daemon to log {text!r}")
 
 
-def test_gaps_drain_at_least_ten_times_what_stock_drains(guest: Session) -> None:
-    stock = gap_drain.measure(guest, VARIANT, "stock", seed=1)
+def test_gaps_drain_what_a_closed_gate_keeps(guest: Session) -> None:
+    off = gap_drain.measure(guest, VARIANT, "off", seed=1)
     ours = gap_drain.measure(guest, VARIANT, "ebbgate", seed=1)
-    assert ours["drained_mib"] >= 10 * max(1.0, stock["drained_mib"])
+    assert off["dirty_mib"] >= 400, "the volume was not full of dirty data to begin with"
+    assert ours["dirty_mib"] >= 400, "something drained before the first gap"
+    # What stock drains depends on where its own control loop stands: `make bench S=gap-drain`.
+    assert ours["drained_mib"] >= max(20.0, 10 * off["drained_mib"])
 
 
 @pytest.mark.parametrize("state", ["destage", "wait"])

@@ -17,7 +17,7 @@ from ebbgate.errors import EbbgateError, PermissionDenied, Unavailable
 from ebbgate.model.records import Complaint, Edge, Hello, QueueSample, Record
 from ebbgate.probes import ebpf
 from ebbgate.probes.ebpf import EbpfProbe, track_command, without_stale
-from tests.builders import idle_edge, queue_sample, tick, volume
+from tests.builders import busy_edge, idle_edge, queue_sample, tick, volume
 
 HELLO = '{"t":"hello","ns":1,"protocol":1,"probe":"ebpf","version":"1","boot_id":"b","signals":{}}'
 EDGE = '{"t":"edge","ns":%d,"vol":"bcache0","edge":"idle","idle_ns":3}'
@@ -129,6 +129,12 @@ def test_of_queue_samples_that_waited_only_the_newest_counts() -> None:
     edge, a_tick = idle_edge(3), tick()
     assert without_stale([old, edge, other, new, a_tick]) == [edge, other, new, a_tick]
     assert without_stale([]) == []
+
+
+def test_a_queue_sample_from_before_an_edge_counts_no_more() -> None:
+    sample, edge = queue_sample(1, 5), busy_edge(3)
+    assert without_stale([sample, edge]) == [edge]
+    assert without_stale([edge, sample]) == [edge, sample]
 
 
 # ---- commands -----------------------------------------------------------------------------------

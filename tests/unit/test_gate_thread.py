@@ -11,7 +11,7 @@ from threading import Event
 
 import pytest
 
-from ebbgate.actuators.gate_thread import GateThread
+from ebbgate.actuators.gate_thread import GateThread, Later
 from ebbgate.actuators.hand import Hand, Reason
 from ebbgate.actuators.plan import write
 from ebbgate.model.decision import Gate, GateKind, JournalEntry, Outcome
@@ -38,12 +38,12 @@ class NoJournal:
 class Bench:
     """A gate thread whose reports a test waits for."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, later: Later | None = None) -> None:
         fake_bcache(root)
         self.sysfs = WatchedSysfs(root)
         self.reports: Queue[tuple[str, list[Outcome], int]] = Queue()
         hand = Hand(self.sysfs, volume(), NoJournal(), "this boot")
-        self.thread = GateThread(hand, lambda *report: self.reports.put(report))
+        self.thread = GateThread(hand, lambda *report: self.reports.put(report), later)
         self.stuck = Event()
         self.let_go = Event()
 
@@ -203,6 +203,82 @@ def test_a_gate_that_is_ours_does_not_overtake_what_is_under_way(bench: Bench) -
     bench.let_go.set()
     assert [bench.report()[0] for _ in range(2)] == ["cutoff", "gate"]
     assert bench.sysfs.log[-1] == ("writeback_rate", "1")
+
+
+class Timers:
+    """Calls that wait for a test to let them come due."""
+
+    def __init__(self) -> None:
+        self.waiting: list[tuple[int, Callable[[], None]]] = []
+
+    def later(self, after_ns: int, call: Callable[[], None]) -> None:
+        self.waiting.append((after_ns, call))
+
+    def fire(self) -> None:
+        due, self.waiting = self.waiting, []
+        for _, call in due:
+            call()
+
+
+@pytest.fixture
+def timed(tmp_path: Path) -> Iterator[tuple[Bench, Timers]]:
+    """A gate that is ours, on a thread whose caller has timers."""
+    timers = Timers()
+    bench = Bench(tmp_path, timers.later)
+    ours(bench)
+    bench.sysfs.log.clear()
+    yield bench, timers
+    assert bench.thread.stop(DEADLINE_S)
+
+
+def test_a_pulse_with_timers_is_no_affair_of_the_thread(timed: tuple[Bench, Timers]) -> None:
+    bench, timers = timed
+    bench.wish(PULSE)
+    assert bench.sysfs.log[-2:] == [("writeback_percent", "0"), ("writeback_running", "1")]
+    assert bench.thread.quiet
+    assert [after_ns for after_ns, _ in timers.waiting] == [PULSE.pulse_ns]
+    timers.fire()
+    assert bench.sysfs.log[-1] == ("writeback_percent", "40")
+
+
+def test_a_pulse_that_goes_on_writes_nothing_and_ends_once(timed: tuple[Bench, Timers]) -> None:
+    bench, timers = timed
+    bench.wish(PULSE)
+    before = list(bench.sysfs.log)
+    bench.wish(PULSE)
+    assert bench.sysfs.log == before
+    first, second = timers.waiting
+    first[1]()
+    assert bench.sysfs.log == before
+    second[1]()
+    assert bench.sysfs.log[-1] == ("writeback_percent", "40")
+
+
+def test_the_end_of_a_pulse_does_not_open_a_gate_that_was_closed(
+    timed: tuple[Bench, Timers],
+) -> None:
+    bench, timers = timed
+    bench.wish(PULSE)
+    bench.wish(CLOSED)
+    closed = list(bench.sysfs.log)
+    assert closed[-2:] == [("writeback_rate", "1"), ("writeback_percent", "40")]
+    timers.fire()
+    assert bench.sysfs.log == closed
+    bench.wish(PULSE)
+    assert bench.sysfs.log[-1] == ("writeback_running", "1")
+
+
+def test_a_pulse_ends_behind_what_is_under_way(timed: tuple[Bench, Timers]) -> None:
+    bench, timers = timed
+    bench.wish(PULSE)
+    bench.hang_at("sequential_cutoff")
+    steps = (write("sequential_cutoff", MIB),)
+    bench.thread.submit("cutoff", lambda hand: hand.apply(steps, REASON))
+    assert bench.stuck.wait(DEADLINE_S)
+    timers.fire()
+    bench.let_go.set()
+    bench.until(lambda: bench.thread.quiet)
+    assert bench.sysfs.log[-1] == ("writeback_percent", "40")
 
 
 def test_an_error_on_the_way_leaves_the_hand_usable(bench: Bench) -> None:

@@ -9,10 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ebbgate.model.decision import GateKind
+from ebbgate.model.decision import Gate, GateKind
 from ebbgate.model.records import QueueSample
 from ebbgate.policy import pace
-from ebbgate.policy.pace import PaceParams, PaceState, depth_target_ios, params_for
+from ebbgate.policy.pace import (
+    PaceParams,
+    PaceState,
+    depth_target_ios,
+    params_for,
+    samples_above_ios,
+)
 from ebbgate.units import KIB, MIB, NS_PER_MS, NS_PER_S
 from tests.builders import queue_sample
 
@@ -210,3 +216,13 @@ def test_a_scheduler_that_honours_classes_lets_more_in_flight(scheduler: str) ->
 @pytest.mark.parametrize("scheduler", ["none", "kyber", None])
 def test_any_other_scheduler_gets_the_short_queue(scheduler: str | None) -> None:
     assert params_for(scheduler) == PARAMS
+
+
+def test_a_queue_that_stays_shallow_behind_an_open_gate_is_no_news() -> None:
+    pulsed = Gate(GateKind.PULSED, 8 * MIB, PARAMS.pulse_max_ns)
+    state = replace(KNOWN, gate=pulsed, pulse_ns=PARAMS.pulse_max_ns)
+    above = samples_above_ios(state, PARAMS)
+    assert above is not None
+    assert 1 <= above <= depth_target_ios(state, PARAMS)
+    assert samples_above_ios(replace(state, pulse_ns=PARAMS.pulse_min_ns), PARAMS) is None
+    assert samples_above_ios(replace(state, gate=Gate(GateKind.PACED, MIB)), PARAMS) is None
