@@ -49,9 +49,12 @@ def guest() -> Iterator[Session]:
         without_lab(reason)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def counting_guest() -> Iterator[Session]:
-    """A guest that counts instructions instead of time (Guest, icount), without disks."""
+    """A guest that counts instructions instead of time (Guest, icount), without disks.
+
+    Not for longer than a module: its clock never rests, so it takes a CPU of the host.
+    """
     try:
         with Guest([], icount=True) as session:
             yield session
