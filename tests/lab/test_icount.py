@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The guest that counts instructions: what a comparison stands on, and the gate on the probe's cost:
-a change that makes each request dearer shows here.
+"""The guest that counts instructions: what a comparison stands on, and the gate on the probe.
+
+A change that makes each request dearer shows here.
 """
 
 from __future__ import annotations
