@@ -142,7 +142,7 @@ class Recorder:
         try:
             with store.batch():
                 for task in tasks:
-                    task(store)
+                    _carry_out(task, store)
                 # A copy: a caller may hold the old dict for a moment longer.
                 for volume, (document, wall_ns) in list(live.items()):
                     store.set_live(volume, document, wall_ns)
@@ -154,6 +154,16 @@ class Recorder:
                 _LOG.error("the history cannot be written (%s); tuning goes on without it", error)
             self._failing = True
         tasks.clear()
+
+
+def _carry_out(task: _Task, store: Store) -> None:
+    """A bug in one task costs that task, not the thread: the journal is written by it, too."""
+    try:
+        task(store)
+    except (sqlite3.Error, OSError):
+        raise
+    except Exception:
+        _LOG.exception("a record for the history was lost")
 
 
 def _finish(store: Store, task: _Task, done: Future[None]) -> None:

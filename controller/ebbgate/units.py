@@ -86,6 +86,8 @@ def format_rate(bytes_per_s: float) -> str:
 def format_ns(duration_ns: float) -> str:
     """`410 ms`, `2.5 s`, `4 min`; for people."""
     value = float(duration_ns)
+    if value == 0:
+        return "0 s"
     if abs(value) < NS_PER_US:
         return f"{_short(value)} ns"
     if abs(value) < NS_PER_MS:

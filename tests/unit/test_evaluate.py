@@ -178,7 +178,7 @@ def test_the_explanation_of_an_edge_shows_what_the_edge_said() -> None:
         for each in decided(idle_frame(1000), busy_edge(1500)).proposals[0].conditions
         if each.signal == "quiet for"
     ]
-    assert (quiet.measured, quiet.holds) == ("0 ns", False)
+    assert (quiet.measured, quiet.holds) == ("0 s", False)
 
 
 def test_what_is_unknown_never_holds() -> None:

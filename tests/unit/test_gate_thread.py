@@ -205,6 +205,18 @@ def test_a_gate_that_is_ours_does_not_overtake_what_is_under_way(bench: Bench) -
     assert bench.sysfs.log[-1] == ("writeback_rate", "1")
 
 
+def test_a_job_with_a_bug_does_not_end_the_thread(bench: Bench) -> None:
+    def bug(_: Hand) -> list[Outcome]:
+        raise ZeroDivisionError
+
+    bench.thread.submit("bug", bug)
+    bench.wish(paced(1))
+    assert bench.report()[0] == "gate"
+    bench.wish(Gate(GateKind.RELEASED))
+    bench.report()
+    assert bench.thread.hand.held == {}
+
+
 class Timers:
     """Calls that wait for a test to let them come due."""
 

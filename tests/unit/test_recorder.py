@@ -87,6 +87,13 @@ def test_of_the_live_documents_the_newest_counts(recorder: Recorder, path: Path)
         }
 
 
+def test_a_record_that_cannot_be_written_costs_no_other(recorder: Recorder, path: Path) -> None:
+    recorder.decision(None)  # type: ignore[arg-type]
+    recorder.edge(idle_edge(1), 3)
+    recorder.flush()
+    assert count(path, "edges") == 1
+
+
 def test_a_stop_writes_what_is_left(path: Path) -> None:
     recorder = Recorder(path)
     recorder.decision(decision())

@@ -89,7 +89,7 @@ def test_bytes_for_people(count_bytes: float, text: str) -> None:
 @pytest.mark.parametrize(
     ("duration_ns", "text"),
     [
-        (0, "0 ns"),
+        (0, "0 s"),
         (999, "999 ns"),
         (1500, "1.5 us"),
         (410 * NS_PER_MS, "410 ms"),

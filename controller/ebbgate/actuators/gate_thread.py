@@ -10,6 +10,7 @@ hangs while a device is being registered; then every gate of the machine would, 
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import deque
 from collections.abc import Callable
@@ -20,6 +21,8 @@ from threading import Condition, Thread
 from ebbgate.actuators.hand import Hand, Reason
 from ebbgate.actuators.plan import GATE_KNOBS, PERCENT, RATE, StepKind, base_steps, gate_steps
 from ebbgate.model.decision import Gate, GateKind, Outcome
+
+_LOG = logging.getLogger(__name__)
 
 Job = Callable[[Hand], list[Outcome]]
 Report = Callable[[str, list[Outcome], int], None]
@@ -129,11 +132,16 @@ class GateThread:
                 if wish is None and job is None:
                     return
                 self._begin()
-            if wish is not None:
-                self._report(wish.name, drive(self.hand, wish.gate, wish.reason), wish.at_ns)
-            elif job is not None:
-                self._report(job[0], job[1](self.hand), job[2])
-            self._end()
+            try:
+                if wish is not None:
+                    self._report(wish.name, drive(self.hand, wish.gate, wish.reason), wish.at_ns)
+                elif job is not None:
+                    self._report(job[0], job[1](self.hand), job[2])
+            except Exception:
+                # A bug in one job must not end the thread: the knobs go back through it, too.
+                _LOG.exception("%s: a knob job failed", self.hand.volume.name)
+            finally:
+                self._end()
 
     def _begin(self) -> None:
         self.hand.interrupt.clear()
