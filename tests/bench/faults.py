@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable
+from contextlib import ExitStack
 
 from tests.bench.context import Context, Scenario
-from tests.bench.product import PYTHON, Product
+from tests.bench.product import Product
 from tests.bench.report import Report
 from tests.lab import fio
 from tests.lab.devices import Hdd, Ssd
@@ -18,10 +19,6 @@ from tests.lab.wait import wait_until
 
 MIB = 1 << 20
 DATA_MIB = 64
-READER = "import os,sys,time,random,mmap\n" + (
-    "h=os.open(sys.argv[1],os.O_RDONLY|os.O_DIRECT);b=mmap.mmap(-1,4096)\n"
-    "while True:\n os.preadv(h,[b],random.randrange(0,1<<18)*4096);time.sleep(0.005)\n"
-)
 STATES = ("normal", "wait", "destage", "pressure")
 
 
@@ -41,29 +38,42 @@ def data_job(device: str, *, verify_only: bool) -> fio.Job:
 
 
 def reader(session: Session, device: str) -> Process:
-    """Random reads, 5 ms apart: users who never leave a gap."""
-    return session.spawn([PYTHON, "-c", READER, device])
+    """Random reads, some at a time: users who leave no gap, and who keep the disk busy however slow
+    the guest is (else the machine drains beside them, since they would not feel it)."""
+    return load(session, device, "randread", "4k", ioengine="libaio", iodepth=4)
 
 
 def writer(session: Session, device: str) -> Process:
     """Random writes behind the checked data, fast enough to fill the small cache in seconds."""
-    words = ["fio", "--name=w", f"--filename={device}", "--rw=randwrite", "--bs=64k", "--direct=1"]
-    words += ["--offset=512M", "--size=1G", "--time_based", "--runtime=60", "--ioengine=psync"]
-    return session.spawn(words)
+    return load(session, device, "randwrite", "64k", ioengine="psync", offset="512M", size="1G")
 
 
-def reach(stack: BcacheStack, product: Product, state: str) -> list[Process]:
-    """Bring the machine into `state`; returns what must go on until the daemon is dead."""
-    session, load = stack.session, list[Process]()
+def load(session: Session, device: str, rw: str, bs: str, **options: str | int) -> Process:
+    """A load that lasts for longer than any state takes to be reached.
+
+    In fio's own process: its children leave the process group and would survive it.
+    """
+    forever: dict[str, str | int] = {"thread": 1, "time_based": 1, "runtime": 300, **options}
+    words = fio.Job(device, rw, bs, options=forever).arguments(seed=6)
+    return session.spawn(["fio", *words])
+
+
+def reach(stack: BcacheStack, product: Product, state: str, exits: ExitStack) -> None:
+    """Bring the machine into `state`; what keeps it there runs until `exits` are taken."""
     if state == "pressure":
-        load.append(writer(session, stack.device))
+        keep(writer(stack.session, stack.device), exits)
     elif state != "normal":
-        load.append(reader(session, stack.device))
-        fio.run(session, data_job(stack.device, verify_only=False), seed=5)
+        users = keep(reader(stack.session, stack.device), exits)
+        fio.run(stack.session, data_job(stack.device, verify_only=False), seed=5)
         if state == "destage":
-            load.pop().kill(signal.SIGKILL)
-    wait_until(lambda: phase(product) == state, 60, f"the destage machine to be in {state}")
-    return load
+            users.kill(signal.SIGKILL)
+    product.wait_until(lambda: phase(product) == state, 60, f"the destage machine to be in {state}")
+
+
+def keep(process: Process, exits: ExitStack) -> Process:
+    """The process, which ends with `exits`: a volume cannot be taken down under a user."""
+    exits.callback(process.kill, signal.SIGKILL)
+    return process
 
 
 def phase(product: Product) -> str:
@@ -78,15 +88,16 @@ def one(guest: Session, state: str, say: Callable[[str], None]) -> dict[str, flo
         stack.expect_changed("writeback_rate")
         guest.run(["rm", "-rf", "/run/ebbgate-state"])
         product = Product(guest)
-        product.start()
-        load = reach(stack, product, state)
-        touched = set(stack.changed_knobs())
-        product.stop(signal.SIGKILL)
-        for process in load:
-            process.kill(signal.SIGKILL)
+        with ExitStack() as exits:
+            exits.callback(product.stop, signal.SIGKILL)
+            product.start()
+            reach(stack, product, state, exits)
+            touched = len(stack.changed_knobs())
+            # While its users go on: they end after it.
+            product.stop(signal.SIGKILL)
         # The probe must go with its parent, without being told.
         wait_until(lambda: guest.run("pgrep -x ebbgate-probe").rc != 0, 10, "the probe to die")
-        say(f"  {state}: {len(touched)} knobs stood changed")
+        say(f"  {state}: {touched} knobs stood changed")
         product.cli("restore")
         left = {k: v for k, v in stack.changed_knobs().items() if k != "writeback_rate"}
         say(f"  {state}: left after restore: {left or 'none'}")
@@ -94,7 +105,7 @@ def one(guest: Session, state: str, say: Callable[[str], None]) -> dict[str, flo
         if state in ("wait", "destage"):
             check = fio.run(guest, data_job(stack.device, verify_only=True), seed=5)
             bad = float(check.only.read.bytes < DATA_MIB * MIB)
-    return {"touched": float(len(touched)), "left": float(len(left)), "bad_data": bad}
+    return {"touched": float(touched), "left": float(len(left)), "bad_data": bad}
 
 
 def run(context: Context) -> Report:

@@ -12,10 +12,12 @@ import shutil
 import signal
 import sqlite3
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
+from tests.lab.errors import LabError
 from tests.lab.mirror import mirror
 from tests.lab.session import Process, Session
 from tests.lab.wait import wait_until
@@ -25,6 +27,8 @@ SITE = REPO / "build" / "site"
 PROBE = REPO / "build" / "ebbgate-probe"
 STATE_DIR = "/run/ebbgate-state"
 PYTHON = "/usr/bin/python3"
+
+T = TypeVar("T")
 
 
 def stage() -> Path:
@@ -67,7 +71,7 @@ class Product:
         argv = [PYTHON, "-m", "ebbgate.daemon", "--state-dir", STATE_DIR, "--probe", str(PROBE)]
         argv += ["--mode", self._mode, "--tick-ms", str(self._tick_ms)]
         self.daemon = self.session.spawn(argv, env={"PYTHONPATH": str(self.site)})
-        wait_until(self._ready, 60, "the daemon to see the volume through its probe")
+        self.wait_until(self._ready, 60, "the daemon to see the volume through its probe")
 
     def stop(self, number: int = signal.SIGTERM) -> str:
         """End the daemon; returns its log."""
@@ -81,6 +85,14 @@ class Product:
     def log(self) -> str:
         """What the daemon has logged so far."""
         return self.daemon.stderr() if self.daemon else ""
+
+    def wait_until(self, condition: Callable[[], T | None], timeout_s: float, what: str) -> T:
+        """As wait.wait_until; a failure shows the end of the daemon's log."""
+        try:
+            return wait_until(condition, timeout_s, what)
+        except LabError as error:
+            error.add_note("the daemon's log ends:\n" + "\n".join(self.log().splitlines()[-20:]))
+            raise
 
     def cli(self, *words: str, timeout_s: float = 60) -> str:
         """Run a command of the CLI in the guest; returns its output."""

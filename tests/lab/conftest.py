@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
-from typing import NoReturn
+from collections.abc import Generator, Iterator
+from typing import Any, NoReturn
 
 import pytest
 
-from tests.lab import keeper
+from tests.lab import keeper, snapshot
 from tests.lab.errors import EXIT_LOST_GUEST, LostGuest, NoLab
 from tests.lab.guest import Guest
 from tests.lab.session import Session
@@ -33,6 +33,16 @@ def pytest_exception_interact(call: pytest.CallInfo[object]) -> None:
     """A lost guest ends the run with its own exit code: it proves nothing about the product."""
     if call.excinfo is not None and isinstance(call.excinfo.value, LostGuest):
         pytest.exit(f"guest lost: {call.excinfo.value}", returncode=EXIT_LOST_GUEST)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, None]:
+    """With a failure, show what the guest was doing: it will not be there to be asked."""
+    outcome = yield
+    report: pytest.TestReport = outcome.get_result()
+    session = getattr(item, "funcargs", {}).get("guest")
+    if report.failed and session is not None:
+        report.sections.append(("the guest", snapshot.of(session)))
 
 
 @pytest.fixture(scope="session")

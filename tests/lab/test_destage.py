@@ -17,7 +17,6 @@ from tests.bench.product import PROBE, PYTHON, STATE_DIR, Product
 from tests.lab import fio
 from tests.lab.session import Session
 from tests.lab.stack import BcacheStack
-from tests.lab.wait import wait_until
 
 VARIANT = "64k/mq-deadline"
 GATE_KNOBS = (
@@ -37,7 +36,7 @@ def stack(guest: Session) -> Iterator[BcacheStack]:
 
 
 def logged(product: Product, text: str, timeout_s: float = 30) -> None:
-    wait_until(lambda: text in product.log(), timeout_s, f"the daemon to log {text!r}")
+    product.wait_until(lambda: text in product.log(), timeout_s, f"the daemon to log {text!r}")
 
 
 def test_gaps_drain_what_a_closed_gate_keeps(guest: Session) -> None:
@@ -80,7 +79,9 @@ def test_a_dead_probe_means_unknown_signals_until_it_is_back(
         guest.check("pkill -9 -x ebbgate-probe")
         logged(product, "the probe ended")
         logged(product, "idle_destage: unknown: foreground unknown")
-        wait_until(lambda: "unknown" not in product.last_decision(), 60, "the probe to be back")
+        product.wait_until(
+            lambda: "unknown" not in product.last_decision(), 60, "the probe to be back"
+        )
 
 
 def test_a_volume_that_goes_away_is_normal_life(guest: Session) -> None:
