@@ -25,8 +25,6 @@ class Sysfs:
 
     def locate(self, path: Path | str) -> Path:
         """Where `path` (below `/sys`) lies in this tree. Raises ValueError for any other path."""
-        if self.root is CANONICAL_ROOT and str(path).startswith("/sys/"):
-            return Path(path)
         return self.root / Path(path).relative_to(CANONICAL_ROOT)
 
     def read_text(self, path: Path | str) -> str | None:
@@ -35,7 +33,7 @@ class Sysfs:
         Any kernel may lack any file, and a device may vanish between two reads: both are normal.
         """
         try:
-            handle = os.open(self.locate(path), os.O_RDONLY | os.O_CLOEXEC)
+            handle = os.open(self._where(path), os.O_RDONLY | os.O_CLOEXEC)
             try:
                 return os.read(handle, _ATTRIBUTE_BYTES_MAX).decode(errors="replace").rstrip("\n")
             finally:
@@ -56,7 +54,7 @@ class Sysfs:
 
         No creation and no truncation: a knob that this kernel lacks is an error, not a new file.
         """
-        handle = os.open(self.locate(path), os.O_WRONLY | os.O_CLOEXEC)
+        handle = os.open(self._where(path), os.O_WRONLY | os.O_CLOEXEC)
         try:
             data = value.encode()
             if os.write(handle, data) != len(data):
@@ -91,6 +89,13 @@ class Sysfs:
             return self._canonical(end)
         except (OSError, ValueError):
             return None
+
+    def _where(self, path: Path | str) -> str:
+        """`locate` for what is read and written dozens of times a second: without a new Path."""
+        text = str(path)
+        if self.root is CANONICAL_ROOT and text.startswith("/sys/"):
+            return text
+        return str(self.locate(path))
 
     def _canonical(self, located: Path) -> Path:
         """The inverse of `locate`; a fake root may itself be reached through a link."""

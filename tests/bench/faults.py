@@ -66,14 +66,20 @@ def reach(stack: BcacheStack, product: Product, state: str, exits: ExitStack) ->
         users = keep(reader(stack.session, stack.device), exits)
         fio.run(stack.session, data_job(stack.device, verify_only=False), seed=5)
         if state == "destage":
-            users.kill(signal.SIGKILL)
+            end(users)
     product.wait_until(lambda: phase(product) == state, 60, f"the destage machine to be in {state}")
 
 
 def keep(process: Process, exits: ExitStack) -> Process:
     """The process, which ends with `exits`: a volume cannot be taken down under a user."""
-    exits.callback(process.kill, signal.SIGKILL)
+    exits.callback(end, process)
     return process
+
+
+def end(process: Process) -> None:
+    """Kill it and see it gone: a zombie is still found by its name."""
+    process.kill(signal.SIGKILL)
+    process.wait_at_most(10)
 
 
 def phase(product: Product) -> str:

@@ -3,15 +3,19 @@
 
 Which knobs and why (kernel 6.1, drivers/md/bcache):
 
-writeback_percent      above 0 the rate limit holds; 0 lifts it and uses the idle I/O class. 40 is
-the
-                       kernel's own maximum: the controller in the kernel then leaves destage to us.
-writeback_rate         sectors per second; the kernel overwrites it at each update, so it is
-re-asserted. writeback_rate_update_seconds   60: the kernel's controller interferes as rarely as it
-can. writeback_delay        0: it is read once per scan of the index and its sleep cannot be
-interrupted. writeback_running      only ever written as the 1 that it already is, to wake the
-writeback thread. idle_max_writeback_rate  0: otherwise the kernel opens the gate by itself after 30
-s.
+writeback_percent
+    above 0 the rate limit holds; 0 lifts it and uses the idle I/O class. 40 is the kernel's own
+    maximum: its controller then leaves destage to us.
+writeback_rate
+    sectors per second; the kernel overwrites it at each update, so it is re-asserted.
+writeback_rate_update_seconds
+    60: the kernel's controller interferes as rarely as it can.
+writeback_delay
+    0: it is read once per scan of the index, and its sleep cannot be interrupted.
+writeback_running
+    only ever written as the 1 that it already is, to wake the writeback thread.
+idle_max_writeback_rate
+    0: otherwise the kernel opens the gate by itself after 30 s.
 """
 
 from __future__ import annotations
@@ -86,24 +90,28 @@ def write(knob: str, value: int | str, *, always: bool = False) -> Step:
     return Step(StepKind.WRITE, knob, str(min(high, max(low, int(value)))), always=always)
 
 
+_PACED = write(PERCENT, PERCENT_PACED)
+_WIDE = write(PERCENT, 0)
+_KICK = write(RUNNING, 1, always=True)
+_BASE_STEPS = tuple(write(knob, value) for knob, value in BASE.items())
+
+
 def gate_steps(gate: Gate) -> tuple[Step, ...]:
     """The writes that bring the gate about; RELEASED is not among them (that is a restore)."""
     rate = write(RATE, max(1, gate.rate_bytes_per_s // SECTOR_BYTES))
-    paced, wide = write(PERCENT, PERCENT_PACED), write(PERCENT, 0)
-    kick = write(RUNNING, 1, always=True)
     if gate.kind in (GateKind.CLOSED, GateKind.PACED):
         # The rate first: it bounds what still goes out while the percentage changes.
-        return (rate, paced)
+        return (rate, _PACED)
     if gate.kind is GateKind.PULSED:
-        return (rate, wide, kick, Step(StepKind.SLEEP, sleep_ns=gate.pulse_ns), paced)
+        return (rate, _WIDE, _KICK, Step(StepKind.SLEEP, sleep_ns=gate.pulse_ns), _PACED)
     if gate.kind is GateKind.OPEN:
-        return (wide, kick)
+        return (_WIDE, _KICK)
     raise ValueError(f"no steps lead to a gate that is {gate.kind}")
 
 
 def base_steps() -> tuple[Step, ...]:
     """What must hold before the gate is driven."""
-    return tuple(write(knob, value) for knob, value in BASE.items())
+    return _BASE_STEPS
 
 
 def cutoff_steps(cutoff_bytes: int) -> tuple[Step, ...]:
