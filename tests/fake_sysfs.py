@@ -159,11 +159,12 @@ class WatchedSysfs(Sysfs):
     """Takes writes as the kernel does: the whole value at once, and never a new file.
 
     `log`: every write that came through, by knob; `before`: called before a write to that knob, to
-    refuse it (raise OSError), to let it hang, or to look around.
+    refuse it (raise OSError), to let it hang, or to look around; `after`: after it, to undo it.
     """
 
     log: list[tuple[str, str]] = field(default_factory=list)
     before: dict[str, Callable[[], object]] = field(default_factory=dict)
+    after: dict[str, Callable[[], object]] = field(default_factory=dict)
 
     def write_text(self, path: Path | str, value: str) -> None:
         knob = Path(path).name
@@ -175,3 +176,5 @@ class WatchedSysfs(Sysfs):
         shown = int(value) * SECTOR_BYTES if knob == "writeback_rate" else value
         self.locate(path).write_text(f"{shown}\n")
         self.log.append((knob, value))
+        if knob in self.after:
+            self.after[knob]()

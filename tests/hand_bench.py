@@ -11,7 +11,7 @@ from ebbgate.actuators.hand import Hand, Reason
 from ebbgate.model.decision import Gate, GateKind, JournalEntry, Outcome, OutcomeKind
 from ebbgate.probes.bcache_knobs import knob_path
 from ebbgate.probes.bcache_state import read_knobs
-from ebbgate.units import MIB
+from ebbgate.units import MIB, NS_PER_MS
 from tests.builders import volume
 from tests.fake_sysfs import WatchedSysfs, fake_bcache
 
@@ -50,7 +50,15 @@ class HandBench:
         self.fake.write(f"/sys/fs/bcache/{volume().set_uuid}/internal/trigger_gc", "")
         self.sysfs = WatchedSysfs(root)
         self.notebook = Notebook(self.sysfs)
-        self.hand = Hand(self.sysfs, volume(), self.notebook, "this boot", wall_ns=lambda: 5)
+        self.now_ms = 1000
+        self.hand = Hand(
+            self.sysfs,
+            volume(),
+            self.notebook,
+            "this boot",
+            wall_ns=lambda: 5,
+            now_ns=lambda: self.now_ms * NS_PER_MS,
+        )
 
     def path(self, knob: str) -> str:
         found = knob_path(volume(), knob)

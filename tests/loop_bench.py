@@ -28,14 +28,16 @@ class Kept:
 
     def __init__(self) -> None:
         self.decisions: list[Decision] = []
+        self.numbered: list[tuple[int, Decision]] = []
         self.written: list[Outcome] = []
         self.latencies: list[int] = []
         self.document: dict[str, Any] = {}
         self.late_ns: list[int] = []
         self.open: set[str] = set()
 
-    def decision(self, decision: Decision) -> None:
+    def decision(self, decision: Decision, number: int) -> None:
         self.decisions.append(decision)
+        self.numbered.append((number, decision))
 
     def outcomes(self, outcomes: list[Outcome], latency_ns: int | None) -> None:
         self.written += outcomes
@@ -70,14 +72,17 @@ class LoopBench:
         self.now_ms = 10_000
         self.loop = VolumeLoop(
             volume=volume(),
-            hand=Hand(self.sysfs, volume(), self.kept, "this boot"),
+            hand=Hand(self.sysfs, volume(), self.kept, "this boot", now_ns=self.now_ns),
             policy=Policy(),
             outbox=self.kept,
             send=self.said.append,
             mode=mode,
-            now_ns=lambda: self.now_ms * NS_PER_MS,
+            now_ns=self.now_ns,
         )
         self.before = self.knobs()
+
+    def now_ns(self) -> int:
+        return self.now_ms * NS_PER_MS
 
     def knobs(self) -> dict[str, str]:
         return dict(read_knobs(self.sysfs, volume()))

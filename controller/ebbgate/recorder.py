@@ -17,7 +17,7 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
-from ebbgate.model.decision import Decision, JournalEntry, Outcome, OutcomeKind
+from ebbgate.model.decision import Action, Decision, JournalEntry, Outcome, OutcomeKind
 from ebbgate.model.frame import Frame
 from ebbgate.model.records import Edge
 from ebbgate.store.db import Store
@@ -27,6 +27,9 @@ _LOG = logging.getLogger(__name__)
 _FLUSH_S = 1.0
 _JOURNAL_TIMEOUT_S = 10.0
 _QUEUE_MAX = 10_000
+_DECISIONS_KEPT = 32
+"""So many back an action may lie behind its decision."""
+_NO_NEWS = (OutcomeKind.UNCHANGED, OutcomeKind.TOO_SOON)
 _Task = Callable[[Store], None]
 
 
@@ -38,23 +41,34 @@ class Recorder:
         self._queue: queue.Queue[tuple[_Task, Future[None] | None] | None] = queue.Queue(_QUEUE_MAX)
         self._live: dict[str, tuple[dict[str, Any], int]] = {}
         self._sampled: dict[str, int] = {}
+        self._decisions: dict[tuple[str, int], tuple[int, int]] = {}
         self._failing = False
         self.dropped = 0
         self._thread = Thread(target=self._run, name="recorder", daemon=True)
         self._thread.start()
 
     # ---- what the loop tells -------------------------------------------------------------------
-    def decision(self, decision: Decision) -> None:
-        """Keep a decision."""
+    def decision(self, decision: Decision, number: int) -> None:
+        """Keep a decision; `number`: by which actions of its volume name it."""
         now = time.time_ns()
-        self._later(lambda store: _ignore(store.add_decision(decision, now)))
+
+        def task(store: Store) -> None:
+            self._decisions[decision.volume, number % _DECISIONS_KEPT] = (
+                number,
+                store.add_decision(decision, now),
+            )
+
+        self._later(task)
 
     def outcomes(self, outcomes: list[Outcome], latency_ns: int | None) -> None:
         """Keep what was written and what was refused."""
-        kept = [o for o in outcomes if o.kind is not OutcomeKind.UNCHANGED]
+        kept = [o for o in outcomes if o.kind not in _NO_NEWS]
         if kept:
             now = time.time_ns()
-            self._later(lambda store: store.add_outcomes(kept, None, now, latency_ns))
+            action = kept[0].action
+            self._later(
+                lambda store: store.add_outcomes(kept, self._decision_id(action), now, latency_ns)
+            )
 
     def live(self, volume: str, document: dict[str, Any]) -> None:
         """The newest document of a volume; written at the next flush."""
@@ -137,6 +151,14 @@ class Recorder:
         finally:
             store.close()
 
+    def _decision_id(self, action: Action) -> int | None:
+        """The history's number of the decision behind an action; on the thread."""
+        if action.decision is None:
+            return None
+        slot = (action.volume, action.decision % _DECISIONS_KEPT)
+        number, row_id = self._decisions.get(slot, (None, None))
+        return row_id if number == action.decision else None
+
     def _flush(self, store: Store, tasks: list[_Task]) -> None:
         live, self._live = self._live, {}
         try:
@@ -153,6 +175,8 @@ class Recorder:
             if not self._failing:
                 _LOG.error("the history cannot be written (%s); tuning goes on without it", error)
             self._failing = True
+            # Rolled back, too: no action may name them.
+            self._decisions.clear()
         tasks.clear()
 
 
@@ -173,7 +197,3 @@ def _finish(store: Store, task: _Task, done: Future[None]) -> None:
         done.set_exception(error)
     else:
         done.set_result(None)
-
-
-def _ignore(_: object) -> None:
-    """A task returns nothing."""

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from ebbgate.actuators.plan import BASE, write
+from ebbgate.actuators.plan import BASE, INTERVAL_NS_MIN, write
 from ebbgate.model.decision import Gate, GateKind, JournalEntry, OutcomeKind
-from ebbgate.units import MIB
+from ebbgate.units import MIB, NS_PER_MS
 from tests.builders import volume
 from tests.hand_bench import CLOSED, PACED, REASON, HandBench, kinds
 
@@ -64,10 +64,58 @@ def test_a_size_is_journalled_in_the_unit_in_which_it_is_written(bench: HandBenc
 
 def test_a_trigger_leaves_nothing_to_journal_and_is_written_each_time(bench: HandBench) -> None:
     for _ in range(2):
+        bench.now_ms += 1000
         outcomes = bench.hand.apply((write("trigger_gc", 1, always=True),), REASON)
         assert kinds(outcomes) == [OutcomeKind.CHANGED]
     assert bench.sysfs.log == [("trigger_gc", "1")] * 2
     assert (bench.notebook.entries, bench.hand.held) == ({}, {})
+
+
+@pytest.mark.parametrize("knob", INTERVAL_NS_MIN)
+def test_a_knob_is_not_written_again_at_once(bench: HandBench, knob: str) -> None:
+    for now_ms, value, kind in (
+        (1000, MIB, OutcomeKind.CHANGED),
+        (1000 + INTERVAL_NS_MIN[knob] // NS_PER_MS - 1, 2 * MIB, OutcomeKind.TOO_SOON),
+        (1000 + INTERVAL_NS_MIN[knob] // NS_PER_MS, 3 * MIB, OutcomeKind.CHANGED),
+    ):
+        bench.now_ms = now_ms
+        assert kinds(bench.hand.apply((write(knob, value, always=True),), REASON)) == [kind]
+    assert len(bench.sysfs.log) == 2
+
+
+def test_a_restore_never_waits(bench: HandBench) -> None:
+    bench.hand.apply((write("sequential_cutoff", MIB),), REASON)
+    assert kinds(bench.hand.release(["sequential_cutoff"], REASON)) == [OutcomeKind.CHANGED]
+
+
+# ---- what the kernel made of it -----------------------------------------------------------------
+def test_a_value_is_read_back_as_the_kernel_prints_it(bench: HandBench) -> None:
+    (found,) = bench.hand.apply((write("sequential_cutoff", MIB),), REASON)
+    assert (found.kind, found.read_back) == (OutcomeKind.CHANGED, str(MIB))
+
+
+def test_a_value_that_the_kernel_did_not_take_is_a_failure_and_nobodys_hand(
+    bench: HandBench,
+) -> None:
+    deaf(bench, "sequential_cutoff")
+    (found,) = bench.hand.apply((write("sequential_cutoff", MIB),), REASON)
+    assert (found.kind, found.read_back) == (OutcomeKind.FAILED, str(4 * MIB))
+    assert found.error == "the kernel made 4194304 of it"
+    assert bench.look() == []
+
+
+def test_an_original_that_did_not_come_back_stays_in_the_journal(bench: HandBench) -> None:
+    bench.hand.apply((write("sequential_cutoff", MIB),), REASON)
+    deaf(bench, "sequential_cutoff")
+    assert kinds(bench.hand.release(["sequential_cutoff"], REASON)) == [OutcomeKind.FAILED]
+    assert bench.notebook.closed == []
+    assert "sequential_cutoff" in bench.hand.held
+
+
+def deaf(bench: HandBench, knob: str) -> None:
+    """From now on the kernel takes values for this knob and keeps its own."""
+    kept = bench.value(knob)
+    bench.sysfs.after[knob] = lambda: bench.someone_writes(knob, kept)
 
 
 # ---- what is written ----------------------------------------------------------------------------

@@ -67,10 +67,12 @@ def test_a_rate_that_the_kernel_opened_by_itself_is_closed_again(enforced: LoopB
     assert enforced.gate() is GateKind.CLOSED
 
 
-def test_a_close_that_failed_is_tried_again_at_the_next_tick(enforced: LoopBench) -> None:
-    def busy() -> None:
-        raise OSError(errno.EBUSY, "Device or resource busy")
+def busy() -> None:
+    """A write that the kernel refuses."""
+    raise OSError(errno.EBUSY, "Device or resource busy")
 
+
+def test_a_close_that_failed_is_tried_again_at_the_next_tick(enforced: LoopBench) -> None:
     enforced.idle()
     enforced.sysfs.before["writeback_rate"] = busy
     enforced.busy()
@@ -82,15 +84,53 @@ def test_a_close_that_failed_is_tried_again_at_the_next_tick(enforced: LoopBench
 
 
 def test_a_release_that_failed_is_tried_again_at_the_next_tick(enforced: LoopBench) -> None:
-    def busy() -> None:
-        raise OSError(errno.EBUSY, "Device or resource busy")
-
     enforced.sysfs.before["writeback_delay"] = busy
     enforced.tick(dirty_bytes=None)
     assert enforced.knob("writeback_delay") == "0"
     del enforced.sysfs.before["writeback_delay"]
     enforced.tick(dirty_bytes=None)
     assert enforced.knobs() == enforced.before
+
+
+def test_a_restore_that_failed_is_tried_again(enforced: LoopBench) -> None:
+    enforced.sysfs.before["writeback_delay"] = busy
+    enforced.loop.set_mode(Mode.ADVISE, "a person")
+    enforced.settle()
+    enforced.tick()
+    assert enforced.knob("writeback_delay") == "0"
+    del enforced.sysfs.before["writeback_delay"]
+    enforced.tick()
+    assert enforced.knobs() == enforced.before
+
+
+def test_what_fails_again_and_again_is_said_once(
+    enforced: LoopBench, caplog: pytest.LogCaptureFixture
+) -> None:
+    enforced.idle()
+    enforced.sysfs.before["writeback_rate"] = busy
+    enforced.busy()
+    for _ in range(3):
+        enforced.tick()
+    del enforced.sysfs.before["writeback_rate"]
+    enforced.tick()
+    said = [record.getMessage() for record in caplog.records if "writeback_rate" in record.message]
+    assert [("resource busy" in text, "written again" in text) for text in said] == [
+        (True, False),
+        (False, True),
+    ]
+
+
+def test_every_action_names_the_decision_behind_it(enforced: LoopBench) -> None:
+    enforced.gap_and_back()
+    last = {
+        outcome.action.reason: outcome.action.decision
+        for outcome in enforced.kept.written
+        if outcome.kind is OutcomeKind.CHANGED
+    }
+    for reason, number in last.items():
+        behind = next(d for n, d in enforced.kept.numbered if n == number)
+        assert any(reason in proposal.reason for proposal in behind.proposals)
+    assert len(last) >= 2
 
 
 # ---- streams and the rest -----------------------------------------------------------------------
@@ -121,6 +161,15 @@ def test_a_stream_moves_the_cutoff_and_its_end_gives_it_back(
     for _ in range(20):
         enforced.tick()
     assert enforced.knob("sequential_cutoff") == str(MIB)
+
+
+def test_a_cutoff_that_failed_is_tried_again(enforced: LoopBench) -> None:
+    enforced.sysfs.before["sequential_cutoff"] = busy
+    streaming(enforced, write=40)
+    assert enforced.knob("sequential_cutoff") == enforced.before["sequential_cutoff"]
+    del enforced.sysfs.before["sequential_cutoff"]
+    streaming(enforced, write=40)
+    assert enforced.knob("sequential_cutoff") == str(2048 * MIB)
 
 
 def test_congestion_is_switched_off_once(enforced: LoopBench) -> None:

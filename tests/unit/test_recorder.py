@@ -8,6 +8,7 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -60,11 +61,38 @@ def test_a_close_that_waits_goes_before_a_new_original(recorder: Recorder, path:
 def test_decisions_outcomes_and_edges_are_written_by_a_flush(
     recorder: Recorder, path: Path
 ) -> None:
-    recorder.decision(decision(proposal()))
+    recorder.decision(decision(proposal()), 1)
     recorder.outcomes([outcome(OutcomeKind.CHANGED), outcome(OutcomeKind.UNCHANGED)], 5 * NS_PER_MS)
     recorder.edge(idle_edge(1000), 3)
     recorder.flush()
     assert [count(path, table) for table in ("decisions", "actions", "edges")] == [1, 1, 1]
+
+
+def test_an_action_names_the_decision_behind_it(recorder: Recorder, path: Path) -> None:
+    for number in (7, 8):
+        recorder.decision(decision(proposal()), number)
+    for named in (8, 7, 9, None):
+        recorder.outcomes([numbered(named)], None)
+    recorder.flush()
+    with closing(History.open(path)) as history:
+        # The newest first: of no decision, of one that was never told, of the first, of the second.
+        found = [action["decision_id"] for action in history.actions(None, 10)]
+    assert found == [None, None, 1, 2]
+
+
+def test_an_action_never_names_a_decision_long_gone(recorder: Recorder, path: Path) -> None:
+    for number in range(1, 100):
+        recorder.decision(decision(proposal()), number)
+    recorder.outcomes([numbered(3)], None)
+    recorder.flush()
+    with closing(History.open(path)) as history:
+        assert history.actions(None, 1)[0]["decision_id"] is None
+
+
+def numbered(number: int | None) -> Outcome:
+    """The outcome of an action of this decision."""
+    plain = outcome(OutcomeKind.CHANGED)
+    return replace(plain, action=replace(plain.action, decision=number))
 
 
 def test_a_frame_a_second_is_kept(recorder: Recorder, path: Path) -> None:
@@ -88,7 +116,7 @@ def test_of_the_live_documents_the_newest_counts(recorder: Recorder, path: Path)
 
 
 def test_a_record_that_cannot_be_written_costs_no_other(recorder: Recorder, path: Path) -> None:
-    recorder.decision(None)  # type: ignore[arg-type]
+    recorder.decision(None, 1)  # type: ignore[arg-type]
     recorder.edge(idle_edge(1), 3)
     recorder.flush()
     assert count(path, "edges") == 1
@@ -96,7 +124,7 @@ def test_a_record_that_cannot_be_written_costs_no_other(recorder: Recorder, path
 
 def test_a_stop_writes_what_is_left(path: Path) -> None:
     recorder = Recorder(path)
-    recorder.decision(decision())
+    recorder.decision(decision(), 1)
     recorder.stop()
     assert count(path, "decisions") == 1
 
@@ -107,7 +135,7 @@ def test_what_is_told_is_written_without_a_flush(
     monkeypatch.setattr(module, "_FLUSH_S", 0.02)
     recorder = Recorder(path)
     recorder.flush()
-    recorder.decision(decision())
+    recorder.decision(decision(), 1)
     deadline = time.monotonic() + 5
     while count(path, "decisions") == 0:
         assert time.monotonic() < deadline, "never written"
@@ -141,10 +169,10 @@ def test_a_history_that_cannot_be_written_is_said_once_and_again_when_it_is(
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("ALTER TABLE decisions RENAME TO elsewhere")
         for _ in range(3):
-            recorder.decision(decision())
+            recorder.decision(decision(), 1)
             recorder.flush()
         connection.execute("ALTER TABLE elsewhere RENAME TO decisions")
-    recorder.decision(decision())
+    recorder.decision(decision(), 1)
     caplog.set_level(logging.WARNING)
     recorder.flush()
     said = [record.getMessage() for record in caplog.records]
@@ -165,7 +193,7 @@ def test_a_disk_that_hangs_drops_what_is_too_much_and_counts_it(
         deadline = time.monotonic() + 5
         while recorder.dropped == 0:
             assert time.monotonic() < deadline, "nothing was dropped"
-            recorder.decision(decision())
+            recorder.decision(decision(), 1)
             time.sleep(0.001)
     recorder.stop()
     assert count(path, "decisions") > 0

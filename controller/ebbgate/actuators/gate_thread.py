@@ -11,7 +11,6 @@ hangs while a device is being registered; then every gate of the machine would, 
 from __future__ import annotations
 
 import logging
-import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -25,8 +24,9 @@ from ebbgate.model.decision import Gate, GateKind, Outcome
 _LOG = logging.getLogger(__name__)
 
 Job = Callable[[Hand], list[Outcome]]
-Report = Callable[[str, list[Outcome], int], None]
-"""Called on the thread with the job's name, its outcomes and the wish's time (monotonic ns)."""
+Report = Callable[[str, list[Outcome], int | None], None]
+"""Called with the job's name, its outcomes, and since when they were due (monotonic ns; None: not
+in a hurry), on whichever thread carried it out."""
 Later = Callable[[int, Callable[[], None]], object]
 """Calls a function after so many ns, on the thread on which `wish` is called."""
 
@@ -36,7 +36,7 @@ class _Wish:
     gate: Gate
     reason: Reason
     name: str
-    at_ns: int
+    since_ns: int | None
 
 
 class GateThread:
@@ -48,7 +48,7 @@ class GateThread:
         self._later = later
         self._wishes = 0
         self._pulsing = False
-        self._jobs: deque[tuple[str, Job, int]] = deque()
+        self._jobs: deque[tuple[str, Job]] = deque()
         self._wish: _Wish | None = None
         self._busy = False
         self._stop = False
@@ -58,9 +58,10 @@ class GateThread:
         self._thread = Thread(target=self._run, name=f"gate-{hand.volume.name}", daemon=True)
         self._thread.start()
 
-    def wish(self, gate: Gate, reason: Reason, name: str = "gate") -> None:
+    def wish(
+        self, gate: Gate, reason: Reason, name: str = "gate", since_ns: int | None = None
+    ) -> None:
         """Bring the gate about as soon as possible; an older wish that still waits is dropped."""
-        now_ns = time.monotonic_ns()
         if gate.kind is GateKind.PULSED and self._pulsing:
             # The kernel's thread is awake and unbounded already: only the end moves.
             self._wishes += 1
@@ -71,13 +72,13 @@ class GateThread:
         with self._changed:
             idle = not self._busy and self._wish is None and not self._jobs
             if not (idle and self._quick(gate)):
-                self._wish = _Wish(gate, reason, name, now_ns)
+                self._wish = _Wish(gate, reason, name, since_ns)
                 self.hand.interrupt.set()
                 self._changed.notify_all()
                 return
             self._begin()
         try:
-            self._report(name, drive(self.hand, gate, reason, sleepless=True), now_ns)
+            self._report(name, drive(self.hand, gate, reason, sleepless=True), since_ns)
         finally:
             # Whatever went wrong: the knobs are still to be put back through this hand.
             self._end()
@@ -105,7 +106,7 @@ class GateThread:
     def submit(self, name: str, job: Job) -> None:
         """Run a job on the thread, after the current wish."""
         with self._changed:
-            self._jobs.append((name, job, time.monotonic_ns()))
+            self._jobs.append((name, job))
             self._changed.notify_all()
 
     @property
@@ -134,9 +135,9 @@ class GateThread:
                 self._begin()
             try:
                 if wish is not None:
-                    self._report(wish.name, drive(self.hand, wish.gate, wish.reason), wish.at_ns)
+                    self._report(wish.name, drive(self.hand, wish.gate, wish.reason), wish.since_ns)
                 elif job is not None:
-                    self._report(job[0], job[1](self.hand), job[2])
+                    self._report(job[0], job[1](self.hand), None)
             except Exception:
                 # A bug in one job must not end the thread: the knobs go back through it, too.
                 _LOG.exception("%s: a knob job failed", self.hand.volume.name)

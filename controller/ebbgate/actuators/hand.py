@@ -9,12 +9,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Event
 from typing import Protocol
 
-from ebbgate.actuators.plan import KERNEL_WRITES, TRIGGERS, Step, StepKind
+from ebbgate.actuators.plan import (
+    FAST,
+    INTERVAL_NS_MIN,
+    KERNEL_WRITES,
+    TRIGGERS,
+    Step,
+    StepKind,
+)
 from ebbgate.model.decision import Action, JournalEntry, Outcome, OutcomeKind
 from ebbgate.model.volume import Volume
 from ebbgate.probes.bcache_knobs import BY_NAME, knob_path, parse_value
@@ -34,10 +41,14 @@ class Journal(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Who wants a write and why; for the log and the journal."""
+    """Who wants a write and why; for the log and the journal.
+
+    `decision`: the number of the decision behind it, as its loop counts them.
+    """
 
     strategy: str
     text: str
+    decision: int | None = None
 
 
 @dataclass(slots=True)
@@ -61,11 +72,13 @@ class Hand:
     journal: Journal
     boot_id: str
     wall_ns: Callable[[], int] = time.time_ns
+    now_ns: Callable[[], int] = time.monotonic_ns
     held: dict[str, _Held] = field(default_factory=dict)
     manual: set[str] = field(default_factory=set)
     lacking: set[str] = field(default_factory=set)
     interrupt: Event = field(default_factory=Event)
     _paths: dict[str, Path | None] = field(default_factory=dict)
+    _written_ns: dict[str, int] = field(default_factory=dict)
 
     def apply(self, steps: Iterable[Step], reason: Reason) -> list[Outcome]:
         """Carry the steps out in order; a failure ends the plan. A sleep ends early on
@@ -89,7 +102,8 @@ class Hand:
             mine = self.held.get(knob)
             if mine is None:
                 continue
-            outcome = self._put(self._action(knob, mine.written, mine.original, reason))
+            action = self._action(knob, mine.written, mine.original, reason)
+            outcome = self._put(action, read_back=knob not in KERNEL_WRITES)
             if outcome.kind is not OutcomeKind.FAILED:
                 del self.held[knob]
                 self.journal.close(self.volume.name, knob, "restored")
@@ -117,10 +131,12 @@ class Hand:
         return taken
 
     def _write(self, step: Step, reason: Reason) -> Outcome:
-        if step.knob in TRIGGERS:
-            return self._put(self._action(step.knob, None, step.value, reason))
         mine = self.held.get(step.knob)
         action = self._action(step.knob, mine.written if mine else None, step.value, reason)
+        if self._too_soon(step.knob):
+            return self._outcome(action, OutcomeKind.TOO_SOON)
+        if step.knob in TRIGGERS:
+            return self._put(action)
         if step.knob in self.manual:
             return self._outcome(action, OutcomeKind.MANUAL)
         if mine is None:
@@ -129,10 +145,21 @@ class Hand:
                 return refused
         elif mine.written == step.value and not step.always and step.knob not in KERNEL_WRITES:
             return self._outcome(action, OutcomeKind.UNCHANGED)
-        outcome = self._put(action)
+        outcome = self._put(action, read_back=step.knob not in FAST)
         if outcome.kind is OutcomeKind.CHANGED:
             self.held[step.knob].written = step.value
+        elif outcome.read_back is not None:
+            # What the kernel made of it: nobody else's hand.
+            self.held[step.knob].written = outcome.read_back
         return outcome
+
+    def _too_soon(self, knob: str) -> bool:
+        """Was this knob written so short a time ago that it must not be written again?"""
+        interval_ns = INTERVAL_NS_MIN.get(knob)
+        if interval_ns is None:
+            return False
+        last_ns = self._written_ns.get(knob)
+        return last_ns is not None and self.now_ns() - last_ns < interval_ns
 
     def _take_over(self, action: Action) -> Outcome | None:
         """First contact with a knob: its original is safe before anything is written."""
@@ -167,7 +194,7 @@ class Hand:
             self._paths[knob] = knob_path(self.volume, knob)
         return self._paths[knob]
 
-    def _put(self, action: Action) -> Outcome:
+    def _put(self, action: Action, *, read_back: bool = False) -> Outcome:
         path = self._path(action.knob)
         if path is None:
             return self._outcome(action, OutcomeKind.REFUSED, "no cache is attached")
@@ -175,14 +202,24 @@ class Hand:
             self.sysfs.write_text(path, action.new)
         except OSError as error:
             return self._outcome(action, OutcomeKind.FAILED, str(error))
-        return self._outcome(action, OutcomeKind.CHANGED)
+        if action.knob in INTERVAL_NS_MIN:
+            self._written_ns[action.knob] = self.now_ns()
+        if not read_back:
+            return self._outcome(action, OutcomeKind.CHANGED)
+        text = self.sysfs.read_text(path)
+        seen = None if text is None else parse_value(BY_NAME[action.knob].form, text)
+        if seen is None or same_value(action.knob, action.new, seen):
+            return replace(self._outcome(action, OutcomeKind.CHANGED), read_back=seen)
+        error_text = f"the kernel made {seen} of it"
+        return replace(self._outcome(action, OutcomeKind.FAILED, error_text), read_back=seen)
 
     def _action(self, knob: str, old: str | None, new: str, reason: Reason) -> Action:
-        return Action(self.volume.name, knob, old, new, reason.strategy, reason.text)
+        return Action(
+            self.volume.name, knob, old, new, reason.strategy, reason.text, reason.decision
+        )
 
-    @staticmethod
-    def _outcome(action: Action, kind: OutcomeKind, error: str = "") -> Outcome:
-        return Outcome(action, kind, time.monotonic_ns(), error=error)
+    def _outcome(self, action: Action, kind: OutcomeKind, error: str = "") -> Outcome:
+        return Outcome(action, kind, self.now_ns(), error=error)
 
 
 def same_value(knob: str, written: str, seen: str) -> bool:

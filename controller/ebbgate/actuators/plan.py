@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from ebbgate.model.decision import Gate, GateKind
-from ebbgate.units import SECTOR_BYTES
+from ebbgate.units import NS_PER_S, SECTOR_BYTES
 
 PERCENT = "writeback_percent"
 RATE = "writeback_rate"
@@ -47,6 +47,12 @@ KERNEL_WRITES = frozenset({RATE})
 """Knobs that the kernel itself changes: a foreign value is no sign of an administrator's hand."""
 TRIGGERS = frozenset({RUNNING, TRIGGER_GC})
 """Writes that start something and leave no value behind: nothing to journal."""
+
+FAST = frozenset({PERCENT, RATE, RUNNING})
+"""Written many times a second, so not read back each time: compared once a second instead."""
+INTERVAL_NS_MIN: Mapping[str, int] = {CUTOFF: NS_PER_S, TRIGGER_GC: NS_PER_S}
+"""The shortest time between two writes of a knob, whatever a strategy asks for. Not for a gate: a
+request waits for its close. A restore never waits."""
 
 CLAMPS: Mapping[str, tuple[int, int]] = {
     PERCENT: (0, 40),

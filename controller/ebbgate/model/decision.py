@@ -84,7 +84,10 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One knob to write: nothing is left to choose. Values are what the kernel takes, as text."""
+    """One knob to write: nothing is left to choose. Values are what the kernel takes, as text.
+
+    `decision`: the number of the decision behind it, counted by the volume's loop; None: no one's.
+    """
 
     volume: str
     knob: str
@@ -92,18 +95,21 @@ class Action:
     new: str
     strategy: str
     reason: str
+    decision: int | None = None
 
 
 class OutcomeKind(StrEnum):
     """What became of an action.
 
-    `manual`: somebody else wrote the knob since, so it is left alone until released.
+    `manual`: somebody else wrote the knob since, so it is left alone until released. `too_soon`:
+    the knob was written a moment ago; it may be asked for again.
     """
 
     CHANGED = "changed"
     UNCHANGED = "unchanged"
     REFUSED = "refused"
     MANUAL = "manual"
+    TOO_SOON = "too_soon"
     FAILED = "failed"
     ADVISED = "advised"
 

@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""From decisions to knob jobs of one volume: what was asked for last, and what has to be asked for
+again.
+
+I/O: through the gate thread and the outbox. The event loop calls it; it never blocks.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from ebbgate.actuators.gate_thread import GateThread, Job, Later
+from ebbgate.actuators.hand import Hand, Reason
+from ebbgate.actuators.plan import (
+    CUTOFF,
+    GATE_KNOBS,
+    RATE,
+    TRIGGER_GC,
+    congestion_off_steps,
+    cutoff_steps,
+    write,
+)
+from ebbgate.model.decision import Decision, Gate, GateKind, Outcome, OutcomeKind
+from ebbgate.model.frame import Frame
+from ebbgate.model.records import Edge
+from ebbgate.model.volume import VolumeState
+from ebbgate.policy import evaluate
+from ebbgate.units import sectors_to_bytes
+
+_LOG = logging.getLogger(__name__)
+_PACING = (GateKind.PACED, GateKind.PULSED)
+_BAD = (OutcomeKind.FAILED, OutcomeKind.REFUSED)
+_AGAIN = (OutcomeKind.FAILED, OutcomeKind.TOO_SOON)
+_RELEASED = Gate(GateKind.RELEASED)
+
+
+class Outbox(Protocol):
+    """What is told to the outside; the daemon's is the store. All calls return at once."""
+
+    def decision(self, decision: Decision, number: int) -> None:
+        """A decision that differs from the last one; actions name it by its number."""
+
+    def outcomes(self, outcomes: list[Outcome], latency_ns: int | None) -> None:
+        """Knob writes that were carried out; `latency_ns` from the edge to the last write."""
+
+    def live(self, volume: str, document: dict[str, Any]) -> None:
+        """The volume as it is now."""
+
+    def sample(self, frame: Frame) -> None:
+        """A frame for the history."""
+
+    def edge(self, edge: Edge, late_ns: int) -> None:
+        """An edge, and how long after it was due it was handled."""
+
+
+@dataclass(slots=True)
+class Applied:
+    """What was last asked of the gate thread."""
+
+    gate: Gate | None = None
+    cutoff_bytes: int | None = None
+    congestion_off: bool = False
+
+
+class Driver:
+    """One volume's knobs as they are wished. `decision`: the number of the decision behind a call.
+
+    `unsure`: the gate's writes may not all have come through, so they are asked for again.
+    """
+
+    def __init__(
+        self, hand: Hand, outbox: Outbox, later: Later | None, now_ns: Callable[[], int]
+    ) -> None:
+        self.hand = hand
+        self.thread = GateThread(hand, self._reported, later)
+        self.applied = Applied()
+        self.gate_since_ns = 0
+        self.unsure = False
+        self._outbox = outbox
+        self._now_ns = now_ns
+        self._again: set[str] = set()
+        self._failing: dict[str, str] = {}
+        self._kept: list[tuple[list[Outcome], int | None]] | None = None
+
+    def take_back(self) -> None:
+        """A person gave every knob back to us: all is asked for anew.
+
+        Before the next wish, which goes ahead of all jobs. At worst a write under way on the thread
+        is still refused.
+        """
+        self.hand.forget_manual()
+        self.applied, self.unsure = Applied(), True
+
+    def release(self, why: str) -> None:
+        """Put every knob of this volume back."""
+        reason = Reason("restore", why)
+        self.applied = Applied()
+        self.thread.wish(_RELEASED, reason)
+        self.thread.submit("restore", lambda hand: hand.release(list(hand.held)[::-1], reason))
+
+    def release_again(self) -> None:
+        """If a release failed, once more: no knob is left behind as long as we are here."""
+        if "restore" in self._again:
+            self._again.discard("restore")
+            self.release("it failed before")
+
+    def release_gate(self, why: str) -> None:
+        """Put the knobs of the gate back: they make sense only together."""
+        reason = Reason(evaluate.IDLE_DESTAGE, why)
+        self.thread.submit("manual", lambda hand: hand.release(GATE_KNOBS[::-1], reason))
+
+    def gate(
+        self,
+        wished: Gate | None,
+        reason: Reason,
+        *,
+        since_ns: int | None = None,
+        reassert: bool = False,
+    ) -> None:
+        """Bring the gate about, if it is another than the last one; a pulse is always another.
+
+        `since_ns`: the edge behind it.
+        """
+        gate = wished or _RELEASED
+        pulse = gate.kind is GateKind.PULSED
+        if gate == (self.applied.gate or _RELEASED) and not pulse and not reassert:
+            return
+        # Adjusting the pace is no decision of its own: counted, not recorded one by one.
+        adjusts = self.applied.gate is not None and self.applied.gate.kind in _PACING
+        name = "pace" if adjusts and gate.kind in _PACING else "gate"
+        if name == "gate":
+            self.gate_since_ns = self._now_ns()
+        self.applied.gate = None if gate.kind is GateKind.RELEASED else gate
+        self.thread.wish(gate, reason, name, since_ns)
+
+    def rest(self, decision: Decision, why: str, number: int, *, retry: bool) -> None:
+        """All that is not the gate; `retry`: what failed is asked for again."""
+        again = self._again if retry else set()
+        cutoff = decision.sequential_cutoff_bytes
+        if cutoff != self.applied.cutoff_bytes or "cutoff" in again:
+            self.applied.cutoff_bytes = cutoff
+            self._submit("cutoff", _cutoff_job(cutoff, Reason(evaluate.STREAM_BYPASS, why, number)))
+        off = decision.congestion_bypass is False
+        if (off and not self.applied.congestion_off) or "congestion" in again:
+            self.applied.congestion_off = True
+            calm = "jitter of the cache device is not congestion"
+            jitter = Reason(evaluate.STREAM_BYPASS, calm, number)
+            self._submit("congestion", lambda hand: hand.apply(congestion_off_steps(), jitter))
+        if decision.collect_garbage:
+            full = Reason(evaluate.IDLE_DESTAGE, "drained buckets still count as used", number)
+            trigger = (write(TRIGGER_GC, 1, always=True),)
+            self._submit("gc", lambda hand: hand.apply(trigger, full))
+
+    def rate_drifted(self, seen: VolumeState) -> bool:
+        """Did the kernel's own controller overwrite the rate of a gate that should be shut?"""
+        gate, text = self.applied.gate, seen.knobs.get(RATE)
+        if gate is None or gate.kind is not GateKind.CLOSED or text is None or not text.isdigit():
+            return False
+        ours = gate.rate_bytes_per_s
+        return abs(sectors_to_bytes(int(text)) - ours) > max(4096, ours // 4)
+
+    # ---- what is told --------------------------------------------------------------------------
+    def keep_outcomes(self) -> None:
+        """Until `tell_outcomes`: the decision behind them is put into words only afterwards."""
+        self._kept = []
+
+    def tell_outcomes(self) -> None:
+        """What was kept, after the decision behind it."""
+        kept, self._kept = self._kept or [], None
+        for outcomes, latency_ns in kept:
+            self._outbox.outcomes(outcomes, latency_ns)
+
+    def _submit(self, name: str, job: Job) -> None:
+        self._again.discard(name)
+        self.thread.submit(name, job)
+
+    def _reported(self, name: str, outcomes: list[Outcome], since_ns: int | None) -> None:
+        """On the gate thread, or on the loop's where a gate was a quick one."""
+        for outcome in outcomes:
+            self._say_failure(outcome)
+        if name in ("gate", "pace"):
+            self.unsure = any(outcome.kind is OutcomeKind.FAILED for outcome in outcomes)
+            if name == "pace":
+                return
+        elif any(outcome.kind in _AGAIN for outcome in outcomes):
+            self._again.add(name)
+        latency_ns = None
+        if since_ns is not None and outcomes:
+            latency_ns = outcomes[-1].at_ns - since_ns
+        kept = self._kept
+        if kept is not None:
+            kept.append((outcomes, latency_ns))
+        else:
+            self._outbox.outcomes(outcomes, latency_ns)
+
+    def _say_failure(self, outcome: Outcome) -> None:
+        """Once for each knob and cause: what fails is tried again and again."""
+        action = outcome.action
+        error = outcome.error if outcome.kind in _BAD else ""
+        if self._failing.get(action.knob, "") == error:
+            return
+        self._failing[action.knob] = error
+        if error:
+            _LOG.error("%s: %s = %s: %s", action.volume, action.knob, action.new, error)
+        else:
+            _LOG.warning("%s: %s can be written again", action.volume, action.knob)
+
+
+def _cutoff_job(cutoff_bytes: int | None, reason: Reason) -> Job:
+    if cutoff_bytes is None:
+        return lambda hand: hand.release((CUTOFF,), reason)
+    steps = cutoff_steps(cutoff_bytes)
+    return lambda hand: hand.apply(steps, reason)
