@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -217,6 +218,14 @@ static int start(struct probe *p)
 	return EXIT_OK;
 }
 
+/* An edge must not wait for the kernel threads that destage. Refused: it waits a little longer. */
+static void be_prompt(void)
+{
+	const struct sched_param lowest = { .sched_priority = 1 };
+
+	(void)sched_setscheduler(0, SCHED_RR, &lowest);
+}
+
 int main(int argc, char **argv)
 {
 	struct probe *p = &probe;
@@ -233,6 +242,7 @@ int main(int argc, char **argv)
 				"it as root\n");
 		return EXIT_NO_PRIVILEGE;
 	}
+	be_prompt();
 	libbpf_set_print(say_libbpf);
 	signals = catch_signals();
 	code = start(p);

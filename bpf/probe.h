@@ -60,6 +60,8 @@ struct volume {
 	uint64_t queue_ns;		 /* when the next queue record is due */
 	uint64_t other_ios, other_bytes; /* highest seen: a difference, but monotone */
 	uint64_t stuck_started, stuck_done;
+	uint64_t pipe_moved_ns; /* when destage was last seen under way */
+	int64_t held_base;	/* queue.c, look_at_pipe */
 };
 
 struct warning {

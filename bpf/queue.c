@@ -9,17 +9,64 @@ static uint64_t floor0(int64_t n)
 	return n > 0 ? n : 0;
 }
 
-static uint64_t reads_in_flight(struct probe *p, struct volume *v)
-{
-	int64_t reads = 0;
+/* Between its read from the cache and its write a piece waits for a worker and for its turn. */
+#define PIPE_EMPTY_NS 250000000ULL
 
-	for (size_t i = 0; i < v->caches; i++) {
+struct pipe {
+	uint64_t writes, bytes; /* sent to the backing device and not done */
+	uint64_t reads;		/* under way on the cache devices */
+	uint64_t held;		/* read and not yet sent to the backing device */
+	uint64_t done_ios, done_bytes;
+};
+
+static bool same_cache(const struct volume *a, const struct volume *b)
+{
+	return a->used && a->backing >= 0 && a->caches && b->caches && a->cache[0] == b->cache[0];
+}
+
+/* All that was ever read for destage less all that was ever sent, by every volume of the cache. */
+static int64_t read_not_sent(const struct probe *p, const struct volume *v, uint64_t read_ios)
+{
+	int64_t held = (int64_t)read_ios;
+
+	for (const struct volume *w = p->volume; w < p->volume + EB_VOLUMES; w++) {
 		struct eb_dev_cpu d;
 
+		if (!same_cache(w, v))
+			continue;
+		destage_in_flight(p, w->backing, &d);
+		held -= (int64_t)d.queued_ios;
+	}
+	return held;
+}
+
+/*
+ * A piece that was overwritten while it was read is never sent, and what was under way when the
+ * volume was tracked is half counted: so the difference is counted from where nothing moved last.
+ */
+static void look_at_pipe(struct probe *p, struct volume *v, uint64_t now, struct pipe *pipe)
+{
+	struct eb_dev_cpu d;
+	uint64_t read_ios = 0;
+	int64_t reads = 0, held;
+
+	destage_in_flight(p, v->backing, &d);
+	pipe->writes = floor0(d.queued_ios - d.done_ios);
+	pipe->bytes = floor0(d.queued_bytes - d.done_bytes);
+	pipe->done_ios = d.done_ios;
+	pipe->done_bytes = d.done_bytes;
+	for (size_t i = 0; i < v->caches; i++) {
 		destage_in_flight(p, v->cache[i], &d);
 		reads += d.queued_ios - d.done_ios;
+		read_ios += d.done_ios;
 	}
-	return floor0(reads);
+	pipe->reads = floor0(reads);
+	held = read_not_sent(p, v, read_ios);
+	if (pipe->writes || pipe->reads)
+		v->pipe_moved_ns = now;
+	if (held < v->held_base || now - v->pipe_moved_ns >= PIPE_EMPTY_NS)
+		v->held_base = held;
+	pipe->held = held - v->held_base;
 }
 
 /* Relaxed: a shallow queue is no news, but one look in so many says that all goes on. */
@@ -33,26 +80,24 @@ static bool worth_saying(const struct volume *v, uint64_t in_flight, uint64_t no
 
 static void look_at_queue(struct probe *p, struct volume *v, uint64_t now)
 {
-	struct eb_dev_cpu d;
+	struct pipe pipe;
 	int64_t fg[EB_DIRS];
-	uint64_t writes, reads;
 
 	if (v->backing < 0)
 		return;
-	destage_in_flight(p, v->backing, &d);
-	writes = floor0(d.queued_ios - d.done_ios);
-	reads = reads_in_flight(p, v);
-	if (!worth_saying(v, writes + reads, now))
+	look_at_pipe(p, v, now, &pipe);
+	if (!worth_saying(v, pipe.writes + pipe.reads + pipe.held, now))
 		return;
 	v->queue_said_ns = now;
 	volume_in_flight(p, v, fg);
 	json_begin(&p->json, "queue", now);
 	json_str(&p->json, "vol", v->name);
-	json_u64(&p->json, "inflight", writes);
-	json_u64(&p->json, "bytes", floor0(d.queued_bytes - d.done_bytes));
-	json_u64(&p->json, "done_ios", d.done_ios);
-	json_u64(&p->json, "done_bytes", d.done_bytes);
-	json_u64(&p->json, "reads", reads);
+	json_u64(&p->json, "inflight", pipe.writes);
+	json_u64(&p->json, "bytes", pipe.bytes);
+	json_u64(&p->json, "done_ios", pipe.done_ios);
+	json_u64(&p->json, "done_bytes", pipe.done_bytes);
+	json_u64(&p->json, "reads", pipe.reads);
+	json_u64(&p->json, "held", pipe.held);
 	json_u64(&p->json, "fg", floor0(fg[EB_READ] + fg[EB_WRITE]));
 	say(p);
 }

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import contextlib
 import fcntl
 import gc
 import logging
@@ -28,9 +27,10 @@ from ebbgate.errors import AlreadyRunning, EbbgateError, PermissionDenied
 from ebbgate.intake import Intake
 from ebbgate.loop import VolumeLoop
 from ebbgate.model.decision import Outcome, OutcomeKind
-from ebbgate.model.records import Complaint, Record, Untracked
+from ebbgate.model.records import Complaint, Edge, Record, Untracked
 from ebbgate.model.volume import Mode, Volume, VolumeState
 from ebbgate.policy.evaluate import policy_for
+from ebbgate.priority import Priority
 from ebbgate.probes.bcache_state import read_state
 from ebbgate.probes.ebpf import EbpfProbe, track_command
 from ebbgate.probes.topology import discover
@@ -41,8 +41,6 @@ from ebbgate.units import NS_PER_MS, NS_PER_S
 from ebbgate.watchdog import Watchdog
 
 _LOG = logging.getLogger("ebbgated")
-_NICENESS = -10
-_REALTIME_PRIORITY = 1
 _DISCOVER_NS = 10 * NS_PER_S
 _SLOW_NS = NS_PER_S - 50 * NS_PER_MS
 """What people ask for, our knobs and the list of devices are looked at once a second."""
@@ -63,6 +61,7 @@ class Daemon:
         self.probe = EbpfProbe(config.probe_path, self.on_record, self.on_probe_restart)
         self.intake = Intake(config.state_dir, self)
         self.watchdog = Watchdog()
+        self.priority = Priority()
         self.started_wall_ns = time.time_ns()
         self._stop = asyncio.Event()
         self._discovered_ns = 0
@@ -110,6 +109,11 @@ class Daemon:
             self._discovered_ns = 0
             return
         volume.on_record(record)
+        if isinstance(record, Edge):
+            self._set_priority()
+
+    def _set_priority(self) -> None:
+        self.priority.set(urgent=any(volume.urgent for volume in self.volumes.values()))
 
     def on_probe_restart(self) -> None:
         """A new child knows nothing: tell it everything again."""
@@ -137,6 +141,7 @@ class Daemon:
             self.intake.poll()
         for volume in list(self.volumes.values()):
             self._tick_volume(volume, slow)
+        self._set_priority()
         if slow:
             self._tell_state()
         self.watchdog.alive()
@@ -238,19 +243,6 @@ class Daemon:
         self.recorder.drop_live("")
 
 
-def _be_prompt() -> None:
-    """Users wait for the gate to close: before the kernel threads that destage at full speed.
-
-    The lowest real-time priority, as multipathd has it; the probe inherits it. At nice -10 an edge
-    waited twice to four times as long in the lab. Where that is not allowed, the niceness.
-    """
-    try:
-        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(_REALTIME_PRIORITY))
-    except OSError:
-        with contextlib.suppress(OSError):
-            os.nice(_NICENESS)
-
-
 def _later(after_ns: int, call: Callable[[], None]) -> None:
     asyncio.get_running_loop().call_later(after_ns / NS_PER_S, call)
 
@@ -265,7 +257,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     # An edge must not wait for another thread's turn at the interpreter (5 ms by default).
     sys.setswitchinterval(0.0005)
-    _be_prompt()
     try:
         return _run(options)
     except EbbgateError as error:

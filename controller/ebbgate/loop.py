@@ -23,6 +23,7 @@ from ebbgate.model.volume import Mode, Volume, VolumeState
 from ebbgate.policy import evaluate
 from ebbgate.policy.essence import Essence, essence
 from ebbgate.policy.evaluate import Policy, PolicyState, ProbeWishes
+from ebbgate.policy.idle_destage import Phase
 from ebbgate.signals.frame import FrameState, absorb, build
 from ebbgate.units import NS_PER_MS, NS_PER_S
 
@@ -64,6 +65,11 @@ class VolumeLoop:
     def thread(self) -> GateThread:
         """The thread that owns the knobs."""
         return self.driver.thread
+
+    @property
+    def urgent(self) -> bool:
+        """Is a gate open that the next request closes?"""
+        return self._acts() and self.state.destage.phase is Phase.DESTAGE
 
     # ---- what comes in -------------------------------------------------------------------------
     def on_record(self, record: Record) -> None:

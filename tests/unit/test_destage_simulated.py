@@ -15,8 +15,9 @@ from tests.sim.scenarios import GapDrain, gap_drain, trickle
 from tests.sim.world import PROMPT, Reaction, Setup, scattered, unpaced
 from tests.sim.writeback import EMULATED, NATIVE, Machine
 
-# So much that no arm runs out of dirty data in three gaps.
-DIRTY_BYTES = {4 * KIB: 110 * MIB, 64 * KIB: 400 * MIB, 512 * KIB: 1000 * MIB}
+GAPS = 5
+# So much that no arm runs out of dirty data.
+DIRTY_BYTES = {4 * KIB: 110 * MIB, 64 * KIB: 640 * MIB, 512 * KIB: 1000 * MIB}
 PIECES = pytest.mark.parametrize("piece_bytes", DIRTY_BYTES)
 SLOW = Reaction(deliver_ns=15 * NS_PER_MS, write_ns=2 * NS_PER_MS)
 FAST = Reaction(deliver_ns=NS_PER_MS, write_ns=NS_PER_MS // 30)
@@ -27,20 +28,20 @@ FIRST_MEDIAN_NS_MAX = 45 * NS_PER_MS
 def paced(piece_bytes: int, reaction: Reaction = PROMPT, machine: Machine = EMULATED) -> GapDrain:
     """The product."""
     pieces = scattered(piece_bytes, DIRTY_BYTES[piece_bytes])
-    return gap_drain(Setup(pieces, reaction=reaction, machine=machine))
+    return gap_drain(Setup(pieces, reaction=reaction, machine=machine), GAPS)
 
 
 @lru_cache
 def as_fast_as_it_goes(piece_bytes: int) -> GapDrain:
     """The control arm: the same gate, without a pace."""
-    return gap_drain(Setup(scattered(piece_bytes, DIRTY_BYTES[piece_bytes]), gate=unpaced))
+    return gap_drain(Setup(scattered(piece_bytes, DIRTY_BYTES[piece_bytes]), gate=unpaced), GAPS)
 
 
 @lru_cache
 def destage_off() -> GapDrain:
     """The other control arm: nothing but what seeps."""
     pieces = scattered(64 * KIB, DIRTY_BYTES[64 * KIB])
-    return gap_drain(Setup(pieces, gate=lambda _: Gate(GateKind.CLOSED, 512)))
+    return gap_drain(Setup(pieces, gate=lambda _: Gate(GateKind.CLOSED, 512)), GAPS)
 
 
 @PIECES

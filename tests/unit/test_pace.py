@@ -109,6 +109,13 @@ def asleep(at_ms: int = 1000) -> PaceState:
     return stepped(begun(at_ms=at_ms), *(queue_sample(at_ms + 8 * i, 0, 10) for i in range(3)))
 
 
+def test_all_that_is_under_way_counts_wherever_it_is() -> None:
+    state = begun(replace(KNOWN, completions_per_s=FOUR_PER_TARGET))
+    everywhere = queue_sample(1010, 2, 10, cache_reads_ios=1, held_ios=3)
+    assert everywhere.under_way_ios == 6
+    assert stepped(state, everywhere).gate == stepped(state, queue_sample(1010, 6, 10)).gate
+
+
 def test_a_queue_that_stays_empty_means_that_the_thread_sleeps_and_gets_a_pulse() -> None:
     awake = stepped(begun(), queue_sample(1010, 0, 10))
     assert not awake.asleep

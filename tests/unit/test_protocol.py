@@ -80,8 +80,10 @@ QUEUE = {
         ),
         (QUEUE, QueueSample("bcache0", 7, 3, 12288, 10, 40960)),
         (
-            {**QUEUE, "reads": 2, "fg": 1},
-            QueueSample("bcache0", 7, 3, 12288, 10, 40960, cache_reads_ios=2, foreground_ios=1),
+            {**QUEUE, "reads": 2, "fg": 1, "held": 4},
+            QueueSample(
+                "bcache0", 7, 3, 12288, 10, 40960, cache_reads_ios=2, foreground_ios=1, held_ios=4
+            ),
         ),
     ],
     ids=lambda value: value["t"] if isinstance(value, dict) else "",

@@ -21,7 +21,7 @@ from ebbgate.units import NS_PER_MS, format_bytes, format_ns, format_ratio
 
 IDLE_DESTAGE = "idle_destage"
 STREAM_BYPASS = "stream_bypass"
-PACE_PERIOD_NS = 15 * NS_PER_MS
+PACE_PERIOD_NS = 20 * NS_PER_MS
 """How often the probe samples the queue while the gate is open."""
 
 

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """How fast to destage: a feedback that holds the backing device's queue at a target. Pure.
 
-A returning request waits for whatever destage has in flight, so what must be bounded is the *time*
-that the queue stands for, not a rate: the same rate is too much for scattered pieces and too little
-for contiguous ones. By Little's law a queue of L pieces that complete at lambda per second stands
-for W = L / lambda. The law of this module, at each sample of the probe:
+A returning request waits for whatever destage has under way, so what must be bounded is the *time*
+that it stands for, not a rate: the same rate is too much for scattered pieces and too little for
+contiguous ones. Under way are the pieces that are read from the cache, those that were read and
+wait for their turn, and those queued at the disk: up to 64, of which the disk's queue may show a
+third. By Little's law L pieces that complete at lambda per second stand for W = L / lambda. The law
+of this module, at each sample of the probe:
 
     L* = clamp(lambda * target, depth_min, depth_max)
     rate = throughput * (1 + gain * (L* - L) / L*)
@@ -35,8 +37,7 @@ _KEEP, _KEEP_DRY = 0.7, 0.97
 
 @dataclass(frozen=True, slots=True)
 class PaceParams:
-    """`target_ns`: how long the destage in flight may take: about what a random read takes by
-    itself.
+    """`target_ns`: how long the destage under way may take: two or three random reads.
 
     `depth_min_ios`: below two the disk would idle between pieces. `depth_max_ios`: bcache itself
     allows 64 in flight. `window_ns`: completions are counted over at least this long.
@@ -44,7 +45,7 @@ class PaceParams:
     `pulse_*_ns`: bounds of a pulse; the first one is the shortest.
     """
 
-    target_ns: int = 24 * NS_PER_MS
+    target_ns: int = 28 * NS_PER_MS
     depth_min_ios: float = 2.0
     depth_max_ios: float = 60.0
     gain: float = 0.8
@@ -58,7 +59,7 @@ class PaceParams:
 
 
 _HONOURS_CLASSES = frozenset({"mq-deadline", "bfq"})
-_CLASSED_TARGET_NS = 45 * NS_PER_MS
+_CLASSED_TARGET_NS = 36 * NS_PER_MS
 
 
 def params_for(scheduler: str | None) -> PaceParams:
@@ -120,7 +121,7 @@ def begin(state: PaceState, now_ns: int, params: PaceParams) -> PaceState:
 def step(state: PaceState, sample: QueueSample, params: PaceParams) -> PaceState:
     """One sample of the queue: the new gate is in the state."""
     state = _watch_thread(_measure(state, sample, params), sample, params)
-    in_flight = sample.in_flight_ios + sample.cache_reads_ios
+    in_flight = sample.under_way_ios
     target = depth_target_ios(state, params)
     throughput = state.throughput_bytes_per_s or params.rate_start_bytes_per_s
     wished = throughput * (1 + params.gain * max(-1.0, (target - in_flight) / target))
@@ -134,7 +135,7 @@ def step(state: PaceState, sample: QueueSample, params: PaceParams) -> PaceState
 
 def _watch_thread(state: PaceState, sample: QueueSample, params: PaceParams) -> PaceState:
     """Is the kernel's thread asleep, and what did the last pulse start?"""
-    in_flight = sample.in_flight_ios + sample.cache_reads_ios
+    in_flight = sample.under_way_ios
     started = sample.done_ios + in_flight
     fresh = started - state.started_ios if state.started_ios else 0
     period_ns = state.period_ns

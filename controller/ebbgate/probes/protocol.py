@@ -140,6 +140,7 @@ def _queue(raw: Json) -> QueueSample:
         raw["done_bytes"],
         raw.get("reads", 0),
         raw.get("fg", 0),
+        raw.get("held", 0),
     )
 
 

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The scheduling class of the loop's thread follows the gate."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+import pytest
+
+from ebbgate.model.volume import Mode
+from ebbgate.priority import Priority
+from tests.loop_bench import LoopBench
+
+
+class Scheduler:
+    """Takes the classes that are asked for; `refuses`: as a kernel without the right."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.asked: list[tuple[int, int]] = []
+        self.refuses = False
+        monkeypatch.setattr(os, "sched_setscheduler", self.set)
+
+    def set(self, pid: int, policy: int, parameter: os.sched_param) -> None:
+        assert pid == 0
+        self.asked.append((policy, parameter.sched_priority))
+        if self.refuses:
+            raise PermissionError(errno.EPERM, "Operation not permitted")
+
+
+@pytest.fixture
+def scheduler(monkeypatch: pytest.MonkeyPatch) -> Scheduler:
+    return Scheduler(monkeypatch)
+
+
+def test_only_a_change_is_asked_for(scheduler: Scheduler) -> None:
+    priority = Priority()
+    for urgent in (False, True, True, False, False):
+        priority.set(urgent=urgent)
+    assert scheduler.asked == [(os.SCHED_OTHER, 0), (os.SCHED_RR, 1), (os.SCHED_OTHER, 0)]
+
+
+def test_where_it_is_refused_it_is_not_asked_again(scheduler: Scheduler) -> None:
+    scheduler.refuses = True
+    priority = Priority()
+    priority.set(urgent=True)
+    priority.set(urgent=False)
+    assert scheduler.asked == [(os.SCHED_RR, 1)]
+
+
+def test_a_loop_is_urgent_while_its_gate_is_open_in_a_gap(enforced: LoopBench) -> None:
+    urgent = [enforced.loop.urgent]
+    for happens in (enforced.idle, enforced.busy):
+        happens()
+        urgent.append(enforced.loop.urgent)
+    assert urgent == [False, True, False]
+
+
+def test_a_loop_that_acts_on_nothing_is_never_urgent(enforced: LoopBench) -> None:
+    enforced.loop.set_mode(Mode.ADVISE, "a person")
+    enforced.idle()
+    assert not enforced.loop.urgent
