@@ -61,7 +61,7 @@ class Daemon:
         self.probe = EbpfProbe(config.probe_path, self.on_record, self.on_probe_restart)
         self.intake = Intake(config.state_dir, self)
         self.watchdog = Watchdog()
-        self.priority = Priority()
+        self.priority = Priority(0, recorder.thread_id)
         self.started_wall_ns = time.time_ns()
         self._stop = asyncio.Event()
         self._discovered_ns = 0
@@ -133,22 +133,26 @@ class Daemon:
             await asyncio.sleep(due - time.monotonic())
 
     async def _tick(self) -> None:
+        """In parts: an edge that comes meanwhile waits for one of them only."""
         now_ns = time.monotonic_ns()
         slow = now_ns - self._slow_ns >= _SLOW_NS
         if slow:
             self._slow_ns = now_ns
             await self._discover_when_due(now_ns)
+            await _let_others()
             self.intake.poll()
-        for volume in list(self.volumes.values()):
-            self._tick_volume(volume, slow)
+            await _let_others()
+        for name in list(self.volumes):
+            await self._tick_volume(name, slow)
         self._set_priority()
         if slow:
+            await _let_others()
             self._tell_state()
         self.watchdog.alive()
 
-    def _tick_volume(self, volume: VolumeLoop, slow: bool) -> None:
+    async def _tick_volume(self, name: str, slow: bool) -> None:
         """On the loop itself: under load a hop to a thread takes longer than the four reads."""
-        name, now_ns = volume.volume.name, time.monotonic_ns()
+        volume, now_ns = self.volumes[name], time.monotonic_ns()
         full = now_ns - self._full_ns.get(name, 0) >= _FULL_READ_NS
         ours = slow or full
         before = volume.thread.generation
@@ -161,6 +165,8 @@ class Daemon:
         if previous is not None and seen.state != previous.state:
             self._discovered_ns = 0
         self.seen[name] = seen
+        await _let_others()
+        # After all who had their turn: a knob that was written meanwhile is no foreign one.
         unmoved = was_quiet and volume.thread.quiet and volume.thread.generation == before
         volume.on_tick(seen, quiet=ours and unmoved)
 
@@ -241,6 +247,11 @@ class Daemon:
                 _LOG.error("%s: a knob write hangs in the kernel; `ebbgate restore` later", name)
             self.recorder.drop_live(name)
         self.recorder.drop_live("")
+
+
+async def _let_others() -> None:
+    """What has come in meanwhile is handled now."""
+    await asyncio.sleep(0)
 
 
 def _later(after_ns: int, call: Callable[[], None]) -> None:

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""How urgent the daemon's main thread is. I/O: its scheduling class.
+"""How urgent the daemon's threads are. I/O: their scheduling class.
 
 While a gate is open in a gap, users may return at any moment and then wait until it is closed: the
-thread takes the lowest real-time priority, as multipathd has it, before the kernel threads that
-destage at full speed. While users are there nothing is urgent, and a tick at real-time priority
-would keep them waiting: then it is an ordinary thread.
+loop's thread takes the lowest real-time priority, as multipathd has it, before the kernel threads
+that destage at full speed. So does every thread that may hold the interpreter's lock meanwhile.
+While users are there nothing is urgent, and a tick at real-time priority would keep them waiting:
+then they are ordinary threads.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ _ORDINARY = (os.SCHED_OTHER, os.sched_param(0))
 
 
 class Priority:
-    """Of the thread that calls it. Where the right is lacking it does nothing."""
+    """Of these threads (kernel ids; 0: the caller's). Does nothing where the right is lacking."""
 
-    def __init__(self) -> None:
+    def __init__(self, *threads: int) -> None:
+        self._threads = threads
         self._urgent: bool | None = None
         self._allowed = True
 
@@ -28,6 +30,7 @@ class Priority:
             return
         self._urgent = urgent
         try:
-            os.sched_setscheduler(0, *(_REALTIME if urgent else _ORDINARY))
+            for thread in self._threads:
+                os.sched_setscheduler(thread, *(_REALTIME if urgent else _ORDINARY))
         except OSError:
             self._allowed = False

@@ -47,6 +47,11 @@ class Recorder:
         self._thread = Thread(target=self._run, name="recorder", daemon=True)
         self._thread.start()
 
+    @property
+    def thread_id(self) -> int:
+        """The kernel's id of the thread that writes."""
+        return self._thread.native_id or 0
+
     # ---- what the loop tells -------------------------------------------------------------------
     def decision(self, decision: Decision, number: int) -> None:
         """Keep a decision; `number`: by which actions of its volume name it."""

@@ -8,13 +8,15 @@ from __future__ import annotations
 import json
 
 from tests.bench.context import Context, Scenario
-from tests.bench.gap_drain import OFF, PIECES, QUIET_CACHE, Foreground
+from tests.bench.gap_drain import OFF, QUIET_CACHE, Foreground, Pieces
 from tests.bench.product import Product
 from tests.bench.report import Report, percentile
 from tests.lab.guest import Guest
 from tests.lab.stack import BcacheStack
 
-BURSTS = 40
+BURSTS = 60
+DIRTY = Pieces(kib=64, dirty_mib=600, range_mib=700)
+"""As much as the kernel caches, so that the volume does not come clean too soon."""
 CLOSED_QUERY = """
     SELECT latency_ns, knob, new, reason FROM actions
     WHERE latency_ns IS NOT NULL AND reason LIKE 'a request arrived%'"""
@@ -26,7 +28,7 @@ def measure(guest: Guest, seed: int) -> dict[str, float]:
         stack.expect_changed("writeback_rate")
         short = ("--bursts", str(BURSTS), "--reads", "20", "--gap-s", "0.6")
         with Foreground(stack, seed, *short) as foreground:
-            foreground.fill(PIECES["64k"])
+            foreground.fill(DIRTY)
             with Product(guest) as product:
                 foreground.finish(180)
         rows = product.rows(CLOSED_QUERY)

@@ -17,13 +17,12 @@ class Scheduler:
     """Takes the classes that are asked for; `refuses`: as a kernel without the right."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.asked: list[tuple[int, int]] = []
+        self.asked: list[tuple[int, int, int]] = []
         self.refuses = False
         monkeypatch.setattr(os, "sched_setscheduler", self.set)
 
     def set(self, pid: int, policy: int, parameter: os.sched_param) -> None:
-        assert pid == 0
-        self.asked.append((policy, parameter.sched_priority))
+        self.asked.append((pid, policy, parameter.sched_priority))
         if self.refuses:
             raise PermissionError(errno.EPERM, "Operation not permitted")
 
@@ -34,18 +33,24 @@ def scheduler(monkeypatch: pytest.MonkeyPatch) -> Scheduler:
 
 
 def test_only_a_change_is_asked_for(scheduler: Scheduler) -> None:
-    priority = Priority()
+    priority = Priority(0)
     for urgent in (False, True, True, False, False):
         priority.set(urgent=urgent)
-    assert scheduler.asked == [(os.SCHED_OTHER, 0), (os.SCHED_RR, 1), (os.SCHED_OTHER, 0)]
+    other, realtime = (0, os.SCHED_OTHER, 0), (0, os.SCHED_RR, 1)
+    assert scheduler.asked == [other, realtime, other]
+
+
+def test_every_thread_is_changed(scheduler: Scheduler) -> None:
+    Priority(0, 17).set(urgent=True)
+    assert scheduler.asked == [(0, os.SCHED_RR, 1), (17, os.SCHED_RR, 1)]
 
 
 def test_where_it_is_refused_it_is_not_asked_again(scheduler: Scheduler) -> None:
     scheduler.refuses = True
-    priority = Priority()
+    priority = Priority(0)
     priority.set(urgent=True)
     priority.set(urgent=False)
-    assert scheduler.asked == [(os.SCHED_RR, 1)]
+    assert scheduler.asked == [(0, os.SCHED_RR, 1)]
 
 
 def test_a_loop_is_urgent_while_its_gate_is_open_in_a_gap(enforced: LoopBench) -> None:
