@@ -36,7 +36,8 @@ _TELL_NS = NS_PER_S - 50 * NS_PER_MS
 class VolumeLoop:
     """One volume. `send` gives the probe a command; `now_ns` is CLOCK_MONOTONIC.
 
-    `decided`: the number of the last decision that was told.
+    `decided`: the number of the last decision that was told; `told_wait_ns`: when the probe was
+    told the wait.
     """
 
     volume: Volume
@@ -50,6 +51,7 @@ class VolumeLoop:
     frames: FrameState = field(default_factory=FrameState)
     state: PolicyState = field(default_factory=PolicyState)
     told: ProbeWishes | None = None
+    told_wait_ns: int = 0
     decided: int = 0
     last_key: Essence = ()
     lost: dict[str, int] = field(default_factory=dict)
@@ -165,15 +167,20 @@ class VolumeLoop:
         told, name = self.told, self.volume.name
         if told is None or told.wait_ns != wished.wait_ns:
             self.send(f"wait {name} {wished.wait_ns}")
+            self.told_wait_ns = self.now_ns()
         if told is None or told.pace != wished.pace:
             self.send(f"pace {name} {' '.join(str(word) for word in wished.pace)}")
         self.told = wished
 
     def _late_ns(self, edge: Edge) -> int:
-        """A busy edge is due when the request arrives, an idle one when the wait is over."""
+        """A busy edge is due when the request arrives, an idle one when the wait is over.
+
+        A wait that became shorter while all was quiet is over at once.
+        """
         due_ns = edge.at_ns
         if edge.kind is EdgeKind.IDLE and self.told is not None:
             due_ns += self.told.wait_ns - edge.length_ns
+            due_ns = max(due_ns, self.told_wait_ns)
         return self.now_ns() - due_ns
 
     def _view(self) -> View:

@@ -6,14 +6,17 @@ seen.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from tests.bench.context import Context, Scenario
 from tests.bench.gap_drain import OFF, QUIET_CACHE, Foreground, Pieces
-from tests.bench.product import Product
+from tests.bench.product import STATE_DIR, Product
 from tests.bench.report import Report, percentile
 from tests.lab.guest import Guest
 from tests.lab.stack import BcacheStack
 
+VOLUMES = 5
 BURSTS = 60
 DIRTY = Pieces(kib=64, dirty_mib=600, range_mib=700)
 """As much as the kernel caches, so that the volume does not come clean too soon."""
@@ -22,44 +25,62 @@ CLOSED_QUERY = """
     WHERE latency_ns IS NOT NULL AND reason LIKE 'a request arrived%'"""
 
 
-def measure(guest: Guest, seed: int) -> dict[str, float]:
+@dataclass(frozen=True, slots=True)
+class Lateness:
+    """What one volume's history says, in ns."""
+
+    closed: list[int]
+    idle: list[int]
+
+
+def measure(guest: Guest, seed: int) -> Lateness:
     """Short bursts, short gaps, destage all the while."""
     with BcacheStack(guest, settings={**QUIET_CACHE, **OFF, "sequential_cutoff": 0}) as stack:
         stack.expect_changed("writeback_rate")
+        guest.run(["rm", "-rf", STATE_DIR])
         short = ("--bursts", str(BURSTS), "--reads", "20", "--gap-s", "0.6")
         with Foreground(stack, seed, *short) as foreground:
             foreground.fill(DIRTY)
             with Product(guest) as product:
                 foreground.finish(180)
-        rows = product.rows(CLOSED_QUERY)
+        # One row a knob: the last one of an edge has the latency of the whole.
+        closed = {row[0] for row in product.rows(CLOSED_QUERY)}
         late = product.rows("SELECT late_ns FROM edges WHERE kind = 'idle'")
-    # One row a knob: the last one of an edge has the latency of the whole.
-    closed = sorted({row[0] for row in rows})
+    return Lateness(sorted(closed), [row[0] for row in late])
+
+
+def figures(found: Sequence[Lateness]) -> dict[str, float]:
+    """Of all volumes together: a p99 of one volume's closes would be its worst."""
+    closed = sorted(ns for one in found for ns in one.closed)
+    idle = [ns for one in found for ns in one.idle]
     return {
         "closed": float(len(closed)),
         "close_p50_ms": percentile(closed, 0.5) / 1e6,
         "close_p99_ms": percentile(closed, 0.99) / 1e6,
         "close_max_ms": closed[-1] / 1e6,
-        "idle_late_p50_ms": percentile([row[0] for row in late], 0.5) / 1e6,
-        "idle_late_p99_ms": percentile([row[0] for row in late], 0.99) / 1e6,
+        "idle": float(len(idle)),
+        "idle_late_p50_ms": percentile(idle, 0.5) / 1e6,
+        "idle_late_p99_ms": percentile(idle, 0.99) / 1e6,
     }
 
 
 def run(context: Context) -> Report:
-    """All bursts of all repetitions."""
-    runs: dict[str, list[dict[str, float]]] = {"ebbgate": []}
+    """Several volumes one after the other: each comes clean after some twenty gaps."""
+    found: list[dict[str, float]] = []
     with Guest() as guest:
         for repetition in range(context.repetitions):
-            runs["ebbgate"].append(measure(guest, context.seed + repetition))
-            context.say(json.dumps(runs["ebbgate"][-1]))
-    found = runs["ebbgate"]
+            late = []
+            for number in range(VOLUMES):
+                late.append(measure(guest, context.seed + VOLUMES * repetition + number))
+                context.say(json.dumps(figures(late)))
+            found.append(figures(late))
     ratios = {
         "close_p99_ms": max(r["close_p99_ms"] for r in found),
         "idle_late_p99_ms": max(r["idle_late_p99_ms"] for r in found),
         "closed": min(r["closed"] for r in found),
     }
-    goals = {"close_p99_ms": "<= 20", "idle_late_p99_ms": "<= 30", "closed": ">= 20"}
-    return Report("edge-latency", runs, ratios, goals)
+    goals = {"close_p99_ms": "<= 20", "idle_late_p99_ms": "<= 30", "closed": ">= 100"}
+    return Report("edge-latency", {"ebbgate": found}, ratios, goals)
 
 
-SCENARIO = Scenario("edge-latency", "the gate is closed 20 ms after the first request", 2, run)
+SCENARIO = Scenario("edge-latency", "the gate is closed 20 ms after the first request", 7, run)

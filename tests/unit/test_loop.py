@@ -62,10 +62,19 @@ def test_enforce_closes_opens_and_closes_the_gate(enforced: LoopBench) -> None:
 
 def test_an_edge_is_late_since_the_request_came_or_the_wait_was_over(enforced: LoopBench) -> None:
     # 310 ms of quiet where 300 were waited for, heard of after 4 ms more.
+    enforced.now_ms += 1000
     enforced.loop.on_record(idle_edge(enforced.now_ms - 4, quiet_ms=310))
     enforced.loop.on_record(busy_edge(enforced.now_ms - 3))
     enforced.settle()
     assert enforced.kept.late_ns == [14 * NS_PER_MS, 3 * NS_PER_MS]
+
+
+def test_a_wait_that_became_shorter_while_all_was_quiet_is_not_late(enforced: LoopBench) -> None:
+    enforced.loop.probe_restarted()
+    told_ms = enforced.now_ms
+    enforced.now_ms += 4
+    enforced.loop.on_record(idle_edge(enforced.now_ms - 1, quiet_ms=5000))
+    assert enforced.kept.late_ns == [(enforced.now_ms - told_ms) * NS_PER_MS]
 
 
 def test_leaving_enforce_puts_every_knob_back(enforced: LoopBench) -> None:
