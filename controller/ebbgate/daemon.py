@@ -46,6 +46,8 @@ _SLOW_NS = NS_PER_S - 50 * NS_PER_MS
 """What people ask for, our knobs and the list of devices are looked at once a second."""
 _FULL_READ_NS = 10 * NS_PER_S
 """Knobs that are not ours are only shown."""
+_PATIENCE = 6
+"""So many times rarer is all that is dear while a gate is open: an edge would wait for it."""
 
 
 class Daemon:
@@ -153,7 +155,7 @@ class Daemon:
     async def _tick_volume(self, name: str, slow: bool) -> None:
         """On the loop itself: under load a hop to a thread takes longer than the four reads."""
         volume, now_ns = self.volumes[name], time.monotonic_ns()
-        full = now_ns - self._full_ns.get(name, 0) >= _FULL_READ_NS
+        full = now_ns - self._full_ns.get(name, 0) >= self._patient(_FULL_READ_NS)
         ours = slow or full
         before = volume.thread.generation
         was_quiet = volume.thread.quiet
@@ -173,9 +175,13 @@ class Daemon:
     async def _discover_when_due(self, now_ns: int) -> None:
         """A look at all devices is dear: when one came or went, and now and then."""
         there = self.sysfs.names("/sys/block") | self.sysfs.names("/sys/fs/bcache")
-        if there != self._there or now_ns - self._discovered_ns >= _DISCOVER_NS:
+        due = now_ns - self._discovered_ns >= self._patient(_DISCOVER_NS)
+        if there != self._there or not self._discovered_ns or due:
             self._there, self._discovered_ns = there, now_ns
             await self._discover()
+
+    def _patient(self, period_ns: int) -> int:
+        return period_ns * (_PATIENCE if self.priority.urgent else 1)
 
     async def _discover(self) -> None:
         found = {v.name: v for v in await asyncio.to_thread(discover, self.sysfs)}

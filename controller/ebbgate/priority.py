@@ -24,6 +24,11 @@ class Priority:
         self._urgent: bool | None = None
         self._allowed = True
 
+    @property
+    def urgent(self) -> bool:
+        """As it was set last."""
+        return bool(self._urgent)
+
     def set(self, *, urgent: bool) -> None:
         """Change the class if it is another one than now."""
         if urgent is self._urgent or not self._allowed:
