@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -34,6 +35,8 @@ OFF = {
     "cache/internal/idle_max_writeback_rate": 0,
 }
 """As good as no destage: what the unpaced gate returns to in a burst, too."""
+STOCK_DELAY_S = 30
+"""The kernel's own writeback_delay."""
 QUIET_CACHE = {
     "cache/congested_read_threshold_us": 0,
     "cache/congested_write_threshold_us": 0,
@@ -108,6 +111,8 @@ def measure(guest: Session, variant: str, arm: str, seed: int) -> dict[str, floa
         stack.expect_changed("writeback_rate")
         with Foreground(stack, seed) as foreground:
             foreground.fill(pieces)
+            if arm == "stock":
+                foreground.outlast_delay()
             with gate(stack, arm):
                 return foreground.bursts()
 
@@ -140,6 +145,7 @@ class Foreground:
     def __init__(self, stack: BcacheStack, seed: int, *options: str) -> None:
         self.stack = stack
         self.seed = seed
+        self._filling_since_s = 0.0
         self._go = f"/run/go-{seed}"
         stack.session.run(["rm", "-f", self._go])
         self._reader = stack.session.spawn(
@@ -159,7 +165,16 @@ class Foreground:
 
     def fill(self, pieces: Pieces) -> None:
         """Dirty data, beside the reads."""
+        self._filling_since_s = time.monotonic()
         fio.run(self.stack.session, fill_job(self.stack.device, pieces), seed=self.seed)
+
+    def outlast_delay(self) -> None:
+        """Wait, under the reads, until the kernel's thread has slept its writeback_delay.
+
+        It begins with the first dirty data, and nothing that anybody writes to a knob ends it.
+        """
+        awake_s = self._filling_since_s + STOCK_DELAY_S + 2
+        time.sleep(max(0.0, awake_s - time.monotonic()))
 
     def finish(self, timeout_s: float = 120) -> dict[str, Any]:
         """The bursts and gaps now, as the reader found them."""
