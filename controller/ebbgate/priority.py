@@ -17,12 +17,11 @@ _ORDINARY = (os.SCHED_OTHER, os.sched_param(0))
 
 
 class Priority:
-    """Of these threads (kernel ids; 0: the caller's). Does nothing where the right is lacking."""
+    """Of these threads (kernel ids; 0: the caller's). One that refuses is left as it is."""
 
     def __init__(self, *threads: int) -> None:
-        self._threads = threads
+        self._threads = list(threads)
         self._urgent: bool | None = None
-        self._allowed = True
 
     @property
     def urgent(self) -> bool:
@@ -31,11 +30,12 @@ class Priority:
 
     def set(self, *, urgent: bool) -> None:
         """Change the class if it is another one than now."""
-        if urgent is self._urgent or not self._allowed:
+        if urgent is self._urgent:
             return
         self._urgent = urgent
-        try:
-            for thread in self._threads:
+        for thread in tuple(self._threads):
+            try:
                 os.sched_setscheduler(thread, *(_REALTIME if urgent else _ORDINARY))
-        except OSError:
-            self._allowed = False
+            except OSError:
+                # The right is lacking, or the thread is gone: the others still need their way back.
+                self._threads.remove(thread)

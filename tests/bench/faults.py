@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 
 from tests.bench.context import Context, Scenario
-from tests.bench.product import Product
+from tests.bench.product import STATE_DIR, Product
 from tests.bench.report import Report
 from tests.lab import fio
 from tests.lab.devices import Hdd, Ssd
@@ -92,7 +92,7 @@ def one(guest: Session, state: str, say: Callable[[str], None]) -> dict[str, flo
     """Kill in one state, restore, compare, verify."""
     with BcacheStack(guest) as stack:
         stack.expect_changed("writeback_rate")
-        guest.run(["rm", "-rf", "/run/ebbgate-state"])
+        guest.run(["rm", "-rf", STATE_DIR])
         product = Product(guest)
         with ExitStack() as exits:
             exits.callback(product.stop, signal.SIGKILL)

@@ -44,7 +44,7 @@ def test_a_path_of_one_machine_is_named(line: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["/sys/block/bcache0", "build/work/x", "ProtectHome=yes", "/" + "root "]
+    "line", ["/sys/block/bcache0", "build/" + "work/x", "ProtectHome=yes", "/" + "root" + " "]
 )
 def test_ordinary_paths_pass(line: str) -> None:
     assert list(rules.machine_paths(Path("a.sh"), line)) == []

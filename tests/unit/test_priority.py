@@ -14,16 +14,16 @@ from tests.loop_bench import LoopBench
 
 
 class Scheduler:
-    """Takes the classes that are asked for; `refuses`: as a kernel without the right."""
+    """Takes the classes that are asked for; `refuses`: these threads, as a kernel would."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.asked: list[tuple[int, int, int]] = []
-        self.refuses = False
+        self.refuses: set[int] = set()
         monkeypatch.setattr(os, "sched_setscheduler", self.set)
 
     def set(self, pid: int, policy: int, parameter: os.sched_param) -> None:
         self.asked.append((pid, policy, parameter.sched_priority))
-        if self.refuses:
+        if pid in self.refuses:
             raise PermissionError(errno.EPERM, "Operation not permitted")
 
 
@@ -46,11 +46,23 @@ def test_every_thread_is_changed(scheduler: Scheduler) -> None:
 
 
 def test_where_it_is_refused_it_is_not_asked_again(scheduler: Scheduler) -> None:
-    scheduler.refuses = True
+    scheduler.refuses = {0}
     priority = Priority(0)
     priority.set(urgent=True)
     priority.set(urgent=False)
     assert scheduler.asked == [(0, os.SCHED_RR, 1)]
+
+
+def test_a_thread_that_refuses_leaves_no_other_at_real_time(scheduler: Scheduler) -> None:
+    scheduler.refuses = {17}
+    priority = Priority(0, 17)
+    priority.set(urgent=True)
+    priority.set(urgent=False)
+    assert scheduler.asked == [
+        (0, os.SCHED_RR, 1),
+        (17, os.SCHED_RR, 1),
+        (0, os.SCHED_OTHER, 0),
+    ]
 
 
 def test_a_loop_is_urgent_while_its_gate_is_open_in_a_gap(enforced: LoopBench) -> None:
