@@ -8,9 +8,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ebbgate.dm import DeviceMapper
 from ebbgate.sysfs import Sysfs
 from ebbgate.units import GIB, SECTOR_BYTES
 
+# Whatever machine the tests run on has mapped volumes of its own.
+NO_DM = DeviceMapper(Path("/dev/null/no-control"))
 SET_UUID = "11111111-2222-3333-4444-555555555555"
 
 # As a stock 6.1 kernel prints them right after `make-bcache --writeback`.
@@ -51,7 +54,7 @@ class FakeSysfs:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.sysfs = Sysfs(root)
+        self.sysfs = Sysfs(root, NO_DM)
         (root / "block").mkdir(parents=True, exist_ok=True)
         (root / "class/block").mkdir(parents=True, exist_ok=True)
         (root / "dev/block").mkdir(parents=True, exist_ok=True)

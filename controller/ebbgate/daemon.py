@@ -29,10 +29,10 @@ from ebbgate.loop import VolumeLoop
 from ebbgate.model.decision import Outcome, OutcomeKind
 from ebbgate.model.records import Complaint, Edge, Record, Untracked
 from ebbgate.model.volume import Mode, Volume, VolumeState
-from ebbgate.policy.evaluate import policy_for
+from ebbgate.policy.defaults import policy_for
 from ebbgate.priority import Priority
-from ebbgate.probes.bcache_state import read_state
 from ebbgate.probes.ebpf import EbpfProbe, track_command
+from ebbgate.probes.state import read_state
 from ebbgate.probes.topology import discover
 from ebbgate.recorder import Recorder
 from ebbgate.store.db import Store
@@ -188,7 +188,7 @@ class Daemon:
         for name in [n for n, v in self.volumes.items() if found.get(n) != v.volume]:
             self._drop(name)
         for name, volume in found.items():
-            if name not in self.volumes and volume.set_uuid:
+            if name not in self.volumes and volume.cached:
                 self._add(volume)
 
     def _add(self, volume: Volume) -> None:
@@ -204,16 +204,16 @@ class Daemon:
             later=_later,
         )
         self.volumes[volume.name] = loop
-        _LOG.info("%s: %s over %s, mode %s", volume.name, volume.kind, volume.backing.name, mode)
+        _LOG.info("%s: %s over %s, mode %s", volume.title, volume.kind, volume.backing.name, mode)
         self.probe.command(track_command(volume))
         loop.probe_restarted()
 
     def _drop(self, name: str) -> None:
-        """Gone, detached or attached anew: what is left of its knobs gets its originals."""
+        """Gone, detached, or put together anew: what is left of its knobs gets its originals."""
         loop = self.volumes.pop(name)
         _LOG.info("%s: gone or changed; no longer followed", name)
         self.probe.command(f"untrack {name}")
-        loop.release("the volume is gone or changed")
+        loop.release("the volume is gone or changed", only_ours=True)
         loop.thread.stop(2.0)
         self.recorder.drop_live(name)
         self.seen.pop(name, None)
@@ -282,7 +282,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _options(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="ebbgated", description="Tunes bcache volumes.")
+    parser = argparse.ArgumentParser(prog="ebbgated", description="Tunes bcache and dm-cache.")
     parser.add_argument("--config", type=Path, help="default: /etc/ebbgate/ebbgate.toml")
     parser.add_argument("--state-dir", type=Path, help="default: /var/lib/ebbgate")
     parser.add_argument("--probe", type=Path, help="the ebbgate-probe program")

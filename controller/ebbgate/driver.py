@@ -16,18 +16,19 @@ from ebbgate.actuators.gate_thread import GateThread, Job, Later
 from ebbgate.actuators.hand import Hand, Reason
 from ebbgate.actuators.plan import (
     CUTOFF,
-    GATE_KNOBS,
     RATE,
     TRIGGER_GC,
     congestion_off_steps,
     cutoff_steps,
     write,
 )
+from ebbgate.actuators.plans import split_steps
 from ebbgate.model.decision import Decision, Gate, GateKind, Outcome, OutcomeKind
 from ebbgate.model.frame import Frame
 from ebbgate.model.records import Edge
 from ebbgate.model.volume import VolumeState
-from ebbgate.policy import evaluate
+from ebbgate.policy.defaults import IDLE_DESTAGE, STREAM_BYPASS
+from ebbgate.probes.dm_knobs import MAX_SECTORS
 from ebbgate.units import sectors_to_bytes
 
 _LOG = logging.getLogger(__name__)
@@ -63,6 +64,7 @@ class Applied:
     gate: Gate | None = None
     cutoff_bytes: int | None = None
     congestion_off: bool = False
+    split: bool = False
 
 
 class Driver:
@@ -94,12 +96,24 @@ class Driver:
         self.hand.forget_manual()
         self.applied, self.unsure = Applied(), True
 
-    def release(self, why: str) -> None:
-        """Put every knob of this volume back."""
+    def release(self, why: str, *, only_ours: bool = False) -> None:
+        """Put every knob of this volume back; `only_ours`: but for those that changed meanwhile."""
         reason = Reason("restore", why)
         self.applied = Applied()
-        self.thread.wish(_RELEASED, reason)
-        self.thread.submit("restore", lambda hand: hand.release(list(hand.held)[::-1], reason))
+
+        def job(hand: Hand) -> list[Outcome]:
+            return hand.release(list(hand.held)[::-1], reason, only_ours=only_ours)
+
+        if not only_ours:
+            self.thread.wish(_RELEASED, reason)
+        self.thread.submit("restore", job)
+
+    def loaded_anew(self, seen: VolumeState) -> None:
+        """The kernel's own values are back behind our writes: all is asked for again."""
+        self.hand.loaded_anew(seen.knobs)
+        self.unsure = True
+        if self.applied.split:
+            self._again.add("split")
 
     def release_again(self) -> None:
         """If a release failed, once more: no knob is left behind as long as we are here."""
@@ -109,8 +123,8 @@ class Driver:
 
     def release_gate(self, why: str) -> None:
         """Put the knobs of the gate back: they make sense only together."""
-        reason = Reason(evaluate.IDLE_DESTAGE, why)
-        self.thread.submit("manual", lambda hand: hand.release(GATE_KNOBS[::-1], reason))
+        reason = Reason(IDLE_DESTAGE, why)
+        self.thread.submit("manual", lambda hand: hand.release(hand.plan.knobs[::-1], reason))
 
     def gate(
         self,
@@ -142,15 +156,19 @@ class Driver:
         cutoff = decision.sequential_cutoff_bytes
         if cutoff != self.applied.cutoff_bytes or "cutoff" in again:
             self.applied.cutoff_bytes = cutoff
-            self._submit("cutoff", _cutoff_job(cutoff, Reason(evaluate.STREAM_BYPASS, why, number)))
+            self._submit("cutoff", _cutoff_job(cutoff, Reason(STREAM_BYPASS, why, number)))
+        if decision.split_requests != self.applied.split or "split" in again:
+            self.applied.split = decision.split_requests
+            streams = Reason(STREAM_BYPASS, why, number)
+            self._submit("split", _split_job(decision.split_requests, streams))
         off = decision.congestion_bypass is False
         if (off and not self.applied.congestion_off) or "congestion" in again:
             self.applied.congestion_off = True
             calm = "jitter of the cache device is not congestion"
-            jitter = Reason(evaluate.STREAM_BYPASS, calm, number)
+            jitter = Reason(STREAM_BYPASS, calm, number)
             self._submit("congestion", lambda hand: hand.apply(congestion_off_steps(), jitter))
         if decision.collect_garbage:
-            full = Reason(evaluate.IDLE_DESTAGE, "drained buckets still count as used", number)
+            full = Reason(IDLE_DESTAGE, "drained buckets still count as used", number)
             trigger = (write(TRIGGER_GC, 1, always=True),)
             self._submit("gc", lambda hand: hand.apply(trigger, full))
 
@@ -214,3 +232,9 @@ def _cutoff_job(cutoff_bytes: int | None, reason: Reason) -> Job:
         return lambda hand: hand.release((CUTOFF,), reason)
     steps = cutoff_steps(cutoff_bytes)
     return lambda hand: hand.apply(steps, reason)
+
+
+def _split_job(on: bool, reason: Reason) -> Job:
+    if not on:
+        return lambda hand: hand.release((MAX_SECTORS,), reason)
+    return lambda hand: hand.apply(split_steps(hand.volume), reason)

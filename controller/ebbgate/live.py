@@ -37,6 +37,7 @@ def live_document(
     """JSON-able; times in ns of CLOCK_MONOTONIC, None where unknown."""
     return {
         "volume": view.volume.name,
+        "title": view.volume.title,
         "kind": str(view.volume.kind),
         "mode": str(view.mode),
         "held": view.held,
@@ -88,7 +89,7 @@ def sentence(view: View, frame: Frame, state: PolicyState, decision: Decision) -
     if view.held:
         return "held: every knob stays where it is"
     reasons = [p.unsupported for p in decision.proposals if p.unsupported]
-    if reasons:
+    if reasons and len(reasons) == len(decision.proposals):
         return f"nothing to tune: {reasons[0]}"
     if view.manual:
         return f"left alone: {', '.join(sorted(view.manual))} changed by somebody else"
@@ -117,6 +118,7 @@ def _gate(view: View, state: PolicyState) -> dict[str, Any]:
     return {
         "kind": str(gate.kind),
         "rate_bytes_per_s": gate.rate_bytes_per_s,
+        "depth_ios": gate.depth_ios,
         "state": str(state.destage.phase),
         "since_ns": view.gate_since_ns,
         "reason": state.destage.why,
@@ -137,7 +139,7 @@ def _proposal(proposal: Proposal, decision: Decision) -> dict[str, Any]:
     if proposal.gate is not None and decision.gate_strategy == proposal.strategy:
         wins.append("destage")
     if decision.cutoff_strategy == proposal.strategy:
-        wins.append("sequential_cutoff")
+        wins.append("max_sectors_kb" if decision.split_requests else "sequential_cutoff")
     return {
         "strategy": proposal.strategy,
         "reason": proposal.reason,

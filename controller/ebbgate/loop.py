@@ -13,16 +13,17 @@ from dataclasses import dataclass, field
 
 from ebbgate.actuators.gate_thread import GateThread, Later
 from ebbgate.actuators.hand import Hand, Reason
-from ebbgate.actuators.plan import GATE_KNOBS
 from ebbgate.driver import Driver, Outbox
 from ebbgate.live import View, live_document
 from ebbgate.model.decision import Decision
+from ebbgate.model.dm import CacheStatus, WritecacheStatus
 from ebbgate.model.frame import Frame
 from ebbgate.model.records import Edge, EdgeKind, QueueSample, Record, Tick
 from ebbgate.model.volume import Mode, Volume, VolumeState
 from ebbgate.policy import evaluate
+from ebbgate.policy.defaults import IDLE_DESTAGE, Policy
 from ebbgate.policy.essence import Essence, essence
-from ebbgate.policy.evaluate import Policy, PolicyState, ProbeWishes
+from ebbgate.policy.evaluate import PolicyState, ProbeWishes
 from ebbgate.policy.idle_destage import Phase
 from ebbgate.signals.frame import FrameState, absorb, build
 from ebbgate.units import NS_PER_MS, NS_PER_S
@@ -58,6 +59,7 @@ class VolumeLoop:
     said: dict[str, str] = field(default_factory=dict)
     later: Later | None = None
     told_live_ns: int = 0
+    mapped: CacheStatus | WritecacheStatus | None = None
     driver: Driver = field(init=False)
 
     def __post_init__(self) -> None:
@@ -102,7 +104,12 @@ class VolumeLoop:
         """A look at sysfs; `quiet`: no knob was being written meanwhile."""
         frame = build(self.frames, seen, self.volume.name, self.now_ns())
         if quiet and self._acts():
-            self._check_manual(seen)
+            if self._loaded_anew(seen):
+                _LOG.warning("%s: its table was loaded anew: set again", self.volume.title)
+                self.driver.loaded_anew(seen)
+            else:
+                self._check_manual(seen)
+        self.mapped = seen.dm
         self.state = evaluate.on_frame(self.state, frame, self.policy)
         decision = self._record_decision()
         again = quiet and (self.driver.unsure or self.driver.rate_drifted(seen))
@@ -144,9 +151,9 @@ class VolumeLoop:
         """Freeze every knob where it is, or go on."""
         self.held = on
 
-    def release(self, why: str) -> None:
-        """Put every knob of this volume back."""
-        self.driver.release(why)
+    def release(self, why: str, *, only_ours: bool = False) -> None:
+        """Put every knob of this volume back; `only_ours`: but for those that changed meanwhile."""
+        self.driver.release(why, only_ours=only_ours)
 
     # ---- what goes out -------------------------------------------------------------------------
     def _acts(self) -> bool:
@@ -157,7 +164,7 @@ class VolumeLoop:
     ) -> None:
         if self._acts():
             gate = evaluate.gate(self.state, self.policy)
-            reason = Reason(evaluate.IDLE_DESTAGE, self.state.destage.why, decision)
+            reason = Reason(IDLE_DESTAGE, self.state.destage.why, decision)
             self.driver.gate(gate, reason, since_ns=since_ns, reassert=reassert)
 
     def _tell_probe(self) -> None:
@@ -218,6 +225,19 @@ class VolumeLoop:
                     "%s: %s: %s%s", self.volume.name, proposal.strategy, proposal.reason, suffix
                 )
 
+    def _loaded_anew(self, seen: VolumeState) -> bool:
+        """Was a table like the old one loaded? Then the kernel's values are back, by no hand.
+
+        dm-cache counts promotions from the last load, and takes its threshold from the table.
+        """
+        before, now = self.mapped, seen.dm
+        if not isinstance(before, CacheStatus) or not isinstance(now, CacheStatus):
+            return False
+        if (now.promotions, now.demotions) >= (before.promotions, before.demotions) > (0, 0):
+            return False
+        held = list(self.hand.held.items())
+        return bool(held) and all(seen.knobs.get(knob) == mine.original for knob, mine in held)
+
     def _check_manual(self, seen: VolumeState) -> None:
         taken = self.hand.check_manual(seen.knobs)
         for knob in taken:
@@ -228,7 +248,7 @@ class VolumeLoop:
                 seen.knobs.get(knob),
                 self.volume.name,
             )
-        if any(knob in GATE_KNOBS for knob in taken):
+        if any(knob in self.hand.plan.knobs for knob in taken):
             self.driver.release_gate("a knob of the gate is manual")
 
 

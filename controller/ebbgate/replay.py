@@ -15,8 +15,9 @@ from ebbgate.model.decision import Decision
 from ebbgate.model.records import Edge, QueueSample, Tick, Tracked
 from ebbgate.model.volume import VolumeState
 from ebbgate.policy import evaluate
+from ebbgate.policy.defaults import Policy
 from ebbgate.policy.essence import Essence, essence
-from ebbgate.policy.evaluate import Policy, PolicyState
+from ebbgate.policy.evaluate import PolicyState
 from ebbgate.probes.replay import Recorded, Seen
 from ebbgate.signals.frame import FrameState, absorb, build
 

@@ -1,27 +1,33 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The kernel's files, under a root that a test can replace. I/O: reads and writes sysfs.
+"""The kernel's files, under a root that a test can replace. I/O: sysfs, device-mapper.
 
 Paths are written as on a real machine (`/sys/block/bcache0/bcache/state`), so that they can be
-shown, kept in the journal and pasted; `root` says where that tree really is.
+shown, kept in the journal and pasted; `root` says where that tree really is. What device-mapper
+takes by message has no file; it is read and written as if it had: `dm:REF/migration_threshold`
+(dm.py says what a REF is).
 """
 
 from __future__ import annotations
 
 import errno
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from ebbgate.dm import DeviceMapper
 
 CANONICAL_ROOT = Path("/sys")
 # One page is all that the kernel ever hands out for an attribute.
 _ATTRIBUTE_BYTES_MAX = 4096
+_DM = "dm:"
 
 
 @dataclass(frozen=True, slots=True)
 class Sysfs:
-    """A sysfs tree: the machine's own, or a copy in a test."""
+    """A sysfs tree and a device-mapper: the machine's own, or those of a test."""
 
     root: Path = CANONICAL_ROOT
+    dm: DeviceMapper = field(default_factory=DeviceMapper, compare=False)
 
     def locate(self, path: Path | str) -> Path:
         """Where `path` (below `/sys`) lies in this tree. Raises ValueError for any other path."""
@@ -32,6 +38,8 @@ class Sysfs:
 
         Any kernel may lack any file, and a device may vanish between two reads: both are normal.
         """
+        if str(path).startswith(_DM):
+            return self.dm.setting(*_message(path))
         try:
             handle = os.open(self._where(path), os.O_RDONLY | os.O_CLOEXEC)
             try:
@@ -54,6 +62,10 @@ class Sysfs:
 
         No creation and no truncation: a knob that this kernel lacks is an error, not a new file.
         """
+        if str(path).startswith(_DM):
+            ref, setting = _message(path)
+            self.dm.message(ref, f"{setting} {value}")
+            return
         handle = os.open(self._where(path), os.O_WRONLY | os.O_CLOEXEC)
         try:
             data = value.encode()
@@ -64,10 +76,14 @@ class Sysfs:
 
     def exists(self, path: Path | str) -> bool:
         """Whether the file or folder is there now."""
+        if str(path).startswith(_DM):
+            return self.dm.setting(*_message(path)) is not None
         return self.locate(path).exists()
 
     def writable(self, path: Path | str) -> bool:
         """Whether this process may write the attribute; the kernel may still refuse a value."""
+        if str(path).startswith(_DM):
+            return self.dm.present()
         return os.access(self.locate(path), os.W_OK)
 
     def names(self, folder: Path | str) -> frozenset[str]:
@@ -101,3 +117,9 @@ class Sysfs:
         """The inverse of `locate`; a fake root may itself be reached through a link."""
         root = self.root if located.is_relative_to(self.root) else self.root.resolve()
         return CANONICAL_ROOT / located.relative_to(root)
+
+
+def _message(path: Path | str) -> tuple[str, str]:
+    """Device and setting of `dm:REF/SETTING`."""
+    ref, _, setting = str(path).removeprefix(_DM).rpartition("/")
+    return ref, setting

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from ebbgate.model.decision import Decision, Gate, GateKind
 from ebbgate.model.records import Bye, Complaint, Hello, QueueSample, Tracked, Untracked
 from ebbgate.policy import evaluate
-from ebbgate.policy.evaluate import Policy
+from ebbgate.policy.defaults import Policy
 from ebbgate.probes.replay import Damaged, Origin, Recorded, Seen, read_recording
 from ebbgate.replay import Step, steps
 from ebbgate.units import NS_PER_S, format_bytes, format_ns, format_rate

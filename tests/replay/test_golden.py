@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ebbgate.policy.evaluate import Policy
+from ebbgate.policy.defaults import Policy
 from ebbgate.probes.replay import Damaged, Origin, read_recording
 from tests.replay.decision_text import replay_lines
 

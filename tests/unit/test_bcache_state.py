@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ebbgate.probes.bcache_knobs import KNOBS, Form, knob_path, parse_value
-from ebbgate.probes.bcache_state import read_state
+from ebbgate.probes.bcache_knobs import KNOBS, knob_path
+from ebbgate.probes.knob import Form, parse_value
+from ebbgate.probes.state import read_state
 from ebbgate.units import GIB, MIB
 from tests.builders import volume
 from tests.fake_sysfs import SET_UUID, FakeSysfs, fake_bcache

@@ -8,7 +8,7 @@ from functools import lru_cache
 import pytest
 
 from ebbgate.model.decision import Gate, GateKind
-from ebbgate.policy.evaluate import Policy
+from ebbgate.policy.defaults import Policy
 from ebbgate.policy.idle_destage import DestageParams
 from ebbgate.units import KIB, MIB, NS_PER_MS, NS_PER_S
 from tests.sim.scenarios import GapDrain, gap_drain, trickle

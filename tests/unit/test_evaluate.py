@@ -11,8 +11,9 @@ from ebbgate.model.decision import Decision, Gate, GateKind, Proposal
 from ebbgate.model.frame import Frame, Rates
 from ebbgate.model.records import Direction, Edge, QueueSample
 from ebbgate.policy import evaluate
+from ebbgate.policy.defaults import Policy
 from ebbgate.policy.essence import essence
-from ebbgate.policy.evaluate import PACE_PERIOD_NS, Policy, PolicyState, ProbeWishes
+from ebbgate.policy.evaluate import PACE_PERIOD_NS, PolicyState, ProbeWishes
 from ebbgate.policy.idle_destage import Phase
 from ebbgate.policy.stream_bypass import Stance
 from ebbgate.units import GIB, MIB, NS_PER_MS, NS_PER_S

@@ -71,7 +71,7 @@ def test_a_trigger_leaves_nothing_to_journal_and_is_written_each_time(bench: Han
     assert (bench.notebook.entries, bench.hand.held) == ({}, {})
 
 
-@pytest.mark.parametrize("knob", INTERVAL_NS_MIN)
+@pytest.mark.parametrize("knob", [k for k in INTERVAL_NS_MIN if k != "max_sectors_kb"])
 def test_a_knob_is_not_written_again_at_once(bench: HandBench, knob: str) -> None:
     for now_ms, value, kind in (
         (1000, MIB, OutcomeKind.CHANGED),

@@ -13,12 +13,11 @@ from ebbgate.model.decision import Gate, GateKind
 from ebbgate.model.records import QueueSample
 from ebbgate.policy import pace
 from ebbgate.policy.pace import (
-    PaceParams,
-    PaceState,
     depth_target_ios,
     params_for,
     samples_above_ios,
 )
+from ebbgate.policy.pace_state import PaceParams, PaceState
 from ebbgate.units import KIB, MIB, NS_PER_MS, NS_PER_S
 from tests.builders import queue_sample
 

@@ -22,7 +22,7 @@ from ebbgate.actuators.plan import (
     write,
 )
 from ebbgate.model.decision import Gate, GateKind
-from ebbgate.probes.bcache_knobs import BY_NAME
+from ebbgate.probes.knobs import BY_NAME
 from ebbgate.units import KIB, MIB
 
 SLEEP = "sleep"

@@ -9,6 +9,7 @@ import pytest
 
 from ebbgate.errors import NotFound
 from ebbgate.probes import topology
+from ebbgate.probes.block import physical_devices
 from ebbgate.units import GIB
 from tests.fake_sysfs import SET_UUID, FakeSysfs, fake_bcache
 
@@ -117,6 +118,6 @@ def test_the_disks_below_a_stack_are_found(fake: FakeSysfs) -> None:
     fake.disk("md0", "9:0", scheduler="none", queue_depth=None)
     fake._link("/sys/class/block/md0/slaves/vda", "/sys/block/vda")
     fake._link("/sys/class/block/md0/slaves/vdb", "/sys/block/vdb")
-    below = topology.physical_devices(fake.sysfs, "md0")
+    below = physical_devices(fake.sysfs, "md0")
     assert [found.name for found in below] == ["vda", "vdb"]
-    assert [found.name for found in topology.physical_devices(fake.sysfs, "vda")] == ["vda"]
+    assert [found.name for found in physical_devices(fake.sysfs, "vda")] == ["vda"]

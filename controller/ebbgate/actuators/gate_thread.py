@@ -18,7 +18,7 @@ from itertools import takewhile
 from threading import Condition, Thread
 
 from ebbgate.actuators.hand import Hand, Reason
-from ebbgate.actuators.plan import GATE_KNOBS, PERCENT, RATE, StepKind, base_steps, gate_steps
+from ebbgate.actuators.plan import StepKind
 from ebbgate.model.decision import Gate, GateKind, Outcome
 
 _LOG = logging.getLogger(__name__)
@@ -101,7 +101,8 @@ class GateThread:
         plain = gate.kind in (GateKind.CLOSED, GateKind.PACED) or (
             gate.kind is GateKind.PULSED and self._later is not None
         )
-        return plain and all(knob in self.hand.held for knob in (PERCENT, RATE))
+        quick = self.hand.plan.quick
+        return plain and bool(quick) and all(knob in self.hand.held for knob in quick)
 
     def submit(self, name: str, job: Job) -> None:
         """Run a job on the thread, after the current wish."""
@@ -162,13 +163,14 @@ def drive(hand: Hand, gate: Gate, reason: Reason, *, sleepless: bool = False) ->
     The knobs make sense only together: where one of them is manual, all are left alone.
     `sleepless`: of a pulse only its beginning; the caller ends it.
     """
-    if gate.kind is GateKind.RELEASED or not hand.manual.isdisjoint(GATE_KNOBS):
-        return hand.release(reversed(GATE_KNOBS), reason)
+    plan = hand.plan
+    if gate.kind is GateKind.RELEASED or not hand.manual.isdisjoint(plan.knobs):
+        return hand.release(reversed(plan.knobs), reason)
     outcomes = []
-    for step in base_steps():
+    for step in plan.base:
         if step.knob not in hand.held and step.knob not in hand.lacking:
             outcomes += hand.apply((step,), reason)
-    steps = gate_steps(gate)
+    steps = plan.steps(gate)
     if sleepless:
         steps = tuple(takewhile(lambda step: step.kind is not StepKind.SLEEP, steps))
     return [*outcomes, *hand.apply(steps, reason)]

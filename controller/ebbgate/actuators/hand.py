@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Writes the knobs of one bcache volume: clamped, journalled, and never against an administrator.
+"""Writes the knobs of one volume: clamped, journalled, and never against an administrator.
 
-I/O: sysfs writes. Not thread-safe but for `interrupt`: one thread owns a hand
+I/O: sysfs and device-mapper writes. Not thread-safe but for `interrupt`: one thread owns a hand
 (actuators.gate_thread).
 """
 
@@ -22,9 +22,11 @@ from ebbgate.actuators.plan import (
     Step,
     StepKind,
 )
+from ebbgate.actuators.plans import Plan, plan_for
 from ebbgate.model.decision import Action, JournalEntry, Outcome, OutcomeKind
 from ebbgate.model.volume import Volume
-from ebbgate.probes.bcache_knobs import BY_NAME, knob_path, parse_value
+from ebbgate.probes.knob import parse_value
+from ebbgate.probes.knobs import BY_NAME, knob_path
 from ebbgate.sysfs import Sysfs
 from ebbgate.units import NS_PER_S
 
@@ -77,8 +79,12 @@ class Hand:
     manual: set[str] = field(default_factory=set)
     lacking: set[str] = field(default_factory=set)
     interrupt: Event = field(default_factory=Event)
+    plan: Plan = field(init=False)
     _paths: dict[str, Path | None] = field(default_factory=dict)
     _written_ns: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.plan = plan_for(self.volume)
 
     def apply(self, steps: Iterable[Step], reason: Reason) -> list[Outcome]:
         """Carry the steps out in order; a failure ends the plan. A sleep ends early on
@@ -95,12 +101,21 @@ class Hand:
                 break
         return outcomes
 
-    def release(self, knobs: Iterable[str], reason: Reason) -> list[Outcome]:
-        """Put the originals of these knobs back, as far as we hold them."""
+    def release(
+        self, knobs: Iterable[str], reason: Reason, *, only_ours: bool = False
+    ) -> list[Outcome]:
+        """Put the originals of these knobs back, as far as we hold them.
+
+        `only_ours`: a knob that no longer has our value is left as it is, whoever changed it.
+        """
         outcomes = []
         for knob in knobs:
             mine = self.held.get(knob)
             if mine is None:
+                continue
+            if only_ours and self._changed_since(knob, mine):
+                del self.held[knob]
+                self.journal.close(self.volume.name, knob, "changed by something else")
                 continue
             action = self._action(knob, mine.written, mine.original, reason)
             outcome = self._put(action, read_back=knob not in KERNEL_WRITES)
@@ -109,6 +124,14 @@ class Hand:
                 self.journal.close(self.volume.name, knob, "restored")
             outcomes.append(outcome)
         return outcomes
+
+    def loaded_anew(self, seen: Mapping[str, str]) -> None:
+        """The kernel started over with its own values: our last writes are gone, by no one's hand.
+
+        Only for a moment at which no write is under way.
+        """
+        for knob, mine in self.held.items():
+            mine.written = seen.get(knob, mine.written)
 
     def forget_manual(self) -> None:
         """A person gave the knobs back to us."""
@@ -129,6 +152,13 @@ class Hand:
             self.journal.close(self.volume.name, knob, f"manual: found {value}")
             taken.append(knob)
         return taken
+
+    def _changed_since(self, knob: str, mine: _Held) -> bool:
+        path = self._path(knob)
+        text = self.sysfs.read_text(path) if path else None
+        if text is None or knob in KERNEL_WRITES:
+            return False
+        return not same_value(knob, mine.written, parse_value(BY_NAME[knob].form, text))
 
     def _write(self, step: Step, reason: Reason) -> Outcome:
         mine = self.held.get(step.knob)

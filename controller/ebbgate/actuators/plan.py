@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A decision for bcache, spelt as knob writes. No I/O.
+"""A decision, spelt as knob writes. No I/O.
 
-Which knobs and why (kernel 6.1, drivers/md/bcache):
+Which knobs of bcache and why (kernel 6.1, drivers/md/bcache):
 
 writeback_percent
     above 0 the rate limit holds; 0 lifts it and uses the idle I/O class. 40 is the kernel's own
@@ -16,6 +16,15 @@ writeback_running
     only ever written as the 1 that it already is, to wake the writeback thread.
 idle_max_writeback_rate
     0: otherwise the kernel opens the gate by itself after 30 s.
+
+And of dm-cache (drivers/md/dm-cache-target.c):
+
+migration_threshold
+    sectors that idle writeback may have under way; below one cache block it does nothing. Queued
+    promotions go out in any case.
+max_sectors_kb
+    of the volume's queue: a write as long as a cache block is taken in at once, dirty, while free
+    blocks are left (optimisable_bio); a shorter one has to prove itself first.
 """
 
 from __future__ import annotations
@@ -25,6 +34,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from ebbgate.model.decision import Gate, GateKind
+from ebbgate.probes.dm_knobs import MAX_SECTORS, THRESHOLD
 from ebbgate.units import NS_PER_S, SECTOR_BYTES
 
 PERCENT = "writeback_percent"
@@ -48,9 +58,13 @@ KERNEL_WRITES = frozenset({RATE})
 TRIGGERS = frozenset({RUNNING, TRIGGER_GC})
 """Writes that start something and leave no value behind: nothing to journal."""
 
-FAST = frozenset({PERCENT, RATE, RUNNING})
+FAST = frozenset({PERCENT, RATE, RUNNING, THRESHOLD})
 """Written many times a second, so not read back each time: compared once a second instead."""
-INTERVAL_NS_MIN: Mapping[str, int] = {CUTOFF: NS_PER_S, TRIGGER_GC: NS_PER_S}
+INTERVAL_NS_MIN: Mapping[str, int] = {
+    CUTOFF: NS_PER_S,
+    TRIGGER_GC: NS_PER_S,
+    MAX_SECTORS: NS_PER_S,
+}
 """The shortest time between two writes of a knob, whatever a strategy asks for. Not for a gate: a
 request waits for its close. A restore never waits."""
 
@@ -65,6 +79,8 @@ CLAMPS: Mapping[str, tuple[int, int]] = {
     CONGESTED[1]: (0, 10_000_000),
     RUNNING: (1, 1),
     TRIGGER_GC: (1, 1),
+    THRESHOLD: (0, 1 << 20),
+    MAX_SECTORS: (16, 1 << 20),
 }
 """Hard bounds on everything that is ever written, whatever a strategy asks for.
 

@@ -17,7 +17,7 @@ from ebbgate.cli.snapshot import daemon_document, volume_document
 from ebbgate.doctor import cost, report, signals
 from ebbgate.errors import PermissionDenied
 from ebbgate.model.volume import Volume
-from ebbgate.probes.bcache_state import read_state
+from ebbgate.probes.state import read_state
 from ebbgate.probes.topology import discover, find
 
 if TYPE_CHECKING:
@@ -59,6 +59,7 @@ def doctor(context: Context, volume: str | None, measure: float | None, knobs: b
         },
         "daemon": daemon_document(link),
         "cost": report.cost_document(_cost(context, measure)),
+        "hidden": context.sysfs.dm.hidden(),
         "volumes": [_volume(context, link, each) for each in volumes],
     }
 
@@ -72,7 +73,7 @@ def _volume(context: Context, link: Link, volume: Volume) -> dict[str, Any]:
     state = read_state(context.sysfs, volume, time.monotonic_ns())
     document = volume_document(context, link, volume)
     return {
-        **{key: document[key] for key in ("volume", "kind", "mode", "backing", "caches")},
+        **{key: document[key] for key in ("volume", "title", "kind", "mode", "backing", "caches")},
         "state": state.state,
         "cache_mode": state.cache_mode,
         "knobs": report.knob_documents(context.sysfs, volume, document["knobs"]),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from ebbgate.cli import words
 from ebbgate.cli.output import Document
-from ebbgate.cli.status import draw_daemon
+from ebbgate.cli.status import draw_daemon, draw_hidden
 
 if TYPE_CHECKING:
     from ebbgate.cli.page import Cell, Page
@@ -31,7 +31,8 @@ def draw(page: Page, document: Document, *, all_knobs: bool) -> None:
     draw_daemon(page, document["daemon"], indent=2)
     if not document["volumes"]:
         page.gap()
-        page.line("no cached volume on this machine (ebbgate looks for bcache)")
+        page.line(words.NO_VOLUME)
+    draw_hidden(page, document)
     for volume in document["volumes"]:
         page.gap()
         _volume(page, volume, all_knobs=all_knobs)
@@ -81,7 +82,7 @@ def _cost(page: Page, cost: Document) -> None:
 def _volume(page: Page, volume: Document, *, all_knobs: bool) -> None:
     mode = volume["mode"] or "not followed"
     headline = f"{volume['kind']} {volume['cache_mode'] or ''}, {volume['state'] or '?'} - {mode}"
-    page.heading(volume["volume"], headline)
+    page.heading(volume["title"], headline)
     caches = ", ".join(words.device(device) for device in volume["caches"]) or "none"
     page.facts([("backing device", words.device(volume["backing"])), ("cache device", caches)])
     if all_knobs:

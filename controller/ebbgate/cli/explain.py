@@ -64,7 +64,7 @@ def _history(context: Context, volume: str, limit: int) -> list[dict[str, Any]]:
 
 
 def _draw(page: Page, document: Document) -> None:
-    page.heading(document["volume"], str(document["mode"] or "no daemon"))
+    page.heading(document["title"], str(document["mode"] or "no daemon"))
     page.line(sentence(document), indent=2)
     for proposal in document.get("proposals", ()):
         page.gap()

@@ -16,7 +16,7 @@ from ebbgate.cli.context import Context, json_option
 from ebbgate.cli.output import Document, emit
 from ebbgate.errors import NotFound
 from ebbgate.model.decision import Decision
-from ebbgate.policy.evaluate import Policy
+from ebbgate.policy.defaults import Policy
 from ebbgate.probes.replay import Damaged, Origin, Recorded, Seen, read_recording
 from ebbgate.replay import replay as decisions_of
 from ebbgate.store.documents import decision_document

@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import time
+from dataclasses import asdict
 from typing import Any
 
 from ebbgate.cli.context import Context
 from ebbgate.cli.link import DAEMON, Link
-from ebbgate.model.volume import Device, Volume
-from ebbgate.probes.bcache_state import read_state
+from ebbgate.model.volume import Device, Volume, VolumeState
+from ebbgate.probes.state import read_state
+from ebbgate.units import sectors_to_bytes
 
 
 def volume_document(context: Context, link: Link, volume: Volume) -> dict[str, Any]:
@@ -21,6 +23,7 @@ def volume_document(context: Context, link: Link, volume: Volume) -> dict[str, A
     state = read_state(context.sysfs, volume, time.monotonic_ns())
     document: dict[str, Any] = {
         "volume": volume.name,
+        "title": volume.title,
         "kind": str(volume.kind),
         "live": live is not None,
         "mode": None,
@@ -37,6 +40,8 @@ def volume_document(context: Context, link: Link, volume: Volume) -> dict[str, A
             for name, value in state.knobs.items()
         },
     }
+    if volume.mapping is not None:
+        document["mapping"] = mapping_document(volume, state)
     if live is not None:
         document.update(live.document)
         document["age_ns"] = context.wall_ns() - live.at_unix_ns
@@ -45,6 +50,19 @@ def volume_document(context: Context, link: Link, volume: Volume) -> dict[str, A
             knob = document["knobs"][entry.knob]
             knob.update(original=entry.original, owner="left behind")
     return document
+
+
+def mapping_document(volume: Volume, state: VolumeState) -> dict[str, Any]:
+    """How a mapped volume is called and put together, and its status line in words."""
+    assert volume.mapping is not None
+    return {
+        "dm_name": volume.mapping.dm_name,
+        "lvm_name": volume.mapping.lvm_name or None,
+        "kernel_name": volume.kernel_name,
+        "block_bytes": sectors_to_bytes(volume.mapping.block_sectors),
+        "metadata": device_document(volume.metadata) if volume.metadata else None,
+        "status": asdict(state.dm) if state.dm else None,
+    }
 
 
 def device_document(device: Device) -> dict[str, Any]:

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ebbgate.cli import words
+from ebbgate.cli import mapped_view, words
 from ebbgate.cli.context import Context, json_option
 from ebbgate.cli.link import look
 from ebbgate.cli.output import Document, emit
 from ebbgate.cli.snapshot import daemon_document, volume_document
+from ebbgate.model.volume import Kind
 from ebbgate.probes.topology import discover, find
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ def status(context: Context, volume: str | None) -> None:
     link = look(context)
     document: dict[str, Any] = {
         "daemon": daemon_document(link),
+        "hidden": context.sysfs.dm.hidden(),
         "volumes": [volume_document(context, link, each) for each in volumes],
     }
     emit(context, document, _draw_one if volume else _draw_all)
@@ -38,23 +40,24 @@ def status(context: Context, volume: str | None) -> None:
 
 def _draw_all(page: Page, document: Document) -> None:
     if not document["volumes"]:
-        page.line("no cached volume on this machine (ebbgate looks for bcache)")
+        page.line(words.NO_VOLUME)
     for number, volume in enumerate(document["volumes"]):
         if number:
             page.gap()
         _overview(page, volume)
+    draw_hidden(page, document)
     page.gap()
     draw_daemon(page, document["daemon"])
 
 
 def _overview(page: Page, volume: Document) -> None:
-    page.heading(volume["volume"], _headline(volume))
+    page.heading(volume["title"], _headline(volume))
     page.table(
         ("IN USE", "", "DIRTY", "FULL IN", "CLEAN IN", "DESTAGE"),
         [
             (
                 words.ratio(volume["in_use_ratio"]),
-                words.bar(volume["in_use_ratio"], words.cutoffs(volume["knobs"]), cells=20),
+                words.bar(volume["in_use_ratio"], words.limits(volume), cells=20),
                 words.size(volume["dirty_bytes"]),
                 words.seconds(volume.get("time_to_full_s")),
                 words.seconds(volume.get("time_to_clean_s")),
@@ -68,7 +71,7 @@ def _overview(page: Page, volume: Document) -> None:
 
 def _draw_one(page: Page, document: Document) -> None:
     (volume,) = document["volumes"]
-    page.heading(volume["volume"], _headline(volume))
+    page.heading(volume["title"], _headline(volume))
     page.line(sentence(volume), indent=2)
     page.gap()
     page.facts(_facts(volume))
@@ -97,17 +100,17 @@ def sentence(volume: Document) -> str:
 
 
 def _facts(volume: Document) -> list[tuple[str, str]]:
-    limits = words.cutoffs(volume["knobs"])
+    limits = words.limits(volume)
     level = f"{words.ratio(volume['in_use_ratio'])} of {words.size(volume['cache_bytes'])} in use"
     caches = ", ".join(words.device(device) for device in volume["caches"]) or "none"
     facts = [
         ("backing device", words.device(volume["backing"])),
         ("cache device", caches),
         ("cache", f"{words.bar(volume['in_use_ratio'], limits, cells=30)} {level}"),
-        ("", f"┆ writes cached to {words.ratio(limits[0])} (asynchronous), "
-             f"{words.ratio(limits[1])} (synchronous)"),
+        *_limits(volume, limits),
         ("dirty", words.size(volume["dirty_bytes"])),
-    ]  # fmt: skip
+        *(mapped_view.facts(volume["mapping"]) if "mapping" in volume else ()),
+    ]
     if not volume["live"]:
         return facts
     wait = f"{words.span(volume.get('wait_ns'))} of quiet"
@@ -118,6 +121,14 @@ def _facts(volume: Document) -> list[tuple[str, str]]:
         ("foreground", words.load(volume.get("foreground"))),
         ("destage", f"{words.gate(volume.get('gate'))}, opens after {wait}"),
     ]
+
+
+def _limits(volume: Document, limits: tuple[float, float]) -> list[tuple[str, str]]:
+    """bcache alone stops caching writes at a level."""
+    if volume["kind"] != Kind.BCACHE:
+        return []
+    levels = f"{words.ratio(limits[0])} (asynchronous), {words.ratio(limits[1])} (synchronous)"
+    return [("", f"┆ writes cached to {levels}")]
 
 
 def _paths(page: Page, volume: Document) -> None:
@@ -165,6 +176,12 @@ def _missing(page: Page, volume: Document) -> None:
     for what, count in (volume.get("lost") or {}).items():
         if count:
             page.line(f"lost: {count} {what}", "yellow", indent=2)
+
+
+def draw_hidden(page: Page, document: Document) -> None:
+    """Device-mapper answers root alone."""
+    if document["hidden"]:
+        page.line("dm-cache and dm-writecache volumes, if any, are shown to root only", "yellow")
 
 
 def draw_daemon(page: Page, daemon: Document, *, indent: int = 0) -> None:

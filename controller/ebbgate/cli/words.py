@@ -7,9 +7,14 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from ebbgate import units
-from ebbgate.probes.bcache_knobs import BY_NAME, Form
+from ebbgate.model.volume import Kind
+from ebbgate.probes.knob import Form
+from ebbgate.probes.knobs import BY_NAME
 
 UNKNOWN: Final = "-"
+NO_VOLUME: Final = (
+    "no cached volume on this machine (ebbgate looks for bcache, dm-cache and dm-writecache)"
+)
 _UNLIMITED_SECTORS_PER_S: Final = 1 << 30
 # The kernel's own limits where it does not show them (drivers/md/bcache/writeback.h).
 CUTOFF_ASYNC: Final = 0.40
@@ -63,6 +68,8 @@ def gate(live_gate: Mapping[str, Any] | None) -> str:
     kind = live_gate["kind"]
     if kind == "released":
         return "kernel"
+    if kind == "paced" and live_gate.get("depth_ios"):
+        return f"paced, {live_gate['depth_ios']} at once"
     moving = kind in ("paced", "pulsed") and live_gate.get("rate_bytes_per_s")
     return f"{kind} {units.format_rate(live_gate['rate_bytes_per_s'])}" if moving else str(kind)
 
@@ -95,6 +102,11 @@ def bar(in_use_ratio: float | None, limits: tuple[float, float], cells: int) -> 
     marks = {round(limit * cells) for limit in limits}
     filled = round(min(1.0, max(0.0, in_use_ratio)) * cells)
     return "".join("█" if cell < filled else "┆" if cell in marks else "·" for cell in range(cells))
+
+
+def limits(volume: Mapping[str, Any]) -> tuple[float, float]:
+    """The levels (0..1) at which this volume stops caching asynchronous, then all writes."""
+    return cutoffs(volume["knobs"]) if volume["kind"] == Kind.BCACHE else (1.0, 1.0)
 
 
 def cutoffs(knobs: Mapping[str, Mapping[str, str | None]]) -> tuple[float, float]:

@@ -10,8 +10,9 @@ from typing import Any
 from ebbgate.doctor.advice import Advice, Facts, advise
 from ebbgate.doctor.cost import EMPTY_RUN_NS, Cost
 from ebbgate.model.volume import Volume, VolumeState
-from ebbgate.probes.bcache_knobs import KNOBS, Form, knob_path
-from ebbgate.probes.topology import physical_devices
+from ebbgate.probes.block import physical_devices
+from ebbgate.probes.knob import Form
+from ebbgate.probes.knobs import knob_path, knobs_of
 from ebbgate.sysfs import Sysfs
 
 _CLASS_BLOCK = Path("/sys/class/block")
@@ -45,7 +46,7 @@ def knob_documents(
     `read-only` (would be tuned, but this process may not write it).
     """
     rows = []
-    for knob in KNOBS:
+    for knob in knobs_of(volume):
         path = knob_path(volume, knob.name)
         if path is None or not sysfs.exists(path):
             continue

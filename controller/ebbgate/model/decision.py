@@ -27,13 +27,14 @@ class Gate:
     """The wished state of the destage gate.
 
     `rate_bytes_per_s` where it is `paced` or `pulsed`, and for `closed` the little that seeps
-    through;
-    `pulse_ns` where it is `pulsed`.
+    through; `pulse_ns` where it is `pulsed`. `depth_ios`: instead of a rate where the cache driver
+    bounds what is under way (dm-cache): so many pieces at once.
     """
 
     kind: GateKind
     rate_bytes_per_s: int = 0
     pulse_ns: int = 0
+    depth_ios: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,7 @@ class Proposal:
     """What one strategy wants and why. `None`: it has no wish for that setting.
 
     `congestion_bypass`: False switches the kernel's bypass of a slow cache device off.
+    `split_requests`: requests shorter than a cache block, which dm-cache does not take in at once.
     """
 
     strategy: str
@@ -62,6 +64,7 @@ class Proposal:
     conditions: tuple[Condition, ...] = ()
     gate: Gate | None = None
     sequential_cutoff_bytes: int | None = None
+    split_requests: bool = False
     congestion_bypass: bool | None = None
     collect_garbage: bool = False
     unsupported: str = ""
@@ -78,6 +81,7 @@ class Decision:
     gate_strategy: str = ""
     sequential_cutoff_bytes: int | None = None
     cutoff_strategy: str = ""
+    split_requests: bool = False
     congestion_bypass: bool | None = None
     collect_garbage: bool = False
 

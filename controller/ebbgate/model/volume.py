@@ -7,11 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from ebbgate.model.dm import CacheStatus, DmMapping, WritecacheStatus
+
 
 class Kind(StrEnum):
     """Which cache driver composes the volume."""
 
     BCACHE = "bcache"
+    DM_CACHE = "dm-cache"
+    DM_WRITECACHE = "dm-writecache"
 
 
 class Mode(StrEnum):
@@ -38,7 +42,11 @@ class Device:
 
 @dataclass(frozen=True, slots=True)
 class Volume:
-    """A composed device that users mount. `set_uuid` is empty while no cache is attached."""
+    """A composed device that users mount.
+
+    `set_uuid`: of a bcache volume, empty while no cache is attached. The others are of a mapped
+    volume: `sys_name`: its kernel name (`dm-3`), `metadata`: the device of dm-cache's metadata.
+    """
 
     name: str
     kind: Kind
@@ -47,11 +55,32 @@ class Volume:
     backing: Device
     caches: tuple[Device, ...]
     set_uuid: str
+    sys_name: str = ""
+    mapping: DmMapping | None = None
+    metadata: Device | None = None
+
+    @property
+    def cached(self) -> bool:
+        """Is there a cache device?"""
+        return bool(self.set_uuid) or self.mapping is not None
+
+    @property
+    def title(self) -> str:
+        """What people call it: LVM's name where it has one."""
+        return self.mapping.lvm_name if self.mapping and self.mapping.lvm_name else self.name
+
+    @property
+    def kernel_name(self) -> str:
+        """Its folder in /sys/block."""
+        return self.sys_name or self.name
 
 
 @dataclass(frozen=True, slots=True)
 class VolumeState:
-    """What sysfs said of a volume at `at_ns`. A missing file is `None`, never zero.
+    """What the kernel said of a volume at `at_ns`. A missing file is `None`, never zero.
+
+    `state`: bcache's own word, of a mapped volume `clean`, `dirty`, `suspended` or what ails it.
+    `dm`: the whole status line of a mapped volume.
 
     `in_use_ratio`: share of the cache's buckets in use (0..1), which is what the kernel compares
     with its cutoffs (drivers/md/bcache/writeback.h: 0.40 for asynchronous, 0.70 for synchronous
@@ -66,3 +95,4 @@ class VolumeState:
     cache_bytes: int | None
     in_use_ratio: float | None
     knobs: Mapping[str, str]
+    dm: CacheStatus | WritecacheStatus | None = None

@@ -12,30 +12,23 @@ from dataclasses import dataclass, field, replace
 from ebbgate.model.decision import Condition, Decision, Gate, Proposal
 from ebbgate.model.frame import Frame
 from ebbgate.model.records import Edge, EdgeKind, QueueSample
-from ebbgate.model.volume import Volume
 from ebbgate.policy import idle_destage, stream_bypass
+from ebbgate.policy.defaults import IDLE_DESTAGE, STREAM_BYPASS, Policy
 from ebbgate.policy.idle_destage import DestageParams, DestageState
-from ebbgate.policy.pace import params_for
 from ebbgate.policy.stream_bypass import Stance, StreamParams, StreamState
 from ebbgate.units import NS_PER_MS, format_bytes, format_ns, format_ratio
 
-IDLE_DESTAGE = "idle_destage"
-STREAM_BYPASS = "stream_bypass"
 PACE_PERIOD_NS = 20 * NS_PER_MS
 """How often the probe samples the queue while the gate is open."""
 
 
-@dataclass(frozen=True, slots=True)
-class Policy:
-    """Which strategies are on, and their parameters."""
-
-    destage: DestageParams | None = field(default_factory=DestageParams)
-    streams: StreamParams | None = field(default_factory=StreamParams)
-
-
-def policy_for(volume: Volume) -> Policy:
-    """What runs without any configuration."""
-    return Policy(destage=DestageParams(pace=params_for(volume.backing.scheduler)))
+_ILL = {
+    "suspended": "the volume is suspended: nothing is asked of it until it is resumed",
+    "needs_check": "its metadata needs a check (cache_check, lvconvert --repair): left alone",
+    "read-only": "its metadata can no longer be written: left alone",
+    "failed": "the kernel calls the cache failed: nothing is written to it",
+}
+"""States in which not even a message is sent (dm-cache-target.c, cache_status)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +118,7 @@ def decide(state: PolicyState, policy: Policy, now_ns: int, *, explained: bool =
         proposals.append(_destage_proposal(state, policy.destage, explained))
     if policy.streams is not None:
         proposals.append(_stream_proposal(state, policy.streams, explained))
+    proposals += [Proposal(name, why, unsupported=why) for name, why in policy.cannot.items()]
     return resolve(volume, now_ns, tuple(proposals))
 
 
@@ -142,6 +136,8 @@ def unsupported(frame: Frame) -> str:
         return "no cache is attached"
     if frame.state == "inconsistent":
         return "the kernel calls the volume inconsistent: nothing is written to it"
+    if frame.state in _ILL:
+        return _ILL[frame.state]
     if frame.cache_mode is not None and frame.cache_mode != "writeback":
         return f"the cache mode is {frame.cache_mode}: no dirty data to let out"
     return ""
@@ -155,6 +151,8 @@ def _merge(decision: Decision, proposal: Proposal) -> Decision:
         decision = replace(
             decision, sequential_cutoff_bytes=wished, cutoff_strategy=proposal.strategy
         )
+    if proposal.split_requests:
+        decision = replace(decision, split_requests=True, cutoff_strategy=proposal.strategy)
     if decision.congestion_bypass is None and proposal.congestion_bypass is not None:
         decision = replace(decision, congestion_bypass=proposal.congestion_bypass)
     if proposal.collect_garbage:
@@ -232,11 +230,13 @@ def _stream_proposal(state: PolicyState, params: StreamParams, explained: bool) 
     reason = f"{streams.stance}: {streams.why}"
     if state.congested:
         reason += "; the kernel took jitter of the cache device for congestion and bypassed it"
+    cutoff = None if streams.stance is Stance.REST or params.by_size else streams.cutoff_bytes
     return Proposal(
         STREAM_BYPASS,
         reason,
         _stream_conditions(frame, params) if frame and explained else (),
-        sequential_cutoff_bytes=None if streams.stance is Stance.REST else streams.cutoff_bytes,
+        sequential_cutoff_bytes=cutoff,
+        split_requests=params.by_size and streams.stance is Stance.BYPASS,
         congestion_bypass=False if state.congested else None,
     )
 

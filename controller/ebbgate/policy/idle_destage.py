@@ -21,8 +21,8 @@ from ebbgate.model.decision import Gate, GateKind
 from ebbgate.model.frame import Frame
 from ebbgate.model.records import Edge, EdgeKind, QueueSample
 from ebbgate.policy import pace
-from ebbgate.policy.pace import PaceParams, PaceState
-from ebbgate.signals.gaps import Wait, WaitParams, learn_wait
+from ebbgate.policy.pace_state import PaceParams, PaceState
+from ebbgate.signals.gaps import Wait, WaitParams, learn_wait, sure_ns
 from ebbgate.units import MIB, NS_PER_MS, NS_PER_S, SECTOR_BYTES
 
 _LEARN_INTERVAL_NS = NS_PER_S
@@ -53,7 +53,9 @@ class DestageParams:
     long, since destage itself makes the device busier. `seep_ns`: a closed gate still lets one
     piece through in this time, since a longer one would put the kernel's thread to sleep far into
     the next gap (policy.pace); a shorter one is felt by the burst: at 150 ms its p99 was 1.5 times
-    that of a closed gate in the simulation (tests/sim), at 1.2 s 1.0 to 1.1 times.
+    that of a closed gate in the simulation (tests/sim), at 1.2 s 1.0 to 1.1 times. `sure_share`: a
+    gap counts as sure to go on for as long as this share (0..1) of its like do. `collect_ratio`:
+    None where nothing is to be collected.
     """
 
     wait_ns: int | None = None
@@ -68,7 +70,8 @@ class DestageParams:
     light_after_ns: int = 5 * NS_PER_S
     pressure_min_ns: int = 2 * NS_PER_S
     seep_ns: int = 1200 * NS_PER_MS
-    collect_ratio: float = 0.10
+    sure_share: float = 0.95
+    collect_ratio: float | None = 0.10
     collect_interval_ns: int = 5 * NS_PER_S
     pace: PaceParams = field(default_factory=PaceParams)
     pressure_pace: PaceParams = field(
@@ -85,7 +88,7 @@ class DestageState:
     `learned_ns`: when the wait was learned; `waiting_since_ns`: since when dirty data waits for a
     gap; `why`: the sentence behind the phase;
     `peak_ratio`: the highest dirty level (0..1) since the last garbage collection that was asked
-    for.
+    for; `quiet_since_ns`: when the present gap began; `gap_counts`: of the last frame.
     """
 
     phase: Phase = Phase.UNKNOWN
@@ -99,6 +102,8 @@ class DestageState:
     collected_at_ns: int = 0
     collect: bool = False
     peak_ratio: float = 0.0
+    quiet_since_ns: int = 0
+    gap_counts: tuple[float, ...] = ()
     pace: PaceState = field(default_factory=PaceState)
 
     @property
@@ -120,12 +125,17 @@ def on_edge(state: DestageState, edge: Edge, params: DestageParams) -> DestageSt
     """The load came or went: the fast path, with nothing but the edge to go by."""
     if edge.at_ns < state.edge_at_ns:
         return state
-    state = replace(state, idle=edge.kind is EdgeKind.IDLE, edge_at_ns=edge.at_ns)
+    state = replace(
+        state,
+        idle=edge.kind is EdgeKind.IDLE,
+        edge_at_ns=edge.at_ns,
+        quiet_since_ns=edge.at_ns - edge.length_ns,
+    )
     if state.phase is Phase.DESTAGE and not state.idle:
         return _enter(state, Phase.WAIT, edge.at_ns, "a request arrived")
     if state.phase in (Phase.WAIT, Phase.PRESSURE) and state.idle:
         why = f"idle {edge.length_ns // NS_PER_MS} ms >= wait {state.wait.wait_ns // NS_PER_MS} ms"
-        return _begin(state, Phase.DESTAGE, edge.at_ns, why, params.pace)
+        return _drain(state, edge.at_ns, why, params)
     return state
 
 
@@ -149,8 +159,13 @@ def on_frame(state: DestageState, frame: Frame, params: DestageParams) -> Destag
             return replace(state, why=unknown)
         return _enter(state, Phase.UNKNOWN, frame.at_ns, unknown)
     if frame.probed_at_ns is not None and frame.probed_at_ns > state.edge_at_ns:
-        state = replace(state, idle=bool(frame.idle))
+        quiet_since_ns = frame.at_ns - (frame.quiet_ns or 0)
+        state = replace(state, idle=bool(frame.idle), quiet_since_ns=quiet_since_ns)
     state = _with_wait(state, frame, params)
+    if state.phase is Phase.DESTAGE:
+        # The longer it has lasted, the more is known of its rest.
+        sure = _sure_until_ns(state, frame.at_ns, params)
+        state = replace(state, pace=replace(state.pace, sure_until_ns=sure))
     return _collect(_transition(state, frame, params), frame, params)
 
 
@@ -166,7 +181,7 @@ def _transition(state: DestageState, frame: Frame, params: DestageParams) -> Des
             return _resting(state, frame)
         state = _enter(state, Phase.WAIT, frame.at_ns, "dirty data waits for a gap")
     if state.idle and state.phase is not Phase.DESTAGE:
-        return _begin(state, Phase.DESTAGE, frame.at_ns, "the volume is idle", params.pace)
+        return _drain(state, frame.at_ns, "the volume is idle", params)
     if state.phase is Phase.DESTAGE and not state.idle:
         # Its edge was lost: the tick says so too.
         state = _enter(state, Phase.WAIT, frame.at_ns, "a request arrived")
@@ -224,7 +239,8 @@ def _with_wait(state: DestageState, frame: Frame, params: DestageParams) -> Dest
         return replace(state, wait=Wait(params.wait_ns, False, 0.0, 0.0, 0))
     if state.learned_ns and frame.at_ns - state.learned_ns < _LEARN_INTERVAL_NS:
         return state
-    return replace(state, wait=learn_wait(frame.gap_counts, params.wait), learned_ns=frame.at_ns)
+    wait = learn_wait(frame.gap_counts, params.wait)
+    return replace(state, wait=wait, learned_ns=frame.at_ns, gap_counts=frame.gap_counts)
 
 
 def _aged(state: DestageState, frame: Frame, params: DestageParams) -> bool:
@@ -257,6 +273,18 @@ def _enter(state: DestageState, phase: Phase, now_ns: int, why: str) -> DestageS
     )
 
 
+def _drain(state: DestageState, now_ns: int, why: str, params: DestageParams) -> DestageState:
+    """Open the gate in a gap."""
+    state = _begin(state, Phase.DESTAGE, now_ns, why, params.pace)
+    sure = _sure_until_ns(state, now_ns, params)
+    return replace(state, pace=pace.begin(state.pace, now_ns, params.pace, sure))
+
+
+def _sure_until_ns(state: DestageState, now_ns: int, params: DestageParams) -> int:
+    since_ns = state.quiet_since_ns
+    return since_ns + sure_ns(state.gap_counts, now_ns - since_ns, params.sure_share)
+
+
 def _begin(
     state: DestageState, phase: Phase, now_ns: int, why: str, params: PaceParams
 ) -> DestageState:
@@ -280,14 +308,15 @@ def _collect(state: DestageState, frame: Frame, params: DestageParams) -> Destag
     The kernel's cutoffs look at in_use, which falls only at a collection, and that starts only
     after 1/16 of the cache was written: without it a drained cache still refuses to absorb a burst.
     """
-    if frame.in_use_ratio is None or frame.dirty_ratio is None:
+    least = params.collect_ratio
+    if least is None or frame.in_use_ratio is None or frame.dirty_ratio is None:
         return replace(state, collect=False)
     state = replace(state, peak_ratio=max(state.peak_ratio, frame.dirty_ratio))
     due = (
         state.idle
         and state.phase in (Phase.NORMAL, Phase.DESTAGE)
-        and frame.in_use_ratio - frame.dirty_ratio >= params.collect_ratio
-        and state.peak_ratio - frame.dirty_ratio >= params.collect_ratio
+        and frame.in_use_ratio - frame.dirty_ratio >= least
+        and state.peak_ratio - frame.dirty_ratio >= least
         and frame.at_ns - state.collected_at_ns >= params.collect_interval_ns
     )
     if not due:

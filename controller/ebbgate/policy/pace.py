@@ -24,38 +24,16 @@ again. The pass that lies ahead is not pushed further meanwhile, since the rate 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ebbgate.model.decision import Gate, GateKind
 from ebbgate.model.records import QueueSample
-from ebbgate.units import KIB, MIB, NS_PER_MS, NS_PER_S, NS_PER_US
+from ebbgate.policy import pace_depth
+from ebbgate.policy.pace_state import CLOSED, Law, PaceParams, PaceState
+from ebbgate.units import NS_PER_MS, NS_PER_S
 
-_CLOSED = Gate(GateKind.CLOSED)
 _KEEP, _KEEP_DRY = 0.7, 0.97
 """What a window leaves of the figures learned before."""
-
-
-@dataclass(frozen=True, slots=True)
-class PaceParams:
-    """`target_ns`: how long the destage under way may take: two or three random reads.
-
-    `depth_min_ios`: below two the disk would idle between pieces. `depth_max_ios`: bcache itself
-    allows 64 in flight. `window_ns`: completions are counted over at least this long.
-    `starved_ns`: an empty queue for this long means that the kernel's thread sleeps.
-    `pulse_*_ns`: bounds of a pulse; the first one is the shortest.
-    """
-
-    target_ns: int = 28 * NS_PER_MS
-    depth_min_ios: float = 2.0
-    depth_max_ios: float = 60.0
-    gain: float = 0.8
-    window_ns: int = 25 * NS_PER_MS
-    rate_start_bytes_per_s: int = 8 * MIB
-    rate_min_bytes_per_s: int = 256 * KIB
-    rate_max_bytes_per_s: int = 1024 * MIB
-    starved_ns: int = 15 * NS_PER_MS
-    pulse_min_ns: int = 200 * NS_PER_US
-    pulse_max_ns: int = 60 * NS_PER_MS
 
 
 _HONOURS_CLASSES = frozenset({"mq-deadline", "bfq"})
@@ -74,39 +52,16 @@ def params_for(scheduler: str | None) -> PaceParams:
     return PaceParams()
 
 
-@dataclass(frozen=True, slots=True)
-class PaceState:
-    """What is remembered: the disk's pace survives a closed gate, the window does not.
+def begin(state: PaceState, now_ns: int, params: PaceParams, sure_until_ns: int = 0) -> PaceState:
+    """Open the gate at the pace that the disk kept last time.
 
-    `throughput_bytes_per_s` and `completions_per_s`: smoothed, of destage at the backing device.
-    `fed_ns`: when the queue was last seen with something in it. `asleep`: the kernel's thread waits
-    for a pass that lies ahead. `started_ios`: pieces that had been started at the last sample.
+    `sure_until_ns`: until when the gap will most likely last.
     """
-
-    throughput_bytes_per_s: float = 0.0
-    completions_per_s: float = 0.0
-    window_start: QueueSample | None = None
-    window_dry: bool = False
-    fed_ns: int = 0
-    asleep: bool = False
-    started_ios: int = 0
-    pulse_ns: int = 0
-    sampled_ns: int = 0
-    period_ns: int = 10 * NS_PER_MS
-    gate: Gate = _CLOSED
-
-    @property
-    def piece_bytes(self) -> float:
-        """Mean size of a destage write; 64 KiB before anything was measured."""
-        if self.completions_per_s <= 0:
-            return 64.0 * KIB
-        return self.throughput_bytes_per_s / self.completions_per_s
-
-
-def begin(state: PaceState, now_ns: int, params: PaceParams) -> PaceState:
-    """Open the gate at the pace that the disk kept last time."""
+    state = replace(state, sure_until_ns=sure_until_ns)
     rate = _clamp_rate(state.throughput_bytes_per_s or params.rate_start_bytes_per_s, params)
     gate = Gate(GateKind.PACED, rate)
+    if params.law is Law.DEPTH:
+        gate = pace_depth.opened(state, now_ns, params)
     return replace(
         state,
         window_start=None,
@@ -120,7 +75,10 @@ def begin(state: PaceState, now_ns: int, params: PaceParams) -> PaceState:
 
 def step(state: PaceState, sample: QueueSample, params: PaceParams) -> PaceState:
     """One sample of the queue: the new gate is in the state."""
-    state = _watch_thread(_measure(state, sample, params), sample, params)
+    state = _measure(state, sample, params)
+    if params.law is Law.DEPTH:
+        return replace(state, gate=pace_depth.stepped(state, sample, params))
+    state = _watch_thread(state, sample, params)
     in_flight = sample.under_way_ios
     target = depth_target_ios(state, params)
     throughput = state.throughput_bytes_per_s or params.rate_start_bytes_per_s
@@ -180,7 +138,7 @@ def samples_above_ios(state: PaceState, params: PaceParams) -> int | None:
 
 def end(state: PaceState) -> PaceState:
     """Close the gate, keeping what was learned of the disk."""
-    return replace(state, window_start=None, gate=_CLOSED)
+    return replace(state, window_start=None, gate=CLOSED)
 
 
 def depth_target_ios(state: PaceState, params: PaceParams) -> float:

@@ -39,7 +39,9 @@ class StreamParams:
     `stream_bytes_per_s_min`: slower streams are left to the kernel. `random_iops_min`: from here on
     random writes compete for the room. `reserve_ratio`: share of the cache kept for them.
     `lookahead_s`: the room must outlast a tick and its handling. `hold_ns`: a stance against
-    streams outlives its reason by this long, so that short pauses do not undo it.
+    streams outlives its reason by this long, so that short pauses do not undo it. `reads`: can
+    read streams be kept out, too? `by_size`: writes are kept out by the size of their requests
+    (dm-cache), not by a cutoff.
     """
 
     stream_run_bytes: int = 512 * KIB
@@ -52,6 +54,8 @@ class StreamParams:
     reserve_ratio: float = 0.02
     lookahead_s: float = 0.35
     hold_ns: int = 3 * NS_PER_S
+    reads: bool = True
+    by_size: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +95,8 @@ def load_of(frame: Frame, params: StreamParams) -> StreamLoad | None:
             random_bytes = (sum(runs) - bytes_beyond(runs, params.random_run_bytes)) / seconds
     # Random writes are counted by their bytes in 4 KiB units: a stream's own start is too short to
     # reach the minimum, and a larger random write weighs as much as it takes room.
-    return StreamLoad(streams[Direction.WRITE], streams[Direction.READ], random_bytes / (4 * KIB))
+    read = streams[Direction.READ] if params.reads else 0.0
+    return StreamLoad(streams[Direction.WRITE], read, random_bytes / (4 * KIB))
 
 
 def on_frame(state: StreamState, frame: Frame, params: StreamParams) -> StreamState:

@@ -14,21 +14,12 @@ from pathlib import Path
 
 from ebbgate import units
 from ebbgate.model.volume import Volume, VolumeState
-from ebbgate.probes.bcache_knobs import (
-    KNOBS,
-    Form,
-    Place,
-    chosen,
-    folder,
-    knob_path,
-    parse_value,
-)
+from ebbgate.probes.bcache_knobs import KNOBS, folder, knob_path
+from ebbgate.probes.knob import Form, Place, parse_value
 from ebbgate.sysfs import Sysfs
 
-__all__ = ["knob_path", "read_knobs", "read_state"]
 
-
-def read_state(
+def read_bcache_state(
     sysfs: Sysfs,
     volume: Volume,
     now_ns: int,
@@ -102,11 +93,6 @@ def _size(sysfs: Sysfs, path: Path) -> int | None:
         return None if text is None else max(0, units.parse_hprint(text))
     except ValueError:
         return None
-
-
-def _choice(sysfs: Sysfs, path: Path) -> str | None:
-    text = sysfs.read_text(path)
-    return None if text is None else chosen(text)
 
 
 def _cache_bytes(sysfs: Sysfs, volume: Volume) -> int | None:

@@ -20,9 +20,9 @@ from typing import IO, Any, Final
 from ebbgate import __version__
 from ebbgate.errors import EbbgateError, PermissionDenied, Unavailable
 from ebbgate.model.volume import Volume
-from ebbgate.probes.bcache_state import read_state
 from ebbgate.probes.ebpf import track_command
 from ebbgate.probes.replay import origin_line, sysfs_line
+from ebbgate.probes.state import read_state
 from ebbgate.sysfs import Sysfs
 from ebbgate.units import format_bytes
 

@@ -80,7 +80,7 @@ def build(state: FrameState, seen: VolumeState, volume: str, now_ns: int) -> Fra
         missing["foreground"] = f"the probe's last record is {age_ns // NS_PER_S} s old"
     else:
         found |= _from_probe(state, now_ns)
-        found |= _forecasts(found, state, missing)
+        found |= _forecasts(found, state, missing, mapped=seen.dm is not None)
     # Built in one go: of a class with so many fields each copy would cost as much as the rest.
     return Frame(**found, missing=missing)
 
@@ -216,13 +216,19 @@ def _regime(foreground: Mapping[Direction, Rates], deltas: Mapping[Direction, Hi
     return Regime.BURST if iops >= BURST_IOPS else Regime.LIGHT
 
 
-def _forecasts(found: Fields, state: FrameState, missing: dict[str, str]) -> Fields:
+def _forecasts(
+    found: Fields, state: FrameState, missing: dict[str, str], *, mapped: bool
+) -> Fields:
     cache, dirty, ratio = found["cache_bytes"], found["dirty_bytes"], found["dirty_ratio"]
     if dirty is None or not cache or ratio is None:
         missing["time_to_full"] = "the dirty level is unknown"
         return {}
-    level = ratio if found["in_use_ratio"] is None else found["in_use_ratio"]
-    room = dirty_room_bytes(cache, max(level, ratio), cutoff_ratio(sync_write_share(state)))
+    if mapped:
+        # Device-mapper's caches take writes until all of it is dirty; clean blocks make room.
+        room = dirty_room_bytes(cache, ratio, 1.0)
+    else:
+        level = ratio if found["in_use_ratio"] is None else found["in_use_ratio"]
+        room = dirty_room_bytes(cache, max(level, ratio), cutoff_ratio(sync_write_share(state)))
     if "destage_bytes_per_s" not in found:
         return {"dirty_room_bytes": room}
     rates = (found["dirty_in_bytes_per_s"], found["destage_bytes_per_s"])

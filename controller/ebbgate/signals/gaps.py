@@ -80,6 +80,26 @@ def rest_sum_ns(counts: Sequence[float], wait_ns: int) -> float:
     return total
 
 
+def sure_ns(counts: Sequence[float], quiet_ns: int, share: float) -> int:
+    """How long a gap that has lasted `quiet_ns` will last at least, in `share` (0..1) of the cases.
+
+    `quiet_ns` itself where the gaps that were measured say nothing of it. Good to a bucket, in
+    which the gaps are taken to be spread evenly.
+    """
+    left = share * reaching(counts, quiet_ns)
+    if left <= _TRACE:
+        return quiet_ns
+    for bucket in range(len(counts)):
+        low, high = bucket_edges_ns(bucket)
+        if high <= quiet_ns or reaching(counts, high) >= left:
+            continue
+        start = max(low, quiet_ns)
+        at_start = reaching(counts, start)
+        ending = at_start - reaching(counts, high)
+        return start + round((high - start) * (at_start - left) / ending)
+    return bucket_edges_ns(len(counts))[0]
+
+
 def learn_wait(counts: Sequence[float], params: WaitParams) -> Wait:
     """The smallest wait of highest utility, from the decayed gap histogram."""
     gaps = reaching(counts, params.min_ns)

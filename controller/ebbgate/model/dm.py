@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What device-mapper says of a cached volume: how it is put together, and its status line. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Health(StrEnum):
+    """What the end of dm-cache's status line says (dm-cache-target.c, cache_status).
+
+    `needs_check`: the metadata must be checked before it is written again; `read_only`: it can no
+    longer be written; `failed`: no I/O at all.
+    """
+
+    OK = "ok"
+    NEEDS_CHECK = "needs_check"
+    READ_ONLY = "read-only"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class CacheStatus:
+    """dm-cache's status line, whole. Counters are 32 bits wide and wrap.
+
+    `metadata_*`: in blocks of `metadata_block_bytes`; `used`, `total`, `dirty`: in cache blocks of
+    `block_bytes`. `promotions` and `demotions` start over when the table is loaded anew.
+    """
+
+    health: Health
+    metadata_block_bytes: int = 0
+    metadata_used: int = 0
+    metadata_total: int = 0
+    block_bytes: int = 0
+    used: int = 0
+    total: int = 0
+    read_hits: int = 0
+    read_misses: int = 0
+    write_hits: int = 0
+    write_misses: int = 0
+    demotions: int = 0
+    promotions: int = 0
+    dirty: int = 0
+    features: tuple[str, ...] = ()
+    migration_threshold_sectors: int | None = None
+    policy: str = ""
+    policy_settings: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def cache_mode(self) -> str | None:
+        """`writeback`, `writethrough` or `passthrough`."""
+        modes = ("writeback", "writethrough", "passthrough")
+        return next((word for word in self.features if word in modes), None)
+
+    @property
+    def metadata_ratio(self) -> float | None:
+        """How full the metadata device is (0..1)."""
+        return self.metadata_used / self.metadata_total if self.metadata_total else None
+
+
+@dataclass(frozen=True, slots=True)
+class WritecacheStatus:
+    """dm-writecache's status line. All in blocks of `block_bytes`; kernels before 5.15 print the
+    first four figures only.
+    """
+
+    errors: int
+    total: int
+    free: int
+    under_writeback: int
+    block_bytes: int
+    counters: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def dirty(self) -> int:
+        """Blocks that hold data: a block is freed as soon as it is written back."""
+        return self.total - self.free
+
+
+@dataclass(frozen=True, slots=True)
+class DmMapping:
+    """The table of a cached volume. `target`: `cache` or `writecache`; `params`: what its
+    constructor was given.
+
+    `lvm_name`: `vg/lv` where LVM made it, else empty.
+    """
+
+    dm_name: str
+    uuid: str
+    lvm_name: str
+    target: str
+    params: str
+    length_sectors: int
+    block_sectors: int

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What runs without any configuration, by kind of volume; and what a kind cannot do. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ebbgate.model.volume import Kind, Volume
+from ebbgate.policy.idle_destage import DestageParams
+from ebbgate.policy.pace import params_for
+from ebbgate.policy.pace_state import Law, PaceParams
+from ebbgate.policy.stream_bypass import StreamParams
+from ebbgate.units import NS_PER_MS
+
+IDLE_DESTAGE = "idle_destage"
+STREAM_BYPASS = "stream_bypass"
+STREAM_READS = "stream_bypass of reads"
+
+_DM_CACHE_CANNOT: Mapping[str, str] = {
+    STREAM_READS: (
+        "stock dm-cache has nothing that keeps a read stream out: a scan promotes what it touches"
+    ),
+}
+_WRITECACHE_CANNOT: Mapping[str, str] = {
+    IDLE_DESTAGE: (
+        "dm-writecache takes its watermarks with the table only: nothing can hold destage back or "
+        "let it go while the volume is in use"
+    ),
+    STREAM_BYPASS: "dm-writecache has no setting that sends a stream past the cache",
+}
+_DM_PACE = PaceParams(
+    law=Law.DEPTH,
+    target_ns=32 * NS_PER_MS,
+    depth_min_ios=1.0,
+    depth_max_ios=16.0,
+    depth_wide_ios=32,
+)
+_DM_PRESSURE_PACE = PaceParams(
+    law=Law.DEPTH, target_ns=10 * NS_PER_MS, depth_min_ios=1.0, depth_max_ios=4.0
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Which strategies are on, and their parameters. `cannot`: strategy -> why not here."""
+
+    destage: DestageParams | None = field(default_factory=DestageParams)
+    streams: StreamParams | None = field(default_factory=StreamParams)
+    cannot: Mapping[str, str] = field(default_factory=dict)
+
+
+def policy_for(volume: Volume) -> Policy:
+    """What runs without any configuration."""
+    if volume.kind is Kind.DM_WRITECACHE:
+        return Policy(destage=None, streams=None, cannot=_WRITECACHE_CANNOT)
+    if volume.kind is Kind.DM_CACHE:
+        # There is no garbage to collect, and a clean block is no less free than an empty one.
+        destage = DestageParams(pace=_DM_PACE, pressure_pace=_DM_PRESSURE_PACE, collect_ratio=None)
+        return Policy(destage, StreamParams(reads=False, by_size=True), _DM_CACHE_CANNOT)
+    return Policy(destage=DestageParams(pace=params_for(volume.backing.scheduler)))

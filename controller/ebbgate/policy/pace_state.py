@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What the pace of destage is told and what it remembers. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ebbgate.model.decision import Gate, GateKind
+from ebbgate.model.records import QueueSample
+from ebbgate.units import KIB, MIB, NS_PER_MS, NS_PER_US
+
+CLOSED = Gate(GateKind.CLOSED)
+
+
+class Law(StrEnum):
+    """What bounds destage: `rate`: bytes a second (bcache); `depth`: pieces at once (dm-cache)."""
+
+    RATE = "rate"
+    DEPTH = "depth"
+
+
+@dataclass(frozen=True, slots=True)
+class PaceParams:
+    """`law`: what is set. `target_ns`: how long the destage under way may take: two or three random
+    reads.
+
+    `depth_min_ios`: below two the disk would idle between pieces. `depth_max_ios`: bcache itself
+    allows 64 in flight. `window_ns`: completions are counted over at least this long.
+    `starved_ns`: an empty queue for this long means that the kernel's thread sleeps.
+    `pulse_*_ns`: bounds of a pulse; the first one is the shortest. `depth_wide_ios`: for the law of
+    depth, what may be under way while the gap is sure to go on.
+    """
+
+    law: Law = Law.RATE
+    target_ns: int = 28 * NS_PER_MS
+    depth_min_ios: float = 2.0
+    depth_max_ios: float = 60.0
+    gain: float = 0.8
+    window_ns: int = 25 * NS_PER_MS
+    rate_start_bytes_per_s: int = 8 * MIB
+    rate_min_bytes_per_s: int = 256 * KIB
+    rate_max_bytes_per_s: int = 1024 * MIB
+    starved_ns: int = 15 * NS_PER_MS
+    pulse_min_ns: int = 200 * NS_PER_US
+    pulse_max_ns: int = 60 * NS_PER_MS
+    depth_wide_ios: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class PaceState:
+    """What is remembered: the disk's pace survives a closed gate, the window does not.
+
+    `throughput_bytes_per_s` and `completions_per_s`: smoothed, of destage at the backing device.
+    `fed_ns`: when the queue was last seen with something in it. `asleep`: the kernel's thread waits
+    for a pass that lies ahead. `started_ios`: pieces that had been started at the last sample.
+    `sure_until_ns`: until then the gap will most likely last.
+    """
+
+    throughput_bytes_per_s: float = 0.0
+    completions_per_s: float = 0.0
+    window_start: QueueSample | None = None
+    window_dry: bool = False
+    fed_ns: int = 0
+    asleep: bool = False
+    started_ios: int = 0
+    pulse_ns: int = 0
+    sampled_ns: int = 0
+    period_ns: int = 10 * NS_PER_MS
+    gate: Gate = CLOSED
+    sure_until_ns: int = 0
+
+    @property
+    def piece_bytes(self) -> float:
+        """Mean size of a destage write; 64 KiB before anything was measured."""
+        if self.completions_per_s <= 0:
+            return 64.0 * KIB
+        return self.throughput_bytes_per_s / self.completions_per_s

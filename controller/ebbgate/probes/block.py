@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A block device as sysfs describes it. I/O: sysfs, reads only."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ebbgate import units
+from ebbgate.model.volume import Device
+from ebbgate.probes.knob import chosen
+from ebbgate.sysfs import Sysfs
+
+_CLASS_BLOCK = Path("/sys/class/block")
+
+
+def describe_device(sysfs: Sysfs, name: str) -> Device | None:
+    """The block device (or partition) of that kernel name; None when it is gone."""
+    here = _CLASS_BLOCK / name
+    devno = devno_of(sysfs, here)
+    if devno is None:
+        return None
+    queue = _queue(sysfs, here)
+    schedulers = sysfs.read_text(queue / "scheduler") or ""
+    rotational = sysfs.read_text(queue / "rotational")
+    return Device(
+        name=name,
+        devno=devno,
+        size_bytes=units.sectors_to_bytes(sysfs.read_int(here / "size") or 0),
+        rotational=None if rotational is None else rotational == "1",
+        # A device without a choice prints `none` bare.
+        scheduler=chosen(schedulers) or schedulers.strip() or None,
+        schedulers=tuple(word.strip("[]") for word in schedulers.split()),
+        nr_requests=sysfs.read_int(queue / "nr_requests"),
+        queue_depth=sysfs.read_int(queue.parent / "device" / "queue_depth"),
+    )
+
+
+def physical_devices(sysfs: Sysfs, name: str) -> tuple[Device, ...]:
+    """The disks at the bottom of a stack (md, LVM, dm-crypt); the device itself if it is a disk."""
+    below = sysfs.glob(str(_CLASS_BLOCK / name / "slaves" / "*"))
+    if not below:
+        device = describe_device(sysfs, name)
+        return (device,) if device else ()
+    found = {device.name: device for path in below for device in physical_devices(sysfs, path.name)}
+    return tuple(found.values())
+
+
+def devno_of(sysfs: Sysfs, here: Path) -> tuple[int, int] | None:
+    """The number of the device whose folder this is; None when it is gone."""
+    major, separator, minor = (sysfs.read_text(here / "dev") or "").partition(":")
+    return (int(major), int(minor)) if separator else None
+
+
+def _queue(sysfs: Sysfs, here: Path) -> Path:
+    """A partition has no queue of its own: its disk's is the folder above (after the link)."""
+    if sysfs.exists(here / "queue"):
+        return here / "queue"
+    real = sysfs.real(here)
+    return (real.parent if real else here) / "queue"

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The knobs of a mapped volume that ebbgate tunes or shows: where they are. Pure.
+
+From drivers/md/dm-cache-target.c and dm.c of Linux 6.1; 6.12 is the same here. dm-cache takes one
+setting while it runs, by message; everything else of it needs another table. dm-writecache takes
+none.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from ebbgate.dm import UUID_REF
+from ebbgate.model.volume import Kind, Volume
+from ebbgate.probes.knob import Form, Knob, Place
+
+THRESHOLD: Final = "migration_threshold"
+MAX_SECTORS: Final = "max_sectors_kb"
+KNOBS: Final[tuple[Knob, ...]] = (
+    Knob(THRESHOLD, Place.MESSAGE, Form.PLAIN, True, "idle destage under way at once, sectors"),
+    Knob(MAX_SECTORS, Place.QUEUE, Form.PLAIN, True, "longest request; under a block: no bypass"),
+)
+
+
+def knob_path(volume: Volume, knob: str) -> Path | None:
+    """The knob's file, or `dm:REF/SETTING`; None where this kind of volume has no such knob."""
+    if volume.mapping is None or volume.kind is not Kind.DM_CACHE:
+        return None
+    if knob == MAX_SECTORS:
+        return Path("/sys/block") / volume.kernel_name / "queue" / knob
+    return Path(f"dm:{reference(volume)}") / knob
+
+
+def reference(volume: Volume) -> str:
+    """How device-mapper is told which device: by uuid where it has one, since names change."""
+    assert volume.mapping is not None
+    uuid = volume.mapping.uuid
+    return f"{UUID_REF}{uuid}" if uuid else volume.mapping.dm_name

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Volumes that dm-cache or dm-writecache composes, LVM's and bare ones. I/O: device-mapper, sysfs;
+reads only.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from ebbgate import units
+from ebbgate.dm import DeviceMapper, Target
+from ebbgate.errors import Unavailable
+from ebbgate.model.dm import DmMapping
+from ebbgate.model.volume import Device, Kind, Volume
+from ebbgate.probes.block import describe_device
+from ebbgate.probes.dm_status import (
+    BadLine,
+    lvm_name,
+    parse_cache_table,
+    parse_writecache_table,
+)
+from ebbgate.sysfs import Sysfs
+
+_KINDS = {"cache": Kind.DM_CACHE, "writecache": Kind.DM_WRITECACHE}
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9+_.:-]{1,60}")
+
+
+def mapped_volumes(sysfs: Sysfs) -> Iterator[Volume]:
+    """Every live volume with one target `cache` or `writecache`; none where nobody may ask."""
+    dm = sysfs.dm
+    if not dm.present():
+        return
+    try:
+        names = dm.names()
+    except (OSError, Unavailable):
+        return
+    for name in names:
+        try:
+            volume = _volume(sysfs, dm, name)
+        except (OSError, BadLine):
+            # Gone meanwhile, or half made: the next look will tell.
+            continue
+        if volume is not None:
+            yield volume
+
+
+def _volume(sysfs: Sysfs, dm: DeviceMapper, name: str) -> Volume | None:
+    table = dm.table(name)
+    if len(table) != 1 or table[0].kind not in _KINDS:
+        return None
+    device = dm.device(name)
+    own = _describe(sysfs, f"{device.devno[0]}:{device.devno[1]}")
+    kind = _KINDS[table[0].kind]
+    parts = _cache_parts if kind is Kind.DM_CACHE else _writecache_parts
+    origin, cache, metadata, block_sectors = parts(sysfs, table[0])
+    if own is None or origin is None or cache is None:
+        return None
+    mapping = DmMapping(
+        dm_name=name,
+        uuid=device.uuid,
+        lvm_name=lvm_name(name, device.uuid),
+        target=table[0].kind,
+        params=table[0].params,
+        length_sectors=table[0].length_sectors,
+        block_sectors=block_sectors,
+    )
+    return Volume(
+        # What the probe takes as a name; others go by their kernel name.
+        name=name if _PLAIN_NAME.fullmatch(name) else own.name,
+        kind=kind,
+        devno=device.devno,
+        size_bytes=own.size_bytes,
+        backing=origin,
+        caches=(cache,),
+        set_uuid="",
+        sys_name=own.name,
+        mapping=mapping,
+        metadata=metadata,
+    )
+
+
+_Parts = tuple[Device | None, Device | None, Device | None, int]
+
+
+def _cache_parts(sysfs: Sysfs, target: Target) -> _Parts:
+    table = parse_cache_table(target.params)
+    devices = (_describe(sysfs, devno) for devno in (table.origin, table.cache, table.metadata))
+    return (*devices, table.block_sectors)  # type: ignore[return-value]
+
+
+def _writecache_parts(sysfs: Sysfs, target: Target) -> _Parts:
+    origin, cache, block_bytes = parse_writecache_table(target.params)
+    sectors = units.bytes_to_sectors(block_bytes)
+    return _describe(sysfs, origin), _describe(sysfs, cache), None, sectors
+
+
+def _describe(sysfs: Sysfs, devno: str) -> Device | None:
+    """The device of a number (`253:1`)."""
+    real = sysfs.real(Path("/sys/dev/block") / devno)
+    return describe_device(sysfs, real.name) if real else None

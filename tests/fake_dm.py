@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A device-mapper of a test: tables and status lines as a stock 6.1 kernel prints them."""
+
+from __future__ import annotations
+
+import errno
+from dataclasses import dataclass, field
+
+from ebbgate.dm import UUID_REF, DeviceMapper, DmDevice, Target
+from tests.fake_sysfs import FakeSysfs
+
+CACHE_UUID = "LVM-" + "v" * 32 + "d" * 32
+# As LVM 2.03.16 makes it, `mq` for the policy included.
+CACHE_TABLE = (
+    "253:3 253:2 253:4 128 2 metadata2 writeback mq 10 random_threshold 0 sequential_threshold 0"
+    " discard_promote_adjustment 0 read_promote_adjustment 0 write_promote_adjustment 0"
+)
+CACHE_STATUS = (
+    "8 40/2048 128 {used}/14528 450 90 52288 10 7 {promotions} {dirty} 2 metadata2 writeback"
+    " 2 migration_threshold {threshold} mq 10 random_threshold 0 sequential_threshold 0"
+    " discard_promote_adjustment 0 read_promote_adjustment 0 write_promote_adjustment 0 {end}"
+)
+LENGTH_SECTORS = 4186112
+
+
+@dataclass(slots=True)
+class FakeCache:
+    """One volume of dm-cache. `refuses`: the errno of every message."""
+
+    name: str = "vg-data"
+    uuid: str = CACHE_UUID
+    devno: tuple[int, int] = (253, 0)
+    kind: str = "cache"
+    table: str = CACHE_TABLE
+    threshold: int = 2048
+    used: int = 8211
+    dirty: int = 6372
+    promotions: int = 8211
+    end: str = "rw - "
+    line: str = ""
+    suspended: bool = False
+    refuses: int = 0
+    messages: list[str] = field(default_factory=list)
+
+    def status(self) -> str:
+        return self.line or CACHE_STATUS.format(
+            used=self.used,
+            promotions=self.promotions,
+            dirty=self.dirty,
+            threshold=self.threshold,
+            end=self.end,
+        )
+
+
+class FakeDm(DeviceMapper):
+    """Answers as the kernel does, for the devices that a test gives it."""
+
+    def __init__(self, *devices: FakeCache, allowed: bool = True) -> None:
+        super().__init__()
+        self.devices = list(devices)
+        self.allowed = allowed
+
+    def present(self) -> bool:
+        return self.allowed
+
+    def hidden(self) -> bool:
+        return not self.allowed
+
+    def names(self) -> tuple[str, ...]:
+        return tuple(device.name for device in self.devices)
+
+    def find(self, ref: str) -> FakeCache:
+        for device in self.devices:
+            if ref in (device.name, f"{UUID_REF}{device.uuid}"):
+                return device
+        raise OSError(errno.ENXIO, "No such device or address", ref)
+
+    def device(self, ref: str) -> DmDevice:
+        found = self.find(ref)
+        return DmDevice(found.name, found.uuid, found.devno, found.suspended, False, 0)
+
+    def table(self, ref: str) -> tuple[Target, ...]:
+        found = self.find(ref)
+        return (Target(0, LENGTH_SECTORS, found.kind, found.table),)
+
+    def status(self, ref: str) -> tuple[Target, ...]:
+        found = self.find(ref)
+        return (Target(0, LENGTH_SECTORS, found.kind, found.status()),)
+
+    def message(self, ref: str, text: str) -> None:
+        found = self.find(ref)
+        if found.refuses:
+            raise OSError(found.refuses, "refused by the kernel", ref)
+        found.messages.append(text)
+        word, _, value = text.partition(" ")
+        if word != "migration_threshold" or not value.isdigit():
+            raise OSError(errno.EINVAL, "Invalid argument", ref)
+        found.threshold = int(value)
+
+
+def fake_lvm(fake: FakeSysfs, *devices: FakeCache) -> FakeDm:
+    """LVM's `vg/data` on a fake machine: its mapped devices in sysfs, and their device-mapper."""
+    mapped = {
+        "dm-0": ("253:0", ()),
+        "dm-2": ("253:2", ("vdb",)),
+        "dm-3": ("253:3", ("vdb",)),
+        "dm-4": ("253:4", ("vda",)),
+    }
+    for name, (devno, below) in mapped.items():
+        real = fake.disk(name, devno, size_bytes=LENGTH_SECTORS * 512, queue_depth=None)
+        fake.write(f"{real}/queue/max_sectors_kb", "1280")
+        for disk in below:
+            fake.write(f"{real}/slaves/{disk}/dev", "")
+    return FakeDm(*(devices or (FakeCache(),)))
