@@ -87,6 +87,13 @@ class FakeDm(DeviceMapper):
         found = self.find(ref)
         return (Target(0, LENGTH_SECTORS, found.kind, found.status()),)
 
+    def reload(self, ref: str, targets: tuple[Target, ...]) -> None:
+        found = self.find(ref)
+        (target,) = targets
+        assert (target.start_sectors, target.length_sectors) == (0, LENGTH_SECTORS)
+        # What messages had set is gone, and promotions are counted anew.
+        found.table, found.threshold, found.promotions = target.params, 2048, 0
+
     def message(self, ref: str, text: str) -> None:
         found = self.find(ref)
         if found.refuses:

@@ -185,8 +185,10 @@ class Daemon:
 
     async def _discover(self) -> None:
         found = {v.name: v for v in await asyncio.to_thread(discover, self.sysfs)}
-        for name in [n for n, v in self.volumes.items() if found.get(n) != v.volume]:
-            self._drop(name)
+        for name, loop in list(self.volumes.items()):
+            # While it is cleaned its table is ours.
+            if found.get(name) != loop.volume and not (loop.cleaning and name in found):
+                self._drop(name)
         for name, volume in found.items():
             if name not in self.volumes and volume.cached:
                 self._add(volume)

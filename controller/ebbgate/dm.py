@@ -32,7 +32,9 @@ _SECTOR: Final = struct.Struct("=Q")
 _BUFFER_BYTES: Final = 16 * 1024
 _BUFFER_BYTES_MAX: Final = 4 << 20
 _NAME_BYTES_MAX: Final = 127
+_LINE_WORDS: Final = 4
 UUID_REF: Final = "uuid="
+TABLE: Final = "table"
 
 
 class _Call(IntEnum):
@@ -108,12 +110,24 @@ class DeviceMapper:
         return head
 
     def setting(self, ref: str, name: str) -> str | None:
-        """The value behind a word of the status line; None where device or word is not there."""
+        """The value behind a word of the status line; None where device or word is not there.
+
+        `table`: the live table, as `store` takes it.
+        """
         try:
+            if name == TABLE:
+                return "\n".join(_line(target) for target in self.table(ref))
             words = self.status(ref)[0].params.split()
         except (OSError, IndexError, Unavailable):
             return None
         return next((value for word, value in pairwise(words) if word == name), None)
+
+    def store(self, ref: str, name: str, value: str) -> None:
+        """Set a setting by message; `table`: load one. Raises OSError."""
+        if name == TABLE:
+            self.reload(ref, tuple(_target(line) for line in value.splitlines()))
+        else:
+            self.message(ref, f"{name} {value}")
 
     def table(self, ref: str) -> tuple[Target, ...]:
         """The live table: what the constructor was given, not what messages changed since."""
@@ -212,6 +226,19 @@ class DeviceMapper:
                     "modprobe dm-mod; reading it needs root",
                 ) from error
         return self._handle
+
+
+def _line(target: Target) -> str:
+    """As `dmsetup table` prints it."""
+    return f"{target.start_sectors} {target.length_sectors} {target.kind} {target.params}"
+
+
+def _target(line: str) -> Target:
+    """What `_line` printed. Raises OSError(EINVAL) for anything else."""
+    words = line.split(maxsplit=3)
+    if len(words) != _LINE_WORDS or not (words[0].isdigit() and words[1].isdigit()):
+        raise OSError(errno.EINVAL, "not a line of a table", line)
+    return Target(int(words[0]), int(words[1]), words[2], words[3])
 
 
 def _number(call: int) -> int:

@@ -22,13 +22,13 @@ from ebbgate.actuators.plan import (
     cutoff_steps,
     write,
 )
-from ebbgate.actuators.plans import split_steps
+from ebbgate.actuators.plans import cleaner_step, split_steps
 from ebbgate.model.decision import Decision, Gate, GateKind, Outcome, OutcomeKind
 from ebbgate.model.frame import Frame
 from ebbgate.model.records import Edge
-from ebbgate.model.volume import VolumeState
+from ebbgate.model.volume import Volume, VolumeState
 from ebbgate.policy.defaults import IDLE_DESTAGE, STREAM_BYPASS
-from ebbgate.probes.dm_knobs import MAX_SECTORS
+from ebbgate.probes.dm_knobs import MAX_SECTORS, TABLE
 from ebbgate.units import sectors_to_bytes
 
 _LOG = logging.getLogger(__name__)
@@ -179,6 +179,17 @@ class Driver:
             return False
         ours = gate.rate_bytes_per_s
         return abs(sectors_to_bytes(int(text)) - ours) > max(4096, ours // 4)
+
+    def clean(self, volume: Volume, reason: Reason) -> None:
+        """Load the cleaner, once every knob is as it was: a table brings its own values."""
+        self.release(reason.text)
+        self.thread.submit("clean", lambda hand: hand.apply((cleaner_step(volume),), reason))
+
+    def end_cleaning(self, why: str) -> None:
+        """The old table again, unless somebody has loaded another one meanwhile."""
+        reason = Reason("clean", why)
+        self.thread.submit("cleaned", lambda hand: hand.release((TABLE,), reason))
+        self.applied = Applied()
 
     # ---- what is told --------------------------------------------------------------------------
     def keep_outcomes(self) -> None:

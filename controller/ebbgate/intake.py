@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
+from ebbgate.errors import ActuationError
 from ebbgate.loop import VolumeLoop
 from ebbgate.model.volume import Mode
 from ebbgate.store.intents import Intent, Intents
@@ -47,14 +48,17 @@ class Intake:
         unknown = [name for name in names if name not in self._target.volumes]
         if unknown:
             return False, f"no such volume: {unknown[0]}"
-        texts = [self._one(intent.kind, name, intent.args) for name in names]
+        try:
+            texts = [self._one(intent, name) for name in names]
+        except ActuationError as error:
+            return False, str(error)
         done = [text for text in texts if text]
         if len(done) < len(texts):
             return False, f"unknown intent: {intent.kind} {intent.args}"
         return True, "; ".join(done) or "no volume here"
 
-    def _one(self, kind: str, name: str, args: dict[str, Any]) -> str:
-        volume = self._target.volumes[name]
+    def _one(self, intent: Intent, name: str) -> str:
+        volume, kind, args = self._target.volumes[name], intent.kind, intent.args
         if kind == "mode" and args.get("mode") in tuple(Mode):
             mode = Mode(args["mode"])
             volume.set_mode(mode, f"mode {mode} asked for by a person")
@@ -64,6 +68,8 @@ class Intake:
             on = bool(args.get("on", True))
             volume.hold(on)
             return f"{name}: {'held' if on else 'goes on'}"
+        if kind == "clean":
+            return volume.clean(int(args["within_ns"]), intent.who)
         if kind == "restore":
             self._intents.set_mode(name, Mode.ADVISE)
             return self._target.restore_volume(name)

@@ -10,9 +10,10 @@ from typing import Any
 from ebbgate.model.decision import Decision, Gate, GateKind, Proposal
 from ebbgate.model.frame import Frame
 from ebbgate.model.volume import Mode, Volume
+from ebbgate.policy.cleaning import Cleaning, eta_s
 from ebbgate.policy.evaluate import PolicyState
 from ebbgate.policy.idle_destage import Phase
-from ebbgate.units import format_bytes, format_ns, format_rate
+from ebbgate.units import NS_PER_S, format_bytes, format_ns, format_rate
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,7 @@ class View:
     originals: Mapping[str, str]
     manual: frozenset[str]
     lost: Mapping[str, int]
+    cleaning: Cleaning | None = None
 
 
 def live_document(
@@ -79,6 +81,7 @@ def live_document(
         "run_bytes": {str(d): list(runs) for d, runs in frame.run_bytes.items()},
         "knobs": _knobs(view, frame),
         "proposals": [_proposal(p, decision) for p in decision.proposals],
+        "cleaning": _cleaning(view, frame),
         "missing": dict(frame.missing),
         "lost": dict(view.lost),
     }
@@ -86,6 +89,8 @@ def live_document(
 
 def sentence(view: View, frame: Frame, state: PolicyState, decision: Decision) -> str:
     """One sentence: what ebbgate does with this volume now, and why."""
+    if view.cleaning is not None:
+        return _cleaning_sentence(view.cleaning, frame)
     if view.held:
         return "held: every knob stays where it is"
     reasons = [p.unsupported for p in decision.proposals if p.unsupported]
@@ -105,6 +110,27 @@ def sentence(view: View, frame: Frame, state: PolicyState, decision: Decision) -
     if view.mode is Mode.OBSERVE:
         return "only measures"
     return text if view.mode is Mode.ENFORCE else f"would do, in enforce: {text}"
+
+
+def _cleaning_sentence(cleaning: Cleaning, frame: Frame) -> str:
+    left = "unknown" if frame.dirty_bytes is None else format_bytes(frame.dirty_bytes)
+    eta = eta_s(cleaning, frame.dirty_bytes, frame.at_ns)
+    ready = "no pace yet" if eta is None else f"about {format_ns(eta * NS_PER_S)} to go"
+    until = format_ns(max(0, cleaning.until_ns - frame.at_ns))
+    return f"cleans, as {cleaning.who} asked: {left} dirty, {ready}, given up in {until}"
+
+
+def _cleaning(view: View, frame: Frame) -> dict[str, Any] | None:
+    cleaning = view.cleaning
+    if cleaning is None:
+        return None
+    return {
+        "who": cleaning.who,
+        "since_ns": cleaning.since_ns,
+        "until_ns": cleaning.until_ns,
+        "began_with_bytes": cleaning.dirty_bytes,
+        "eta_s": eta_s(cleaning, frame.dirty_bytes, frame.at_ns),
+    }
 
 
 def _drain(frame: Frame) -> str:

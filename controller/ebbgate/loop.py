@@ -9,24 +9,26 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ebbgate.actuators.gate_thread import GateThread, Later
 from ebbgate.actuators.hand import Hand, Reason
 from ebbgate.driver import Driver, Outbox
+from ebbgate.errors import ActuationError
 from ebbgate.live import View, live_document
 from ebbgate.model.decision import Decision
-from ebbgate.model.dm import CacheStatus, WritecacheStatus
+from ebbgate.model.dm import CacheStatus
 from ebbgate.model.frame import Frame
 from ebbgate.model.records import Edge, EdgeKind, QueueSample, Record, Tick
 from ebbgate.model.volume import Mode, Volume, VolumeState
 from ebbgate.policy import evaluate
+from ebbgate.policy.cleaning import POLICY, Cleaning, ending, refusal
 from ebbgate.policy.defaults import IDLE_DESTAGE, Policy
 from ebbgate.policy.essence import Essence, essence
 from ebbgate.policy.evaluate import PolicyState, ProbeWishes
 from ebbgate.policy.idle_destage import Phase
 from ebbgate.signals.frame import FrameState, absorb, build
-from ebbgate.units import NS_PER_MS, NS_PER_S
+from ebbgate.units import NS_PER_MS, NS_PER_S, format_bytes, format_ns
 
 _LOG = logging.getLogger(__name__)
 _TELL_NS = NS_PER_S - 50 * NS_PER_MS
@@ -59,7 +61,8 @@ class VolumeLoop:
     said: dict[str, str] = field(default_factory=dict)
     later: Later | None = None
     told_live_ns: int = 0
-    mapped: CacheStatus | WritecacheStatus | None = None
+    last_seen: VolumeState | None = None
+    cleaning: Cleaning | None = None
     driver: Driver = field(init=False)
 
     def __post_init__(self) -> None:
@@ -103,13 +106,14 @@ class VolumeLoop:
     def on_tick(self, seen: VolumeState, quiet: bool) -> None:
         """A look at sysfs; `quiet`: no knob was being written meanwhile."""
         frame = build(self.frames, seen, self.volume.name, self.now_ns())
+        self._watch_cleaning(seen)
         if quiet and self._acts():
             if self._loaded_anew(seen):
                 _LOG.warning("%s: its table was loaded anew: set again", self.volume.title)
                 self.driver.loaded_anew(seen)
             else:
                 self._check_manual(seen)
-        self.mapped = seen.dm
+        self.last_seen = seen
         self.state = evaluate.on_frame(self.state, frame, self.policy)
         decision = self._record_decision()
         again = quiet and (self.driver.unsure or self.driver.rate_drifted(seen))
@@ -151,13 +155,40 @@ class VolumeLoop:
         """Freeze every knob where it is, or go on."""
         self.held = on
 
+    def clean(self, within_ns: int, who: str) -> str:
+        """Have the cleaner write everything back, for so long at most. What was done, in words.
+
+        Raises ActuationError where it cannot be begun.
+        """
+        why_not = "it is being cleaned" if self.cleaning else refusal(self.volume, self.last_seen)
+        if why_not:
+            raise ActuationError(f"{self.volume.title}: {why_not}", "see ebbgate status")
+        assert self.last_seen is not None
+        now_ns, dirty = self.now_ns(), self.last_seen.dirty_bytes or 0
+        self.cleaning = Cleaning(now_ns, now_ns + within_ns, who, dirty)
+        within = format_ns(within_ns)
+        self.driver.clean(self.volume, Reason("clean", f"{who} asked, within {within}"))
+        return f"{self.volume.title}: cleans {format_bytes(dirty)}, for {within} at most"
+
+    def _watch_cleaning(self, seen: VolumeState) -> None:
+        cleaning = self.cleaning
+        if cleaning is None:
+            return
+        if isinstance(seen.dm, CacheStatus) and seen.dm.policy == POLICY:
+            self.cleaning = cleaning = replace(cleaning, seen=True)
+        why = ending(cleaning, seen, self.now_ns())
+        if why:
+            _LOG.info("%s: cleaning is over: %s", self.volume.title, why)
+            self.driver.end_cleaning(why)
+            self.cleaning = None
+
     def release(self, why: str, *, only_ours: bool = False) -> None:
         """Put every knob of this volume back; `only_ours`: but for those that changed meanwhile."""
         self.driver.release(why, only_ours=only_ours)
 
     # ---- what goes out -------------------------------------------------------------------------
     def _acts(self) -> bool:
-        return self.mode is Mode.ENFORCE and not self.held
+        return self.mode is Mode.ENFORCE and not self.held and self.cleaning is None
 
     def _drive_gate(
         self, decision: int, *, since_ns: int | None = None, reassert: bool = False
@@ -200,6 +231,7 @@ class VolumeLoop:
             originals={knob: held.original for knob, held in list(self.hand.held.items())},
             manual=frozenset(self.hand.manual),
             lost=self.lost,
+            cleaning=self.cleaning,
         )
 
     def _record_decision(self) -> Decision:
@@ -230,7 +262,7 @@ class VolumeLoop:
 
         dm-cache counts promotions from the last load, and takes its threshold from the table.
         """
-        before, now = self.mapped, seen.dm
+        before, now = self.last_seen.dm if self.last_seen else None, seen.dm
         if not isinstance(before, CacheStatus) or not isinstance(now, CacheStatus):
             return False
         if (now.promotions, now.demotions) >= (before.promotions, before.demotions) > (0, 0):

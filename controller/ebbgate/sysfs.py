@@ -64,7 +64,7 @@ class Sysfs:
         """
         if str(path).startswith(_DM):
             ref, setting = _message(path)
-            self.dm.message(ref, f"{setting} {value}")
+            self.dm.store(ref, setting, value)
             return
         handle = os.open(self._where(path), os.O_WRONLY | os.O_CLOEXEC)
         try:

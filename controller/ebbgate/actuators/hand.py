@@ -25,6 +25,7 @@ from ebbgate.actuators.plan import (
 from ebbgate.actuators.plans import Plan, plan_for
 from ebbgate.model.decision import Action, JournalEntry, Outcome, OutcomeKind
 from ebbgate.model.volume import Volume
+from ebbgate.probes.dm_knobs import TABLE
 from ebbgate.probes.knob import parse_value
 from ebbgate.probes.knobs import BY_NAME, knob_path
 from ebbgate.sysfs import Sysfs
@@ -106,14 +107,15 @@ class Hand:
     ) -> list[Outcome]:
         """Put the originals of these knobs back, as far as we hold them.
 
-        `only_ours`: a knob that no longer has our value is left as it is, whoever changed it.
+        `only_ours`: a knob that no longer has our value is left as it is, whoever changed it. So is
+        a table in any case: what was changed since must not be mapped as before.
         """
         outcomes = []
         for knob in knobs:
             mine = self.held.get(knob)
             if mine is None:
                 continue
-            if only_ours and self._changed_since(knob, mine):
+            if (only_ours or knob == TABLE) and self._changed_since(knob, mine):
                 del self.held[knob]
                 self.journal.close(self.volume.name, knob, "changed by something else")
                 continue

@@ -34,7 +34,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from ebbgate.model.decision import Gate, GateKind
-from ebbgate.probes.dm_knobs import MAX_SECTORS, THRESHOLD
+from ebbgate.probes.dm_knobs import MAX_SECTORS, TABLE, THRESHOLD
 from ebbgate.units import NS_PER_S, SECTOR_BYTES
 
 PERCENT = "writeback_percent"
@@ -58,8 +58,9 @@ KERNEL_WRITES = frozenset({RATE})
 TRIGGERS = frozenset({RUNNING, TRIGGER_GC})
 """Writes that start something and leave no value behind: nothing to journal."""
 
-FAST = frozenset({PERCENT, RATE, RUNNING, THRESHOLD})
-"""Written many times a second, so not read back each time: compared once a second instead."""
+FAST = frozenset({PERCENT, RATE, RUNNING, THRESHOLD, TABLE})
+"""Written many times a second, so not read back each time: compared once a second instead. And a
+table: the kernel either takes a whole one or refuses it."""
 INTERVAL_NS_MIN: Mapping[str, int] = {
     CUTOFF: NS_PER_S,
     TRIGGER_GC: NS_PER_S,

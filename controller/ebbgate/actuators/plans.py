@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from ebbgate.actuators.plan import (
@@ -12,13 +12,16 @@ from ebbgate.actuators.plan import (
     PERCENT,
     RATE,
     Step,
+    StepKind,
     base_steps,
     gate_steps,
     write,
 )
 from ebbgate.model.decision import Gate, GateKind
 from ebbgate.model.volume import Kind, Volume
-from ebbgate.probes.dm_knobs import MAX_SECTORS, THRESHOLD
+from ebbgate.policy.cleaning import POLICY
+from ebbgate.probes.dm_knobs import MAX_SECTORS, TABLE, THRESHOLD
+from ebbgate.probes.dm_status import parse_cache_table
 from ebbgate.units import KIB, sectors_to_bytes
 
 
@@ -60,6 +63,16 @@ def threshold_steps(block_sectors: int, gate: Gate) -> tuple[Step, ...]:
     if gate.kind is GateKind.PACED:
         return (write(THRESHOLD, max(1, gate.depth_ios) * block_sectors),)
     raise ValueError(f"no steps lead to a gate that is {gate.kind}")
+
+
+def cleaner_step(volume: Volume) -> Step:
+    """The volume's table with the policy that writes everything back, whatever the load."""
+    mapping = volume.mapping
+    assert mapping is not None
+    table = parse_cache_table(mapping.params)
+    kept = tuple(pair for pair in table.settings if pair[0] == THRESHOLD)
+    params = replace(table, policy=POLICY, settings=kept).params()
+    return Step(StepKind.WRITE, TABLE, f"0 {mapping.length_sectors} {mapping.target} {params}")
 
 
 def split_steps(volume: Volume) -> tuple[Step, ...]:

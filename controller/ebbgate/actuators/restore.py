@@ -9,6 +9,7 @@ from typing import Protocol
 
 from ebbgate.actuators.plan import PERCENT, RUNNING
 from ebbgate.model.decision import Action, JournalEntry, Outcome, OutcomeKind
+from ebbgate.probes.dm_knobs import TABLE
 from ebbgate.sysfs import Sysfs
 
 
@@ -51,6 +52,9 @@ def _restore_one(entry: JournalEntry, sysfs: Sysfs, boot_id: str) -> Outcome:
         return _outcome(action, OutcomeKind.UNCHANGED, "from another boot: nothing to put back")
     if not sysfs.exists(entry.path):
         return _outcome(action, OutcomeKind.UNCHANGED, "the device is gone, and the knob with it")
+    if entry.knob == TABLE and sysfs.read_text(entry.path) != entry.last_written:
+        # A volume that was changed meanwhile must not get the table of what it was before.
+        return _outcome(action, OutcomeKind.UNCHANGED, "another table was loaded since")
     try:
         sysfs.write_text(entry.path, entry.original)
         if entry.knob == PERCENT:

@@ -17,9 +17,11 @@ from ebbgate.probes.knob import Form, Knob, Place
 
 THRESHOLD: Final = "migration_threshold"
 MAX_SECTORS: Final = "max_sectors_kb"
+TABLE: Final = "table"
 KNOBS: Final[tuple[Knob, ...]] = (
     Knob(THRESHOLD, Place.MESSAGE, Form.PLAIN, True, "idle destage under way at once, sectors"),
-    Knob(MAX_SECTORS, Place.QUEUE, Form.PLAIN, True, "longest request; under a block: no bypass"),
+    Knob(MAX_SECTORS, Place.QUEUE, Form.PLAIN, True, "longest request, KiB; under a block: split"),
+    Knob(TABLE, Place.MESSAGE, Form.PLAIN, True, "loaded anew by `ebbgate clean` alone"),
 )
 
 

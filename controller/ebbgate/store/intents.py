@@ -5,6 +5,7 @@ kind       args                 meaning
 mode       {"mode": "enforce"}  how far ebbgate may go with the volume; outlives the daemon
 hold       {"on": true}         freeze everything where it is (no volume: every one)
 restore    {}                   put the originals back and stay in `advise` (no volume: every one)
+clean      {"within_ns": N}     have dm-cache's cleaner write everything back, for so long at most
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ class IntentKind(StrEnum):
     MODE = "mode"
     HOLD = "hold"
     RESTORE = "restore"
+    CLEAN = "clean"
 
 
 @dataclass(frozen=True, slots=True)

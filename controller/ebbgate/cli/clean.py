@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`clean`: dm-cache's cleaner policy, with a deadline, once a person has said yes. I/O: intents."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from ebbgate.cli.ask import ask
+from ebbgate.cli.context import Context, json_option
+from ebbgate.cli.link import need_daemon
+from ebbgate.cli.output import Document, emit
+from ebbgate.errors import UsageError
+from ebbgate.model.volume import Kind
+from ebbgate.probes.topology import find
+from ebbgate.store.intents import IntentKind
+from ebbgate.units import NS_PER_S, parse_duration_ns
+
+if TYPE_CHECKING:
+    from ebbgate.cli.page import Page
+
+_SHORTEST_NS = 10 * NS_PER_S
+_LONGEST_NS = 7 * 24 * 3600 * NS_PER_S
+_PRICE = (
+    "This loads another table twice: each time the volume stands still for a second or two. "
+    "While it lasts nothing is promoted and users wait longer; afterwards the cache learns anew "
+    "which blocks are hot."
+)
+
+
+@click.command()
+@click.argument("volume")
+@click.option("--within", default="30min", show_default=True, help="Given up after so long.")
+@click.option("--yes", is_flag=True, help="Do not ask back.")
+@json_option
+@click.pass_obj
+def clean(context: Context, volume: str, within: str, yes: bool) -> None:
+    """Write all dirty data of VOLUME (dm-cache) back, under any load, with the cleaner policy.
+
+    The old table comes back when it is clean, when the time is over, on `ebbgate restore`, and
+    when the daemon ends. `ebbgate status` shows how far it is.
+    """
+    context.need_root("ebbgate clean")
+    found = find(context.sysfs, volume)
+    if found.kind is not Kind.DM_CACHE:
+        raise UsageError(
+            f"{found.title} is {found.kind}: only dm-cache has a cleaner policy",
+            "bcache and dm-writecache drain by themselves: see ebbgate status",
+        )
+    within_ns = _duration_ns(within)
+    need_daemon(context)
+    if not yes:
+        click.echo(_PRICE, err=True)
+        click.confirm(f"Clean {found.title}?", abort=True, err=True)
+    emit(context, ask(context, IntentKind.CLEAN, found.name, {"within_ns": within_ns}), _draw)
+
+
+def _duration_ns(text: str) -> int:
+    try:
+        duration_ns = parse_duration_ns(text)
+    except ValueError as error:
+        raise UsageError(f"--within: {error}", "for example --within 30min") from error
+    if not _SHORTEST_NS <= duration_ns <= _LONGEST_NS:
+        raise UsageError("--within takes 10 s to 168 h", "for example --within 30min")
+    return duration_ns
+
+
+def _draw(page: Page, document: Document) -> None:
+    page.line(str(document["outcome"]))
