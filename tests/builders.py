@@ -4,14 +4,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from ebbgate.model.decision import Action, Condition, Decision, JournalEntry, Proposal
+from ebbgate.model.dm import CacheStatus, DmMapping, Health
 from ebbgate.model.frame import Frame, Rates
 from ebbgate.model.records import Direction, Edge, EdgeKind, QueueSample, Tick
 from ebbgate.model.volume import Device, Kind, Volume, VolumeState
 from ebbgate.probes.protocol import parse_line
 from ebbgate.units import GIB, KIB, MIB, NS_PER_MS, NS_PER_S
+from tests.fake_dm import CACHE_TABLE, CACHE_UUID, LENGTH_SECTORS
 from tests.fake_sysfs import SET_UUID
 
 
@@ -40,6 +43,50 @@ def volume(name: str = "bcache0", *, set_uuid: str = SET_UUID) -> Volume:
         caches=(device("vdb", rotational=False),) if set_uuid else (),
         set_uuid=set_uuid,
     )
+
+
+def mapped_volume(kind: Kind = Kind.DM_CACHE, **parts: Any) -> Volume:
+    """LVM's vg/data with blocks of 64 KiB, as `fake_dm` has it."""
+    target = "cache" if kind is Kind.DM_CACHE else "writecache"
+    known: dict[str, Any] = {
+        "dm_name": "vg-data",
+        "uuid": CACHE_UUID,
+        "lvm_name": "vg/data",
+        "target": target,
+        "params": CACHE_TABLE,
+        "length_sectors": LENGTH_SECTORS,
+        "block_sectors": 128,
+    }
+    mapping = DmMapping(**{**known, **parts})
+    return Volume(
+        name="vg-data",
+        kind=kind,
+        devno=(253, 0),
+        size_bytes=LENGTH_SECTORS * 512,
+        backing=replace(device("dm-4"), devno=(253, 4)),
+        caches=(replace(device("dm-2", rotational=False), devno=(253, 2)),),
+        set_uuid="",
+        sys_name="dm-0",
+        mapping=mapping,
+        metadata=replace(device("dm-3", rotational=False), devno=(253, 3)),
+    )
+
+
+def cache_status(**parts: Any) -> CacheStatus:
+    """dm-cache in order, with 6 MiB dirty."""
+    known: dict[str, Any] = {
+        "metadata_used": 40,
+        "metadata_total": 2048,
+        "block_bytes": 64 * KIB,
+        "used": 8211,
+        "total": 14528,
+        "dirty": 96,
+        "promotions": 8211,
+        "features": ("metadata2", "writeback"),
+        "migration_threshold_sectors": 2048,
+        "policy": "mq",
+    }
+    return CacheStatus(Health.OK, **{**known, **parts})
 
 
 def frame(name: str = "bcache0", **signals: Any) -> Frame:

@@ -17,8 +17,11 @@ CACHE_TABLE = (
 )
 CACHE_STATUS = (
     "8 40/2048 128 {used}/14528 450 90 52288 10 7 {promotions} {dirty} 2 metadata2 writeback"
-    " 2 migration_threshold {threshold} mq 10 random_threshold 0 sequential_threshold 0"
-    " discard_promote_adjustment 0 read_promote_adjustment 0 write_promote_adjustment 0 {end}"
+    " 2 migration_threshold {threshold} {policy} {end}"
+)
+MQ = (
+    "mq 10 random_threshold 0 sequential_threshold 0 discard_promote_adjustment 0"
+    " read_promote_adjustment 0 write_promote_adjustment 0"
 )
 LENGTH_SECTORS = 4186112
 
@@ -48,6 +51,7 @@ class FakeCache:
             promotions=self.promotions,
             dirty=self.dirty,
             threshold=self.threshold,
+            policy="cleaner 0" if self.table.endswith("cleaner 0") else MQ,
             end=self.end,
         )
 

@@ -170,6 +170,8 @@ class WatchedSysfs(Sysfs):
     after: dict[str, Callable[[], object]] = field(default_factory=dict)
 
     def write_text(self, path: Path | str, value: str) -> None:
+        if str(path).startswith("dm:"):
+            return Sysfs.write_text(self, path, value)
         knob = Path(path).name
         if not self.exists(path):
             raise FileNotFoundError(errno.ENOENT, "No such file or directory", str(path))

@@ -27,6 +27,7 @@ from ebbgate.policy.defaults import IDLE_DESTAGE, Policy
 from ebbgate.policy.essence import Essence, essence
 from ebbgate.policy.evaluate import PolicyState, ProbeWishes
 from ebbgate.policy.idle_destage import Phase
+from ebbgate.probes.dm_knobs import TABLE
 from ebbgate.signals.frame import FrameState, absorb, build
 from ebbgate.units import NS_PER_MS, NS_PER_S, format_bytes, format_ns
 
@@ -176,10 +177,16 @@ class VolumeLoop:
             return
         if isinstance(seen.dm, CacheStatus) and seen.dm.policy == POLICY:
             self.cleaning = cleaning = replace(cleaning, seen=True)
-        why = ending(cleaning, seen, self.now_ns())
-        if why:
+        why = cleaning.ended or ending(cleaning, seen, self.now_ns())
+        if not why:
+            return
+        if not cleaning.ended:
             _LOG.info("%s: cleaning is over: %s", self.volume.title, why)
+            self.cleaning = replace(cleaning, ended=why)
+        if self.hand.held.get(TABLE):
+            # Once more if it failed: until the table is back, no other knob is ours to set.
             self.driver.end_cleaning(why)
+        elif self.thread.quiet:
             self.cleaning = None
 
     def release(self, why: str, *, only_ours: bool = False) -> None:

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from ebbgate.doctor import advice
-from ebbgate.doctor.advice import Facts, Weight, advise, depth_inside
+from ebbgate.doctor.advice import advise, depth_inside
+from ebbgate.doctor.finding import Facts, Weight
 from ebbgate.model.volume import VolumeState
 from tests.builders import device, volume
 

@@ -15,6 +15,13 @@ EBB-205  a slow moment of the cache device sends requests past it
 EBB-206  the sequential detector is off
 EBB-207  discard is on
 EBB-208  I/O errors were counted
+EBB-301  dm-cache metadata that needs a check, cannot be written, or a cache that failed
+EBB-302  a metadata device that is nearly full
+EBB-303  a cache in passthrough
+EBB-304  read streams cannot be kept out of dm-cache
+EBB-305  a migration_threshold that lets destage hold users up
+EBB-306  dm-writecache: what may be set, and by which command
+EBB-307  the cleaner policy is loaded: nothing is promoted
 
 ebbgate only says these things. A disk's scheduler and depth serve everything on that disk, and the
 cache mode decides what a dead SSD costs: both are the administrator's alone.
@@ -23,49 +30,16 @@ cache mode decides what a dead SSD costs: both are the administrator's alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Final
 
-from ebbgate.model.volume import Device, Volume, VolumeState
+from ebbgate.doctor.advice_dm import DM_RULES
+from ebbgate.doctor.finding import Advice, Facts, Weight
+from ebbgate.model.volume import Device, Kind
 
 # What one SATA disk takes (NCQ); a longer queue inside a disk cannot be overtaken by anybody.
 DEPTH_MAX: Final = 32
 # Above 95 % in use the kernel caches nothing more (CUTOFF_CACHE_ADD, drivers/md/bcache/bcache.h).
 IN_USE_MAX: Final = 0.95
-
-
-class Weight(StrEnum):
-    """How much it matters: `fault`: data or tuning at risk; `advice`: worth it; `note`: to know."""
-
-    FAULT = "fault"
-    ADVICE = "advice"
-    NOTE = "note"
-
-
-@dataclass(frozen=True, slots=True)
-class Advice:
-    """One thing to do. `command`: what does it, until the next boot; empty where none does."""
-
-    id: str
-    weight: Weight
-    about: str
-    text: str
-    command: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """All that the rules look at. `disks`: at the bottom of the backing device, often itself.
-
-    `discards`: cache devices with `discard` on; `io_errors`: counts by device name.
-    """
-
-    volume: Volume
-    state: VolumeState
-    disks: tuple[Device, ...]
-    discards: tuple[str, ...] = ()
-    io_errors: dict[str, int] = field(default_factory=dict)
 
 
 def advise(facts: Facts) -> tuple[Advice, ...]:
@@ -146,7 +120,7 @@ def _stacked(facts: Facts) -> Iterator[Advice]:
 
 
 def _no_cache(facts: Facts) -> Iterator[Advice]:
-    if not facts.volume.set_uuid:
+    if not facts.volume.cached:
         yield Advice(
             "EBB-201",
             Weight.FAULT,
@@ -158,11 +132,11 @@ def _no_cache(facts: Facts) -> Iterator[Advice]:
 
 def _cache_mode(facts: Facts) -> Iterator[Advice]:
     mode = facts.state.cache_mode
-    if facts.volume.set_uuid and mode not in (None, "writeback"):
+    if facts.volume.cached and mode not in (None, "writeback", "passthrough"):
         yield Advice(
             "EBB-202",
             Weight.NOTE,
-            facts.volume.name,
+            facts.volume.title,
             f"is in {mode}: no dirty data to hold back or to drain, so ebbgate has nothing to tune "
             "here. Writeback is faster and puts unwritten data on the SSD alone: "
             "that choice stays yours",
@@ -182,7 +156,7 @@ def _inconsistent(facts: Facts) -> Iterator[Advice]:
 
 def _full(facts: Facts) -> Iterator[Advice]:
     in_use = facts.state.in_use_ratio
-    if in_use is not None and in_use > IN_USE_MAX:
+    if facts.volume.kind is Kind.BCACHE and in_use is not None and in_use > IN_USE_MAX:
         yield Advice(
             "EBB-204",
             Weight.ADVICE,
@@ -255,4 +229,5 @@ _RULES: Final[tuple[Callable[[Facts], Iterator[Advice]], ...]] = (
     _detector_off,
     _discard,
     _io_errors,
+    *DM_RULES,
 )

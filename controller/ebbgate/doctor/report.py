@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ebbgate.doctor.advice import Advice, Facts, advise
+from ebbgate.doctor.advice import advise
 from ebbgate.doctor.cost import EMPTY_RUN_NS, Cost
+from ebbgate.doctor.finding import Advice, Facts
 from ebbgate.model.volume import Volume, VolumeState
 from ebbgate.probes.block import physical_devices
 from ebbgate.probes.knob import Form

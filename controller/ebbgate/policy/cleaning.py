@@ -22,13 +22,16 @@ _GRACE_NS = 10 * NS_PER_S
 
 @dataclass(frozen=True, slots=True)
 class Cleaning:
-    """A cleaning under way. `until_ns`: it is given up then; `seen`: the policy was there."""
+    """A cleaning under way. `until_ns`: it is given up then; `seen`: the policy was there; `ended`:
+    why it is over, while the old table is being loaded.
+    """
 
     since_ns: int
     until_ns: int
     who: str
     dirty_bytes: int
     seen: bool = False
+    ended: str = ""
 
 
 def refusal(volume: Volume, state: VolumeState | None) -> str:

@@ -21,8 +21,9 @@ TABLE: Final = "table"
 KNOBS: Final[tuple[Knob, ...]] = (
     Knob(THRESHOLD, Place.MESSAGE, Form.PLAIN, True, "idle destage under way at once, sectors"),
     Knob(MAX_SECTORS, Place.QUEUE, Form.PLAIN, True, "longest request, KiB; under a block: split"),
-    Knob(TABLE, Place.MESSAGE, Form.PLAIN, True, "loaded anew by `ebbgate clean` alone"),
 )
+TABLE_KNOB: Final = Knob(TABLE, Place.MESSAGE, Form.PLAIN, False, "loaded by `ebbgate clean` alone")
+"""No knob to look at or to tune; but it is kept, written and put back as one."""
 
 
 def knob_path(volume: Volume, knob: str) -> Path | None:

@@ -16,7 +16,9 @@ _KNOBS: Final[Mapping[Kind, tuple[Knob, ...]]] = {
     Kind.DM_CACHE: dm_knobs.KNOBS,
     Kind.DM_WRITECACHE: (),
 }
-BY_NAME: Final = {knob.name: knob for knobs in _KNOBS.values() for knob in knobs}
+BY_NAME: Final = {
+    knob.name: knob for knobs in (*_KNOBS.values(), (dm_knobs.TABLE_KNOB,)) for knob in knobs
+}
 
 
 def knobs_of(volume: Volume) -> tuple[Knob, ...]:

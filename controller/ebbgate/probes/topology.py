@@ -89,6 +89,8 @@ def _why_not(sysfs: Sysfs, asked: str, wanted: str, known: tuple[Volume, ...]) -
             return NotFound(f"{wanted} is the backing device of {volume.title}", _use(volume))
         if wanted in {device.name for device in volume.caches}:
             return NotFound(f"{wanted} is a cache device of {volume.title}", _use(volume))
+        if volume.metadata and wanted == volume.metadata.name:
+            return NotFound(f"{wanted} is the metadata device of {volume.title}", _use(volume))
     if sysfs.exists(_CLASS_BLOCK / wanted):
         return NotFound(f"not cached: {wanted} is an ordinary block device", volumes)
     return NotFound(f"no such volume: {asked}", volumes)

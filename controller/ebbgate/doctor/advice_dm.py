@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Advice for volumes of device-mapper's caches. Pure. The numbers are listed in advice.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from ebbgate.doctor.finding import Advice, Facts, Weight
+from ebbgate.model.dm import CacheStatus, Health
+from ebbgate.model.volume import Kind
+from ebbgate.units import format_bytes, sectors_to_bytes
+
+METADATA_RATIO_MAX: Final = 0.8
+# Stock's 2048 sectors let a first request wait 140 ms on a disk of 8 ms a seek; this lets it wait
+# for a second (measured with blocks of 64 KiB, `make bench S=gap-drain-dmcache`).
+THRESHOLD_BYTES_MAX: Final = 4 << 20
+
+
+def _status(facts: Facts) -> CacheStatus | None:
+    return facts.state.dm if isinstance(facts.state.dm, CacheStatus) else None
+
+
+def _lvm(facts: Facts) -> str:
+    """LVM's name for its commands; empty for a bare stack."""
+    return facts.volume.mapping.lvm_name if facts.volume.mapping else ""
+
+
+def _health(facts: Facts) -> Iterator[Advice]:
+    status = _status(facts)
+    if status is None or status.health is Health.OK:
+        return
+    said = {
+        Health.NEEDS_CHECK: "needs a check of its metadata before the kernel writes it again",
+        Health.READ_ONLY: "can no longer write its metadata",
+        Health.FAILED: "has failed: no I/O gets through",
+    }[status.health]
+    lvm = _lvm(facts)
+    yield Advice(
+        "EBB-301",
+        Weight.FAULT,
+        facts.volume.title,
+        f"{said}; ebbgate sends it no message. See dmesg, and repair it while it is inactive",
+        f"lvchange -an {lvm} && lvconvert --repair {lvm}" if lvm else "",
+    )
+
+
+def _metadata(facts: Facts) -> Iterator[Advice]:
+    status = _status(facts)
+    ratio = status.metadata_ratio if status else None
+    if ratio is not None and ratio > METADATA_RATIO_MAX:
+        lvm = _lvm(facts)
+        yield Advice(
+            "EBB-302",
+            Weight.FAULT,
+            facts.volume.title,
+            f"has {ratio:.0%} of its metadata device in use; once it is full the cache turns "
+            "read-only. Make the cache anew with more of it (lvm-scripts/README.md has the sum)",
+            f"lvconvert --splitcache {lvm}" if lvm else "",
+        )
+
+
+def _passthrough(facts: Facts) -> Iterator[Advice]:
+    if facts.volume.kind is Kind.DM_CACHE and facts.state.cache_mode == "passthrough":
+        lvm = _lvm(facts)
+        yield Advice(
+            "EBB-303",
+            Weight.ADVICE,
+            facts.volume.title,
+            "is in passthrough: everything goes to the disk, and writes throw away what is cached. "
+            "The mode is meant for a copy that may be stale; leave it when it is not",
+            f"lvchange --cachemode writethrough {lvm}" if lvm else "",
+        )
+
+
+def _reads(facts: Facts) -> Iterator[Advice]:
+    if facts.volume.kind is Kind.DM_CACHE:
+        yield Advice(
+            "EBB-304",
+            Weight.NOTE,
+            facts.volume.title,
+            "takes in what read streams touch (backups, scans), and stock dm-cache has nothing "
+            "against it. If that pushes out what is hot: dm-writecache caches no reads, bcache has "
+            "a cutoff for streams, and larger cache blocks promote less of a scan",
+        )
+
+
+def _threshold(facts: Facts) -> Iterator[Advice]:
+    status = _status(facts)
+    sectors = status.migration_threshold_sectors if status else None
+    if sectors is None or sectors_to_bytes(sectors) <= THRESHOLD_BYTES_MAX:
+        return
+    lvm = _lvm(facts)
+    yield Advice(
+        "EBB-305",
+        Weight.ADVICE,
+        facts.volume.title,
+        f"may have {format_bytes(sectors_to_bytes(sectors))} of destage under way when users "
+        "return: they wait for all of it. It drains hardly more than 1 MiB does, since the disk "
+        "seeks for each block",
+        f"lvchange --cachesettings migration_threshold=2048 {lvm}" if lvm else "",
+    )
+
+
+def _writecache(facts: Facts) -> Iterator[Advice]:
+    if facts.volume.kind is not Kind.DM_WRITECACHE:
+        return
+    lvm = _lvm(facts)
+    yield Advice(
+        "EBB-306",
+        Weight.NOTE,
+        facts.volume.title,
+        "takes its settings with the table, so ebbgate tunes nothing here. To drain earlier, lower "
+        "the watermarks (percent in use); to drain all now, flush: users wait meanwhile",
+        f"lvchange --cachesettings 'high_watermark=30 low_watermark=10' {lvm}"
+        if lvm
+        else f"dmsetup message {facts.volume.name} 0 flush",
+    )
+
+
+def _cleaner(facts: Facts) -> Iterator[Advice]:
+    status = _status(facts)
+    if status is not None and status.policy == "cleaner":
+        lvm = _lvm(facts)
+        yield Advice(
+            "EBB-307",
+            Weight.NOTE,
+            facts.volume.title,
+            "has the policy cleaner: it drains, and promotes nothing. After `ebbgate clean` the "
+            "old policy comes back by itself",
+            f"lvchange --cachepolicy smq {lvm}" if lvm else "",
+        )
+
+
+DM_RULES: Final[tuple[Callable[[Facts], Iterator[Advice]], ...]] = (
+    _health,
+    _metadata,
+    _passthrough,
+    _reads,
+    _threshold,
+    _writecache,
+    _cleaner,
+)
