@@ -24,9 +24,9 @@ from ebbgate.model.volume import Mode, Volume, VolumeState
 from ebbgate.policy import evaluate
 from ebbgate.policy.cleaning import POLICY, Cleaning, ending, refusal
 from ebbgate.policy.defaults import IDLE_DESTAGE, Policy
+from ebbgate.policy.destage_state import Phase
 from ebbgate.policy.essence import Essence, essence
 from ebbgate.policy.evaluate import PolicyState, ProbeWishes
-from ebbgate.policy.idle_destage import Phase
 from ebbgate.probes.dm_knobs import TABLE
 from ebbgate.signals.frame import FrameState, absorb, build
 from ebbgate.units import NS_PER_MS, NS_PER_S, format_bytes, format_ns

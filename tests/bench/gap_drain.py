@@ -20,6 +20,7 @@ from tests.bench.context import Context, Scenario
 from tests.bench.product import PYTHON, Product
 from tests.bench.report import Report, percentile, ratio
 from tests.lab import fio
+from tests.lab.dm_stack import DmCacheStack
 from tests.lab.guest import Guest
 from tests.lab.session import Session
 from tests.lab.stack import BcacheStack
@@ -137,12 +138,19 @@ def gate(stack: BcacheStack, arm: str) -> Iterator[None]:
         yield
 
 
+def level_of(stack: BcacheStack | DmCacheStack) -> tuple[str, str]:
+    """How the guest's script is told where the dirty level stands."""
+    if isinstance(stack, DmCacheStack):
+        return "--dm", stack.name
+    return "--dirty", f"{stack.sysfs}/dirty_data"
+
+
 class Foreground:
     """Users who read without a break until `bursts`, so that no gap comes before the measured ones:
     the cache is filled and the daemon started under their load. Leaving it ends them.
     """
 
-    def __init__(self, stack: BcacheStack, seed: int, *options: str) -> None:
+    def __init__(self, stack: BcacheStack | DmCacheStack, seed: int, *options: str) -> None:
         self.stack = stack
         self.seed = seed
         self._filling_since_s = 0.0
@@ -151,7 +159,7 @@ class Foreground:
         self._reader = stack.session.spawn(
             [
                 *(PYTHON, str(GUEST_SCRIPTS / "bursts.py"), stack.device),
-                *("--dirty", f"{stack.sysfs}/dirty_data", "--until", self._go),
+                *(*level_of(stack), "--until", self._go),
                 *("--low", str(1024 * MIB), "--high", str(2047 * MIB), "--seed", str(seed)),
                 *options,
             ]

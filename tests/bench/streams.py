@@ -59,9 +59,11 @@ def stream(session: Session, device: str, rw: str, mib: int) -> float:
     return (done.write if rw == "write" else done.read).runtime_ms / 1000
 
 
-def randoms(session: Session, device: str, rw: str, count: int, seed: int) -> float:
+def randoms(
+    session: Session, device: str, rw: str, count: int, seed: int, range_mib: int = 1800
+) -> float:
     """Seconds that random 4 KiB requests at depth 1 take."""
-    options: dict[str, str | int] = {"size": "1800M", "number_ios": count}
+    options: dict[str, str | int] = {"size": f"{range_mib}M", "number_ios": count}
     job = fio.Job(device, rw, "4k", options=options)
     done = fio.run(session, job, seed=seed, timeout_s=180).only
     return (done.write if rw == "randwrite" else done.read).runtime_ms / 1000

@@ -16,8 +16,8 @@ from ebbgate.model.records import Direction, Edge, QueueSample, Tick
 from ebbgate.model.volume import VolumeState
 from ebbgate.policy import evaluate
 from ebbgate.policy.defaults import Policy
+from ebbgate.policy.destage_state import DestageParams
 from ebbgate.policy.evaluate import PolicyState, ProbeWishes
-from ebbgate.policy.idle_destage import DestageParams
 from ebbgate.probes.protocol import parse_line
 from ebbgate.probes.replay import sysfs_line
 from ebbgate.signals.frame import FrameState, absorb, build

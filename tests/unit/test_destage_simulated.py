@@ -9,7 +9,7 @@ import pytest
 
 from ebbgate.model.decision import Gate, GateKind
 from ebbgate.policy.defaults import Policy
-from ebbgate.policy.idle_destage import DestageParams
+from ebbgate.policy.destage_state import DestageParams
 from ebbgate.units import KIB, MIB, NS_PER_MS, NS_PER_S
 from tests.sim.scenarios import GapDrain, gap_drain, trickle
 from tests.sim.world import PROMPT, Reaction, Setup, scattered, unpaced

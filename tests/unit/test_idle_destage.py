@@ -11,7 +11,8 @@ import pytest
 from ebbgate.model.decision import Gate, GateKind
 from ebbgate.model.frame import Frame
 from ebbgate.policy import idle_destage
-from ebbgate.policy.idle_destage import DestageParams, DestageState, Phase, gate_of
+from ebbgate.policy.destage_state import DestageParams, DestageState, Phase
+from ebbgate.policy.idle_destage import gate_of
 from ebbgate.policy.pace_state import PaceState
 from ebbgate.units import GIB, KIB, MIB, NS_PER_MS, NS_PER_S, SECTOR_BYTES
 from tests.builders import busy_edge, busy_frame, idle_edge, idle_frame, queue_sample

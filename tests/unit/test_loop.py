@@ -9,8 +9,8 @@ import pytest
 
 from ebbgate.model.decision import GateKind
 from ebbgate.model.volume import Mode
+from ebbgate.policy.destage_state import Phase
 from ebbgate.policy.evaluate import PACE_PERIOD_NS
-from ebbgate.policy.idle_destage import Phase
 from ebbgate.units import NS_PER_MS
 from tests.builders import busy_edge, idle_edge, queue_sample
 from tests.loop_bench import LoopBench

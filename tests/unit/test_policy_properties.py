@@ -15,8 +15,8 @@ from ebbgate.model.frame import Frame, Rates
 from ebbgate.model.records import Direction, Edge, QueueSample
 from ebbgate.policy import evaluate
 from ebbgate.policy.defaults import Policy
+from ebbgate.policy.destage_state import DestageParams, Phase
 from ebbgate.policy.evaluate import PolicyState
-from ebbgate.policy.idle_destage import DestageParams, Phase
 from ebbgate.policy.stream_bypass import Stance, StreamParams
 from ebbgate.units import GIB, MIB, NS_PER_MS, NS_PER_S
 from tests.builders import busy_edge, busy_frame, idle_edge, idle_frame, queue_sample

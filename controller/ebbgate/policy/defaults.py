@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ebbgate.model.volume import Kind, Volume
-from ebbgate.policy.idle_destage import DestageParams
+from ebbgate.policy.destage_state import DestageParams
 from ebbgate.policy.pace import params_for
 from ebbgate.policy.pace_state import Law, PaceParams
 from ebbgate.policy.stream_bypass import StreamParams

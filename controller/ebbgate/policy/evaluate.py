@@ -14,7 +14,7 @@ from ebbgate.model.frame import Frame
 from ebbgate.model.records import Edge, EdgeKind, QueueSample
 from ebbgate.policy import idle_destage, stream_bypass
 from ebbgate.policy.defaults import IDLE_DESTAGE, STREAM_BYPASS, Policy
-from ebbgate.policy.idle_destage import DestageParams, DestageState
+from ebbgate.policy.destage_state import DestageParams, DestageState
 from ebbgate.policy.stream_bypass import Stance, StreamParams, StreamState
 from ebbgate.units import NS_PER_MS, format_bytes, format_ns, format_ratio
 

@@ -2,7 +2,8 @@
 """Runs in the guest: bursts of random direct reads at depth 1 with idle gaps between them.
 
 Prints one JSON object: per burst the latencies in ms, and the dirty level (MiB) where each gap
-began and ended, so that what a gap drained is told from what the burst did.
+began and ended, so that what a gap drained is told from what the burst did. Of dm-cache also what
+was moved (MiB) during each burst, by the kernel's own counters, and how long it took.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ import json
 import mmap
 import os
 import random
+import sys
 import time
 from pathlib import Path
+from typing import Any
 
 BLOCK_BYTES = 4096
 UNITS = {"k": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0 * 1024}
@@ -25,11 +28,55 @@ def dirty_mib(path: Path) -> float:
     return float(text[:-1]) * UNITS[text[-1]] if text[-1] in UNITS else float(text) / 2**20
 
 
+class Bcache:
+    """Dirty level from sysfs; bcache does not count what it moves."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def dirty_mib(self) -> float:
+        return dirty_mib(self._path)
+
+    def moved_mib(self, dirty_before_mib: float) -> float:
+        return max(0.0, dirty_before_mib - self.dirty_mib())
+
+
+class DmCache:
+    """Dirty level, promotions and demotions from the status line."""
+
+    def __init__(self, name: str) -> None:
+        sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "controller"))
+        from ebbgate.dm import DeviceMapper  # noqa: PLC0415
+        from ebbgate.probes.dm_status import parse_cache_status  # noqa: PLC0415
+
+        self._dm, self._name, self._parse = DeviceMapper(), name, parse_cache_status
+        self._copied_mib = self._copied()
+
+    def _status(self) -> Any:
+        return self._parse(self._dm.status(self._name)[0].params)
+
+    def _copied(self) -> float:
+        status = self._status()
+        return float((status.promotions + status.demotions) * status.block_bytes / 2**20)
+
+    def dirty_mib(self) -> float:
+        status = self._status()
+        self._copied_mib = self._copied()
+        return float(status.dirty * status.block_bytes / 2**20)
+
+    def moved_mib(self, dirty_before_mib: float) -> float:
+        copied_before = self._copied_mib
+        drained = dirty_before_mib - self.dirty_mib()
+        return self._copied_mib - copied_before + max(0.0, drained)
+
+
 def main() -> None:
     """Run the bursts that the command line describes."""
     parser = argparse.ArgumentParser()
     parser.add_argument("device")
-    parser.add_argument("--dirty", type=Path, required=True, help="the volume's dirty_data")
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("--dirty", type=Path, help="the volume's dirty_data (bcache)")
+    source.add_argument("--dm", help="the volume's name (dm-cache)")
     parser.add_argument("--bursts", type=int, default=6)
     parser.add_argument("--reads", type=int, default=100)
     parser.add_argument("--gap-s", type=float, default=2.5)
@@ -43,23 +90,26 @@ def main() -> None:
     buffer = mmap.mmap(-1, BLOCK_BYTES)
     while options.until is not None and not options.until.exists():
         os.preadv(handle, [buffer], rng.randrange(options.low, options.high, BLOCK_BYTES))
-    bursts, gaps = [], []
+    level = DmCache(options.dm) if options.dm else Bcache(options.dirty)
+    bursts, gaps, moved = [], [], []
     for number in range(options.bursts):
         latencies = []
+        began, dirty_before = time.monotonic(), level.dirty_mib()
         for _ in range(options.reads):
             offset = rng.randrange(options.low, options.high, BLOCK_BYTES)
             start = time.perf_counter_ns()
             os.preadv(handle, [buffer], offset)
             latencies.append((time.perf_counter_ns() - start) / 1e6)
+        moved.append((level.moved_mib(dirty_before), time.monotonic() - began))
         bursts.append(latencies)
         if number == options.bursts - 1:
             break
         end = time.monotonic() + options.gap_s
-        before = dirty_mib(options.dirty)
+        before = level.dirty_mib()
         time.sleep(max(0.0, end - time.monotonic() - 0.02))
-        gaps.append((before, dirty_mib(options.dirty)))
+        gaps.append((before, level.dirty_mib()))
         time.sleep(max(0.0, end - time.monotonic()))
-    print(json.dumps({"bursts": bursts, "gaps": gaps}))
+    print(json.dumps({"bursts": bursts, "gaps": gaps, "moved": moved}))
 
 
 if __name__ == "__main__":
