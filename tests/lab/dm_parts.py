@@ -154,7 +154,7 @@ def remove(session: Session, *disks: str) -> None:
 
 
 def forget(session: Session, vg: str, *disks: str) -> None:
-    """Wipe the disks' first MiB (signatures, LVM's label and metadata) and what LVM left in /dev."""
+    """Wipe the disks' first MiB: signatures, LVM's metadata; and what LVM left in /dev."""
     for disk in disks:
         session.check(["dd", "if=/dev/zero", f"of=/dev/{disk}", "bs=1M", "count=1", "status=none"])
     session.check(["rm", "-rf", "/run/lvm/hints", f"/dev/{vg}"])

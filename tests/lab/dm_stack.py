@@ -126,5 +126,7 @@ class DmWritecacheStack(DmStack):
         dm_parts.make_vg(self.session, self.vg, self.hdd, self.ssd)
         size = ["-L", f"{self._cache_bytes}b", self.vg, f"/dev/{self.ssd}"]
         self.session.check(["lvcreate", "-qq", "-y", "-n", "fast", *size])
+        # LVM attaches no LV that it would have to take out of use.
+        self.session.check(["lvchange", "-qq", "-an", f"{self.vg}/fast"])
         options = ["--type", "writecache", "--cachevol", "fast"]
         self.session.check(["lvconvert", "-qq", "-y", *options, self.lvm_name], timeout_s=120)
