@@ -16,6 +16,7 @@ from ebbgate.model.decision import Gate, GateKind, JournalEntry, OutcomeKind
 from ebbgate.model.volume import Kind, Volume
 from ebbgate.probes.dm_knobs import MAX_SECTORS, THRESHOLD
 from ebbgate.probes.knobs import knob_path
+from ebbgate.probes.replay import Seen, read_recording, sysfs_line
 from ebbgate.probes.state import read_state
 from ebbgate.probes.topology import discover, find
 from ebbgate.sysfs import Sysfs
@@ -120,6 +121,15 @@ def test_what_ails_it_is_its_state(fake: FakeSysfs, device: FakeCache, word: str
     assert state.state == word
     if word in (None, "failed", "suspended"):
         assert (state.dirty_bytes, dict(state.knobs)) == (None, {})
+
+
+@pytest.mark.parametrize("device", [FakeCache(), WRITECACHE])
+def test_a_recording_keeps_the_whole_state(fake: FakeSysfs, device: FakeCache) -> None:
+    sysfs, _ = machine(fake, device)
+    state = read_state(sysfs, find(sysfs, "vg/data"), 5)
+    (seen,) = read_recording([sysfs_line("vg-data", state)])
+    assert isinstance(seen, Seen)
+    assert seen.state == state
 
 
 def test_a_writecache_has_no_knob(fake: FakeSysfs) -> None:

@@ -52,10 +52,15 @@ class Policy:
 
 def policy_for(volume: Volume) -> Policy:
     """What runs without any configuration."""
-    if volume.kind is Kind.DM_WRITECACHE:
+    return default_policy(volume.kind, volume.backing.scheduler)
+
+
+def default_policy(kind: Kind, scheduler: str | None = None) -> Policy:
+    """The same by kind of volume, and by the I/O scheduler of its backing device."""
+    if kind is Kind.DM_WRITECACHE:
         return Policy(destage=None, streams=None, cannot=_WRITECACHE_CANNOT)
-    if volume.kind is Kind.DM_CACHE:
+    if kind is Kind.DM_CACHE:
         # There is no garbage to collect, and a clean block is no less free than an empty one.
         destage = DestageParams(pace=_DM_PACE, pressure_pace=_DM_PRESSURE_PACE, collect_ratio=None)
         return Policy(destage, StreamParams(reads=False, by_size=True), _DM_CACHE_CANNOT)
-    return Policy(destage=DestageParams(pace=params_for(volume.backing.scheduler)))
+    return Policy(destage=DestageParams(pace=params_for(scheduler)))

@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+from ebbgate.model.dm import CacheStatus, Health, WritecacheStatus
 from ebbgate.model.records import Record
 from ebbgate.model.volume import VolumeState
 from ebbgate.probes.protocol import BadRecord, parse_line
@@ -66,6 +67,9 @@ def sysfs_line(volume: str, seen: VolumeState) -> str:
         "in_use_ratio": seen.in_use_ratio,
         "knobs": dict(seen.knobs),
     }
+    if seen.dm is not None:
+        target = "cache" if isinstance(seen.dm, CacheStatus) else "writecache"
+        document["dm"] = {"target": target, **asdict(seen.dm)}
     return json.dumps(document, separators=(",", ":"))
 
 
@@ -107,5 +111,21 @@ def _seen(raw: Mapping[str, Any]) -> Seen:
         cache_bytes=raw.get("cache_bytes"),
         in_use_ratio=raw.get("in_use_ratio"),
         knobs=raw.get("knobs", {}),
+        dm=_mapped(raw["dm"]) if "dm" in raw else None,
     )
     return Seen(raw["vol"], state)
+
+
+def _mapped(raw: Mapping[str, Any]) -> CacheStatus | WritecacheStatus:
+    """A status line as it was kept; what this version does not know is left out."""
+    made = CacheStatus if raw["target"] == "cache" else WritecacheStatus
+    names = {field.name for field in fields(made)}
+    known = {name: _tuples(value) for name, value in raw.items() if name in names}
+    if made is CacheStatus:
+        known["health"] = Health(known["health"])
+    return made(**known)
+
+
+def _tuples(value: Any) -> Any:
+    """JSON has lists only."""
+    return tuple(_tuples(each) for each in value) if isinstance(value, list) else value

@@ -43,13 +43,17 @@ def wins(decision: Decision, proposal: Proposal) -> list[str]:
         and decision.cutoff_strategy == proposal.strategy
     ):
         won.append("sequential_cutoff")
+    if decision.split_requests and proposal.split_requests:
+        won.append("max_sectors_kb")
     return won
 
 
 def gate_text(gate: Gate | None) -> str | None:
-    """`paced 10485760`: kind and rate, for the history's column."""
+    """`paced 10485760`, `paced 4 at once`: kind and pace, for the history's column."""
     if gate is None:
         return None
+    if gate.depth_ios:
+        return f"{gate.kind} {gate.depth_ios} at once"
     return f"{gate.kind} {gate.rate_bytes_per_s}" if gate.rate_bytes_per_s else str(gate.kind)
 
 
