@@ -15,8 +15,9 @@ from ebbgate.cli.link import Link, look
 from ebbgate.cli.output import Document, emit
 from ebbgate.cli.snapshot import daemon_document, volume_document
 from ebbgate.doctor import cost, report, signals
+from ebbgate.doctor.finding import Facts
 from ebbgate.errors import PermissionDenied
-from ebbgate.model.volume import Volume
+from ebbgate.model.volume import Volume, VolumeState
 from ebbgate.probes.state import read_state
 from ebbgate.probes.topology import discover, find
 
@@ -77,8 +78,12 @@ def _volume(context: Context, link: Link, volume: Volume) -> dict[str, Any]:
         "state": state.state,
         "cache_mode": state.cache_mode,
         "knobs": report.knob_documents(context.sysfs, volume, document["knobs"]),
-        "advice": report.advice_documents(report.facts(context.sysfs, volume, state)),
+        "advice": report.advice_documents(_facts(context, volume, state, document)),
     }
+
+
+def _facts(context: Context, volume: Volume, state: VolumeState, document: Document) -> Facts:
+    return report.facts(context.sysfs, volume, state, document["knobs"])
 
 
 def _cost(context: Context, seconds: float | None) -> cost.Cost:

@@ -22,6 +22,7 @@ EBB-304  read streams cannot be kept out of dm-cache
 EBB-305  a migration_threshold that lets destage hold users up
 EBB-306  dm-writecache: what may be set, and by which command
 EBB-307  the cleaner policy is loaded: nothing is promoted
+EBB-308  a threshold set by message, which the next table takes back
 
 ebbgate only says these things. A disk's scheduler and depth serve everything on that disk, and the
 cache mode decides what a dead SSD costs: both are the administrator's alone.

@@ -9,6 +9,8 @@ from typing import Final
 from ebbgate.doctor.finding import Advice, Facts, Weight
 from ebbgate.model.dm import CacheStatus, Health
 from ebbgate.model.volume import Kind
+from ebbgate.probes.dm_knobs import THRESHOLD
+from ebbgate.probes.dm_status import table_threshold_sectors
 from ebbgate.units import format_bytes, sectors_to_bytes
 
 METADATA_RATIO_MAX: Final = 0.8
@@ -102,6 +104,24 @@ def _threshold(facts: Facts) -> Iterator[Advice]:
     )
 
 
+def _fleeting(facts: Facts) -> Iterator[Advice]:
+    status, mapping = _status(facts), facts.volume.mapping
+    sectors = status.migration_threshold_sectors if status else None
+    if sectors is None or mapping is None or THRESHOLD in facts.held:
+        return
+    if sectors == table_threshold_sectors(mapping.params):
+        return
+    lvm = mapping.lvm_name
+    yield Advice(
+        "EBB-308",
+        Weight.NOTE,
+        facts.volume.title,
+        f"has a migration_threshold of {sectors} sectors by message; the next activation, "
+        "lvchange or lvextend loads the table's again. To keep it, tell LVM",
+        f"lvchange --cachesettings migration_threshold={sectors} {lvm}" if lvm else "",
+    )
+
+
 def _writecache(facts: Facts) -> Iterator[Advice]:
     if facts.volume.kind is not Kind.DM_WRITECACHE:
         return
@@ -138,6 +158,7 @@ DM_RULES: Final[tuple[Callable[[Facts], Iterator[Advice]], ...]] = (
     _passthrough,
     _reads,
     _threshold,
+    _fleeting,
     _writecache,
     _cleaner,
 )

@@ -32,11 +32,13 @@ class Advice:
 class Facts:
     """All that the rules look at. `disks`: at the bottom of the backing device, often itself.
 
-    `discards`: cache devices with `discard` on; `io_errors`: counts by device name.
+    `held`: knobs that ebbgate holds now. `discards`: cache devices with `discard` on; `io_errors`:
+    counts by device name.
     """
 
     volume: Volume
     state: VolumeState
     disks: tuple[Device, ...]
     discards: tuple[str, ...] = ()
+    held: frozenset[str] = frozenset()
     io_errors: dict[str, int] = field(default_factory=dict)

@@ -19,8 +19,14 @@ from ebbgate.sysfs import Sysfs
 _CLASS_BLOCK = Path("/sys/class/block")
 
 
-def facts(sysfs: Sysfs, volume: Volume, state: VolumeState) -> Facts:
-    """Everything that the advice looks at."""
+def facts(
+    sysfs: Sysfs,
+    volume: Volume,
+    state: VolumeState,
+    owned: Mapping[str, Mapping[str, str | None]],
+) -> Facts:
+    """Everything that the advice looks at; `owned`: knobs with their owners."""
+    held = frozenset(name for name, knob in owned.items() if knob.get("owner") == "ebbgate")
     caches = [device.name for device in volume.caches]
     discards = (
         name for name in caches if sysfs.read_text(_CLASS_BLOCK / name / "bcache/discard") == "1"
@@ -30,7 +36,7 @@ def facts(sysfs: Sysfs, volume: Volume, state: VolumeState) -> Facts:
         for name in (volume.backing.name, *caches)
     }
     disks = physical_devices(sysfs, volume.backing.name)
-    return Facts(volume, state, disks, tuple(discards), errors)
+    return Facts(volume, state, disks, tuple(discards), held, errors)
 
 
 def advice_documents(found: Facts) -> list[dict[str, str]]:

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from ebbgate.model.dm import CacheStatus, Health, WritecacheStatus
 from ebbgate.units import SECTOR_BYTES
 
+# DEFAULT_MIGRATION_THRESHOLD of dm-cache-target.c.
+_THRESHOLD_DEFAULT_SECTORS = 2048
 _CACHE_COUNTERS = (
     *("read_hits", "read_misses", "write_hits", "write_misses", "demotions", "promotions"),
     "dirty",
@@ -98,6 +100,16 @@ def parse_cache_table(params: str) -> CacheTable:
         policy=words.text("the policy"),
         settings=_pairs(words.counted("policy settings")),
     )
+
+
+def table_threshold_sectors(params: str) -> int | None:
+    """The migration_threshold that a load of this table gives; None for a table that is none."""
+    try:
+        settings = dict(parse_cache_table(params).settings)
+    except BadLine:
+        return None
+    text = settings.get("migration_threshold", str(_THRESHOLD_DEFAULT_SECTORS))
+    return int(text) if text.isdigit() else None
 
 
 def parse_cache_status(params: str) -> CacheStatus:
