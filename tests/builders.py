@@ -158,6 +158,7 @@ def live_document(**parts: Any) -> dict[str, Any]:
         "mode": "enforce",
         "held": False,
         "now": "holds 420 MiB dirty back until 300 ms of quiet",
+        "kernel_sleep": None,
         "regime": "gap",
         "gate": {"kind": "paced", "rate_bytes_per_s": 40 * MIB, "state": "destage", "since_ns": 1},
         "dirty_bytes": 420 * MIB,

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ebbgate.actuators.plan import DELAY
 from ebbgate.model.decision import Decision, Gate, GateKind, Proposal
 from ebbgate.model.frame import Frame
 from ebbgate.model.volume import Mode, Volume
@@ -18,8 +19,8 @@ from ebbgate.units import NS_PER_S, format_bytes, format_ns, format_rate
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What the document is made of. `originals`: knobs that ebbgate holds, with their old
-    values.
+    """What the document is made of. `originals`: knobs that ebbgate holds, with their old values;
+    `sleep_left_s`: how long the kernel's writeback thread may sleep on at most (None: it does not).
     """
 
     volume: Volume
@@ -30,6 +31,7 @@ class View:
     originals: Mapping[str, str]
     manual: frozenset[str]
     lost: Mapping[str, int]
+    sleep_left_s: float | None
     cleaning: Cleaning | None = None
 
 
@@ -45,6 +47,7 @@ def live_document(
         "held": view.held,
         "at_ns": frame.at_ns,
         "now": sentence(view, frame, state, decision),
+        "kernel_sleep": _sleep(view),
         "regime": str(frame.regime),
         "gate": _gate(view, state),
         "dirty_bytes": frame.dirty_bytes,
@@ -131,6 +134,18 @@ def _cleaning(view: View, frame: Frame) -> dict[str, Any] | None:
         "began_with_bytes": cleaning.dirty_bytes,
         "eta_s": eta_s(cleaning, frame.dirty_bytes, frame.at_ns),
     }
+
+
+def _sleep(view: View) -> dict[str, Any] | None:
+    """The sleep that no knob ends, and the sentence that says so; None once it is over."""
+    if view.sleep_left_s is None or DELAY not in view.originals:
+        return None
+    text = (
+        f"the kernel's writeback thread may sleep for up to"
+        f" {format_ns(view.sleep_left_s * NS_PER_S)} more and drains nothing meanwhile:"
+        f" {DELAY} was {view.originals[DELAY]} s, and no knob ends a sleep that has begun"
+    )
+    return {"left_s": view.sleep_left_s, "text": text}
 
 
 def _drain(frame: Frame) -> str:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from ebbgate.actuators.gate_thread import GateThread, Later
 from ebbgate.actuators.hand import Hand, Reason
+from ebbgate.actuators.plan import DELAY
 from ebbgate.driver import Driver, Outbox
 from ebbgate.errors import ActuationError
 from ebbgate.live import View, live_document
@@ -28,7 +29,9 @@ from ebbgate.policy.destage_state import Phase
 from ebbgate.policy.essence import Essence, essence
 from ebbgate.policy.evaluate import PolicyState, ProbeWishes
 from ebbgate.probes.dm_knobs import TABLE
+from ebbgate.signals import kernel_sleep
 from ebbgate.signals.frame import FrameState, absorb, build
+from ebbgate.signals.kernel_sleep import KernelSleep
 from ebbgate.units import NS_PER_MS, NS_PER_S, format_bytes, format_ns
 
 _LOG = logging.getLogger(__name__)
@@ -59,6 +62,7 @@ class VolumeLoop:
     decided: int = 0
     last_key: Essence = ()
     lost: dict[str, int] = field(default_factory=dict)
+    asleep: KernelSleep | None = None
     said: dict[str, str] = field(default_factory=dict)
     later: Later | None = None
     told_live_ns: int = 0
@@ -91,6 +95,7 @@ class VolumeLoop:
         elif isinstance(record, Tick):
             self.frames = absorb(self.frames, record)
             self.lost = dict(record.lost)
+            self._watch_sleep(record)
 
     def _on_edge(self, edge: Edge) -> None:
         """The gate first: a request waits for it. Then all that can wait."""
@@ -228,6 +233,15 @@ class VolumeLoop:
             due_ns = max(due_ns, self.told_wait_ns)
         return self.now_ns() - due_ns
 
+    def _watch_sleep(self, tick: Tick) -> None:
+        """From the moment the delay is ours the thread's sleep is known to end."""
+        delay = self.hand.held.get(DELAY)
+        if delay is None:
+            self.asleep = None
+            return
+        asleep = kernel_sleep.taken_over(self.asleep, delay.taken_ns, delay.original)
+        self.asleep = kernel_sleep.on_destage(asleep, tick.at_ns, tick.destage_done.ios)
+
     def _view(self) -> View:
         return View(
             volume=self.volume,
@@ -239,6 +253,7 @@ class VolumeLoop:
             manual=frozenset(self.hand.manual),
             lost=self.lost,
             cleaning=self.cleaning,
+            sleep_left_s=kernel_sleep.left_s(self.asleep, self.now_ns()),
         )
 
     def _record_decision(self) -> Decision:

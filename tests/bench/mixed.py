@@ -1,10 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """mixed-stream: streams and random writes together, past the size of the cache.
 
-Streams are runs of 8 MiB, one after the other, as a backup of files writes them: the kernel admits
-the first 4 MiB of each. The random writes are what the cache is there for. What was bypassed is
-told by place, from the kernel's own tracepoint bcache_bypass_sequential and
-bcache_bypass_congested.
+The streams are files of 3 MiB, one after the other at 20 MiB/s, as photographs are copied in from a
+camera or a phone: none of them reaches the kernel's cutoff of 4 MiB, so stock takes every one into
+the cache. (Of larger files by one writer stock soon bypasses nearly all, since it remembers the
+average length of a writer's streams: at 8 MiB 99 % were bypassed and nothing filled up.) The random
+writes, a virtual machine's or a database's, are what the cache is there for: they come without a
+gap, and alone bring more than the room that the kernel gives dirty data, but no more than the disk
+can take in order. What was bypassed is told by place, from the kernel's own tracepoints
+bcache_bypass_sequential and bcache_bypass_congested.
+
+Both arms start clean. Stock's writeback thread sleeps for its first 30 s then; awake it would go by
+a rate of some 1 MiB/s until the cache is full.
 """
 
 from __future__ import annotations
@@ -23,10 +30,10 @@ from tests.lab.stack import BcacheStack
 
 MIB = 1 << 20
 CACHE_MIB = 256
-SECONDS = 40
+SECONDS = 75
 STREAM_LOW_MIB, STREAM_MIB = 1024, 960
-RUN_MIB = 8
-RANDOM_MIB, RANDOM_IOPS, RANDOM_KIB = 900, 60, 32
+RUN_MIB, STREAM_MIB_PER_S = 3, 20
+RANDOM_MIB, RANDOM_IOPS, RANDOM_KIB = 900, 100, 32
 TRACE = "/sys/kernel/tracing"
 EVENTS = ("bcache_bypass_sequential", "bcache_bypass_congested")
 _BYPASS = re.compile(r"bcache_bypass_\w+: \d+,\d+ +\S+ (\d+) \+ (\d+)")
@@ -47,8 +54,7 @@ def jobs(device: str) -> tuple[fio.Job, fio.Job]:
     stream: dict[str, str | int] = {
         "offset": f"{STREAM_LOW_MIB}M",
         "size": f"{STREAM_MIB}M",
-        "ioengine": "libaio",
-        "iodepth": 4,
+        "rate": f"{STREAM_MIB_PER_S}m",
         **timed,
     }
     random: dict[str, str | int] = {
@@ -149,7 +155,12 @@ def run(context: Context) -> Report:
         "random_bypassed": "<= 0.05",
         "time_to_full_vs_stock": ">= 2",
     }
-    return Report("mixed-stream", runs, ratios, goals)
+    notes = [
+        f"{arm} was never full within {SECONDS} s: its time is a lower bound"
+        for arm, found in runs.items()
+        if any(run["seconds_to_full"] >= SECONDS for run in found)
+    ]
+    return Report("mixed-stream", runs, ratios, goals, notes)
 
 
-SCENARIO = Scenario("mixed-stream", "streams stay out of a filling cache, random writes in", 3, run)
+SCENARIO = Scenario("mixed-stream", "streams stay out of a filling cache, random writes in", 4, run)

@@ -164,7 +164,7 @@ def test_conditions_show_measured_values_beside_thresholds() -> None:
     assert found["backing device busy for users"] == ("90%", "30%", False)
     assert found["read stream"] == ("80 MiB/s", "4 MiB/s", True)
     assert found["write stream"] == ("0 B/s", "4 MiB/s", False)
-    assert found["random writes"] == ("0/s", "10/s", False)
+    assert found["random writes"] == ("0 B/s", "40 KiB/s", False)
 
 
 def test_the_explanation_of_an_edge_shows_what_the_edge_said() -> None:

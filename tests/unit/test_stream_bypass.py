@@ -61,7 +61,7 @@ def after(*frames: Frame) -> StreamState:
         (load(write=80), Stance.ABSORB, "a write stream of 80 MiB/s has the cache to itself"),
         (load(write=80, random_reads=500), Stance.ABSORB, "room 512 MiB"),
         (load(write=80, random=9), Stance.ABSORB, "has the cache to itself"),
-        (load(write=80, random=100), Stance.BYPASS, "100 random writes/s need the room more"),
+        (load(write=80, random=100), Stance.BYPASS, "random writes of 400 KiB/s need"),
         (load(read=80), Stance.BYPASS, "a read stream of 80 MiB/s would push out what is hot"),
         (load(read=80, write=10), Stance.BYPASS, "a read stream"),
         (load(write=80, read=10), Stance.ABSORB, "a write stream"),
@@ -145,10 +145,10 @@ def test_the_load_is_counted_per_second_of_the_window() -> None:
     assert found is not None
     assert found.write_bytes_per_s == 80 * MIB
     assert found.read_bytes_per_s == 40 * MIB
-    assert found.random_write_iops == pytest.approx(100)
+    assert found.random_write_bytes_per_s == pytest.approx(100 * 4 * KIB)
 
 
 def test_a_run_of_middling_length_is_neither_stream_nor_random() -> None:
     found = load_of(load(write=40, bucket=9), PARAMS)
     assert found is not None
-    assert (found.write_bytes_per_s, found.random_write_iops) == (0, 0)
+    assert (found.write_bytes_per_s, found.random_write_bytes_per_s) == (0, 0)

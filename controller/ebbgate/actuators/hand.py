@@ -56,10 +56,14 @@ class Reason:
 
 @dataclass(slots=True)
 class _Held:
-    """A knob that we wrote: its original and our last value, in the unit in which it is taken."""
+    """A knob that we wrote: its original and our last value, in the unit in which it is taken.
+
+    `taken_ns`: when the original was journalled.
+    """
 
     original: str
     written: str
+    taken_ns: int
 
 
 @dataclass(slots=True)
@@ -218,7 +222,7 @@ class Hand:
             return self._outcome(
                 action, OutcomeKind.REFUSED, f"the journal is not writable: {error}"
             )
-        self.held[action.knob] = _Held(original, original)
+        self.held[action.knob] = _Held(original, original, self.now_ns())
         return None
 
     def _path(self, knob: str) -> Path | None:

@@ -37,6 +37,7 @@ from ebbgate.model.decision import Gate, GateKind
 from ebbgate.probes.dm_knobs import MAX_SECTORS, TABLE, THRESHOLD
 from ebbgate.units import NS_PER_S, SECTOR_BYTES
 
+DELAY = "writeback_delay"
 PERCENT = "writeback_percent"
 RATE = "writeback_rate"
 RUNNING = "writeback_running"
@@ -46,7 +47,7 @@ TRIGGER_GC = "trigger_gc"
 PERCENT_PACED = "40"
 
 BASE: Mapping[str, str] = {
-    "writeback_delay": "0",
+    DELAY: "0",
     "writeback_rate_update_seconds": "60",
     "idle_max_writeback_rate": "0",
 }
@@ -73,7 +74,7 @@ CLAMPS: Mapping[str, tuple[int, int]] = {
     PERCENT: (0, 40),
     RATE: (1, 1 << 30),
     CUTOFF: (64 * 1024, (1 << 32) - 1),
-    "writeback_delay": (0, 3600),
+    DELAY: (0, 3600),
     "writeback_rate_update_seconds": (1, 60),
     "idle_max_writeback_rate": (0, 1),
     CONGESTED[0]: (0, 10_000_000),

@@ -13,7 +13,7 @@ from ebbgate.cli.context import Context, json_option
 from ebbgate.cli.link import look
 from ebbgate.cli.output import Document, emit
 from ebbgate.cli.snapshot import volume_document
-from ebbgate.cli.status import draw_daemon, sentence
+from ebbgate.cli.status import draw_daemon, draw_sentence
 from ebbgate.errors import Unavailable
 from ebbgate.probes.topology import find
 from ebbgate.store.connection import NothingRecorded
@@ -65,7 +65,7 @@ def _history(context: Context, volume: str, limit: int) -> list[dict[str, Any]]:
 
 def _draw(page: Page, document: Document) -> None:
     page.heading(document["title"], str(document["mode"] or "no daemon"))
-    page.line(sentence(document), indent=2)
+    draw_sentence(page, document)
     for proposal in document.get("proposals", ()):
         page.gap()
         _proposal(page, proposal)

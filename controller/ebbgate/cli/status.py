@@ -66,13 +66,13 @@ def _overview(page: Page, volume: Document) -> None:
         ],
         right=("IN USE",),
     )
-    page.line(sentence(volume), indent=2)
+    draw_sentence(page, volume)
 
 
 def _draw_one(page: Page, document: Document) -> None:
     (volume,) = document["volumes"]
     page.heading(volume["title"], _headline(volume))
-    page.line(sentence(volume), indent=2)
+    draw_sentence(page, volume)
     page.gap()
     page.facts(_facts(volume))
     _paths(page, volume)
@@ -90,8 +90,15 @@ def _headline(volume: Document) -> str:
     return f"{volume['kind']} {volume['cache_mode'] or ''} - {mode}{held}{load}"
 
 
-def sentence(volume: Document) -> str:
-    """What happens now, in one sentence."""
+def draw_sentence(page: Page, volume: Document) -> None:
+    """What happens now, and whether the kernel's own thread still sleeps through it."""
+    page.line(_sentence(volume), indent=2)
+    asleep = volume.get("kernel_sleep")
+    if asleep:
+        page.line(asleep["text"], "yellow", indent=2)
+
+
+def _sentence(volume: Document) -> str:
     if volume["live"]:
         return str(volume.get("now") or "followed; nothing decided yet")
     if not volume["caches"]:

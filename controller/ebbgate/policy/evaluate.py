@@ -16,7 +16,7 @@ from ebbgate.policy import idle_destage, stream_bypass
 from ebbgate.policy.defaults import IDLE_DESTAGE, STREAM_BYPASS, Policy
 from ebbgate.policy.destage_state import DestageParams, DestageState
 from ebbgate.policy.stream_bypass import Stance, StreamParams, StreamState
-from ebbgate.units import NS_PER_MS, format_bytes, format_ns, format_ratio
+from ebbgate.units import NS_PER_MS, format_bytes, format_ns, format_rate, format_ratio
 
 PACE_PERIOD_NS = 20 * NS_PER_MS
 """How often the probe samples the queue while the gate is open."""
@@ -243,7 +243,7 @@ def _stream_proposal(state: PolicyState, params: StreamParams, explained: bool) 
 
 def _stream_conditions(frame: Frame, params: StreamParams) -> tuple[Condition, ...]:
     load = stream_bypass.load_of(frame, params)
-    rate_min = params.stream_bytes_per_s_min
+    rate_min, random_min = params.stream_bytes_per_s_min, params.random_bytes_per_s_min
     return (
         Condition(
             "write stream",
@@ -261,9 +261,9 @@ def _stream_conditions(frame: Frame, params: StreamParams) -> tuple[Condition, .
         ),
         Condition(
             "random writes",
-            None if load is None else f"{load.random_write_iops:.0f}/s",
+            None if load is None else format_rate(load.random_write_bytes_per_s),
             ">=",
-            f"{params.random_iops_min:.0f}/s",
-            load is not None and load.random_write_iops >= params.random_iops_min,
+            format_rate(random_min),
+            load is not None and load.random_write_bytes_per_s >= random_min,
         ),
     )

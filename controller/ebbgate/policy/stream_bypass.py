@@ -36,18 +36,18 @@ class StreamParams:
     """What a policy may set.
 
     `stream_run_bytes`: a run this long is a stream; `random_run_bytes`: a shorter one is random.
-    `stream_bytes_per_s_min`: slower streams are left to the kernel. `random_iops_min`: from here on
-    random writes compete for the room. `reserve_ratio`: share of the cache kept for them.
-    `lookahead_s`: the room must outlast a tick and its handling. `hold_ns`: a stance against
-    streams outlives its reason by this long, so that short pauses do not undo it. `reads`: can
-    read streams be kept out, too? `by_size`: writes are kept out by the size of their requests
-    (dm-cache), not by a cutoff.
+    `stream_bytes_per_s_min`: slower streams are left to the kernel. `random_bytes_per_s_min`: from
+    here on random writes compete for the room (10 of 4 KiB a second). `reserve_ratio`: share of
+    the cache kept for them. `lookahead_s`: the room must outlast a tick and its handling.
+    `hold_ns`: a stance against streams outlives its reason by this long, so that short pauses do
+    not undo it. `reads`: can read streams be kept out, too? `by_size`: writes are kept out by the
+    size of their requests (dm-cache), not by a cutoff.
     """
 
     stream_run_bytes: int = 512 * KIB
     random_run_bytes: int = 128 * KIB
     stream_bytes_per_s_min: int = 4 * MIB
-    random_iops_min: float = 10.0
+    random_bytes_per_s_min: int = 40 * KIB
     cutoff_floor_bytes: int = 256 * KIB
     cutoff_ceiling_bytes: int = 4 * MIB
     cutoff_wide_bytes: int = 2 * GIB
@@ -79,7 +79,7 @@ class StreamLoad:
 
     write_bytes_per_s: float
     read_bytes_per_s: float
-    random_write_iops: float
+    random_write_bytes_per_s: float
 
 
 def load_of(frame: Frame, params: StreamParams) -> StreamLoad | None:
@@ -93,10 +93,9 @@ def load_of(frame: Frame, params: StreamParams) -> StreamLoad | None:
         streams[direction] = bytes_beyond(runs, params.stream_run_bytes) / seconds
         if direction is Direction.WRITE:
             random_bytes = (sum(runs) - bytes_beyond(runs, params.random_run_bytes)) / seconds
-    # Random writes are counted by their bytes in 4 KiB units: a stream's own start is too short to
-    # reach the minimum, and a larger random write weighs as much as it takes room.
+    # Random writes are counted by their bytes, which are the room that they take.
     read = streams[Direction.READ] if params.reads else 0.0
-    return StreamLoad(streams[Direction.WRITE], read, random_bytes / (4 * KIB))
+    return StreamLoad(streams[Direction.WRITE], read, random_bytes)
 
 
 def on_frame(state: StreamState, frame: Frame, params: StreamParams) -> StreamState:
@@ -133,8 +132,9 @@ def _reason_against(
     room, cache = frame.dirty_room_bytes or 0, frame.cache_bytes or 1
     if load.read_bytes_per_s > load.write_bytes_per_s:
         return f"a read stream of {format_rate(load.read_bytes_per_s)} would push out what is hot"
-    if load.random_write_iops >= params.random_iops_min:
-        return f"{load.random_write_iops:.0f} random writes/s need the room more than the stream"
+    if load.random_write_bytes_per_s >= params.random_bytes_per_s_min:
+        rate = format_rate(load.random_write_bytes_per_s)
+        return f"random writes of {rate} need the room more than the stream"
     filling = (frame.dirty_in_bytes_per_s or 0.0) * params.lookahead_s
     need = params.reserve_ratio * cache + filling
     # Once it bypasses, a stream is not let in again before there is room for a good part of one.
