@@ -9,13 +9,13 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from ebbgate.actuators.gate_thread import GateThread, Later
 from ebbgate.actuators.hand import Hand, Reason
 from ebbgate.actuators.plan import DELAY
+from ebbgate.cleaner import Cleaner
 from ebbgate.driver import Driver, Outbox
-from ebbgate.errors import ActuationError
 from ebbgate.live import View, live_document
 from ebbgate.model.decision import Decision
 from ebbgate.model.dm import CacheStatus
@@ -23,16 +23,15 @@ from ebbgate.model.frame import Frame
 from ebbgate.model.records import Edge, EdgeKind, QueueSample, Record, Tick
 from ebbgate.model.volume import Mode, Volume, VolumeState
 from ebbgate.policy import evaluate
-from ebbgate.policy.cleaning import POLICY, Cleaning, ending, refusal
+from ebbgate.policy.cleaning import Cleaning
 from ebbgate.policy.defaults import IDLE_DESTAGE, Policy
 from ebbgate.policy.destage_state import Phase
 from ebbgate.policy.essence import Essence, essence
 from ebbgate.policy.evaluate import PolicyState, ProbeWishes
-from ebbgate.probes.dm_knobs import TABLE
 from ebbgate.signals import kernel_sleep
 from ebbgate.signals.frame import FrameState, absorb, build
 from ebbgate.signals.kernel_sleep import KernelSleep
-from ebbgate.units import NS_PER_MS, NS_PER_S, format_bytes, format_ns
+from ebbgate.units import NS_PER_MS, NS_PER_S
 
 _LOG = logging.getLogger(__name__)
 _TELL_NS = NS_PER_S - 50 * NS_PER_MS
@@ -67,11 +66,12 @@ class VolumeLoop:
     later: Later | None = None
     told_live_ns: int = 0
     last_seen: VolumeState | None = None
-    cleaning: Cleaning | None = None
     driver: Driver = field(init=False)
+    cleaner: Cleaner = field(init=False)
 
     def __post_init__(self) -> None:
         self.driver = Driver(self.hand, self.outbox, self.later, self.now_ns)
+        self.cleaner = Cleaner(self.volume, self.driver, self.now_ns)
 
     @property
     def thread(self) -> GateThread:
@@ -112,7 +112,7 @@ class VolumeLoop:
     def on_tick(self, seen: VolumeState, quiet: bool) -> None:
         """A look at sysfs; `quiet`: no knob was being written meanwhile."""
         frame = build(self.frames, seen, self.volume.name, self.now_ns())
-        self._watch_cleaning(seen)
+        self.cleaner.watch(seen)
         if quiet and self._acts():
             if self._loaded_anew(seen):
                 _LOG.warning("%s: its table was loaded anew: set again", self.volume.title)
@@ -162,37 +162,13 @@ class VolumeLoop:
         self.held = on
 
     def clean(self, within_ns: int, who: str) -> str:
-        """Have the cleaner write everything back, for so long at most. What was done, in words.
+        """Have the cleaner write everything back; what is done, in words. Raises ActuationError."""
+        return self.cleaner.begin(self.last_seen, within_ns, who)
 
-        Raises ActuationError where it cannot be begun.
-        """
-        why_not = "it is being cleaned" if self.cleaning else refusal(self.volume, self.last_seen)
-        if why_not:
-            raise ActuationError(f"{self.volume.title}: {why_not}", "see ebbgate status")
-        assert self.last_seen is not None
-        now_ns, dirty = self.now_ns(), self.last_seen.dirty_bytes or 0
-        self.cleaning = Cleaning(now_ns, now_ns + within_ns, who, dirty)
-        within = format_ns(within_ns)
-        self.driver.clean(self.volume, Reason("clean", f"{who} asked, within {within}"))
-        return f"{self.volume.title}: cleans {format_bytes(dirty)}, for {within} at most"
-
-    def _watch_cleaning(self, seen: VolumeState) -> None:
-        cleaning = self.cleaning
-        if cleaning is None:
-            return
-        if isinstance(seen.dm, CacheStatus) and seen.dm.policy == POLICY:
-            self.cleaning = cleaning = replace(cleaning, seen=True)
-        why = cleaning.ended or ending(cleaning, seen, self.now_ns())
-        if not why:
-            return
-        if not cleaning.ended:
-            _LOG.info("%s: cleaning is over: %s", self.volume.title, why)
-            self.cleaning = replace(cleaning, ended=why)
-        if self.hand.held.get(TABLE):
-            # Once more if it failed: until the table is back, no other knob is ours to set.
-            self.driver.end_cleaning(why)
-        elif self.thread.quiet:
-            self.cleaning = None
+    @property
+    def cleaning(self) -> Cleaning | None:
+        """The cleaning under way."""
+        return self.cleaner.cleaning
 
     def release(self, why: str, *, only_ours: bool = False) -> None:
         """Put every knob of this volume back; `only_ours`: but for those that changed meanwhile."""

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Carries a cleaning out: loads the cleaner, watches it, loads the old table again.
+
+I/O: through the driver. The event loop calls it; it never blocks.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+
+from ebbgate.actuators.hand import Reason
+from ebbgate.driver import Driver
+from ebbgate.errors import ActuationError
+from ebbgate.model.dm import CacheStatus
+from ebbgate.model.volume import Volume, VolumeState
+from ebbgate.policy.cleaning import POLICY, Cleaning, ending, refusal
+from ebbgate.probes.dm_knobs import TABLE
+from ebbgate.units import format_bytes, format_ns
+
+_LOG = logging.getLogger(__name__)
+
+
+class Cleaner:
+    """At most one cleaning of one volume."""
+
+    def __init__(self, volume: Volume, driver: Driver, now_ns: Callable[[], int]) -> None:
+        self.cleaning: Cleaning | None = None
+        self._volume = volume
+        self._driver = driver
+        self._now_ns = now_ns
+
+    def begin(self, seen: VolumeState | None, within_ns: int, who: str) -> str:
+        """Load the cleaner, for so long at most; what is done, in words.
+
+        Raises ActuationError where it cannot be begun.
+        """
+        title = self._volume.title
+        why_not = "it is being cleaned" if self.cleaning else refusal(self._volume, seen)
+        if why_not or seen is None:
+            raise ActuationError(f"{title}: {why_not}", "see ebbgate status")
+        now_ns, dirty = self._now_ns(), seen.dirty_bytes or 0
+        self.cleaning = Cleaning(now_ns, now_ns + within_ns, who, dirty)
+        within = format_ns(within_ns)
+        self._driver.clean(self._volume, Reason("clean", f"{who} asked, within {within}"))
+        return f"{title}: cleans {format_bytes(dirty)}, for {within} at most"
+
+    def watch(self, seen: VolumeState) -> None:
+        """A look at the volume: is it over, and is the old table back?"""
+        cleaning = self.cleaning
+        if cleaning is None:
+            return
+        if isinstance(seen.dm, CacheStatus) and seen.dm.policy == POLICY:
+            self.cleaning = cleaning = replace(cleaning, seen=True)
+        why = cleaning.ended or ending(cleaning, seen, self._now_ns())
+        if not why:
+            return
+        if not cleaning.ended:
+            _LOG.info("%s: cleaning is over: %s", self._volume.title, why)
+            self.cleaning = replace(cleaning, ended=why)
+        if TABLE in self._driver.hand.held:
+            # Once more if it failed: until the table is back, no other knob is ours to set.
+            self._driver.end_cleaning(why)
+        elif self._driver.thread.quiet:
+            self.cleaning = None
