@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ebbgate.actuators.plan import DELAY
 from ebbgate.model.decision import Decision, Gate, GateKind, Proposal
 from ebbgate.model.frame import Frame
 from ebbgate.model.volume import Mode, Volume
 from ebbgate.policy.cleaning import Cleaning, eta_s
 from ebbgate.policy.destage_state import Phase
 from ebbgate.policy.evaluate import PolicyState
+from ebbgate.signals.kernel_sleep import DELAY
 from ebbgate.units import NS_PER_S, format_bytes, format_ns, format_rate
 
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 
 from ebbgate.actuators.gate_thread import GateThread, Later
 from ebbgate.actuators.hand import Hand, Reason
-from ebbgate.actuators.plan import DELAY
 from ebbgate.cleaner import Cleaner
 from ebbgate.driver import Driver, Outbox
 from ebbgate.live import View, live_document
@@ -30,7 +29,7 @@ from ebbgate.policy.essence import Essence, essence
 from ebbgate.policy.evaluate import PolicyState, ProbeWishes
 from ebbgate.signals import kernel_sleep
 from ebbgate.signals.frame import FrameState, absorb, build
-from ebbgate.signals.kernel_sleep import KernelSleep
+from ebbgate.signals.kernel_sleep import DELAY, KernelSleep
 from ebbgate.units import NS_PER_MS, NS_PER_S
 
 _LOG = logging.getLogger(__name__)

@@ -35,9 +35,9 @@ from enum import StrEnum
 
 from ebbgate.model.decision import Gate, GateKind
 from ebbgate.probes.dm_knobs import MAX_SECTORS, TABLE, THRESHOLD
+from ebbgate.signals.kernel_sleep import DELAY
 from ebbgate.units import NS_PER_S, SECTOR_BYTES
 
-DELAY = "writeback_delay"
 PERCENT = "writeback_percent"
 RATE = "writeback_rate"
 RUNNING = "writeback_running"

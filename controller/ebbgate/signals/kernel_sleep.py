@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 
 from ebbgate.units import NS_PER_S
 
+DELAY = "writeback_delay"
+
 
 @dataclass(frozen=True, slots=True)
 class KernelSleep:
