@@ -152,3 +152,34 @@ def test_a_run_of_middling_length_is_neither_stream_nor_random() -> None:
     found = load_of(load(write=40, bucket=9), PARAMS)
     assert found is not None
     assert (found.write_bytes_per_s, found.random_write_bytes_per_s) == (0, 0)
+
+
+SPLIT = StreamParams(reads=False, by_size=True)
+
+
+def split(*at_and_promotions: tuple[int, int | None]) -> StreamState:
+    """A write stream among random writes on dm-cache, and how often a block was promoted."""
+    state = StreamState()
+    for at_ms, promotions in at_and_promotions:
+        frame = load(at_ms, write=80, random=100, promotions=promotions)
+        state = stream_bypass.on_frame(state, frame, SPLIT)
+    return state
+
+
+def test_dm_cache_splits_requests_while_that_is_cheap() -> None:
+    assert split((1000, 50)).stance is Stance.BYPASS
+    assert split((1000, 50), (1250, 90), (2000, 80), (3000, 110)).stance is Stance.BYPASS
+    assert split((1000, None), (2000, None)).stance is Stance.BYPASS
+
+
+def test_it_stops_where_split_writes_are_promoted_and_tries_again_in_a_minute() -> None:
+    dear = ((1000, 50), (1500, 60), (2000, 100))
+    assert split(*dear).stance is Stance.REST
+    assert "promote 50 blocks a second" in split(*dear).why
+    assert split(*dear, (61_900, 100)).stance is Stance.REST
+    assert split(*dear, (62_100, 100)).stance is Stance.BYPASS
+
+
+def test_read_streams_are_nothing_to_dm_cache() -> None:
+    state = stream_bypass.on_frame(StreamState(), load(read=80), SPLIT)
+    assert (state.stance, state.why) == (Stance.REST, "no stream")

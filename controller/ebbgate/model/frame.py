@@ -45,7 +45,8 @@ class Frame:
     `probed_at_ns`: the time of the probe's record in it, None without a fresh one.
     `window_ns`: the time that rates and path latencies cover. `run_bytes`: bytes by log2 run
     length, decayed over the last minutes. `dirty_room_bytes`: what the kernel will still take as
-    dirty data before it stops caching writes. `missing`: signal -> why it is unknown.
+    dirty data before it stops caching writes. `promotions`: of dm-cache, since its table was
+    loaded. `missing`: signal -> why it is unknown.
     """
 
     volume: str
@@ -73,6 +74,7 @@ class Frame:
     dirty_room_bytes: int | None = None
     time_to_full_s: float | None = None
     time_to_clean_s: float | None = None
+    promotions: int | None = None
     cache_mode: str | None = None
     state: str | None = None
     regime: Regime = Regime.UNKNOWN

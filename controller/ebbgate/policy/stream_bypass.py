@@ -41,7 +41,9 @@ class StreamParams:
     the cache kept for them. `lookahead_s`: the room must outlast a tick and its handling.
     `hold_ns`: a stance against streams outlives its reason by this long, so that short pauses do
     not undo it. `reads`: can read streams be kept out, too? `by_size`: writes are kept out by the
-    size of their requests (dm-cache), not by a cutoff.
+    size of their requests (dm-cache), not by a cutoff. That has a price, since a block that is
+    written in halves is touched twice and may be promoted for it: with more than
+    `promotions_per_s_max` it is left off for `barred_ns`.
     """
 
     stream_run_bytes: int = 512 * KIB
@@ -56,6 +58,8 @@ class StreamParams:
     hold_ns: int = 3 * NS_PER_S
     reads: bool = True
     by_size: bool = False
+    promotions_per_s_max: float = 32.0
+    barred_ns: int = 60 * NS_PER_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +67,8 @@ class StreamState:
     """The stance, since when and why.
 
     `seen_ns`: when a stream was last seen, `against_ns`: when one was last kept out (0: never).
+    `promoted`: time (ns) and count of promotions when it was begun to split requests, moved on once
+    a second; `barred_until_ns`: until then none are split.
     """
 
     stance: Stance = Stance.REST
@@ -71,6 +77,8 @@ class StreamState:
     cutoff_bytes: int | None = None
     seen_ns: int = 0
     against_ns: int = 0
+    promoted: tuple[int, int] | None = None
+    barred_until_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +128,32 @@ def on_frame(state: StreamState, frame: Frame, params: StreamParams) -> StreamSt
             f" room {format_bytes(frame.dirty_room_bytes)}"
         )
         return _take(state, Stance.ABSORB, frame, why, params.cutoff_wide_bytes)
+    if params.by_size:
+        return _by_size(state, frame, against, params)
     if state.stance is Stance.BYPASS:
         return replace(state, why=against)
     return _take(state, Stance.BYPASS, frame, against, _tight(frame, params))
+
+
+def _by_size(state: StreamState, frame: Frame, against: str, params: StreamParams) -> StreamState:
+    """Keep the stream out by splitting requests, as long as that costs less than it saves."""
+    if frame.at_ns < state.barred_until_ns:
+        return _take(state, Stance.REST, frame, state.why, None)
+    promoted = None if frame.promotions is None else (frame.at_ns, frame.promotions)
+    if state.stance is not Stance.BYPASS:
+        state = replace(state, promoted=promoted)
+        return _take(state, Stance.BYPASS, frame, against, None)
+    if promoted is None or state.promoted is None:
+        return replace(state, why=against, promoted=promoted)
+    seconds = (promoted[0] - state.promoted[0]) / NS_PER_S
+    if seconds < 1.0:
+        return replace(state, why=against)
+    per_s = (promoted[1] - state.promoted[1]) / seconds
+    if per_s <= params.promotions_per_s_max:
+        return replace(state, why=against, promoted=promoted)
+    why = f"split writes made the cache promote {per_s:.0f} blocks a second: left whole again"
+    state = replace(state, barred_until_ns=frame.at_ns + params.barred_ns)
+    return _take(state, Stance.REST, frame, why, None)
 
 
 def _reason_against(

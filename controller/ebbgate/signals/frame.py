@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ebbgate.model.dm import CacheStatus
 from ebbgate.model.frame import Frame, PathLatency, Rates, Regime
 from ebbgate.model.records import Direction, Histogram, Tick
 from ebbgate.model.volume import VolumeState
@@ -114,6 +115,7 @@ def _from_sysfs(volume: str, seen: VolumeState, now_ns: int, missing: dict[str, 
         "cache_bytes": seen.cache_bytes,
         "dirty_ratio": dirty_ratio,
         "in_use_ratio": seen.in_use_ratio,
+        "promotions": seen.dm.promotions if isinstance(seen.dm, CacheStatus) else None,
         "cache_mode": seen.cache_mode,
         "state": seen.state,
         "knobs": seen.knobs,
