@@ -22,7 +22,7 @@ int prepare_bcache(struct probe *p)
 	snprintf(f->class, sizeof(f->class), "ok");
 	if (!find_fill_bit(&p->shared->fill_offset, &p->shared->fill_mask))
 		snprintf(f->class, sizeof(f->class), "ok, but fills count as foreground writes");
-	missing = read_endio(p->shared->endio);
+	missing = read_endio(p, ENDIO_BCACHE);
 	if (missing)
 		snprintf(f->class, sizeof(f->class), "missing: no address of %s in /proc/kallsyms",
 			 missing);

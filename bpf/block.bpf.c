@@ -73,7 +73,7 @@ static __always_inline int bio_complete(struct bio *bio)
 	if (op > REQ_OP_WRITE)
 		return 0;
 	now_ns = bpf_ktime_get_ns();
-	if (roles & (EB_IS_BACKING | EB_IS_CACHE))
+	if ((roles & (EB_IS_BACKING | EB_IS_CACHE)) && !(roles & EB_IS_DM))
 		device_bio_complete(bio, e, roles, op, now_ns);
 	if (roles & EB_IS_DISK)
 		disk_complete(e, op, 1, now_ns);

@@ -7,7 +7,7 @@
 #include <sys/prctl.h>
 
 /*
- * Needed again when bcache is loaded after us: BPF and PERFMON load programs, SYS_ADMIN
+ * Needed again when bcache or device-mapper is loaded after us: BPF and PERFMON load programs, SYS_ADMIN
  * opens a module's BTF, SYSLOG reads kernel addresses. Afterwards nothing is needed:
  * adding a volume writes to maps that are open, attaching uses program fds.
  */
@@ -29,11 +29,13 @@ static int keep(const cap_value_t *values, int n)
 	return err;
 }
 
-int keep_capabilities(bool bcache_later)
+int keep_capabilities(const struct probe *p)
 {
+	bool more = !p->bcache || !p->dm || p->endio_modules != ENDIO_ALL;
+
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		return -errno;
-	return keep(later, bcache_later ? sizeof(later) / sizeof(later[0]) : 0);
+	return keep(later, more ? sizeof(later) / sizeof(later[0]) : 0);
 }
 
 bool have_privilege(void)

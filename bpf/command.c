@@ -50,21 +50,61 @@ static const char *parse_caches(char *text, struct command *cmd)
 	return NULL;
 }
 
+const char *const kind_words[] = {
+	[KIND_BCACHE] = "bcache",
+	[KIND_DISK] = "disk",
+	[KIND_DM_CACHE] = "dm-cache",
+	[KIND_DM_WRITECACHE] = "dm-writecache",
+};
+
+static const char *const mode_words[] = {
+	[MODE_WRITEBACK] = "writeback",
+	[MODE_WRITETHROUGH] = "writethrough",
+	[MODE_PASSTHROUGH] = "passthrough",
+};
+
+/* Place of a word in a list, -1: it is none of them. */
+static int place(const char *word, const char *const *words, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!strcmp(word, words[i]))
+			return i;
+	return -1;
+}
+
+static const char *parse_kind(const char *word, struct command *cmd)
+{
+	int kind = place(word, kind_words, sizeof(kind_words) / sizeof(kind_words[0]));
+
+	if (kind < 0)
+		return "kind= wants bcache, dm-cache, dm-writecache or disk";
+	cmd->kind = kind;
+	return NULL;
+}
+
+static const char *parse_mode(const char *word, struct command *cmd)
+{
+	int mode = place(word, mode_words, sizeof(mode_words) / sizeof(mode_words[0]));
+
+	if (mode < 0)
+		return "mode= wants writeback, writethrough or passthrough";
+	cmd->mode = mode;
+	return NULL;
+}
+
 static const char *parse_option(char *word, struct command *cmd)
 {
-	if (!strcmp(word, "kind=bcache"))
-		cmd->kind = KIND_BCACHE;
-	else if (!strcmp(word, "kind=disk"))
-		cmd->kind = KIND_DISK;
-	else if (!strncmp(word, "volume=", 7))
+	if (!strncmp(word, "kind=", 5))
+		return parse_kind(word + 5, cmd);
+	if (!strncmp(word, "mode=", 5))
+		return parse_mode(word + 5, cmd);
+	if (!strncmp(word, "volume=", 7))
 		return parse_dev(word + 7, &cmd->volume) ? NULL : "volume= wants MAJ:MIN";
-	else if (!strncmp(word, "backing=", 8))
+	if (!strncmp(word, "backing=", 8))
 		return parse_dev(word + 8, &cmd->backing) ? NULL : "backing= wants MAJ:MIN";
-	else if (!strncmp(word, "cache=", 6))
+	if (!strncmp(word, "cache=", 6))
 		return parse_caches(word + 6, cmd);
-	else
-		return "unknown option; track takes kind=bcache|disk volume= cache= backing=";
-	return NULL;
+	return "unknown option; track takes kind= volume= cache= backing= mode=";
 }
 
 static const char *parse_track(char **words, size_t n, struct command *cmd)
@@ -82,6 +122,10 @@ static const char *parse_track(char **words, size_t n, struct command *cmd)
 		return "track wants kind= and volume=";
 	if (cmd->kind == KIND_BCACHE && !cmd->backing)
 		return "a bcache volume wants backing=";
+	if (kind_is_dm(cmd->kind) && (!cmd->backing || !cmd->caches))
+		return "a volume of device-mapper wants cache= and backing=";
+	if (cmd->mode && cmd->kind != KIND_DM_CACHE)
+		return "mode= is for dm-cache";
 	return NULL;
 }
 
@@ -90,7 +134,7 @@ static bool valid_name(const char *name)
 	if (!*name || strlen(name) >= NAME_BYTES)
 		return false;
 	for (; *name; name++)
-		if (!isalnum((unsigned char)*name) && !strchr("-_.:/", *name))
+		if (!isalnum((unsigned char)*name) && !strchr("-_.:/+", *name))
 			return false;
 	return true;
 }
@@ -130,7 +174,7 @@ static const char *parse_words(char **words, size_t n, struct command *cmd)
 	bool named = cmd->verb != VERB_TICK && cmd->verb != VERB_QUIT;
 
 	if (named && !valid_name(words[1]))
-		return "NAME takes letters, digits and -_.:/";
+		return "NAME takes letters, digits and -_.:/+";
 	if (named)
 		strcpy(cmd->name, words[1]);
 	switch (cmd->verb) {

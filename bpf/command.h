@@ -7,7 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define NAME_BYTES 64
+/* The longest name that device-mapper takes, and its end. */
+#define NAME_BYTES 128
 /* bcache allows one cache device a set today; dm stacks may have several. */
 #define CACHES_MAX 8
 #define WAIT_NS_MIN 1000000ULL
@@ -18,7 +19,10 @@
 #define TICK_NS_MIN 10000000ULL
 #define TICK_NS_MAX 60000000000ULL
 
-enum kind { KIND_BCACHE, KIND_DISK };
+enum kind { KIND_BCACHE, KIND_DISK, KIND_DM_CACHE, KIND_DM_WRITECACHE };
+
+/* By number as enum eb_mode (record.h). */
+enum mode { MODE_WRITEBACK, MODE_WRITETHROUGH, MODE_PASSTHROUGH };
 
 enum verb { VERB_TRACK, VERB_UNTRACK, VERB_WAIT, VERB_PACE, VERB_TICK, VERB_QUIT };
 
@@ -26,6 +30,7 @@ struct command {
 	enum verb verb;
 	char name[NAME_BYTES];
 	enum kind kind;
+	enum mode mode;
 	uint32_t volume;  /* dev_t as the kernel keeps it: major << 20 | minor */
 	uint32_t backing; /* 0: none */
 	uint32_t cache[CACHES_MAX];
@@ -34,6 +39,14 @@ struct command {
 	uint64_t above; /* of pace */
 	bool relaxed;	/* pace came with ABOVE */
 };
+
+static inline bool kind_is_dm(enum kind kind)
+{
+	return kind == KIND_DM_CACHE || kind == KIND_DM_WRITECACHE;
+}
+
+/* The word of a kind, as in kind=. */
+extern const char *const kind_words[];
 
 /* Returns NULL and fills *cmd, or a complaint that names what is wrong. */
 const char *command_parse(const char *line, struct command *cmd);

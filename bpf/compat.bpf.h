@@ -76,6 +76,16 @@ struct request {
 	__u64 start_time_ns;
 } __core;
 
+/* dm_mod: each bio that a target gets is a clone inside of this, and leads to the original. */
+struct dm_io {
+	struct bio *orig_bio;
+} __core;
+
+struct dm_target_io {
+	struct dm_io *io;
+	struct bio clone;
+} __core;
+
 /* bcache: a pointer that is only passed by. */
 struct bcache_device;
 struct cache_set;
@@ -99,6 +109,12 @@ struct bio___stamped {
 static __always_inline __u64 bio_stamp(struct bio *bio)
 {
 	return ((struct bio___stamped *)bio)->bi_issue.value;
+}
+
+/* When a bio came: its stamp, or the time. Either has a meaning for stamp_age_ns(). */
+static __always_inline __u64 arrival_stamp(struct bio *bio)
+{
+	return BIO_STAMPED ? bio_stamp(bio) : bpf_ktime_get_ns();
 }
 
 /* enum req_opf became req_op in ff07a02e9e8e ("treewide: Rename enum req_opf") (in v6.0). */

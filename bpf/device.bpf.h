@@ -22,9 +22,23 @@ static __always_inline __u64 owner(struct bio *bio)
 	return end;
 }
 
-static __always_inline bool is_destage(__u64 owner)
+/* Moves data between the two devices: destage; with dm promotion too. */
+static __always_inline bool is_copy(__u64 owner)
 {
-	return owner == shared.endio[EB_END_DIRTY] || owner == shared.endio[EB_END_READ_DIRTY];
+	return owner == shared.endio[EB_END_DIRTY] || owner == shared.endio[EB_END_READ_DIRTY] ||
+	       owner == shared.endio[EB_END_DM_IO];
+}
+
+/* Destage reads the cache device and writes the backing device, nothing else. */
+static __always_inline bool may_destage(__u32 roles, __u32 dir)
+{
+	return (roles & EB_HAS_CACHE) && (roles & (dir == EB_WRITE ? EB_IS_BACKING : EB_IS_CACHE));
+}
+
+/* Of a copy both reads count and the write of destage; dm writes metadata by dm-io, too. */
+static __always_inline bool may_copy(__u32 roles, __u32 dir)
+{
+	return (roles & EB_HAS_CACHE) && (dir == EB_READ || (roles & EB_IS_BACKING));
 }
 
 /*
@@ -48,6 +62,8 @@ static __always_inline __u32 class_of(struct bio *bio, __u64 owner, __u32 roles)
 		return EB_FG;
 	if (owner == shared.endio[EB_END_DATA_INSERT])
 		return is_fill(bio) ? EB_BG : EB_FG;
+	if (owner == shared.endio[EB_END_DM_CLONE] || owner == shared.endio[EB_END_OVERWRITE])
+		return EB_FG;
 	return EB_BG;
 }
 
@@ -60,7 +76,7 @@ static __always_inline void device_queue(struct bio *bio, struct eb_dev *e)
 {
 	struct eb_dev_cpu *c;
 
-	if (!is_destage((__u64)bio->bi_end_io))
+	if (!is_copy((__u64)bio->bi_end_io) || !may_destage(e->roles, bio->bi_opf & 1))
 		return;
 	c = dev_counters(e->device_slot);
 	if (!c)
@@ -87,18 +103,30 @@ static __always_inline void destage_drained(struct eb_dev *e, __u64 now_ns)
 		push_edge(c, e->backs, EB_EDGE_DRAINED, now_ns, 0);
 }
 
+static __always_inline void count_copy(struct eb_dev_cpu *c, __u32 roles, __u32 dir, __u32 ios,
+				       __u64 bytes)
+{
+	if (may_destage(roles, dir)) {
+		c->done_ios += ios;
+		c->done_bytes += bytes;
+	} else {
+		c->promoted_ios += ios;
+		c->promoted_bytes += bytes;
+	}
+}
+
 /* A completed request, bio by bio: requests are merged and may complete in parts. */
-static __always_inline void destage_done(struct eb_dev_cpu *c, struct bio *bio, __u32 nr_bytes)
+static __always_inline void copy_done(struct eb_dev_cpu *c, struct bio *bio, __u32 roles, __u32 dir,
+				      __u32 nr_bytes)
 {
 	for (int i = 0; i < CHAIN_MAX; i++) {
 		__u32 bytes = bio->bi_iter.bi_size;
 		bool all = bytes <= nr_bytes;
 
-		if (is_destage(owner(bio))) {
-			/* Queued once, however often it was split since. */
-			c->done_ios += all && is_destage((__u64)bio->bi_end_io);
-			c->done_bytes += all ? bytes : nr_bytes;
-		}
+		/* Queued once, however often it was split since. */
+		if (is_copy(owner(bio)))
+			count_copy(c, roles, dir, all && is_copy((__u64)bio->bi_end_io),
+				   all ? bytes : nr_bytes);
 		if (bytes >= nr_bytes)
 			return;
 		nr_bytes -= bytes;
@@ -109,10 +137,10 @@ static __always_inline void destage_done(struct eb_dev_cpu *c, struct bio *bio, 
 	c->lost_chain++;
 }
 
-/* Destage reads the cache device and writes the backing device, nothing else. */
-static __always_inline bool may_destage(__u32 roles, __u32 dir)
+/* The loader paces destage: it wants to know when the backing device has none left. */
+static __always_inline bool awaited(struct eb_dev *e, __u32 roles, __u32 dir)
 {
-	return (roles & EB_HAS_CACHE) && (roles & (dir == EB_WRITE ? EB_IS_BACKING : EB_IS_CACHE));
+	return dir == EB_WRITE && (roles & EB_IS_BACKING) && volume_of(e->backs)->paced;
 }
 
 static __always_inline void device_complete(struct request *rq, struct eb_dev *e, __u32 roles,
@@ -136,10 +164,10 @@ static __always_inline void device_complete(struct request *rq, struct eb_dev *e
 		if (start_ns)
 			count_latency(flow, now_ns - start_ns);
 	}
-	if (!may_destage(roles, dir) || (!is_destage(end) && bio == rq->biotail))
+	if (!may_copy(roles, dir) || (!is_copy(end) && bio == rq->biotail))
 		return;
-	destage_done(c, bio, nr_bytes);
-	if ((roles & EB_IS_BACKING) && volume_of(e->backs)->paced)
+	copy_done(c, bio, roles, dir, nr_bytes);
+	if (awaited(e, roles, dir))
 		destage_drained(e, now_ns);
 }
 
@@ -155,37 +183,44 @@ static __always_inline bool only_passes(struct bio *bio, __u32 roles)
 	if ((roles & both) != both)
 		return false;
 	end = owner(bio);
-	return !is_destage(end) && end != shared.endio[EB_END_BACKING];
+	return !is_copy(end) && end != shared.endio[EB_END_BACKING];
+}
+
+/* The end of a bio at a device without requests; stamp 0: when it came is not known. */
+static __always_inline void device_bio_done(struct bio *bio, struct eb_dev *e, __u32 roles,
+					    __u32 dir, __u32 bytes, __u64 stamp, __u64 now_ns)
+{
+	struct eb_dev_cpu *c = dev_counters(e->device_slot);
+	__u64 end = roles & EB_HAS_CACHE ? (__u64)bio->bi_end_io : 0;
+	struct eb_flow *flow;
+
+	if (!c)
+		return;
+	flow = flow_of(c, dir, class_of(bio, end, roles));
+	flow->ios++;
+	flow->bytes += bytes;
+	if (stamp)
+		count_latency(flow, stamp_age_ns(stamp, now_ns));
+	if (!may_copy(roles, dir) || !is_copy(end))
+		return;
+	count_copy(c, roles, dir, 1, bytes);
+	if (awaited(e, roles, dir))
+		destage_drained(e, now_ns);
 }
 
 /* A device without requests (dm, md): the bio itself completes, stamped when it was queued. */
 static __always_inline void device_bio_complete(struct bio *bio, struct eb_dev *e, __u32 roles,
 						__u32 dir, __u64 now_ns)
 {
-	struct eb_dev_cpu *c = dev_counters(e->device_slot);
-	__u64 end = roles & EB_HAS_CACHE ? (__u64)bio->bi_end_io : 0;
+	__u64 stamp = BIO_STAMPED ? bio_stamp(bio) : 0;
 	__u32 bytes = bio->bi_iter.bi_size;
-	struct eb_flow *flow;
 
-	if (!c || only_passes(bio, roles))
+	if (only_passes(bio, roles))
 		return;
-	flow = flow_of(c, dir, class_of(bio, end, roles));
-	flow->ios++;
-	if (BIO_STAMPED) {
-		__u64 stamp = bio_stamp(bio);
-
-		/* A driver may have advanced the bio: then only the stamp knows its size. */
-		if (bytes < stamp_bytes(stamp))
-			bytes = stamp_bytes(stamp);
-		count_latency(flow, stamp_age_ns(stamp, now_ns));
-	}
-	flow->bytes += bytes;
-	if (!may_destage(roles, dir) || !is_destage(end))
-		return;
-	c->done_ios++;
-	c->done_bytes += bytes;
-	if ((roles & EB_IS_BACKING) && volume_of(e->backs)->paced)
-		destage_drained(e, now_ns);
+	/* A driver may have advanced the bio: then only the stamp knows its size. */
+	if (bytes < stamp_bytes(stamp))
+		bytes = stamp_bytes(stamp);
+	device_bio_done(bio, e, roles, dir, bytes, stamp, now_ns);
 }
 
 #endif

@@ -44,9 +44,11 @@ int dev_add(struct eb_shared *shared, struct eb_dev entry)
 	}
 	if (entry.roles & EB_IS_VOLUME) {
 		e->volume = entry.volume;
+		e->mode = entry.mode;
 		e->volume_slot = entry.volume_slot;
 	}
-	if (entry.roles & EB_IS_BACKING) {
+	/* Of a cache device it says only to whom a loss is counted. */
+	if (entry.roles & EB_IS_BACKING || !(e->roles & EB_IS_BACKING)) {
 		e->backs = entry.backs;
 		e->backs_slot = entry.backs_slot;
 	}

@@ -125,11 +125,14 @@ void find_features(struct features *f)
 	set(f->class, all);
 	set(f->path, all);
 	set(f->bypass, all);
+	set(f->dm_path, all);
+	set(f->dm_class, all);
 	if (!btf)
 		return;
 	check_tracepoint(f->volume, btf, "block_bio_queue", 1);
 	check_tracepoint(f->device, btf, "block_rq_complete", 3);
 	check_tracepoint(f->device, btf, "block_bio_complete", 2);
+	check_tracepoint(f->dm_path, btf, "block_bio_remap", 3);
 	f->flags = find_flags(btf);
 	if (access("/sys/kernel/btf/bcache", R_OK) &&
 	    tracepoint_arity(btf, "bcache_request_end") < 0) {
@@ -137,5 +140,9 @@ void find_features(struct features *f)
 		set(f->bypass, f->path);
 		set(f->class, f->path);
 	}
+	if (!strcmp(f->dm_path, "ok") && access("/sys/kernel/btf/dm_mod", R_OK) &&
+	    btf__find_by_name_kind(btf, "dm_target_io", BTF_KIND_STRUCT) < 0)
+		set(f->dm_path, "missing: the module of device-mapper (dm_mod) is not loaded");
+	set(f->dm_class, f->dm_path);
 	btf__free(btf);
 }

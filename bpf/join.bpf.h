@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Joins what is known of a request at different tracepoints, by its bio. The path is known
- * at bcache_read and bcache_write, the end at bcache_request_end, and bcache's own state
- * cannot be reached from the bio. A hash without buckets: no lock, no allocation, one line a
+ * Joins what is known of a request at different tracepoints, by its bio. For bcache the path
+ * is known at bcache_read and bcache_write, the end at bcache_request_end, and bcache's own state
+ * cannot be reached from the bio; for dm see dm.bpf.c. A hash without buckets: no lock, no allocation, one line a
  * request; what is pushed out is counted, and its latency is missing.
  */
 #ifndef EBBGATE_JOIN_BPF_H
@@ -18,10 +18,13 @@
 
 struct join {
 	__u64 id;	/* of the bio, with the path in its low bits; 0: empty */
-	__u64 start_ns; /* where the kernel does not stamp bios */
+	__u64 start_ns; /* for bcache only where the kernel does not stamp bios */
+	__u64 bytes;	/* for dm only */
+	__u64 pad;
 };
 
-static struct join joins[1 << JOIN_BITS][2];
+/* A pair fills a cache line. */
+static struct join joins[1 << JOIN_BITS][2] __attribute__((aligned(64)));
 
 /*
  * A bio's identity as a number. The verifier refuses to hash a kernel pointer, but it
@@ -70,17 +73,25 @@ static __always_inline void join_begin(struct eb_vol_cpu *c, __u64 id, __u64 now
 	j->start_ns = now_ns;
 }
 
+/* What is known of a bio, or NULL. */
+static __always_inline struct join *join_find(__u64 id)
+{
+	struct join *j = join_pair(id);
+
+	if (join_is(j, id))
+		return j;
+	return join_is(++j, id) ? j : NULL;
+}
+
 /* The path of a request that ends, EB_PATHS or more when it is not known. */
 static __always_inline __u32 join_take(__u64 id, __u64 *start_ns)
 {
-	struct join *j = join_pair(id);
-	__u64 found = j->id;
+	struct join *j = join_find(id);
+	__u64 found;
 
-	if ((found ^ id) > JOIN_PATH_MASK) {
-		found = (++j)->id;
-		if ((found ^ id) > JOIN_PATH_MASK)
-			return EB_PATHS;
-	}
+	if (!j)
+		return EB_PATHS;
+	found = j->id;
 	j->id = 0;
 	*start_ns = j->start_ns;
 	return found & JOIN_PATH_MASK;

@@ -31,6 +31,8 @@ static int map_all(struct probe *p)
 	p->shared = &p->block->data_shared->shared;
 	p->vol_cpu = map_memory(p->block->maps.vol_cpu);
 	p->dev_cpu = map_memory(p->block->maps.dev_cpu);
+	for (int i = 0; i < EB_ENDIOS; i++)
+		p->shared->endio[i] = EB_NO_ENDIO;
 	p->ring = ring_buffer__new(bpf_map__fd(p->block->maps.edges), on_edge, p, NULL);
 	return p->vol_cpu && p->dev_cpu && p->ring ? 0 : -errno;
 }
@@ -112,7 +114,7 @@ void detach_bcache(struct probe *p)
 	p->bcache_attached = false;
 }
 
-static uint64_t missed(const struct bpf_object *object)
+uint64_t missed(const struct bpf_object *object)
 {
 	struct bpf_program *program;
 	uint64_t sum = 0;
@@ -130,7 +132,8 @@ static uint64_t missed(const struct bpf_object *object)
 
 uint64_t missed_runs(const struct probe *p)
 {
-	return missed(p->block->obj) + (p->bcache ? missed(p->bcache->obj) : 0);
+	return missed(p->block->obj) + (p->bcache ? missed(p->bcache->obj) : 0) +
+	       missed_dm_runs(p);
 }
 
 void unload(struct probe *p)
@@ -138,5 +141,6 @@ void unload(struct probe *p)
 	ring_buffer__free(p->ring);
 	bpf_link__destroy(p->bio_complete);
 	bcache_bpf__destroy(p->bcache);
+	unload_dm(p);
 	block_bpf__destroy(p->block);
 }

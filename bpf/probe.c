@@ -198,8 +198,6 @@ static int say_libbpf(enum libbpf_print_level level, const char *format, va_list
 
 static int start(struct probe *p)
 {
-	bool later = true;
-
 	find_features(&p->features);
 	if (strcmp(p->features.volume, "ok")) {
 		fprintf(stderr, "ebbgate-probe: %s\n", p->features.volume);
@@ -210,8 +208,10 @@ static int start(struct probe *p)
 		return EXIT_INTERNAL;
 	}
 	if (!strcmp(p->features.path, "ok"))
-		later = prepare_bcache(p) != 0;
-	if (keep_capabilities(later)) {
+		(void)prepare_bcache(p);
+	if (!strcmp(p->features.dm_path, "ok"))
+		(void)prepare_dm(p);
+	if (keep_capabilities(p)) {
 		fprintf(stderr, "ebbgate-probe: cannot drop capabilities\n");
 		return EXIT_INTERNAL;
 	}

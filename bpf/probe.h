@@ -27,8 +27,10 @@ enum exit_code {
 	EXIT_NO_PRIVILEGE = 77,
 };
 
+struct bpf_object;
 struct block_bpf;
 struct bcache_bpf;
+struct dm_bpf;
 
 /* A cache or backing device; cache devices can be shared by volumes. */
 struct device {
@@ -42,6 +44,7 @@ struct volume {
 	bool used;
 	char name[NAME_BYTES];
 	enum kind kind;
+	enum mode mode;
 	uint32_t dev;
 	bool bio_based; /* completes bios, not requests */
 	int backing;	/* device index, -1: none */
@@ -82,6 +85,7 @@ enum warning_kind {
 
 struct features {
 	char volume[96], path[96], bypass[96], device[96], class[96];
+	char dm_path[96], dm_class[96];
 	struct eb_flags flags;
 };
 
@@ -89,6 +93,9 @@ struct probe {
 	struct block_bpf *block;
 	struct bcache_bpf *bcache;
 	bool bcache_attached;
+	struct dm_bpf *dm;
+	bool dm_attached;
+	uint32_t endio_modules; /* whose completion functions are known: ENDIO_* */
 	struct bpf_link *bio_complete;
 	uint32_t ncpu;
 	struct eb_shared *shared;
@@ -128,20 +135,32 @@ int attach_bcache(struct probe *p);
 void detach_bcache(struct probe *p);
 void forget_streams(struct probe *p, uint32_t volume);
 void unload(struct probe *p);
+uint64_t missed(const struct bpf_object *object);
 uint64_t missed_runs(const struct probe *p);
 
 /* bcache.c: loads what bcache needs and says in features what is missing. */
 int prepare_bcache(struct probe *p);
+
+/* dm.c: the same for device-mapper. Its modules may come one by one. */
+int prepare_dm(struct probe *p);
+int attach_dm(struct probe *p);
+void detach_dm(struct probe *p);
+void unload_dm(struct probe *p);
+uint64_t missed_dm_runs(const struct probe *p);
 
 /* features.c: what this kernel can give, asked of its BTF. */
 void find_features(struct features *f);
 bool find_fill_bit(__u64 *offset, __u64 *mask);
 
 /* symbols.c: addresses of completion functions. */
-const char *read_endio(__u64 endio[EB_ENDIOS]);
+#define ENDIO_BCACHE 1
+#define ENDIO_DM 2
+#define ENDIO_DM_CACHE 4
+#define ENDIO_ALL 7
+const char *read_endio(struct probe *p, uint32_t modules);
 
 /* caps.c */
-int keep_capabilities(bool bcache_later);
+int keep_capabilities(const struct probe *p);
 bool have_privilege(void);
 
 /* devtable.c: what a dev_t is, as the programs see it. */

@@ -36,8 +36,9 @@
 #define EB_IS_BACKING 2 /* the slow device of volume eb_dev.backs */
 #define EB_IS_CACHE 4	/* a fast device */
 #define EB_IS_DISK 8	/* the volume is a plain disk: no cache of ours ends its requests */
-#define EB_HAS_CACHE 32 /* a cache device or backing device of bcache: classes, destage */
+#define EB_HAS_CACHE 32 /* a cache device or backing device of a cache: classes, destage */
 #define EB_IS_BIO 16	/* a device without requests (dm, md): it completes as bios */
+#define EB_IS_DM 64	/* a volume of dm, or a device without requests below: dm.bpf.c's */
 
 #define EB_USES (EB_IS_VOLUME | EB_IS_BACKING | EB_IS_CACHE)
 
@@ -55,6 +56,9 @@ enum eb_path {
 	EB_PATHS
 };
 
+/* Of a volume of dm: where its writes go when they go to the cache device. */
+enum eb_mode { EB_MODE_WRITEBACK, EB_MODE_WRITETHROUGH, EB_MODE_PASSTHROUGH };
+
 enum eb_reason { EB_SEQUENTIAL, EB_CONGESTED, EB_REASONS };
 
 /* Completion functions whose address says who sent a bio (/proc/kallsyms). */
@@ -64,9 +68,15 @@ enum eb_endio {
 	EB_END_BACKING,	    /* backing_request_endio: foreground on the backing device */
 	EB_END_CACHE_READ,  /* bch_cache_read_endio: foreground hit */
 	EB_END_DATA_INSERT, /* bch_data_insert_endio: foreground write, or a fill */
+	EB_END_DM_CLONE,    /* clone_endio: foreground of a volume of dm, either device */
+	EB_END_OVERWRITE,   /* overwrite_endio: foreground write that fills a block of dm-cache */
+	EB_END_DM_IO,	    /* endio of dm-io: dm copies a block, or writes metadata */
 	EB_END_CHAIN,	    /* bio_chain_endio: front part of a split bio */
 	EB_ENDIOS
 };
+
+/* Address of a function that is not there (yet): no bio has it. */
+#define EB_NO_ENDIO 1
 
 /* One entry of the dev_t table. dev 0 is empty, roles 0 is a removed entry. */
 struct eb_dev {
@@ -74,7 +84,7 @@ struct eb_dev {
 	__u8 roles;  /* EB_IS_* */
 	__u8 volume; /* index of the volume that it is */
 	__u8 backs;  /* index of the volume that it backs */
-	__u8 pad;
+	__u8 mode;   /* of a volume of dm: enum eb_mode */
 	/* First slots in the per-CPU arrays, multiplied out so that no request has to. */
 	__u16 volume_slot;
 	__u16 backs_slot;
@@ -147,11 +157,13 @@ struct eb_vol_cpu {
 
 /* Counters of one device on one CPU. */
 struct eb_dev_cpu {
-	/* The cache's own destage, in bios: writes on a backing device, reads on a cache device. */
+	/* The cache's own destage, in bios that carry data: writes on a backing device, reads on a cache device. */
 	__u64 queued_ios;
 	__u64 queued_bytes;
 	__u64 done_ios;
 	__u64 done_bytes;
+	__u64 promoted_ios; /* reads of a backing device for promotion (dm) */
+	__u64 promoted_bytes;
 	struct eb_flow flow[EB_DIRS * EB_CLASSES]; /* direction * EB_CLASSES + class */
 	__u64 lost_chain;
 } __attribute__((aligned(64)));

@@ -50,6 +50,8 @@ void say_hello(struct probe *p)
 	json_str(j, "bypass", p->features.bypass);
 	json_str(j, "device", p->features.device);
 	json_str(j, "class", p->features.class);
+	json_str(j, "dm_path", p->features.dm_path);
+	json_str(j, "dm_class", p->features.dm_class);
 	json_close(j);
 	say(p);
 }
@@ -70,7 +72,7 @@ void say_track(struct probe *p, const struct volume *v)
 		caches[i] = dev_text(p->device[v->cache[i]].dev, text[i]);
 	json_begin(j, "track", now_ns());
 	json_str(j, "vol", v->name);
-	json_str(j, "kind", v->kind == KIND_BCACHE ? "bcache" : "disk");
+	json_str(j, "kind", kind_words[v->kind]);
 	json_str(j, "volume", dev_text(v->dev, one));
 	json_str_array(j, "cache", caches, v->caches);
 	if (v->backing >= 0)

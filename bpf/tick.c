@@ -177,6 +177,10 @@ static void put_devices(struct probe *p, struct volume *v)
 	json_u64(&p->json, "done_ios", backing.done_ios);
 	json_u64(&p->json, "done_bytes", backing.done_bytes);
 	json_close(&p->json);
+	json_open(&p->json, "promote");
+	json_u64(&p->json, "done_ios", backing.promoted_ios);
+	json_u64(&p->json, "done_bytes", backing.promoted_bytes);
+	json_close(&p->json);
 }
 
 static void put_lost(struct probe *p, const struct eb_vol_cpu *c)

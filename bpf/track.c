@@ -52,6 +52,7 @@ static struct volume *new_volume(struct probe *p, const struct command *cmd)
 		return NULL;
 	memset(v, 0, sizeof(*v));
 	v->kind = cmd->kind;
+	v->mode = cmd->mode;
 	v->dev = cmd->volume;
 	v->bio_based = !block_has_requests(cmd->volume);
 	v->backing = -1;
@@ -80,10 +81,10 @@ static int take_device(struct probe *p, struct volume *v, uint32_t dev, uint8_t 
 	if (i < 0)
 		return -1;
 	e.device_slot = i * p->ncpu;
-	if (v->kind == KIND_BCACHE)
+	if (v->kind != KIND_DISK)
 		e.roles |= EB_HAS_CACHE;
 	if (!block_has_requests(dev))
-		e.roles |= EB_IS_BIO;
+		e.roles |= kind_is_dm(v->kind) ? EB_IS_DM : EB_IS_BIO;
 	if (dev_add(p->shared, e) || (e.roles & EB_IS_BIO && attach_bio_complete(p))) {
 		device_put(p, i, role);
 		return -1;
@@ -112,7 +113,8 @@ static uint8_t volume_roles(const struct volume *v)
 {
 	if (v->kind == KIND_BCACHE)
 		return EB_IS_VOLUME;
-	return EB_IS_VOLUME | EB_IS_DISK | (v->bio_based ? EB_IS_BIO : 0);
+	return EB_IS_VOLUME | EB_IS_DISK | (v->bio_based ? EB_IS_BIO : 0) |
+	       (kind_is_dm(v->kind) ? EB_IS_DM : 0);
 }
 
 static int take_arrivals(struct probe *p, struct volume *v, uint32_t dev)
@@ -122,6 +124,7 @@ static int take_arrivals(struct probe *p, struct volume *v, uint32_t dev)
 		.dev = dev,
 		.roles = volume_roles(v),
 		.volume = index,
+		.mode = v->mode,
 		.volume_slot = index * p->ncpu,
 	};
 
@@ -172,10 +175,29 @@ static const char *ready_bcache(struct probe *p)
 		if (prepare_bcache(p))
 			return "cannot load the bcache programs (see stderr): is the module "
 			       "loaded?";
-		keep_capabilities(false);
+		keep_capabilities(p);
 	}
 	if (!p->bcache_attached && attach_bcache(p))
 		return "cannot attach to bcache's tracepoints: restart the probe";
+	return NULL;
+}
+
+static const char *ready_dm(struct probe *p, const struct command *cmd)
+{
+	uint32_t need = ENDIO_DM | (cmd->kind == KIND_DM_CACHE ? ENDIO_DM_CACHE : 0);
+
+	if (block_has_requests(cmd->volume))
+		return "this is no volume of dm-cache or dm-writecache";
+	if (!p->dm || (p->endio_modules & need) != need) {
+		(void)prepare_dm(p);
+		keep_capabilities(p);
+	}
+	if (!p->dm)
+		return "cannot load the programs for device-mapper (see stderr): is it there?";
+	if ((p->endio_modules & need) != need)
+		return "the completion functions are not in /proc/kallsyms: is the module loaded?";
+	if (!p->dm_attached && attach_dm(p))
+		return "cannot attach to the block layer's tracepoints: restart the probe";
 	return NULL;
 }
 
@@ -193,6 +215,8 @@ static const char *refuse(struct probe *p, const struct command *cmd)
 	for (size_t i = 0; i < cmd->caches; i++)
 		if (!block_device_exists(cmd->cache[i]))
 			return "no such cache device";
+	if (kind_is_dm(cmd->kind))
+		return ready_dm(p, cmd);
 	return cmd->kind == KIND_BCACHE ? ready_bcache(p) : NULL;
 }
 
@@ -219,16 +243,24 @@ const char *track(struct probe *p, const struct command *cmd)
 	return NULL;
 }
 
+static bool any_volume(const struct probe *p, enum kind kind)
+{
+	for (const struct volume *v = p->volume; v < p->volume + EB_VOLUMES; v++)
+		if (v->used && v->kind == kind)
+			return true;
+	return false;
+}
+
 void untrack(struct probe *p, struct volume *v, const char *why)
 {
 	release(p, v);
 	say_untrack(p, v, why);
 	/* While attached, our programs hold the module: let it be unloaded. */
-	for (v = p->volume; v < p->volume + EB_VOLUMES; v++)
-		if (v->used && v->kind == KIND_BCACHE)
-			return;
-	if (p->bcache_attached)
+	if (p->bcache_attached && !any_volume(p, KIND_BCACHE))
 		detach_bcache(p);
+	/* These cost something at every bio of the machine. */
+	if (p->dm_attached && !any_volume(p, KIND_DM_CACHE) && !any_volume(p, KIND_DM_WRITECACHE))
+		detach_dm(p);
 }
 
 void untrack_vanished(struct probe *p)

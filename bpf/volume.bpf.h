@@ -8,11 +8,6 @@
 
 struct stream_table streams[EB_VOLUMES][EB_DIRS];
 
-static __always_inline __u64 arrival_stamp(struct bio *bio)
-{
-	return BIO_STAMPED ? bio_stamp(bio) : bpf_ktime_get_ns();
-}
-
 /* Flags that few requests carry. */
 static __always_inline void arrive_rare(struct eb_vol_cpu *c, struct eb_arrivals *a, __u32 opf)
 {

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Volumes of device-mapper: the path of each request, by the device to which dm-cache and
+ * dm-writecache send its parts; and the bios of the devices below that make no requests. dm splits
+ * a bio at the borders of cache blocks, cuts it short and queues the rest anew, with a new stamp:
+ * so its size and its start are kept from where it first came, and its path from all its parts.
+ */
+#include "device.bpf.h"
+#include "join.bpf.h"
+
+/* In a join, in place of the path: where parts of the request went. */
+#define TO_CACHE 1
+#define TO_BACKING 2
+
+/* A bio's address as a number, which the verifier does not hand out but lets us negate. */
+static __always_inline __u64 address_of(struct bio *bio)
+{
+	__u64 address = (__u64)bio;
+
+	asm volatile("%0 = -%0" : "+r"(address));
+	return -address;
+}
+
+/* The address of the bio that came to the volume, from the clone that the target was given. */
+static __always_inline __u64 original(struct bio *clone)
+{
+	__u64 tio = address_of(clone) - bpf_core_field_offset(struct dm_target_io, clone);
+	__u64 io = 0, bio = 0;
+
+	bpf_probe_read_kernel(&io, sizeof(io),
+			      (void *)tio + bpf_core_field_offset(struct dm_target_io, io));
+	bpf_probe_read_kernel(&bio, sizeof(bio),
+			      (void *)io + bpf_core_field_offset(struct dm_io, orig_bio));
+	return bio;
+}
+
+/* An entry that is ours, for a bio that carries data. */
+static __always_inline struct eb_dev *ours(__u32 dev, struct bio *bio)
+{
+	struct eb_dev *e = find_dev(dev);
+
+	return e && (e->roles & EB_IS_DM) && (bio->bi_opf & OP_MASK) <= REQ_OP_WRITE ? e : NULL;
+}
+
+SEC("tp_btf/block_bio_queue")
+int BPF_PROG(dm_bio_queue, struct bio *bio)
+{
+	struct eb_dev *e = ours(bio->bi_bdev->bd_dev, bio);
+	__u32 bytes = bio->bi_iter.bi_size;
+	struct eb_vol_cpu *c;
+	struct join *j;
+	__u64 id;
+
+	if (!e || !bytes)
+		return 0;
+	c = vol_counters(e->roles & EB_IS_VOLUME ? e->volume_slot : e->backs_slot);
+	if (!c)
+		return 0;
+	id = address_of(bio);
+	j = join_place(c, id);
+	j->id = id;
+	j->start_ns = arrival_stamp(bio);
+	j->bytes = bytes;
+	return 0;
+}
+
+SEC("tp_btf/block_bio_remap")
+int BPF_PROG(dm_bio_remap, struct bio *bio, __u32 volume)
+{
+	struct eb_dev *e = ours(volume, bio), *to;
+	struct join *j;
+	__u64 id;
+
+	if (!e || !(e->roles & EB_IS_VOLUME) || !bio->bi_iter.bi_size)
+		return 0;
+	to = find_dev(bio->bi_bdev->bd_dev);
+	if (!to || !(to->roles & (EB_IS_BACKING | EB_IS_CACHE)))
+		return 0;
+	id = original(bio);
+	j = id ? join_find(id) : NULL;
+	/* Parts that had to wait are sent by a worker, at the same time as others. */
+	if (j)
+		__sync_fetch_and_or(&j->id, to->roles & EB_IS_BACKING ? TO_BACKING : TO_CACHE);
+	return 0;
+}
+
+/* A part at the backing device makes the whole request a miss, as with bcache. */
+static __always_inline __u32 path_of(__u32 dir, __u32 mode, __u32 went)
+{
+	if (dir == EB_READ)
+		return went == TO_CACHE		     ? EB_READ_HIT
+		       : mode == EB_MODE_PASSTHROUGH ? EB_READ_BYPASS
+						     : EB_READ_MISS;
+	return went != TO_CACHE		       ? EB_WRITE_BYPASS
+	       : mode == EB_MODE_WRITETHROUGH ? EB_WRITE_THROUGH
+					       : EB_WRITE_BACK;
+}
+
+static __always_inline void volume_done(struct eb_dev *e, struct join *j, __u32 dir, __u32 left,
+					__u64 now_ns)
+{
+	struct eb_vol_cpu *c = vol_counters(e->volume_slot);
+	struct eb_flow *flow;
+	__u32 went;
+
+	if (!c)
+		return;
+	went = j ? j->id & JOIN_PATH_MASK : 0;
+	if (!j || !went) {
+		c->lost_unmatched += !!left;
+		return;
+	}
+	flow = &c->path[bounded(path_of(dir, e->mode, went), EB_PATHS)];
+	flow->ios++;
+	flow->bytes += j->bytes;
+	count_latency(flow, stamp_age_ns(j->start_ns, now_ns));
+}
+
+SEC("tp_btf/block_bio_complete")
+int BPF_PROG(dm_bio_complete, struct request_queue *q, struct bio *bio)
+{
+	struct eb_dev *e = ours(bio->bi_bdev->bd_dev, bio);
+	__u32 dir = bio->bi_opf & 1, bytes = bio->bi_iter.bi_size;
+	struct join *j;
+	__u64 now_ns;
+
+	if (!e)
+		return 0;
+	j = join_find(address_of(bio));
+	now_ns = bpf_ktime_get_ns();
+	if (e->roles & EB_IS_VOLUME)
+		volume_done(e, j, dir, bytes, now_ns);
+	/* Without a join it was in flight before us, or bcache sent it elsewhere in the end. */
+	if ((e->roles & (EB_IS_BACKING | EB_IS_CACHE)) && (j || is_copy((__u64)bio->bi_end_io)))
+		device_bio_done(bio, e, e->roles, dir, j ? j->bytes : bytes, j ? j->start_ns : 0,
+				now_ns);
+	if (j)
+		j->id = 0;
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "GPL";
