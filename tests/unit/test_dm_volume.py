@@ -15,6 +15,7 @@ from ebbgate.errors import NotFound
 from ebbgate.model.decision import Gate, GateKind, JournalEntry, OutcomeKind
 from ebbgate.model.volume import Kind, Volume
 from ebbgate.probes.dm_knobs import MAX_SECTORS, THRESHOLD
+from ebbgate.probes.ebpf import track_command
 from ebbgate.probes.knobs import knob_path
 from ebbgate.probes.replay import Seen, read_recording, sysfs_line
 from ebbgate.probes.state import read_state
@@ -200,3 +201,17 @@ def test_a_refused_message_keeps_the_original_for_the_next_try(fake: FakeSysfs) 
     (outcome,) = restore(journal, sysfs, "this boot")
     assert outcome.kind is OutcomeKind.FAILED
     assert journal.entry is not None
+
+
+def test_the_probe_is_told_kind_devices_and_mode(fake: FakeSysfs) -> None:
+    sysfs, _ = machine(fake)
+    assert track_command(find(sysfs, "vg/data")) == (
+        "track vg-data kind=dm-cache volume=253:0 cache=253:2 backing=253:4 mode=writeback"
+    )
+
+
+def test_a_writecache_has_one_mode(fake: FakeSysfs) -> None:
+    sysfs, _ = machine(fake, WRITECACHE)
+    assert track_command(find(sysfs, "vg/data")) == (
+        "track vg-data kind=dm-writecache volume=253:0 cache=253:2 backing=253:4"
+    )

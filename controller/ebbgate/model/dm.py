@@ -6,6 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+MODES = ("writeback", "writethrough", "passthrough")
+
 
 class Health(StrEnum):
     """What the end of dm-cache's status line says (dm-cache-target.c, cache_status).
@@ -50,8 +52,7 @@ class CacheStatus:
     @property
     def cache_mode(self) -> str | None:
         """`writeback`, `writethrough` or `passthrough`."""
-        modes = ("writeback", "writethrough", "passthrough")
-        return next((word for word in self.features if word in modes), None)
+        return next((word for word in self.features if word in MODES), None)
 
     @property
     def metadata_ratio(self) -> float | None:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ebbgate.model.dm import CacheStatus, Health, WritecacheStatus
+from ebbgate.model.dm import MODES, CacheStatus, Health, WritecacheStatus
 from ebbgate.units import SECTOR_BYTES
 
 # DEFAULT_MIGRATION_THRESHOLD of dm-cache-target.c.
@@ -110,6 +110,15 @@ def table_threshold_sectors(params: str) -> int | None:
         return None
     text = settings.get("migration_threshold", str(_THRESHOLD_DEFAULT_SECTORS))
     return int(text) if text.isdigit() else None
+
+
+def table_mode(params: str) -> str:
+    """The cache mode that this table gives; writeback where it names none, as in the kernel.
+
+    Raises BadLine.
+    """
+    features = parse_cache_table(params).features
+    return next((word for word in features if word in MODES), MODES[0])
 
 
 def parse_cache_status(params: str) -> CacheStatus:

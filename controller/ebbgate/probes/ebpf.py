@@ -17,7 +17,8 @@ from pathlib import Path
 
 from ebbgate.errors import EbbgateError, PermissionDenied, Unavailable
 from ebbgate.model.records import Edge, Hello, QueueSample, Record
-from ebbgate.model.volume import Volume
+from ebbgate.model.volume import Kind, Volume
+from ebbgate.probes.dm_status import table_mode
 from ebbgate.probes.protocol import BadRecord, parse_line
 
 _LOG = logging.getLogger(__name__)
@@ -53,9 +54,13 @@ class ProbeHealth:
 def track_command(volume: Volume) -> str:
     """The line that makes the probe follow a volume."""
     caches = ",".join(_devno(device.devno) for device in volume.caches)
+    mode = ""
+    if volume.kind is Kind.DM_CACHE and volume.mapping is not None:
+        # Where a write goes does not tell writeback from writethrough.
+        mode = f" mode={table_mode(volume.mapping.params)}"
     return (
         f"track {volume.name} kind={volume.kind} volume={_devno(volume.devno)}"
-        f" cache={caches} backing={_devno(volume.backing.devno)}"
+        f" cache={caches} backing={_devno(volume.backing.devno)}{mode}"
     )
 
 
