@@ -157,6 +157,17 @@ def test_a_volume_that_somebody_changed_keeps_what_he_set(bench: MappedBench) ->
     assert bench.kept.open == set()
 
 
+def test_a_volume_that_is_deactivated_leaves_nothing_open(
+    bench: MappedBench, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench.tick()
+    bench.dm.devices.clear()
+    bench.loop.release("the volume is gone or changed", only_ours=True)
+    bench.settle()
+    assert bench.kept.open == set()
+    assert [record for record in caplog.records if record.levelname == "ERROR"] == []
+
+
 def test_a_refused_message_is_tried_again_and_said_once(
     bench: MappedBench, caplog: pytest.LogCaptureFixture
 ) -> None:

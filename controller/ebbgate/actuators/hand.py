@@ -111,7 +111,7 @@ class Hand:
     ) -> list[Outcome]:
         """Put the originals of these knobs back, as far as we hold them.
 
-        `only_ours`: a knob that no longer has our value is left as it is, whoever changed it. So is
+        `only_ours`: a knob that no longer has our value, or is gone, is left as it is. So is
         a table in any case: what was changed since must not be mapped as before.
         """
         outcomes = []
@@ -119,9 +119,10 @@ class Hand:
             mine = self.held.get(knob)
             if mine is None:
                 continue
-            if (only_ours or knob == TABLE) and self._changed_since(knob, mine):
+            lost = self._lost(knob, mine) if only_ours or knob == TABLE else ""
+            if lost:
                 del self.held[knob]
-                self.journal.close(self.volume.name, knob, "changed by something else")
+                self.journal.close(self.volume.name, knob, lost)
                 continue
             action = self._action(knob, mine.written, mine.original, reason)
             outcome = self._put(action, read_back=knob not in KERNEL_WRITES)
@@ -159,12 +160,15 @@ class Hand:
             taken.append(knob)
         return taken
 
-    def _changed_since(self, knob: str, mine: _Held) -> bool:
+    def _lost(self, knob: str, mine: _Held) -> str:
+        """Why there is nothing to put back; empty where our value is still there."""
         path = self._path(knob)
         text = self.sysfs.read_text(path) if path else None
-        if text is None or knob in KERNEL_WRITES:
-            return False
-        return not same_value(knob, mine.written, parse_value(BY_NAME[knob].form, text))
+        if text is None:
+            return "the device is gone, and the knob with it"
+        seen = parse_value(BY_NAME[knob].form, text)
+        ours = knob in KERNEL_WRITES or same_value(knob, mine.written, seen)
+        return "" if ours else f"changed by something else to {seen}"
 
     def _write(self, step: Step, reason: Reason) -> Outcome:
         mine = self.held.get(step.knob)
