@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from ebbgate.model.decision import Decision, Gate, GateKind
 from ebbgate.model.records import Bye, Complaint, Hello, QueueSample, Tracked, Untracked
 from ebbgate.policy import evaluate
-from ebbgate.policy.defaults import Policy
-from ebbgate.probes.replay import Damaged, Origin, Recorded, Seen, read_recording
+from ebbgate.policy.defaults import Policy, default_policy
+from ebbgate.probes.replay import Damaged, Origin, Recorded, Seen, read_recording, recorded_kind
 from ebbgate.replay import Step, steps
 from ebbgate.units import NS_PER_S, format_bytes, format_ns, format_rate
 
@@ -27,6 +27,7 @@ class _Paced:
 
     since_ns: int
     rates: list[int] = field(default_factory=list)
+    depths: list[int] = field(default_factory=list)
     pulses: int = 0
     depth_max_ios: int = 0
 
@@ -36,8 +37,14 @@ class _Paced:
         if gate is not None:
             self.pulses += gate.kind is GateKind.PULSED
             self.rates.append(gate.rate_bytes_per_s)
+            self.depths.append(gate.depth_ios)
 
     def text(self, now_ns: int) -> str:
+        if max(self.depths):
+            return (
+                f"paced for {format_ns(now_ns - self.since_ns)}: {min(self.depths)} to"
+                f" {max(self.depths)} blocks at once, at most {self.depth_max_ios} seen in flight"
+            )
         low, high = format_rate(min(self.rates)), format_rate(max(self.rates))
         return (
             f"paced for {format_ns(now_ns - self.since_ns)}: {low} to {high},"
@@ -73,9 +80,10 @@ class _Volume:
             yield f"idle edge after {format_ns(wait.wait_ns)} of quiet ({how})"
 
 
-def replay_lines(lines: Iterable[str], policy: Policy) -> Iterator[str]:
+def replay_lines(lines: Iterable[str]) -> Iterator[str]:
     """The replay of a recording, line by line; times in seconds since its first record."""
     events = list(read_recording(lines))
+    policy = default_policy(recorded_kind(events))
     start_ns = next((at_ns for event in events if (at_ns := _at_ns(event)) is not None), 0)
     now_ns, volumes = start_ns, dict[str, _Volume]()
     replayed = steps(events, policy)
@@ -124,6 +132,8 @@ def _headline(decision: Decision) -> str:
     text = f"gate {_gate(decision.gate)}"
     if cutoff is not None:
         text += f", sequential cutoff {format_bytes(cutoff)}"
+    if decision.split_requests:
+        text += ", requests shorter than a block"
     if decision.congestion_bypass is False:
         text += ", no bypass on congestion"
     return text
@@ -132,6 +142,8 @@ def _headline(decision: Decision) -> str:
 def _gate(gate: Gate | None) -> str:
     if gate is None:
         return "left to the kernel"
+    if gate.depth_ios:
+        return f"paced from {gate.depth_ios} blocks at once"
     if gate.kind is GateKind.CLOSED:
         return f"closed ({format_rate(gate.rate_bytes_per_s)} seeps)"
     if gate.kind in (GateKind.PACED, GateKind.PULSED):

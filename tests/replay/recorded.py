@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Makes recordings in the lab, of a real bcache: python -m tests.replay.recorded [NAME...]
+"""Makes recordings in the lab, of real caches: python -m tests.replay.recorded [NAME...]
 
 I/O: boots a guest, writes NAME.jsonl beside this file. As with the simulation's, a recording stays
 as it is until the protocol or the load changes; then its golden text is reviewed.
@@ -16,6 +16,7 @@ from pathlib import Path
 from tests.bench.gap_drain import OFF, QUIET_CACHE, Foreground, Pieces
 from tests.bench.product import PROBE, PYTHON, Product
 from tests.lab import fio
+from tests.lab.dm_stack import DmCacheStack
 from tests.lab.guest import Guest
 from tests.lab.session import Session
 from tests.lab.stack import BcacheStack
@@ -25,7 +26,9 @@ _PIECES = Pieces(kib=64, dirty_mib=200, range_mib=256)
 
 
 @contextmanager
-def recording(product: Product, stack: BcacheStack, name: str, *options: str) -> Iterator[None]:
+def recording(
+    product: Product, stack: BcacheStack | DmCacheStack, name: str, *options: str
+) -> Iterator[None]:
     """`ebbgate record` beside whatever happens; its output becomes NAME.jsonl."""
     argv = [PYTHON, "-m", "ebbgate", "record", stack.volume, *options]
     env = {"PYTHONPATH": str(product.site), "EBBGATE_PROBE": str(PROBE)}
@@ -70,9 +73,23 @@ def mixed_stream(session: Session) -> None:
             fio.run(session, again, random, seed=3)
 
 
+def dm_gap_drain(session: Session) -> None:
+    """Bursts of reads with gaps of 3 s on LVM's dm-cache, whose kernel waits for one of them."""
+    with DmCacheStack(session) as stack:
+        options = ("--bursts", "5", "--reads", "60", "--gap-s", "3")
+        with Foreground(stack, 1, *options) as foreground:
+            foreground.fill(_PIECES)
+            with (
+                Product(session) as product,
+                recording(product, stack, "lab-dm-gap-drain", "--pace", "100ms"),
+            ):
+                foreground.finish()
+
+
 RECORDINGS: Mapping[str, Callable[[Session], None]] = {
     "lab-gap-drain": gap_drain,
     "lab-mixed-stream": mixed_stream,
+    "lab-dm-gap-drain": dm_gap_drain,
 }
 
 

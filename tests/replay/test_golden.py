@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from ebbgate.policy.defaults import Policy
 from ebbgate.probes.replay import Damaged, Origin, read_recording
 from tests.replay.decision_text import replay_lines
 
@@ -22,7 +21,7 @@ each_recording = pytest.mark.parametrize("recording", RECORDINGS, ids=lambda pat
 @each_recording
 def test_the_recording_leads_to_the_reviewed_decisions(recording: Path) -> None:
     with recording.open() as lines:
-        text = "\n".join(replay_lines(lines, Policy())) + "\n"
+        text = "\n".join(replay_lines(lines)) + "\n"
     golden = recording.with_suffix(".golden")
     if UPDATE:
         golden.write_text(text)

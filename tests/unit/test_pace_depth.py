@@ -51,12 +51,13 @@ def test_the_number_stands_for_a_time_on_this_disk() -> None:
 
 
 def test_it_is_wide_only_while_the_gap_is_sure_to_outlast_what_is_under_way() -> None:
-    # 32 blocks at 160 a second: 200 ms, and a margin.
-    assert pace.begin(disk(160), 0, PARAMS, 2200 * NS_PER_MS).gate == paced(32)
+    # Three times 5 blocks at 160 a second: 94 ms, and a margin.
+    assert pace.begin(disk(160), 0, PARAMS, 2200 * NS_PER_MS).gate == paced(15)
     state = disk(160, sure_until_ms=2200)
-    assert pace.step(state, sample(1900, 32), PARAMS).gate == paced(32)
-    assert pace.step(state, sample(1960, 32), PARAMS).gate == paced(5)
+    assert pace.step(state, sample(2040, 15), PARAMS).gate == paced(15)
+    assert pace.step(state, sample(2050, 15), PARAMS).gate == paced(5)
     assert pace.step(state, sample(1700, 90), PARAMS).gate == paced(5)
+    assert pace.begin(disk(400), 0, PARAMS, 2200 * NS_PER_MS).gate == paced(32)
 
 
 def test_without_a_measured_pace_it_is_never_wide() -> None:

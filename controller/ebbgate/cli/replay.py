@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -16,10 +16,15 @@ from ebbgate.cli.context import Context, json_option
 from ebbgate.cli.output import Document, emit
 from ebbgate.errors import NotFound
 from ebbgate.model.decision import Decision
-from ebbgate.model.dm import CacheStatus
-from ebbgate.model.volume import Kind
 from ebbgate.policy.defaults import default_policy
-from ebbgate.probes.replay import Damaged, Origin, Recorded, Seen, read_recording
+from ebbgate.probes.replay import (
+    Damaged,
+    Origin,
+    Recorded,
+    Seen,
+    read_recording,
+    recorded_kind,
+)
 from ebbgate.replay import replay as decisions_of
 from ebbgate.store.documents import decision_document
 from ebbgate.units import NS_PER_S
@@ -44,7 +49,7 @@ def replay(context: Context, file: str) -> None:
     if not times:
         reason = f" ({damaged[0]})" if damaged else ""
         raise NotFound(f"{file} is no recording{reason}", "make one: ebbgate record VOLUME > FILE")
-    policy = default_policy(_kind(events))
+    policy = default_policy(recorded_kind(events))
     found = [_row(each, min(times)) for each in decisions_of(events, policy)]
     document = {
         "file": file,
@@ -55,14 +60,6 @@ def replay(context: Context, file: str) -> None:
         "decisions": found,
     }
     emit(context, document, _draw)
-
-
-def _kind(events: Sequence[Recorded]) -> Kind:
-    """What was recorded, by the first look at it that says so."""
-    seen = next((event.state.dm for event in events if isinstance(event, Seen)), None)
-    if seen is None:
-        return Kind.BCACHE
-    return Kind.DM_CACHE if isinstance(seen, CacheStatus) else Kind.DM_WRITECACHE
 
 
 def _at_ns(event: Recorded) -> int | None:

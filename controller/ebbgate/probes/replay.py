@@ -19,7 +19,7 @@ from typing import Any
 
 from ebbgate.model.dm import CacheStatus, Health, WritecacheStatus
 from ebbgate.model.records import Record
-from ebbgate.model.volume import VolumeState
+from ebbgate.model.volume import Kind, VolumeState
 from ebbgate.probes.protocol import BadRecord, parse_line
 
 
@@ -88,6 +88,14 @@ def read_recording(lines: Iterable[str]) -> Iterator[Recorded]:
             record = Damaged(number, str(error))
         if record is not None:
             yield record
+
+
+def recorded_kind(events: Iterable[Recorded]) -> Kind:
+    """What was recorded, by the first look at it that says so."""
+    seen = next((event.state.dm for event in events if isinstance(event, Seen)), None)
+    if seen is None:
+        return Kind.BCACHE
+    return Kind.DM_CACHE if isinstance(seen, CacheStatus) else Kind.DM_WRITECACHE
 
 
 def _own(line: str) -> Seen | Origin | None:

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""ebbgate on real dm-cache volumes: the gate, a cleaning, LVM beside it, and nothing left behind.
+
+Leaving a stack compares threshold, policy, mode, queues and LVM's own settings with their
+originals, and checks the metadata. I/O: the guest.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+import pytest
+
+from tests.bench.dm_coexist import acts_again
+from tests.bench.faults import data_job, keep, load
+from tests.bench.gap_drain import Pieces, fill_job
+from tests.bench.product import Product
+from tests.lab import fio
+from tests.lab.dm_stack import DmCacheStack, DmWritecacheStack
+from tests.lab.session import Session
+
+MIB = 1 << 20
+SMALL = Pieces(kib=64, dirty_mib=64, range_mib=256)
+
+
+@pytest.fixture
+def stack(guest: Session) -> Iterator[DmCacheStack]:
+    with DmCacheStack(guest) as made:
+        yield made
+
+
+@contextmanager
+def users(stack: DmCacheStack) -> Iterator[None]:
+    """Reads that miss, without a pause: the kernel's own idle second never comes."""
+    with ExitStack() as exits:
+        options: dict[str, str | int] = {"offset": "1G", "size": "900M", "rate_iops": 40}
+        keep(load(stack.session, stack.device, "randread", "4k", **options), exits)
+        yield
+
+
+def holds_back(product: Product, stack: DmCacheStack) -> None:
+    product.wait_until(lambda: stack.threshold == 0 or None, 30, "the gate to be shut")
+
+
+@pytest.mark.parametrize("lvm", [True, False], ids=["lvm", "bare"])
+def test_the_gate_is_shut_under_load_and_open_in_a_gap(guest: Session, lvm: bool) -> None:
+    with DmCacheStack(guest, lvm=lvm) as stack:
+        with Product(guest) as product:
+            with users(stack):
+                fio.run(guest, fill_job(stack.device, SMALL), seed=1)
+                holds_back(product, stack)
+                dirty_bytes = stack.dirty_bytes()
+                assert dirty_bytes >= 60 * MIB
+            product.wait_until(
+                lambda: 0 < stack.threshold < 2048 or None, 30, "the gate to be open, a little"
+            )
+            product.wait_until(
+                lambda: stack.dirty_bytes() < dirty_bytes - 8 * MIB or None, 30, "a gap to drain"
+            )
+            document = json.loads(product.cli("status", "--json"))
+        (volume,) = document["volumes"]
+        assert volume["title"] == (stack.lvm_name or stack.name)
+        assert (
+            volume["mapping"]["status"]["dirty"] * 65536 == volume["dirty_bytes"] or volume["live"]
+        )
+        assert stack.threshold == 2048
+
+
+def test_a_killed_daemon_leaves_no_threshold_and_no_data_behind(
+    guest: Session, stack: DmCacheStack
+) -> None:
+    product = Product(guest)
+    with ExitStack() as exits:
+        exits.callback(product.stop, signal.SIGKILL)
+        with users(stack):
+            fio.run(guest, data_job(stack.device, verify_only=False), seed=5)
+            product.start()
+            holds_back(product, stack)
+    assert stack.threshold == 0
+    product.cli("restore")
+    assert stack.threshold == 2048
+    check = fio.run(guest, data_job(stack.device, verify_only=True), seed=5)
+    assert check.bytes >= 64 * MIB
+
+
+def test_a_cleaning_under_load_comes_clean_and_is_undone(
+    guest: Session, stack: DmCacheStack
+) -> None:
+    with Product(guest) as product, users(stack):
+        fio.run(guest, data_job(stack.device, verify_only=False), seed=6)
+        holds_back(product, stack)
+        product.cli("clean", "vg/data", "--within", "3min", "--yes")
+        product.wait_until(lambda: stack.dirty_bytes() == 0 or None, 90, "the volume to be clean")
+        product.wait_until(
+            lambda: stack.status().policy != "cleaner" or None, 20, "the old policy to be back"
+        )
+        holds_back(product, stack)
+    check = fio.run(guest, data_job(stack.device, verify_only=True), seed=6)
+    assert check.bytes >= 64 * MIB
+
+
+def test_restore_takes_a_cleaning_of_a_dead_daemon_back(
+    guest: Session, stack: DmCacheStack
+) -> None:
+    product = Product(guest)
+    with ExitStack() as exits:
+        exits.callback(product.stop, signal.SIGKILL)
+        with users(stack):
+            fio.run(guest, data_job(stack.device, verify_only=False), seed=7)
+            product.start()
+            product.cli("clean", "vg/data", "--within", "3min", "--yes")
+            product.wait_until(
+                lambda: stack.status().policy == "cleaner" or None, 20, "the cleaner to be there"
+            )
+            product.stop(signal.SIGKILL)
+    assert stack.status().policy == "cleaner"
+    product.cli("restore")
+    assert stack.status().policy != "cleaner"
+
+
+def test_lvm_loads_a_table_of_its_own_and_wins(guest: Session, stack: DmCacheStack) -> None:
+    with Product(guest) as product, users(stack):
+        fio.run(guest, fill_job(stack.device, SMALL), seed=2)
+        holds_back(product, stack)
+        for settings in ("migration_threshold=4096", "migration_threshold=default"):
+            done = guest.run(f"lvchange --cachesettings {settings} {stack.lvm_name}", timeout_s=60)
+            assert done.rc == 0, done.stderr
+            acts_again(product, settings)
+        holds_back(product, stack)
+    assert stack.threshold == 2048
+
+
+def test_a_hand_on_the_threshold_is_left_alone(guest: Session, stack: DmCacheStack) -> None:
+    with Product(guest) as product, users(stack):
+        fio.run(guest, fill_job(stack.device, SMALL), seed=3)
+        holds_back(product, stack)
+        stack.threshold = 6144
+        product.wait_until(
+            lambda: "migration_threshold was changed by somebody else" in product.log() or None,
+            30,
+            "the hand to be seen",
+        )
+    assert stack.threshold == 6144
+    stack.threshold = 2048
+
+
+def test_a_volume_that_is_deactivated_is_normal_life(guest: Session) -> None:
+    product = Product(guest)
+    try:
+        with DmCacheStack(guest) as stack:
+            with users(stack):
+                product.start()
+                fio.run(guest, fill_job(stack.device, SMALL), seed=4)
+                holds_back(product, stack)
+            guest.check(f"lvchange -an {stack.lvm_name}")
+            product.wait_until(
+                lambda: "gone or changed" in product.log() or None, 30, "the daemon to see it go"
+            )
+            guest.check(f"lvchange -ay {stack.lvm_name}")
+            product.wait_until(
+                lambda: product.log().count("dm-cache over") > 1 or None, 30, "it to be back"
+            )
+            assert product.daemon is not None
+            assert product.daemon.poll() is None
+            log = product.stop(signal.SIGTERM)
+            assert "Traceback" not in log
+            stack.expect_changed("devices", "hdd:queue/scheduler", "volume:queue/max_sectors_kb")
+    finally:
+        product.stop(signal.SIGTERM)
+
+
+def test_writecache_is_measured_and_told_what_cannot_be(guest: Session) -> None:
+    with DmWritecacheStack(guest) as stack, Product(guest) as product:
+        fio.run(guest, fill_job(stack.device, SMALL), seed=5)
+        product.wait_until(lambda: product.live(stack.name) or None, 30, "a document of the volume")
+        said = product.cli("status")
+        assert "nothing to tune: dm-writecache takes its watermarks with the table only" in said
+        assert "EBB-306" in product.cli("doctor", "vg/data")
