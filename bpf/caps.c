@@ -7,8 +7,8 @@
 #include <sys/prctl.h>
 
 /*
- * Needed again when bcache or device-mapper is loaded after us: BPF and PERFMON load programs, SYS_ADMIN
- * opens a module's BTF, SYSLOG reads kernel addresses. Afterwards nothing is needed:
+ * Needed again when bcache or device-mapper is loaded after us: BPF and PERFMON load programs,
+ * SYS_ADMIN opens a module's BTF, SYSLOG reads kernel addresses. Afterwards nothing is needed:
  * adding a volume writes to maps that are open, attaching uses program fds.
  */
 static const cap_value_t later[] = { CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN, CAP_SYSLOG };

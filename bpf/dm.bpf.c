@@ -91,9 +91,9 @@ static __always_inline __u32 path_of(__u32 dir, __u32 mode, __u32 went)
 		return went == TO_CACHE		     ? EB_READ_HIT
 		       : mode == EB_MODE_PASSTHROUGH ? EB_READ_BYPASS
 						     : EB_READ_MISS;
-	return went != TO_CACHE		       ? EB_WRITE_BYPASS
+	return went != TO_CACHE		      ? EB_WRITE_BYPASS
 	       : mode == EB_MODE_WRITETHROUGH ? EB_WRITE_THROUGH
-					       : EB_WRITE_BACK;
+					      : EB_WRITE_BACK;
 }
 
 static __always_inline void volume_done(struct eb_dev *e, struct join *j, __u32 dir, __u32 left,

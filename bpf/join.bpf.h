@@ -2,8 +2,8 @@
 /*
  * Joins what is known of a request at different tracepoints, by its bio. For bcache the path
  * is known at bcache_read and bcache_write, the end at bcache_request_end, and bcache's own state
- * cannot be reached from the bio; for dm see dm.bpf.c. A hash without buckets: no lock, no allocation, one line a
- * request; what is pushed out is counted, and its latency is missing.
+ * cannot be reached from the bio; for dm see dm.bpf.c. A hash without buckets: no lock, no
+ * allocation, one line a request; what is pushed out is counted, and its latency is missing.
  */
 #ifndef EBBGATE_JOIN_BPF_H
 #define EBBGATE_JOIN_BPF_H

@@ -132,8 +132,7 @@ uint64_t missed(const struct bpf_object *object)
 
 uint64_t missed_runs(const struct probe *p)
 {
-	return missed(p->block->obj) + (p->bcache ? missed(p->bcache->obj) : 0) +
-	       missed_dm_runs(p);
+	return missed(p->block->obj) + (p->bcache ? missed(p->bcache->obj) : 0) + missed_dm_runs(p);
 }
 
 void unload(struct probe *p)

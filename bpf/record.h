@@ -157,7 +157,7 @@ struct eb_vol_cpu {
 
 /* Counters of one device on one CPU. */
 struct eb_dev_cpu {
-	/* The cache's own destage, in bios that carry data: writes on a backing device, reads on a cache device. */
+	/* The cache's own destage, in bios: writes on a backing device, reads on a cache device. */
 	__u64 queued_ios;
 	__u64 queued_bytes;
 	__u64 done_ios;

@@ -60,3 +60,24 @@ def added(now: Sequence[int], before: Sequence[int]) -> list[int]:
     longest = max(len(now), len(before))
     padded = [list(one) + [0] * (longest - len(one)) for one in (now, before)]
     return [later - earlier for later, earlier in zip(*padded, strict=True)]
+
+
+class Difference:
+    """What the counters gained while something was done."""
+
+    def __init__(self, before: Record, after: Record) -> None:
+        self._before, self._after = before, after
+
+    def __call__(self, *keys: str) -> int:
+        before, after = self._values(keys)
+        return int(after) - int(before)
+
+    def histogram(self, *keys: str) -> list[int]:
+        before, after = self._values(keys)
+        return added(after, before)
+
+    def _values(self, keys: tuple[str, ...]) -> tuple[Any, Any]:
+        before, after = self._before, self._after
+        for key in keys:
+            before, after = before[key], after[key]
+        return before, after

@@ -22,6 +22,24 @@ static void a_full_track_line_is_understood(void)
 	CHECK_EQ(cmd.cache[1], 8U << 20 | 3);
 }
 
+static void volumes_of_device_mapper_are_understood(void)
+{
+	CHECK(ok("track vg-data kind=dm-cache volume=253:0 cache=253:2 backing=253:4"));
+	CHECK(cmd.kind == KIND_DM_CACHE && cmd.mode == MODE_WRITEBACK);
+	CHECK(ok("track v kind=dm-cache volume=1:1 cache=1:2 backing=1:3 mode=passthrough"));
+	CHECK(cmd.mode == MODE_PASSTHROUGH);
+	CHECK(ok("track v kind=dm-cache volume=1:1 cache=1:2 backing=1:3 mode=writethrough"));
+	CHECK(cmd.mode == MODE_WRITETHROUGH);
+	CHECK(ok("track v kind=dm-writecache volume=1:1 cache=1:2 backing=1:3"));
+	CHECK(cmd.kind == KIND_DM_WRITECACHE);
+	CHECK(!ok("track v kind=dm-cache volume=1:1 cache=1:2"));
+	CHECK(!ok("track v kind=dm-cache volume=1:1 backing=1:2"));
+	CHECK(!ok("track v kind=dm-cache volume=1:1 cache=1:2 backing=1:3 mode=writearound"));
+	CHECK(!ok("track v kind=bcache volume=1:1 backing=1:3 mode=writethrough"));
+	CHECK(!ok("track v kind=dm-writecache volume=1:1 cache=1:2 backing=1:3 mode=passthrough"));
+	CHECK(!ok("track v kind=dm volume=1:1 cache=1:2 backing=1:3"));
+}
+
 static void order_and_white_space_do_not_matter(void)
 {
 	CHECK(ok("  track\tvg-data  backing=1:2 volume=3:4   kind=bcache \r"));
@@ -66,6 +84,7 @@ static void names_are_plain(void)
 	char line[256] = "untrack ";
 
 	CHECK(ok("untrack /dev/vg-1/data.2:x_y"));
+	CHECK(ok("untrack c++-data"));
 	CHECK(!ok("untrack b\"cache"));
 	CHECK(!ok("untrack b\\cache"));
 	CHECK(!ok("untrack b\xc3\xa4"));
@@ -117,6 +136,7 @@ static void nonsense_is_refused(void)
 int main(void)
 {
 	RUN(a_full_track_line_is_understood);
+	RUN(volumes_of_device_mapper_are_understood);
 	RUN(order_and_white_space_do_not_matter);
 	RUN(a_track_line_that_lacks_something_is_refused);
 	RUN(a_bad_device_number_is_refused);

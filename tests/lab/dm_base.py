@@ -88,7 +88,7 @@ class DmStack(ABC):
             # Whatever a run that was broken off has left there.
             self._tear_down()
             self._join()
-            self._made = dm_parts.find(self.session, self.name)
+            self._made = dm_parts.find(self.session, self.name, self.hdd, self.ssd)
             self.volume = self._made.kernel_names["volume"]
             self._configure()
         except BaseException:

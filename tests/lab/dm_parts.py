@@ -76,14 +76,13 @@ def _create(session: Session, name: str, table: str) -> None:
     session.check(["dmsetup", "mknodes", name])
 
 
-def find(session: Session, name: str) -> Made:
-    """Look at a volume that was just made."""
+def find(session: Session, name: str, *disks: str) -> Made:
+    """Look at a volume that was just made of these disks."""
     table = session.check(["dmsetup", "table", name]).split()
     places = _PARTS[table[2]]
     dev_ts = {part: table[place] for part, place in places.items()}
     dev_ts["volume"] = session.read(f"/sys/block/{_kernel_name(session, name)}/dev")
     kernel_names = {part: _block(session, dev_t) for part, dev_t in dev_ts.items()}
-    disks = {_disk_below(session, dev_ts[part])[0] for part in ("origin", "cache")}
     return Made(
         dev_ts,
         kernel_names,

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self, TypeVar
 
+from tests.lab.dm_stack import DmCacheStack, DmStack
 from tests.lab.errors import CommandFailed, NoLab
 from tests.lab.guest import CHECKOUT
 from tests.lab.session import Session
@@ -86,6 +87,15 @@ class GuestProbe:
         name = name or stack.volume
         volume, cache, backing = (stack.dev_t(which) for which in ("volume", "ssd", "hdd"))
         self.say(f"track {name} kind=bcache volume={volume} cache={cache} backing={backing}")
+        self.wait_for("track", vol=name)
+
+    def track_dm(self, stack: DmStack, name: str = "") -> None:
+        """Track a stack of device-mapper, under its dm name if none is given."""
+        name = name or stack.name
+        parts = {"volume": "volume", "cache": "cache", "backing": "origin"}
+        devices = " ".join(f"{word}={stack.dev_t(part)}" for word, part in parts.items())
+        mode = f" mode={stack.status().mode}" if isinstance(stack, DmCacheStack) else ""
+        self.say(f"track {name} kind=dm-{stack.target} {devices}{mode}")
         self.wait_for("track", vol=name)
 
     def tick(self, name: str) -> Record:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
@@ -13,7 +12,7 @@ from tests.lab import fio
 from tests.lab.probe import GuestProbe
 from tests.lab.session import Session
 from tests.lab.stack import BcacheStack
-from tests.probe_records import Record, added, of_type, percentile_us
+from tests.probe_records import Difference, of_type, percentile_us
 
 MIB = 1 << 20
 WAIT_NS = 100_000_000
@@ -50,27 +49,6 @@ def _knobs_back(stack: BcacheStack) -> Iterator[None]:
     for name, (original, _) in stack.changed_knobs().items():
         # Sizes are printed in a form that the kernel does not take back.
         stack.set_knob(name, SETTINGS.get(name, original))
-
-
-class Difference:
-    """What the counters gained while something was done."""
-
-    def __init__(self, before: Record, after: Record) -> None:
-        self._before, self._after = before, after
-
-    def __call__(self, *keys: str) -> int:
-        before, after = self._values(keys)
-        return int(after) - int(before)
-
-    def histogram(self, *keys: str) -> list[int]:
-        before, after = self._values(keys)
-        return added(after, before)
-
-    def _values(self, keys: tuple[str, ...]) -> tuple[Any, Any]:
-        before, after = self._before, self._after
-        for key in keys:
-            before, after = before[key], after[key]
-        return before, after
 
 
 def gained(

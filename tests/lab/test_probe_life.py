@@ -9,12 +9,15 @@ from contextlib import AbstractContextManager, contextmanager
 import pytest
 
 from tests.lab import fio
+from tests.lab.dm_stack import DmCacheStack
 from tests.lab.errors import UncleanStack
 from tests.lab.probe import GuestProbe
 from tests.lab.session import Session
 from tests.lab.stack import BcacheStack
 from tests.lab.wait import wait_until
 
+# CAP_SYS_ADMIN, CAP_SYSLOG, CAP_PERFMON, CAP_BPF (linux/capability.h).
+_CAPABILITIES = 1 << 21 | 1 << 34 | 1 << 38 | 1 << 39
 Kind = Callable[[Session, str], AbstractContextManager[str]]
 SETTINGS = {"writeback_delay": 0, "writeback_percent": 40, "writeback_running": 0}
 
@@ -57,7 +60,32 @@ def test_bcache_may_be_loaded_after_the_probe(guest: Session) -> None:
             fio.run(guest, writes, seed=2)
             assert probe.tick(stack.volume)["path"]["write"]["writeback"]["ios"] == 32
             status = guest.read(f"/proc/{probe.process.pid}/status")
-            assert "CapPrm:\t0000000000000000" in status
+            kept = int(status.partition("CapPrm:")[2].split()[0], 16)
+            # What a volume of device-mapper may need later, and nothing else.
+            assert kept & ~_CAPABILITIES == 0
+
+
+def test_device_mapper_may_be_loaded_after_the_probe(guest: Session) -> None:
+    modules = ["dm-cache-smq", "dm-cache", "dm-writecache", "dm-mod"]
+    guest.run(["modprobe", "--remove", *modules]).check()
+    with GuestProbe(guest) as probe:
+        signals = probe.wait_for("hello")["signals"]
+        assert signals["dm_path"].startswith("missing")
+        with DmCacheStack(guest, lvm=False) as stack:
+            for _ in range(2):
+                probe.track_dm(stack)
+                writes = fio.Job(stack.device, "randwrite", "4k", options={"io_size": "128k"})
+                fio.run(guest, writes, seed=5)
+                taken = probe.tick(stack.name)["path"]["write"]
+                assert sum(flow["ios"] for flow in taken.values()) == 32
+                probe.say(f"untrack {stack.name}")
+
+
+def test_what_is_no_volume_of_device_mapper_is_refused(guest: Session) -> None:
+    disk, other = (guest.read(f"/sys/block/{guest.device(d)}/dev") for d in ("hdd0", "ssd0"))
+    with GuestProbe(guest) as probe:
+        probe.say(f"track v kind=dm-cache volume={disk} cache={other} backing={disk}")
+        assert "no volume of dm-cache" in probe.wait_for("error")["text"]
 
 
 def test_a_detached_volume_is_still_followed(guest: Session) -> None:
