@@ -9,7 +9,7 @@ from typing import Any
 
 from ebbgate.model.decision import Decision, Gate, GateKind, Proposal
 from ebbgate.model.frame import Frame
-from ebbgate.model.volume import Mode, Volume
+from ebbgate.model.volume import Kind, Mode, Volume
 from ebbgate.policy.cleaning import Cleaning, eta_s
 from ebbgate.policy.destage_state import Phase
 from ebbgate.policy.evaluate import PolicyState
@@ -110,6 +110,11 @@ def sentence(view: View, frame: Frame, state: PolicyState, decision: Decision) -
         Phase.DESTAGE: f"drains {dirty} at {_drain(frame)}: {machine.why}",
         Phase.PRESSURE: f"drains {dirty} beside the load at {_drain(frame)}: {machine.why}",
     }[machine.phase]
+    if machine.phase is Phase.PRESSURE and view.volume.kind is Kind.DM_CACHE:
+        text = (
+            f"lets {dirty} out once the slow device had no I/O for a second, for which the kernel"
+            f" waits: {machine.why}"
+        )
     if view.mode is Mode.OBSERVE:
         return "only measures"
     return text if view.mode is Mode.ENFORCE else f"would do, in enforce: {text}"

@@ -258,3 +258,12 @@ def test_nobody_cleans_twice(bench: MappedBench) -> None:
     with pytest.raises(ActuationError, match="it is being cleaned"):
         bench.loop.clean(60 * NS_PER_S, "bert")
     bench.settle()
+
+
+def test_under_a_light_load_it_says_what_the_kernel_waits_for(bench: MappedBench) -> None:
+    for _ in range(30):
+        bench.tick()
+    assert bench.kept.document["now"].startswith(
+        "lets 398 MiB out once the slow device had no I/O for a second, for which the kernel waits"
+    )
+    assert 0 < bench.cache.threshold <= 4 * 128
