@@ -29,6 +29,10 @@ _WRITECACHE_CANNOT: Mapping[str, str] = {
     ),
     STREAM_BYPASS: "dm-writecache has no setting that sends a stream past the cache",
 }
+_DM_WINDOW_NS = 100 * NS_PER_MS
+"""Ten blocks of a slow disk: over a shorter time some windows see none done, and the mean of the
+others is too high by a half.
+"""
 _DM_PACE = PaceParams(
     law=Law.DEPTH,
     target_ns=32 * NS_PER_MS,
@@ -37,7 +41,11 @@ _DM_PACE = PaceParams(
     depth_wide_ios=32,
 )
 _DM_PRESSURE_PACE = PaceParams(
-    law=Law.DEPTH, target_ns=10 * NS_PER_MS, depth_min_ios=1.0, depth_max_ios=4.0
+    law=Law.DEPTH,
+    target_ns=10 * NS_PER_MS,
+    depth_min_ios=1.0,
+    depth_max_ios=4.0,
+    window_ns=_DM_WINDOW_NS,
 )
 
 
