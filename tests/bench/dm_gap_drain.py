@@ -92,7 +92,7 @@ def measure(guest: Session, gaps: Gaps, arm: str, seed: int) -> dict[str, float]
         with Foreground(stack, seed, *options) as foreground:
             foreground.fill(PIECES)
             # Measured in every arm: what users read while it starts is seen by smq, too.
-            with Product(guest, mode="enforce" if arm == "ebbgate" else "observe"):
+            with Product(guest, mode="enforce" if arm == "ebbgate" else "advise"):
                 timeout_s = 120 + gaps.seconds * gaps.bursts
                 result = foreground.finish(timeout_s)
         check = fio.run(guest, data_job(stack.device, verify_only=True, offset_mib=600), seed=seed)

@@ -38,7 +38,8 @@ _DM_PACE = PaceParams(
     target_ns=32 * NS_PER_MS,
     depth_min_ios=1.0,
     depth_max_ios=16.0,
-    depth_wide_ios=32,
+    depth_wide_ios=32.0,
+    window_ns=_DM_WINDOW_NS,
 )
 _DM_PRESSURE_PACE = PaceParams(
     law=Law.DEPTH,
