@@ -115,26 +115,34 @@ static __always_inline void count_copy(struct eb_dev_cpu *c, __u32 roles, __u32 
 	}
 }
 
-/* A completed request, bio by bio: requests are merged and may complete in parts. */
+/*
+ * A completed request, bio by bio: requests are merged and may complete in parts. Summed up first
+ * and counted once, since the verifier walks through every path of every round.
+ */
 static __always_inline void copy_done(struct eb_dev_cpu *c, struct bio *bio, __u32 roles, __u32 dir,
 				      __u32 nr_bytes)
 {
-	for (int i = 0; i < CHAIN_MAX; i++) {
-		__u32 bytes = bio->bi_iter.bi_size;
-		bool all = bytes <= nr_bytes;
+	__u64 copied_bytes = 0;
+	__u32 copied_ios = 0;
+	int i;
 
-		/* Queued once, however often it was split since. */
-		if (is_copy(owner(bio)))
-			count_copy(c, roles, dir, all && is_copy((__u64)bio->bi_end_io),
-				   all ? bytes : nr_bytes);
-		if (bytes >= nr_bytes)
-			return;
-		nr_bytes -= bytes;
+	for (i = 0; i < CHAIN_MAX && bio; i++) {
+		__u32 bytes = bio->bi_iter.bi_size;
+		__u32 done = bytes < nr_bytes ? bytes : nr_bytes;
+
+		if (is_copy(owner(bio))) {
+			copied_bytes += done;
+			/* Queued once, however often it was split since. */
+			copied_ios += done == bytes &&
+				      (__u64)bio->bi_end_io != shared.endio[EB_END_CHAIN];
+		}
+		nr_bytes -= done;
+		if (!nr_bytes)
+			break;
 		bio = bio->bi_next;
-		if (!bio)
-			return;
 	}
-	c->lost_chain++;
+	c->lost_chain += i == CHAIN_MAX;
+	count_copy(c, roles, dir, copied_ios, copied_bytes);
 }
 
 /* The loader paces destage: it wants to know when the backing device has none left. */
@@ -196,7 +204,8 @@ static __always_inline void device_bio_done(struct bio *bio, struct eb_dev *e, _
 
 	if (!c)
 		return;
-	flow = flow_of(c, dir, class_of(bio, end, roles));
+	/* dm-cache chains the second bio of a write-through to the first. */
+	flow = flow_of(c, dir, class_of(bio, end ? owner(bio) : 0, roles));
 	flow->ios++;
 	flow->bytes += bytes;
 	if (stamp)
