@@ -35,7 +35,7 @@ others is too high by a half.
 """
 _DM_PACE = PaceParams(
     law=Law.DEPTH,
-    target_ns=32 * NS_PER_MS,
+    target_ns=36 * NS_PER_MS,
     depth_min_ios=1.0,
     depth_max_ios=16.0,
     depth_wide_ios=32.0,

@@ -2,8 +2,8 @@
 """Runs in the guest: bursts of random direct reads at depth 1 with idle gaps between them.
 
 Prints one JSON object: per burst the latencies in ms, and the dirty level (MiB) where each gap
-began and ended, so that what a gap drained is told from what the burst did. Of dm-cache also what
-was moved (MiB) during each burst, by the kernel's own counters, and how long it took.
+began and ended, so that what a gap drained is told from what the burst did. And what was moved
+(MiB) during each burst: destaged, and (of dm-cache) promoted or demoted; and how long it took.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class Bcache:
     def dirty_mib(self) -> float:
         return dirty_mib(self._path)
 
-    def moved_mib(self, dirty_before_mib: float) -> float:
-        return max(0.0, dirty_before_mib - self.dirty_mib())
+    def moved_mib(self, dirty_before_mib: float) -> tuple[float, float]:
+        return max(0.0, dirty_before_mib - self.dirty_mib()), 0.0
 
 
 class DmCache:
@@ -64,10 +64,10 @@ class DmCache:
         self._copied_mib = self._copied()
         return float(status.dirty * status.block_bytes / 2**20)
 
-    def moved_mib(self, dirty_before_mib: float) -> float:
+    def moved_mib(self, dirty_before_mib: float) -> tuple[float, float]:
         copied_before = self._copied_mib
         drained = dirty_before_mib - self.dirty_mib()
-        return self._copied_mib - copied_before + max(0.0, drained)
+        return max(0.0, drained), self._copied_mib - copied_before
 
 
 def main() -> None:
@@ -100,7 +100,7 @@ def main() -> None:
             start = time.perf_counter_ns()
             os.preadv(handle, [buffer], offset)
             latencies.append((time.perf_counter_ns() - start) / 1e6)
-        moved.append((level.moved_mib(dirty_before), time.monotonic() - began))
+        moved.append((*level.moved_mib(dirty_before), time.monotonic() - began))
         bursts.append(latencies)
         if number == options.bursts - 1:
             break
