@@ -117,7 +117,7 @@ def test_a_quick_disk_gets_more_at_once(bench: MappedBench) -> None:
     bench.idle()
     for _ in range(40):
         bench.sample(4, 9)
-    assert bench.cache.threshold == 9 * 128
+    assert 9 * 128 <= bench.cache.threshold <= 11 * 128
 
 
 def test_nothing_is_left_behind(bench: MappedBench) -> None:
