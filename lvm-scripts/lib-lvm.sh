@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=bash disable=SC2034,SC2154
+# Volumes, physical volumes and the sizes of caches in LVM. The rules are in README.md.
+
+readonly MIB=1048576 KIB=1024
+# 16 bytes for the mapping and up to 28 for the policy's hint (lvm2, lib/metadata/cache_manip.c).
+readonly CHUNK_METADATA_BYTES=44
+readonly CHUNK_BYTES_MIN=$((64 * KIB))
+# What dm-writecache keeps in memory for each block: struct wc_entry and wc_memory_entry; measured.
+readonly WRITECACHE_ENTRY_BYTES=90
+
+# report COMMAND FIELDS [ARGUMENT...]: one line of lvs, pvs or vgs, fields divided by `|`, in bytes.
+report() {
+    local command=$1 fields=$2
+    shift 2
+    "$command" --noheadings --nosuffix --units b --separator '|' -o "$fields" "$@" 2>/dev/null |
+        sed 's/^ *//'
+}
+
+# split_name VG/LV: sets VG and LV.
+split_name() {
+    local name=${1#/dev/}
+    [[ $name =~ ^[A-Za-z0-9+_.][A-Za-z0-9+_.-]*/[A-Za-z0-9+_.][A-Za-z0-9+_.-]*$ ]] ||
+        die usage "not a volume's name: $1" "as VG/LV; lvs lists them"
+    VG=${name%/*} LV=${name#*/}
+}
+
+# read_volume: sets what there is to know of $VG/$LV; ends if it is not there.
+read_volume() {
+    local fields
+    fields=$(report lvs lv_layout,lv_active,vg_extent_size,lv_size,pool_lv "$VG/$LV" | head -1)
+    [[ -n $fields ]] || die no_such "no volume $VG/$LV" "lvs lists them"
+    IFS='|' read -r LAYOUT ACTIVE EXTENT_BYTES VOLUME_BYTES POOL <<<"$fields"
+    POOL=${POOL//[\[\]]/}
+    DM=$(dm_name "$VG" "$LV")
+    if [[ $(report vgs vg_missing_pv_count "$VG") != 0 ]]; then
+        die not_here "the volume group $VG misses a device" "vgs -o +vg_missing_pv_count,pv_name"
+    fi
+}
+
+# may_be_cached: only plain volumes; what has layers of its own is for an expert.
+may_be_cached() {
+    case $LAYOUT in
+    linear | striped | raid* | mirror*) ;;
+    *cache*) die usage "$VG/$LV has a cache already" "stack-status shows it" ;;
+    *) die usage "$VG/$LV is $LAYOUT: only linear, striped and raid volumes are cached here" ;;
+    esac
+}
+
+# needs_active: progress and checks read the running table.
+needs_active() {
+    [[ $ACTIVE == active ]] || die usage "$VG/$LV is not active" "lvchange -ay $VG/$LV"
+}
+
+# cache_device DEVICE: whether it may be used; sets PV_IS_NEW and FREE_BYTES.
+cache_device() {
+    local fields vg pe_bytes count used
+    local size_bytes
+    size_bytes=$(device_bytes "$1")
+    fields=$(report pvs vg_name,vg_extent_size,pv_pe_count,pv_pe_alloc_count "$1" || true)
+    IFS='|' read -r vg pe_bytes count used <<<"$fields"
+    PV_IS_NEW=0
+    if [[ -n $vg && $vg == "$VG" ]]; then
+        FREE_BYTES=$(((count - used) * pe_bytes))
+        return
+    fi
+    if [[ -n $vg ]]; then
+        die usage "$1 belongs to the volume group $vg" "free it with vgreduce $vg $1 first"
+    fi
+    refuse_in_use "$1"
+    refuse_signature "$1"
+    PV_IS_NEW=1
+    # LVM starts the data at 1 MiB, or at the device's own alignment if that is more.
+    FREE_BYTES=$(((size_bytes - MIB) / EXTENT_BYTES * EXTENT_BYTES))
+}
+
+# add_pv DEVICE: steps that bring the device into the volume group.
+add_pv() {
+    if ((!PV_IS_NEW)); then return; fi
+    wipe "$1"
+    dry pvcreate --yes "$1"
+    undo "$1 is a physical volume of no volume group" "$(quoted pvremove --yes "$1")"
+    dry vgextend "$VG" "$1"
+    undo "$1 is an empty physical volume of $VG" "$(quoted vgreduce "$VG" "$1")"
+}
+
+# add_cache_lv NAME BYTES DEVICE: a step; not active and not zeroed, since LVM clears what it needs.
+add_cache_lv() {
+    dry lvcreate --yes -an -Zn -Wn -n "$1" -l "$(($2 / EXTENT_BYTES))" "$VG" "$3"
+    undo "$VG/$1 exists and is not used" "$(quoted lvremove --yes "$VG/$1")"
+}
+
+# free_name NAME: ends if the volume group has one of this name.
+free_name() {
+    if [[ -n $(report lvs lv_name "$VG/$1") ]]; then
+        die usage "$VG/$1 exists" "--name for another name, --cache-lv $1 to use that volume"
+    fi
+}
+
+# chunks_max: lvm2's own limit; a million, unless lvm.conf says otherwise.
+chunks_max() {
+    local line
+    line=$(lvmconfig --typeconfig full allocation/cache_pool_max_chunks 2>/dev/null) || true
+    line=${line##*=}
+    if [[ $line =~ ^[0-9]+$ ]] && ((line > 0)); then echo "$line"; else echo 1000000; fi
+}
+
+# chunk_bytes CACHE_BYTES: the smallest power of two from 64 KiB on that keeps to chunks_max.
+chunk_bytes() {
+    local chunk=$CHUNK_BYTES_MIN most
+    most=$(chunks_max)
+    while (($1 / chunk > most)); do chunk=$((chunk * 2)); done
+    echo "$chunk"
+}
+
+# check_chunk CHUNK_BYTES CACHE_BYTES: what the kernel and lvm2 take.
+check_chunk() {
+    local most
+    most=$(chunks_max)
+    if (($1 % (32 * KIB) || $1 < 32 * KIB || $1 > 1024 * MIB)); then
+        die usage "a chunk of $(human "$1")" "a multiple of 32k, from 32k to 1g"
+    fi
+    if (($2 / $1 > most)); then
+        die usage "$(($2 / $1)) chunks are more than $most" \
+            "--chunk $(short_size "$(chunk_bytes "$2")") or larger"
+    fi
+}
+
+# metadata_bytes CACHE_BYTES CHUNK_BYTES: 4 MiB for transactions and 44 bytes for each chunk,
+# at least 8 MiB, in whole extents.
+metadata_bytes() {
+    local chunks=$(($1 / $2)) bytes
+    bytes=$((4 * MIB + chunks * CHUNK_METADATA_BYTES))
+    if ((bytes < 8 * MIB)); then bytes=$((8 * MIB)); fi
+    round_up "$(round_up "$bytes" "$MIB")" "$EXTENT_BYTES"
+}
+
+# pvs_of LV: the devices on which it and its hidden parts (data and metadata of a pool) lie.
+pvs_of() {
+    report lvs lv_name,devices -a "$VG" | awk -F '|' -v lv="$1" '
+        { gsub(/[][]/, "", $1) }
+        $1 == lv || $1 == lv "_cdata" || $1 == lv "_cmeta" {
+            count = split($2, devices, ",")
+            for (i = 1; i <= count; i++) if (sub(/\([0-9]+\)$/, "", devices[i]) && devices[i] ~ /^\/dev\//)
+                print devices[i]
+        }' | sort -u
+}
+
+# pv_allocated_extents DEVICE
+pv_allocated_extents() { report pvs pv_pe_alloc_count "$1"; }
