@@ -25,17 +25,36 @@ split_name() {
     VG=${name%/*} LV=${name#*/}
 }
 
-# read_volume: sets what there is to know of $VG/$LV; ends if it is not there.
+# One look at the whole volume group, since each call of LVM takes its time; a line for each segment.
+GROUP_FIELDS=(lv_name lv_layout lv_active pool_lv vg_extent_size vg_missing_pv_count
+    cache_mode cache_policy chunk_size cache_settings devices)
+
+# read_volume: looks at $VG; sets what there is to know of $LV; ends if it is not there.
 read_volume() {
     local fields
-    fields=$(report lvs lv_layout,lv_active,vg_extent_size,lv_size,pool_lv "$VG/$LV" | head -1)
-    [[ -n $fields ]] || die no_such "no volume $VG/$LV" "lvs lists them"
-    IFS='|' read -r LAYOUT ACTIVE EXTENT_BYTES VOLUME_BYTES POOL <<<"$fields"
-    POOL=${POOL//[\[\]]/}
-    DM=$(dm_name "$VG" "$LV")
-    if [[ $(report vgs vg_missing_pv_count "$VG") != 0 ]]; then
-        die not_here "the volume group $VG misses a device" "vgs -o +vg_missing_pv_count,pv_name"
+    fields=$(IFS=, && echo "${GROUP_FIELDS[*]}")
+    GROUP=$(report lvs "$fields" -a "$VG" | sed 's/[][]//g') || GROUP=''
+    LAYOUT=$(fact "$LV" lv_layout)
+    [[ -n $LAYOUT ]] || die no_such "no volume $VG/$LV" "lvs lists them"
+    if [[ $(fact "$LV" vg_missing_pv_count) != 0 ]]; then
+        die not_here "the volume group $VG misses a device" "pvs shows which"
     fi
+    EXTENT_BYTES=$(fact "$LV" vg_extent_size)
+    DM=$(dm_name "$VG" "$LV")
+}
+
+# fact LV FIELD: one of GROUP_FIELDS; empty if there is no such volume.
+fact() {
+    local line i
+    while IFS= read -r line; do
+        local -a words_of_line=()
+        IFS='|' read -ra words_of_line <<<"$line"
+        [[ ${words_of_line[0]:-} == "$1" ]] || continue
+        for i in "${!GROUP_FIELDS[@]}"; do
+            if [[ ${GROUP_FIELDS[i]} == "$2" ]]; then echo "${words_of_line[i]:-}"; fi
+        done
+        return
+    done <<<"$GROUP"
 }
 
 # may_be_cached: only plain volumes; what has layers of its own is for an expert.
@@ -49,7 +68,7 @@ may_be_cached() {
 
 # needs_active: progress and checks read the running table.
 needs_active() {
-    [[ $ACTIVE == active ]] || die usage "$VG/$LV is not active" "lvchange -ay $VG/$LV"
+    [[ $(fact "$LV" lv_active) == active ]] || die usage "$VG/$LV is not active" "lvchange -ay $VG/$LV"
 }
 
 # cache_device DEVICE: whether it may be used; sets PV_IS_NEW and FREE_BYTES.
@@ -92,36 +111,32 @@ add_cache_lv() {
 
 # free_name NAME: ends if the volume group has one of this name.
 free_name() {
-    if [[ -n $(report lvs lv_name "$VG/$1") ]]; then
+    if [[ -n $(fact "$1" lv_layout) ]]; then
         die usage "$VG/$1 exists" "--name for another name, --cache-lv $1 to use that volume"
     fi
 }
 
-# chunks_max: lvm2's own limit; a million, unless lvm.conf says otherwise.
-chunks_max() {
-    local line
-    line=$(lvmconfig --typeconfig full allocation/cache_pool_max_chunks 2>/dev/null) || true
-    line=${line##*=}
-    if [[ $line =~ ^[0-9]+$ ]] && ((line > 0)); then echo "$line"; else echo 1000000; fi
+# read_chunks_max: lvm2's own limit; a million, unless lvm.conf says otherwise.
+read_chunks_max() {
+    CHUNKS_MAX=$(lvmconfig --typeconfig full allocation/cache_pool_max_chunks 2>/dev/null) || true
+    CHUNKS_MAX=${CHUNKS_MAX##*=}
+    [[ $CHUNKS_MAX =~ ^[1-9][0-9]*$ ]] || CHUNKS_MAX=1000000
 }
 
-# chunk_bytes CACHE_BYTES: the smallest power of two from 64 KiB on that keeps to chunks_max.
+# chunk_bytes CACHE_BYTES: the smallest power of two from 64 KiB on that keeps to the limit.
 chunk_bytes() {
-    local chunk=$CHUNK_BYTES_MIN most
-    most=$(chunks_max)
-    while (($1 / chunk > most)); do chunk=$((chunk * 2)); done
+    local chunk=$CHUNK_BYTES_MIN
+    while (($1 / chunk > CHUNKS_MAX)); do chunk=$((chunk * 2)); done
     echo "$chunk"
 }
 
 # check_chunk CHUNK_BYTES CACHE_BYTES: what the kernel and lvm2 take.
 check_chunk() {
-    local most
-    most=$(chunks_max)
     if (($1 % (32 * KIB) || $1 < 32 * KIB || $1 > 1024 * MIB)); then
         die usage "a chunk of $(human "$1")" "a multiple of 32k, from 32k to 1g"
     fi
-    if (($2 / $1 > most)); then
-        die usage "$(($2 / $1)) chunks are more than $most" \
+    if (($2 / $1 > CHUNKS_MAX)); then
+        die usage "$(($2 / $1)) chunks are more than $CHUNKS_MAX" \
             "--chunk $(short_size "$(chunk_bytes "$2")") or larger"
     fi
 }
@@ -137,13 +152,12 @@ metadata_bytes() {
 
 # pvs_of LV: the devices on which it and its hidden parts (data and metadata of a pool) lie.
 pvs_of() {
-    report lvs lv_name,devices -a "$VG" | awk -F '|' -v lv="$1" '
-        { gsub(/[][]/, "", $1) }
+    awk -F '|' -v lv="$1" '
         $1 == lv || $1 == lv "_cdata" || $1 == lv "_cmeta" {
-            count = split($2, devices, ",")
-            for (i = 1; i <= count; i++) if (sub(/\([0-9]+\)$/, "", devices[i]) && devices[i] ~ /^\/dev\//)
-                print devices[i]
-        }' | sort -u
+            count = split($NF, devices, ",")
+            for (i = 1; i <= count; i++)
+                if (devices[i] ~ /^\/dev\// && sub(/\([0-9]+\)$/, "", devices[i])) print devices[i]
+        }' <<<"$GROUP" | sort -u
 }
 
 # pv_allocated_extents DEVICE

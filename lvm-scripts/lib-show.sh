@@ -20,7 +20,7 @@ advice_for() {
     esac
     if [[ ${CACHE[access]:-rw} == ro ]]; then echo "the metadata is read-only: out of room?"; fi
     if [[ ${CACHE[policy]:-} == cleaner ]]; then
-        echo "draining for a detach; if none runs: lvchange --refresh $2"
+        echo "draining, for ebbgate clean or by hand; if neither: lvchange --refresh $2"
     fi
 }
 
