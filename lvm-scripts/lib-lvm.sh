@@ -153,12 +153,39 @@ metadata_bytes() {
 # pvs_of LV: the devices on which it and its hidden parts (data and metadata of a pool) lie.
 pvs_of() {
     awk -F '|' -v lv="$1" '
+        { gsub(/ /, "", $NF) }
         $1 == lv || $1 == lv "_cdata" || $1 == lv "_cmeta" {
             count = split($NF, devices, ",")
             for (i = 1; i <= count; i++)
                 if (devices[i] ~ /^\/dev\// && sub(/\([0-9]+\)$/, "", devices[i])) print devices[i]
-        }' <<<"$GROUP" | sort -u
+        }' <<<"$GROUP" | sort -u | grep . || die not_here "no device of $VG/$1 is known" "lvs -a -o +devices"
 }
 
-# pv_allocated_extents DEVICE
+# pv_allocated_extents DEVICE: as of now.
 pv_allocated_extents() { report pvs pv_pe_alloc_count "$1"; }
+
+# What is to become of the cache volume after a detach (--remove, --free).
+remove=0 free=0
+
+# take_away NAME DEVICE...: steps, if asked for: the cache volume goes, then its devices from $VG.
+take_away() {
+    local device
+    if ((remove)); then dry lvremove --yes "$VG/$1"; fi
+    if ((!free)); then return; fi
+    for device in "${@:2}"; do
+        if ((!dry_run)) && [[ $(pv_allocated_extents "$device") != 0 ]]; then
+            say "$device stays in $VG: other volumes are on it"
+            continue
+        fi
+        dry vgreduce "$VG" "$device"
+        undo "$device is a physical volume of no volume group" "$(quoted vgextend "$VG" "$device")"
+        dry pvremove --yes "$device"
+        commit
+    done
+}
+
+# how_to_detach DEVICE: the options that take away what an attach has brought.
+how_to_detach() {
+    if [[ -z $1 ]]; then return; fi
+    if ((PV_IS_NEW)); then echo --free; else echo --remove; fi
+}

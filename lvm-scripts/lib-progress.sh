@@ -103,19 +103,24 @@ watched() {
         sleep 0.5 || true
     done
     wait "$child" || code=$?
-    stop_if_interrupted
+    # Done in spite of a signal is done: its undo comes first, the next step sees the signal.
     if ((code != 0)); then
+        stop_if_interrupted
         stop_if_late
         die failed "failed: $(quoted "${command[@]}")"
     fi
     progress_end "$(left_of "$@")"
 }
 
-# drained UNIT_BYTES -- COUNT...: waits until nothing is dirty, with its progress.
+# drained HOW UNIT_BYTES COUNT...: waits until nothing is dirty, with its progress; HOW says in a dry
+# run what to look at.
 drained() {
-    local unit_bytes=$1
+    local how=$1 unit_bytes=$2
     shift 2
-    if ((dry_run)); then return; fi
+    if ((dry_run)); then
+        show "# wait: $how"
+        return
+    fi
     progress_begin "$(left_of "$@")" "$unit_bytes"
     until [[ $(left_of "$@") == 0 ]]; do
         stop_if_interrupted

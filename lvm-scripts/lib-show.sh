@@ -5,7 +5,7 @@
 # show_stack KIND KERNEL_NAME DM_NAME LVM_NAME
 show_stack() {
     local advice
-    advice=$(advice_for "$1" "${4:-$3}")
+    advice=$(advice_for "$1" "${4:-$3}" | paste -sd ';')
     if [[ ${CACHE[health]} != ok || ${CACHE[access]:-rw} != rw ]]; then attention=1; fi
     if ((json)); then stack_json "$@" "$advice"; else stack_text "$@" "$advice"; fi
 }
@@ -14,7 +14,7 @@ show_stack() {
 advice_for() {
     case ${CACHE[health]} in
     Fail | Error) echo "the kernel has given up on this cache: dmesg, then man lvmcache (repair)" ;;
-    needs_check) echo "deactivate the volume and run lvconvert --repair on its cache pool" ;;
+    needs_check) echo "a cachepool: deactivate, lvconvert --repair; a cachevol: lvm2 cannot repair it" ;;
     inconsistent) echo "dirty data is missing: bring the cache device back before anything is used" ;;
     errors) echo "the cache device failed: dmesg" ;;
     esac

@@ -9,10 +9,11 @@
 set -euo pipefail
 export LC_ALL=C
 
-# The tests of the printed commands stand on a recorded tree.
+# The tests of what is printed stand on a recorded tree.
 SYS=${EBBGATE_SYS:-/sys}
+PROC=${EBBGATE_PROC:-/proc}
 PROGRAM=${0##*/}
-readonly SYS PROGRAM
+readonly SYS PROC PROGRAM
 
 # As in the README of the project.
 declare -rA EXIT_CODES=([usage]=64 [no_such]=66 [not_here]=69 [failed]=74 [root]=77 [interrupted]=130)
@@ -57,7 +58,7 @@ package_hint() {
 }
 
 need_root() {
-    ((dry_run)) || [[ ${EUID} -eq 0 ]] || die root "needs root" "run it with sudo"
+    ((dry_run)) || [[ $EUID -eq 0 || $SYS != /sys ]] || die root "needs root" "run it with sudo"
 }
 
 # common_option WORD: whether it was an option that every script has.
@@ -261,3 +262,5 @@ lib_folder=$(dirname "${BASH_SOURCE[0]}")
 . "$lib_folder/lib-progress.sh"
 # shellcheck source=lib-lvm.sh
 . "$lib_folder/lib-lvm.sh"
+# shellcheck source=lib-bcache.sh
+. "$lib_folder/lib-bcache.sh"

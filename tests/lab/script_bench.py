@@ -7,7 +7,6 @@ I/O: LVM, bcache and file systems in a guest.
 from __future__ import annotations
 
 import json
-import shlex
 from typing import Any
 
 from tests.lab.devices import control_path
@@ -95,7 +94,7 @@ class ScriptBench:
     def start(self, script: str, *words: str) -> Process:
         """A script that runs on, to be interrupted."""
         # The guest's agent ignores SIGINT, and a shell cannot trap what it was told to ignore.
-        argv = ["env", "--default-signal=INT", SCRIPTS / script, *words]
+        argv = ["env", "--default-signal=INT", str(SCRIPTS / script), *words]
         return self.session.spawn(argv, env=_ENVIRONMENT)
 
     def interrupt(self, process: Process, once: str, number: int) -> Completed:
@@ -153,8 +152,3 @@ def again_of(done: Completed) -> str:
     """The command that an interrupted script printed to try again."""
     lines = done.stderr.splitlines()
     return lines[lines.index(next(text for text in lines if "to try again" in text)) + 1].strip()
-
-
-def words_of(line: str) -> list[str]:
-    """A printed command as words."""
-    return shlex.split(line)
