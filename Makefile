@@ -41,7 +41,7 @@ LAB_TESTS ?= not full
 
 # Tracked and new files; a file that is only deleted in the work tree is no longer looked at.
 SOURCES = git ls-files -co --exclude-standard
-SHELL_SOURCES = $(SOURCES) | xargs -r grep -lsE '^\#!.*\b(ba|da)?sh\b'
+SHELL_SOURCES = { $(SOURCES) | xargs -r grep -lsE '^\#!.*\b(ba|da)?sh\b'; $(SOURCES) '*.sh'; } | sort -u
 C_SOURCES = $(SOURCES) '*.c' '*.h' | xargs -r ls -d 2>/dev/null
 
 # $(call tier,NAME,COMMAND): runs a tier of tests and closes it with one line.

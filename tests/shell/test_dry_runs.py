@@ -13,6 +13,7 @@ import pytest
 from tests.shell.recorded import GIB, REPO, UUID, Machine
 
 GOLDEN = Path(__file__).parent / "golden"
+UPDATE = os.environ.get("EBBGATE_UPDATE_GOLDEN", "") not in ("", "0")
 SCRIPTS = (
     *("lvmcache-attach", "lvmcache-detach", "writecache-attach", "writecache-detach"),
     *("bcache-attach", "bcache-detach", "stack-status"),
@@ -216,10 +217,10 @@ CASES: Mapping[str, tuple[list[str], dict[str, Any]]] = {
 def test_what_is_printed_is_as_it_was_reviewed(name: str, tmp_path: Path) -> None:
     argv, differs = CASES[name]
     text = Machine(tmp_path, **differs).run(*argv)
-    golden = GOLDEN / f"{name}.txt"
-    if os.environ.get("EBBGATE_UPDATE_GOLDEN") == "1":
+    golden = GOLDEN / f"{name}.golden"
+    if UPDATE:
         golden.write_text(text)
-    assert text == golden.read_text()
+    assert text == golden.read_text(), "review the change, then make test-shell UPDATE=1"
 
 
 def test_every_golden_text_has_its_case() -> None:
