@@ -111,16 +111,6 @@ register() {
     held wait_for 20 test -e "$folder" || die failed "bcache did not register $1" "dmesg"
 }
 
-# wait_for SECONDS COMMAND...: whether it holds in time.
-wait_for() {
-    local deadline=$((SECONDS + $1))
-    shift
-    until "$@"; do
-        if ((SECONDS >= deadline)); then return 1; fi
-        sleep 0.1
-    done
-}
-
 # Lines for an undo, which may have to be pasted.
 gone_line() { echo "timeout 60 sh -c 'while [ -e $1 ]; do sleep 0.2; done'"; }
 

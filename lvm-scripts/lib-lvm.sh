@@ -68,7 +68,7 @@ may_be_cached() {
 
 # needs_active: progress and checks read the running table.
 needs_active() {
-    [[ $(fact "$LV" lv_active) == active ]] || die usage "$VG/$LV is not active" "lvchange -ay $VG/$LV"
+    [[ -n $(fact "$LV" lv_active) ]] || die usage "$VG/$LV is not active" "lvchange -ay $VG/$LV"
 }
 
 # cache_device DEVICE: whether it may be used; sets PV_IS_NEW and FREE_BYTES.

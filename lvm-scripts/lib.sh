@@ -232,22 +232,14 @@ finish() {
     printf '# to undo: %s\n' "$2"
 }
 
-# wait_until SECONDS WHAT COMMAND...: waits for a condition that is about to hold.
-wait_until() {
-    local deadline=$((SECONDS + $1)) what=$2
-    shift 2
+# wait_for SECONDS COMMAND...: whether it holds in time.
+wait_for() {
+    local deadline=$((SECONDS + $1))
+    shift
     until "$@"; do
         if ((SECONDS >= deadline)); then return 1; fi
-        say_once "waiting for $what"
-        sleep 0.1 || true
-        stop_if_interrupted
+        sleep 0.1
     done
-}
-
-last_said=
-say_once() {
-    if [[ $1 != "$last_said" ]]; then say "$1"; fi
-    last_said=$1
 }
 
 # sibling NAME: how the other script is called from where this one is.

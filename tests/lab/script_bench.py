@@ -115,6 +115,7 @@ class ScriptBench:
     def make_files(self, device: str) -> None:
         """A file system with a file in it."""
         self.shell(f"mkfs.ext4 -q -E lazy_itable_init=0 {device}; mount {device} {MOUNT}")
+        self.shell("rm -f /run/lab/sums")
         self.add_file("first")
 
     def add_file(self, name: str, mib: int = 4) -> None:

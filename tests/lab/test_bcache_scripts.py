@@ -49,7 +49,7 @@ def test_dirty_data_survives_the_detach_of_bcache_and_the_undo(bench: ScriptBenc
     assert "MiB dirty" in detached.stderr
     assert bench.shell(KNOBS) == knobs
     assert bench.shell(f"wipefs --no-act {bench.ssd}") == ""
-    bench.add_file("while without a cache")
+    bench.add_file("meanwhile")
     bench.pasted(undo_of(detached))
     assert bench.status()["status"]["mode"] == "writeback"
     bench.check_files(BCACHE)
