@@ -22,7 +22,9 @@ DESTDIR ?=
 BINDIR := $(PREFIX)/bin
 SBINDIR := $(PREFIX)/sbin
 LIBDIR := $(PREFIX)/lib/ebbgate
+SCRIPTDIR := $(LIBDIR)/lvm-scripts
 UNITDIR := $(PREFIX)/lib/systemd/system
+SCRIPTS := $(wildcard lvm-scripts/*-attach lvm-scripts/*-detach) lvm-scripts/stack-status
 UNITS := ebbgated.service ebbgate-restore.service
 
 # Arguments of bench and demo.
@@ -33,13 +35,13 @@ SEED ?=
 KEEP ?=
 # Passed through to pytest: make test-unit K="-k journal"
 K ?=
-# 1: the golden texts of the replays are written anew, to be reviewed
+# 1: the golden texts (test-replay, test-shell) are written anew, to be reviewed
 UPDATE ?=
 LAB_TESTS ?= not full
 
 # Tracked and new files; a file that is only deleted in the work tree is no longer looked at.
 SOURCES = git ls-files -co --exclude-standard
-SHELL_SOURCES = $(SOURCES) | xargs -r grep -lsE '^\#!.*\b(ba|da)?sh\b'
+SHELL_SOURCES = { $(SOURCES) | xargs -r grep -lsE '^\#!.*\b(ba|da)?sh\b'; $(SOURCES) '*.sh'; } | sort -u
 C_SOURCES = $(SOURCES) '*.c' '*.h' | xargs -r ls -d 2>/dev/null
 
 # $(call tier,NAME,COMMAND): runs a tier of tests and closes it with one line.
@@ -111,11 +113,12 @@ fmt: venv | $(BUILD)/.deps-check ## format Python and C
 	$(C_SOURCES) | xargs -r clang-format -i
 
 # ---- tests ---------------------------------------------------------------------------------------
-.PHONY: test test-unit test-bpf test-replay test-lab test-full
+.PHONY: test test-unit test-bpf test-replay test-shell test-lab test-full
 test: ## all tests, the lab included
 	@$(MAKE) --no-print-directory test-unit
 	@$(MAKE) --no-print-directory test-bpf
 	@$(MAKE) --no-print-directory test-replay
+	@$(MAKE) --no-print-directory test-shell
 	@$(MAKE) --no-print-directory test-lab
 
 test-unit: venv ## pure core, store, command line; no root, seconds
@@ -126,6 +129,9 @@ test-bpf: | $(BUILD)/.deps-build ## the probe's pure headers on the host, with s
 
 test-replay: venv ## recorded probe streams against their golden decisions (UPDATE=1: write these anew)
 	$(call tier,replay,EBBGATE_UPDATE_GOLDEN=$(UPDATE) $(PY) -m pytest tests/replay $(K))
+
+test-shell: venv ## what lvm-scripts print, against reviewed texts (UPDATE=1: write these anew)
+	$(call tier,shell,EBBGATE_UPDATE_GOLDEN=$(UPDATE) $(PY) -m pytest tests/shell $(K))
 
 test-lab: venv probe | $(BUILD)/.deps-lab ## real caches on a stock kernel in QEMU
 	$(call tier,lab,$(PY) -m pytest -m '$(LAB_TESTS)' tests/lab $(K))
@@ -150,6 +156,9 @@ install: probe ## to PREFIX (/usr/local), DESTDIR respected
 		-exec install -D -m 644 {} $(DESTDIR)$(LIBDIR)/{} \;
 	env -u PYTHONPYCACHEPREFIX $(SYSTEM_PYTHON) -m compileall -q -s '$(DESTDIR)' $(DESTDIR)$(LIBDIR)
 	install -m 755 $(PROBE) $(DESTDIR)$(SBINDIR)/ebbgate-probe
+	install -d $(DESTDIR)$(SCRIPTDIR)
+	install -m 644 lvm-scripts/*.sh lvm-scripts/README.md $(DESTDIR)$(SCRIPTDIR)
+	install -m 755 $(SCRIPTS) $(DESTDIR)$(SCRIPTDIR)
 	$(call launcher,ebbgate.cli) > $(DESTDIR)$(BINDIR)/ebbgate
 	$(call launcher,ebbgate.daemon) > $(DESTDIR)$(SBINDIR)/ebbgated
 	chmod 755 $(DESTDIR)$(BINDIR)/ebbgate $(DESTDIR)$(SBINDIR)/ebbgated

@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=bash disable=SC2034
+# What every script does in the same way: options, errors, steps that can be taken back.
+#
+# A step is a command that changes something (dry, put). After it comes its undo. If the script ends
+# early, for whatever reason, cleanup runs the undos in reverse order; if one of them fails, it says
+# what is inconsistent and prints the commands that are left. Signals wait for the end of a step, so
+# that a step is done or not done, never half done.
+set -euo pipefail
+export LC_ALL=C
+
+# The tests of what is printed stand on a recorded tree.
+SYS=${EBBGATE_SYS:-/sys}
+PROC=${EBBGATE_PROC:-/proc}
+PROGRAM=${0##*/}
+readonly SYS PROC PROGRAM
+
+# As in the README of the project.
+declare -rA EXIT_CODES=([usage]=64 [no_such]=66 [not_here]=69 [failed]=74 [root]=77 [interrupted]=130)
+
+dry_run=0
+assume_yes=0
+force=0
+interrupted=0
+begun=0
+undo_commands=()
+undo_reasons=()
+ARGUMENTS=("$@")
+
+# usage: prints the comment at the head of the script.
+usage() { sed -n '/^# Usage:/,/^$/ { s/^# \{0,1\}//; p }' "$0"; }
+
+say() { printf '%s\n' "$*" >&2; }
+
+# die WHY MESSAGE [NEXT STEP]: WHY is a name of EXIT_CODES; one line says what is wrong, one what to do.
+die() {
+    say "$PROGRAM: $2"
+    if [[ -n ${3:-} ]]; then say "  $3"; fi
+    exit "${EXIT_CODES[$1]}"
+}
+
+# need COMMAND...: ends unless each is installed.
+need() {
+    local command
+    for command in "$@"; do
+        command -v "$command" >/dev/null ||
+            die not_here "$command is not installed" "$(package_hint "$command")"
+    done
+}
+
+package_hint() {
+    case $1 in
+    cache_check) echo "install the package thin-provisioning-tools" ;;
+    make-bcache | bcache-super-show) echo "install the package bcache-tools" ;;
+    lvs | pvs | lvconvert) echo "install the package lvm2" ;;
+    *) echo "install the package that has $1" ;;
+    esac
+}
+
+need_root() {
+    ((dry_run)) || [[ $EUID -eq 0 || $SYS != /sys ]] || die root "needs root" "run it with sudo"
+}
+
+# common_option WORD: whether it was an option that every script has.
+common_option() {
+    case $1 in
+    -n | --dry-run) dry_run=1 ;;
+    -y | --yes) assume_yes=1 ;;
+    --force) force=1 ;;
+    -h | --help)
+        usage
+        exit 0
+        ;;
+    -*) die usage "unknown option $1" "try $PROGRAM --help" ;;
+    *) return 1 ;;
+    esac
+}
+
+# value_of OPTION [VALUE]: the value, which must be there.
+value_of() {
+    [[ $# -ge 2 && -n $2 ]] || die usage "$1 needs a value" "try $PROGRAM --help"
+    printf '%s' "$2"
+}
+
+# bytes_of SIZE: 64k, 1m, 2g, 1t in powers of 1024; a bare number is bytes.
+bytes_of() {
+    local number=${1%[kKmMgGtT]} unit=${1##*[0-9]}
+    [[ $number =~ ^[0-9]{1,15}$ ]] ||
+        die usage "not a size: $1" "a whole number with k, m, g or t, such as 64k"
+    case $unit in
+    '') echo "$((10#$number))" ;;
+    k | K) echo "$((10#$number << 10))" ;;
+    m | M) echo "$((10#$number << 20))" ;;
+    g | G) echo "$((10#$number << 30))" ;;
+    t | T) echo "$((10#$number << 40))" ;;
+    esac
+}
+
+# seconds_of TEXT: a whole number above 0.
+seconds_of() {
+    [[ $1 =~ ^[1-9][0-9]{0,8}$ ]] || die usage "not a number of seconds: $1"
+    echo "$1"
+}
+
+# human BYTES: with one digit, for people.
+human() {
+    awk -v b="$1" 'BEGIN {
+        split("B KiB MiB GiB TiB", u); i = 1
+        while (b >= 1024 && i < 5) { b /= 1024; i++ }
+        printf (i == 1 || b == int(b)) ? "%d %s" : "%.1f %s", b, u[i] }'
+}
+
+# short_size BYTES: as bytes_of reads it, in the largest unit that keeps it exact.
+short_size() {
+    local bytes=$1 unit
+    for unit in '' k m g; do
+        if ((bytes % 1024 || bytes == 0)); then break; fi
+        [[ $unit == g ]] || bytes=$((bytes / 1024))
+    done
+    echo "$bytes$unit"
+}
+
+round_up() { echo "$((($1 + $2 - 1) / $2 * $2))"; }
+
+# quoted WORD...: a line that can be pasted into a shell.
+quoted() {
+    local word line=()
+    for word in "$@"; do
+        if [[ $word =~ ^[A-Za-z0-9_./:=,@%+-]+$ ]]; then line+=("$word"); else line+=("${word@Q}"); fi
+    done
+    echo "${line[*]}"
+}
+
+# show LINE: a command, before it runs or instead of that.
+show() {
+    if ((dry_run)); then printf '%s\n' "$1"; else say "+ $1"; fi
+}
+
+# dry COMMAND...: a step: run it, or only print it with --dry-run.
+dry() {
+    stop_if_interrupted
+    show "$(quoted "$@")"
+    ((dry_run)) || held "$@" || die failed "failed: $(quoted "$@")"
+}
+
+# put VALUE FILE: a step: write a file of the kernel.
+put() {
+    stop_if_interrupted
+    show "echo $1 > $2"
+    ((dry_run)) || held write_file "$1" "$2" || die failed "the kernel refused $1 for $2"
+}
+
+write_file() { printf '%s\n' "$1" 2>/dev/null >"$2"; }
+
+# held COMMAND...: runs it to its end, whatever signal comes.
+held() { (
+    trap '' INT TERM HUP
+    trap - EXIT
+    "$@"
+) }
+
+# undo REASON LINE: LINE takes back the last step; REASON is what is wrong if it cannot.
+undo() {
+    undo_reasons+=("$1")
+    undo_commands+=("$2")
+}
+
+# commit: nothing before this is taken back any more.
+commit() {
+    undo_commands=()
+    undo_reasons=()
+}
+
+# begin: from here on an early end is cleaned up, and signals wait for the end of a step.
+begin() {
+    ((dry_run)) && return
+    begun=1
+    trap cleanup EXIT
+    trap 'interrupted=1' INT TERM HUP
+}
+
+stop_if_interrupted() {
+    if ((interrupted)); then die interrupted "interrupted"; fi
+}
+
+cleanup() {
+    local code=$?
+    trap '' INT TERM HUP
+    trap - EXIT
+    if ((interrupted && code != 0)); then code=${EXIT_CODES[interrupted]}; fi
+    if ((code != 0)); then roll_back; fi
+    exit "$code"
+}
+
+roll_back() {
+    local i
+    for ((i = ${#undo_commands[@]} - 1; i >= 0; i--)); do
+        say "undo: ${undo_commands[i]}"
+        if ! eval "${undo_commands[i]}"; then
+            inconsistent "$i"
+            return
+        fi
+    done
+    ((begun)) || return 0
+    say "everything that this run changed is as it was before; to try again:"
+    say "  $(quoted "$0" "${ARGUMENTS[@]}")"
+}
+
+inconsistent() {
+    local i
+    say "INCONSISTENT: ${undo_reasons[$1]}"
+    say "To undo the rest by hand, in this order:"
+    for ((i = $1; i >= 0; i--)); do say "  ${undo_commands[i]}"; done
+}
+
+# confirm QUESTION: asks on a terminal; without one, --yes must have been said.
+confirm() {
+    local answer=
+    ((dry_run || assume_yes)) && return
+    [[ -t 0 ]] ||
+        die usage "not confirmed: $1" "add --yes, or --dry-run to see the commands"
+    read -rp "$1 Continue? [y/N] " answer || true
+    [[ $answer == [yY] || $answer == [yY]es ]] || die interrupted "nothing was changed"
+}
+
+# finish DONE UNDO: the last words of every script.
+finish() {
+    if ((!dry_run)); then
+        commit
+        say "$1"
+    fi
+    printf '# to undo: %s\n' "$2"
+}
+
+# wait_for SECONDS COMMAND...: whether it holds in time.
+wait_for() {
+    local deadline=$((SECONDS + $1))
+    shift
+    until "$@"; do
+        if ((SECONDS >= deadline)); then return 1; fi
+        sleep 0.1
+    done
+}
+
+# sibling NAME: how the other script is called from where this one is.
+sibling() { quoted "$(dirname "$0")/$1"; }
+
+lib_folder=$(dirname "${BASH_SOURCE[0]}")
+# shellcheck source=lib-device.sh
+. "$lib_folder/lib-device.sh"
+# shellcheck source=lib-dm.sh
+. "$lib_folder/lib-dm.sh"
+# shellcheck source=lib-progress.sh
+. "$lib_folder/lib-progress.sh"
+# shellcheck source=lib-lvm.sh
+. "$lib_folder/lib-lvm.sh"
+# shellcheck source=lib-bcache.sh
+. "$lib_folder/lib-bcache.sh"

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""bcache-attach, bcache-detach, writecache-attach and writecache-detach on a stock kernel."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from tests.lab.script_bench import DM, VOLUME, ScriptBench, again_of, undo_of
+from tests.lab.session import Session
+
+LVM_DEVICE = f"/dev/{VOLUME}"
+BCACHE = "/dev/bcache0"
+KNOBS = "cd /sys/block/bcache0/bcache && head cache_mode writeback_percent writeback_delay"
+
+
+@pytest.fixture
+def bench(guest: Session) -> Iterator[ScriptBench]:
+    made = ScriptBench(guest)
+    made.prepare()
+    try:
+        yield made
+    finally:
+        made.clear()
+
+
+def hold_bcache_dirty(bench: ScriptBench) -> None:
+    """Nothing is written back by itself, and nothing goes past the cache."""
+    bench.shell(
+        "cd /sys/block/bcache0/bcache && echo 40 > writeback_percent && echo 0 > writeback_delay"
+        " && echo 0 > sequential_cutoff && echo 0 > cache/congested_write_threshold_us"
+    )
+
+
+def test_dirty_data_survives_the_detach_of_bcache_and_the_undo(bench: ScriptBench) -> None:
+    attached = bench.ok("bcache-attach", "--yes", "--mode", "writeback", bench.hdd, bench.ssd)
+    hold_bcache_dirty(bench)
+    bench.make_files(BCACHE)
+    knobs = bench.shell(KNOBS)
+    stack = bench.status()
+    assert stack["status"]["dirty_bytes"] > 0
+    assert {part["role"]: part["device"] for part in stack["parts"]} == {
+        "cache": bench.ssd,
+        "backing": bench.hdd,
+    }
+    detached = bench.pasted(undo_of(attached))
+    assert "MiB dirty" in detached.stderr
+    assert bench.shell(KNOBS) == knobs
+    assert bench.shell(f"wipefs --no-act {bench.ssd}") == ""
+    bench.add_file("meanwhile")
+    bench.pasted(undo_of(detached))
+    assert bench.status()["status"]["mode"] == "writeback"
+    bench.check_files(BCACHE)
+
+
+def test_an_interrupted_detach_of_bcache_leaves_it_as_it_was(bench: ScriptBench) -> None:
+    bench.ok("bcache-attach", "--yes", "--mode", "writeback", bench.hdd, bench.ssd)
+    hold_bcache_dirty(bench)
+    bench.make_files(BCACHE)
+    bench.add_file("second", 16)
+    knobs = bench.shell(KNOBS)
+    bench.hdd_scale(50)
+    process = bench.start("bcache-detach", "--yes", BCACHE)
+    stopped = bench.interrupt(process, "MiB dirty", signal.SIGINT)
+    bench.hdd_scale(1)
+    assert stopped.rc == 130
+    assert bench.shell(KNOBS) == knobs
+    assert bench.status()["status"]["state"] == "dirty"
+    bench.pasted(again_of(stopped))
+    assert bench.shell("cat /sys/block/bcache0/bcache/state") == "no cache\n"
+    bench.check_files(BCACHE)
+
+
+def test_an_attach_of_bcache_that_is_terminated_leaves_the_devices_blank(
+    bench: ScriptBench,
+) -> None:
+    process = bench.start("bcache-attach", "--yes", bench.hdd, bench.ssd)
+    stopped = bench.interrupt(process, "make-bcache --cache", signal.SIGTERM)
+    assert stopped.rc == 130
+    assert bench.leftovers() == ""
+    assert bench.shell(f"wipefs --no-act {bench.hdd} {bench.ssd}") == ""
+    bench.pasted(again_of(stopped))
+    assert bench.status()["status"]["state"] == "clean"
+
+
+def test_a_file_system_is_not_turned_into_a_backing_device(bench: ScriptBench) -> None:
+    bench.shell(f"mkfs.ext4 -q {bench.ssd}")
+    for words in ((bench.ssd, bench.other_ssd), (bench.hdd, bench.ssd)):
+        refused = bench.run("bcache-attach", "--yes", *words)
+        assert (refused.rc, "carries data: ext4" in refused.stderr) == (64, True)
+    assert bench.leftovers() == ""
+
+
+def test_writes_survive_attach_and_detach_of_a_writecache(bench: ScriptBench) -> None:
+    bench.make_volume()
+    bench.make_files(LVM_DEVICE)
+    options = ["--yes", "--setting", "high_watermark=90", "--setting", "low_watermark=80"]
+    bench.ok("writecache-attach", *options, VOLUME, bench.ssd)
+    bench.add_file("second", 16)
+    stack = bench.status()
+    assert stack["kind"] == "dm-writecache"
+    assert stack["status"]["dirty"] > 0
+    bench.hdd_scale(50)
+    process = bench.start("writecache-detach", "--yes", VOLUME)
+    stopped = bench.interrupt(process, "MiB dirty", signal.SIGINT)
+    bench.hdd_scale(1)
+    assert stopped.rc == 130
+    assert "cleaner" not in bench.shell(f"dmsetup table {DM}")
+    detached = bench.pasted(again_of(stopped))
+    again = bench.pasted(undo_of(detached))
+    assert "high_watermark 90" in bench.shell(f"dmsetup table {DM}")
+    bench.pasted(undo_of(again))
+    bench.check_files(LVM_DEVICE)
+
+
+def test_a_volume_of_unknown_content_needs_its_block_size_said(bench: ScriptBench) -> None:
+    bench.make_volume(64)
+    refused = bench.run("writecache-attach", "--yes", VOLUME, bench.ssd)
+    assert (refused.rc, "--block-size" in refused.stderr) == (64, True)

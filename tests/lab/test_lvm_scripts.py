@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""lvmcache-attach, lvmcache-detach and stack-status on real LVM and a stock kernel."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from tests.lab.script_bench import DM, VOLUME, ScriptBench, again_of, undo_of
+from tests.lab.session import Session
+
+DEVICE = f"/dev/{VOLUME}"
+
+
+@pytest.fixture
+def bench(guest: Session) -> Iterator[ScriptBench]:
+    made = ScriptBench(guest)
+    made.prepare()
+    try:
+        yield made
+    finally:
+        made.clear()
+
+
+def layout(bench: ScriptBench) -> str:
+    """Volumes of LVM with their layout, and the devices of the group."""
+    volumes = bench.shell("lvs --noheadings -a -o lv_name,lv_layout,cache_mode vg")
+    return volumes + bench.shell("pvs --noheadings -o pv_name,vg_name")
+
+
+def test_dirty_data_survives_attach_and_detach_of_a_mounted_volume(bench: ScriptBench) -> None:
+    bench.make_volume()
+    bench.make_files(DEVICE)
+    before = layout(bench)
+    attached = bench.ok("lvmcache-attach", "--yes", "--mode", "writeback", VOLUME, bench.ssd)
+    bench.hold_dirty()
+    bench.add_file("second", 8)
+    stack = bench.status()
+    assert stack["status"]["dirty"] > 0
+    assert stack["status"]["mode"] == "writeback"
+    assert {part["role"]: part["physical"] for part in stack["parts"]} == {
+        "cache": [bench.ssd],
+        "metadata": [bench.ssd],
+        "backing": [bench.hdd],
+    }
+    detached = bench.pasted(undo_of(attached))
+    assert "MiB dirty" in detached.stderr
+    assert "clean: nothing is dirty" in detached.stderr
+    assert "cache_check" in detached.stderr
+    assert layout(bench) == before
+    bench.check_files(DEVICE)
+
+
+def test_a_cachepool_of_larger_chunks_comes_and_goes(bench: ScriptBench) -> None:
+    bench.make_volume()
+    bench.make_files(DEVICE)
+    options = ["--yes", "--cachepool", "--chunk", "128k", "--mode", "writeback"]
+    bench.ok("lvmcache-attach", *options, VOLUME, bench.ssd)
+    bench.hold_dirty()
+    bench.add_file("second")
+    assert bench.status()["status"]["block_bytes"] == 128 * 1024
+    detached = bench.ok("lvmcache-detach", "--yes", VOLUME)
+    assert "data_cache" in layout(bench)
+    again = bench.pasted(undo_of(detached))
+    assert "+ lvconvert" in again.stderr
+    assert bench.status()["status"]["block_bytes"] == 128 * 1024
+    bench.check_files(DEVICE)
+
+
+def test_a_device_that_carries_data_is_refused_and_left_alone(bench: ScriptBench) -> None:
+    bench.make_volume(64)
+    bench.shell(f"mkfs.ext4 -q {bench.ssd}")
+    before = bench.shell(f"head -c 65536 {bench.ssd} | sha256sum")
+    refused = bench.run("lvmcache-attach", "--yes", VOLUME, bench.ssd)
+    assert (refused.rc, "carries data: ext4" in refused.stderr) == (64, True)
+    assert bench.shell(f"head -c 65536 {bench.ssd} | sha256sum") == before
+    bench.ok("lvmcache-attach", "--yes", "--force", VOLUME, bench.ssd)
+    assert bench.status()["status"]["mode"] == "writethrough"
+
+
+def test_a_mounted_device_is_refused_even_with_force(bench: ScriptBench) -> None:
+    bench.make_volume(64)
+    bench.make_files(bench.ssd)
+    refused = bench.run("lvmcache-attach", "--yes", "--force", VOLUME, bench.ssd)
+    assert (refused.rc, "is mounted at" in refused.stderr) == (64, True)
+    bench.check_files(bench.ssd)
+
+
+def test_an_attach_that_is_terminated_leaves_nothing_behind(bench: ScriptBench) -> None:
+    bench.make_volume()
+    bench.make_files(DEVICE)
+    before = layout(bench)
+    process = bench.start("lvmcache-attach", "--yes", VOLUME, bench.ssd)
+    stopped = bench.interrupt(process, "+ lvcreate", signal.SIGTERM)
+    assert stopped.rc == 130
+    assert layout(bench) == before
+    bench.pasted(again_of(stopped))
+    bench.ok("lvmcache-detach", "--yes", "--free", VOLUME)
+    assert layout(bench) == before
+    bench.check_files(DEVICE)
+
+
+def test_an_interrupted_detach_puts_the_cache_back(bench: ScriptBench) -> None:
+    bench.make_volume()
+    bench.make_files(DEVICE)
+    bench.ok("lvmcache-attach", "--yes", "--mode", "writeback", VOLUME, bench.ssd)
+    bench.hold_dirty()
+    bench.add_file("second", 32)
+    before = layout(bench)
+    # Some 30 MiB then take a minute.
+    bench.hdd_scale(100)
+    process = bench.start("lvmcache-detach", "--yes", "--free", VOLUME)
+    stopped = bench.interrupt(process, "MiB dirty", signal.SIGINT)
+    bench.hdd_scale(1)
+    assert stopped.rc == 130
+    assert layout(bench) == before
+    assert "writeback smq" in bench.shell(f"dmsetup table {DM}").replace(" mq ", " smq ")
+    bench.pasted(again_of(stopped))
+    assert "data_cache" not in layout(bench)
+    bench.check_files(DEVICE)
