@@ -16,12 +16,11 @@ from typing import Any
 
 from tests.bench.context import Context, Scenario
 from tests.bench.faults import data_job
-from tests.bench.gap_drain import Foreground, Pieces, figures
+from tests.bench.gap_drain import Foreground, Pieces, figures, interleaved
 from tests.bench.product import Product
 from tests.bench.report import Report, ratio
 from tests.lab import fio
 from tests.lab.dm_stack import DmCacheStack
-from tests.lab.guest import Guest
 from tests.lab.session import Session
 
 ARMS = ("off", "stock", "ebbgate")
@@ -52,15 +51,7 @@ VARIANTS = {"2.5s": Gaps(2.5, 7, ">= 1"), "10s": Gaps(10.0, 4, ">= 2")}
 def run(context: Context) -> Report:
     """Both lengths of gaps, or the one that was asked for; arms interleaved in one boot."""
     wanted = [v for v in VARIANTS if context.variant in ("", v)]
-    runs: dict[str, list[dict[str, float]]] = {}
-    with Guest() as guest:
-        for repetition in range(context.repetitions):
-            for variant in wanted:
-                for arm in ARMS:
-                    context.say(f"{variant} {arm}, repetition {repetition + 1}")
-                    found = measure(guest, VARIANTS[variant], arm, context.seed + repetition)
-                    context.say("  " + "  ".join(f"{k} {v:.1f}" for k, v in found.items()))
-                    runs.setdefault(f"{variant} {arm}", []).append(found)
+    runs = interleaved(context, wanted, ARMS, measure)
     ratios: dict[str, float] = {}
     goals: dict[str, str] = {}
     for variant in wanted:
@@ -83,8 +74,9 @@ def judged(runs: dict[str, list[dict[str, float]]], variant: str) -> dict[str, f
     }
 
 
-def measure(guest: Session, gaps: Gaps, arm: str, seed: int) -> dict[str, float]:
+def measure(guest: Session, variant: str, arm: str, seed: int) -> dict[str, float]:
     """One arm on a fresh volume, whose data is checked at the end."""
+    gaps = VARIANTS[variant]
     settings = {"migration_threshold": 0} if arm == "off" else {}
     options = ("--gap-s", str(gaps.seconds), "--bursts", str(gaps.bursts))
     with DmCacheStack(guest, cache_bytes=CACHE_BYTES, settings=settings) as stack:

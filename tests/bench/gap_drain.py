@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from statistics import median
 from typing import Any, Self
@@ -73,15 +74,7 @@ GOALS = {
 def run(context: Context) -> Report:
     """All variants, or the one that was asked for; arms interleaved in one boot."""
     wanted = [v for v in VARIANTS if context.variant in ("", v)]
-    runs: dict[str, list[dict[str, float]]] = {}
-    with Guest() as guest:
-        for repetition in range(context.repetitions):
-            for variant in wanted:
-                for arm in ARMS:
-                    context.say(f"{variant} {arm}, repetition {repetition + 1}")
-                    found = measure(guest, variant, arm, context.seed + repetition)
-                    context.say("  " + "  ".join(f"{k} {v:.1f}" for k, v in found.items()))
-                    runs.setdefault(f"{variant} {arm}", []).append(found)
+    runs = interleaved(context, wanted, ARMS, measure)
     ratios: dict[str, float] = {}
     goals: dict[str, str] = {}
     for variant in wanted:
@@ -89,6 +82,24 @@ def run(context: Context) -> Report:
             ratios[f"{variant} {name}"] = value
             goals[f"{variant} {name}"] = GOALS[name]
     return Report("gap-drain", runs, ratios, goals)
+
+
+def interleaved(
+    context: Context,
+    variants: Sequence[str],
+    arms: Sequence[str],
+    measure_one: Callable[[Session, str, str, int], dict[str, float]],
+) -> dict[str, list[dict[str, float]]]:
+    """Every arm of every variant, one after the other in one boot; by `VARIANT ARM`."""
+    runs: dict[str, list[dict[str, float]]] = {}
+    with Guest() as guest:
+        for repetition in range(context.repetitions):
+            for variant, arm in product(variants, arms):
+                context.say(f"{variant} {arm}, repetition {repetition + 1}")
+                found = measure_one(guest, variant, arm, context.seed + repetition)
+                context.say("  " + "  ".join(f"{k} {v:.1f}" for k, v in found.items()))
+                runs.setdefault(f"{variant} {arm}", []).append(found)
+    return runs
 
 
 def variant_ratios(runs: dict[str, list[dict[str, float]]], variant: str) -> dict[str, float]:
