@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Carries a cleaning out: loads the cleaner, watches it, loads the old table again.
+"""Carries a cleaning out: loads the cleaner (or flushes), watches it, loads the old table again.
 
 I/O: through the driver. The event loop calls it; it never blocks.
 """
@@ -13,8 +13,8 @@ from dataclasses import replace
 from ebbgate.actuators.hand import Reason
 from ebbgate.driver import Driver
 from ebbgate.errors import ActuationError
-from ebbgate.model.dm import CacheStatus
-from ebbgate.model.volume import Volume, VolumeState
+from ebbgate.model.dm import CacheStatus, WritecacheStatus
+from ebbgate.model.volume import Kind, Volume, VolumeState
 from ebbgate.policy.cleaning import POLICY, Cleaning, ending, refusal
 from ebbgate.probes.dm_knobs import TABLE
 from ebbgate.units import format_bytes, format_ns
@@ -43,7 +43,11 @@ class Cleaner:
         now_ns, dirty = self._now_ns(), seen.dirty_bytes or 0
         self.cleaning = Cleaning(now_ns, now_ns + within_ns, who, dirty)
         within = format_ns(within_ns)
-        self._driver.clean(self._volume, Reason("clean", f"{who} asked, within {within}"))
+        reason = Reason("clean", f"{who} asked, within {within}")
+        if self._volume.kind is Kind.DM_WRITECACHE:
+            self._driver.flush(reason)
+        else:
+            self._driver.clean(self._volume, reason)
         return f"{title}: cleans {format_bytes(dirty)}, for {within} at most"
 
     def watch(self, seen: VolumeState) -> None:
@@ -51,7 +55,7 @@ class Cleaner:
         cleaning = self.cleaning
         if cleaning is None:
             return
-        if isinstance(seen.dm, CacheStatus) and seen.dm.policy == POLICY:
+        if self._seen(seen):
             self.cleaning = cleaning = replace(cleaning, seen=True)
         why = cleaning.ended or ending(cleaning, seen, self._now_ns())
         if not why:
@@ -62,5 +66,11 @@ class Cleaner:
         if TABLE in self._driver.hand.held:
             # Once more if it failed: until the table is back, no other knob is ours to set.
             self._driver.end_cleaning(why)
-        elif self._driver.thread.quiet:
+        elif self._driver.thread.quiet or self._volume.kind is Kind.DM_WRITECACHE:
             self.cleaning = None
+
+    def _seen(self, seen: VolumeState) -> bool:
+        """Is the cleaner there, or has the flush returned?"""
+        if isinstance(seen.dm, WritecacheStatus):
+            return self._driver.thread.quiet
+        return isinstance(seen.dm, CacheStatus) and seen.dm.policy == POLICY

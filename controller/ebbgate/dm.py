@@ -127,7 +127,7 @@ class DeviceMapper:
         if name == TABLE:
             self.reload(ref, tuple(_target(line) for line in value.splitlines()))
         else:
-            self.message(ref, f"{name} {value}")
+            self.message(ref, f"{name} {value}".rstrip())
 
     def table(self, ref: str) -> tuple[Target, ...]:
         """The live table: what the constructor was given, not what messages changed since."""

@@ -18,6 +18,8 @@ from ebbgate.actuators.plan import (
     CUTOFF,
     RATE,
     TRIGGER_GC,
+    Step,
+    StepKind,
     congestion_off_steps,
     cutoff_steps,
     write,
@@ -28,7 +30,7 @@ from ebbgate.model.frame import Frame
 from ebbgate.model.records import Edge
 from ebbgate.model.volume import Volume, VolumeState
 from ebbgate.policy.defaults import IDLE_DESTAGE, STREAM_BYPASS
-from ebbgate.probes.dm_knobs import MAX_SECTORS, TABLE
+from ebbgate.probes.dm_knobs import FLUSH, MAX_SECTORS, TABLE
 from ebbgate.units import sectors_to_bytes
 
 _LOG = logging.getLogger(__name__)
@@ -184,6 +186,11 @@ class Driver:
         """Load the cleaner, once every knob is as it was: a table brings its own values."""
         self.release(reason.text)
         self.thread.submit("clean", lambda hand: hand.apply((cleaner_step(volume),), reason))
+
+    def flush(self, reason: Reason) -> None:
+        """Have dm-writecache write all back: a message that returns when it is done."""
+        step = Step(StepKind.WRITE, FLUSH, "", always=True)
+        self.thread.submit("flush", lambda hand: hand.apply((step,), reason))
 
     def end_cleaning(self, why: str) -> None:
         """The old table again, unless somebody has loaded another one meanwhile."""

@@ -183,3 +183,9 @@ def test_writecache_is_measured_and_told_what_cannot_be(guest: Session) -> None:
         said = product.cli("status")
         assert "nothing to tune: dm-writecache takes its watermarks with the table only" in said
         assert "EBB-306" in product.cli("doctor", "vg/data")
+        assert stack.dirty_bytes() > 0
+        product.cli("clean", "vg/data", "--yes")
+        product.wait_until(lambda: stack.dirty_bytes() == 0 or None, 60, "the flush")
+        product.wait_until(
+            lambda: "cleaning is over: flushed" in product.log() or None, 20, "its end to be said"
+        )

@@ -12,14 +12,15 @@ from ebbgate.actuators.hand import Hand, Reason
 from ebbgate.actuators.plans import cleaner_step
 from ebbgate.actuators.restore import restore
 from ebbgate.model.decision import JournalEntry, OutcomeKind
-from ebbgate.model.dm import CacheStatus, Health
-from ebbgate.model.volume import Volume, VolumeState
+from ebbgate.model.dm import CacheStatus, Health, WritecacheStatus
+from ebbgate.model.volume import Kind, Volume, VolumeState
 from ebbgate.policy.cleaning import Cleaning, ending, eta_s, refusal
 from ebbgate.probes.dm_knobs import TABLE
 from ebbgate.probes.state import read_state
 from ebbgate.probes.topology import find
 from ebbgate.sysfs import Sysfs
 from ebbgate.units import MIB, NS_PER_S
+from tests.builders import mapped_volume
 from tests.builders import volume as bcache
 from tests.fake_dm import CACHE_TABLE, LENGTH_SECTORS, FakeDm, fake_lvm
 from tests.fake_sysfs import FakeSysfs
@@ -92,7 +93,27 @@ def test_it_begins_only_where_there_is_something_to_clean(
 
 
 def test_bcache_has_no_cleaner() -> None:
-    assert refusal(bcache(), None) == "bcache has no cleaner policy"
+    assert refusal(bcache(), None) == "bcache drains by itself, under load too"
+
+
+WRITECACHE = WritecacheStatus(0, 1000, 400, 0, 4096)
+
+
+@pytest.mark.parametrize(
+    ("cleaning", "dirty_mib", "now_s", "why"),
+    [
+        (ASKED, 40, 120, ""),
+        (ASKED, 0, 120, "flushed after 20 s"),
+        (SEEN, 40, 120, "flushed after 20 s"),
+        (ASKED, 40, 160, "its time is over; the kernel flushes on, nothing ends that"),
+    ],
+)
+def test_a_flush_is_over_when_its_message_returns(
+    cleaning: Cleaning, dirty_mib: int, now_s: int, why: str
+) -> None:
+    seen = state(dirty_mib, dm=WRITECACHE)
+    assert refusal(mapped_volume(Kind.DM_WRITECACHE), seen) == ("" if dirty_mib else "it is clean")
+    assert ending(cleaning, seen, now_s * NS_PER_S) == why
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from ebbgate.model.decision import Gate, GateKind
-from ebbgate.probes.dm_knobs import MAX_SECTORS, TABLE, THRESHOLD
+from ebbgate.probes.dm_knobs import FLUSH, MAX_SECTORS, TABLE, THRESHOLD
 from ebbgate.signals.kernel_sleep import DELAY
 from ebbgate.units import NS_PER_S, SECTOR_BYTES
 
@@ -56,7 +56,7 @@ BASE: Mapping[str, str] = {
 GATE_KNOBS = (*BASE, PERCENT, RATE)
 KERNEL_WRITES = frozenset({RATE})
 """Knobs that the kernel itself changes: a foreign value is no sign of an administrator's hand."""
-TRIGGERS = frozenset({RUNNING, TRIGGER_GC})
+TRIGGERS = frozenset({RUNNING, TRIGGER_GC, FLUSH})
 """Writes that start something and leave no value behind: nothing to journal."""
 
 FAST = frozenset({PERCENT, RATE, RUNNING, THRESHOLD, TABLE})

@@ -30,7 +30,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "advise": ("ebbgate.cli.ask", "Decide, show, touch nothing."),
     "enforce": ("ebbgate.cli.ask", "Tune the volume; every knob is put back in the end."),
     "hold": ("ebbgate.cli.ask", "Freeze every knob where it is."),
-    "clean": ("ebbgate.cli.clean", "Write all dirty data of a dm-cache volume back, under load."),
+    "clean": ("ebbgate.cli.clean", "Write all dirty data of a mapped volume back, under load."),
     "restore": ("ebbgate.cli.restore", "Put every knob back, with or without the daemon."),
     "record": ("ebbgate.cli.record", "Keep what the probe sees of a volume, to replay it."),
     "replay": ("ebbgate.cli.replay", "What ebbgate would have decided on a recording."),

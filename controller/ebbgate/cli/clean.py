@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`clean`: dm-cache's cleaner policy, with a deadline, once a person has said yes. I/O: intents."""
+"""`clean`: dm-cache's cleaner with a deadline, dm-writecache's flush, once a person has said yes.
+
+I/O: intents.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +25,9 @@ if TYPE_CHECKING:
 
 _SHORTEST_NS = 10 * NS_PER_S
 _LONGEST_NS = 7 * 24 * 3600 * NS_PER_S
+_PRICE_FLUSH = (
+    "The kernel writes everything back at once, and users wait beside it. Nothing ends that early."
+)
 _PRICE = (
     "This loads another table twice: each time the volume stands still for a second or two. "
     "While it lasts nothing is promoted and users wait longer; afterwards the cache learns anew "
@@ -36,22 +42,23 @@ _PRICE = (
 @json_option
 @click.pass_obj
 def clean(context: Context, volume: str, within: str, yes: bool) -> None:
-    """Write all dirty data of VOLUME (dm-cache) back, under any load, with the cleaner policy.
+    """Write all dirty data of VOLUME back, under any load.
 
-    The old table comes back when it is clean, when the time is over, on `ebbgate restore`, and
-    when the daemon ends. `ebbgate status` shows how far it is.
+    dm-writecache is flushed. dm-cache gets the cleaner policy; the old table comes back when it is
+    clean, when the time is over, on `ebbgate restore`, and when the daemon ends. `ebbgate status`
+    shows how far it is.
     """
     context.need_root("ebbgate clean")
     found = find(context.sysfs, volume)
-    if found.kind is not Kind.DM_CACHE:
+    if found.kind is Kind.BCACHE:
         raise UsageError(
-            f"{found.title} is {found.kind}: only dm-cache has a cleaner policy",
-            "bcache and dm-writecache drain by themselves: see ebbgate status",
+            f"{found.title} is bcache, which drains by itself, under load too",
+            "see ebbgate status",
         )
     within_ns = _duration_ns(within)
     need_daemon(context)
     if not yes:
-        click.echo(_PRICE, err=True)
+        click.echo(_PRICE if found.kind is Kind.DM_CACHE else _PRICE_FLUSH, err=True)
         click.confirm(f"Clean {found.title}?", abort=True, err=True)
     emit(context, ask(context, IntentKind.CLEAN, found.name, {"within_ns": within_ns}), _draw)
 

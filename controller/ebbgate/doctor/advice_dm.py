@@ -131,10 +131,10 @@ def _writecache(facts: Facts) -> Iterator[Advice]:
         Weight.NOTE,
         facts.volume.title,
         "takes its settings with the table, so ebbgate tunes nothing here. To drain earlier, lower "
-        "the watermarks (percent in use); to drain all now, flush: users wait meanwhile",
+        "the watermarks (percent in use); to drain all now: ebbgate clean",
         f"lvchange --cachesettings 'high_watermark=30 low_watermark=10' {lvm}"
         if lvm
-        else f"dmsetup message {facts.volume.name} 0 flush",
+        else f"ebbgate clean {facts.volume.name}",
     )
 
 

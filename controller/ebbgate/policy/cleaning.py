@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Cleaning a dm-cache volume because a person asked for it: when it is over, how long it takes.
+"""Cleaning a mapped volume because a person asked for it: when it is over, how long it takes.
 Pure.
 
 dm-cache writes nothing back while misses come, however long: its policy smq waits for a second
 without any. The policy `cleaner` does under any load, promotes nothing, and forgets how hot blocks
 were; it takes another table. So it is a person's choice, has an end, and is undone after it.
+
+dm-writecache has the message `flush`, which returns when all that was dirty is written back. It
+leaves nothing behind, and nothing ends it early.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ebbgate.model.dm import CacheStatus
+from ebbgate.model.dm import CacheStatus, WritecacheStatus
 from ebbgate.model.volume import Kind, Volume, VolumeState
 from ebbgate.units import NS_PER_S, format_bytes, format_ns
 
@@ -22,8 +25,9 @@ _GRACE_NS = 10 * NS_PER_S
 
 @dataclass(frozen=True, slots=True)
 class Cleaning:
-    """A cleaning under way. `until_ns`: it is given up then; `seen`: the policy was there; `ended`:
-    why it is over, while the old table is being loaded.
+    """A cleaning under way. `until_ns`: it is given up then; `seen`: the policy was there (of
+    dm-writecache: the message has returned); `ended`: why it is over, while the old table is being
+    loaded.
     """
 
     since_ns: int
@@ -36,13 +40,13 @@ class Cleaning:
 
 def refusal(volume: Volume, state: VolumeState | None) -> str:
     """Why this volume cannot be cleaned now; empty when it can."""
-    if volume.kind is not Kind.DM_CACHE:
-        return f"{volume.kind} has no cleaner policy"
-    if state is None or not isinstance(state.dm, CacheStatus) or state.dirty_bytes is None:
+    if volume.kind is Kind.BCACHE:
+        return "bcache drains by itself, under load too"
+    if state is None or state.dm is None or state.dirty_bytes is None:
         return "its state is unknown"
     if state.state not in ("dirty", "clean"):
         return f"it is {state.state}"
-    if state.dm.policy == POLICY:
+    if isinstance(state.dm, CacheStatus) and state.dm.policy == POLICY:
         return "somebody else has loaded the cleaner already"
     if state.cache_mode == "passthrough":
         return "a cache in passthrough is clean"
@@ -51,6 +55,8 @@ def refusal(volume: Volume, state: VolumeState | None) -> str:
 
 def ending(cleaning: Cleaning, state: VolumeState, now_ns: int) -> str:
     """Why it is over; empty while it goes on."""
+    if isinstance(state.dm, WritecacheStatus):
+        return _flushed(cleaning, state, now_ns)
     if isinstance(state.dm, CacheStatus) and state.dm.policy != POLICY:
         if cleaning.seen:
             return "another table was loaded meanwhile"
@@ -61,6 +67,15 @@ def ending(cleaning: Cleaning, state: VolumeState, now_ns: int) -> str:
     if now_ns >= cleaning.until_ns:
         left = "an unknown rest" if state.dirty_bytes is None else format_bytes(state.dirty_bytes)
         return f"its time is over with {left} dirty"
+    return ""
+
+
+def _flushed(cleaning: Cleaning, state: VolumeState, now_ns: int) -> str:
+    """`seen`: the message has returned."""
+    if cleaning.seen or state.dirty_bytes == 0:
+        return f"flushed after {format_ns(now_ns - cleaning.since_ns)}"
+    if now_ns >= cleaning.until_ns:
+        return "its time is over; the kernel flushes on, nothing ends that"
     return ""
 
 

@@ -18,17 +18,19 @@ from ebbgate.probes.knob import Form, Knob, Place
 THRESHOLD: Final = "migration_threshold"
 MAX_SECTORS: Final = "max_sectors_kb"
 TABLE: Final = "table"
+FLUSH: Final = "flush"
 KNOBS: Final[tuple[Knob, ...]] = (
     Knob(THRESHOLD, Place.MESSAGE, Form.PLAIN, True, "idle destage under way at once, sectors"),
     Knob(MAX_SECTORS, Place.QUEUE, Form.PLAIN, True, "longest request, KiB; under a block: split"),
 )
+FLUSH_KNOB: Final = Knob(FLUSH, Place.MESSAGE, Form.TRIGGER, False, "by `ebbgate clean` alone")
 TABLE_KNOB: Final = Knob(TABLE, Place.MESSAGE, Form.PLAIN, False, "loaded by `ebbgate clean` alone")
-"""No knob to look at or to tune; but it is kept, written and put back as one."""
+"""No knobs to look at or to tune; but they are written, and the table is put back, as if."""
 
 
 def knob_path(volume: Volume, knob: str) -> Path | None:
     """The knob's file, or `dm:REF/SETTING`; None where this kind of volume has no such knob."""
-    if volume.mapping is None or volume.kind is not Kind.DM_CACHE:
+    if volume.mapping is None or (volume.kind is Kind.DM_CACHE) == (knob == FLUSH):
         return None
     if knob == MAX_SECTORS:
         return Path("/sys/block") / volume.kernel_name / "queue" / knob

@@ -16,9 +16,8 @@ _KNOBS: Final[Mapping[Kind, tuple[Knob, ...]]] = {
     Kind.DM_CACHE: dm_knobs.KNOBS,
     Kind.DM_WRITECACHE: (),
 }
-BY_NAME: Final = {
-    knob.name: knob for knobs in (*_KNOBS.values(), (dm_knobs.TABLE_KNOB,)) for knob in knobs
-}
+_ACTIONS: Final = (dm_knobs.TABLE_KNOB, dm_knobs.FLUSH_KNOB)
+BY_NAME: Final = {knob.name: knob for knobs in (*_KNOBS.values(), _ACTIONS) for knob in knobs}
 
 
 def knobs_of(volume: Volume) -> tuple[Knob, ...]:
