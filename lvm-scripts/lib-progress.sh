@@ -42,7 +42,7 @@ progress_text() {
     printf '  %s dirty' "$(human "$left_bytes")"
     if ((elapsed_s == 0 || left_bytes == 0)); then return; fi
     if ((done_bytes <= 0)); then
-        printf ', not getting less: the users write as fast as the disk takes it'
+        printf ', not getting less so far'
         return
     fi
     printf ', %s/s, ready in %s' "$(human "$((done_bytes / elapsed_s))")" \

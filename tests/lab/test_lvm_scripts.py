@@ -88,6 +88,16 @@ def test_a_mounted_device_is_refused_even_with_force(bench: ScriptBench) -> None
     bench.check_files(bench.ssd)
 
 
+def test_an_attach_that_fails_half_way_is_taken_back(bench: ScriptBench) -> None:
+    bench.make_volume(64)
+    before = layout(bench)
+    failed = bench.run("lvmcache-attach", "--yes", "--policy", "nonsense", VOLUME, bench.ssd)
+    assert (failed.rc, "failed: lvconvert" in failed.stderr) == (74, True)
+    assert "undo: lvremove" in failed.stderr
+    assert layout(bench) == before
+    assert bench.shell(f"wipefs --no-act {bench.ssd}") == ""
+
+
 def test_an_attach_that_is_terminated_leaves_nothing_behind(bench: ScriptBench) -> None:
     bench.make_volume()
     bench.make_files(DEVICE)
