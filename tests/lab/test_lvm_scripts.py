@@ -91,7 +91,8 @@ def test_a_mounted_device_is_refused_even_with_force(bench: ScriptBench) -> None
 def test_an_attach_that_fails_half_way_is_taken_back(bench: ScriptBench) -> None:
     bench.make_volume(64)
     before = layout(bench)
-    failed = bench.run("lvmcache-attach", "--yes", "--policy", "nonsense", VOLUME, bench.ssd)
+    options = ["--yes", "--block-size", "4096", "--setting", "nonsense=1"]
+    failed = bench.run("writecache-attach", *options, VOLUME, bench.ssd)
     assert (failed.rc, "failed: lvconvert" in failed.stderr) == (74, True)
     assert "undo: lvremove" in failed.stderr
     assert layout(bench) == before
