@@ -55,6 +55,7 @@ def test_dirty_data_survives_the_detach_of_bcache_and_the_undo(bench: ScriptBenc
     bench.check_files(BCACHE)
 
 
+@pytest.mark.full
 def test_an_interrupted_detach_of_bcache_leaves_it_as_it_was(bench: ScriptBench) -> None:
     bench.ok("bcache-attach", "--yes", "--mode", "writeback", bench.hdd, bench.ssd)
     hold_bcache_dirty(bench)
@@ -73,6 +74,7 @@ def test_an_interrupted_detach_of_bcache_leaves_it_as_it_was(bench: ScriptBench)
     bench.check_files(BCACHE)
 
 
+@pytest.mark.full
 def test_an_attach_of_bcache_that_is_terminated_leaves_the_devices_blank(
     bench: ScriptBench,
 ) -> None:

@@ -45,7 +45,9 @@ def holds_back(product: Product, stack: DmCacheStack) -> None:
     product.wait_until(lambda: stack.threshold == 0 or None, 30, "the gate to be shut")
 
 
-@pytest.mark.parametrize("lvm", [True, False], ids=["lvm", "bare"])
+@pytest.mark.parametrize(
+    "lvm", [pytest.param(True, id="lvm"), pytest.param(False, id="bare", marks=pytest.mark.full)]
+)
 def test_the_gate_is_shut_under_load_and_open_in_a_gap(guest: Session, lvm: bool) -> None:
     with DmCacheStack(guest, lvm=lvm) as stack:
         with Product(guest) as product:

@@ -53,6 +53,7 @@ def test_dirty_data_survives_attach_and_detach_of_a_mounted_volume(bench: Script
     bench.check_files(DEVICE)
 
 
+@pytest.mark.full
 def test_a_cachepool_of_larger_chunks_comes_and_goes(bench: ScriptBench) -> None:
     bench.make_volume()
     bench.make_files(DEVICE)

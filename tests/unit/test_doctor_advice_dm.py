@@ -46,7 +46,7 @@ def test_a_sound_cache_is_told_of_streams_alone() -> None:
             {"migration_threshold_sectors": 40960},
             "lvchange --cachesettings migration_threshold=2048 vg/data",
         ),
-        ("EBB-307", "writeback", {"policy": "cleaner"}, "lvchange --cachepolicy smq vg/data"),
+        ("EBB-307", "writeback", {"policy": "cleaner"}, "lvchange --refresh vg/data"),
     ],
 )
 def test_each_reason_has_its_number_and_command(

@@ -148,7 +148,7 @@ def _cleaner(facts: Facts) -> Iterator[Advice]:
             facts.volume.title,
             "has the policy cleaner: it drains, and promotes nothing. After `ebbgate clean` the "
             "old policy comes back by itself",
-            f"lvchange --cachepolicy smq {lvm}" if lvm else "",
+            f"lvchange --refresh {lvm}" if lvm else "",
         )
 
 
