@@ -51,14 +51,14 @@ static void look_at_pipe(struct probe *p, struct volume *v, uint64_t now, struct
 	int64_t reads = 0, held;
 
 	destage_in_flight(p, v->backing, &d);
-	pipe->writes = floor0(d.queued_ios - d.done_ios);
-	pipe->bytes = floor0(d.queued_bytes - d.done_bytes);
-	pipe->done_ios = d.done_ios;
-	pipe->done_bytes = d.done_bytes;
+	pipe->writes = floor0(d.queued_ios - d.copied[EB_DESTAGE].ios);
+	pipe->bytes = floor0(d.queued_bytes - d.copied[EB_DESTAGE].bytes);
+	pipe->done_ios = d.copied[EB_DESTAGE].ios;
+	pipe->done_bytes = d.copied[EB_DESTAGE].bytes;
 	for (size_t i = 0; i < v->caches; i++) {
 		destage_in_flight(p, v->cache[i], &d);
-		reads += d.queued_ios - d.done_ios;
-		read_ios += d.done_ios;
+		reads += d.queued_ios - d.copied[EB_DESTAGE].ios;
+		read_ios += d.copied[EB_DESTAGE].ios;
 	}
 	pipe->reads = floor0(reads);
 	held = read_not_sent(p, v, read_ios);

@@ -155,15 +155,21 @@ struct eb_vol_cpu {
 	__u64 lost_table;
 } __attribute__((aligned(64)));
 
+#define EB_DESTAGE 0
+#define EB_PROMOTION 1
+#define EB_COPIES 2
+
+struct eb_copied {
+	__u64 ios;
+	__u64 bytes;
+};
+
 /* Counters of one device on one CPU. */
 struct eb_dev_cpu {
 	/* The cache's own destage, in bios: writes on a backing device, reads on a cache device. */
 	__u64 queued_ios;
 	__u64 queued_bytes;
-	__u64 done_ios;
-	__u64 done_bytes;
-	__u64 promoted_ios; /* reads of a backing device for promotion (dm) */
-	__u64 promoted_bytes;
+	struct eb_copied copied[EB_COPIES]; /* done; promotion on a backing device only (dm) */
 	struct eb_flow flow[EB_DIRS * EB_CLASSES]; /* direction * EB_CLASSES + class */
 	__u64 lost_chain;
 } __attribute__((aligned(64)));

@@ -50,8 +50,9 @@ void destage_in_flight(const struct probe *p, int device, struct eb_dev_cpu *sum
 	memset(sum, 0, offsetof(struct eb_dev_cpu, flow));
 	/* Ends before starts, as above: the fields are in the other order. */
 	for (uint32_t cpu = 0; cpu < p->ncpu; cpu++)
-		add(&sum->done_ios, (const __u64 *)&p->dev_cpu[device * p->ncpu + cpu].done_ios,
-		    16);
+		add((__u64 *)&sum->copied[EB_DESTAGE],
+		    (const __u64 *)&p->dev_cpu[device * p->ncpu + cpu].copied[EB_DESTAGE],
+		    sizeof(struct eb_copied));
 	for (uint32_t cpu = 0; cpu < p->ncpu; cpu++)
 		add(&sum->queued_ios, (const __u64 *)&p->dev_cpu[device * p->ncpu + cpu].queued_ios,
 		    16);

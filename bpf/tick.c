@@ -174,12 +174,12 @@ static void put_devices(struct probe *p, struct volume *v)
 	json_open(&p->json, "destage");
 	json_u64(&p->json, "queued_ios", backing.queued_ios);
 	json_u64(&p->json, "queued_bytes", backing.queued_bytes);
-	json_u64(&p->json, "done_ios", backing.done_ios);
-	json_u64(&p->json, "done_bytes", backing.done_bytes);
+	json_u64(&p->json, "done_ios", backing.copied[EB_DESTAGE].ios);
+	json_u64(&p->json, "done_bytes", backing.copied[EB_DESTAGE].bytes);
 	json_close(&p->json);
 	json_open(&p->json, "promote");
-	json_u64(&p->json, "done_ios", backing.promoted_ios);
-	json_u64(&p->json, "done_bytes", backing.promoted_bytes);
+	json_u64(&p->json, "done_ios", backing.copied[EB_PROMOTION].ios);
+	json_u64(&p->json, "done_bytes", backing.copied[EB_PROMOTION].bytes);
 	json_close(&p->json);
 }
 
