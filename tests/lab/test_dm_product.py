@@ -111,6 +111,7 @@ def test_a_cleaning_under_load_comes_clean_and_is_undone(
     assert data_is_good(stack)
 
 
+@pytest.mark.full
 def test_restore_takes_a_cleaning_of_a_dead_daemon_back(
     guest: Session, stack: DmCacheStack
 ) -> None:
@@ -139,6 +140,7 @@ def test_lvm_loads_a_table_of_its_own_and_wins(guest: Session, stack: DmCacheSta
     assert stack.threshold == 2048
 
 
+@pytest.mark.full
 def test_a_hand_on_the_threshold_is_left_alone(guest: Session, stack: DmCacheStack) -> None:
     with Product(guest) as product, users(stack):
         fio.run(guest, fill_job(stack.device, SMALL), seed=3)
@@ -153,6 +155,7 @@ def test_a_hand_on_the_threshold_is_left_alone(guest: Session, stack: DmCacheSta
     stack.threshold = 2048
 
 
+@pytest.mark.full
 def test_a_volume_that_is_deactivated_is_normal_life(guest: Session) -> None:
     product = Product(guest)
     try:
