@@ -128,6 +128,7 @@ def test_restore_takes_a_cleaning_of_a_dead_daemon_back(
     assert data_is_good(stack)
 
 
+@pytest.mark.full
 def test_lvm_loads_a_table_of_its_own_and_wins(guest: Session, stack: DmCacheStack) -> None:
     with Product(guest) as product, users(stack):
         fio.run(guest, fill_job(stack.device, SMALL), seed=2)

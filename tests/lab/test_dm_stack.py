@@ -55,6 +55,7 @@ def test_a_cache_is_made_as_told_and_left_clean_with_dirty_data(
     assert guest.run(["dmsetup", "info", stack.name]).rc != 0
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("lvm", [True, False])
 def test_a_writecache_is_made_and_drains(guest: Session, lvm: bool) -> None:
     with DmWritecacheStack(guest, lvm=lvm, cache_bytes=128 * MIB) as stack:
@@ -73,6 +74,7 @@ def test_leaving_a_cache_names_a_threshold_that_was_not_put_back(guest: Session)
         stack.threshold = 256
 
 
+@pytest.mark.full
 def test_settings_are_the_originals_and_a_declared_change_may_stay(guest: Session) -> None:
     settings = {"migration_threshold": 512, "volume:queue/max_sectors_kb": 64}
     with DmCacheStack(guest, lvm=False, settings=settings) as stack:
@@ -107,6 +109,7 @@ def damage(guest: Session, stack: DmStack) -> None:
     guest.write("/dev/mapper/vg-cmeta", "x" * 4096)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("options", [Options(), Options(lvm=False)])
 def test_what_stands_where_is_known(guest: Session, options: Options) -> None:
     with DmCacheStack(guest, **options) as stack:
