@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from ebbgate.units import NS_PER_S
 from tests.bench.context import Context, Scenario
 from tests.bench.dm_gap_drain import CACHE_BYTES
 from tests.bench.gap_drain import Pieces, fill_job
@@ -20,7 +21,6 @@ from tests.lab.guest import Guest
 from tests.lab.session import Process, Session
 
 SETTINGS = "lvs --noheadings -o kernel_cache_settings,cache_settings,cache_mode,cache_policy {}"
-ACTIONS = "SELECT 1 FROM actions"
 COMMANDS = (
     "lvs -a -o +devices,kernel_cache_settings",
     "lvchange --cachesettings migration_threshold=4096 {}",
@@ -67,7 +67,7 @@ def measure(guest: Session, seed: int) -> tuple[dict[str, float], list[str]]:
                 done = guest.run(command.format(stack.lvm_name), timeout_s=120)
                 if done.rc:
                     said.append(f"{command}: exit {done.rc}: {done.stderr.strip()[-300:]}")
-                acts_again(running, command)
+                goes_on(running, stack.name, command)
             alive = load.poll() is None
         after = guest.check(settings).strip()
         if after != before:
@@ -85,11 +85,16 @@ def measure(guest: Session, seed: int) -> tuple[dict[str, float], list[str]]:
     return found, said
 
 
-def acts_again(running: Product, command: str) -> None:
-    """Wait until the daemon has seen what the command did, and gone on."""
-    acted = len(running.rows(ACTIONS))
-    why = f"the daemon to act after {command}"
-    running.wait_until(lambda: len(running.rows(ACTIONS)) > acted or None, 40, why)
+def goes_on(running: Product, volume: str, command: str) -> None:
+    """Wait until the daemon has looked at the volume for two seconds more: it has seen what the
+    command did."""
+
+    def looked_at_ns() -> int:
+        return int(running.live(volume).get("at_ns", 0))
+
+    why = f"the daemon to follow {volume} after {command}"
+    before_ns = running.wait_until(looked_at_ns, 60, why)
+    running.wait_until(lambda: looked_at_ns() >= before_ns + 2 * NS_PER_S or None, 60, why)
 
 
 def run(context: Context) -> Report:

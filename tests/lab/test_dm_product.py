@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from tests.bench.dm_coexist import acts_again
+from tests.bench.dm_coexist import goes_on
 from tests.bench.faults import data_job, keep, load
 from tests.bench.gap_drain import Pieces, fill_job
 from tests.bench.product import Product
@@ -136,7 +136,7 @@ def test_lvm_loads_a_table_of_its_own_and_wins(guest: Session, stack: DmCacheSta
         for settings in ("migration_threshold=4096", "migration_threshold=default"):
             done = guest.run(f"lvchange --cachesettings {settings} {stack.lvm_name}", timeout_s=60)
             assert done.rc == 0, done.stderr
-            acts_again(product, settings)
+            goes_on(product, stack.name, settings)
         holds_back(product, stack)
     assert stack.threshold == 2048
 
