@@ -69,7 +69,7 @@ def measure(guest: Session, seed: int) -> tuple[dict[str, float], list[str]]:
                 done = guest.run(command.format(stack.lvm_name), timeout_s=120)
                 if done.rc:
                     said.append(f"{command}: exit {done.rc}: {done.stderr.strip()[-300:]}")
-                goes_on(running, stack.name, command)
+                goes_on(running, stack.lvm_name, command)
             alive = load.poll() is None
         after = guest.check(settings).strip()
         if after != before:
@@ -87,14 +87,16 @@ def measure(guest: Session, seed: int) -> tuple[dict[str, float], list[str]]:
     return found, said
 
 
-def goes_on(running: Product, volume: str, command: str) -> None:
+def goes_on(running: Product, title: str, command: str) -> None:
     """Wait until the daemon has looked at the volume for two seconds more: it has seen what the
-    command did."""
+    command did. By LVM's name: under a snapshot device-mapper calls the cached part vg-data-real.
+    """
 
     def looked_at_ns() -> int:
-        return int(running.live(volume).get("at_ns", 0))
+        documents = [json.loads(text) for (text,) in running.rows("SELECT document FROM live")]
+        return max((d["at_ns"] for d in documents if d.get("title") == title), default=0)
 
-    why = f"the daemon to follow {volume} after {command}"
+    why = f"the daemon to follow {title} after {command}"
     before_ns = running.wait_until(looked_at_ns, 60, why)
     running.wait_until(lambda: looked_at_ns() >= before_ns + 2 * NS_PER_S or None, 60, why)
 

@@ -136,7 +136,7 @@ def test_lvm_loads_a_table_of_its_own_and_wins(guest: Session, stack: DmCacheSta
         for settings in ("migration_threshold=4096", "migration_threshold=default"):
             done = guest.run(f"lvchange --cachesettings {settings} {stack.lvm_name}", timeout_s=60)
             assert done.rc == 0, done.stderr
-            goes_on(product, stack.name, settings)
+            goes_on(product, stack.lvm_name, settings)
         holds_back(product, stack)
     assert stack.threshold == 2048
 
