@@ -68,8 +68,9 @@ class Intake:
             on = bool(args.get("on", True))
             volume.hold(on)
             return f"{name}: {'held' if on else 'goes on'}"
-        if kind == "clean":
-            return volume.clean(int(args["within_ns"]), intent.who)
+        within_ns = args.get("within_ns")
+        if kind == "clean" and isinstance(within_ns, int) and within_ns > 0:
+            return volume.clean(within_ns, intent.who)
         if kind == "restore":
             self._intents.set_mode(name, Mode.ADVISE)
             return self._target.restore_volume(name)

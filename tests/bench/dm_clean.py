@@ -55,7 +55,8 @@ def measure(guest: Session, arm: str, seed: int) -> dict[str, float]:
                 seconds = until_clean(stack, running)
             left_mib = stack.dirty_bytes() / MIB
         finally:
-            load.kill(signal.SIGINT)
+            # What the guest's agent spawns does not hear SIGINT; fio reports on either.
+            load.kill(signal.SIGTERM)
             load.wait(30)
         check = fio.run(guest, data_job(stack.device, verify_only=True, offset_mib=600), seed=seed)
     return {

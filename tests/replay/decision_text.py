@@ -144,7 +144,7 @@ def _gate(gate: Gate | None) -> str:
         return "left to the kernel"
     if gate.depth_ios:
         return f"paced from {gate.depth_ios} blocks at once"
-    if gate.kind is GateKind.CLOSED:
+    if gate.kind is GateKind.CLOSED and gate.rate_bytes_per_s:
         return f"closed ({format_rate(gate.rate_bytes_per_s)} seeps)"
     if gate.kind in (GateKind.PACED, GateKind.PULSED):
         return f"paced from {format_rate(gate.rate_bytes_per_s)}"

@@ -12,6 +12,7 @@ from ebbgate.doctor.advice import advise
 from ebbgate.doctor.finding import Advice, Facts, Weight
 from ebbgate.model.dm import CacheStatus, Health, WritecacheStatus
 from ebbgate.model.volume import Kind, Volume, VolumeState
+from ebbgate.units import MIB
 from tests.builders import cache_status, device, mapped_volume
 
 READS = "EBB-304"
@@ -74,6 +75,14 @@ def test_a_threshold_by_message_does_not_last() -> None:
     status = cache_status(migration_threshold_sectors=0)
     ours = Facts(mapped_volume(), state, (device("dm-4"),), held=frozenset({"migration_threshold"}))
     assert [a.id for a in advise(replace(ours, state=replace(state, dm=status)))] == [READS]
+
+
+def test_what_lvm_sets_for_large_blocks_is_no_fault() -> None:
+    """8 blocks of 1 MiB are LVM's own minimum: no command could go below."""
+    large: dict[str, Any] = {"block_bytes": MIB, "migration_threshold_sectors": 8 * 2048}
+    assert [advice.id for advice in found(**large)] == ["EBB-308"]
+    above: dict[str, Any] = {"block_bytes": MIB, "migration_threshold_sectors": 9 * 2048}
+    assert "migration_threshold=16384 vg/data" in found(**above)[0].command
 
 
 def test_a_bare_stack_gets_no_command_of_lvm() -> None:

@@ -121,3 +121,19 @@ def test_intents_are_carried_out_once_and_in_order(person: Person, daemon: Daemo
     person.intake.poll()
     assert held(daemon), "the end of the hold was carried out twice"
     assert person.intents.pending() == ()
+
+
+@pytest.mark.parametrize("args", [{}, {"within_ns": "soon"}, {"within_ns": -1}])
+def test_a_clean_without_a_time_is_answered_and_not_tried_for_ever(
+    person: Person, args: dict[str, Any]
+) -> None:
+    assert answer(person.ask(IntentKind.CLEAN, **args)) == (
+        False,
+        f"unknown intent: clean {args}",
+    )
+
+
+def test_a_clean_that_cannot_be_is_answered_with_its_reason(person: Person) -> None:
+    ok, text = answer(person.ask(IntentKind.CLEAN, within_ns=10**10))
+    assert ok is False
+    assert text == "bcache0: bcache drains by itself, under load too\n  see ebbgate status"

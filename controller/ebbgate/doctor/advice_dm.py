@@ -11,12 +11,15 @@ from ebbgate.model.dm import CacheStatus, Health
 from ebbgate.model.volume import Kind
 from ebbgate.probes.dm_knobs import THRESHOLD
 from ebbgate.probes.dm_status import table_threshold_sectors
-from ebbgate.units import format_bytes, sectors_to_bytes
+from ebbgate.units import bytes_to_sectors, format_bytes, sectors_to_bytes
 
 METADATA_RATIO_MAX: Final = 0.8
-# Stock's 2048 sectors let a first request wait 140 ms on a disk of 8 ms a seek; this lets it wait
-# for a second (measured with blocks of 64 KiB, `make bench S=gap-drain-dmcache`).
-THRESHOLD_BYTES_MAX: Final = 4 << 20
+# Four times stock, whose 2048 sectors let a first request wait for 100 ms on a disk of 8 ms a seek
+# (blocks of 64 KiB, `make bench S=gap-drain-dmcache`).
+THRESHOLD_SECTORS_MAX: Final = 8192
+THRESHOLD_SECTORS_STOCK: Final = 2048
+# lvm2 sets no less than so many blocks, whatever it is told (lvmcache(7)).
+LVM_BLOCKS_MIN: Final = 8
 
 
 def _status(facts: Facts) -> CacheStatus | None:
@@ -90,17 +93,19 @@ def _reads(facts: Facts) -> Iterator[Advice]:
 def _threshold(facts: Facts) -> Iterator[Advice]:
     status = _status(facts)
     sectors = status.migration_threshold_sectors if status else None
-    if sectors is None or sectors_to_bytes(sectors) <= THRESHOLD_BYTES_MAX:
+    if status is None or sectors is None:
         return
-    lvm = _lvm(facts)
+    least = LVM_BLOCKS_MIN * bytes_to_sectors(status.block_bytes)
+    if sectors <= max(THRESHOLD_SECTORS_MAX, least):
+        return
+    lvm, better = _lvm(facts), max(THRESHOLD_SECTORS_STOCK, least)
     yield Advice(
         "EBB-305",
         Weight.ADVICE,
         facts.volume.title,
         f"may have {format_bytes(sectors_to_bytes(sectors))} of destage under way when users "
-        "return: they wait for all of it. It drains hardly more than 1 MiB does, since the disk "
-        "seeks for each block",
-        f"lvchange --cachesettings migration_threshold=2048 {lvm}" if lvm else "",
+        "return, and they wait for what the disk has taken of it",
+        f"lvchange --cachesettings migration_threshold={better} {lvm}" if lvm else "",
     )
 
 

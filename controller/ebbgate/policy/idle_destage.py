@@ -21,7 +21,7 @@ from ebbgate.model.frame import Frame
 from ebbgate.model.records import Edge, EdgeKind, QueueSample
 from ebbgate.policy import pace
 from ebbgate.policy.destage_state import DestageParams, DestageState, Phase
-from ebbgate.policy.pace_state import PaceParams
+from ebbgate.policy.pace_state import Law, PaceParams
 from ebbgate.signals.gaps import Wait, learn_wait, sure_ns
 from ebbgate.units import NS_PER_MS, NS_PER_S, SECTOR_BYTES
 
@@ -214,6 +214,9 @@ def _pace_params(state: DestageState, params: DestageParams) -> PaceParams:
 
 
 def _seep_bytes_per_s(state: DestageState, params: DestageParams) -> int:
+    if params.pace.law is Law.DEPTH:
+        # Nothing seeps where a number is the gate, and nothing sleeps.
+        return 0
     if state.pace.completions_per_s <= 0:
         return SECTOR_BYTES
     return max(SECTOR_BYTES, round(state.pace.piece_bytes * NS_PER_S / params.seep_ns))
