@@ -12,10 +12,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from tests.lab import host, initramfs, kernel
+from tests.lab import emulator, host, initramfs, kernel
 from tests.lab.channel import Channel
 from tests.lab.devices import DEFAULT_DEVICES, Attached, Device
 from tests.lab.errors import LabError, LostGuest
+from tests.lab.monitor import MONITOR
 from tests.lab.session import CONSOLE, EMULATOR_LOG, Session, why_lost
 from tests.lab.wait import wait_until
 from tests.lab.workdir import Workdir
@@ -29,6 +30,8 @@ _KERNEL_OPTIONS = (
     "console=ttyS0 quiet loglevel=4",
     # A kernel fault ends the guest: with -no-reboot, QEMU exits.
     "panic=-1 oops=panic",
+    # One that hangs is made to panic (monitor.py); with the stacks of all its CPUs.
+    "unknown_nmi_panic panic_print=0x40",
     # The emulated CPU starves when the host is busy; these would blame the kernel for it.
     "nosoftlockup rcupdate.rcu_cpu_stall_suppress=1",
     # The TSC of an emulated CPU is the host's clock. Left alone, the kernel distrusts it and
@@ -83,7 +86,7 @@ class Guest(Session):
 
     def start(self) -> None:
         """Boot and return once the agent answers."""
-        host.need("qemu-system-x86_64")
+        emulator.find()
         image = kernel.fetch(self._release)
         self._workdir = Workdir()
         folder = self._workdir.path
@@ -131,10 +134,11 @@ class Guest(Session):
 
     def _command(self, image: kernel.Kernel, folder: Path) -> list[str]:
         return [
-            *("qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none"),
+            *(emulator.find(), "-nodefaults", "-no-user-config", "-display", "none"),
             *("-machine", "q35", "-cpu", "max,la57=off", "-m", f"{self._memory_mib}M"),
             *("-smp", str(self._cpus), "-no-reboot", *self._timing()),
             *("-serial", f"file:{folder / CONSOLE}"),
+            *("-monitor", f"unix:{folder / MONITOR},server=on,wait=off"),
             *("-kernel", str(image.image), "-initrd", str(initramfs.build(image))),
             *("-append", self._append(image)),
             *("-object", "rng-random,id=rng,filename=/dev/urandom"),

@@ -11,8 +11,9 @@ import os
 from pathlib import Path
 
 from tests.lab import host
+from tests.lab.cache import cache_dir
 from tests.lab.errors import NoLab
-from tests.lab.kernel import Kernel, cache_dir
+from tests.lab.kernel import Kernel
 
 HERE = Path(__file__).resolve().parent
 

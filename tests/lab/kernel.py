@@ -6,19 +6,14 @@ I/O: apt (one package, by exact name, once), the cache folder `$EBBGATE_CACHE`.
 
 from __future__ import annotations
 
-import fcntl
 import lzma
 import os
 import re
-import shutil
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.lab import host
-from tests.lab.errors import CommandFailed, NoLab
+from tests.lab import apt, cache, host
+from tests.lab.errors import NoLab
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +53,6 @@ class Kernel:
         return self.root / "lib" / "modules" / self.abi
 
 
-def cache_dir() -> Path:
-    """Where everything that outlives a run is kept: `$EBBGATE_CACHE` or ~/.cache/ebbgate."""
-    path = Path(os.environ.get("EBBGATE_CACHE") or Path.home() / ".cache" / "ebbgate")
-    path.mkdir(parents=True, exist_ok=True)
-    return path.resolve()
-
-
 def fetch(release: str = DEFAULT_RELEASE) -> Kernel:
     """The stock kernel of a release, from the cache if it is there.
 
@@ -73,17 +61,9 @@ def fetch(release: str = DEFAULT_RELEASE) -> Kernel:
     """
     if os.uname().machine != "x86_64":
         raise NoLab(f"no lab here: made for x86_64, this is {os.uname().machine}")
-    home = cache_dir() / "kernels" / release
-    home.mkdir(parents=True, exist_ok=True)
-    with _locked(home / "lock"):
+    home = cache.cache_dir() / "kernels" / release
+    with cache.locked(home):
         return _newest(home) or _download(RELEASES[release], home)
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    with path.open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 def _newest(home: Path) -> Kernel | None:
@@ -94,18 +74,13 @@ def _newest(home: Path) -> Kernel | None:
 
 
 def _download(release: Release, home: Path) -> Kernel:
-    host.need("apt-cache", "apt-get", "dpkg", "depmod")
+    host.need("apt-cache", "depmod")
     package, abi = _resolve(release)
-    with tempfile.TemporaryDirectory(dir=home) as scratch_name:
-        scratch = Path(scratch_name)
-        _apt_download(package, scratch)
+    with cache.made(home / abi) as scratch:
         unpacked = scratch / "root"
-        host.run(["dpkg", "-x", *scratch.glob(f"{package}_*.deb"), unpacked])
+        apt.unpack([package], scratch, unpacked)
         host.run([host.find("depmod") or "depmod", "-b", unpacked, abi])
         _uncompress(unpacked / "boot" / f"vmlinuz-{abi}", unpacked / "boot" / f"vmlinux-{abi}")
-        # One rename makes the finished folder appear at once: a broken-off run leaves nothing.
-        shutil.rmtree(home / abi, ignore_errors=True)
-        unpacked.rename(home / abi)
     return Kernel(abi, home / abi)
 
 
@@ -129,12 +104,3 @@ def _resolve(release: Release) -> tuple[str, str]:
     if not found:
         raise NoLab(f"no lab here: apt knows no kernel for {release.metapackage} (apt-get update?)")
     return found[1], found[2]
-
-
-def _apt_download(package: str, folder: Path) -> None:
-    # Without this option apt warns that its sandbox user cannot write into a private folder.
-    argv = ["apt-get", "-q", "-o", "APT::Sandbox::User=root", "download", package]
-    try:
-        host.run(argv, cwd=folder, timeout_s=600)
-    except CommandFailed as error:
-        raise NoLab(f"no lab here: {package} cannot be downloaded ({error})") from error

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.lab import monitor
 from tests.lab.channel import Channel
 from tests.lab.errors import CommandFailed, LabError
 from tests.lab.wait import wait_until
@@ -22,7 +23,7 @@ CONSOLE = "console.log"
 EMULATOR_LOG = "qemu.log"
 
 _FAULT = re.compile(r"BUG:|Oops|Kernel panic|sysrq: Trigger a crash|Out of memory")
-_LAST_WORDS_LINES = 40
+_LAST_WORDS_LINES = 120
 
 _CHUNK_BYTES = 512 * 1024
 
@@ -273,8 +274,11 @@ def _text(encoded: str) -> str:
 
 
 def why_lost(folder: Path) -> str:
-    """The last words of a guest: what its emulator and its kernel said."""
-    words: list[str] = []
+    """The last words of a guest: what its emulator and its kernel said.
+
+    One that runs but is silent does not survive the question (see monitor.py).
+    """
+    words = monitor.interrogate(folder).splitlines()
     for name in (EMULATOR_LOG, CONSOLE):
         log = folder / name
         if log.exists():

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.lab import keeper
+from tests.lab import channel, fio, keeper
 from tests.lab.__main__ import main
 from tests.lab.conftest import without_lab
 from tests.lab.errors import EXIT_LOST_GUEST, CommandFailed, LabError, LostGuest, NoLab
@@ -189,3 +189,32 @@ def test_a_kernel_panic_is_a_lost_guest_and_not_a_failed_command() -> None:
         without_lab(reason)
     assert EXIT_LOST_GUEST == 69
     assert time.monotonic() - started < 120, "a lost guest must show at once"
+
+
+def test_code_may_be_patched_under_load(guest: Session) -> None:
+    """The probe's life is that of tracepoints that come and go; QEMU 7.2 hangs here."""
+    steady: dict[str, str | int] = {"time_based": 1, "runtime": 60, "numjobs": 2}
+    job = fio.Job(f"/dev/{guest.device('ssd0')}", "randread", "4k", options=steady)
+    load = fio.start(guest, job, seed=1)
+    events = "/sys/kernel/tracing/events/block/enable"
+    for _ in range(20):
+        guest.check(f"for i in 1 2 3 4 5; do echo 1 > {events}; echo 0 > {events}; done")
+    assert load.process.poll() is None, "there was no load any more"
+    load.process.kill()
+
+
+@pytest.mark.full
+def test_a_silent_guest_is_made_to_say_where_it_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(channel, "GRACE_S", 5.0)
+    # Real-time spinners on both CPUs: nobody else runs again, the agent least of all.
+    hang = (
+        "echo -1 > /proc/sys/kernel/sched_rt_runtime_us;"
+        "for cpu in 0 1; do taskset -c $cpu chrt -f 99 sh -c 'while :; do :; done' & done; wait"
+    )
+    try:
+        with Guest([], memory_mib=512) as doomed:
+            spinning = r"CPU#0 .*CPL=3[\s\S]*Kernel panic[\s\S]*Comm: sh"
+            with pytest.raises(LostGuest, match=spinning):
+                doomed.run(hang, timeout_s=10)
+    except NoLab as reason:
+        without_lab(reason)
