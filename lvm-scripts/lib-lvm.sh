@@ -8,6 +8,8 @@ readonly CHUNK_METADATA_BYTES=44
 readonly CHUNK_BYTES_MIN=$((64 * KIB))
 # What dm-writecache keeps in memory for each block: struct wc_entry and wc_memory_entry; measured.
 readonly WRITECACHE_ENTRY_BYTES=90
+LVM_LOCKS=${EBBGATE_LVM_LOCKS:-/run/lock/lvm}
+LVM_LOCK_SECONDS=${EBBGATE_LVM_LOCK_SECONDS:-60}
 
 # report COMMAND FIELDS [ARGUMENT...]: one line of lvs, pvs or vgs, fields divided by `|`, in bytes.
 report() {
@@ -29,9 +31,20 @@ split_name() {
 GROUP_FIELDS=(lv_name lv_layout lv_active pool_lv vg_extent_size vg_missing_pv_count
     cache_mode cache_policy chunk_size cache_settings devices)
 
+# unlocked: waits, at most a minute, for another command of LVM on $VG. LVM itself would wait in
+# silence and without an end.
+unlocked() {
+    local lock=$LVM_LOCKS/V_$VG
+    if [[ ! -e $lock ]] || flock --shared --nonblock "$lock" true; then return; fi
+    say "waiting for another command of LVM on $VG"
+    flock --shared --timeout "$LVM_LOCK_SECONDS" "$lock" true ||
+        die not_here "another command of LVM holds the lock of $VG" "fuser -v $lock names it"
+}
+
 # read_volume: looks at $VG; sets what there is to know of $LV; ends if it is not there.
 read_volume() {
     local fields
+    unlocked
     fields=$(IFS=, && echo "${GROUP_FIELDS[*]}")
     GROUP=$(report lvs "$fields" -a "$VG" | sed 's/[][]//g') || GROUP=''
     LAYOUT=$(fact "$LV" lv_layout)

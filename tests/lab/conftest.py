@@ -16,6 +16,7 @@ import pytest
 from tests.lab import keeper, snapshot
 from tests.lab.errors import EXIT_LOST_GUEST, LostGuest, NoLab
 from tests.lab.guest import Guest
+from tests.lab.script_bench import ScriptBench
 from tests.lab.session import Session
 
 # A boot under emulation on a busy machine takes longer than a unit test ever may.
@@ -57,6 +58,17 @@ def guest() -> Iterator[Session]:
             yield session
     except NoLab as reason:
         without_lab(reason)
+
+
+@pytest.fixture
+def bench(guest: Session) -> Iterator[ScriptBench]:
+    """The guest with nothing on its disks, ready for the set-up scripts; bare again afterwards."""
+    made = ScriptBench(guest)
+    made.prepare()
+    try:
+        yield made
+    finally:
+        made.clear()
 
 
 @pytest.fixture(scope="module")

@@ -107,10 +107,7 @@ class DmStack(ABC):
         dm_parts.remove(self.session, self.hdd, self.ssd)
         findings += self._metadata_findings()
         self._tear_down()
-        if findings and error is None:
-            raise UncleanStack("\n".join(findings))
-        if findings and error is not None:
-            error.add_note("the stack was left unclean, too:\n" + "\n".join(findings))
+        UncleanStack.told(findings, error)
 
     def dev_t(self, which: str) -> str:
         """MAJ:MIN of volume, origin, cache, metadata (what the volume's table names), hdd, ssd.
@@ -121,6 +118,10 @@ class DmStack(ABC):
             block = self.hdd if which == "hdd" else self.ssd
             return self.session.read(f"/sys/block/{block}/dev")
         return self._made.dev_ts[which]
+
+    def works(self) -> bool:
+        """Whether the kernel has not given it up."""
+        return not {"Fail", "Error"} & set(self.status_line().split())
 
     def status_line(self) -> str:
         """What `dmsetup status` says, without the commit of metadata that it would cause."""
@@ -156,7 +157,10 @@ class DmStack(ABC):
             self.message(name, value)
 
     def expect_changed(self, *names: str) -> None:
-        """Allow these knobs to differ when the stack is left; or `devices`, or `metadata`."""
+        """Allow these knobs to differ when the stack is left; or `devices`, `metadata`, `kernel`.
+
+        `kernel`: it may complain in its log.
+        """
         self._may_differ.update(names)
 
     def knob_values(self) -> dict[str, str]:
@@ -168,7 +172,7 @@ class DmStack(ABC):
         found = {name: texts[path] for name, path in paths.items()}
         values = {name: knobs.selected(text) for name, text in found.items() if text is not None}
         table = self.session.run(["dmsetup", "table", self.name])
-        if table.rc == 0 and table.stdout.split()[2] == self.target:
+        if table.rc == 0 and table.stdout.split()[2] == self.target and self.works():
             values |= self.target_values(table.stdout)
         if self.lvm:
             values |= dm_parts.lvm_values(self.session, self.lvm_name)
@@ -194,6 +198,8 @@ class DmStack(ABC):
         names = dm_parts.names_above(self.session, self.hdd, self.ssd)
         if "devices" not in self._may_differ and (new := names - self._made.names):
             found.append(f"left over: {', '.join(sorted(new))}")
+        if "kernel" in self._may_differ:
+            return found
         messages = self.session.kernel_log(self._next_message)
         return found + [f"kernel: {record.text}" for record in trouble(messages)]
 

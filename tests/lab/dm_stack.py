@@ -14,6 +14,9 @@ from tests.lab.dm_parts import MIB
 from tests.lab.dm_status import CacheStatus, WritecacheStatus, cache_status, writecache_status
 from tests.lab.session import Session
 
+# One block of the metadata (drivers/md/dm-cache-metadata.h, DM_CACHE_METADATA_BLOCK_SIZE).
+_SUPERBLOCK_SECTORS = 8
+
 __all__ = ["DmCacheStack", "DmStack", "DmWritecacheStack", "Options"]
 
 
@@ -30,16 +33,19 @@ class DmCacheStack(DmStack):
         cache_mode: str = "writeback",
         block_bytes: int = 65536,
         cachepool: bool = False,
+        metadata_bytes: int = 8 * MIB,
         **options: Unpack[Options],
     ) -> None:
         """Describe it.
 
         cachepool: LVM keeps data and metadata as two LVs of a pool, else in one cachevol.
+        metadata_bytes: of a bare volume; LVM chooses for itself.
         """
         super().__init__(session, **options)
         self._cache_mode = cache_mode
         self.block_bytes = block_bytes
         self._cachepool = cachepool
+        self._metadata_bytes = metadata_bytes
 
     def status(self) -> CacheStatus:
         """The status line, by its counts."""
@@ -74,7 +80,8 @@ class DmCacheStack(DmStack):
     def _join(self) -> None:
         kilobytes, mode = f"{self.block_bytes // 1024}k", self._cache_mode
         if not self.lvm:
-            meta, data = dm_parts.cut(self.session, self.vg, self.ssd, 8 * MIB, self._cache_bytes)
+            sizes = self._metadata_bytes, self._cache_bytes
+            meta, data = dm_parts.cut(self.session, self.vg, self.ssd, *sizes)
             block = self.block_bytes // 512
             line = f"cache {meta} {data} /dev/{self.hdd} {block} 2 metadata2 {mode} smq 0"
             dm_parts.create(self.session, self.name, self.hdd, line)
@@ -87,6 +94,23 @@ class DmCacheStack(DmStack):
         chunk = [] if self._cachepool else ["--chunksize", kilobytes]
         options = ["--type", "cache", *fast, *chunk, "--cachemode", mode]
         self.session.check(["lvconvert", "-qq", "-y", *options, self.lvm_name])
+
+    def break_metadata(self, *, superblock: bool) -> None:
+        """Fail every write to a bare volume's metadata; to its superblock only if told so.
+
+        A kernel that can still write the superblock notes there that a check is needed; one that
+        cannot gives the cache up. What is wrong stays: expect_changed("metadata", "kernel").
+        """
+        name = f"{self.vg}-cmeta"
+        _, sectors, _, below, start = self.session.check(["dmsetup", "table", name]).split()
+        first, kept = int(start), 0 if superblock else _SUPERBLOCK_SECTORS
+        rest = f"{kept} {int(sectors) - kept} flakey {below} {first + kept} 0 60 1 error_writes"
+        lines = [f"0 {kept} linear {below} {first}"] if kept else []
+        table = "\n".join([*lines, rest])
+        self.session.check(["modprobe", "dm-flakey"])
+        self.session.check(["dmsetup", "load", name, "--table", table])
+        self.session.check(["dmsetup", "suspend", name])
+        self.session.check(["dmsetup", "resume", "--noudevsync", "--noudevrules", name])
 
     def _metadata_findings(self) -> list[str]:
         if "metadata" in self._may_differ or not self._made.metadata:

@@ -10,6 +10,10 @@ Pure.
     '- UncleanStack      a stack was left with a changed knob, a kernel warning or a bad state
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+
 # sysexits.h EX_UNAVAILABLE; no test runner uses it for a failed assertion.
 EXIT_LOST_GUEST = 69
 
@@ -32,3 +36,12 @@ class CommandFailed(LabError):
 
 class UncleanStack(LabError):
     """A stack was left in a state in which it must not be left; the text lists every finding."""
+
+    @classmethod
+    def told(cls, findings: Sequence[str], error: BaseException | None) -> None:
+        """Raise it with the findings, if there are any; or add them to the error under way."""
+        text = "\n".join(findings)
+        if text and error is not None:
+            error.add_note(f"the stack was left unclean, too:\n{text}")
+        elif text:
+            raise cls(text)

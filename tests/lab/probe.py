@@ -25,6 +25,11 @@ _DEADLINE_S = 40
 T = TypeVar("T")
 
 
+def tracked_as(stack: BcacheStack | DmStack) -> str:
+    """The name under which a stack is tracked unless another is given."""
+    return stack.name if isinstance(stack, DmStack) else stack.volume
+
+
 class GuestProbe:
     """A running probe; leaving it ends it, and expects that it ends well."""
 
@@ -84,14 +89,14 @@ class GuestProbe:
 
     def track(self, stack: BcacheStack, name: str = "") -> None:
         """Track a stack's volume, under its kernel name if none is given."""
-        name = name or stack.volume
+        name = name or tracked_as(stack)
         volume, cache, backing = (stack.dev_t(which) for which in ("volume", "ssd", "hdd"))
         self.say(f"track {name} kind=bcache volume={volume} cache={cache} backing={backing}")
         self.wait_for("track", vol=name)
 
     def track_dm(self, stack: DmStack, name: str = "") -> None:
         """Track a stack of device-mapper, under its dm name if none is given."""
-        name = name or stack.name
+        name = name or tracked_as(stack)
         parts = {"volume": "volume", "cache": "cache", "backing": "origin"}
         devices = " ".join(f"{word}={stack.dev_t(part)}" for word, part in parts.items())
         mode = f" mode={stack.status().mode}" if isinstance(stack, DmCacheStack) else ""

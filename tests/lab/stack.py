@@ -92,10 +92,7 @@ class BcacheStack:
     ) -> None:
         findings = self.findings()
         self._tear_down()
-        if findings and error is None:
-            raise UncleanStack("\n".join(findings))
-        if findings and error is not None:
-            error.add_note("the stack was left unclean, too:\n" + "\n".join(findings))
+        UncleanStack.told(findings, error)
 
     @property
     def device(self) -> str:

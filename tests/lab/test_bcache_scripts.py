@@ -4,26 +4,14 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
 
 import pytest
 
 from tests.lab.script_bench import DM, VOLUME, ScriptBench, again_of, undo_of
-from tests.lab.session import Session
 
 LVM_DEVICE = f"/dev/{VOLUME}"
 BCACHE = "/dev/bcache0"
 KNOBS = "cd /sys/block/bcache0/bcache && head cache_mode writeback_percent writeback_delay"
-
-
-@pytest.fixture
-def bench(guest: Session) -> Iterator[ScriptBench]:
-    made = ScriptBench(guest)
-    made.prepare()
-    try:
-        yield made
-    finally:
-        made.clear()
 
 
 def hold_bcache_dirty(bench: ScriptBench) -> None:

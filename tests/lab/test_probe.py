@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.lab import fio
+from tests.lab.counted import assert_equal_to_fio, gained, job
 from tests.lab.probe import GuestProbe
 from tests.lab.session import Session
 from tests.lab.stack import BcacheStack
@@ -25,7 +26,6 @@ SETTINGS = {
     "cache/congested_read_threshold_us": 0,
     "cache/congested_write_threshold_us": 0,
 }
-PATHS = {"read": ("hit", "miss", "bypass"), "write": ("writeback", "writethrough", "bypass")}
 
 
 @pytest.fixture(scope="module")
@@ -51,18 +51,6 @@ def _knobs_back(stack: BcacheStack) -> Iterator[None]:
         stack.set_knob(name, SETTINGS.get(name, original))
 
 
-def gained(
-    probe: GuestProbe, stack: BcacheStack, *jobs: fio.Job, seed: int
-) -> tuple[Difference, fio.FioResult]:
-    before = probe.tick(stack.volume)
-    result = fio.run(stack.session, *jobs, seed=seed)
-    return Difference(before, probe.tick(stack.volume)), result
-
-
-def job(stack: BcacheStack, rw: str, bs: str = "4k", **options: str | int) -> fio.Job:
-    return fio.Job(stack.device, rw, bs, options=options)
-
-
 def test_requests_and_bytes_equal_those_of_fio_exactly(
     probe: GuestProbe, stack: BcacheStack
 ) -> None:
@@ -71,17 +59,7 @@ def test_requests_and_bytes_equal_those_of_fio_exactly(
     )
     two = [mixed, job(stack, "randwrite", "16k", size="64m", offset="512m", io_size="4m")]
     gain, result = gained(probe, stack, *two, seed=21)
-    for way in ("read", "write"):
-        assert gain("fg", way, "ios") == sum(getattr(done, way).ios for done in result.jobs)
-        assert gain("fg", way, "bytes") == sum(getattr(done, way).bytes for done in result.jobs)
-        assert sum(gain.histogram("runs", way)) == gain("fg", way, "bytes")
-        # Every request took one path, and each has its latency.
-        assert sum(gain("path", way, path, "ios") for path in PATHS[way]) == gain("fg", way, "ios")
-        assert sum(gain("path", way, path, "bytes") for path in PATHS[way]) == gain(
-            "fg", way, "bytes"
-        )
-        for path in PATHS[way]:
-            assert sum(gain.histogram("path", way, path, "lat")) == gain("path", way, path, "ios")
+    assert_equal_to_fio(gain, result)
 
 
 def test_pure_destage_is_no_foreground(probe: GuestProbe, stack: BcacheStack) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.lab import dm_parts, fio
+from tests.lab.counted import assert_equal_to_fio, gained, job
 from tests.lab.devices import MIB
 from tests.lab.dm_stack import DmCacheStack, DmStack, DmWritecacheStack, Options
 from tests.lab.probe import GuestProbe
@@ -20,7 +21,6 @@ BLOCK = 65536
 WAIT_NS = 100_000_000
 # No destage but by request: what a test sees, it has caused.
 SETTINGS = {"migration_threshold": 0}
-PATHS = {"read": ("hit", "miss", "bypass"), "write": ("writeback", "writethrough", "bypass")}
 
 
 @pytest.fixture(scope="module")
@@ -36,18 +36,6 @@ def probe(guest: Session, stack: DmCacheStack) -> Iterator[GuestProbe]:
         yield running
         lost = running.tick(stack.name)["lost"]
         assert not any(lost.values()), lost
-
-
-def job(stack: DmStack, rw: str, bs: str = "4k", **options: str | int) -> fio.Job:
-    return fio.Job(stack.device, rw, bs, options=options)
-
-
-def gained(
-    probe: GuestProbe, stack: DmStack, *jobs: fio.Job, seed: int
-) -> tuple[Difference, fio.FioResult]:
-    before = probe.tick(stack.name)
-    result = fio.run(stack.session, *jobs, seed=seed)
-    return Difference(before, probe.tick(stack.name)), result
 
 
 def settled(stack: DmCacheStack) -> None:
@@ -70,19 +58,6 @@ def mixed(stack: DmStack) -> list[fio.Job]:
         # Whole blocks, which dm-cache takes in at once.
         job(stack, "write", "64k", size="4m", offset="700m"),
     ]
-
-
-def assert_equal_to_fio(gain: Difference, result: fio.FioResult) -> None:
-    for way in ("read", "write"):
-        assert gain("fg", way, "ios") == sum(getattr(done, way).ios for done in result.jobs)
-        assert gain("fg", way, "bytes") == sum(getattr(done, way).bytes for done in result.jobs)
-        assert sum(gain.histogram("runs", way)) == gain("fg", way, "bytes")
-        # Every request took one path, and each has its latency.
-        for what in ("ios", "bytes"):
-            taken = [gain("path", way, path, what) for path in PATHS[way]]
-            assert sum(taken) == gain("fg", way, what), (way, what, taken)
-        for path in PATHS[way]:
-            assert sum(gain.histogram("path", way, path, "lat")) == gain("path", way, path, "ios")
 
 
 def test_requests_and_bytes_equal_those_of_fio_exactly(

@@ -50,6 +50,8 @@ class Machine:
             "PATH": f"{self.root}/bin:{os.environ['PATH']}",
             "EBBGATE_SYS": str(sys),
             "EBBGATE_PROC": str(proc),
+            "EBBGATE_LVM_LOCKS": str(self.root),
+            "EBBGATE_LVM_LOCK_SECONDS": "1",
         }
         command = [f"lvm-scripts/{argv[0]}", *argv[1:]]
         done = subprocess.run(

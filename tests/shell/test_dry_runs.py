@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -263,6 +264,16 @@ def test_bcache_knobs_are_borrowed_and_given_back(tmp_path: Path) -> None:
         "# to undo: lvm-scripts/bcache-attach --yes --mode writeback /dev/sda /dev/sdb",
         "exit 0",
     ]
+
+
+@pytest.mark.parametrize("script", ["lvmcache-attach", "lvmcache-detach", "writecache-attach"])
+def test_a_lock_that_lvm_does_not_let_go_is_named(script: str, tmp_path: Path) -> None:
+    with (tmp_path / "V_vg").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        device = ["/dev/sdb"] if "attach" in script else []
+        text = Machine(tmp_path).run(script, "-n", "vg/data", *device)
+    assert f"another command of LVM holds the lock of vg\n  fuser -v {lock.name} names it" in text
+    assert text.endswith("exit 69\n")
 
 
 @pytest.mark.parametrize("script", SCRIPTS)

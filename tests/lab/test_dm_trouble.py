@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""ebbgate on dm-cache volumes that are ill, nearly full, renamed, locked or in passthrough.
+
+I/O: the guest.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from tests.bench.gap_drain import fill_job
+from tests.bench.product import Product
+from tests.lab import fio
+from tests.lab.counted import assert_equal_to_fio, gained
+from tests.lab.dm_stack import DmCacheStack, Options
+from tests.lab.errors import CommandFailed
+from tests.lab.probe import GuestProbe
+from tests.lab.session import Session
+from tests.lab.test_dm_product import SMALL, holds_back, users
+from tests.lab.test_probe_dm import mixed
+
+BARE = Options(lvm=False)
+
+
+def volume_of(product: Product) -> dict[str, Any]:
+    (volume,) = json.loads(product.cli("status", "--json"))["volumes"]
+    found: dict[str, Any] = volume
+    return found
+
+
+@contextmanager
+def held(product: Product, stack: DmCacheStack) -> Iterator[None]:
+    """The daemon runs and has shut the gate of a volume with dirty data."""
+    with product, users(stack):
+        fio.run(stack.session, fill_job(stack.device, SMALL), seed=6)
+        holds_back(product, stack)
+        yield
+
+
+@pytest.mark.parametrize(
+    ("superblock", "said", "state"),
+    [
+        pytest.param(False, "needs_check", "its metadata needs a check", id="needs_check"),
+        pytest.param(True, "Fail", "the kernel calls the cache failed", id="fail"),
+    ],
+)
+def test_a_cache_that_falls_ill_is_left_alone_and_said(
+    guest: Session, superblock: bool, said: str, state: str
+) -> None:
+    with DmCacheStack(guest, **BARE) as stack:
+        stack.expect_changed("metadata", "kernel", "ro", "needs_check", "migration_threshold")
+        stack.expect_changed("mode", "policy")
+        product = Product(guest)
+        with held(product, stack):
+            stack.break_metadata(superblock=superblock)
+            product.wait_until(lambda: said in stack.status_line() or None, 60, "a sick cache")
+            product.wait_until(lambda: state in product.last_decision() or None, 30, "it said")
+            assert "EBB-301" in product.cli("doctor", stack.name)
+            with pytest.raises(CommandFailed):
+                product.cli("clean", stack.name, "--yes")
+            daemon = product.daemon
+            assert daemon is not None
+            assert daemon.poll() is None
+            log = product.stop(signal.SIGTERM)
+        assert "Traceback" not in log
+        assert "migration_threshold" in log[log.index(state) :], "what could not be put back"
+
+
+def test_metadata_that_is_nearly_full_is_told(guest: Session) -> None:
+    with DmCacheStack(guest, metadata_bytes=256 << 10, **BARE) as stack, Product(guest) as product:
+        status = stack.status()
+        assert status.metadata_used / status.metadata_total > 0.8, status
+        assert "EBB-302" in product.cli("doctor", stack.name)
+
+
+def test_a_volume_in_passthrough_is_counted_and_has_nothing_to_tune(guest: Session) -> None:
+    with DmCacheStack(guest, cache_mode="passthrough") as stack:
+        with GuestProbe(guest, "--tick-ms", "100") as probe:
+            probe.track_dm(stack)
+            gain, result = gained(probe, stack, *mixed(stack), seed=41)
+            assert_equal_to_fio(gain, result)
+            assert gain("path", "write", "bypass", "ios") == gain("fg", "write", "ios")
+        with Product(guest) as product:
+            assert volume_of(product)["cache_mode"] == "passthrough"
+            assert "EBB-303" in product.cli("doctor", stack.lvm_name)
+            with pytest.raises(CommandFailed, match="a cache in passthrough is clean"):
+                product.cli("clean", stack.lvm_name, "--yes")
+
+
+def test_a_volume_that_is_renamed_while_tuned_gets_its_threshold_back(guest: Session) -> None:
+    with DmCacheStack(guest) as stack:
+        product = Product(guest)
+        with held(product, stack):
+            guest.check("lvrename vg/data vg/other", timeout_s=60)
+            product.wait_until(lambda: "vg/other" in product.log() or None, 30, "the new name")
+            product.stop(signal.SIGTERM)
+        try:
+            line = guest.check(["dmsetup", "table", "vg-other"])
+            assert "migration_threshold" not in line or "migration_threshold 2048" in line
+            status = guest.check(["dmsetup", "status", "--noflush", "vg-other"])
+            assert "migration_threshold 2048" in status
+        finally:
+            guest.check("lvrename vg/other vg/data", timeout_s=60)
+
+
+def test_a_lock_of_lvm_keeps_nobody_waiting(guest: Session) -> None:
+    with DmCacheStack(guest) as stack:
+        lock = "/run/lock/lvm/V_vg"
+        keeper = guest.spawn(f"flock {lock} sleep 600")
+        guest.wait_for_path(lock)
+        try:
+            product = Product(guest)
+            with held(product, stack):
+                assert volume_of(product)["live"]
+                assert "vg/data" in product.cli("explain", stack.lvm_name)
+        finally:
+            keeper.kill(signal.SIGKILL)
