@@ -2,7 +2,7 @@
 """clean-under-load: users who never leave dm-cache a quiet second, and dirty data that must go.
 
 A steady light load of reads that miss: the kernel's smq then writes nothing back, however long it
-takes. Arms: stock, ebbgate (which holds the gate and says so), and a person's `ebbgate clean`.
+takes. Arms: stock, and a person's `ebbgate clean`.
 """
 
 from __future__ import annotations

@@ -14,9 +14,6 @@ from tests.lab.dm_parts import MIB
 from tests.lab.dm_status import CacheStatus, WritecacheStatus, cache_status, writecache_status
 from tests.lab.session import Session
 
-# One block of the metadata (drivers/md/dm-cache-metadata.h, DM_CACHE_METADATA_BLOCK_SIZE).
-_SUPERBLOCK_SECTORS = 8
-
 __all__ = ["DmCacheStack", "DmStack", "DmWritecacheStack", "Options"]
 
 
@@ -95,18 +92,16 @@ class DmCacheStack(DmStack):
         options = ["--type", "cache", *fast, *chunk, "--cachemode", mode]
         self.session.check(["lvconvert", "-qq", "-y", *options, self.lvm_name])
 
-    def break_metadata(self, *, superblock: bool) -> None:
-        """Fail every write to a bare volume's metadata; to its superblock only if told so.
+    def break_metadata(self, *, reads: bool) -> None:
+        """Fail every write to a bare volume's metadata, and every read if told so.
 
-        A kernel that can still write the superblock notes there that a check is needed; one that
+        A kernel that can still read goes back to the last commit and asks for a check; one that
         cannot gives the cache up. What is wrong stays: expect_changed("metadata", "kernel").
         """
         name = f"{self.vg}-cmeta"
         _, sectors, _, below, start = self.session.check(["dmsetup", "table", name]).split()
-        first, kept = int(start), 0 if superblock else _SUPERBLOCK_SECTORS
-        rest = f"{kept} {int(sectors) - kept} flakey {below} {first + kept} 0 60 1 error_writes"
-        lines = [f"0 {kept} linear {below} {first}"] if kept else []
-        table = "\n".join([*lines, rest])
+        target = "error" if reads else f"flakey {below} {start} 0 60 1 error_writes"
+        table = f"0 {sectors} {target}"
         self.session.check(["modprobe", "dm-flakey"])
         self.session.check(["dmsetup", "load", name, "--table", table])
         self.session.check(["dmsetup", "suspend", name])

@@ -6,6 +6,7 @@ I/O: starts processes.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import shutil
@@ -75,7 +76,7 @@ def start(
     if niceness and os.geteuid() == 0:
         prefix += ["nice", "-n", str(niceness)]
     with log.open("ab") as out:
-        return subprocess.Popen(
+        process = subprocess.Popen(
             [*prefix, *(str(word) for word in argv)],
             cwd=cwd,
             stdin=subprocess.DEVNULL,
@@ -83,6 +84,17 @@ def start(
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
+    if niceness:
+        _set_session_niceness(process.pid, niceness)
+    return process
+
+
+def _set_session_niceness(pid: int, niceness: int) -> None:
+    """Where the kernel weighs sessions (sched(7), autogroup), a process's own niceness is one
+    within its session only.
+    """
+    with contextlib.suppress(OSError):
+        Path(f"/proc/{pid}/autogroup").write_text(f"{niceness}\n")
 
 
 def stop(process: Running, grace_s: float = 5) -> None:
