@@ -198,6 +198,7 @@ class Daemon:
             later=_later,
         )
         self.volumes[volume.name] = loop
+        self.intake.keeper.adopt(volume.name)
         _LOG.info("%s: %s over %s, mode %s", volume.title, volume.kind, volume.backing.name, mode)
         self.probe.command(track_command(volume))
         loop.probe_restarted()

@@ -17,12 +17,12 @@ from ebbgate.driver import Driver
 from ebbgate.model.decision import Outcome, OutcomeKind
 from ebbgate.model.frame import Frame
 from ebbgate.model.volume import VolumeState
-from ebbgate.model.wish import Standing, WishKind
+from ebbgate.model.wish import Standing, Wish, WishKind
 from ebbgate.policy.overrule import Overrides
-from ebbgate.policy.wishes import WISH, text
+from ebbgate.policy.wishes import WISH, refusal, text
 from ebbgate.probes.knob import Form
 from ebbgate.probes.knobs import BY_NAME
-from ebbgate.units import format_ns
+from ebbgate.units import format_bytes, format_ns
 
 _LOG = logging.getLogger(__name__)
 _REFUSED = (OutcomeKind.FAILED, OutcomeKind.REFUSED, OutcomeKind.MANUAL)
@@ -38,6 +38,7 @@ class Wished:
         self._now_ns = now_ns
         self._results: dict[str, str] = {}
         self._retry: set[str] = set()
+        self._dirty: int | None = None
 
     @property
     def pins(self) -> bool:
@@ -72,16 +73,25 @@ class Wished:
 
     def watch(self, seen: VolumeState, frame: Frame) -> None:
         """A look at the volume at which no knob was being written."""
-        for knob, each in self._sets().items():
+        sets = {} if refusal(seen) else self._sets()
+        for knob, each in sets.items():
             found = seen.knobs.get(knob)
             drifted = found is not None and not same_value(knob, each.wish.value, found)
             kernel = BY_NAME[knob].form is Form.RATE or self._lost(knob)
             if knob in self._retry or self._results.get(knob) or (drifted and kernel):
                 self._write(each)
+        self._dirty = frame.dirty_bytes
         for each in self.standing:
             if each.wish.kind is WishKind.DRAIN and frame.dirty_bytes == 0:
                 left = each.left_ns(frame.at_ns) or 0
                 self.over[each.wish.id] = f"clean, {format_ns(left)} before its time"
+
+    def unfinished(self, wish: Wish) -> str:
+        """What is left of a drain whose time has come; empty for other wishes."""
+        if wish.kind is not WishKind.DRAIN:
+            return ""
+        left = "an unknown rest" if self._dirty is None else format_bytes(self._dirty)
+        return f"its time is over with {left} dirty"
 
     def beaten(self, knobs: Iterable[str]) -> None:
         """Somebody else has written these knobs since: the wishes for them are over."""
@@ -106,11 +116,13 @@ class Wished:
         hand.pinned.add(knob)
         # A strategy's own value stays until the person's is written: the knob is not let go.
         self._driver.let_go(knob, self._reason(standing), keep=True)
-        self._write(standing)
+        # Written at the next look, which knows whether the volume's state allows it.
+        self._retry.add(knob)
 
     def _unpin(self, standing: Standing) -> None:
         knob, hand = standing.wish.knob, self._driver.hand
         self._results.pop(knob, None)
+        self._retry.discard(knob)
         ours = knob in hand.pinned
         hand.pinned.discard(knob)
         why = Reason(WISH, f"the wish of {standing.wish.who} is over")

@@ -93,6 +93,8 @@ def _headline(volume: Document) -> str:
 def draw_sentence(page: Page, volume: Document) -> None:
     """What happens now, and whether the kernel's own thread still sleeps through it."""
     page.line(_sentence(volume), indent=2)
+    for wish in volume.get("wishes") or ():
+        page.line(f"wish: {words.wish(wish)}", "cyan", indent=2)
     asleep = volume.get("kernel_sleep")
     if asleep:
         page.line(asleep["text"], "yellow", indent=2)
