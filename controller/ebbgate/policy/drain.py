@@ -20,8 +20,10 @@ from ebbgate.policy.pace_state import Law, PaceParams
 from ebbgate.units import NS_PER_S, format_bytes, format_ns, format_rate
 
 DRAIN = "drain"
-_SHARE = 0.8
-"""Of the time left: the rest is for what comes in between."""
+_SHARE, _SPARE_S = 0.8, 10.0
+"""What of the time left is counted on: a share, less a few seconds. With a share alone the end
+would recede as the time does.
+"""
 _LEFT_S_MIN = 1.0
 _DIGITS = 3
 """Binary digits of a rate that are kept: a figure that moves a little writes no knob."""
@@ -53,7 +55,7 @@ def plan_of(frame: Frame, left_ns: int | None) -> DrainPlan | None:
     if dirty is None or comes_in is None or left_ns is None:
         return None
     left_s = left_ns / NS_PER_S
-    needed = dirty / max(_LEFT_S_MIN, left_s * _SHARE) + comes_in
+    needed = dirty / max(_LEFT_S_MIN, left_s * _SHARE - _SPARE_S) + comes_in
     goes_out = frame.destage_bytes_per_s
     net = None if goes_out is None else goes_out - comes_in
     eta_s = dirty / net if net is not None and net > 0 else None
