@@ -26,7 +26,7 @@ from ebbgate.policy.defaults import policy_for
 from ebbgate.priority import Priority
 from ebbgate.probes.ebpf import EbpfProbe, track_command
 from ebbgate.probes.state import read_state
-from ebbgate.probes.topology import discover
+from ebbgate.probes.topology import birth, discover
 from ebbgate.recorder import Recorder
 from ebbgate.sysfs import Sysfs
 from ebbgate.units import NS_PER_MS, NS_PER_S
@@ -61,6 +61,7 @@ class Daemon:
         self._discovered_ns = 0
         self._slow_ns = 0
         self._there: frozenset[str] = frozenset()
+        self._born: dict[str, tuple[int | None, ...]] = {}
         self._full_ns: dict[str, int] = {}
 
     async def run(self) -> None:
@@ -168,7 +169,15 @@ class Daemon:
         """A look at all devices is dear: when one came or went, and now and then."""
         there = self.sysfs.names("/sys/block") | self.sysfs.names("/sys/fs/bcache")
         due = now_ns - self._discovered_ns >= self._patient(_DISCOVER_NS)
-        if there != self._there or not self._discovered_ns or due:
+        reborn = [
+            name
+            for name, loop in self.volumes.items()
+            if birth(self.sysfs, loop.volume) != self._born[name]
+        ]
+        for name in reborn:
+            # Registered anew: its knobs are the kernel's again, and nobody's hand has done that.
+            self._drop(name)
+        if reborn or there != self._there or not self._discovered_ns or due:
             self._there, self._discovered_ns = there, now_ns
             await self._discover()
 
@@ -198,6 +207,7 @@ class Daemon:
             later=_later,
         )
         self.volumes[volume.name] = loop
+        self._born[volume.name] = birth(self.sysfs, volume)
         self.intake.keeper.adopt(volume.name)
         _LOG.info("%s: %s over %s, mode %s", volume.title, volume.kind, volume.backing.name, mode)
         self.probe.command(track_command(volume))
@@ -212,6 +222,7 @@ class Daemon:
         loop.thread.stop(2.0)
         self.recorder.drop_live(name)
         self.seen.pop(name, None)
+        self._born.pop(name, None)
 
     def _tell_state(self) -> None:
         health = self.probe.health
