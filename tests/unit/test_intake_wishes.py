@@ -83,6 +83,9 @@ class Asked:
         self.bench.settle()
         self.bench.tick()
 
+    def held(self) -> bool:
+        return self.bench.loop.held
+
     def percent(self) -> str:
         return self.bench.knob("writeback_percent")
 
@@ -334,9 +337,9 @@ def test_a_hold_outlives_the_daemon(enforced_asked: Asked) -> None:
     assert answer(asked.ask(IntentKind.HOLD, on=True)) == (True, "bcache0: held")
     asked.bench.loop.hold(False)
     asked.start()
-    assert asked.bench.loop.held
+    assert asked.held()
     assert answer(asked.ask(IntentKind.HOLD, on=False)) == (True, "bcache0: goes on")
-    assert not asked.bench.loop.held
+    assert not asked.held()
     assert asked.intents.wishes() == ()
 
 
@@ -345,7 +348,7 @@ def test_a_timed_hold_ends_by_itself(enforced_asked: Asked) -> None:
     assert asked.ask(IntentKind.HOLD, on=True, for_ns=MINUTE_NS).outcome == "bcache0: held for 60 s"
     asked.clocks.passes(MINUTE_NS)
     asked.poll()
-    assert not asked.bench.loop.held
+    assert not asked.held()
 
 
 @pytest.mark.parametrize("kind", [IntentKind.RELEASE, IntentKind.MODE])
@@ -355,7 +358,7 @@ def test_a_hold_ends_with_a_release_and_with_a_mode(
     asked = enforced_asked
     asked.ask(IntentKind.HOLD, on=True)
     asked.ask(kind, **({"mode": "enforce"} if kind is IntentKind.MODE else {}))
-    assert not asked.bench.loop.held
+    assert not asked.held()
     assert asked.intents.wishes() == ()
 
 
