@@ -30,14 +30,22 @@ class Keeper:
     wall_ns: Callable[[], int] = time.time_ns
     now_ns: Callable[[], int] = time.monotonic_ns
     standing: dict[int, Standing] = field(default_factory=dict)
+    _manual: dict[tuple[str, str], Wish] = field(default_factory=dict)
     _unsaved: dict[int, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for wish in self.intents.wishes():
-            self.standing[wish.id] = self._taken_up(wish)
+            if wish.kind is WishKind.MANUAL:
+                self._manual[wish.volume, wish.knob] = wish
+            else:
+                self.standing[wish.id] = self._taken_up(wish)
 
     def adopt(self, name: str) -> None:
         """A volume has come: its wishes are in force again, if they still are."""
+        hand = self.volumes[name].hand
+        for (volume, knob), wish in list(self._manual.items()):
+            if volume == name and not hand.still_manual(knob, wish.value):
+                self._forget_manual(wish, "the knob has another value now")
         self.poll()
         self._tell(name)
 
@@ -75,7 +83,31 @@ class Keeper:
                 why = self._overdue(each.wish, loop)
             if why:
                 self.end(each.wish, why)
+        for name, loop in self.volumes.items():
+            self._keep_manual(name, loop)
         self._save()
+
+    def _keep_manual(self, name: str, loop: VolumeLoop) -> None:
+        """What somebody else wrote is left alone over a restart, too."""
+        manual, knobs = frozenset(loop.hand.manual), loop.last_seen.knobs if loop.last_seen else {}
+        for (volume, knob), wish in list(self._manual.items()):
+            if volume == name and knob not in manual:
+                self._forget_manual(wish, "it is ebbgate's again")
+        for knob in manual:
+            value, known = knobs.get(knob), self._manual.get((name, knob))
+            if value is not None and (known is None or known.value != value):
+                wish = Wish(
+                    WishKind.MANUAL, name, "somebody", self.wall_ns(), knob=knob, value=value
+                )
+                try:
+                    self._manual[name, knob] = self.intents.add_wish(wish)
+                except sqlite3.Error as error:
+                    # It is left alone in any case; only a restart would forget it.
+                    _LOG.debug("%s: %s as manual is not kept yet: %s", name, knob, error)
+
+    def _forget_manual(self, wish: Wish, why: str) -> None:
+        del self._manual[wish.volume, wish.knob]
+        self._unsaved[wish.id] = why
 
     def _overdue(self, wish: Wish, loop: VolumeLoop | None) -> str:
         if loop is None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from ebbgate.actuators.bounds import say
-from ebbgate.actuators.hand import Hand, Reason, same_value
+from ebbgate.actuators.hand import Hand, Reason
 from ebbgate.actuators.plan import write
 from ebbgate.driver import Driver
 from ebbgate.model.decision import Outcome, OutcomeKind
@@ -21,7 +21,7 @@ from ebbgate.model.wish import Standing, Wish, WishKind
 from ebbgate.policy.overrule import Overrides
 from ebbgate.policy.wishes import WISH, refusal, text
 from ebbgate.probes.knob import Form
-from ebbgate.probes.knobs import BY_NAME
+from ebbgate.probes.knobs import BY_NAME, same_value
 from ebbgate.units import format_bytes, format_ns
 
 _LOG = logging.getLogger(__name__)

@@ -1,105 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Wishes that last: answered in a sentence, ended in time, kept over restarts, never half done."""
+"""A knob that is set is answered in a sentence, ends in time, and is never half done."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ebbgate.intake import Intake
-from ebbgate.model.decision import GateKind
-from ebbgate.model.volume import Mode
-from ebbgate.model.wish import WishKind
-from ebbgate.store.intents import Intent, IntentKind, Intents
-from ebbgate.units import MIB, NS_PER_S
-from tests.loop_bench import LoopBench
-from tests.unit.test_intake import Daemon, answer
+from ebbgate.store.intents import IntentKind
+from tests.asked_bench import HOUR_NS, MINUTE_NS, Asked, answer
 from tests.unit.test_loop_knobs import busy
-
-HOUR_NS = 3600 * NS_PER_S
-MINUTE_NS = 60 * NS_PER_S
-
-
-class Clocks:
-    """The wall clock and the monotonic one, each moved by a test."""
-
-    def __init__(self) -> None:
-        self.wall_ns = 1_700_000_000 * NS_PER_S
-        self.mono_ns = 500 * NS_PER_S
-
-    def passes(self, duration_ns: int) -> None:
-        self.wall_ns += duration_ns
-        self.mono_ns += duration_ns
-
-
-class Asked:
-    """A person, the intents database, and a daemon that may be started anew."""
-
-    def __init__(self, folder: Path, bench: LoopBench) -> None:
-        self.folder = folder
-        self.bench = bench
-        self.clocks = Clocks()
-        self.intents = Intents.open(folder / "intents.db")
-        self.daemon = Daemon(bcache0=bench.loop)
-        self.start()
-
-    def start(self) -> None:
-        """As a daemon that was started just now sees it."""
-        self.intake = Intake(self.folder, self.daemon)
-        self.intake.keeper.wall_ns = lambda: self.clocks.wall_ns
-        self.intake.keeper.now_ns = lambda: self.clocks.mono_ns
-        self.intake.keeper.standing.clear()
-        self.intake.keeper.__post_init__()
-        for name in self.daemon.volumes:
-            self.intake.keeper.adopt(name)
-
-    def ask(self, kind: IntentKind, volume: str | None = "bcache0", **args: Any) -> Intent:
-        number = self.intents.add_intent(kind, volume, args, "jo", 1)
-        for _ in range(3):
-            self.intake.poll()
-            answered = self.intents.get(number)
-            assert answered is not None
-            if answered.ok is not None:
-                return answered
-            self.bench.settle()
-            self.bench.tick()
-        raise AssertionError("no answer")
-
-    def set(self, value: str = "20%", **args: Any) -> tuple[bool | None, str | None]:
-        return answer(self.ask(IntentKind.SET, knob="writeback_percent", value=value, **args))
-
-    def ended(self) -> list[str]:
-        rows = sqlite3.connect(self.folder / "intents.db").execute(
-            "SELECT outcome FROM wishes WHERE ended_unix_ns IS NOT NULL ORDER BY id"
-        )
-        return [row[0] for row in rows]
-
-    def poll(self) -> None:
-        self.intake.poll()
-        self.bench.settle()
-        self.bench.tick()
-
-    def held(self) -> bool:
-        return self.bench.loop.held
-
-    def percent(self) -> str:
-        return self.bench.knob("writeback_percent")
-
-
-@pytest.fixture
-def asked(tmp_path: Path, make_loop: Callable[[Mode], LoopBench]) -> Asked:
-    bench = make_loop(Mode.ADVISE)
-    bench.tick()
-    return Asked(tmp_path, bench)
-
-
-@pytest.fixture
-def enforced_asked(tmp_path: Path, enforced: LoopBench) -> Asked:
-    return Asked(tmp_path, enforced)
 
 
 # ---- set ----------------------------------------------------------------------------------------
@@ -329,99 +240,3 @@ def test_an_answer_that_cannot_be_written_is_written_later_and_nothing_done_twic
     assert asked.bench.sysfs.log == [("trigger_gc", "1")]
     said = [each for each in caplog.records if "cannot be read or answered" in each.message]
     assert len(said) == 1
-
-
-# ---- hold ---------------------------------------------------------------------------------------
-def test_a_hold_outlives_the_daemon(enforced_asked: Asked) -> None:
-    asked = enforced_asked
-    assert answer(asked.ask(IntentKind.HOLD, on=True)) == (True, "bcache0: held")
-    asked.bench.loop.hold(False)
-    asked.start()
-    assert asked.held()
-    assert answer(asked.ask(IntentKind.HOLD, on=False)) == (True, "bcache0: goes on")
-    assert not asked.held()
-    assert asked.intents.wishes() == ()
-
-
-def test_a_timed_hold_ends_by_itself(enforced_asked: Asked) -> None:
-    asked = enforced_asked
-    assert asked.ask(IntentKind.HOLD, on=True, for_ns=MINUTE_NS).outcome == "bcache0: held for 60 s"
-    asked.clocks.passes(MINUTE_NS)
-    asked.poll()
-    assert not asked.held()
-
-
-@pytest.mark.parametrize("kind", [IntentKind.RELEASE, IntentKind.MODE])
-def test_a_hold_ends_with_a_release_and_with_a_mode(
-    enforced_asked: Asked, kind: IntentKind
-) -> None:
-    asked = enforced_asked
-    asked.ask(IntentKind.HOLD, on=True)
-    asked.ask(kind, **({"mode": "enforce"} if kind is IntentKind.MODE else {}))
-    assert not asked.held()
-    assert asked.intents.wishes() == ()
-
-
-# ---- release ------------------------------------------------------------------------------------
-def test_a_release_gives_a_manual_knob_back(enforced_asked: Asked) -> None:
-    asked = enforced_asked
-    asked.bench.someone_writes("writeback_percent", "30")
-    asked.bench.tick()
-    assert asked.bench.gate() is GateKind.RELEASED
-    released = asked.ask(IntentKind.RELEASE)
-    assert answer(released) == (True, "bcache0: writeback_percent is ebbgate's again")
-    asked.bench.settle()
-    asked.bench.tick()
-    assert asked.bench.gate() is GateKind.CLOSED
-
-
-def test_a_release_of_nothing_says_so(asked: Asked) -> None:
-    assert answer(asked.ask(IntentKind.RELEASE)) == (True, "bcache0: nothing to release")
-    ok, text = answer(asked.ask(IntentKind.RELEASE, knob="writeback_precent"))
-    assert (ok, "did you mean writeback_percent?" in str(text)) == (False, True)
-
-
-# ---- drain --------------------------------------------------------------------------------------
-def test_a_drain_says_what_it_takes(enforced_asked: Asked) -> None:
-    asked = enforced_asked
-    for _ in range(5):
-        asked.bench.tick()
-    ok, text = answer(asked.ask(IntentKind.DRAIN, for_ns=100 * NS_PER_S))
-    assert (ok, text) == (
-        True,
-        "bcache0: drains within 100 s; 420 MiB dirty, needs 6 MiB/s; no pace yet",
-    )
-    (wish,) = asked.intents.wishes()
-    assert (wish.kind, wish.for_ns) == (WishKind.DRAIN, 100 * NS_PER_S)
-
-
-def test_a_drain_whose_time_is_over_says_what_is_left(enforced_asked: Asked) -> None:
-    asked = enforced_asked
-    asked.ask(IntentKind.DRAIN, for_ns=100 * NS_PER_S)
-    asked.bench.tick(dirty_bytes=7 * MIB)
-    asked.clocks.passes(100 * NS_PER_S)
-    asked.poll()
-    assert asked.ended() == ["its time is over with 7 MiB dirty"]
-
-
-def test_a_drain_that_is_done_says_so(enforced_asked: Asked) -> None:
-    asked = enforced_asked
-    asked.ask(IntentKind.DRAIN, for_ns=100 * NS_PER_S)
-    asked.bench.tick(dirty_bytes=0)
-    asked.intake.poll()
-    (outcome,) = asked.ended()
-    assert outcome.startswith("clean, ")
-
-
-def test_a_drain_needs_enforce(asked: Asked) -> None:
-    ok, text = answer(asked.ask(IntentKind.DRAIN, for_ns=100 * NS_PER_S))
-    assert (ok, "first: ebbgate enforce bcache0" in str(text)) == (False, True)
-
-
-def test_a_clean_volume_is_not_drained(enforced_asked: Asked) -> None:
-    asked = enforced_asked
-    asked.bench.tick(dirty_bytes=0)
-    assert answer(asked.ask(IntentKind.DRAIN, for_ns=NS_PER_S)) == (
-        False,
-        "bcache0: it is clean\n  see ebbgate status",
-    )

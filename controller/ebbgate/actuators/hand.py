@@ -27,7 +27,7 @@ from ebbgate.model.decision import Action, JournalEntry, Outcome, OutcomeKind
 from ebbgate.model.volume import Volume
 from ebbgate.probes.dm_knobs import FLUSH, TABLE
 from ebbgate.probes.knob import parse_value
-from ebbgate.probes.knobs import BY_NAME, knob_path
+from ebbgate.probes.knobs import BY_NAME, knob_path, same_value
 from ebbgate.sysfs import Sysfs
 from ebbgate.units import NS_PER_S
 
@@ -150,6 +150,17 @@ class Hand:
             self.manual.clear()
         else:
             self.manual.discard(knob)
+
+    def still_manual(self, knob: str, value: str) -> bool:
+        """Leave the knob alone if it has this value, which somebody else wrote in an earlier life
+        of the daemon; at another one it was given back, or the kernel has started over.
+        """
+        path = self._path(knob)
+        text = self.sysfs.read_text(path) if path else None
+        same = text is not None and parse_value(BY_NAME[knob].form, text) == value
+        if same:
+            self.manual.add(knob)
+        return same
 
     @property
     def gate_is_ours(self) -> bool:
@@ -280,14 +291,3 @@ class Hand:
 
     def _outcome(self, action: Action, kind: OutcomeKind, error: str = "") -> Outcome:
         return Outcome(action, kind, self.now_ns(), error=error)
-
-
-def same_value(knob: str, written: str, seen: str) -> bool:
-    """Is `seen` (rounded by the kernel to one decimal where it is a size) what we wrote?"""
-    if written == seen:
-        return True
-    try:
-        ours, theirs = int(written), int(seen)
-    except ValueError:
-        return False
-    return BY_NAME[knob].form.rounded and abs(ours - theirs) <= max(1, 0.06 * ours)

@@ -8,18 +8,22 @@ from enum import StrEnum
 
 
 class WishKind(StrEnum):
-    """`set`: a knob keeps a value; `drain`: all is clean by a time; `hold`: every knob stays."""
+    """`set`: a knob keeps a value; `drain`: all is clean by a time; `hold`: every knob stays;
+    `manual`: somebody wrote a knob without us, and is heard all the same.
+    """
 
     SET = "set"
     DRAIN = "drain"
     HOLD = "hold"
+    MANUAL = "manual"
 
 
 @dataclass(frozen=True, slots=True)
 class Wish:
     """One wish. Times are of the wall clock; `until_unix_ns`: None until it is released.
 
-    `id`: 0 before it is kept. `knob`, `value`: of a `set`, as the kernel takes it; else empty.
+    `id`: 0 before it is kept. `knob`, `value`: of a `set` and a `manual`, as the kernel takes it;
+    else empty.
     """
 
     kind: WishKind
