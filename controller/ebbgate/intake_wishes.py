@@ -15,7 +15,7 @@ from ebbgate.actuators.bounds import say
 from ebbgate.errors import ActuationError
 from ebbgate.keeper import Keeper
 from ebbgate.loop import VolumeLoop
-from ebbgate.model.volume import Kind
+from ebbgate.model.volume import Kind, Mode
 from ebbgate.model.wish import Wish, WishKind
 from ebbgate.policy.drain import plan_of, sentence
 from ebbgate.policy.wishes import refusal
@@ -80,6 +80,8 @@ class WishIntake:
         wish = self.keeper.add(self._wish(WishKind.SET, intent, name, for_ns, (knob, value)))
         last = "until it is released" if for_ns is None else f"for {format_ns(for_ns)}"
         done = f"{name}: {knob} = {say(knob, int(value))} {last}; no strategy gets it meanwhile"
+        if knob in loop.hand.plan.knobs and loop.mode is Mode.ENFORCE:
+            done += ", and the gate, of which it is a part, is left to the kernel"
         self._writing[intent.id] = (wish, done)
         return ""
 

@@ -118,17 +118,16 @@ class VolumeLoop:
         """A look at sysfs; `quiet`: no knob was being written meanwhile."""
         frame = build(self.frames, seen, self.volume.name, self.now_ns())
         self.cleaner.watch(seen)
-        if quiet and (self._acts() or self.wished.pins):
+        if quiet and self.cleaning is None:
             self._look_at_knobs(seen)
-        if quiet:
             self.wished.watch(seen, frame)
         self.last_seen = seen
         self.state = evaluate.on_frame(self.state, frame, self.policy)
-        acts = self._acts()
-        self.over = overrule.on_frame(self.over, frame, self.state, self.policy, applied=acts)
+        over, state, acts = self.over, self.state, self._acts()
+        self.over = overrule.on_frame(over, frame, state, self.policy, applied=acts)
         decision = self._record_decision()
-        steady = self.over.drain is not None
-        again = quiet and (self.driver.unsure or self.driver.rate_drifted(seen, steady=steady))
+        drifted = self.driver.rate_drifted(seen, steady=self.over.drain is not None)
+        again = quiet and (self.driver.unsure or drifted)
         self._drive_gate(self.decided, reassert=again)
         if self._acts():
             self.driver.rest(decision, self.state.streams.why, self.decided, retry=quiet)
@@ -277,13 +276,14 @@ class VolumeLoop:
                 )
 
     def _look_at_knobs(self, seen: VolumeState) -> None:
+        if not (self._acts() or self.wished.pins):
+            return
         originals = {knob: held.original for knob, held in list(self.hand.held.items())}
         if loaded_anew(self.last_seen, seen, originals):
             _LOG.warning("%s: its table was loaded anew: set again", self.volume.title)
             self.driver.loaded_anew(seen)
             return
-        taken = self.hand.check_manual(seen.knobs)
-        self.wished.beaten(taken)
+        self.wished.beaten(taken := self.hand.check_manual(seen.knobs))
         for knob in taken:
             _LOG.warning(
                 "%s: %s was changed by somebody else to %s: left alone until `ebbgate release %s`",

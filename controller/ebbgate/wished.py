@@ -73,8 +73,11 @@ class Wished:
 
     def watch(self, seen: VolumeState, frame: Frame) -> None:
         """A look at the volume at which no knob was being written."""
+        pinned = self._driver.hand.pinned
         sets = {} if refusal(seen) else self._sets()
         for knob, each in sets.items():
+            if knob not in pinned:
+                continue
             found = seen.knobs.get(knob)
             drifted = found is not None and not same_value(knob, each.wish.value, found)
             kernel = BY_NAME[knob].form is Form.RATE or self._lost(knob)
@@ -105,9 +108,9 @@ class Wished:
         return {e.wish.knob: e for e in self.standing if e.wish.kind is WishKind.SET}
 
     def _lost(self, knob: str) -> bool:
-        """Are the kernel's own values back, by no one's hand?"""
+        """Is the original back by no one's hand: with another table, or put back to load one?"""
         mine = self._driver.hand.held.get(knob)
-        return mine is not None and mine.written == mine.original
+        return mine is None or mine.written == mine.original
 
     def _pin(self, standing: Standing) -> None:
         knob, hand = standing.wish.knob, self._driver.hand

@@ -43,6 +43,15 @@ def test_a_hold_ends_with_a_release_and_with_a_mode(
     assert asked.intents.wishes() == ()
 
 
+def test_a_knob_of_the_gate_that_is_set_in_enforce_says_what_that_means(
+    enforced_asked: Asked,
+) -> None:
+    ok, text = enforced_asked.set()
+    assert ok
+    assert text is not None
+    assert text.endswith(", and the gate, of which it is a part, is left to the kernel")
+
+
 # ---- release ------------------------------------------------------------------------------------
 def test_a_release_gives_a_manual_knob_back(enforced_asked: Asked) -> None:
     asked = enforced_asked

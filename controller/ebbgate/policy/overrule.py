@@ -19,12 +19,11 @@ from ebbgate.policy.defaults import Policy
 from ebbgate.policy.destage_state import DestageParams, Phase
 from ebbgate.policy.drain import DrainPlan
 from ebbgate.policy.evaluate import PolicyState
-from ebbgate.policy.regret import RegretParams, RegretState, Setting, Verdict
+from ebbgate.policy.regret import RegretState, Setting, Verdict
 from ebbgate.policy.stream_bypass import Stance
 from ebbgate.units import format_ns
 
 NO_REGRET = "no_regret"
-_PARAMS = RegretParams()
 _STREAM_KNOBS = frozenset({"sequential_cutoff", "max_sectors_kb"})
 _EASE = 2.0
 """As in idle_destage: the level itself moves as soon as the gate opens."""
@@ -62,7 +61,7 @@ def on_frame(
 ) -> Overrides:
     """A tick. `applied`: are decisions carried out? What is only shown cannot be regretted."""
     stands = _stands(over, state, policy) if applied else {}
-    over = replace(over, regret=regret.on_frame(over.regret, frame, stands, _PARAMS))
+    over = replace(over, regret=regret.on_frame(over.regret, frame, stands, policy.regret))
     if over.drain is None:
         return over
     return replace(over, plan=drain.plan_of(frame, over.drain.left_ns(frame.at_ns)))
