@@ -62,9 +62,7 @@ class Asked:
         self.intake.keeper.wall_ns = lambda: self.clocks.wall_ns
         self.intake.keeper.now_ns = lambda: self.clocks.mono_ns
         self.intake.keeper.standing.clear()
-        self.intake.keeper.__post_init__()
-        for name in self.daemon.volumes:
-            self.intake.keeper.adopt(name)
+        self.intake.keeper.use(self.intake.keeper.intents)
 
     def ask(self, kind: IntentKind, volume: str | None = "bcache0", **args: Any) -> Intent:
         number = self.intents.add_intent(kind, volume, args, "jo", 1)

@@ -18,6 +18,8 @@ from ebbgate.model.wish import WishKind
 from ebbgate.store.intents import Intent, IntentKind, Intents
 
 _LOG = logging.getLogger(__name__)
+_TRY_EACH = 10
+"""Of so many looks, one a second, one tries to open a database that could not be used."""
 
 
 class Target(Protocol):
@@ -32,12 +34,17 @@ class Target(Protocol):
 class Intake:
     """Polls the intents; one that cannot be carried out gets its reason as the outcome.
 
-    An answer that cannot be written is kept and written later; nothing is carried out twice.
+    An answer that cannot be written is kept and written later; nothing is carried out twice. Where
+    the database cannot be used, tuning goes on with the modes of the settings; `error` says so, and
+    it is tried again now and then.
     """
 
     def __init__(self, state_dir: Path, target: Target) -> None:
-        self._intents = Intents.open(state_dir / "intents.db")
+        self._path = state_dir / "intents.db"
         self._target = target
+        self.error = ""
+        self._tries = 0
+        self._intents = self._open() or Intents.in_memory()
         self.keeper = Keeper(self._intents, target.volumes)
         self._wishes = WishIntake(self.keeper)
         self._answers: dict[int, tuple[bool, str]] = {}
@@ -59,6 +66,8 @@ class Intake:
 
     def poll(self) -> None:
         """Carry out what is pending, and end the wishes that are over."""
+        if self.error:
+            self._open_again()
         try:
             self.keeper.poll()
             pending = self._intents.pending()
@@ -71,6 +80,30 @@ class Intake:
             self._failing = True
         else:
             self._failing = False
+
+    def _open(self) -> Intents | None:
+        try:
+            opened = Intents.open(self._path)
+        except EbbgateError as error:
+            if not self.error:
+                _LOG.error("what people ask for cannot be read; tuning goes on: %s", error)
+            self.error = error.message
+            return None
+        self.error = ""
+        return opened
+
+    def _open_again(self) -> None:
+        self._tries += 1
+        opened = self._open() if self._tries % _TRY_EACH == 0 else None
+        if opened is None:
+            return
+        _LOG.warning("what people ask for can be read again")
+        self._intents = opened
+        self.keeper.use(opened)
+        for name, volume in self._target.volumes.items():
+            mode = self.mode_of(name)
+            if mode is not None and mode is not volume.mode:
+                volume.set_mode(mode, f"mode {mode} was asked for by a person")
 
     def _answer(self, intent: Intent) -> None:
         if intent.id not in self._answers:

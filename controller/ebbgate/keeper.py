@@ -34,6 +34,16 @@ class Keeper:
     _unsaved: dict[int, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self._load()
+
+    def use(self, intents: Intents) -> None:
+        """From now on another database: its wishes are in force."""
+        self.intents = intents
+        self._load()
+        for name in self.volumes:
+            self.adopt(name)
+
+    def _load(self) -> None:
         for wish in self.intents.wishes():
             if wish.kind is WishKind.MANUAL:
                 self._manual[wish.volume, wish.knob] = wish

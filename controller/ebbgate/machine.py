@@ -233,6 +233,7 @@ class Daemon:
             "started_unix_ns": self.started_wall_ns,
             "tick_ns": self.config.tick_ns,
             "history_dropped": self.recorder.dropped,
+            "intents_error": self.intake.error,
             "probe": {
                 "kind": health.hello.probe if health.hello else "ebpf",
                 "state": health.state,

@@ -6,6 +6,7 @@ from __future__ import annotations
 import pytest
 
 from ebbgate.model.decision import GateKind
+from ebbgate.model.volume import Mode
 from ebbgate.model.wish import WishKind
 from ebbgate.store.intents import IntentKind
 from ebbgate.units import MIB, NS_PER_S
@@ -160,3 +161,31 @@ def test_a_manual_knob_that_is_written_again_is_known_by_its_newest_value(
     (wish,) = asked.intents.wishes()
     assert (wish.kind, wish.knob, wish.value) == (WishKind.MANUAL, "writeback_percent", "31")
     assert asked.bench.kept.document["wishes"] == []
+
+
+# ---- a database that cannot be used --------------------------------------------------------------
+def test_a_damaged_database_stops_nothing_and_is_used_again_once_it_can_be(
+    enforced_asked: Asked,
+) -> None:
+    asked = enforced_asked
+    asked.ask(IntentKind.MODE, mode="observe")
+    asked.set()
+    asked.intents.close()
+    asked.intake._intents.close()
+    whole = (asked.folder / "intents.db").read_bytes()
+    for suffix in ("-wal", "-shm"):
+        (asked.folder / f"intents.db{suffix}").unlink(missing_ok=True)
+    (asked.folder / "intents.db").write_bytes(b"nonsense" * 1000)
+    asked.bench.loop.wish(())
+    asked.bench.loop.mode = Mode.ADVISE
+    asked.start()
+    assert "intents.db cannot be used" in asked.intake.error
+    assert asked.intake.mode_of("bcache0") is None
+    asked.poll()
+    assert asked.percent() == "10"
+    (asked.folder / "intents.db").write_bytes(whole)
+    for _ in range(12):
+        asked.poll()
+    assert asked.intake.error == ""
+    assert asked.bench.loop.mode is Mode.OBSERVE
+    assert asked.percent() == "20"

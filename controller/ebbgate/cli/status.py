@@ -206,6 +206,9 @@ def draw_daemon(page: Page, daemon: Document, *, indent: int = 0) -> None:
     else:
         text = "no daemon: nothing is measured. Start it: systemctl start ebbgated"
         page.line(text, "yellow", indent=indent)
+    if daemon.get("intents_error"):
+        text = f"nobody can ask for anything: {daemon['intents_error']}"
+        page.line(text, "bold red", indent=indent)
     if daemon["left_behind"]:
         count = len(daemon["left_behind"])
         text = f"{count} knobs still hold values of ebbgate. Run: ebbgate restore"

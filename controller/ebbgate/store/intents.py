@@ -29,7 +29,7 @@ from typing import Any, Final, Self
 
 from ebbgate.model.volume import Mode
 from ebbgate.model.wish import Wish, WishKind
-from ebbgate.store.connection import open_writer, transaction
+from ebbgate.store.connection import open_in_memory, open_writer, transaction
 from ebbgate.store.documents import to_json
 from ebbgate.store.schema import INTENTS
 
@@ -95,6 +95,11 @@ class Intents:
     def open(cls, path: Path) -> Self:
         """Open or make the file (`intents.db`). Raises PermissionDenied and Unavailable."""
         return cls(open_writer(path, INTENTS))
+
+    @classmethod
+    def in_memory(cls) -> Self:
+        """Without a file: nobody asks for anything, and nothing is kept."""
+        return cls(open_in_memory(INTENTS))
 
     def close(self) -> None:
         """Close the file."""
