@@ -23,12 +23,10 @@ SOUND = VolumeState(
     dirty_bytes=0,
     cache_bytes=1 << 30,
     in_use_ratio=0.4,
-    knobs={
-        "sequential_cutoff": "4194304",
-        "congested_read_threshold_us": "0",
-        "congested_write_threshold_us": "0",
-    },
+    knobs={"sequential_cutoff": "4194304", "writeback_percent": "10"},
 )
+
+CALM = {"congested_read_threshold_us": "0", "congested_write_threshold_us": "0"}
 
 
 def facts(**parts: Any) -> Facts:
@@ -71,6 +69,7 @@ def test_a_sound_machine_needs_no_advice() -> None:
         ("EBB-212", {"state": state(knobs={"writeback_rate_minimum": "16384"})}),
         ("EBB-213", {"state": state(knobs={"sequential_cutoff": "1"})}),
         ("EBB-213", {"state": state(knobs={"sequential_cutoff": "32768"})}),
+        ("EBB-214", {"state": state(knobs=CALM)}),
     ],
 )
 def test_each_reason_has_its_number(number: str, parts: dict[str, Any]) -> None:
@@ -176,15 +175,12 @@ def test_folklore_is_met_with_what_was_measured_here(knobs: dict[str, str], evid
 
 
 def test_of_the_known_recipe_the_right_half_is_said_to_be_right() -> None:
-    recipe = {
-        "sequential_cutoff": "0",
-        "congested_read_threshold_us": "0",
-        "congested_write_threshold_us": "0",
-    }
-    (found,) = advise(facts(state=state(knobs=recipe)))
-    assert "the thresholds of congestion (0) are right, the cutoff is not" in found.text
-    (alone,) = advise(facts(state=state(knobs={"sequential_cutoff": "0"})))
-    assert "are right" not in alone.text
+    found = advise(facts(state=state(knobs={"sequential_cutoff": "0", **CALM})))
+    assert [each.id for each in found] == ["EBB-206", "EBB-214"]
+    assert "here they are right" in found[1].text
+    assert found[1].change is None
+    ours = facts(state=state(knobs=CALM), held=frozenset(CALM))
+    assert advise(ours) == ()
 
 
 def test_raised_thresholds_are_told_from_the_kernels_own() -> None:

@@ -20,6 +20,7 @@ EBB-210  writeback_percent 0: destage without a limit, beside users
 EBB-211  writeback_percent so low that destage hardly ever rests
 EBB-212  a floor under the rate of destage
 EBB-213  a sequential_cutoff under the size of ordinary requests
+EBB-214  thresholds of congestion 0, which is right
 EBB-301  dm-cache metadata that needs a check, cannot be written, or a cache that failed
 EBB-302  a metadata device that is nearly full
 EBB-303  a cache in passthrough
@@ -30,7 +31,7 @@ EBB-307  the cleaner policy is loaded: nothing is promoted
 EBB-308  a threshold set by message, which the next table takes back
 EBB-309  settings of the old policy mq, which have no effect
 
-205, 206 and 209 to 213 are what guides hand on (advice_folklore.py). `ebbgate apply` carries out
+205, 206 and 209 to 214 are what guides hand on (advice_folklore.py). `ebbgate apply` carries out
 204, 205, 206, 209, 210, 211, 213, 305 and 308, once a person has said yes. All else is only said: a
 disk's scheduler and depth serve everything on that disk, and the cache mode decides what a dead SSD
 costs. Both are the administrator's alone.

@@ -59,15 +59,13 @@ def detector_off(facts: Facts) -> Iterator[Advice]:
     """EBB-206: sequential_cutoff 0."""
     if facts.set_by_hand(CUTOFF) != 0:
         return
-    recipe = all(facts.state.knobs.get(knob) == "0" for knob in CONGESTED)
-    also = " Of that recipe the thresholds of congestion (0) are right, the cutoff is not." * recipe
     yield Advice(
         "EBB-206",
         Weight.ADVICE,
         facts.volume.name,
         "has sequential_cutoff 0, as the kernel's manual and many guides teach: every stream goes "
         "through the cache, until the kernel stops caching writes and even random ones wait for "
-        f"the disk.{also}",
+        "the disk",
         f"echo {CUTOFF_STOCK} > {_bcache(facts)}/sequential_cutoff",
         evidence=evidence.streams(facts.live, CUTOFF_STOCK),
         effect="streams leave the room to random writes; in enforce a stream that fits is absorbed",
@@ -167,6 +165,19 @@ def cutoff_tiny(facts: Facts) -> Iterator[Advice]:
     )
 
 
+def congestion_off(facts: Facts) -> Iterator[Advice]:
+    """EBB-214: both thresholds 0, which guides have right."""
+    if [facts.set_by_hand(knob) for knob in CONGESTED] == [0, 0]:
+        yield Advice(
+            "EBB-214",
+            Weight.NOTE,
+            facts.volume.name,
+            "has both thresholds of congestion at 0, as guides have it, and here they are right: "
+            "nothing is sent past the cache because the SSD was slow for a moment. The kernel "
+            "forgets it when the volume is stopped; `ebbgate set` does not",
+        )
+
+
 def mq_settings(facts: Facts) -> Iterator[Advice]:
     """EBB-309: settings of dm-cache's old policy mq."""
     mapping = facts.volume.mapping
@@ -194,4 +205,5 @@ BCACHE_RULES: Final[tuple[Callable[[Facts], Iterator[Advice]], ...]] = (
     percent_low,
     rate_minimum,
     cutoff_tiny,
+    congestion_off,
 )
