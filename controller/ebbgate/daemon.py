@@ -1,269 +1,32 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`ebbgated`: finds the volumes, runs the probe, ticks, and puts everything back in the end.
+"""`ebbgated`: its command line; what an earlier one left behind is put back before it starts.
 
-I/O: the composition root. No network socket at all.
+I/O: the composition root.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import fcntl
-import gc
 import logging
 import os
-import signal
 import sys
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, Any
 
 from ebbgate import __version__
-from ebbgate.actuators.hand import Hand
 from ebbgate.actuators.restore import restore
 from ebbgate.config import Config, load_config
-from ebbgate.errors import AlreadyRunning, EbbgateError, PermissionDenied
-from ebbgate.intake import Intake
-from ebbgate.loop import VolumeLoop
+from ebbgate.errors import EbbgateError, PermissionDenied
+from ebbgate.lock import DaemonLock
+from ebbgate.machine import Daemon
 from ebbgate.model.decision import Outcome, OutcomeKind
-from ebbgate.model.records import Complaint, Edge, Record, Untracked
-from ebbgate.model.volume import Mode, Volume, VolumeState
-from ebbgate.policy.defaults import policy_for
-from ebbgate.priority import Priority
-from ebbgate.probes.ebpf import EbpfProbe, track_command
-from ebbgate.probes.state import read_state
-from ebbgate.probes.topology import discover
+from ebbgate.model.volume import Mode
 from ebbgate.recorder import Recorder
 from ebbgate.store.db import Store
 from ebbgate.sysfs import Sysfs
-from ebbgate.units import NS_PER_MS, NS_PER_S
-from ebbgate.watchdog import Watchdog
 
 _LOG = logging.getLogger("ebbgated")
-_DISCOVER_NS = 10 * NS_PER_S
-_SLOW_NS = NS_PER_S - 50 * NS_PER_MS
-"""What people ask for, our knobs and the list of devices are looked at once a second."""
-_FULL_READ_NS = 10 * NS_PER_S
-"""Knobs that are not ours are only shown."""
-_PATIENCE = 6
-"""So many times rarer is all that is dear while a gate is open: an edge would wait for it."""
-
-
-class Daemon:
-    """All volumes of a machine. One event loop owns everything but the gate threads."""
-
-    def __init__(self, config: Config, sysfs: Sysfs, recorder: Recorder, boot_id: str) -> None:
-        self.config = config
-        self.sysfs = sysfs
-        self.recorder = recorder
-        self.boot_id = boot_id
-        self.volumes: dict[str, VolumeLoop] = {}
-        self.seen: dict[str, VolumeState] = {}
-        self.probe = EbpfProbe(config.probe_path, self.on_record, self.on_probe_restart)
-        self.intake = Intake(config.state_dir, self)
-        self.watchdog = Watchdog()
-        self.priority = Priority(0, recorder.thread_id)
-        self.started_wall_ns = time.time_ns()
-        self._stop = asyncio.Event()
-        self._discovered_ns = 0
-        self._slow_ns = 0
-        self._there: frozenset[str] = frozenset()
-        self._full_ns: dict[str, int] = {}
-
-    async def run(self) -> None:
-        """Until SIGTERM or SIGINT. Everything is restored on the way out, whatever happened."""
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._stop.set)
-        probe = asyncio.create_task(self.probe.run())
-        ticks = asyncio.create_task(self._tick_forever())
-        stop = asyncio.create_task(self._stop.wait())
-        # What is loaded by now stays: a collection that walks it all would hold up an edge.
-        gc.freeze()
-        try:
-            self.watchdog.ready()
-            done, _ = await asyncio.wait({probe, ticks, stop}, return_when=asyncio.FIRST_COMPLETED)
-            for task in done:
-                task.result()
-        finally:
-            self.watchdog.stopping()
-            ticks.cancel()
-            stop.cancel()
-            await self.probe.stop()
-            probe.cancel()
-            await asyncio.gather(probe, ticks, stop, return_exceptions=True)
-            await asyncio.to_thread(self._release_all)
-
-    # ---- records -------------------------------------------------------------------------------
-    def on_record(self, record: Record) -> None:
-        """A record from the probe."""
-        if isinstance(record, Complaint):
-            # A random load pushes streams out of the table all the time: shown by status, not news.
-            level = logging.DEBUG if record.what == "streams" else logging.WARNING
-            _LOG.log(level, "probe: %s: %s (%d so far)", record.what, record.text, record.count)
-            self.probe.health.complaints[record.what] = record.text
-            return
-        volume = self.volumes.get(getattr(record, "volume", ""))
-        if volume is None:
-            return
-        if isinstance(record, Untracked) and record.why == "vanished":
-            self._discovered_ns = 0
-            return
-        volume.on_record(record)
-        if isinstance(record, Edge):
-            self._set_priority()
-
-    def _set_priority(self) -> None:
-        self.priority.set(urgent=any(volume.urgent for volume in self.volumes.values()))
-
-    def on_probe_restart(self) -> None:
-        """A new child knows nothing: tell it everything again."""
-        self.probe.command(f"tick {self.config.tick_ns}")
-        for volume in self.volumes.values():
-            self.probe.command(track_command(volume.volume))
-            volume.probe_restarted()
-
-    # ---- ticks ---------------------------------------------------------------------------------
-    async def _tick_forever(self) -> None:
-        period_s = self.config.tick_ns / NS_PER_S
-        due = time.monotonic()
-        while True:
-            await self._tick()
-            # A late tick is not made up for: the next one is a period from now.
-            due = max(due + period_s, time.monotonic() + period_s / 4)
-            await asyncio.sleep(due - time.monotonic())
-
-    async def _tick(self) -> None:
-        """In parts: an edge that comes meanwhile waits for one of them only."""
-        now_ns = time.monotonic_ns()
-        slow = now_ns - self._slow_ns >= _SLOW_NS
-        if slow:
-            self._slow_ns = now_ns
-            await self._discover_when_due(now_ns)
-            await _let_others()
-            self.intake.poll()
-            await _let_others()
-        for name in list(self.volumes):
-            await self._tick_volume(name, slow)
-        self._set_priority()
-        if slow:
-            await _let_others()
-            self._tell_state()
-        self.watchdog.alive()
-
-    async def _tick_volume(self, name: str, slow: bool) -> None:
-        """On the loop itself: under load a hop to a thread takes longer than the four reads."""
-        volume, now_ns = self.volumes[name], time.monotonic_ns()
-        full = now_ns - self._full_ns.get(name, 0) >= self._patient(_FULL_READ_NS)
-        ours = slow or full
-        before = volume.thread.generation
-        was_quiet = volume.thread.quiet
-        previous = self.seen.get(name)
-        fresh = (*volume.hand.held, "cache_mode") if ours else ()
-        seen = read_state(self.sysfs, volume.volume, now_ns, None if full else previous, fresh)
-        if full:
-            self._full_ns[name] = now_ns
-        if previous is not None and seen.state != previous.state:
-            self._discovered_ns = 0
-        self.seen[name] = seen
-        await _let_others()
-        # After all who had their turn: a knob that was written meanwhile is no foreign one.
-        unmoved = was_quiet and volume.thread.quiet and volume.thread.generation == before
-        volume.on_tick(seen, quiet=ours and unmoved)
-
-    async def _discover_when_due(self, now_ns: int) -> None:
-        """A look at all devices is dear: when one came or went, and now and then."""
-        there = self.sysfs.names("/sys/block") | self.sysfs.names("/sys/fs/bcache")
-        due = now_ns - self._discovered_ns >= self._patient(_DISCOVER_NS)
-        if there != self._there or not self._discovered_ns or due:
-            self._there, self._discovered_ns = there, now_ns
-            await self._discover()
-
-    def _patient(self, period_ns: int) -> int:
-        return period_ns * (_PATIENCE if self.priority.urgent else 1)
-
-    async def _discover(self) -> None:
-        found = {v.name: v for v in await asyncio.to_thread(discover, self.sysfs)}
-        for name, loop in list(self.volumes.items()):
-            # While it is cleaned its table is ours.
-            if found.get(name) != loop.volume and not (loop.cleaning and name in found):
-                self._drop(name)
-        for name, volume in found.items():
-            if name not in self.volumes and volume.cached:
-                self._add(volume)
-
-    def _add(self, volume: Volume) -> None:
-        hand = Hand(self.sysfs, volume, self.recorder, self.boot_id)
-        mode = self.intake.mode_of(volume.name) or self.config.mode_of(volume.name)
-        loop = VolumeLoop(
-            volume,
-            hand,
-            policy_for(volume),
-            self.recorder,
-            self.probe.command,
-            mode=mode,
-            later=_later,
-        )
-        self.volumes[volume.name] = loop
-        _LOG.info("%s: %s over %s, mode %s", volume.title, volume.kind, volume.backing.name, mode)
-        self.probe.command(track_command(volume))
-        loop.probe_restarted()
-
-    def _drop(self, name: str) -> None:
-        """Gone, detached, or put together anew: what is left of its knobs gets its originals."""
-        loop = self.volumes.pop(name)
-        _LOG.info("%s: gone or changed; no longer followed", name)
-        self.probe.command(f"untrack {name}")
-        loop.release("the volume is gone or changed", only_ours=True)
-        loop.thread.stop(2.0)
-        self.recorder.drop_live(name)
-        self.seen.pop(name, None)
-
-    def _tell_state(self) -> None:
-        health = self.probe.health
-        document: dict[str, Any] = {
-            "pid": os.getpid(),
-            "version": __version__,
-            "boot_id": self.boot_id,
-            "started_unix_ns": self.started_wall_ns,
-            "tick_ns": self.config.tick_ns,
-            "history_dropped": self.recorder.dropped,
-            "probe": {
-                "kind": health.hello.probe if health.hello else "ebpf",
-                "state": health.state,
-                "restarts": health.restarts,
-                "signals": dict(health.hello.signals) if health.hello else {},
-                "bad_lines": health.bad_lines,
-                "complaints": health.complaints,
-            },
-        }
-        self.recorder.live("", document)
-
-    # ---- what people want (called by the intake) -----------------------------------------------
-    def restore_volume(self, name: str) -> str:
-        """Put a volume's knobs back and stop acting on it: back to advise."""
-        self.volumes[name].set_mode(Mode.ADVISE, "asked for by a person")
-        self.volumes[name].release("asked for by a person")
-        return f"{name}: every knob is back; mode advise"
-
-    def _release_all(self) -> None:
-        for loop in self.volumes.values():
-            loop.release("ebbgated stops")
-        for name, loop in self.volumes.items():
-            if not loop.thread.stop(10.0):
-                _LOG.error("%s: a knob write hangs in the kernel; `ebbgate restore` later", name)
-            self.recorder.drop_live(name)
-        self.recorder.drop_live("")
-
-
-async def _let_others() -> None:
-    """What has come in meanwhile is handled now."""
-    await asyncio.sleep(0)
-
-
-def _later(after_ns: int, call: Callable[[], None]) -> None:
-    asyncio.get_running_loop().call_later(after_ns / NS_PER_S, call)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -307,7 +70,7 @@ def _run(options: argparse.Namespace) -> int:
     )
     config.state_dir.mkdir(parents=True, exist_ok=True)
     sysfs, boot_id = Sysfs(), boot_id_of(Path("/proc"))
-    with _DaemonLock(config.state_dir / "ebbgated.lock"):
+    with DaemonLock(config.state_dir / "ebbgated.lock"):
         _restore_leftovers(config, sysfs, boot_id)
         recorder = Recorder(config.state_dir / "history.db")
         try:
@@ -339,33 +102,6 @@ def _restore_leftovers(config: Config, sysfs: Sysfs, boot_id: str) -> None:
     for outcome in outcomes:
         if outcome.kind is OutcomeKind.FAILED:
             _LOG.error("%s: %s: %s", outcome.action.volume, outcome.action.knob, outcome.error)
-
-
-class _DaemonLock:
-    """Only one daemon per state folder; the kernel drops the lock when the holder dies."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._file: IO[str] | None = None
-
-    def __enter__(self) -> None:
-        self._file = self._path.open("a+")
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            self._file.seek(0)
-            pid = self._file.read().strip() or "unknown"
-            raise AlreadyRunning(
-                f"another ebbgated runs here (pid {pid})",
-                "stop it with `systemctl stop ebbgated`, or use another --state-dir",
-            ) from error
-        self._file.truncate(0)
-        self._file.write(str(os.getpid()))
-        self._file.flush()
-
-    def __exit__(self, *_: object) -> None:
-        assert self._file is not None
-        self._file.close()
 
 
 if __name__ == "__main__":

@@ -12,12 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from ebbgate.actuators.bounds import CONGESTED, CUTOFF, RATE, TRIGGER_GC
 from ebbgate.actuators.gate_thread import GateThread, Job, Later
 from ebbgate.actuators.hand import Hand, Reason
 from ebbgate.actuators.plan import (
-    CUTOFF,
-    RATE,
-    TRIGGER_GC,
     Step,
     StepKind,
     congestion_off_steps,
@@ -89,14 +87,41 @@ class Driver:
         self._failing: dict[str, str] = {}
         self._kept: list[tuple[list[Outcome], int | None]] | None = None
 
-    def take_back(self) -> None:
-        """A person gave every knob back to us: all is asked for anew.
+    def take_back(self, knob: str | None = None) -> None:
+        """A person gave the knob (without a name: every one) back to us: all is asked for anew.
 
         Before the next wish, which goes ahead of all jobs. At worst a write under way on the thread
         is still refused.
         """
-        self.hand.forget_manual()
-        self.applied, self.unsure = Applied(), True
+        self.hand.forget_manual(knob)
+        self.unsure = True
+        if knob is None:
+            self.applied = Applied()
+        else:
+            self._forget(knob)
+
+    def let_go(self, knob: str, reason: Reason, *, keep: bool = False) -> None:
+        """A person's wish for a knob begins or ends: strategies ask anew for what is theirs then.
+
+        `keep`: the knob's value stays as it is.
+        """
+        self._forget(knob)
+        if knob in self.hand.plan.knobs:
+            # The newest wish wins: a gate that is driven again takes the knobs over as they are.
+            self.thread.wish(_RELEASED, reason)
+        elif not keep:
+            self.submit("unpin", lambda hand: hand.release((knob,), reason))
+
+    def _forget(self, knob: str) -> None:
+        """Of what was asked for last, the part that this knob belongs to."""
+        if knob in self.hand.plan.knobs:
+            self.applied.gate = None
+        elif knob == CUTOFF:
+            self.applied.cutoff_bytes = None
+        elif knob == MAX_SECTORS:
+            self.applied.split = False
+        elif knob in CONGESTED:
+            self.applied.congestion_off = False
 
     def release(self, why: str, *, only_ours: bool = False) -> None:
         """Put every knob of this volume back; `only_ours`: but for those that changed meanwhile."""
@@ -154,30 +179,37 @@ class Driver:
 
     def rest(self, decision: Decision, why: str, number: int, *, retry: bool) -> None:
         """All that is not the gate; `retry`: what failed is asked for again."""
-        again = self._again if retry else set()
+        again, pinned = self._again if retry else set(), self.hand.pinned
         cutoff = decision.sequential_cutoff_bytes
-        if cutoff != self.applied.cutoff_bytes or "cutoff" in again:
+        if CUTOFF not in pinned and (cutoff != self.applied.cutoff_bytes or "cutoff" in again):
             self.applied.cutoff_bytes = cutoff
-            self._submit("cutoff", _cutoff_job(cutoff, Reason(STREAM_BYPASS, why, number)))
-        if decision.split_requests != self.applied.split or "split" in again:
+            self.submit("cutoff", _cutoff_job(cutoff, Reason(STREAM_BYPASS, why, number)))
+        split = decision.split_requests != self.applied.split or "split" in again
+        if split and MAX_SECTORS not in pinned:
             self.applied.split = decision.split_requests
             streams = Reason(STREAM_BYPASS, why, number)
-            self._submit("split", _split_job(decision.split_requests, streams))
-        off = decision.congestion_bypass is False
+            self.submit("split", _split_job(decision.split_requests, streams))
+        off = decision.congestion_bypass is False and pinned.isdisjoint(CONGESTED)
         if (off and not self.applied.congestion_off) or "congestion" in again:
             self.applied.congestion_off = True
             calm = "jitter of the cache device is not congestion"
             jitter = Reason(STREAM_BYPASS, calm, number)
-            self._submit("congestion", lambda hand: hand.apply(congestion_off_steps(), jitter))
+            self.submit("congestion", lambda hand: hand.apply(congestion_off_steps(), jitter))
         if decision.collect_garbage:
             full = Reason(IDLE_DESTAGE, "drained buckets still count as used", number)
             trigger = (write(TRIGGER_GC, 1, always=True),)
-            self._submit("gc", lambda hand: hand.apply(trigger, full))
+            self.submit("gc", lambda hand: hand.apply(trigger, full))
 
-    def rate_drifted(self, seen: VolumeState) -> bool:
-        """Did the kernel's own controller overwrite the rate of a gate that should be shut?"""
+    def rate_drifted(self, seen: VolumeState, *, steady: bool = False) -> bool:
+        """Did the kernel's own controller overwrite the rate of a gate that should be shut?
+
+        `steady`: also of one that is paced at a rate which no sample of the queue adjusts.
+        """
         gate, text = self.applied.gate, seen.knobs.get(RATE)
-        if gate is None or gate.kind is not GateKind.CLOSED or text is None or not text.isdigit():
+        kinds = _PACING if steady else ()
+        if gate is None or gate.kind not in (GateKind.CLOSED, *kinds):
+            return False
+        if text is None or not text.isdigit():
             return False
         ours = gate.rate_bytes_per_s
         return abs(sectors_to_bytes(int(text)) - ours) > max(4096, ours // 4)
@@ -209,7 +241,8 @@ class Driver:
         for outcomes, latency_ns in kept:
             self._outbox.outcomes(outcomes, latency_ns)
 
-    def _submit(self, name: str, job: Job) -> None:
+    def submit(self, name: str, job: Job) -> None:
+        """Have a job done on the knobs' thread, in its turn."""
         self._again.discard(name)
         self.thread.submit(name, job)
 

@@ -10,9 +10,13 @@ from typing import Any
 from ebbgate.model.decision import Decision, Gate, GateKind, Proposal
 from ebbgate.model.frame import Frame
 from ebbgate.model.volume import Kind, Mode, Volume
+from ebbgate.model.wish import Standing
 from ebbgate.policy.cleaning import Cleaning, eta_s
 from ebbgate.policy.destage_state import Phase
+from ebbgate.policy.drain import DRAIN
 from ebbgate.policy.evaluate import PolicyState
+from ebbgate.policy.overrule import NO_REGRET
+from ebbgate.policy.wishes import WISH
 from ebbgate.signals.kernel_sleep import DELAY
 from ebbgate.units import NS_PER_S, format_bytes, format_ns, format_rate
 
@@ -33,6 +37,7 @@ class View:
     lost: Mapping[str, int]
     sleep_left_s: float | None
     cleaning: Cleaning | None = None
+    standing: tuple[Standing, ...] = ()
 
 
 def live_document(
@@ -85,6 +90,7 @@ def live_document(
         "knobs": _knobs(view, frame),
         "proposals": [_proposal(p, decision) for p in decision.proposals],
         "cleaning": _cleaning(view, frame),
+        "wishes": [_wish(each, frame) for each in view.standing],
         "missing": dict(frame.missing),
         "lost": dict(view.lost),
     }
@@ -96,9 +102,13 @@ def sentence(view: View, frame: Frame, state: PolicyState, decision: Decision) -
         return _cleaning_sentence(view.cleaning, frame)
     if view.held:
         return "held: every knob stays where it is"
-    reasons = [p.unsupported for p in decision.proposals if p.unsupported]
-    if reasons and len(reasons) == len(decision.proposals):
+    own = [p for p in decision.proposals if p.strategy not in (WISH, DRAIN, NO_REGRET)]
+    reasons = [p.unsupported for p in own if p.unsupported]
+    if reasons and len(reasons) == len(own):
         return f"nothing to tune: {reasons[0]}"
+    ours = next((p for p in decision.proposals if p.strategy == decision.gate_strategy), None)
+    if ours is not None and ours.strategy in (WISH, DRAIN):
+        return f"{ours.strategy}: {ours.reason}"
     if view.manual:
         return f"left alone: {', '.join(sorted(view.manual))} changed by somebody else"
     machine = state.destage
@@ -118,6 +128,19 @@ def sentence(view: View, frame: Frame, state: PolicyState, decision: Decision) -
     if view.mode is Mode.OBSERVE:
         return "only measures"
     return text if view.mode is Mode.ENFORCE else f"would do, in enforce: {text}"
+
+
+def _wish(standing: Standing, frame: Frame) -> dict[str, Any]:
+    wish = standing.wish
+    return {
+        "kind": str(wish.kind),
+        "knob": wish.knob or None,
+        "value": wish.value or None,
+        "who": wish.who,
+        "since_unix_ns": wish.at_unix_ns,
+        "until_unix_ns": wish.until_unix_ns,
+        "left_ns": standing.left_ns(frame.at_ns),
+    }
 
 
 def _cleaning_sentence(cleaning: Cleaning, frame: Frame) -> str:
@@ -186,6 +209,7 @@ def _proposal(proposal: Proposal, decision: Decision) -> dict[str, Any]:
         wins.append("destage")
     if decision.cutoff_strategy == proposal.strategy:
         wins.append("max_sectors_kb" if decision.split_requests else "sequential_cutoff")
+    wins += [knob for knob, _ in proposal.knobs if knob not in wins]
     return {
         "strategy": proposal.strategy,
         "reason": proposal.reason,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from ebbgate.actuators.gate_thread import GateThread, Later
@@ -17,20 +17,23 @@ from ebbgate.cleaner import Cleaner
 from ebbgate.driver import Driver, Outbox
 from ebbgate.live import View, live_document
 from ebbgate.model.decision import Decision
-from ebbgate.model.dm import CacheStatus
 from ebbgate.model.frame import Frame
 from ebbgate.model.records import Edge, EdgeKind, QueueSample, Record, Tick
 from ebbgate.model.volume import Mode, Volume, VolumeState
-from ebbgate.policy import evaluate
+from ebbgate.model.wish import Standing
+from ebbgate.policy import evaluate, overrule
 from ebbgate.policy.cleaning import Cleaning
 from ebbgate.policy.defaults import IDLE_DESTAGE, Policy
 from ebbgate.policy.destage_state import Phase
 from ebbgate.policy.essence import Essence, essence
 from ebbgate.policy.evaluate import PolicyState, ProbeWishes
+from ebbgate.policy.overrule import Overrides
 from ebbgate.signals import kernel_sleep
 from ebbgate.signals.frame import FrameState, absorb, build
 from ebbgate.signals.kernel_sleep import DELAY, KernelSleep
+from ebbgate.signals.reload import loaded_anew
 from ebbgate.units import NS_PER_MS, NS_PER_S
+from ebbgate.wished import Wished
 
 _LOG = logging.getLogger(__name__)
 _TELL_NS = NS_PER_S - 50 * NS_PER_MS
@@ -65,12 +68,15 @@ class VolumeLoop:
     later: Later | None = None
     told_live_ns: int = 0
     last_seen: VolumeState | None = None
+    over: Overrides = field(default_factory=Overrides)
     driver: Driver = field(init=False)
+    wished: Wished = field(init=False)
     cleaner: Cleaner = field(init=False)
 
     def __post_init__(self) -> None:
         self.driver = Driver(self.hand, self.outbox, self.later, self.now_ns)
         self.cleaner = Cleaner(self.volume, self.driver, self.now_ns)
+        self.wished = Wished(self.driver, self.now_ns)
 
     @property
     def thread(self) -> GateThread:
@@ -112,16 +118,16 @@ class VolumeLoop:
         """A look at sysfs; `quiet`: no knob was being written meanwhile."""
         frame = build(self.frames, seen, self.volume.name, self.now_ns())
         self.cleaner.watch(seen)
-        if quiet and self._acts():
-            if self._loaded_anew(seen):
-                _LOG.warning("%s: its table was loaded anew: set again", self.volume.title)
-                self.driver.loaded_anew(seen)
-            else:
-                self._check_manual(seen)
+        if quiet and self.cleaning is None:
+            self._look_at_knobs(seen)
+            self.wished.watch(seen, frame)
         self.last_seen = seen
         self.state = evaluate.on_frame(self.state, frame, self.policy)
+        over, state, acts = self.over, self.state, self._acts()
+        self.over = overrule.on_frame(over, frame, state, self.policy, applied=acts)
         decision = self._record_decision()
-        again = quiet and (self.driver.unsure or self.driver.rate_drifted(seen))
+        drifted = self.driver.rate_drifted(seen, steady=self.over.drain is not None)
+        again = quiet and (self.driver.unsure or drifted)
         self._drive_gate(self.decided, reassert=again)
         if self._acts():
             self.driver.rest(decision, self.state.streams.why, self.decided, retry=quiet)
@@ -135,7 +141,7 @@ class VolumeLoop:
 
     def _tell_people(self, frame: Frame) -> None:
         self.outbox.sample(frame)
-        decision = evaluate.decide(self.state, self.policy, self.now_ns())
+        decision = overrule.decide(self.over, self.state, self.policy, self.now_ns())
         document = live_document(self._view(), frame, self.state, decision)
         self.outbox.live(self.volume.name, document)
 
@@ -155,6 +161,18 @@ class VolumeLoop:
         self.mode = mode
         self.held = False
         self.last_key = ()
+
+    def wish(self, standing: Iterable[Standing]) -> None:
+        """These wishes are in force from now on."""
+        self.over = self.wished.take(standing, self.over)
+        self.last_key = ()
+
+    def take_back(self, knob: str | None) -> tuple[str, ...]:
+        """Take the knob (without a name: every one) that somebody else has written back; which."""
+        taken = tuple(sorted(each for each in self.hand.manual if knob in (None, each)))
+        for each in taken:
+            self.driver.take_back(each)
+        return taken
 
     def hold(self, on: bool) -> None:
         """Freeze every knob where it is, or go on."""
@@ -181,9 +199,10 @@ class VolumeLoop:
         self, decision: int, *, since_ns: int | None = None, reassert: bool = False
     ) -> None:
         if self._acts():
-            gate = evaluate.gate(self.state, self.policy)
-            reason = Reason(IDLE_DESTAGE, self.state.destage.why, decision)
-            self.driver.gate(gate, reason, since_ns=since_ns, reassert=reassert)
+            ruled = overrule.gate(self.over, self.state, self.policy, self.now_ns())
+            why = ruled.why or self.state.destage.why
+            reason = Reason(ruled.by or IDLE_DESTAGE, why, decision)
+            self.driver.gate(ruled.gate, reason, since_ns=since_ns, reassert=reassert)
 
     def _tell_probe(self) -> None:
         wished = evaluate.wishes(self.state, self.policy)
@@ -228,16 +247,18 @@ class VolumeLoop:
             manual=frozenset(self.hand.manual),
             lost=self.lost,
             cleaning=self.cleaning,
+            standing=self.wished.standing,
             sleep_left_s=kernel_sleep.left_s(self.asleep, self.now_ns()),
         )
 
     def _record_decision(self) -> Decision:
-        decision = evaluate.decide(self.state, self.policy, self.now_ns(), explained=False)
+        now_ns = self.now_ns()
+        decision = overrule.decide(self.over, self.state, self.policy, now_ns, explained=False)
         key = essence(self.state, decision)
         if key != self.last_key and self.mode is not Mode.OBSERVE:
             self.last_key = key
             self.told_live_ns = 0
-            decision = evaluate.decide(self.state, self.policy, self.now_ns())
+            decision = overrule.decide(self.over, self.state, self.policy, now_ns)
             self.decided += 1
             self.outbox.decision(decision, self.decided)
             self._log(decision)
@@ -254,24 +275,18 @@ class VolumeLoop:
                     "%s: %s: %s%s", self.volume.name, proposal.strategy, proposal.reason, suffix
                 )
 
-    def _loaded_anew(self, seen: VolumeState) -> bool:
-        """Was a table like the old one loaded? Then the kernel's values are back, by no hand.
-
-        dm-cache counts promotions from the last load, and takes its threshold from the table.
-        """
-        before, now = self.last_seen.dm if self.last_seen else None, seen.dm
-        if not isinstance(before, CacheStatus) or not isinstance(now, CacheStatus):
-            return False
-        if (now.promotions, now.demotions) >= (before.promotions, before.demotions) > (0, 0):
-            return False
-        held = list(self.hand.held.items())
-        return bool(held) and all(seen.knobs.get(knob) == mine.original for knob, mine in held)
-
-    def _check_manual(self, seen: VolumeState) -> None:
-        taken = self.hand.check_manual(seen.knobs)
+    def _look_at_knobs(self, seen: VolumeState) -> None:
+        if not (self._acts() or self.wished.pins):
+            return
+        originals = {knob: held.original for knob, held in list(self.hand.held.items())}
+        if loaded_anew(self.last_seen, seen, originals):
+            _LOG.warning("%s: its table was loaded anew: set again", self.volume.title)
+            self.driver.loaded_anew(seen)
+            return
+        self.wished.beaten(taken := self.hand.check_manual(seen.knobs))
         for knob in taken:
             _LOG.warning(
-                "%s: %s was changed by somebody else to %s: left alone until `ebbgate enforce %s`",
+                "%s: %s was changed by somebody else to %s: left alone until `ebbgate release %s`",
                 self.volume.name,
                 knob,
                 seen.knobs.get(knob),

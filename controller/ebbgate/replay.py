@@ -14,10 +14,11 @@ from dataclasses import dataclass, field, replace
 from ebbgate.model.decision import Decision
 from ebbgate.model.records import Edge, QueueSample, Tick, Tracked
 from ebbgate.model.volume import VolumeState
-from ebbgate.policy import evaluate
+from ebbgate.policy import evaluate, overrule
 from ebbgate.policy.defaults import Policy
 from ebbgate.policy.essence import Essence, essence
 from ebbgate.policy.evaluate import PolicyState
+from ebbgate.policy.overrule import Overrides
 from ebbgate.probes.replay import Recorded, Seen
 from ebbgate.signals.frame import FrameState, absorb, build
 
@@ -28,6 +29,7 @@ class Replayed:
 
     frames: FrameState = field(default_factory=FrameState)
     state: PolicyState = field(default_factory=PolicyState)
+    over: Overrides = field(default_factory=Overrides)
     last_key: Essence = ()
     has_sysfs: bool = False
 
@@ -59,7 +61,7 @@ def steps(events: Iterable[Recorded], policy: Policy) -> Iterator[Step]:
         after, at_ns = _step(volumes.get(name, Replayed()), event, policy)
         decision = None
         if at_ns is not None and after.state.frame is not None:
-            decision = evaluate.decide(after.state, policy, at_ns)
+            decision = overrule.decide(after.over, after.state, policy, at_ns)
             key = essence(after.state, decision)
             if key == after.last_key:
                 decision = None
@@ -93,7 +95,9 @@ def _step(before: Replayed, event: Recorded, policy: Policy) -> tuple[Replayed, 
 
 def _frame(before: Replayed, volume: str, seen: VolumeState, policy: Policy) -> Replayed:
     frame = build(before.frames, seen, volume, seen.at_ns)
-    return replace(before, state=evaluate.on_frame(before.state, frame, policy))
+    state = evaluate.on_frame(before.state, frame, policy)
+    over = overrule.on_frame(before.over, frame, state, policy, applied=True)
+    return replace(before, state=state, over=over)
 
 
 def _unknown(at_ns: int) -> VolumeState:

@@ -80,6 +80,13 @@ class Sysfs:
             return self.dm.setting(*_message(path)) is not None
         return self.locate(path).exists()
 
+    def inode(self, path: Path | str) -> int | None:
+        """The number of a folder's node: another one once the kernel has made it anew."""
+        try:
+            return self.locate(path).stat().st_ino
+        except OSError:
+            return None
+
     def writable(self, path: Path | str) -> bool:
         """Whether this process may write the attribute; the kernel may still refuse a value."""
         if str(path).startswith(_DM):

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections import deque
 
-from ebbgate.actuators.plan import PERCENT, RATE, RUNNING, Step, StepKind, gate_steps, write
+from ebbgate.actuators.bounds import PERCENT, RATE, RUNNING
+from ebbgate.actuators.plan import Step, StepKind, gate_steps, write
 from ebbgate.model.decision import Gate, GateKind
 from ebbgate.units import NS_PER_US
 from tests.sim.clock import Clock

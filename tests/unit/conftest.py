@@ -20,6 +20,7 @@ from ebbgate.cli.context import Context
 from ebbgate.model.volume import Mode
 from ebbgate.store.db import Store
 from ebbgate.store.intents import Intents
+from tests.asked_bench import Asked
 from tests.fake_sysfs import FakeSysfs, fake_bcache
 from tests.loop_bench import DEADLINE_S, LoopBench
 
@@ -137,3 +138,15 @@ def enforced(make_loop: Callable[[Mode], LoopBench]) -> LoopBench:
     bench = make_loop(Mode.ENFORCE)
     bench.tick()
     return bench
+
+
+@pytest.fixture
+def asked(tmp_path: Path, make_loop: Callable[[Mode], LoopBench]) -> Asked:
+    bench = make_loop(Mode.ADVISE)
+    bench.tick()
+    return Asked(tmp_path, bench)
+
+
+@pytest.fixture
+def enforced_asked(tmp_path: Path, enforced: LoopBench) -> Asked:
+    return Asked(tmp_path, enforced)

@@ -14,6 +14,7 @@ from ebbgate.model.dm import CacheStatus, Health, WritecacheStatus
 from ebbgate.model.volume import Kind, Volume, VolumeState
 from ebbgate.units import MIB
 from tests.builders import cache_status, device, mapped_volume
+from tests.fake_dm import CACHE_TABLE
 
 READS = "EBB-304"
 
@@ -96,3 +97,25 @@ def test_writecache_is_told_which_command_sets_it() -> None:
     (advice,) = advise(Facts(mapped_volume(Kind.DM_WRITECACHE), state, (device("dm-4"),)))
     assert advice.id == "EBB-306"
     assert advice.command.startswith("lvchange --cachesettings 'high_watermark=")
+
+
+@pytest.mark.parametrize("lvm", ["vg/data", ""])
+def test_a_setting_of_the_old_policy_is_said_to_have_no_effect(lvm: str) -> None:
+    table = CACHE_TABLE.replace("sequential_threshold 0", "sequential_threshold 512")
+    (advice,) = found(mapped_volume(params=table, lvm_name=lvm))
+    command = "lvchange --cachesettings 'sequential_threshold=default' vg/data" if lvm else ""
+    assert (advice.id, advice.weight, advice.command) == ("EBB-309", Weight.NOTE, command)
+    assert advice.change is None
+
+
+def test_a_command_of_lvm_brings_the_one_that_takes_it_back() -> None:
+    (advice, *_) = found(migration_threshold_sectors=40960)
+    assert advice.change is not None
+    assert " ".join(advice.change.argv) == advice.command
+    assert advice.change.undo_argv == (
+        *("lvchange", "--cachesettings", "migration_threshold=default", "vg/data"),
+    )
+    table = CACHE_TABLE.replace("mq 10", "mq 12") + " migration_threshold 40960"
+    (own,) = found(mapped_volume(params=table), migration_threshold_sectors=40960)
+    assert own.change is not None
+    assert own.change.undo_argv[2] == "migration_threshold=40960"

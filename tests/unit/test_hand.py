@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ebbgate.actuators.plan import BASE, INTERVAL_NS_MIN, write
+from ebbgate.actuators.bounds import INTERVAL_NS_MIN
+from ebbgate.actuators.plan import BASE, write
 from ebbgate.model.decision import Gate, GateKind, JournalEntry, OutcomeKind
 from ebbgate.units import MIB, NS_PER_MS
 from tests.builders import volume

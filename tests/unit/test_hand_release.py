@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ebbgate.actuators.hand import same_value
 from ebbgate.actuators.plan import GATE_KNOBS, KERNEL_WRITES, write
 from ebbgate.model.decision import Gate, GateKind, OutcomeKind
 from ebbgate.probes.bcache_state import read_knobs
+from ebbgate.probes.knobs import same_value
 from tests.builders import volume
 from tests.fake_sysfs import WatchedSysfs
 from tests.hand_bench import CLOSED, PACED, REASON, RELEASED, HandBench, kinds

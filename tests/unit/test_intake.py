@@ -10,22 +10,10 @@ from typing import Any
 import pytest
 
 from ebbgate.intake import Intake
-from ebbgate.loop import VolumeLoop
 from ebbgate.model.volume import Mode
 from ebbgate.store.intents import Intent, IntentKind, Intents
+from tests.asked_bench import Daemon, answer
 from tests.loop_bench import LoopBench
-
-
-class Daemon:
-    """The target: the loops by name; a restore is counted."""
-
-    def __init__(self, **volumes: VolumeLoop) -> None:
-        self.volumes = dict(volumes)
-        self.restored: list[str] = []
-
-    def restore_volume(self, name: str) -> str:
-        self.restored.append(name)
-        return f"{name}: every knob is back"
 
 
 class Person:
@@ -55,10 +43,6 @@ def person(tmp_path: Path, daemon: Daemon) -> Person:
 
 def held(daemon: Daemon) -> bool:
     return daemon.volumes["bcache0"].held
-
-
-def answer(intent: Intent) -> tuple[bool | None, str | None]:
-    return intent.ok, intent.outcome
 
 
 @pytest.mark.parametrize("mode", list(Mode))

@@ -9,7 +9,10 @@ from pathlib import Path
 import pytest
 
 from ebbgate.model.volume import Mode
+from ebbgate.model.wish import Wish, WishKind
+from ebbgate.store.connection import open_writer
 from ebbgate.store.intents import IntentKind, Intents
+from ebbgate.store.schema import INTENTS
 
 
 @pytest.fixture
@@ -93,3 +96,61 @@ def test_a_chosen_mode_outlives_everybody(tmp_path: Path, daemon: Intents) -> No
 
 def test_an_unknown_number_is_none(person: Intents) -> None:
     assert person.get(4711) is None
+
+
+# ---- wishes that last ---------------------------------------------------------------------------
+def a_wish(knob: str = "writeback_percent", value: str = "20") -> Wish:
+    return Wish(WishKind.SET, "bcache0", "jo", 100, 700, knob, value)
+
+
+def test_a_wish_lasts_until_it_is_ended(tmp_path: Path, daemon: Intents) -> None:
+    kept = daemon.add_wish(a_wish())
+    assert kept.for_ns == 600
+    assert Intents.open(tmp_path / "intents.db").wishes() == (kept,)
+    daemon.end_wish(kept.id, "its time is over", 5)
+    assert daemon.wishes() == ()
+    row = daemon._connection.execute("SELECT ended_unix_ns, outcome FROM wishes").fetchone()
+    assert tuple(row) == (5, "its time is over")
+
+
+def test_what_became_of_a_wish_is_not_written_over(daemon: Intents) -> None:
+    kept = daemon.add_wish(a_wish())
+    daemon.end_wish(kept.id, "jo released it")
+    daemon.end_wish(kept.id, "its time is over")
+    row = daemon._connection.execute("SELECT outcome FROM wishes").fetchone()
+    assert row[0] == "jo released it"
+
+
+def test_a_newer_wish_for_the_same_ends_the_older_and_no_other(daemon: Intents) -> None:
+    daemon.add_wish(a_wish())
+    other = daemon.add_wish(a_wish("sequential_cutoff", "1048576"))
+    newer = daemon.add_wish(a_wish(value="30"))
+    assert daemon.wishes() == (other, newer)
+
+
+def test_a_file_of_the_first_schema_is_brought_up_to_date(tmp_path: Path) -> None:
+    path = tmp_path / "old.db"
+    old = open_writer(path, INTENTS[:1])
+    old.execute("INSERT INTO modes VALUES ('bcache0', 'enforce', 1)")
+    old.execute(
+        "INSERT INTO intents (kind, volume, args, who, at_unix_ns) "
+        "VALUES ('hold', NULL, '{}', 'a', 1)"
+    )
+    old.close()
+    opened = Intents.open(path)
+    assert opened.modes() == {"bcache0": "enforce"}
+    assert [intent.kind for intent in opened.pending()] == [IntentKind.HOLD]
+    assert opened.wishes() == ()
+    opened.close()
+
+
+@pytest.mark.parametrize(("args", "read"), [("{", {}), ("[1]", {}), ('{"on": true}', {"on": True})])
+def test_a_row_that_something_else_wrote_wrongly_is_still_read(
+    daemon: Intents, args: str, read: dict[str, bool]
+) -> None:
+    daemon._connection.execute(
+        "INSERT INTO intents (kind, volume, args, who, at_unix_ns) VALUES ('warm', 'v', ?, 'a', 1)",
+        (args,),
+    )
+    (intent,) = daemon.pending()
+    assert (intent.kind, intent.args) == ("warm", read)

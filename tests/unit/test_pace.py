@@ -201,6 +201,10 @@ def test_rate_pulse_and_target_stay_within_their_bounds_whatever_the_probe_says(
         gate = state.gate
         assert gate.kind in (GateKind.PACED, GateKind.PULSED)
         assert PARAMS.rate_min_bytes_per_s <= gate.rate_bytes_per_s <= PARAMS.rate_max_bytes_per_s
+        # The step that one write may take: not far beyond what the disk was seen to do.
+        known = state.throughput_bytes_per_s or PARAMS.rate_start_bytes_per_s
+        step_max = max(PARAMS.rate_min_bytes_per_s, (1 + PARAMS.gain) * known)
+        assert gate.rate_bytes_per_s <= step_max
         assert PARAMS.depth_min_ios <= depth_target_ios(state, PARAMS) <= PARAMS.depth_max_ios
         if gate.kind is GateKind.PULSED:
             assert PARAMS.pulse_min_ns <= gate.pulse_ns <= PARAMS.pulse_max_ns

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ebbgate.actuators.bounds import BOUNDS
 from ebbgate.actuators.plan import (
     BASE,
-    CLAMPS,
     GATE_KNOBS,
     KERNEL_WRITES,
     TRIGGERS,
@@ -105,10 +105,10 @@ def test_a_knob_without_a_clamp_cannot_be_written(knob: str) -> None:
 
 
 def test_every_knob_of_a_plan_is_one_that_may_be_tuned() -> None:
-    for knob in CLAMPS:
+    for knob in BOUNDS:
         assert BY_NAME[knob].tuned
     # A flush takes no value.
-    assert set(CLAMPS) >= {*GATE_KNOBS, *TRIGGERS, *KERNEL_WRITES} - {FLUSH}
+    assert set(BOUNDS) >= {*GATE_KNOBS, *TRIGGERS, *KERNEL_WRITES} - {FLUSH}
 
 
 NUMBERS = st.integers(min_value=-(1 << 70), max_value=1 << 70)
@@ -124,5 +124,5 @@ GATES = st.builds(
 def test_no_wish_whatever_leads_to_a_value_outside_the_clamps(gate: Gate, cutoff: int) -> None:
     for step in (*base_steps(), *gate_steps(gate), *cutoff_steps(cutoff)):
         if step.kind is StepKind.WRITE:
-            low, high = CLAMPS[step.knob]
-            assert low <= int(step.value) <= high
+            bound = BOUNDS[step.knob]
+            assert bound.low <= int(step.value) <= bound.high

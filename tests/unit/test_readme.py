@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ebbgate import config, errors
-from ebbgate.actuators.plan import CLAMPS
+from ebbgate.actuators.bounds import BOUNDS
 from ebbgate.cli.app import COMMANDS
 
 REPO = Path(__file__).resolve().parents[2]
@@ -27,14 +27,14 @@ def test_every_command_is_documented(command: str) -> None:
     assert re.search(rf"`?(ebbgate )?{command}\b", README.split("## How it decides")[0])
 
 
-@pytest.mark.parametrize("knob", CLAMPS)
+@pytest.mark.parametrize("knob", BOUNDS)
 def test_every_knob_that_may_be_written_is_under_safety(knob: str) -> None:
     assert f"`{knob}`" in section("Safety")
 
 
 def test_no_knob_is_under_safety_that_is_never_written() -> None:
     rows = [line.split("|")[1] for line in section("Safety").splitlines() if line.startswith("| `")]
-    assert {name for row in rows for name in re.findall(r"`(\w+)`", row)} == set(CLAMPS)
+    assert {name for row in rows for name in re.findall(r"`(\w+)`", row)} == set(BOUNDS)
 
 
 def test_the_exit_codes_are_those_of_the_errors() -> None:

@@ -122,3 +122,28 @@ def test_a_restore_says_who_had_written_the_knob(bench: Bench) -> None:
     for outcome in bench.restore():
         assert outcome.action.strategy == "restore"
         assert outcome.action.reason == "journalled by idle_destage"
+
+
+@pytest.mark.parametrize(
+    ("knob", "parts"),
+    [
+        ("io_disable", {}),
+        ("cache_mode", {}),
+        ("sequential_cutoff", {"path": f"{FOLDER}/io_disable"}),
+    ],
+)
+def test_a_damaged_journal_leads_to_no_file_that_is_never_written(
+    bench: Bench, knob: str, parts: dict[str, str]
+) -> None:
+    bench.left(knob, "1", **parts)
+    bench.fake.write(f"{FOLDER}/io_disable", "0")
+    before = bench.fake.read(f"{FOLDER}/cache_mode")
+    outcomes = bench.restore()
+    (left,) = [outcome for outcome in outcomes if outcome.action.knob == knob]
+    assert (left.kind, left.error) == (
+        OutcomeKind.UNCHANGED,
+        "no knob of ebbgate: left alone",
+    )
+    assert bench.fake.read(f"{FOLDER}/io_disable") == "0"
+    assert bench.fake.read(f"{FOLDER}/cache_mode") == before
+    assert bench.open == []

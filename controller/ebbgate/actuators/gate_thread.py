@@ -102,7 +102,8 @@ class GateThread:
             gate.kind is GateKind.PULSED and self._later is not None
         )
         quick = self.hand.plan.quick
-        return plain and bool(quick) and all(knob in self.hand.held for knob in quick)
+        ours = bool(quick) and all(knob in self.hand.held for knob in quick)
+        return plain and ours and self.hand.gate_is_ours
 
     def submit(self, name: str, job: Job) -> None:
         """Run a job on the thread, after the current wish."""
@@ -160,12 +161,14 @@ class GateThread:
 def drive(hand: Hand, gate: Gate, reason: Reason, *, sleepless: bool = False) -> list[Outcome]:
     """Bring one gate about, taking the base knobs over first or giving all of them back.
 
-    The knobs make sense only together: where one of them is manual, all are left alone.
+    The knobs make sense only together: where one of them is manual or a person's wish, all others
+    are given back.
     `sleepless`: of a pulse only its beginning; the caller ends it.
     """
     plan = hand.plan
-    if gate.kind is GateKind.RELEASED or not hand.manual.isdisjoint(plan.knobs):
-        return hand.release(reversed(plan.knobs), reason)
+    if gate.kind is GateKind.RELEASED or not hand.gate_is_ours:
+        knobs = [knob for knob in reversed(plan.knobs) if knob not in hand.pinned]
+        return hand.release(knobs, reason)
     outcomes = []
     for step in plan.base:
         if step.knob not in hand.held and step.knob not in hand.lacking:

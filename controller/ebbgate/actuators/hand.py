@@ -14,9 +14,9 @@ from pathlib import Path
 from threading import Event
 from typing import Protocol
 
+from ebbgate.actuators.bounds import BOUNDS, INTERVAL_NS_MIN
 from ebbgate.actuators.plan import (
     FAST,
-    INTERVAL_NS_MIN,
     KERNEL_WRITES,
     TRIGGERS,
     Step,
@@ -25,11 +25,13 @@ from ebbgate.actuators.plan import (
 from ebbgate.actuators.plans import Plan, plan_for
 from ebbgate.model.decision import Action, JournalEntry, Outcome, OutcomeKind
 from ebbgate.model.volume import Volume
-from ebbgate.probes.dm_knobs import TABLE
+from ebbgate.probes.dm_knobs import FLUSH, TABLE
 from ebbgate.probes.knob import parse_value
-from ebbgate.probes.knobs import BY_NAME, knob_path
+from ebbgate.probes.knobs import BY_NAME, knob_path, same_value
 from ebbgate.sysfs import Sysfs
 from ebbgate.units import NS_PER_S
+
+_WRITABLE = frozenset({*BOUNDS, TABLE, FLUSH})
 
 
 class Journal(Protocol):
@@ -71,6 +73,7 @@ class Hand:
     """The knobs of one volume. `held`: those that are not the kernel's or administrator's any more.
 
     `manual`: knobs that somebody else wrote while we held them; left alone until released.
+    `pinned`: knobs whose value a person asked for: held, and no strategy's meanwhile.
     `lacking`: knobs that this kernel turned out not to have.
     """
 
@@ -82,6 +85,7 @@ class Hand:
     now_ns: Callable[[], int] = time.monotonic_ns
     held: dict[str, _Held] = field(default_factory=dict)
     manual: set[str] = field(default_factory=set)
+    pinned: set[str] = field(default_factory=set)
     lacking: set[str] = field(default_factory=set)
     interrupt: Event = field(default_factory=Event)
     plan: Plan = field(init=False)
@@ -140,9 +144,28 @@ class Hand:
         for knob, mine in self.held.items():
             mine.written = seen.get(knob, mine.written)
 
-    def forget_manual(self) -> None:
-        """A person gave the knobs back to us."""
-        self.manual.clear()
+    def forget_manual(self, knob: str | None = None) -> None:
+        """A person gave the knob back to us; all of them without a name."""
+        if knob is None:
+            self.manual.clear()
+        else:
+            self.manual.discard(knob)
+
+    def still_manual(self, knob: str, value: str) -> bool:
+        """Leave the knob alone if it has this value, which somebody else wrote in an earlier life
+        of the daemon; at another one it was given back, or the kernel has started over.
+        """
+        path = self._path(knob)
+        text = self.sysfs.read_text(path) if path else None
+        same = text is not None and parse_value(BY_NAME[knob].form, text) == value
+        if same:
+            self.manual.add(knob)
+        return same
+
+    @property
+    def gate_is_ours(self) -> bool:
+        """May the gate be driven? Its knobs make sense only together."""
+        return self.manual.isdisjoint(self.plan.knobs) and self.pinned.isdisjoint(self.plan.knobs)
 
     def check_manual(self, seen: Mapping[str, str]) -> list[str]:
         """Knobs whose value is not what we wrote last: somebody else's now. Returns the new ones.
@@ -172,7 +195,11 @@ class Hand:
 
     def _write(self, step: Step, reason: Reason) -> Outcome:
         mine = self.held.get(step.knob)
+        if step.note:
+            reason = replace(reason, text=f"{reason.text} ({step.note})")
         action = self._action(step.knob, mine.written if mine else None, step.value, reason)
+        if step.knob not in _WRITABLE:
+            return self._outcome(action, OutcomeKind.REFUSED, "ebbgate never writes it")
         if self._too_soon(step.knob):
             return self._outcome(action, OutcomeKind.TOO_SOON)
         if step.knob in TRIGGERS:
@@ -183,6 +210,10 @@ class Hand:
             refused = self._take_over(action)
             if refused is not None:
                 return refused
+            mine = self.held[step.knob]
+            exact = not BY_NAME[step.knob].form.rounded and step.knob != TABLE
+            if exact and mine.written == step.value and not step.always:
+                return self._outcome(action, OutcomeKind.UNCHANGED)
         elif mine.written == step.value and not step.always and step.knob not in KERNEL_WRITES:
             return self._outcome(action, OutcomeKind.UNCHANGED)
         outcome = self._put(action, read_back=step.knob not in FAST)
@@ -260,14 +291,3 @@ class Hand:
 
     def _outcome(self, action: Action, kind: OutcomeKind, error: str = "") -> Outcome:
         return Outcome(action, kind, self.now_ns(), error=error)
-
-
-def same_value(knob: str, written: str, seen: str) -> bool:
-    """Is `seen` (rounded by the kernel to one decimal where it is a size) what we wrote?"""
-    if written == seen:
-        return True
-    try:
-        ours, theirs = int(written), int(seen)
-    except ValueError:
-        return False
-    return BY_NAME[knob].form.rounded and abs(ours - theirs) <= max(1, 0.06 * ours)

@@ -33,17 +33,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from ebbgate.actuators.bounds import (
+    CONGESTED,
+    CUTOFF,
+    PERCENT,
+    RATE,
+    RUNNING,
+    TRIGGER_GC,
+    clamped,
+)
 from ebbgate.model.decision import Gate, GateKind
-from ebbgate.probes.dm_knobs import FLUSH, MAX_SECTORS, TABLE, THRESHOLD
+from ebbgate.probes.dm_knobs import FLUSH, TABLE, THRESHOLD
 from ebbgate.signals.kernel_sleep import DELAY
-from ebbgate.units import NS_PER_S, SECTOR_BYTES
+from ebbgate.units import SECTOR_BYTES
 
-PERCENT = "writeback_percent"
-RATE = "writeback_rate"
-RUNNING = "writeback_running"
-CUTOFF = "sequential_cutoff"
-CONGESTED = ("congested_read_threshold_us", "congested_write_threshold_us")
-TRIGGER_GC = "trigger_gc"
 PERCENT_PACED = "40"
 
 BASE: Mapping[str, str] = {
@@ -62,32 +65,6 @@ TRIGGERS = frozenset({RUNNING, TRIGGER_GC, FLUSH})
 FAST = frozenset({PERCENT, RATE, RUNNING, THRESHOLD, TABLE})
 """Written many times a second, so not read back each time: compared once a second instead. And a
 table: the kernel either takes a whole one or refuses it."""
-INTERVAL_NS_MIN: Mapping[str, int] = {
-    CUTOFF: NS_PER_S,
-    TRIGGER_GC: NS_PER_S,
-    MAX_SECTORS: NS_PER_S,
-}
-"""The shortest time between two writes of a knob, whatever a strategy asks for. Not for a gate: a
-request waits for its close. A restore never waits."""
-
-CLAMPS: Mapping[str, tuple[int, int]] = {
-    PERCENT: (0, 40),
-    RATE: (1, 1 << 30),
-    CUTOFF: (64 * 1024, (1 << 32) - 1),
-    DELAY: (0, 3600),
-    "writeback_rate_update_seconds": (1, 60),
-    "idle_max_writeback_rate": (0, 1),
-    CONGESTED[0]: (0, 10_000_000),
-    CONGESTED[1]: (0, 10_000_000),
-    RUNNING: (1, 1),
-    TRIGGER_GC: (1, 1),
-    THRESHOLD: (0, 1 << 20),
-    MAX_SECTORS: (16, 1 << 20),
-}
-"""Hard bounds on everything that is ever written, whatever a strategy asks for.
-
-A cutoff of 1..511 would bypass everything and 0 stops the detector's bookkeeping: never written.
-"""
 
 
 class StepKind(StrEnum):
@@ -99,19 +76,23 @@ class StepKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step of a plan: a knob and its value, or a sleep in nanoseconds."""
+    """One step of a plan: a knob and its value, or a sleep in nanoseconds.
+
+    `note`: that the value is not the one that was asked for, and why.
+    """
 
     kind: StepKind
     knob: str = ""
     value: str = ""
     sleep_ns: int = 0
     always: bool = False
+    note: str = ""
 
 
 def write(knob: str, value: int | str, *, always: bool = False) -> Step:
-    """A write within the clamps. `always`: even where the value is there already (a trigger)."""
-    low, high = CLAMPS[knob]
-    return Step(StepKind.WRITE, knob, str(min(high, max(low, int(value)))), always=always)
+    """A write within the bounds. `always`: even where the value is there already (a trigger)."""
+    within, note = clamped(knob, int(value))
+    return Step(StepKind.WRITE, knob, str(within), always=always, note=note)
 
 
 _PACED = write(PERCENT, PERCENT_PACED)

@@ -7,10 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
+from ebbgate.actuators.bounds import PERCENT, RATE
 from ebbgate.actuators.plan import (
     GATE_KNOBS,
-    PERCENT,
-    RATE,
     Step,
     StepKind,
     base_steps,

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Protocol
 
-from ebbgate.actuators.plan import PERCENT, RUNNING
+from ebbgate.actuators.bounds import BOUNDS, PERCENT, RUNNING
 from ebbgate.model.decision import Action, JournalEntry, Outcome, OutcomeKind
 from ebbgate.probes.dm_knobs import TABLE
 from ebbgate.sysfs import Sysfs
@@ -50,6 +51,9 @@ def _restore_one(entry: JournalEntry, sysfs: Sysfs, boot_id: str) -> Outcome:
     )
     if entry.boot_id != boot_id:
         return _outcome(action, OutcomeKind.UNCHANGED, "from another boot: nothing to put back")
+    if entry.knob not in (*BOUNDS, TABLE) or Path(entry.path).name != entry.knob:
+        # A journal that something has damaged must not lead to a file that is never written.
+        return _outcome(action, OutcomeKind.UNCHANGED, "no knob of ebbgate: left alone")
     if not sysfs.exists(entry.path):
         return _outcome(action, OutcomeKind.UNCHANGED, "the device is gone, and the knob with it")
     if entry.knob == TABLE and sysfs.read_text(entry.path) != entry.last_written:

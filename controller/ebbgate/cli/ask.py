@@ -14,14 +14,17 @@ import click
 from ebbgate.cli.context import Context, json_option
 from ebbgate.cli.link import need_daemon
 from ebbgate.cli.output import Document, emit
-from ebbgate.errors import ActuationError, EbbgateError, NotFound, Unavailable
+from ebbgate.errors import ActuationError, EbbgateError, NotFound, Unavailable, UsageError
 from ebbgate.model.volume import Mode
 from ebbgate.probes.topology import find
 from ebbgate.store.intents import Intent, IntentKind, Intents
+from ebbgate.units import NS_PER_S, parse_duration_ns
 
 if TYPE_CHECKING:
     from ebbgate.cli.page import Page
 
+_SHORTEST_NS = NS_PER_S
+_LONGEST_NS = 30 * 24 * 3600 * NS_PER_S
 # The daemon looks every tick (250 ms by default).
 _POLL_S = 0.05
 
@@ -54,13 +57,34 @@ enforce = _mode_command(
 @click.command()
 @click.argument("volume", required=False)
 @click.option("--off", is_flag=True, help="Go on.")
+@click.option("--for", "lasting", metavar="TIME", help="For so long, such as 10min.")
 @json_option
 @click.pass_obj
-def hold(context: Context, volume: str | None, off: bool) -> None:
-    """Freeze every knob of VOLUME (or of all volumes) where it is, until `hold --off`."""
+def hold(context: Context, volume: str | None, off: bool, lasting: str | None) -> None:
+    """Freeze every knob of VOLUME (or of all volumes) where it is, until `hold --off`.
+
+    `ebbgate release VOLUME` ends it, too. It outlives a restart of the daemon, which puts all knobs
+    back and then touches none.
+    """
     context.need_root("ebbgate hold")
     name = find(context.sysfs, volume).name if volume else None
-    emit(context, ask(context, IntentKind.HOLD, name, {"on": not off}), _draw)
+    args: dict[str, Any] = {"on": not off}
+    if lasting is not None:
+        if off:
+            raise UsageError("--off takes no time", "see ebbgate hold --help")
+        args["for_ns"] = parse_for(lasting)
+    emit(context, ask(context, IntentKind.HOLD, name, args), _draw)
+
+
+def parse_for(text: str, what: str = "--for") -> int:
+    """A duration from 1 s to 30 days. Raises UsageError."""
+    try:
+        duration_ns = parse_duration_ns(text)
+    except ValueError as error:
+        raise UsageError(f"{what}: {error}", f"for example {what} 10min") from error
+    if not _SHORTEST_NS <= duration_ns <= _LONGEST_NS:
+        raise UsageError(f"{what} takes 1 s to 720 h", f"for example {what} 10min")
+    return duration_ns
 
 
 def ask(
@@ -114,7 +138,9 @@ def _refused(answer: Intent) -> EbbgateError:
             f"the daemon does not follow {answer.volume}",
             "it follows volumes with a cache attached: see ebbgate status",
         )
-    return ActuationError(text, "see the daemon's log: journalctl -u ebbgated")
+    # An error of the daemon brings its next step with it.
+    message, _, hint = text.partition("\n")
+    return ActuationError(message, hint.strip() or "see the daemon's log: journalctl -u ebbgated")
 
 
 def _draw(page: Page, document: Document) -> None:

@@ -70,6 +70,12 @@ def doctor(context: Context, volume: str | None, measure: float | None, knobs: b
     emit(context, document, show)
 
 
+def facts_of(context: Context, link: Link, volume: Volume) -> Facts:
+    """All that the advice on a volume looks at."""
+    state = read_state(context.sysfs, volume, time.monotonic_ns())
+    return _facts(context, volume, state, volume_document(context, link, volume))
+
+
 def _volume(context: Context, link: Link, volume: Volume) -> dict[str, Any]:
     state = read_state(context.sysfs, volume, time.monotonic_ns())
     document = volume_document(context, link, volume)
@@ -83,7 +89,8 @@ def _volume(context: Context, link: Link, volume: Volume) -> dict[str, Any]:
 
 
 def _facts(context: Context, volume: Volume, state: VolumeState, document: Document) -> Facts:
-    return report.facts(context.sysfs, volume, state, document["knobs"])
+    live = document if document["live"] else {}
+    return report.facts(context.sysfs, volume, state, document["knobs"], live)
 
 
 def _cost(context: Context, seconds: float | None) -> cost.Cost:

@@ -98,8 +98,14 @@ def _volume(page: Page, volume: Document, *, all_knobs: bool) -> None:
             _COLOURS[advice["weight"]],
             indent=2,
         )
+        if advice["evidence"]:
+            page.line(f"measured: {advice['evidence']}", indent=4)
+        if advice["effect"]:
+            page.line(f"effect: {advice['effect']}", indent=4)
         if advice["command"]:
             page.line(advice["command"], indent=6)
+        if advice["apply"]:
+            page.line(f"ebbgate apply {advice['id']} {volume['title']}", indent=6)
 
 
 def _knobs(volume: Document) -> list[tuple[Cell, ...]]:

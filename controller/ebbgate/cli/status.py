@@ -93,6 +93,8 @@ def _headline(volume: Document) -> str:
 def draw_sentence(page: Page, volume: Document) -> None:
     """What happens now, and whether the kernel's own thread still sleeps through it."""
     page.line(_sentence(volume), indent=2)
+    for wish in volume.get("wishes") or ():
+        page.line(f"wish: {words.wish(wish)}", "cyan", indent=2)
     asleep = volume.get("kernel_sleep")
     if asleep:
         page.line(asleep["text"], "yellow", indent=2)
@@ -204,6 +206,9 @@ def draw_daemon(page: Page, daemon: Document, *, indent: int = 0) -> None:
     else:
         text = "no daemon: nothing is measured. Start it: systemctl start ebbgated"
         page.line(text, "yellow", indent=indent)
+    if daemon.get("intents_error"):
+        text = f"nobody can ask for anything: {daemon['intents_error']}"
+        page.line(text, "bold red", indent=indent)
     if daemon["left_behind"]:
         count = len(daemon["left_behind"])
         text = f"{count} knobs still hold values of ebbgate. Run: ebbgate restore"

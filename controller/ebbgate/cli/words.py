@@ -88,6 +88,16 @@ def knob_value(name: str, value: str | None) -> str:
     return value
 
 
+def wish(document: Mapping[str, Any]) -> str:
+    """`sequential_cutoff 1 MiB, as jo asked, for 9.5 min more`."""
+    what = document["kind"]
+    if document["knob"]:
+        what = f"{document['knob']} {knob_value(document['knob'], document['value'])}"
+    left_ns = document["left_ns"]
+    lasts = "until released" if left_ns is None else f"for {units.format_ns(left_ns)} more"
+    return f"{what}, as {document['who']} asked, {lasts}"
+
+
 def _sector_rate(sectors_per_s: int) -> str:
     """bcache's way to say that nothing limits the rate is INT_MAX, which it shows as 0.9T."""
     if sectors_per_s > _UNLIMITED_SECTORS_PER_S:

@@ -15,6 +15,12 @@ EBB-205  a slow moment of the cache device sends requests past it
 EBB-206  the sequential detector is off
 EBB-207  discard is on
 EBB-208  I/O errors were counted
+EBB-209  writeback_percent near the level at which writes are no longer cached
+EBB-210  writeback_percent 0: destage without a limit, beside users
+EBB-211  writeback_percent so low that destage hardly ever rests
+EBB-212  a floor under the rate of destage
+EBB-213  a sequential_cutoff under the size of ordinary requests
+EBB-214  thresholds of congestion 0, which is right
 EBB-301  dm-cache metadata that needs a check, cannot be written, or a cache that failed
 EBB-302  a metadata device that is nearly full
 EBB-303  a cache in passthrough
@@ -23,9 +29,12 @@ EBB-305  a migration_threshold that lets destage hold users up
 EBB-306  dm-writecache: what may be set, and by which command
 EBB-307  the cleaner policy is loaded: nothing is promoted
 EBB-308  a threshold set by message, which the next table takes back
+EBB-309  settings of the old policy mq, which have no effect
 
-ebbgate only says these things. A disk's scheduler and depth serve everything on that disk, and the
-cache mode decides what a dead SSD costs: both are the administrator's alone.
+205, 206 and 209 to 214 are what guides hand on (advice_folklore.py). `ebbgate apply` carries out
+204, 205, 206, 209, 210, 211, 213, 305 and 308, once a person has said yes. All else is only said: a
+disk's scheduler and depth serve everything on that disk, and the cache mode decides what a dead SSD
+costs. Both are the administrator's alone.
 """
 
 from __future__ import annotations
@@ -33,8 +42,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final
 
+from ebbgate.actuators.bounds import TRIGGER_GC
+from ebbgate.doctor import evidence
 from ebbgate.doctor.advice_dm import DM_RULES
-from ebbgate.doctor.finding import Advice, Facts, Weight
+from ebbgate.doctor.advice_folklore import BCACHE_RULES, congested, detector_off, mq_settings
+from ebbgate.doctor.finding import Advice, Change, Facts, Weight
 from ebbgate.model.volume import Device, Kind
 
 # What one SATA disk takes (NCQ); a longer queue inside a disk cannot be overtaken by anybody.
@@ -74,6 +86,7 @@ def _scheduler(facts: Facts) -> Iterator[Advice]:
                 "waits in front of it; mq-deadline halves the wait of the first request after a gap"
                 + ("" if better else " (the kernel offers none here: load mq-deadline or bfq)"),
                 f"echo {better} > {file}" if better else "",
+                effect="the first request after a gap waits about half as long",
             )
 
 
@@ -88,6 +101,7 @@ def _rotational(facts: Facts) -> Iterator[Advice]:
                 "says it does not rotate, as virtual disks do whatever is behind them; if that is "
                 "a hard disk, tell the kernel",
                 f"echo 1 > {file}",
+                effect="the kernel and this advice treat it as what it is",
             )
 
 
@@ -105,6 +119,7 @@ def _depth(facts: Facts) -> Iterator[Advice]:
                 f"{DEPTH_MAX} are enough"
                 + ("" if settable else " (a virtual disk: set it where the machine is defined)"),
                 f"echo {DEPTH_MAX} > {file}" if settable else "",
+                effect=f"a user's request waits for {DEPTH_MAX} others at most",
             )
 
 
@@ -128,6 +143,7 @@ def _no_cache(facts: Facts) -> Iterator[Advice]:
             facts.volume.name,
             "has no cache attached: it runs at the speed of its backing device",
             f"echo SET-UUID > /sys/block/{facts.volume.name}/bcache/attach",
+            effect="what is read and written often runs at the speed of the SSD",
         )
 
 
@@ -165,32 +181,9 @@ def _full(facts: Facts) -> Iterator[Advice]:
             f"has {in_use:.0%} of its cache in use; above {IN_USE_MAX:.0%} the kernel caches "
             "nothing more until garbage is collected",
             f"echo 1 > /sys/fs/bcache/{facts.volume.set_uuid}/internal/trigger_gc",
-        )
-
-
-def _congested(facts: Facts) -> Iterator[Advice]:
-    read = facts.state.knobs.get("congested_read_threshold_us", "0")
-    write = facts.state.knobs.get("congested_write_threshold_us", "0")
-    if (read, write) != ("0", "0"):
-        yield Advice(
-            "EBB-205",
-            Weight.NOTE,
-            facts.volume.name,
-            f"bypasses the cache after reads above {read} us or writes above {write} us on the "
-            "SSD: one slow moment sends requests to the disk. In enforce ebbgate switches that off "
-            "as soon as it sees one",
-        )
-
-
-def _detector_off(facts: Facts) -> Iterator[Advice]:
-    if facts.state.knobs.get("sequential_cutoff") == "0":
-        yield Advice(
-            "EBB-206",
-            Weight.ADVICE,
-            facts.volume.name,
-            "has sequential_cutoff 0: every stream goes through the cache, until the kernel stops "
-            "caching writes and even random ones wait for the disk",
-            f"echo 4194304 > /sys/block/{facts.volume.name}/bcache/sequential_cutoff",
+            evidence=evidence.level(facts.live),
+            effect="buckets that hold nothing any more can be used again; writers may wait for it",
+            change=Change(((TRIGGER_GC, "1"),)),
         )
 
 
@@ -203,6 +196,7 @@ def _discard(facts: Facts) -> Iterator[Advice]:
             "has discard on: bcache waits for a discard of every bucket that it frees, which "
             "stalls writers; fstrim from time to time does the same without",
             f"echo 0 > /sys/block/{name}/bcache/discard",
+            effect="writers no longer wait for discards; the setting persists",
         )
 
 
@@ -226,9 +220,11 @@ _RULES: Final[tuple[Callable[[Facts], Iterator[Advice]], ...]] = (
     _cache_mode,
     _inconsistent,
     _full,
-    _congested,
-    _detector_off,
+    congested,
+    detector_off,
     _discard,
     _io_errors,
+    *BCACHE_RULES,
     *DM_RULES,
+    mq_settings,
 )

@@ -3,14 +3,16 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from ebbgate.doctor.finding import Advice, Facts, Weight
+from ebbgate.doctor import evidence
+from ebbgate.doctor.finding import Advice, Change, Facts, Weight
 from ebbgate.model.dm import CacheStatus, Health
 from ebbgate.model.volume import Kind
 from ebbgate.probes.dm_knobs import THRESHOLD
-from ebbgate.probes.dm_status import table_threshold_sectors
+from ebbgate.probes.dm_status import table_setting, table_threshold_sectors
 from ebbgate.units import bytes_to_sectors, format_bytes, sectors_to_bytes
 
 METADATA_RATIO_MAX: Final = 0.8
@@ -62,6 +64,7 @@ def _metadata(facts: Facts) -> Iterator[Advice]:
             f"has {ratio:.0%} of its metadata device in use; once it is full the cache turns "
             "read-only. Make the cache anew with more of it (lvm-scripts/README.md has the sum)",
             f"lvconvert --splitcache {lvm}" if lvm else "",
+            effect="the cache goes on when it is full",
         )
 
 
@@ -75,6 +78,7 @@ def _passthrough(facts: Facts) -> Iterator[Advice]:
             "is in passthrough: everything goes to the disk, and writes throw away what is cached. "
             "The mode is meant for a copy that may be stale; leave it when it is not",
             f"lvchange --cachemode writethrough {lvm}" if lvm else "",
+            effect="the cache serves reads again, and keeps what is written",
         )
 
 
@@ -98,15 +102,35 @@ def _threshold(facts: Facts) -> Iterator[Advice]:
     least = LVM_BLOCKS_MIN * bytes_to_sectors(status.block_bytes)
     if sectors <= max(THRESHOLD_SECTORS_MAX, least):
         return
-    lvm, better = _lvm(facts), max(THRESHOLD_SECTORS_STOCK, least)
+    better = max(THRESHOLD_SECTORS_STOCK, least)
+    argv = _threshold_argv(facts, better)
     yield Advice(
         "EBB-305",
         Weight.ADVICE,
         facts.volume.title,
         f"may have {format_bytes(sectors_to_bytes(sectors))} of destage under way when users "
         "return, and they wait for what the disk has taken of it",
-        f"lvchange --cachesettings migration_threshold={better} {lvm}" if lvm else "",
+        shlex.join(argv),
+        evidence=evidence.destage(facts.live),
+        effect=f"at most {format_bytes(sectors_to_bytes(better))} are under way at once",
+        change=_threshold_change(facts, argv),
     )
+
+
+def _threshold_argv(facts: Facts, sectors: int | str) -> tuple[str, ...]:
+    """LVM's command; nothing for a bare stack."""
+    lvm = _lvm(facts)
+    setting = f"migration_threshold={sectors}"
+    return ("lvchange", "--cachesettings", setting, lvm) if lvm else ()
+
+
+def _threshold_change(facts: Facts, argv: tuple[str, ...]) -> Change | None:
+    """Back to what the table says now; `default` has LVM forget the setting."""
+    mapping = facts.volume.mapping
+    if not argv or mapping is None:
+        return None
+    before = table_setting(mapping.params, THRESHOLD) or "default"
+    return Change(argv=argv, undo_argv=_threshold_argv(facts, before))
 
 
 def _fleeting(facts: Facts) -> Iterator[Advice]:
@@ -116,14 +140,16 @@ def _fleeting(facts: Facts) -> Iterator[Advice]:
         return
     if sectors == table_threshold_sectors(mapping.params):
         return
-    lvm = mapping.lvm_name
+    argv = _threshold_argv(facts, sectors)
     yield Advice(
         "EBB-308",
         Weight.NOTE,
         facts.volume.title,
         f"has a migration_threshold of {sectors} sectors by message; the next activation, "
         "lvchange or lvextend loads the table's again. To keep it, tell LVM",
-        f"lvchange --cachesettings migration_threshold={sectors} {lvm}" if lvm else "",
+        shlex.join(argv),
+        effect="the value outlives the next table; LVM loads one now, in a second or two",
+        change=_threshold_change(facts, argv),
     )
 
 
@@ -140,6 +166,7 @@ def _writecache(facts: Facts) -> Iterator[Advice]:
         f"lvchange --cachesettings 'high_watermark=30 low_watermark=10' {lvm}"
         if lvm
         else f"ebbgate clean {facts.volume.name}",
+        effect="less is dirty at any time, and more is written to the disk",
     )
 
 
@@ -154,6 +181,7 @@ def _cleaner(facts: Facts) -> Iterator[Advice]:
             "has the policy cleaner: it drains, and promotes nothing. After `ebbgate clean` the "
             "old policy comes back by itself",
             f"lvchange --refresh {lvm}" if lvm else "",
+            effect="what is read often is promoted again",
         )
 
 

@@ -24,8 +24,11 @@ def facts(
     volume: Volume,
     state: VolumeState,
     owned: Mapping[str, Mapping[str, str | None]],
+    live: Mapping[str, Any],
 ) -> Facts:
-    """Everything that the advice looks at; `owned`: knobs with their owners."""
+    """Everything that the advice looks at; `owned`: knobs with their owners; `live`: what the
+    daemon says of the volume.
+    """
     held = frozenset(name for name, knob in owned.items() if knob.get("owner") == "ebbgate")
     caches = [device.name for device in volume.caches]
     discards = (
@@ -36,12 +39,12 @@ def facts(
         for name in (volume.backing.name, *caches)
     }
     disks = physical_devices(sysfs, volume.backing.name)
-    return Facts(volume, state, disks, tuple(discards), held, errors)
+    return Facts(volume, state, disks, tuple(discards), held, errors, live)
 
 
-def advice_documents(found: Facts) -> list[dict[str, str]]:
+def advice_documents(found: Facts) -> list[dict[str, Any]]:
     """The advice on the volume."""
-    return [_advice_document(advice) for advice in advise(found)]
+    return [advice_document(advice) for advice in advise(found)]
 
 
 def knob_documents(
@@ -101,11 +104,15 @@ def cost_document(cost: Cost) -> dict[str, Any]:
     }
 
 
-def _advice_document(advice: Advice) -> dict[str, str]:
+def advice_document(advice: Advice) -> dict[str, Any]:
+    """One advice; `apply`: does `ebbgate apply` carry it out?"""
     return {
         "id": advice.id,
         "weight": str(advice.weight),
         "about": advice.about,
         "text": advice.text,
+        "evidence": advice.evidence,
+        "effect": advice.effect,
         "command": advice.command,
+        "apply": advice.change is not None,
     }

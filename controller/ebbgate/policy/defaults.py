@@ -10,6 +10,7 @@ from ebbgate.model.volume import Kind, Volume
 from ebbgate.policy.destage_state import DestageParams
 from ebbgate.policy.pace import params_for
 from ebbgate.policy.pace_state import Law, PaceParams
+from ebbgate.policy.regret import RegretParams
 from ebbgate.policy.stream_bypass import StreamParams
 from ebbgate.units import NS_PER_MS
 
@@ -52,11 +53,14 @@ _DM_PRESSURE_PACE = PaceParams(
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Which strategies are on, and their parameters. `cannot`: strategy -> why not here."""
+    """Which strategies are on, and their parameters. `cannot`: strategy -> why not here. `regret`:
+    the bounds of the guard above them.
+    """
 
     destage: DestageParams | None = field(default_factory=DestageParams)
     streams: StreamParams | None = field(default_factory=StreamParams)
     cannot: Mapping[str, str] = field(default_factory=dict)
+    regret: RegretParams = field(default_factory=RegretParams)
 
 
 def policy_for(volume: Volume) -> Policy:

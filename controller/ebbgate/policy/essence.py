@@ -4,7 +4,13 @@
 from __future__ import annotations
 
 from ebbgate.model.decision import Decision, GateKind
+from ebbgate.policy.drain import DRAIN
 from ebbgate.policy.evaluate import PolicyState
+from ebbgate.policy.overrule import NO_REGRET
+from ebbgate.policy.wishes import WISH
+
+_ABOVE = frozenset({WISH, DRAIN, NO_REGRET})
+"""These come and go; all others are there all the time."""
 
 Essence = tuple[object, ...]
 
@@ -22,4 +28,5 @@ def essence(state: PolicyState, decision: Decision) -> Essence:
         decision.sequential_cutoff_bytes,
         decision.congestion_bypass,
         tuple(proposal.unsupported for proposal in decision.proposals),
+        tuple((p.strategy, p.knobs) for p in decision.proposals if p.strategy in _ABOVE),
     )

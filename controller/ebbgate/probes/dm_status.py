@@ -88,6 +88,15 @@ class _Words:
         yield from self._words[self._at :]
 
 
+_MQ_SETTINGS = (
+    "sequential_threshold",
+    "random_threshold",
+    "read_promote_adjustment",
+    "write_promote_adjustment",
+    "discard_promote_adjustment",
+)
+
+
 def parse_cache_table(params: str) -> CacheTable:
     """`metadata cache origin block #features ... policy #settings ...`. Raises BadLine."""
     words = _Words(params, "dm-cache table")
@@ -110,6 +119,26 @@ def table_threshold_sectors(params: str) -> int | None:
         return None
     text = settings.get("migration_threshold", str(_THRESHOLD_DEFAULT_SECTORS))
     return int(text) if text.isdigit() else None
+
+
+def table_setting(params: str, name: str) -> str | None:
+    """A policy setting that the table itself has; None where it leaves that to the kernel."""
+    try:
+        return dict(parse_cache_table(params).settings).get(name)
+    except BadLine:
+        return None
+
+
+def old_settings(params: str) -> tuple[str, ...]:
+    """The settings in a table that only the old policy mq knew: smq takes and ignores them.
+
+    LVM itself writes each with 0; only another value is somebody's wish.
+    """
+    try:
+        settings = parse_cache_table(params).settings
+        return tuple(name for name, value in settings if name in _MQ_SETTINGS and value != "0")
+    except BadLine:
+        return ()
 
 
 def table_mode(params: str) -> str:

@@ -30,3 +30,14 @@ def knob_path(volume: Volume, knob: str) -> Path | None:
     if volume.kind is Kind.BCACHE:
         return bcache_knobs.knob_path(volume, knob)
     return dm_knobs.knob_path(volume, knob)
+
+
+def same_value(knob: str, written: str, seen: str) -> bool:
+    """Is `seen` (rounded by the kernel to one decimal where it is a size) what we wrote?"""
+    if written == seen:
+        return True
+    try:
+        ours, theirs = int(written), int(seen)
+    except ValueError:
+        return False
+    return BY_NAME[knob].form.rounded and abs(ours - theirs) <= max(1, 0.06 * ours)

@@ -27,6 +27,18 @@ def discover(sysfs: Sysfs) -> tuple[Volume, ...]:
     return (*(volume for volume in volumes if volume is not None), *mapped)
 
 
+def birth(sysfs: Sysfs, volume: Volume) -> tuple[int | None, ...]:
+    """Another value once the kernel has made the volume or its cache set anew, with its defaults.
+
+    A volume that is stopped and registered again between two looks is the same in all else.
+    """
+    own = _BLOCK / volume.kernel_name
+    if volume.kind is not Kind.BCACHE:
+        return (sysfs.inode(own),)
+    cache_set = Path("/sys/fs/bcache") / volume.set_uuid
+    return (sysfs.inode(own / "bcache"), sysfs.inode(cache_set))
+
+
 def find(sysfs: Sysfs, name: str) -> Volume:
     """The volume of a name (`bcache0`, `vg/data`, `dm-3`) or a path (`/dev/bcache0`,
     `/dev/vg/data`, `/dev/bcache/by-label/vm`).

@@ -50,6 +50,14 @@ def open_writer(path: Path, migrations: Migrations) -> sqlite3.Connection:
     return connection
 
 
+def open_in_memory(migrations: Migrations) -> sqlite3.Connection:
+    """The same without a file: for what goes on although its file cannot be used."""
+    connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    migrate(connection, migrations, "memory")
+    connection.row_factory = sqlite3.Row
+    return connection
+
+
 def open_reader(path: Path, migrations: Migrations) -> sqlite3.Connection:
     """A connection that cannot write. Raises NothingRecorded where there is no such file yet."""
     with _explained(path):

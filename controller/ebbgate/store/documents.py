@@ -45,6 +45,7 @@ def wins(decision: Decision, proposal: Proposal) -> list[str]:
         won.append("sequential_cutoff")
     if decision.split_requests and proposal.split_requests:
         won.append("max_sectors_kb")
+    won += [knob for knob, _ in proposal.knobs if knob not in won]
     return won
 
 

@@ -6,6 +6,13 @@ mode       {"mode": "enforce"}  how far ebbgate may go with the volume; outlives
 hold       {"on": true}         freeze everything where it is (no volume: every one)
 restore    {}                   put the originals back and stay in `advise` (no volume: every one)
 clean      {"within_ns": N}     have dm-cache's cleaner write everything back, for so long at most
+set        {"knob": K,          a knob keeps this value (as the kernel takes it), for so long or
+            "value": V,         until it is released; no strategy gets it meanwhile
+            "for_ns": N}
+drain      {"for_ns": N}        open the gate so far that all is clean within this time
+release    {"knob": K}          give a manual knob back to ebbgate, end wishes for it (no knob: all)
+
+Those that last (hold, set, drain) are kept as wishes, which outlive the daemon.
 """
 
 from __future__ import annotations
@@ -14,14 +21,15 @@ import json
 import sqlite3
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from threading import RLock
 from typing import Any, Final, Self
 
 from ebbgate.model.volume import Mode
-from ebbgate.store.connection import open_writer, transaction
+from ebbgate.model.wish import Wish, WishKind
+from ebbgate.store.connection import open_in_memory, open_writer, transaction
 from ebbgate.store.documents import to_json
 from ebbgate.store.schema import INTENTS
 
@@ -33,14 +41,20 @@ class IntentKind(StrEnum):
     HOLD = "hold"
     RESTORE = "restore"
     CLEAN = "clean"
+    SET = "set"
+    DRAIN = "drain"
+    RELEASE = "release"
 
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """One wish; `ok` and `outcome` are None until the daemon has dealt with it."""
+    """One wish; `ok` and `outcome` are None until the daemon has dealt with it.
+
+    `kind`: a plain text where a newer ebbgate has asked for what this one does not know.
+    """
 
     id: int
-    kind: IntentKind
+    kind: IntentKind | str
     volume: str | None
     args: dict[str, Any]
     who: str
@@ -54,6 +68,18 @@ _RESOLVE: Final = "UPDATE intents SET resolved_unix_ns = ?, ok = ?, outcome = ? 
 _SET_MODE: Final = """
     INSERT INTO modes (volume, mode, at_unix_ns) VALUES (?, ?, ?)
     ON CONFLICT (volume) DO UPDATE SET mode = excluded.mode, at_unix_ns = excluded.at_unix_ns
+"""
+_WISH_COLUMNS: Final = "id, kind, volume, knob, value, who, at_unix_ns, until_unix_ns"
+_ADD_WISH: Final = """
+    INSERT INTO wishes (kind, volume, knob, value, who, at_unix_ns, until_unix_ns)
+    VALUES (?, ?, ?, ?, ?, ?, ?)
+"""
+_END_SAME: Final = """
+    UPDATE wishes SET ended_unix_ns = ?, outcome = ?
+    WHERE volume = ? AND kind = ? AND knob = ? AND ended_unix_ns IS NULL
+"""
+_END_WISH: Final = """
+    UPDATE wishes SET ended_unix_ns = ?, outcome = ? WHERE id = ? AND ended_unix_ns IS NULL
 """
 
 
@@ -69,6 +95,11 @@ class Intents:
     def open(cls, path: Path) -> Self:
         """Open or make the file (`intents.db`). Raises PermissionDenied and Unavailable."""
         return cls(open_writer(path, INTENTS))
+
+    @classmethod
+    def in_memory(cls) -> Self:
+        """Without a file: nobody asks for anything, and nothing is kept."""
+        return cls(open_in_memory(INTENTS))
 
     def close(self) -> None:
         """Close the file."""
@@ -121,6 +152,41 @@ class Intents:
             ).fetchone()
         return _intent(row) if row else None
 
+    # ---- wishes that last ----------------------------------------------------------------------
+    def add_wish(self, wish: Wish) -> Wish:
+        """Keep a wish, which gets its number; an older one for the same ends with it."""
+        same = (wish.volume, str(wish.kind), wish.knob)
+        ended = (wish.at_unix_ns, f"replaced by a newer wish of {wish.who}", *same)
+        row = (
+            str(wish.kind),
+            wish.volume,
+            wish.knob,
+            wish.value,
+            wish.who,
+            wish.at_unix_ns,
+            wish.until_unix_ns,
+        )
+        with self._lock, transaction(self._connection) as open_:
+            open_.execute(_END_SAME, ended)
+            number = open_.execute(_ADD_WISH, row).lastrowid
+        assert number is not None
+        return replace(wish, id=number)
+
+    def end_wish(self, number: int, outcome: str, wall_ns: int | None = None) -> None:
+        """A wish is over; `outcome`: what became of it, in a sentence."""
+        now = time.time_ns() if wall_ns is None else wall_ns
+        with self._lock, transaction(self._connection) as open_:
+            open_.execute(_END_WISH, (now, outcome, number))
+
+    def wishes(self) -> tuple[Wish, ...]:
+        """Every wish that is in force, oldest first."""
+        with self._lock:
+            rows = self._connection.execute(
+                f"SELECT {_WISH_COLUMNS} FROM wishes WHERE ended_unix_ns IS NULL ORDER BY id"
+            ).fetchall()
+        return tuple(_wish(row) for row in rows)
+
+    # ---- modes ---------------------------------------------------------------------------------
     def set_mode(self, volume: str, mode: Mode, wall_ns: int | None = None) -> None:
         """Remember the mode that a person chose; it outlives the daemon and beats the settings."""
         now = time.time_ns() if wall_ns is None else wall_ns
@@ -134,14 +200,27 @@ class Intents:
         return {row["volume"]: row["mode"] for row in rows}
 
 
+def _wish(row: sqlite3.Row) -> Wish:
+    return Wish(**{**dict(row), "kind": WishKind(row["kind"])})
+
+
 def _intent(row: sqlite3.Row) -> Intent:
     return Intent(
         id=row["id"],
-        kind=IntentKind(row["kind"]),
+        kind=IntentKind(row["kind"]) if row["kind"] in tuple(IntentKind) else str(row["kind"]),
         volume=row["volume"],
-        args=json.loads(row["args"]),
+        args=_args(row["args"]),
         who=row["who"],
         at_unix_ns=row["at_unix_ns"],
         ok=None if row["ok"] is None else bool(row["ok"]),
         outcome=row["outcome"],
     )
+
+
+def _args(text: str) -> dict[str, Any]:
+    """Nothing for a row that something else has written wrongly: it is answered as unknown."""
+    try:
+        args = json.loads(text)
+    except ValueError:
+        return {}
+    return args if isinstance(args, dict) else {}

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What a person asked for that lasts: a knob's value, a drain, a hold. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class WishKind(StrEnum):
+    """`set`: a knob keeps a value; `drain`: all is clean by a time; `hold`: every knob stays;
+    `manual`: somebody wrote a knob without us, and is heard all the same.
+    """
+
+    SET = "set"
+    DRAIN = "drain"
+    HOLD = "hold"
+    MANUAL = "manual"
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """One wish. Times are of the wall clock; `until_unix_ns`: None until it is released.
+
+    `id`: 0 before it is kept. `knob`, `value`: of a `set` and a `manual`, as the kernel takes it;
+    else empty.
+    """
+
+    kind: WishKind
+    volume: str
+    who: str
+    at_unix_ns: int
+    until_unix_ns: int | None = None
+    knob: str = ""
+    value: str = ""
+    id: int = 0
+
+    @property
+    def for_ns(self) -> int | None:
+        """How long it was to last; None: until it is released."""
+        return None if self.until_unix_ns is None else self.until_unix_ns - self.at_unix_ns
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A wish that is in force. `ends_ns`: when it ends, on CLOCK_MONOTONIC of this daemon."""
+
+    wish: Wish
+    ends_ns: int | None
+
+    def left_ns(self, now_ns: int) -> int | None:
+        """How long it still lasts; None: until it is released."""
+        return None if self.ends_ns is None else max(0, self.ends_ns - now_ns)

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Draining by a time that a person gave: how fast it must go, and whether it will make it. Pure.
+
+In a gap `idle_destage` drains as fast as the next request allows, and nothing is added to that.
+Beside the load the gate is as wide as the time left demands and no wider. dm-cache itself waits for
+a second without I/O to its slow device, whatever the gate: under a load that never stops nothing
+but `ebbgate clean` drains it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from ebbgate.model.decision import Condition, Gate, GateKind, Proposal
+from ebbgate.model.frame import Frame
+from ebbgate.model.wish import Standing
+from ebbgate.policy.destage_state import DestageParams, DestageState, Phase
+from ebbgate.policy.pace_state import Law, PaceParams
+from ebbgate.units import NS_PER_S, format_bytes, format_ns, format_rate
+
+DRAIN = "drain"
+_SHARE, _SPARE_S = 0.8, 10.0
+"""What of the time left is counted on: a share, less a few seconds. With a share alone the end
+would recede as the time does.
+"""
+_LEFT_S_MIN = 1.0
+_DIGITS = 3
+"""Binary digits of a rate that are kept: a figure that moves a little writes no knob."""
+
+
+@dataclass(frozen=True, slots=True)
+class DrainPlan:
+    """What it takes. `needed_bytes_per_s`: new dirty data included. `measured_bytes_per_s`: of
+    destage now. `eta_s`: at that pace, None while it is unknown or nothing shrinks.
+    """
+
+    dirty_bytes: int
+    left_s: float
+    needed_bytes_per_s: float
+    measured_bytes_per_s: float | None
+    eta_s: float | None
+
+    @property
+    def makes_it(self) -> bool | None:
+        """Will it be clean in time at the present pace? None: that cannot be told yet."""
+        if self.dirty_bytes == 0:
+            return True
+        return None if self.eta_s is None else self.eta_s <= self.left_s
+
+
+def plan_of(frame: Frame, left_ns: int | None) -> DrainPlan | None:
+    """The plan at this moment; None where the dirty level or what comes in is unknown."""
+    dirty, comes_in = frame.dirty_bytes, frame.dirty_in_bytes_per_s
+    if dirty is None or comes_in is None or left_ns is None:
+        return None
+    left_s = left_ns / NS_PER_S
+    needed = dirty / max(_LEFT_S_MIN, left_s * _SHARE - _SPARE_S) + comes_in
+    goes_out = frame.destage_bytes_per_s
+    net = None if goes_out is None else goes_out - comes_in
+    eta_s = dirty / net if net is not None and net > 0 else None
+    return DrainPlan(dirty, left_s, needed, goes_out, eta_s)
+
+
+def gate_of(
+    plan: DrainPlan | None, state: DestageState, wished: Gate | None, params: DestageParams
+) -> Gate | None:
+    """The gate that the time left demands; None where the strategy's own is wide enough."""
+    # What is not known stays the kernel's; a gap is drained as fast as it allows already.
+    if plan is None or plan.dirty_bytes == 0 or state.phase in (Phase.UNKNOWN, Phase.DESTAGE):
+        return None
+    own = wished if wished is not None and wished.kind is GateKind.PACED else None
+    if params.pressure_pace.law is Law.DEPTH:
+        depth = _depth_ios(plan, state, params.pace)
+        return None if own and own.depth_ios >= depth else Gate(GateKind.PACED, depth_ios=depth)
+    rate = _rounded(plan.needed_bytes_per_s, params.pace)
+    return None if own and own.rate_bytes_per_s >= rate else Gate(GateKind.PACED, rate)
+
+
+def proposal(
+    plan: DrainPlan | None, standing: Standing, now_ns: int, gate: Gate | None
+) -> Proposal:
+    """What the drain wants, with the measured pace beside the needed one."""
+    who, left = standing.wish.who, format_ns(standing.left_ns(now_ns) or 0)
+    if plan is None:
+        return Proposal(DRAIN, f"as {who} asked, within {left}: the dirty level is unknown")
+    measured, needed = plan.measured_bytes_per_s, plan.needed_bytes_per_s
+    return Proposal(
+        DRAIN,
+        f"as {who} asked, within {left}: {sentence(plan)}",
+        (
+            Condition(
+                "destage",
+                None if measured is None else format_rate(measured),
+                ">=",
+                f"{format_rate(needed)} (needed)",
+                measured is not None and measured >= needed,
+            ),
+        ),
+        gate=gate,
+    )
+
+
+def sentence(plan: DrainPlan) -> str:
+    """`3.1 GiB dirty, needs 12 MiB/s, about 4 min to go: in time`."""
+    if plan.dirty_bytes == 0:
+        return "nothing is dirty"
+    text = f"{format_bytes(plan.dirty_bytes)} dirty, needs {format_rate(plan.needed_bytes_per_s)}"
+    if plan.eta_s is None:
+        return f"{text}; no pace yet"
+    verdict = "in time" if plan.makes_it else "NOT in time at this pace"
+    return f"{text}, about {format_ns(plan.eta_s * NS_PER_S)} to go: {verdict}"
+
+
+def _rounded(rate: float, params: PaceParams) -> int:
+    """Up to the next figure of a few binary digits, within the bounds of any pace."""
+    whole = math.ceil(min(params.rate_max_bytes_per_s, max(params.rate_min_bytes_per_s, rate)))
+    step = 1 << max(0, whole.bit_length() - _DIGITS)
+    return min(params.rate_max_bytes_per_s, -(-whole // step) * step)
+
+
+def _depth_ios(plan: DrainPlan, state: DestageState, params: PaceParams) -> int:
+    """So many blocks under way as the needed rate is part of what the disk was seen to do."""
+    widest = max(params.depth_wide_ios, params.depth_max_ios)
+    known = state.pace.throughput_bytes_per_s
+    share = plan.needed_bytes_per_s / known if known > 0 else 1.0
+    return round(min(widest, max(params.depth_min_ios, math.ceil(widest * share))))

@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A knob that is set is answered in a sentence, ends in time, and is never half done."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Any
+
+import pytest
+
+from ebbgate.store.intents import IntentKind
+from tests.asked_bench import HOUR_NS, MINUTE_NS, Asked, answer
+from tests.unit.test_loop_knobs import busy
+
+
+# ---- set ----------------------------------------------------------------------------------------
+def test_a_set_is_answered_once_the_knob_is_written(asked: Asked) -> None:
+    assert asked.set(for_ns=10 * MINUTE_NS) == (
+        True,
+        "bcache0: writeback_percent = 20% for 10 min; no strategy gets it meanwhile",
+    )
+    assert asked.percent() == "20"
+
+
+def test_a_timed_set_ends_by_itself(asked: Asked) -> None:
+    asked.set(for_ns=10 * MINUTE_NS)
+    asked.clocks.passes(10 * MINUTE_NS - 1)
+    asked.poll()
+    assert asked.percent() == "20"
+    asked.clocks.passes(1)
+    asked.poll()
+    assert asked.percent() == "10"
+    assert asked.ended() == ["its time is over"]
+
+
+def test_without_a_time_it_lasts_until_it_is_released(asked: Asked) -> None:
+    assert asked.set()[1] == (
+        "bcache0: writeback_percent = 20% until it is released; no strategy gets it meanwhile"
+    )
+    asked.clocks.passes(1000 * HOUR_NS)
+    asked.poll()
+    assert asked.percent() == "20"
+    released = asked.ask(IntentKind.RELEASE, knob="writeback_percent")
+    assert answer(released) == (True, "bcache0: writeback_percent of jo is over")
+    asked.bench.settle()
+    asked.bench.tick()
+    assert asked.percent() == "10"
+    assert asked.ended() == ["jo released it"]
+
+
+def test_a_newer_set_takes_the_place_of_the_older(asked: Asked) -> None:
+    asked.set(for_ns=MINUTE_NS)
+    asked.set("30", for_ns=HOUR_NS)
+    asked.clocks.passes(2 * MINUTE_NS)
+    asked.poll()
+    assert asked.percent() == "30"
+    assert asked.ended() == ["replaced by a newer wish of jo"]
+    asked.clocks.passes(HOUR_NS)
+    asked.poll()
+    assert asked.percent() == "10"
+
+
+@pytest.mark.parametrize(
+    ("args", "text"),
+    [
+        ({"knob": "writeback_percent", "value": "90"}, "90 is out of bounds"),
+        ({"knob": "io_disable", "value": "1"}, "ebbgate never writes io_disable"),
+        ({"knob": "writeback_percent"}, "unknown intent: set"),
+        ({"knob": 7, "value": "1"}, "unknown intent: set"),
+        ({"knob": "writeback_percent", "value": "20", "for_ns": -1}, "unknown intent: set"),
+        ({"knob": "writeback_percent", "value": "20", "for_ns": 1 << 60}, "longer than 30 days"),
+        ({"knob": "writeback_percent", "value": "20", "for_ns": True}, "unknown intent: set"),
+    ],
+)
+def test_a_row_that_makes_no_sense_is_answered_and_changes_nothing(
+    asked: Asked, args: dict[str, Any], text: str
+) -> None:
+    ok, said = answer(asked.ask(IntentKind.SET, **args))
+    assert ok is False
+    assert said is not None and text in said
+    asked.bench.tick()
+    assert asked.bench.knobs() == asked.bench.before
+    assert asked.intents.wishes() == ()
+
+
+def test_a_set_names_one_volume(asked: Asked) -> None:
+    intent = asked.ask(IntentKind.SET, None, knob="writeback_percent", value="20")
+    assert answer(intent) == (False, "a knob is set on one volume\n  name it")
+
+
+def test_a_kind_of_a_newer_ebbgate_is_answered(asked: Asked) -> None:
+    with sqlite3.connect(asked.folder / "intents.db") as database:
+        database.execute(
+            "INSERT INTO intents (kind, volume, args, who, at_unix_ns) "
+            "VALUES ('warm', 'bcache0', 'not json', 'jo', 1)"
+        )
+    asked.poll()
+    answered = asked.intents.get(1)
+    assert answered is not None
+    assert answer(answered) == (False, "unknown intent: warm {}")
+
+
+def test_what_the_kernel_refuses_is_the_answer_and_no_wish_is_left(asked: Asked) -> None:
+    asked.bench.sysfs.before["writeback_percent"] = busy
+    ok, text = asked.set()
+    assert ok is False
+    assert text is not None and "writeback_percent could not be written" in text
+    assert asked.intents.wishes() == ()
+
+
+def test_a_trigger_leaves_nothing_behind(asked: Asked) -> None:
+    intent = asked.ask(IntentKind.SET, knob="trigger_gc", value="1")
+    assert answer(intent) == (True, "bcache0: trigger_gc was written; it leaves no value behind")
+    asked.bench.settle()
+    assert asked.bench.sysfs.log == [("trigger_gc", "1")]
+    assert asked.intents.wishes() == ()
+
+
+def test_a_person_who_did_not_wait_gets_nothing_later(asked: Asked) -> None:
+    args = {"knob": "writeback_percent", "value": "20"}
+    number = asked.intents.add_intent(IntentKind.SET, "bcache0", args, "jo", 1)
+    asked.intake.poll()
+    asked.intents.resolve(number, "given up by the person who asked", ok=False)
+    asked.intake.poll()
+    asked.poll()
+    assert asked.bench.knobs() == asked.bench.before
+    assert asked.ended() == ["given up by the person who asked"]
+
+
+def test_somebody_elses_write_ends_the_wish(asked: Asked) -> None:
+    asked.set()
+    asked.bench.someone_writes("writeback_percent", "30")
+    asked.bench.tick()
+    asked.poll()
+    assert asked.ended() == ["somebody else has written writeback_percent since"]
+    assert asked.percent() == "30"
+
+
+@pytest.mark.parametrize("words", [{"kind": IntentKind.RESTORE}, {"kind": IntentKind.MODE}])
+def test_a_restore_and_a_mode_that_touches_nothing_end_every_wish(
+    asked: Asked, words: dict[str, Any]
+) -> None:
+    asked.set(for_ns=HOUR_NS)
+    asked.ask(words["kind"], **({"mode": "advise"} if words["kind"] == IntentKind.MODE else {}))
+    asked.bench.settle()
+    asked.bench.tick()
+    assert asked.percent() == "10"
+    assert asked.intents.wishes() == ()
+
+
+# ---- restarts and clocks ------------------------------------------------------------------------
+def test_a_wish_outlives_the_daemon_and_ends_in_time(asked: Asked) -> None:
+    asked.set(for_ns=10 * MINUTE_NS)
+    asked.bench.loop.release("ebbgated stops")
+    asked.bench.loop.wish(())
+    asked.bench.settle()
+    asked.clocks.passes(4 * MINUTE_NS)
+    asked.start()
+    asked.poll()
+    assert asked.percent() == "20"
+    asked.clocks.passes(6 * MINUTE_NS)
+    asked.poll()
+    assert asked.percent() == "10"
+
+
+def test_a_wish_whose_time_ended_while_no_daemon_ran_is_not_taken_up(asked: Asked) -> None:
+    asked.set(for_ns=10 * MINUTE_NS)
+    asked.bench.loop.wish(())
+    asked.bench.settle()
+    asked.bench.tick()
+    asked.clocks.passes(11 * MINUTE_NS)
+    asked.start()
+    asked.poll()
+    assert asked.percent() == "10"
+    assert asked.intents.wishes() == ()
+
+
+def test_a_wish_for_a_volume_that_is_away_ends_in_time(asked: Asked) -> None:
+    asked.set(for_ns=10 * MINUTE_NS)
+    asked.daemon.volumes.clear()
+    asked.clocks.passes(11 * MINUTE_NS)
+    asked.intake.poll()
+    assert asked.ended() == ["its time was over while the volume was away"]
+
+
+@pytest.mark.parametrize("step_ns", [-HOUR_NS, -1000 * HOUR_NS])
+def test_a_clock_that_is_set_back_does_not_prolong_a_wish(asked: Asked, step_ns: int) -> None:
+    asked.set(for_ns=10 * MINUTE_NS)
+    asked.clocks.wall_ns += step_ns
+    asked.clocks.passes(10 * MINUTE_NS)
+    asked.poll()
+    assert asked.percent() == "10"
+
+
+def test_a_clock_that_is_set_back_over_a_restart_prolongs_by_what_was_asked_at_most(
+    asked: Asked,
+) -> None:
+    asked.set(for_ns=10 * MINUTE_NS)
+    asked.clocks.wall_ns -= 1000 * HOUR_NS
+    asked.start()
+    asked.clocks.passes(10 * MINUTE_NS)
+    asked.poll()
+    assert asked.percent() == "10"
+
+
+def test_a_clock_that_is_set_forward_ends_a_wish_early(asked: Asked) -> None:
+    asked.set(for_ns=10 * MINUTE_NS)
+    asked.clocks.wall_ns += HOUR_NS
+    asked.poll()
+    assert asked.percent() == "10"
+
+
+def test_a_database_that_cannot_be_written_keeps_no_knob(asked: Asked) -> None:
+    asked.set(for_ns=10 * MINUTE_NS)
+    asked.intake._intents._connection.execute("PRAGMA query_only = ON")
+    asked.clocks.passes(11 * MINUTE_NS)
+    asked.poll()
+    assert asked.percent() == "10"
+    assert asked.ended() == []
+    asked.intake._intents._connection.execute("PRAGMA query_only = OFF")
+    asked.poll()
+    assert asked.ended() == ["its time is over"]
+
+
+def test_an_answer_that_cannot_be_written_is_written_later_and_nothing_done_twice(
+    asked: Asked, caplog: pytest.LogCaptureFixture
+) -> None:
+    connection = asked.intake._intents._connection
+    args = {"knob": "trigger_gc", "value": "1"}
+    number = asked.intents.add_intent(IntentKind.SET, "bcache0", args, "jo", 1)
+    connection.execute("PRAGMA query_only = ON")
+    for _ in range(3):
+        asked.poll()
+    assert asked.bench.sysfs.log == [("trigger_gc", "1")]
+    connection.execute("PRAGMA query_only = OFF")
+    asked.poll()
+    answered = asked.intents.get(number)
+    assert answered is not None
+    assert answered.ok
+    assert asked.bench.sysfs.log == [("trigger_gc", "1")]
+    said = [each for each in caplog.records if "cannot be read or answered" in each.message]
+    assert len(said) == 1

@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Volumes that go and come back with the kernel's defaults get what is still wanted, no more."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine, Iterator
+from pathlib import Path
+
+import pytest
+
+from ebbgate.config import Config
+from ebbgate.machine import Daemon
+from ebbgate.model.volume import Mode
+from ebbgate.model.wish import Wish, WishKind
+from ebbgate.probes.bcache_state import read_knobs
+from ebbgate.recorder import Recorder
+from ebbgate.store.db import Store
+from ebbgate.units import MIB, NS_PER_S
+from tests.builders import tick, volume
+from tests.fake_sysfs import NO_DM, SET_UUID, FakeSysfs, WatchedSysfs, fake_bcache
+from tests.loop_bench import DEADLINE_S
+
+FOLDERS = (
+    "/sys/devices/virtual/block/bcache0",
+    "/sys/devices/pci0/vda/block/vda/bcache",
+    "/sys/devices/pci0/vdb/block/vdb/bcache",
+    f"/sys/fs/bcache/{SET_UUID}",
+)
+LINKS = ("/sys/block/bcache0", "/sys/class/block/bcache0", "/sys/dev/block/252:0")
+
+
+class Bench:
+    """A daemon on a fake machine whose volume comes and goes; no probe is started."""
+
+    def __init__(self, folder: Path, mode: Mode) -> None:
+        self.folder = folder
+        self.fake: FakeSysfs = fake_bcache(folder / "sys")
+        self.sysfs = WatchedSysfs(folder / "sys", NO_DM)
+        (folder / "state").mkdir()
+        self.recorder = Recorder(folder / "state/history.db")
+        config = Config(folder / "state", folder / "no-probe", mode=mode)
+        self.daemon = Daemon(config, self.sysfs, self.recorder, "this boot")
+        self.before = self.knobs()
+        self.gone = 0
+
+    def knobs(self) -> dict[str, str]:
+        return dict(read_knobs(self.sysfs, volume()))
+
+    def vanish(self) -> None:
+        """As at a stop. What was is kept aside, so that no node gets its number again."""
+        self.gone += 1
+        for link in LINKS:
+            self.fake.sysfs.locate(link).unlink()
+        for number, folder in enumerate(FOLDERS):
+            aside = self.folder / f"gone-{self.gone}-{number}"
+            self.fake.sysfs.locate(folder).rename(aside)
+
+    def appear(self) -> None:
+        """As at a registration: the kernel's defaults."""
+        self.fake.bcache()
+
+    def wish(self, knob: str, value: str, *, for_ns: int | None = None) -> Wish:
+        now = time.time_ns()
+        until = None if for_ns is None else now + for_ns
+        return self.daemon.intake.keeper.add(
+            Wish(WishKind.SET, "bcache0", "jo", now, until, knob, value)
+        )
+
+    async def looks(self, count: int = 3) -> None:
+        """So many seconds, each with a look at the devices, a record of the probe, and a tick."""
+        for _ in range(count):
+            await self.daemon._discover_when_due(time.monotonic_ns())
+            for name, loop in list(self.daemon.volumes.items()):
+                now_ns = time.monotonic_ns()
+                self.daemon.on_record(tick(ns=now_ns, state="busy", last_ns=now_ns))
+                await self.daemon._tick_volume(name, slow=True)
+                deadline = time.monotonic() + DEADLINE_S
+                while not loop.thread.quiet:
+                    assert time.monotonic() < deadline
+                    await asyncio.sleep(0.001)
+
+    def run(self, scenario: Callable[[], Coroutine[None, None, None]]) -> None:
+        asyncio.run(scenario())
+
+    def stop(self) -> None:
+        self.daemon._release_all()
+        self.recorder.stop()
+
+
+@pytest.fixture
+def make_bench(tmp_path: Path) -> Iterator[Callable[[Mode], Bench]]:
+    made: list[Bench] = []
+
+    def build(mode: Mode) -> Bench:
+        made.append(Bench(tmp_path, mode))
+        return made[-1]
+
+    yield build
+    for bench in made:
+        bench.stop()
+
+
+@pytest.fixture
+def bench(make_bench: Callable[[Mode], Bench]) -> Bench:
+    return make_bench(Mode.ENFORCE)
+
+
+def tuned(bench: Bench) -> bool:
+    return bench.knobs()["writeback_percent"] == "40"
+
+
+def open_entries(bench: Bench) -> set[str]:
+    bench.recorder.flush()
+    store = Store.open(bench.folder / "state/history.db")
+    try:
+        return {entry.knob for entry in store.journal_open()}
+    finally:
+        store.close()
+
+
+def test_a_volume_that_comes_back_is_tuned_again(bench: Bench) -> None:
+    async def scenario() -> None:
+        await bench.looks()
+        assert tuned(bench)
+        bench.vanish()
+        await bench.looks()
+        assert bench.daemon.volumes == {}
+        assert open_entries(bench) == set()
+        bench.appear()
+        assert not tuned(bench)
+        await bench.looks()
+        assert tuned(bench)
+        assert bench.daemon.volumes["bcache0"].hand.manual == set()
+
+    bench.run(scenario)
+
+
+def test_a_volume_that_was_registered_anew_between_two_looks_is_tuned_again(
+    bench: Bench,
+) -> None:
+    async def scenario() -> None:
+        await bench.looks()
+        old = bench.daemon.volumes["bcache0"]
+        bench.vanish()
+        bench.appear()
+        await bench.looks()
+        assert bench.daemon.volumes["bcache0"] is not old
+        assert tuned(bench)
+        assert bench.daemon.volumes["bcache0"].hand.manual == set()
+        assert bench.daemon.volumes["bcache0"].hand.held["writeback_percent"].original == "10"
+
+    bench.run(scenario)
+
+
+def test_a_wish_comes_back_with_its_volume(make_bench: Callable[[Mode], Bench]) -> None:
+    bench = make_bench(Mode.ADVISE)
+
+    async def scenario() -> None:
+        await bench.looks()
+        bench.wish("sequential_cutoff", str(MIB))
+        await bench.looks()
+        assert bench.knobs() == {**bench.before, "sequential_cutoff": str(MIB)}
+        bench.vanish()
+        await bench.looks()
+        bench.appear()
+        await bench.looks()
+        assert bench.knobs() == {**bench.before, "sequential_cutoff": str(MIB)}
+
+    bench.run(scenario)
+
+
+@pytest.mark.parametrize("how", ["released", "timed out"])
+def test_a_wish_that_is_over_meanwhile_does_not_come_back(
+    make_bench: Callable[[Mode], Bench], how: str
+) -> None:
+    bench = make_bench(Mode.ADVISE)
+
+    async def scenario() -> None:
+        await bench.looks()
+        wish = bench.wish("sequential_cutoff", str(MIB), for_ns=60 * NS_PER_S)
+        await bench.looks()
+        bench.vanish()
+        await bench.looks()
+        keeper = bench.daemon.intake.keeper
+        if how == "released":
+            keeper.end(wish, "jo released it")
+        else:
+            keeper.now_ns = lambda: time.monotonic_ns() + 61 * NS_PER_S
+        bench.appear()
+        await bench.looks()
+        assert bench.knobs() == bench.before
+        assert bench.sysfs.log == [("sequential_cutoff", str(MIB))]
+
+    bench.run(scenario)
+
+
+@pytest.mark.parametrize("mode", [Mode.OBSERVE, Mode.ADVISE])
+def test_without_a_policy_that_acts_nothing_comes_back(
+    make_bench: Callable[[Mode], Bench], mode: Mode
+) -> None:
+    bench = make_bench(mode)
+
+    async def scenario() -> None:
+        await bench.looks()
+        bench.vanish()
+        await bench.looks()
+        bench.appear()
+        await bench.looks()
+
+    bench.run(scenario)
+    assert bench.sysfs.log == []
+
+
+def test_a_volume_that_comes_back_without_its_cache_is_left_alone(bench: Bench) -> None:
+    async def scenario() -> None:
+        await bench.looks()
+        bench.vanish()
+        await bench.looks()
+        bench.sysfs.log.clear()
+        bench.fake.bcache(cache=None)
+        await bench.looks()
+
+    bench.run(scenario)
+    assert bench.sysfs.log == []
+    assert bench.daemon.volumes == {}
+
+
+def test_an_inconsistent_volume_gets_neither_policy_nor_wish(bench: Bench) -> None:
+    async def scenario() -> None:
+        bench.fake.write("/sys/block/bcache0/bcache/state", "inconsistent")
+        await bench.looks(1)
+        bench.wish("sequential_cutoff", str(MIB))
+        await bench.looks()
+
+    bench.run(scenario)
+    assert bench.knobs() == bench.before
+    assert bench.sysfs.log == []
