@@ -21,5 +21,6 @@ def essence(state: PolicyState, decision: Decision) -> Essence:
         state.streams.stance,
         decision.sequential_cutoff_bytes,
         decision.congestion_bypass,
+        tuple(wish.strategy for wish in state.rules.in_force),
         tuple(proposal.unsupported for proposal in decision.proposals),
     )

@@ -36,7 +36,7 @@ class StreamParams:
     """What a policy may set.
 
     `stream_run_bytes`: a run this long is a stream; `random_run_bytes`: a shorter one is random.
-    `stream_bytes_per_s_min`: slower streams are left to the kernel. `random_bytes_per_s_min`: from
+    `fill_ratio_max`: from this dirty level (0..1) on none is absorbed. `stream_bytes_per_s_min`: slower streams are left to the kernel. `random_bytes_per_s_min`: from
     here on random writes compete for the room (10 of 4 KiB a second). `reserve_ratio`: share of
     the cache kept for them. `lookahead_s`: the room must outlast a tick and its handling.
     `hold_ns`: a stance against streams outlives its reason by this long, so that short pauses do
@@ -54,6 +54,7 @@ class StreamParams:
     cutoff_ceiling_bytes: int = 4 * MIB
     cutoff_wide_bytes: int = 2 * GIB
     reserve_ratio: float = 0.02
+    fill_ratio_max: float | None = None
     lookahead_s: float = 0.35
     hold_ns: int = 3 * NS_PER_S
     reads: bool = True
@@ -166,6 +167,11 @@ def _reason_against(
     if load.random_write_bytes_per_s >= params.random_bytes_per_s_min:
         rate = format_rate(load.random_write_bytes_per_s)
         return f"random writes of {rate} need the room more than the stream"
+    dirty, most = frame.dirty_ratio, params.fill_ratio_max
+    # The level falls as soon as the stream is kept out: in again only well below.
+    ease = 0.9 if state.stance is Stance.BYPASS else 1.0
+    if most is not None and dirty is not None and dirty >= most * ease:
+        return f"{dirty:.0%} of the cache are dirty, streams may fill {most:.0%}"
     filling = (frame.dirty_in_bytes_per_s or 0.0) * params.lookahead_s
     need = params.reserve_ratio * cache + filling
     # Once it bypasses, a stream is not let in again before there is room for a good part of one.
