@@ -33,12 +33,12 @@ class DestageParams:
     `light_ratio`, `light_after_ns`: pressure when the foreground keeps the backing device less busy
     than this share for so long without a gap. `pressure_min_ns`: once begun, pressure lasts this
     long, since destage itself makes the device busier. `read_p99_max_ns`, `write_p99_max_ns`: no
-    such pressure for a light load while users wait longer than this (p99). `seep_ns`: a closed gate still lets one
-    piece through in this time, since a longer one would put the kernel's thread to sleep far into
-    the next gap (policy.pace); a shorter one is felt by the burst: at 150 ms its p99 was 1.5 times
-    that of a closed gate in the simulation (tests/sim), at 1.2 s 1.0 to 1.1 times. `sure_share`: a
-    gap counts as sure to go on for as long as this share (0..1) of its like do. `collect_ratio`:
-    None where nothing is to be collected.
+    such pressure for a light load while users wait longer than this (p99). `seep_ns`: a closed gate
+    still lets one piece through in this time, since a longer one would put the kernel's thread to
+    sleep far into the next gap (policy.pace); a shorter one is felt by the burst: at 150 ms its p99
+    was 1.5 times that of a closed gate in the simulation (tests/sim), at 1.2 s 1.0 to 1.1 times.
+    `sure_share`: a gap counts as sure to go on for as long as this share (0..1) of its like do.
+    `collect_ratio`: None where nothing is to be collected.
     """
 
     wait_ns: int | None = None

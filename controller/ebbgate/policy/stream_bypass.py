@@ -36,14 +36,15 @@ class StreamParams:
     """What a policy may set.
 
     `stream_run_bytes`: a run this long is a stream; `random_run_bytes`: a shorter one is random.
-    `fill_ratio_max`: from this dirty level (0..1) on none is absorbed. `stream_bytes_per_s_min`: slower streams are left to the kernel. `random_bytes_per_s_min`: from
-    here on random writes compete for the room (10 of 4 KiB a second). `reserve_ratio`: share of
-    the cache kept for them. `lookahead_s`: the room must outlast a tick and its handling.
-    `hold_ns`: a stance against streams outlives its reason by this long, so that short pauses do
-    not undo it. `reads`: can read streams be kept out, too? `by_size`: writes are kept out by the
-    size of their requests (dm-cache), not by a cutoff. That has a price, since a block that is
-    written in halves is touched twice and may be promoted for it: with more than
-    `promotions_per_s_max` it is left off for `barred_ns`.
+    `fill_ratio_max`: from this dirty level (0..1) on none is absorbed. `stream_bytes_per_s_min`:
+    slower streams are left to the kernel. `random_bytes_per_s_min`: from here on random writes
+    compete for the room (10 of 4 KiB a second). `reserve_ratio`: share of the cache kept for them.
+    `lookahead_s`: the room must outlast a tick and its handling. `hold_ns`: a stance against
+    streams outlives its reason by this long, so that short pauses do not undo it. `reads`: can read
+    streams be kept out, too? `by_size`: writes are kept out by the size of their requests
+    (dm-cache), not by a cutoff. That has a price, since a block that is written in halves is
+    touched twice and may be promoted for it: with more than `promotions_per_s_max` it is left off
+    for `barred_ns`.
     """
 
     stream_run_bytes: int = 512 * KIB
