@@ -58,7 +58,7 @@ EXAMPLES: Final[Mapping[Unit, str]] = {
     Unit.COUNT: "4",
     Unit.IOPS: "50/s",
 }
-_FIGURE: Final = re.compile(r"^(-?[0-9]{1,15}(?:\.[0-9]{1,9})?)\s*([A-Za-zµ/%]*)$")
+_FIGURE: Final = re.compile(r"^(-?[0-9]{1,15}(?:\.[0-9]{1,9})?) *([A-Za-zµ/%]*)$")
 # What people write instead; no measure of likeness would find these.
 _MEANT: Final = {"m": "min", "sec": "s", "hour": "h", "hours": "h", "msec": "ms", "d": "h"}
 _PREFIXES: Final = {"k": "KiB", "m": "MiB", "g": "GiB", "t": "TiB"}
@@ -114,11 +114,13 @@ def format_quantity(unit: Unit, value: float) -> str:
 
 def spell(unit: Unit, value: float) -> str:
     """As a policy writes it: the largest unit that leaves a whole number."""
+    if value == 0:
+        return "0"
     if unit is Unit.RATIO:
         return f"{value * 100:g}%"
     name, factor = next(iter(FACTORS[unit].items()))
     for larger, size in FACTORS[unit].items():
-        if value and value % size == 0:
+        if value % size == 0:
             name, factor = larger, size
     return f"{value / factor:.0f}{name}"
 

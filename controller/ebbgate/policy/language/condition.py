@@ -16,7 +16,7 @@ from ebbgate.policy.rules import Check, Groups
 
 CHECKS_MAX: Final = 20
 """In one `when` or `until`: what people can still follow."""
-_COMPARISON: Final = re.compile(r"(<=|>=|==|!=|<|>)\s*(.*)", re.DOTALL)
+_COMPARISON: Final = re.compile(r"(<=|>=|==|!=|<|>) *(.*)", re.DOTALL)
 _FORM: Final = 'for example {dirty_ratio: "> 40%"}, or `all:` or `any:` with a list of these'
 
 

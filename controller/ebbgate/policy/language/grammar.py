@@ -181,8 +181,7 @@ OBJECTIVES: Final = Record(
             "read_latency_p99",
             _P99,
             "While the signal read_latency_p99 is above this, idle_destage drains nothing beside a"
-            " light load (it begins again at half of it); the no-regret guard takes it for its"
-            " bound.",
+            " light load; it begins again at half of it.",
             "30ms",
             default="no bound",
         ),
@@ -227,7 +226,7 @@ RULE: Final = Record(
             _seconds(24 * _HOUR_NS),
             "How long that must have held without a break.",
             "3s",
-            default="0s",
+            default="0",
         ),
         Field("set", SET, "What it sets while it is on.", "{destage_rate: max}", required=True),
         Field(
@@ -243,7 +242,7 @@ RULE: Final = Record(
             _seconds(24 * _HOUR_NS),
             "How long it stays off after it went off.",
             "30s",
-            default="0s",
+            default="0",
         ),
     ),
     _check_rule,

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ebbgate.policy.language.document import Entry, PolicyDocument, RuleText
+from ebbgate.policy.language.parse import parse
 from ebbgate.policy.language.problem import Place, Problem, nearest
 
 
@@ -31,13 +32,31 @@ class _Wrong(Exception):
         self.problem = problem
 
 
-def link(documents: Sequence[PolicyDocument], shipped: Iterable[PolicyDocument]) -> Linked:
+def load(
+    texts: Mapping[str, str | bytes], shipped: Iterable[PolicyDocument] | None = None
+) -> Linked:
+    """The files of a folder, by name, as documents that stand alone; or all their problems.
+
+    Without `shipped` they are the shipped ones themselves.
+    """
+    parsed = [parse(text, file) for file, text in texts.items()]
+    problems = tuple(problem for each in parsed for problem in each.problems)
+    documents = [each.document for each in parsed if each.document is not None]
+    linked = link(documents, documents if shipped is None else shipped)
+    return Linked((), (*problems, *linked.problems)) if problems else linked
+
+
+def link(
+    documents: Sequence[PolicyDocument],
+    shipped: Iterable[PolicyDocument],
+    neighbours: Iterable[PolicyDocument] = (),
+) -> Linked:
     """The documents of a folder, with includes (of shipped ones) and overlays (of either kind)
-    resolved.
+    resolved. `neighbours`: more of the folder, which may be used but are not linked.
     """
     problems = list(_twice(documents))
     library = {each.name: each for each in shipped}
-    local = {**library, **{each.name: each for each in documents}}
+    local = {**library, **{each.name: each for each in (*neighbours, *documents)}}
     linked = []
     for document in documents:
         try:

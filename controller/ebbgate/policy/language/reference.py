@@ -72,7 +72,7 @@ def _signal(signal: Signal) -> str:
         kind = " or ".join(f"`{word}`" for word in signal.words)
         example = f"{signal.name}: {signal.words[-1]}"
     else:
-        kind = f"{signal.unit}, {_RANGES.get(signal.unit, 'from 0')}"
+        kind = f"{signal.unit}, {_RANGES.get(signal.unit, '0 and more')}"
         example = f'{signal.name}: "> {EXAMPLES[signal.unit]}"'
     return f"| `{signal.name}` | {kind} | {signal.about} | {signal.formula} | `{example}` |"
 

@@ -18,7 +18,7 @@ def schema() -> Schema:
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "ebbgate policy",
-        "description": "SPDX-License-Identifier: GPL-2.0-only. Printed from the code.",
+        "description": "Printed from the code: python -m ebbgate.policy.language.schema",
         **POLICY.schema(),
         "$defs": {"signals": signal_schemas(), "when": when_schema()},
     }
