@@ -60,7 +60,7 @@ def _changed(rng: Random, text: str, texts: Sequence[str]) -> str:
 
 
 def verdict(source: bytes) -> str:
-    """What is wrong with the parser's answer: empty when it is as it must be. Crashes are raised."""
+    """What is wrong with the parser's answer; empty when it is right. A crash is raised."""
     parsed = parse(source, "fuzz.yaml")
     if (parsed.document is None) != bool(parsed.problems):
         return "neither accepted nor refused"

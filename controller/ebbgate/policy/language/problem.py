@@ -42,13 +42,15 @@ class Problem:
 
 @dataclass(slots=True)
 class Findings:
-    """The problems of one file, collected while it is read."""
+    """The problems of one file, collected while it is read. `count`: of all that were found."""
 
     file: str
     problems: list[Problem] = field(default_factory=list)
+    count: int = 0
 
     def add(self, place: Place, key: str, what: str, expected: str = "", nearest: str = "") -> None:
-        """One more, unless there are too many already."""
+        """One more; kept unless there are too many already."""
+        self.count += 1
         if len(self.problems) < PROBLEMS_MAX:
             self.problems.append(Problem(self.file, place, key, what, expected, nearest))
 

@@ -242,7 +242,7 @@ class Record:
             listed = ", ".join(field.name for field in self.fields)
             findings.add(node.place, key, f"not {self.what}", f"a mapping with the keys {listed}")
             return None
-        before = len(findings.problems)
+        before = findings.count
         values: Values = {}
         known = {field.name: field for field in self.fields}
         for name, value in node.entries:
@@ -252,7 +252,7 @@ class Record:
             else:
                 values[name.text] = field.shape.read(value, under(key, name.text), findings)
         self._missing(node, key, findings)
-        if len(findings.problems) == before and self.check is not None:
+        if findings.count == before and self.check is not None:
             places = {name.text: value.place for name, value in node.entries}
             for name_, what, wanted in self.check(values):
                 place = places.get(name_, node.place)
