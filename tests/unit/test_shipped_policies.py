@@ -25,10 +25,10 @@ from ebbgate.policy.language.link import link
 from ebbgate.policy.language.params import RECORDS
 from ebbgate.policy.language.parse import parse
 from ebbgate.policy.language.problem import Findings
+from ebbgate.policy.language.record import Field, Record
 from ebbgate.policy.language.reference import blocks
 from ebbgate.policy.language.schema import schema_text
 from ebbgate.policy.language.settings import LIMITS, SET
-from ebbgate.policy.language.shapes import Field, Record
 from ebbgate.policy.language.yaml_events import read_nodes
 from ebbgate.policy.rule_signals import SIGNALS
 from ebbgate.units import GIB, MIB
@@ -48,7 +48,7 @@ def fields(record: Record) -> Iterator[Field]:
 
 
 RECORDS_ALL = (POLICY, MATCH, OBJECTIVES, RULE, ENTRY, SET, LIMITS, *RECORDS.values())
-FIELDS = [field for record in RECORDS_ALL if isinstance(record, Record) for field in fields(record)]
+FIELDS = [field for record in RECORDS_ALL for field in fields(record)]
 
 
 def compiled(name: str, kind: Kind = Kind.BCACHE) -> Policy:

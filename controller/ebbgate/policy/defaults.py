@@ -55,14 +55,6 @@ _DM_PRESSURE_PACE = PaceParams(
 
 
 @dataclass(frozen=True, slots=True)
-class Objectives:
-    """What users should not have to wait longer for: p99 at the volume. None: nothing is asked."""
-
-    read_p99_ns: int | None = None
-    write_p99_ns: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Policy:
     """Which strategies are on, and their parameters. `cannot`: strategy -> why not here.
 
@@ -77,7 +69,6 @@ class Policy:
     order: tuple[str, ...] = (IDLE_DESTAGE, STREAM_BYPASS)
     rules: tuple[Rule, ...] = ()
     limits: Limits = field(default_factory=Limits)
-    objectives: Objectives = field(default_factory=Objectives)
     overlay: str = ""
 
 

@@ -134,8 +134,8 @@ def pressure_reason(state: DestageState, frame: Frame, params: DestageParams) ->
     if waited_ns >= params.age_max_ns:
         return f"dirty data has waited {waited_ns // NS_PER_S} s for a gap"
     busy = frame.backing_busy_foreground_ratio
-    light = waited_ns >= params.light_after_ns and busy is not None
-    if light and busy < params.light_ratio * ease and not _slow(frame, params, 0.5 * ease):
+    light = busy is not None and busy < params.light_ratio * ease
+    if light and waited_ns >= params.light_after_ns and not _slow(frame, params, 0.5 * ease):
         return f"no gap comes, but users keep the backing device only {busy:.0%} busy"
     return ""
 

@@ -249,4 +249,4 @@ def _condition(check: Check, value: Value | None, before: str) -> Condition:
 
 def _text(signal: str, value: Value) -> str:
     unit = SIGNALS[signal].unit
-    return value if isinstance(value, str) or unit is None else format_quantity(unit, value)
+    return str(value) if isinstance(value, str) or unit is None else format_quantity(unit, value)

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ebbgate.model.volume import Kind, Volume
-from ebbgate.policy.language.document import MINUTES_A_DAY, ZERO, Entry, PolicyDocument
+from ebbgate.policy.language.document import ZERO, Entry, PolicyDocument
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,5 +54,5 @@ def _covers(entry: Entry, at: LocalTime) -> bool:
         return at.weekday in entry.days and entry.start_min <= at.minute < entry.end_min
     yesterday = (at.weekday - 1) % 7
     return (at.weekday in entry.days and at.minute >= entry.start_min) or (
-        yesterday in entry.days and at.minute < entry.end_min % MINUTES_A_DAY
+        yesterday in entry.days and at.minute < entry.end_min
     )

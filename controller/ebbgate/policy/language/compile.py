@@ -14,7 +14,6 @@ from ebbgate.model.volume import Kind, Volume
 from ebbgate.policy.defaults import (
     IDLE_DESTAGE,
     STREAM_BYPASS,
-    Objectives,
     Policy,
     default_policy,
 )
@@ -61,10 +60,6 @@ def compile_policy(
         order=tuple(uses),
         rules=tuple(_rule(rule, kind) for rule in document.rules),
         limits=limits_of(document.limits, kind),
-        objectives=Objectives(
-            document.objectives.get("read_latency_p99"),
-            document.objectives.get("write_latency_p99"),
-        ),
         overlay="" if entry is None else entry.name,
     )
 

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 
 from ebbgate.policy.language.grammar import ENTRY, MATCH, OBJECTIVES, POLICY, RULE
 from ebbgate.policy.language.params import RECORDS
+from ebbgate.policy.language.record import Field, Record
 from ebbgate.policy.language.settings import LIMITS, SET
-from ebbgate.policy.language.shapes import Field, Record
 from ebbgate.policy.quantity import EXAMPLES, FACTORS, Unit
 from ebbgate.policy.rule_signals import SIGNALS, Signal
 
@@ -33,7 +33,6 @@ def tables() -> dict[str, str]:
         "set": _keys(SET.fields),
     }
     for name, record in RECORDS.items():
-        assert isinstance(record, Record)
         found[name] = _keys(record.fields)
     return {
         **found,

@@ -9,8 +9,9 @@ from typing import Any, Final
 
 from ebbgate.model.decision import Gate, GateKind, Proposal
 from ebbgate.model.volume import Kind
-from ebbgate.policy.language.params import OFF
-from ebbgate.policy.language.shapes import Choice, Field, Quantity, Record, Values
+from ebbgate.policy.language.param_tables import OFF
+from ebbgate.policy.language.record import Field, Record
+from ebbgate.policy.language.shapes import Choice, Quantity, Values
 from ebbgate.policy.limits import NONE, Bounds, Limits
 from ebbgate.policy.quantity import Unit
 from ebbgate.units import GIB, KIB

@@ -99,7 +99,7 @@ class _Builder:
 
     def document(self) -> Node | None:
         events = self._events()
-        found = []
+        found: list[Node] = []
         for event in events:
             if isinstance(event, yaml.DocumentStartEvent):
                 if found:
