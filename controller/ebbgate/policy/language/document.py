@@ -49,7 +49,7 @@ class RuleText:
 class Entry:
     """A time of the day at which another policy is laid over this one.
 
-    `start_min`, `end_min`: minutes since midnight, 1440 its end; an end before the start is of the next day.
+    `start_min`, `end_min`: minutes since midnight; an end before the start is of the next day.
     `days`: 0 (Monday) to 6, on which it starts. `overlay`: filled in when documents are linked.
     """
 
