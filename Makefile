@@ -156,6 +156,8 @@ install: probe ## to PREFIX (/usr/local), DESTDIR respected
 		-exec install -D -m 644 {} $(DESTDIR)$(LIBDIR)/{} \;
 	env -u PYTHONPYCACHEPREFIX $(SYSTEM_PYTHON) -m compileall -q -s '$(DESTDIR)' $(DESTDIR)$(LIBDIR)
 	install -m 755 $(PROBE) $(DESTDIR)$(SBINDIR)/ebbgate-probe
+	install -d $(DESTDIR)$(LIBDIR)/policies
+	install -m 644 policies/*.yaml policies/schema.json policies/README.md $(DESTDIR)$(LIBDIR)/policies
 	install -d $(DESTDIR)$(SCRIPTDIR)
 	install -m 644 lvm-scripts/*.sh lvm-scripts/README.md $(DESTDIR)$(SCRIPTDIR)
 	install -m 755 $(SCRIPTS) $(DESTDIR)$(SCRIPTDIR)

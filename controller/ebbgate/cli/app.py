@@ -36,6 +36,10 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "clean": ("ebbgate.cli.clean", "Write all dirty data of a mapped volume back, under load."),
     "apply": ("ebbgate.cli.apply", "Carry out an advice of doctor, once you have said yes."),
     "restore": ("ebbgate.cli.restore", "Put every knob back, with or without the daemon."),
+    "check-policy": (
+        "ebbgate.cli.check_policy",
+        "Is a policy file right? All that is not, with places.",
+    ),
     "record": ("ebbgate.cli.record", "Keep what the probe sees of a volume, to replay it."),
     "replay": ("ebbgate.cli.replay", "What ebbgate would have decided on a recording."),
 }
@@ -60,7 +64,7 @@ class Commands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module = importlib.import_module(COMMANDS[cmd_name][0])
-        command = getattr(module, cmd_name)
+        command = getattr(module, cmd_name.replace("-", "_"))
         assert isinstance(command, click.Command)
         return command
 

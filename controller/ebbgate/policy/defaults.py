@@ -8,12 +8,16 @@ from dataclasses import dataclass, field
 
 from ebbgate.model.volume import Kind, Volume
 from ebbgate.policy.destage_state import DestageParams
+from ebbgate.policy.limits import Limits
 from ebbgate.policy.pace import params_for
 from ebbgate.policy.pace_state import Law, PaceParams
 from ebbgate.policy.regret import RegretParams
+from ebbgate.policy.rules import Rule
 from ebbgate.policy.stream_bypass import StreamParams
 from ebbgate.units import NS_PER_MS
 
+ADAPTIVE = "adaptive"
+"""The policy that runs without any configuration."""
 IDLE_DESTAGE = "idle_destage"
 STREAM_BYPASS = "stream_bypass"
 STREAM_READS = "stream_bypass of reads"
@@ -53,14 +57,22 @@ _DM_PRESSURE_PACE = PaceParams(
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Which strategies are on, and their parameters. `cannot`: strategy -> why not here. `regret`:
-    the bounds of the guard above them.
+    """Which strategies are on, and their parameters. `cannot`: strategy -> why not here.
+
+    `rules` come before all strategies, these in their `order`; `limits` hold above both. `regret`:
+    the bounds of the guard above them. `overlay`: the entry of the schedule that is in force, empty
+    without one.
     """
 
     destage: DestageParams | None = field(default_factory=DestageParams)
     streams: StreamParams | None = field(default_factory=StreamParams)
     cannot: Mapping[str, str] = field(default_factory=dict)
     regret: RegretParams = field(default_factory=RegretParams)
+    name: str = ADAPTIVE
+    order: tuple[str, ...] = (IDLE_DESTAGE, STREAM_BYPASS)
+    rules: tuple[Rule, ...] = ()
+    limits: Limits = field(default_factory=Limits)
+    overlay: str = ""
 
 
 def policy_for(volume: Volume) -> Policy:

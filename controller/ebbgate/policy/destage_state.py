@@ -32,12 +32,13 @@ class DestageParams:
     share of the cache. `age_max_ns`: pressure when dirty data has waited this long without a gap.
     `light_ratio`, `light_after_ns`: pressure when the foreground keeps the backing device less busy
     than this share for so long without a gap. `pressure_min_ns`: once begun, pressure lasts this
-    long, since destage itself makes the device busier. `seep_ns`: a closed gate still lets one
-    piece through in this time, since a longer one would put the kernel's thread to sleep far into
-    the next gap (policy.pace); a shorter one is felt by the burst: at 150 ms its p99 was 1.5 times
-    that of a closed gate in the simulation (tests/sim), at 1.2 s 1.0 to 1.1 times. `sure_share`: a
-    gap counts as sure to go on for as long as this share (0..1) of its like do. `collect_ratio`:
-    None where nothing is to be collected.
+    long, since destage itself makes the device busier. `read_p99_max_ns`, `write_p99_max_ns`: no
+    such pressure for a light load while users wait longer than this (p99). `seep_ns`: a closed gate
+    still lets one piece through in this time, since a longer one would put the kernel's thread to
+    sleep far into the next gap (policy.pace); a shorter one is felt by the burst: at 150 ms its p99
+    was 1.5 times that of a closed gate in the simulation (tests/sim), at 1.2 s 1.0 to 1.1 times.
+    `sure_share`: a gap counts as sure to go on for as long as this share (0..1) of its like do.
+    `collect_ratio`: None where nothing is to be collected.
     """
 
     wait_ns: int | None = None
@@ -51,6 +52,8 @@ class DestageParams:
     light_ratio: float = 0.30
     light_after_ns: int = 5 * NS_PER_S
     pressure_min_ns: int = 2 * NS_PER_S
+    read_p99_max_ns: int | None = None
+    write_p99_max_ns: int | None = None
     seep_ns: int = 1200 * NS_PER_MS
     sure_share: float = 0.95
     collect_ratio: float | None = 0.10

@@ -27,6 +27,7 @@ def essence(state: PolicyState, decision: Decision) -> Essence:
         state.streams.stance,
         decision.sequential_cutoff_bytes,
         decision.congestion_bypass,
+        tuple(wish.strategy for wish in state.rules.in_force),
         tuple(proposal.unsupported for proposal in decision.proposals),
         tuple((p.strategy, p.knobs) for p in decision.proposals if p.strategy in _ABOVE),
     )

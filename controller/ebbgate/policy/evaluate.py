@@ -1,22 +1,23 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Runs the strategies on an event and resolves their proposals into one decision. Pure.
+"""Runs rules and strategies on an event and resolves their proposals into one decision. Pure.
 
-Strategies come in the order of the policy; for each setting the first that has a wish wins, and the
-losers stay visible in the decision.
+Rules come first, then the strategies, each in the order of the policy; for each setting the first
+that has a wish wins, and the losers stay visible in the decision. The policy's limits bound it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from ebbgate.model.decision import Condition, Decision, Gate, Proposal
+from ebbgate.model.decision import Decision, Gate, Proposal
 from ebbgate.model.frame import Frame
 from ebbgate.model.records import Edge, EdgeKind, QueueSample
-from ebbgate.policy import idle_destage, stream_bypass
+from ebbgate.policy import conditions, idle_destage, limits, rules, stream_bypass
 from ebbgate.policy.defaults import IDLE_DESTAGE, STREAM_BYPASS, Policy
 from ebbgate.policy.destage_state import DestageParams, DestageState
+from ebbgate.policy.rules import RulesState
 from ebbgate.policy.stream_bypass import Stance, StreamParams, StreamState
-from ebbgate.units import NS_PER_MS, format_bytes, format_ns, format_rate, format_ratio
+from ebbgate.units import NS_PER_MS
 
 PACE_PERIOD_NS = 20 * NS_PER_MS
 """How often the probe samples the queue while the gate is open."""
@@ -33,10 +34,11 @@ _ILL = {
 
 @dataclass(frozen=True, slots=True)
 class PolicyState:
-    """What the strategies remember of one volume, and the last frame they saw."""
+    """What rules and strategies remember of one volume, and the last frame they saw."""
 
     destage: DestageState = field(default_factory=DestageState)
     streams: StreamState = field(default_factory=StreamState)
+    rules: RulesState = field(default_factory=RulesState)
     congested: bool = False
     frame: Frame | None = None
 
@@ -62,10 +64,17 @@ class ProbeWishes:
 def on_frame(state: PolicyState, frame: Frame, policy: Policy) -> PolicyState:
     """A tick with all signals."""
     if unsupported(frame):
-        return replace(state, destage=DestageState(), streams=StreamState(), frame=frame)
-    if policy.destage is not None:
+        return PolicyState(congested=state.congested, frame=frame)
+    ruled = rules.on_frame(state.rules, frame, policy.rules, frame.at_ns)
+    state = replace(state, rules=ruled)
+    if policy.destage is None:
+        state = replace(state, destage=DestageState())
+    else:
         state = replace(state, destage=idle_destage.on_frame(state.destage, frame, policy.destage))
-    if policy.streams is not None:
+        state = _unwatched(state) if _ruled_gate(state) else state
+    if policy.streams is None:
+        state = replace(state, streams=StreamState())
+    else:
         state = replace(state, streams=stream_bypass.on_frame(state.streams, frame, policy.streams))
     congested = state.congested or frame.bypass_bytes.get("congested", 0) > 0
     return replace(state, congested=congested, frame=frame)
@@ -92,15 +101,26 @@ def on_queue(state: PolicyState, sample: QueueSample, policy: Policy) -> PolicyS
 
 def gate(state: PolicyState, policy: Policy) -> Gate | None:
     """The wished gate alone: all that the fast path needs."""
-    if policy.destage is None or (state.frame is not None and unsupported(state.frame)):
+    if state.frame is not None and unsupported(state.frame):
         return None
-    return idle_destage.gate_of(state.destage, policy.destage)
+    ruled = _ruled_gate(state)
+    if ruled is not None:
+        return limits.clamp_gate(ruled.gate, policy.limits)
+    if policy.destage is None:
+        return None
+    return limits.clamp_gate(idle_destage.gate_of(state.destage, policy.destage), policy.limits)
+
+
+def gate_reason(state: PolicyState) -> tuple[str, str]:
+    """Who wishes the gate, and why."""
+    ruled = _ruled_gate(state)
+    return (ruled.strategy, ruled.reason) if ruled else (IDLE_DESTAGE, state.destage.why)
 
 
 def wishes(state: PolicyState, policy: Policy) -> ProbeWishes:
     """What the probe should be told."""
     wait_ns = state.destage.wait.wait_ns
-    if policy.destage is None or not state.destage.pacing:
+    if policy.destage is None or not state.destage.pacing or _ruled_gate(state):
         return ProbeWishes(wait_ns, 0)
     above = idle_destage.samples_above_ios(state.destage, policy.destage)
     return ProbeWishes(wait_ns, PACE_PERIOD_NS, above)
@@ -109,17 +129,19 @@ def wishes(state: PolicyState, policy: Policy) -> ProbeWishes:
 def decide(state: PolicyState, policy: Policy, now_ns: int, *, explained: bool = True) -> Decision:
     """The decision with every proposal; not `explained`: without their conditions.
 
-    What is decided is the same; to put all conditions into words takes longer than to decide.
+    What is decided is the same; to put all conditions into words takes longer than to decide. Rules
+    that are off are left out then.
     """
     frame = state.frame
     volume = frame.volume if frame else ""
-    proposals = []
-    if policy.destage is not None:
-        proposals.append(_destage_proposal(state, policy.destage, explained))
-    if policy.streams is not None:
-        proposals.append(_stream_proposal(state, policy.streams, explained))
+    proposals = list(_rule_proposals(state, policy, now_ns, explained))
+    for name in policy.order:
+        if name == IDLE_DESTAGE and policy.destage is not None:
+            proposals.append(_destage_proposal(state, policy.destage, explained))
+        if name == STREAM_BYPASS and policy.streams is not None:
+            proposals.append(_stream_proposal(state, policy.streams, explained))
     proposals += [Proposal(name, why, unsupported=why) for name, why in policy.cannot.items()]
-    return resolve(volume, now_ns, tuple(proposals))
+    return limits.clamp(resolve(volume, now_ns, tuple(proposals)), policy.limits)
 
 
 def resolve(volume: str, now_ns: int, proposals: tuple[Proposal, ...]) -> Decision:
@@ -160,6 +182,31 @@ def _merge(decision: Decision, proposal: Proposal) -> Decision:
     return decision
 
 
+def _ruled_gate(state: PolicyState) -> Proposal | None:
+    """The rule that decides the gate; None where none does."""
+    return next((wish for wish in state.rules.in_force if wish.gate is not None), None)
+
+
+def _unwatched(state: PolicyState) -> PolicyState:
+    """The queue is not looked at while a rule decides: what was measured before ends here."""
+    pace = replace(state.destage.pace, window_start=None)
+    return replace(state, destage=replace(state.destage, pace=pace))
+
+
+def _rule_proposals(
+    state: PolicyState, policy: Policy, now_ns: int, explained: bool
+) -> tuple[Proposal, ...]:
+    frame = state.frame
+    if frame is None or not policy.rules:
+        return ()
+    why_not = unsupported(frame)
+    if why_not:
+        return tuple(Proposal(r.wish.strategy, why_not, unsupported=why_not) for r in policy.rules)
+    if not explained:
+        return state.rules.in_force
+    return rules.proposals(state.rules, policy.rules, frame, now_ns)
+
+
 def _destage_proposal(state: PolicyState, params: DestageParams, explained: bool) -> Proposal:
     frame, machine = state.frame, state.destage
     why_not = unsupported(frame) if frame else ""
@@ -168,57 +215,9 @@ def _destage_proposal(state: PolicyState, params: DestageParams, explained: bool
     return Proposal(
         IDLE_DESTAGE,
         f"{machine.phase}: {machine.why}",
-        _destage_conditions(machine, frame, params) if frame and explained else (),
+        conditions.of_destage(machine, frame, params) if frame and explained else (),
         gate=idle_destage.gate_of(machine, params),
         collect_garbage=machine.collect,
-    )
-
-
-def _destage_conditions(
-    machine: DestageState, frame: Frame, params: DestageParams
-) -> tuple[Condition, ...]:
-    floor = idle_destage.start_bytes(frame, params)
-    dirty, quiet, full = frame.dirty_bytes, frame.quiet_ns, frame.time_to_full_s
-    room, cache = frame.dirty_room_bytes, frame.cache_bytes
-    wait_ns = machine.wait.wait_ns
-    room_min = params.room_ratio_min * (cache or 0)
-    busy = frame.backing_busy_foreground_ratio
-    return (
-        Condition(
-            "dirty data",
-            None if dirty is None else format_bytes(dirty),
-            ">=",
-            format_bytes(floor),
-            dirty is not None and dirty >= floor,
-        ),
-        Condition(
-            "quiet for",
-            None if quiet is None else format_ns(quiet),
-            ">=",
-            f"{format_ns(wait_ns)} ({'learned' if machine.wait.learned else 'not learned yet'})",
-            quiet is not None and quiet >= wait_ns,
-        ),
-        Condition(
-            "time to full",
-            "never" if full is None else f"{full:.0f} s",
-            "<",
-            f"{params.full_soon_s:.0f} s",
-            full is not None and full < params.full_soon_s,
-        ),
-        Condition(
-            "room for dirty data",
-            None if room is None else format_bytes(room),
-            "<",
-            format_bytes(room_min),
-            room is not None and room < room_min,
-        ),
-        Condition(
-            "backing device busy for users",
-            None if busy is None else format_ratio(busy),
-            "<",
-            format_ratio(params.light_ratio),
-            busy is not None and busy < params.light_ratio,
-        ),
     )
 
 
@@ -234,36 +233,8 @@ def _stream_proposal(state: PolicyState, params: StreamParams, explained: bool) 
     return Proposal(
         STREAM_BYPASS,
         reason,
-        _stream_conditions(frame, params) if frame and explained else (),
+        conditions.of_streams(frame, params) if frame and explained else (),
         sequential_cutoff_bytes=cutoff,
         split_requests=params.by_size and streams.stance is Stance.BYPASS,
         congestion_bypass=False if state.congested else None,
-    )
-
-
-def _stream_conditions(frame: Frame, params: StreamParams) -> tuple[Condition, ...]:
-    load = stream_bypass.load_of(frame, params)
-    rate_min, random_min = params.stream_bytes_per_s_min, params.random_bytes_per_s_min
-    return (
-        Condition(
-            "write stream",
-            None if load is None else f"{format_bytes(load.write_bytes_per_s)}/s",
-            ">=",
-            f"{format_bytes(rate_min)}/s",
-            load is not None and load.write_bytes_per_s >= rate_min,
-        ),
-        Condition(
-            "read stream",
-            None if load is None else f"{format_bytes(load.read_bytes_per_s)}/s",
-            ">=",
-            f"{format_bytes(rate_min)}/s",
-            load is not None and load.read_bytes_per_s >= rate_min,
-        ),
-        Condition(
-            "random writes",
-            None if load is None else format_rate(load.random_write_bytes_per_s),
-            ">=",
-            format_rate(random_min),
-            load is not None and load.random_write_bytes_per_s >= random_min,
-        ),
     )

@@ -18,11 +18,12 @@ from dataclasses import replace
 
 from ebbgate.model.decision import Gate, GateKind
 from ebbgate.model.frame import Frame
-from ebbgate.model.records import Edge, EdgeKind, QueueSample
+from ebbgate.model.records import Direction, Edge, EdgeKind, QueueSample
 from ebbgate.policy import pace
 from ebbgate.policy.destage_state import DestageParams, DestageState, Phase
 from ebbgate.policy.pace_state import Law, PaceParams
 from ebbgate.signals.gaps import Wait, learn_wait, sure_ns
+from ebbgate.signals.paths import worst_p99_ns
 from ebbgate.units import NS_PER_MS, NS_PER_S, SECTOR_BYTES
 
 _LEARN_INTERVAL_NS = NS_PER_S
@@ -133,9 +134,22 @@ def pressure_reason(state: DestageState, frame: Frame, params: DestageParams) ->
     if waited_ns >= params.age_max_ns:
         return f"dirty data has waited {waited_ns // NS_PER_S} s for a gap"
     busy = frame.backing_busy_foreground_ratio
-    if waited_ns >= params.light_after_ns and busy is not None and busy < params.light_ratio * ease:
+    light = busy is not None and busy < params.light_ratio * ease
+    if light and waited_ns >= params.light_after_ns and not _slow(frame, params, 0.5 * ease):
         return f"no gap comes, but users keep the backing device only {busy:.0%} busy"
     return ""
+
+
+def _slow(frame: Frame, params: DestageParams, share: float) -> bool:
+    """Do users wait longer than this share of what the policy allows?"""
+    for direction, most_ns in (
+        (Direction.READ, params.read_p99_max_ns),
+        (Direction.WRITE, params.write_p99_max_ns),
+    ):
+        p99_ns = worst_p99_ns(frame, direction)
+        if most_ns is not None and p99_ns is not None and p99_ns > share * most_ns:
+            return True
+    return False
 
 
 def start_bytes(frame: Frame, params: DestageParams) -> int:

@@ -36,14 +36,15 @@ class StreamParams:
     """What a policy may set.
 
     `stream_run_bytes`: a run this long is a stream; `random_run_bytes`: a shorter one is random.
-    `stream_bytes_per_s_min`: slower streams are left to the kernel. `random_bytes_per_s_min`: from
-    here on random writes compete for the room (10 of 4 KiB a second). `reserve_ratio`: share of
-    the cache kept for them. `lookahead_s`: the room must outlast a tick and its handling.
-    `hold_ns`: a stance against streams outlives its reason by this long, so that short pauses do
-    not undo it. `reads`: can read streams be kept out, too? `by_size`: writes are kept out by the
-    size of their requests (dm-cache), not by a cutoff. That has a price, since a block that is
-    written in halves is touched twice and may be promoted for it: with more than
-    `promotions_per_s_max` it is left off for `barred_ns`.
+    `fill_ratio_max`: from this dirty level (0..1) on none is absorbed. `stream_bytes_per_s_min`:
+    slower streams are left to the kernel. `random_bytes_per_s_min`: from here on random writes
+    compete for the room (10 of 4 KiB a second). `reserve_ratio`: share of the cache kept for them.
+    `lookahead_s`: the room must outlast a tick and its handling. `hold_ns`: a stance against
+    streams outlives its reason by this long, so that short pauses do not undo it. `reads`: can read
+    streams be kept out, too? `by_size`: writes are kept out by the size of their requests
+    (dm-cache), not by a cutoff. That has a price, since a block that is written in halves is
+    touched twice and may be promoted for it: with more than `promotions_per_s_max` it is left off
+    for `barred_ns`.
     """
 
     stream_run_bytes: int = 512 * KIB
@@ -54,6 +55,7 @@ class StreamParams:
     cutoff_ceiling_bytes: int = 4 * MIB
     cutoff_wide_bytes: int = 2 * GIB
     reserve_ratio: float = 0.02
+    fill_ratio_max: float | None = None
     lookahead_s: float = 0.35
     hold_ns: int = 3 * NS_PER_S
     reads: bool = True
@@ -166,6 +168,11 @@ def _reason_against(
     if load.random_write_bytes_per_s >= params.random_bytes_per_s_min:
         rate = format_rate(load.random_write_bytes_per_s)
         return f"random writes of {rate} need the room more than the stream"
+    dirty, most = frame.dirty_ratio, params.fill_ratio_max
+    # The level falls as soon as the stream is kept out: in again only well below.
+    ease = 0.9 if state.stance is Stance.BYPASS else 1.0
+    if most is not None and dirty is not None and dirty >= most * ease:
+        return f"{dirty:.0%} of the cache are dirty, streams may fill {most:.0%}"
     filling = (frame.dirty_in_bytes_per_s or 0.0) * params.lookahead_s
     need = params.reserve_ratio * cache + filling
     # Once it bypasses, a stream is not let in again before there is room for a good part of one.

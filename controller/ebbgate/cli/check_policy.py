@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`check-policy`: is a policy file right? I/O: reads policy files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ebbgate import policy_files
+from ebbgate.cli.context import Context, json_option
+from ebbgate.cli.output import Document, print_json
+from ebbgate.errors import ConfigError
+from ebbgate.policy.defaults import IDLE_DESTAGE, STREAM_BYPASS
+from ebbgate.policy.language.document import PolicyDocument
+from ebbgate.policy.language.link import link
+from ebbgate.policy.language.parse import Parsed, parse
+from ebbgate.policy.language.problem import Problem
+
+
+@click.command("check-policy")
+@click.argument(
+    "files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE..."
+)
+@json_option
+@click.pass_obj
+def check_policy(context: Context, files: tuple[Path, ...]) -> None:
+    """Check each FILE, with what it includes and uses; print what it asks for, or all its errors.
+
+    Changes nothing and needs no daemon. A policy that it uses may be another file of its folder.
+    """
+    parsed = [parse(policy_files.read_policy(path), str(path)) for path in files]
+    documents = [each.document for each in parsed if each.document is not None]
+    linked = link(documents, policy_files.shipped(), _neighbours(files))
+    problems = (*(problem for each in parsed for problem in each.problems), *linked.problems)
+    good = [_document(each) for each in linked.documents]
+    if context.json:
+        print_json({"policies": good, "problems": [_problem(each) for each in problems]})
+    else:
+        # Not wrapped: editors and other tools find `FILE:LINE:COLUMN:` at the start of a line.
+        click.echo("\n".join([*map(_line, good), *map(str, problems)]))
+    if problems:
+        wrong = len({problem.file for problem in problems})
+        errors = "1 error" if len(problems) == 1 else f"{len(problems)} errors"
+        raise ConfigError(
+            f"{errors} in {wrong} of {len(files)} policy files",
+            "see policies/README.md for every key; a running daemon keeps its last good policy",
+        )
+
+
+def _neighbours(files: Iterable[Path]) -> list[PolicyDocument]:
+    """What else is in the folders of the files, as far as it can be read."""
+    given = {path.resolve() for path in files}
+    folders = {path.resolve().parent for path in files}
+    others = (path for folder in folders for path in policy_files.policy_files(folder))
+    found: list[Parsed] = [
+        parse(policy_files.read_policy(path), str(path)) for path in others if path not in given
+    ]
+    return [each.document for each in found if each.document is not None]
+
+
+def _document(document: PolicyDocument) -> dict[str, Any]:
+    uses = document.strategies
+    return {
+        "file": document.file,
+        "name": document.name,
+        "why": document.why,
+        "volumes": list(document.match.volumes),
+        "kinds": [str(kind) for kind in document.match.kinds],
+        "strategies": [IDLE_DESTAGE, STREAM_BYPASS] if uses is None else [u.name for u in uses],
+        "rules": [rule.name for rule in document.rules],
+        "schedule": [entry.name for entry in document.schedule],
+    }
+
+
+def _problem(problem: Problem) -> dict[str, Any]:
+    return {
+        "file": problem.file,
+        "line": problem.place.line,
+        "column": problem.place.column,
+        "key": problem.key,
+        "text": str(problem),
+    }
+
+
+def _line(policy: Document) -> str:
+    volumes = " or ".join(policy["volumes"]) or "every volume"
+    kinds = f" of {' or '.join(policy['kinds'])}" if policy["kinds"] else ""
+    strategies = ", ".join(policy["strategies"]) or "no strategy"
+    rules = f"rules {', '.join(policy['rules'])}" if policy["rules"] else "no rules"
+    times = f"; schedule {', '.join(policy['schedule'])}" if policy["schedule"] else ""
+    return f"{policy['file']}: {policy['name']}: {volumes}{kinds}; {strategies}; {rules}{times}"

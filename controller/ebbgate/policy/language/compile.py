@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A document as the policy that `policy.evaluate` runs on one kind of cache at one hour. Pure.
+
+Everything starts from what runs without any configuration, so a document that says nothing changes
+nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from ebbgate.model.volume import Kind, Volume
+from ebbgate.policy.defaults import (
+    IDLE_DESTAGE,
+    STREAM_BYPASS,
+    Policy,
+    default_policy,
+)
+from ebbgate.policy.destage_state import DestageParams
+from ebbgate.policy.language.choose import LocalTime, choose, entry_at
+from ebbgate.policy.language.document import PolicyDocument, RuleText, StrategyUse
+from ebbgate.policy.language.link import overlaid
+from ebbgate.policy.language.params import with_values
+from ebbgate.policy.language.settings import limits_of, proposal_of, wish_of
+from ebbgate.policy.rules import Rule
+
+_ALL = (StrategyUse(IDLE_DESTAGE), StrategyUse(STREAM_BYPASS))
+
+
+def policy_of(documents: tuple[PolicyDocument, ...], volume: Volume, at: LocalTime) -> Policy:
+    """The policy of a volume out of linked documents."""
+    document = choose(documents, volume)
+    return compile_policy(document, volume.kind, volume.backing.scheduler, at)
+
+
+def compile_policy(
+    document: PolicyDocument,
+    kind: Kind,
+    scheduler: str | None = None,
+    at: LocalTime | None = None,
+) -> Policy:
+    """A linked document as a policy; without a time the schedule is left out."""
+    entry = None if at is None else entry_at(document, at)
+    if entry is not None and entry.overlay is not None:
+        document = overlaid(document, entry.overlay)
+    base = default_policy(kind, scheduler)
+    uses = {use.name: use for use in document.strategies or ()}
+    if document.strategies is None:
+        uses = {use.name: use for use in _ALL}
+    cannot = {name: why for name, why in base.cannot.items() if name.split(" ")[0] in uses}
+    return replace(
+        base,
+        destage=_destage(base, uses.get(IDLE_DESTAGE), document.objectives, kind),
+        streams=None
+        if base.streams is None or STREAM_BYPASS not in uses
+        else with_values(base.streams, STREAM_BYPASS, uses[STREAM_BYPASS].values, kind),
+        cannot=cannot,
+        name=document.name,
+        order=tuple(uses),
+        rules=tuple(_rule(rule, kind) for rule in document.rules),
+        limits=limits_of(document.limits, kind),
+        overlay="" if entry is None else entry.name,
+    )
+
+
+def _destage(
+    base: Policy, use: StrategyUse | None, objectives: Mapping[str, int], kind: Kind
+) -> DestageParams | None:
+    if base.destage is None or use is None:
+        return None
+    params = with_values(base.destage, IDLE_DESTAGE, use.values, kind)
+    return replace(
+        params,
+        age_max_ns=objectives.get("dirty_age_max", params.age_max_ns),
+        read_p99_max_ns=objectives.get("read_latency_p99"),
+        write_p99_max_ns=objectives.get("write_latency_p99"),
+    )
+
+
+def _rule(rule: RuleText, kind: Kind) -> Rule:
+    wish = wish_of(rule.settings, kind)
+    return Rule(
+        name=rule.name,
+        why=rule.why,
+        when=rule.when,
+        wish=proposal_of(f"rule {rule.name}", rule.why, wish),
+        # Both set the gate, so that neither may change within the other's interval.
+        settings=tuple(dict.fromkeys(_GATE.get(name, name) for name in rule.settings)),
+        hold_ns=rule.hold_ns,
+        until=rule.until,
+        cooldown_ns=rule.cooldown_ns,
+    )
+
+
+_GATE = {"destage_rate": "gate", "destage_depth": "gate"}

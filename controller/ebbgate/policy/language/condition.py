@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Conditions of a rule: `{dirty_ratio: "> 40%"}`, joined by `all` and `any`. Pure."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from ebbgate.policy.language.problem import Findings, nearest, quoted
+from ebbgate.policy.language.shapes import Schema, figure_schema, scalar, under
+from ebbgate.policy.language.yaml_events import Mapping, Node, Scalar, Sequence
+from ebbgate.policy.quantity import EXAMPLES, NotAQuantity, expected, parse_quantity
+from ebbgate.policy.rule_signals import SIGNALS, Signal
+from ebbgate.policy.rules import Check, Groups
+
+CHECKS_MAX: Final = 20
+"""In one `when` or `until`: what people can still follow."""
+_COMPARISON: Final = re.compile(r"(<=|>=|==|!=|<|>) *(.*)", re.DOTALL)
+_FORM: Final = 'for example {dirty_ratio: "> 40%"}, or `all:` or `any:` with a list of these'
+
+
+@dataclass(frozen=True, slots=True)
+class When:
+    """A condition, several that must `all` hold, or `any` of such; without nesting beyond that."""
+
+    def read(self, node: Node, key: str, findings: Findings) -> Groups | None:
+        if not isinstance(node, Mapping):
+            findings.add(node.place, key, "not a condition", _FORM)
+            return None
+        groups = _any(node, key, findings)
+        count = sum(len(group) for group in groups)
+        if count > CHECKS_MAX:
+            findings.add(node.place, key, f"{count} comparisons", f"at most {CHECKS_MAX}")
+        return groups
+
+    def schema(self) -> Schema:
+        return {"$ref": "#/$defs/when"}
+
+    def words(self) -> str:
+        return "signals with a comparison each"
+
+
+def _any(node: Mapping, key: str, findings: Findings) -> Groups:
+    """`any: [...]`, else one group."""
+    if [name.text for name, _ in node.entries] != ["any"]:
+        return (_all(node, key, findings),)
+    listed = node.entries[0][1]
+    return tuple(_all(item, under(key, "any"), findings) for item in _items(listed, key, findings))
+
+
+def _all(node: Node, key: str, findings: Findings) -> tuple[Check, ...]:
+    """`all: [...]`, or comparisons side by side, which must all hold as well."""
+    if not isinstance(node, Mapping) or not node.entries:
+        findings.add(node.place, key, "not a condition", _FORM)
+        return ()
+    if [name.text for name, _ in node.entries] == ["all"]:
+        nodes = _items(node.entries[0][1], under(key, "all"), findings)
+        return tuple(check for each in nodes for check in _side_by_side(each, key, findings))
+    return _side_by_side(node, key, findings)
+
+
+def _items(node: Node, key: str, findings: Findings) -> tuple[Node, ...]:
+    if isinstance(node, Sequence) and node.items:
+        return node.items
+    findings.add(node.place, key, "not a list of conditions", _FORM)
+    return ()
+
+
+def _side_by_side(node: Node, key: str, findings: Findings) -> tuple[Check, ...]:
+    if not isinstance(node, Mapping) or not node.entries:
+        findings.add(node.place, key, "not a condition", _FORM)
+        return ()
+    found = (_check(name, value, key, findings) for name, value in node.entries)
+    return tuple([check for check in found if check is not None])
+
+
+def _check(name: Scalar, value: Node, key: str, findings: Findings) -> Check | None:
+    signal = SIGNALS.get(name.text)
+    key = under(key, name.text if name.text.isprintable() else ascii(name.text))[:100]
+    if signal is None:
+        if name.text in ("any", "all"):
+            what, listed = f"`{name.text}` does not go with other keys here", _FORM
+        else:
+            what, listed = "no such signal", f"known: {', '.join(SIGNALS)}"
+        findings.add(name.place, key, what, listed, nearest(name.text, (*SIGNALS, "any", "all")))
+        return None
+    if signal.unit is None:
+        return _words(signal, value, key, findings)
+    return _figure(signal, value, key, findings)
+
+
+def _figure(signal: Signal, node: Node, key: str, findings: Findings) -> Check | None:
+    assert signal.unit is not None
+    wanted = f'a comparison and a figure, for example "> {EXAMPLES[signal.unit]}"'
+    text = scalar(node, key, findings, wanted)
+    if text is None:
+        return None
+    match = _COMPARISON.fullmatch(text)
+    if match is None:
+        findings.add(node.place, key, f"{quoted(text)} has no comparison", wanted)
+        return None
+    try:
+        bound = parse_quantity(signal.unit, match[2])
+    except NotAQuantity as wrong:
+        findings.add(node.place, key, wrong.what, expected(signal.unit), wrong.nearest)
+        return None
+    if bound < 0:
+        findings.add(node.place, key, f"{quoted(match[2])} is out of range", "0 or more")
+        return None
+    return Check(signal.name, match[1], bound)
+
+
+def _words(signal: Signal, node: Node, key: str, findings: Findings) -> Check | None:
+    """`burst`, `"!= gap"`, or a list of which it must be one."""
+    wanted = f"one of {', '.join(signal.words)}, or a list of these"
+    if isinstance(node, Sequence) and node.items:
+        words = tuple([scalar(item, key, findings, wanted) or "" for item in node.items])
+        comparison = "is"
+    else:
+        text = scalar(node, key, findings, wanted)
+        if text is None:
+            return None
+        match = _COMPARISON.fullmatch(text)
+        if match is not None and match[1] not in ("==", "!="):
+            findings.add(node.place, key, f"{match[1]} does not go with words", wanted)
+            return None
+        comparison = "is not" if match is not None and match[1] == "!=" else "is"
+        words = (match[2] if match is not None else text,)
+    for word in words:
+        if word and word not in signal.words:
+            near = nearest(word, signal.words)
+            findings.add(node.place, key, f"{quoted(word)} is not known here", wanted, near)
+            return None
+    return Check(signal.name, comparison, words)
+
+
+def signal_schemas() -> Schema:
+    """JSON Schema of every comparison, by signal."""
+    return {name: {**_signal_schema(s), "description": s.about} for name, s in SIGNALS.items()}
+
+
+def _signal_schema(signal: Signal) -> Schema:
+    if signal.unit is not None:
+        pattern = figure_schema(signal.unit)[0]["pattern"].removeprefix("^-?")
+        return {"type": "string", "pattern": rf"^(<=|>=|==|!=|<|>) *({pattern[:-1]}|0)$"}
+    words = "|".join(signal.words)
+    one: Schema = {"enum": [*signal.words, *((True, False) if "yes" in signal.words else ())]}
+    text: Schema = {"type": "string", "pattern": f"^(==|!=) *({words})$"}
+    return {"anyOf": [one, text, {"type": "array", "items": one, "minItems": 1}]}
+
+
+def when_schema() -> Schema:
+    """JSON Schema of `when` and `until`."""
+    checks: Schema = {
+        "type": "object",
+        "properties": {name: {"$ref": f"#/$defs/signals/{name}"} for name in SIGNALS},
+        "additionalProperties": False,
+        "minProperties": 1,
+    }
+    every = _keyed("all", checks)
+    return {"anyOf": [_keyed("any", {"anyOf": [every, checks]}), every, checks]}
+
+
+def _keyed(key: str, item: Schema) -> Schema:
+    listed = {"type": "array", "items": item, "minItems": 1}
+    return {
+        "type": "object",
+        "properties": {key: listed},
+        "required": [key],
+        "additionalProperties": False,
+    }

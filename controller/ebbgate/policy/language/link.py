@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Documents together: what they include, what their schedules use, and cycles. Pure.
+
+A document wins over what it includes: its own limits, objectives and strategies replace those of
+the included ones key by key, and its rules come before theirs. An overlay wins over the document
+whose schedule uses it in the same way, except for limits: those of the document stay above it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ebbgate.policy.language.document import Entry, PolicyDocument, RuleText
+from ebbgate.policy.language.parse import parse
+from ebbgate.policy.language.problem import Place, Problem, nearest
+
+
+@dataclass(frozen=True, slots=True)
+class Linked:
+    """Documents that stand alone: nothing is left to look up. Either these or problems."""
+
+    documents: tuple[PolicyDocument, ...]
+    problems: tuple[Problem, ...] = ()
+
+
+class _Wrong(Exception):
+    """A reference that leads nowhere or back."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(str(problem))
+        self.problem = problem
+
+
+def load(
+    texts: Mapping[str, str | bytes], shipped: Iterable[PolicyDocument] | None = None
+) -> Linked:
+    """The files of a folder, by name, as documents that stand alone; or all their problems.
+
+    Without `shipped` they are the shipped ones themselves.
+    """
+    parsed = [parse(text, file) for file, text in texts.items()]
+    problems = tuple(problem for each in parsed for problem in each.problems)
+    documents = [each.document for each in parsed if each.document is not None]
+    linked = link(documents, documents if shipped is None else shipped)
+    return Linked((), (*problems, *linked.problems)) if problems else linked
+
+
+def link(
+    documents: Sequence[PolicyDocument],
+    shipped: Iterable[PolicyDocument],
+    neighbours: Iterable[PolicyDocument] = (),
+) -> Linked:
+    """The documents of a folder, with includes (of shipped ones) and overlays (of either kind)
+    resolved. `neighbours`: more of the folder, which may be used but are not linked.
+    """
+    problems = list(_twice(documents))
+    library = {each.name: each for each in shipped}
+    local = {**library, **{each.name: each for each in (*neighbours, *documents)}}
+    linked = []
+    for document in documents:
+        try:
+            linked.append(_with_overlays(_included(document, library, ()), library, local))
+        except _Wrong as wrong:
+            problems.append(wrong.problem)
+    return Linked((), tuple(problems)) if problems else Linked(tuple(linked))
+
+
+def overlaid(base: PolicyDocument, overlay: PolicyDocument) -> PolicyDocument:
+    """The document while another is laid over it."""
+    return replace(
+        base,
+        limits={**overlay.limits, **base.limits},
+        objectives={**base.objectives, **overlay.objectives},
+        strategies=base.strategies if overlay.strategies is None else overlay.strategies,
+        rules=_rules(overlay.rules, base.rules),
+    )
+
+
+def _twice(documents: Sequence[PolicyDocument]) -> Iterable[Problem]:
+    first: dict[str, PolicyDocument] = {}
+    for document in documents:
+        other = first.setdefault(document.name, document)
+        if other is not document:
+            what = f"{document.name!r} is the name of {other.file}, too"
+            yield Problem(document.file, document.name_place, "name", what, "another name")
+
+
+def _included(
+    document: PolicyDocument, library: Mapping[str, PolicyDocument], chain: tuple[str, ...]
+) -> PolicyDocument:
+    """The document with all that it includes; `chain`: the names that led here."""
+    chain = (*chain, document.name)
+    for reference in document.includes:
+        found = library.get(reference.text)
+        if found is None:
+            raise _unknown(document, "include", reference.text, reference.place, library)
+        if found.name in chain:
+            what = f"it includes itself: {' -> '.join((*chain, found.name))}"
+            raise _Wrong(Problem(document.file, reference.place, "include", what, "break the ring"))
+        base = _included(found, library, chain)
+        document = replace(
+            document,
+            limits={**base.limits, **document.limits},
+            objectives={**base.objectives, **document.objectives},
+            strategies=base.strategies if document.strategies is None else document.strategies,
+            rules=_rules(document.rules, base.rules),
+        )
+    return replace(document, includes=())
+
+
+def _with_overlays(
+    document: PolicyDocument,
+    library: Mapping[str, PolicyDocument],
+    local: Mapping[str, PolicyDocument],
+) -> PolicyDocument:
+    def with_overlay(entry: Entry) -> Entry:
+        found = local.get(entry.use.text)
+        if found is None:
+            raise _unknown(document, "schedule.use", entry.use.text, entry.use.place, local)
+        if found.name == document.name:
+            what = f"it uses itself: {document.name} -> {found.name}"
+            raise _Wrong(Problem(document.file, entry.use.place, "schedule.use", what, "another"))
+        # The schedule of an overlay does not count: it is laid over for this time only.
+        return replace(entry, overlay=replace(_included(found, library, ()), schedule=()))
+
+    return replace(document, schedule=tuple(with_overlay(each) for each in document.schedule))
+
+
+def _rules(winning: tuple[RuleText, ...], others: tuple[RuleText, ...]) -> tuple[RuleText, ...]:
+    """One after the other; of two with the same name the winning one."""
+    names = {rule.name for rule in winning}
+    return (*winning, *(rule for rule in others if rule.name not in names))
+
+
+def _unknown(
+    document: PolicyDocument, key: str, name: str, place: Place, known: Mapping[str, object]
+) -> _Wrong:
+    what = f"there is no policy {name!r}"
+    listed = f"known: {', '.join(known)}" if known else ""
+    return _Wrong(Problem(document.file, place, key, what, listed, nearest(name, known)))

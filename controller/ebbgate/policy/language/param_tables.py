@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The parameters of each strategy: name, range, the field that it sets, what it does. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from ebbgate.model.volume import Kind
+from ebbgate.policy.destage_state import DestageParams
+from ebbgate.policy.language.record import Field
+from ebbgate.policy.language.shapes import Quantity
+from ebbgate.policy.quantity import Unit, spell
+from ebbgate.policy.stream_bypass import StreamParams
+from ebbgate.units import GIB, KIB, NS_PER_MS, NS_PER_S
+
+AUTO: Final = "auto"
+OFF: Final = "off"
+_BCACHE, _DM_CACHE = (Kind.BCACHE,), (Kind.DM_CACHE,)
+_BOTH: Final = (Kind.BCACHE, Kind.DM_CACHE)
+_MIN_NS, _HOUR_NS = 60 * NS_PER_S, 3600 * NS_PER_S
+Params = TypeVar("Params", DestageParams, StreamParams)
+
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    """`path`: the field, from the strategy's parameters inwards; `scale`: of the field's unit in
+    base units (a field in seconds: 10^9). `kinds`: on which it acts.
+    """
+
+    name: str
+    quantity: Quantity
+    path: tuple[str, ...]
+    about: str
+    kinds: tuple[Kind, ...] = _BOTH
+    scale: int = 1
+
+    def field(self, defaults: object) -> Field:
+        """As a key of the language; the default is that of the code."""
+        value: Any = defaults
+        for name in self.path:
+            value = getattr(value, name)
+        word = self.quantity.or_words[0] if self.quantity.or_words else ""
+        text = word if value is None else spell(self.quantity.unit, round(value * self.scale, 9))
+        kinds = "" if self.kinds == _BOTH else str(self.kinds[0])
+        return Field(self.name, self.quantity, self.about, text, default=text, of=kinds)
+
+
+def _span(low: float, high: float, *words: str) -> Quantity:
+    return Quantity(Unit.DURATION, low, high, words)
+
+
+def _share(*words: str, high: float = 1.0) -> Quantity:
+    return Quantity(Unit.RATIO, 0.0, high, words)
+
+
+DESTAGE: Final = (
+    Param(
+        "wait",
+        _span(10 * NS_PER_MS, _MIN_NS, AUTO),
+        ("wait_ns",),
+        "Quiet time after which the gate opens; `auto` learns it from the gaps measured so far.",
+    ),
+    Param(
+        "wait_min",
+        _span(10 * NS_PER_MS, _MIN_NS),
+        ("wait", "min_ns"),
+        "The shortest wait that is learned.",
+    ),
+    Param(
+        "wait_max",
+        _span(10 * NS_PER_MS, _MIN_NS),
+        ("wait", "max_ns"),
+        "The longest wait that is learned.",
+    ),
+    Param(
+        "wait_first",
+        _span(10 * NS_PER_MS, _MIN_NS),
+        ("wait", "default_ns"),
+        "The wait as long as too few gaps were measured to learn it.",
+    ),
+    Param(
+        "return_price",
+        _span(1 * NS_PER_MS, _MIN_NS),
+        ("wait", "price_ns"),
+        "The drain time that one disturbed return of users is worth: a higher one makes the learned"
+        " wait longer.",
+    ),
+    Param(
+        "start_share",
+        _share(),
+        ("start_ratio",),
+        "Draining is worth a gap from this share of the cache dirty, and from `start_size`.",
+    ),
+    Param(
+        "start_size",
+        Quantity(Unit.SIZE, 0, 1024 * GIB),
+        ("start_bytes_min",),
+        "Draining is worth a gap from this much dirty data, and from `start_share`.",
+    ),
+    Param(
+        "free_floor",
+        _share(high=0.9),
+        ("room_ratio_min",),
+        "With less room for dirty data than this share of the cache, and writes coming in, it is"
+        " drained beside the load.",
+    ),
+    Param(
+        "full_soon",
+        _span(0, _HOUR_NS),
+        ("full_soon_s",),
+        "Drained beside the load when time_to_full is less than this, and the load has lasted for"
+        " `burst`.",
+        scale=NS_PER_S,
+    ),
+    Param(
+        "burst",
+        _span(0, _HOUR_NS),
+        ("burst_ns",),
+        "A load that ends sooner is absorbed, however fast it fills the cache.",
+    ),
+    Param(
+        "light_share",
+        _share(),
+        ("light_ratio",),
+        "Drained beside the load while users keep the backing device less busy than this and no gap"
+        " comes; 0 never does so.",
+    ),
+    Param(
+        "light_after",
+        _span(0, _HOUR_NS),
+        ("light_after_ns",),
+        "How long no gap came before that.",
+    ),
+    Param(
+        "pressure_min",
+        _span(0, _MIN_NS),
+        ("pressure_min_ns",),
+        "Once begun, a drain beside the load lasts this long.",
+    ),
+    Param(
+        "drain_share",
+        _share(),
+        ("sure_share",),
+        "More goes out at once while the gap is sure to go on, which it is for as long as this"
+        " share of the gaps like it do.",
+        _DM_CACHE,
+    ),
+    Param(
+        "queue_target",
+        _span(NS_PER_MS, NS_PER_S),
+        ("pace", "target_ns"),
+        "How long the destage under way in a gap may take: about what a returning request waits.",
+    ),
+    Param(
+        "pressure_queue_target",
+        _span(NS_PER_MS, NS_PER_S),
+        ("pressure_pace", "target_ns"),
+        "The same beside the load.",
+    ),
+    Param(
+        "seep",
+        _span(200 * NS_PER_MS, _HOUR_NS),
+        ("seep_ns",),
+        "Through a closed gate one piece goes out in this time; with a longer one the kernel's"
+        " thread may sleep into the next gap, for 2.5 s at most.",
+        _BCACHE,
+    ),
+    Param(
+        "collect_share",
+        _share(OFF),
+        ("collect_ratio",),
+        "Ask for a garbage collection once drained buckets that still count as used are this share"
+        " of the cache.",
+        _BCACHE,
+    ),
+    Param(
+        "collect_interval",
+        _span(NS_PER_S, _HOUR_NS),
+        ("collect_interval_ns",),
+        "The shortest time between two of them.",
+        _BCACHE,
+    ),
+)
+STREAMS: Final = (
+    Param(
+        "stream_run",
+        Quantity(Unit.SIZE, 64 * KIB, GIB),
+        ("stream_run_bytes",),
+        "A sequential run this long is a stream.",
+    ),
+    Param(
+        "random_run",
+        Quantity(Unit.SIZE, 4 * KIB, GIB),
+        ("random_run_bytes",),
+        "A shorter run is random.",
+    ),
+    Param(
+        "stream_rate",
+        Quantity(Unit.RATE, 0, 1024 * GIB),
+        ("stream_bytes_per_s_min",),
+        "Slower streams are left to the kernel.",
+    ),
+    Param(
+        "random_rate",
+        Quantity(Unit.RATE, 0, 1024 * GIB),
+        ("random_bytes_per_s_min",),
+        "From here on random writes need the room more than a stream does.",
+    ),
+    Param(
+        "fill_target",
+        _share(OFF),
+        ("fill_ratio_max",),
+        "No stream is absorbed from this dirty_ratio on; `off` leaves it to `reserve`.",
+    ),
+    Param(
+        "reserve",
+        _share(high=0.9),
+        ("reserve_ratio",),
+        "Share of the cache that streams leave free.",
+    ),
+    Param(
+        "lookahead",
+        _span(0, _MIN_NS),
+        ("lookahead_s",),
+        "The room must outlast this much of dirty_in_rate.",
+        scale=NS_PER_S,
+    ),
+    Param(
+        "hold",
+        _span(0, _HOUR_NS),
+        ("hold_ns",),
+        "A stance against streams outlives its reason by this.",
+    ),
+    Param(
+        "cutoff_min",
+        Quantity(Unit.SIZE, 64 * KIB, GIB),
+        ("cutoff_floor_bytes",),
+        "The lowest sequential cutoff that keeps a stream out.",
+        _BCACHE,
+    ),
+    Param(
+        "cutoff_max",
+        Quantity(Unit.SIZE, 64 * KIB, GIB),
+        ("cutoff_ceiling_bytes",),
+        "The highest one.",
+        _BCACHE,
+    ),
+    Param(
+        "cutoff_absorb",
+        Quantity(Unit.SIZE, 64 * KIB, 4 * GIB - 1),
+        ("cutoff_wide_bytes",),
+        "The sequential cutoff while a stream is absorbed.",
+        _BCACHE,
+    ),
+    Param(
+        "promotions",
+        Quantity(Unit.IOPS, 0, 1_000_000),
+        ("promotions_per_s_max",),
+        "With more promotions than this, streams are no longer kept out by the size of requests.",
+        _DM_CACHE,
+    ),
+    Param(
+        "promotions_pause",
+        _span(0, _HOUR_NS),
+        ("barred_ns",),
+        "For how long it then is not.",
+        _DM_CACHE,
+    ),
+)

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The text of one file as a policy document, or everything that is wrong with it. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ebbgate.model.volume import Kind
+from ebbgate.policy.language.document import (
+    DAYS,
+    Entry,
+    Match,
+    PolicyDocument,
+    RuleText,
+)
+from ebbgate.policy.language.grammar import POLICY
+from ebbgate.policy.language.problem import Findings, Place, Problem
+from ebbgate.policy.language.shapes import Values
+from ebbgate.policy.language.yaml_events import Mapping, Node, read_nodes
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """Either a document, or problems with a place each; never both."""
+
+    document: PolicyDocument | None
+    problems: tuple[Problem, ...] = ()
+
+
+def parse(source: str | bytes, file: str) -> Parsed:
+    """Read one file; `file` is what its problems are reported under. Never raises."""
+    findings = Findings(file)
+    node = read_nodes(source, findings)
+    values = None if node is None else POLICY.read(node, "", findings)
+    if findings.problems or node is None or values is None:
+        return Parsed(None, tuple(sorted(findings.problems, key=lambda each: each.place)))
+    return Parsed(_document(values, file, _place_of(node, "name")))
+
+
+def _document(values: Values, file: str, name_place: Place) -> PolicyDocument:
+    strategies = values.get("strategies")
+    return PolicyDocument(
+        name=values["name"],
+        file=file,
+        why=values.get("why", ""),
+        match=_match(values.get("match", {})),
+        includes=values.get("include", ()),
+        limits=values.get("limits", {}),
+        objectives={name: int(value) for name, value in values.get("objectives", {}).items()},
+        strategies=strategies,
+        rules=tuple(_rule(rule) for rule in values.get("rules", ())),
+        schedule=tuple(_entry(entry) for entry in values.get("schedule", ())),
+        name_place=name_place,
+    )
+
+
+def _match(values: Values) -> Match:
+    return Match(values.get("volume", ()), tuple(Kind(kind) for kind in values.get("kind", ())))
+
+
+def _rule(values: Values) -> RuleText:
+    return RuleText(
+        name=values["name"],
+        why=values["why"].rstrip("."),
+        when=values["when"],
+        settings=values["set"],
+        hold_ns=int(values.get("for", 0)),
+        until=values.get("until", ()),
+        cooldown_ns=int(values.get("cooldown", 0)),
+    )
+
+
+def _entry(values: Any) -> Entry:
+    start_min, end_min = values["at"]
+    days = values.get("days", DAYS)
+    return Entry(
+        name=values["name"],
+        start_min=start_min,
+        end_min=end_min,
+        days=tuple(DAYS.index(day) for day in days),
+        use=values["use"],
+    )
+
+
+def _place_of(node: Node, key: str) -> Place:
+    entries = node.entries if isinstance(node, Mapping) else ()
+    return next((value.place for name, value in entries if name.text == key), Place())

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What is wrong with a policy, and where. Pure."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+PROBLEMS_MAX: Final = 50
+"""More of one file help nobody."""
+_QUOTED_MAX: Final = 40
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Place:
+    """Line and column, both from 1."""
+
+    line: int = 1
+    column: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """`FILE:LINE:COLUMN: key: what is wrong; what was expected; did you mean X?`"""
+
+    file: str
+    place: Place
+    key: str
+    what: str
+    expected: str = ""
+    nearest: str = ""
+
+    def __str__(self) -> str:
+        where = f"{self.file}:{self.place.line}:{self.place.column}: "
+        key = f"{self.key}: " if self.key else ""
+        expected = f"; {self.expected}" if self.expected else ""
+        nearest = f"; did you mean {self.nearest}?" if self.nearest else ""
+        return f"{where}{key}{self.what}{expected}{nearest}"
+
+
+@dataclass(slots=True)
+class Findings:
+    """The problems of one file, collected while it is read. `count`: of all that were found."""
+
+    file: str
+    problems: list[Problem] = field(default_factory=list)
+    count: int = 0
+
+    def add(self, place: Place, key: str, what: str, expected: str = "", nearest: str = "") -> None:
+        """One more; kept unless there are too many already."""
+        self.count += 1
+        if len(self.problems) < PROBLEMS_MAX:
+            self.problems.append(Problem(self.file, place, key, what, expected, nearest))
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """The known word that was probably meant; empty where none is near."""
+    close = difflib.get_close_matches(word.lower(), list(known), n=1)
+    return close[0] if close else ""
+
+
+def quoted(text: str) -> str:
+    """The text as a message shows it: short, in quotes, without control characters."""
+    short = text if len(text) <= _QUOTED_MAX else text[: _QUOTED_MAX - 3] + "..."
+    return ascii(short) if not short.isprintable() else f"'{short}'"

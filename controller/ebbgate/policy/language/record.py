@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Mappings with known keys: each has its shape, its sentence and an example. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from ebbgate.policy.language.problem import Findings, nearest
+from ebbgate.policy.language.shapes import Schema, Shape, Values, under
+from ebbgate.policy.language.yaml_events import Mapping, Node, Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A key of a record. `about`: for people, with what it does; `example`: a value that fits.
+
+    `of`: the kinds of cache on which it acts, empty for all. `default`: in words.
+    """
+
+    name: str
+    shape: Shape
+    about: str
+    example: str
+    required: bool = False
+    default: str = ""
+    of: str = ""
+
+
+Check = Callable[[Values], Iterator[tuple[str, str, str]]]
+"""Key, what is wrong and what was expected, of values that are all right by themselves."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A mapping with these keys and no other. `check`: what only shows in several of them."""
+
+    what: str
+    fields: tuple[Field, ...]
+    check: Check | None = None
+    least: int = 0
+
+    def read(self, node: Node, key: str, findings: Findings) -> Values | None:
+        if not isinstance(node, Mapping):
+            listed = ", ".join(field.name for field in self.fields)
+            findings.add(node.place, key, f"not {self.what}", f"a mapping with the keys {listed}")
+            return None
+        before = findings.count
+        values: Values = {}
+        known = {field.name: field for field in self.fields}
+        for name, value in node.entries:
+            field = known.get(name.text)
+            if field is None:
+                self._unknown(name, key, findings)
+            else:
+                values[name.text] = field.shape.read(value, under(key, name.text), findings)
+        self._missing(node, key, findings)
+        if findings.count == before and self.check is not None:
+            places = {name.text: value.place for name, value in node.entries}
+            for name_, what, wanted in self.check(values):
+                place = places.get(name_, node.place)
+                findings.add(place, under(key, name_), what, wanted)
+        return values
+
+    def schema(self) -> Schema:
+        properties = {
+            field.name: {**field.shape.schema(), "description": field.about}
+            for field in self.fields
+        }
+        found: Schema = {
+            "type": "object",
+            "properties": properties,
+            "additionalProperties": False,
+        }
+        required = [field.name for field in self.fields if field.required]
+        if required:
+            found["required"] = required
+        if self.least:
+            found["minProperties"] = self.least
+        return found
+
+    def words(self) -> str:
+        return "keys of its own, below"
+
+    def _unknown(self, name: Scalar, key: str, findings: Findings) -> None:
+        names = [field.name for field in self.fields]
+        what = f"no such key in {self.what}"
+        listed = f"known: {', '.join(names)}"
+        where = under(key, name.text if name.text.isprintable() else ascii(name.text))
+        findings.add(name.place, where[:100], what, listed, nearest(name.text, names))
+
+    def _missing(self, node: Mapping, key: str, findings: Findings) -> None:
+        there = {name.text for name, _ in node.entries}
+        for field in self.fields:
+            if field.required and field.name not in there:
+                wanted = f"for example `{field.name}: {field.example}`"
+                findings.add(node.place, under(key, field.name), "the key is missing", wanted)
+        if len(node.entries) < self.least:
+            listed = ", ".join(field.name for field in self.fields)
+            findings.add(node.place, key, f"{self.what} is empty", f"one of {listed}")

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The tables of policies/README.md: every key, parameter, setting and signal. Pure.
+
+`python -m ebbgate.policy.language.reference` prints them; a test holds the README to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from ebbgate.policy.language.grammar import ENTRY, MATCH, OBJECTIVES, POLICY, RULE
+from ebbgate.policy.language.params import RECORDS
+from ebbgate.policy.language.record import Field, Record
+from ebbgate.policy.language.settings import LIMITS, SET
+from ebbgate.policy.quantity import EXAMPLES, FACTORS, Unit
+from ebbgate.policy.rule_signals import SIGNALS, Signal
+
+_KEYS = "| key | value | without it | what it does | example |\n|---|---|---|---|---|"
+_SIGNALS = "| signal | unit and range | what it is | formula | example |\n|---|---|---|---|---|"
+_UNITS = "| unit | written as | example |\n|---|---|---|"
+_RANGES = {Unit.RATIO: "0% to 100%"}
+
+
+def tables() -> dict[str, str]:
+    """By name, each as Markdown."""
+    found = {
+        "policy": _keys(POLICY.fields),
+        "match": _keys(MATCH.fields),
+        "rule": _keys(RULE.fields),
+        "schedule": _keys(ENTRY.fields),
+        "objectives": _keys(OBJECTIVES.fields),
+        "limits": _keys(_limits()),
+        "set": _keys(SET.fields),
+    }
+    for name, record in RECORDS.items():
+        found[name] = _keys(record.fields)
+    return {
+        **found,
+        "signals": "\n".join((_SIGNALS, *(_signal(each) for each in SIGNALS.values()))),
+        "units": "\n".join((_UNITS, *(_unit(each) for each in Unit))),
+    }
+
+
+def blocks() -> Iterator[tuple[str, str]]:
+    """Each table between the marks under which the README has it."""
+    for name, table in tables().items():
+        yield name, f"<!-- {name} -->\n{table}\n<!-- end of {name} -->"
+
+
+def _limits() -> Iterator[Field]:
+    for each in LIMITS.fields:
+        yield each
+        assert isinstance(each.shape, Record)
+        for end in each.shape.fields:
+            yield Field(f"{each.name}.{end.name}", end.shape, end.about, end.example, of=each.of)
+
+
+def _keys(fields: Iterable[Field]) -> str:
+    return "\n".join((_KEYS, *(_key(field) for field in fields)))
+
+
+def _key(field: Field) -> str:
+    without = "an error" if field.required else field.default or "nothing"
+    only = f" Only {field.of}." if field.of else ""
+    cells = (f"`{field.name}`", field.shape.words(), without, f"{field.about}{only}")
+    return f"| {' | '.join(cells)} | `{field.name.rpartition('.')[2]}: {field.example}` |"
+
+
+def _signal(signal: Signal) -> str:
+    if signal.unit is None:
+        kind = " or ".join(f"`{word}`" for word in signal.words)
+        example = f"{signal.name}: {signal.words[-1]}"
+    else:
+        kind = f"{signal.unit}, {_RANGES.get(signal.unit, '0 and more')}"
+        example = f'{signal.name}: "> {EXAMPLES[signal.unit]}"'
+    return f"| `{signal.name}` | {kind} | {signal.about} | {signal.formula} | `{example}` |"
+
+
+def _unit(unit: Unit) -> str:
+    names = ", ".join(f"`{name}`" for name in FACTORS[unit] if name) or "a bare number"
+    return f"| {unit} | {names} | `{EXAMPLES[unit]}` |"
+
+
+if __name__ == "__main__":
+    print("\n\n".join(block for _, block in blocks()))

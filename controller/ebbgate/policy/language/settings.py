@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What a rule may set and a limit may bound; what becomes of it on each kind of cache. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ebbgate.model.decision import Gate, GateKind, Proposal
+from ebbgate.model.volume import Kind
+from ebbgate.policy.language.param_tables import OFF
+from ebbgate.policy.language.record import Field, Record
+from ebbgate.policy.language.shapes import Choice, Quantity, Values
+from ebbgate.policy.limits import NONE, Bounds, Limits
+from ebbgate.policy.quantity import Unit
+from ebbgate.units import GIB, KIB
+
+DESTAGE_RATE: Final = "destage_rate"
+DESTAGE_DEPTH: Final = "destage_depth"
+SEQUENTIAL_CUTOFF: Final = "sequential_cutoff"
+CONGESTION_BYPASS: Final = "congestion_bypass"
+MAX: Final = "max"
+KERNEL: Final = "kernel"
+_DEPTH_MAX: Final = 64
+_DM_CACHE_MAX_IOS: Final = 32
+"""As many blocks as idle_destage ever lets go at once; more drain no faster (policy.pace_depth)."""
+
+_RATE = Quantity(Unit.RATE, 0, 1024 * GIB)
+_DEPTH = Quantity(Unit.COUNT, 0, _DEPTH_MAX)
+_CUTOFF = Quantity(Unit.SIZE, 64 * KIB, 4 * GIB - 1)
+
+SET: Final = Record(
+    "what a rule sets",
+    (
+        Field(
+            DESTAGE_RATE,
+            Quantity(Unit.RATE, 0, _RATE.high, (MAX, KERNEL)),
+            "How fast dirty data goes out, whatever users do. `max`: as fast as the kernel can, on"
+            " bcache in the idle I/O class, on dm-cache with 32 blocks at once; `0`: nothing (but"
+            " bcache lets a piece through every 2.5 s); `kernel`: the kernel's own settings."
+            " dm-cache knows no rate between these.",
+            "20MiB/s",
+        ),
+        Field(
+            DESTAGE_DEPTH,
+            _DEPTH,
+            "How many blocks may go out at once; 0: none.",
+            "4",
+            of=Kind.DM_CACHE,
+        ),
+        Field(
+            SEQUENTIAL_CUTOFF,
+            _CUTOFF,
+            "Run length from which a stream bypasses the cache.",
+            "1MiB",
+            of=Kind.BCACHE,
+        ),
+        Field(
+            CONGESTION_BYPASS,
+            Choice((OFF,), (False,)),
+            "No bypass of a cache device that the kernel takes for congested; it stays off until"
+            " the volume is no longer enforced.",
+            OFF,
+            of=Kind.BCACHE,
+        ),
+    ),
+    least=1,
+)
+
+
+def _ordered(values: Values) -> Iterator[tuple[str, str, str]]:
+    if "min" in values and "max" in values and values["min"] > values["max"]:
+        yield "max", "min is above max", "swap them"
+
+
+def _bounds(name: str, quantity: Quantity, example: str, kind: Kind, about: str) -> Field:
+    record = Record(
+        f"the bounds of {name}",
+        (
+            Field("min", quantity, f"{name} is never below.", example),
+            Field("max", quantity, f"{name} is never above.", example),
+        ),
+        _ordered,
+        least=1,
+    )
+    return Field(name, record, about, f"{{max: {example}}}", of=kind)
+
+
+LIMITS: Final = Record(
+    "limits",
+    (
+        _bounds(
+            DESTAGE_RATE,
+            _RATE,
+            "100MiB/s",
+            Kind.BCACHE,
+            "Bounds of the rate at which destage is let through. With `max`, a gate that was wide"
+            " open goes at that rate; with `min`, one that was closed goes at that.",
+        ),
+        _bounds(
+            DESTAGE_DEPTH,
+            _DEPTH,
+            "8",
+            Kind.DM_CACHE,
+            "Bounds of the blocks that may go out at once.",
+        ),
+        _bounds(
+            SEQUENTIAL_CUTOFF,
+            _CUTOFF,
+            "64MiB",
+            Kind.BCACHE,
+            "Bounds of the sequential cutoff wherever one is wished.",
+        ),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a rule's settings come to on a kind of cache. `cannot`: what is lost there, and why."""
+
+    gate: Gate | None = None
+    cutoff_bytes: int | None = None
+    congestion_bypass: bool | None = None
+    cannot: tuple[str, ...] = ()
+
+    @property
+    def empty(self) -> bool:
+        """Is nothing left of it?"""
+        return self.gate is None and self.cutoff_bytes is None and self.congestion_bypass is None
+
+
+def wish_of(settings: Mapping[str, Any], kind: Kind) -> Wish:
+    """The settings of a rule on this kind of cache."""
+    cannot = [why for name in settings if (why := _why_not(name, settings[name], kind))]
+    able = {n: value for n, value in settings.items() if not _why_not(n, value, kind)}
+    gate = None
+    if DESTAGE_RATE in able:
+        gate = _rate_gate(able[DESTAGE_RATE], kind)
+    elif DESTAGE_DEPTH in able:
+        depth = int(able[DESTAGE_DEPTH])
+        gate = Gate(GateKind.PACED, depth_ios=depth) if depth else Gate(GateKind.CLOSED)
+    cutoff = able.get(SEQUENTIAL_CUTOFF)
+    return Wish(
+        gate,
+        None if cutoff is None else int(cutoff),
+        False if CONGESTION_BYPASS in able else None,
+        tuple(cannot),
+    )
+
+
+def proposal_of(strategy: str, why: str, wish: Wish) -> Proposal:
+    """The wish as what competes with the strategies."""
+    lost = "; ".join(wish.cannot)
+    if wish.empty:
+        return Proposal(strategy, lost, unsupported=lost)
+    return Proposal(
+        strategy,
+        f"on: {why}" + (f" [{lost}]" if lost else ""),
+        gate=wish.gate,
+        sequential_cutoff_bytes=wish.cutoff_bytes,
+        congestion_bypass=wish.congestion_bypass,
+    )
+
+
+def limits_of(bounds: Mapping[str, Mapping[str, Any]], kind: Kind) -> Limits:
+    """The limits on this kind of cache; one on a setting that it lacks has nothing to bound."""
+    found = {
+        name: Bounds(_whole(ends.get("min")), _whole(ends.get("max")))
+        for name, ends in bounds.items()
+        if not _why_not(name, 1, kind)
+    }
+    return Limits(
+        found.get(DESTAGE_RATE, NONE),
+        found.get(DESTAGE_DEPTH, NONE),
+        found.get(SEQUENTIAL_CUTOFF, NONE),
+    )
+
+
+def _whole(value: float | None) -> int | None:
+    return None if value is None else int(value)
+
+
+def _rate_gate(rate: float | str, kind: Kind) -> Gate:
+    if rate == KERNEL:
+        return Gate(GateKind.RELEASED)
+    if rate == 0:
+        return Gate(GateKind.CLOSED)
+    if kind is Kind.DM_CACHE:
+        return Gate(GateKind.PACED, depth_ios=_DM_CACHE_MAX_IOS)
+    return Gate(GateKind.OPEN) if rate == MAX else Gate(GateKind.PACED, int(rate))
+
+
+def _why_not(name: str, value: float | str, kind: Kind) -> str:
+    """Why this kind of cache does not do it; empty when it does."""
+    if kind is Kind.DM_WRITECACHE:
+        return f"{name}: dm-writecache takes no setting while it is in use"
+    if kind is Kind.DM_CACHE:
+        if name in (SEQUENTIAL_CUTOFF, CONGESTION_BYPASS):
+            return f"{name}: dm-cache has no such setting"
+        if name == DESTAGE_RATE and value not in (0, MAX, KERNEL):
+            return f"{name}: dm-cache knows no rate; set destage_depth"
+    if kind is Kind.BCACHE and name == DESTAGE_DEPTH:
+        return f"{name}: bcache knows no number of blocks; set destage_rate"
+    return ""

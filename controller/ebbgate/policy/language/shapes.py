@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What a value may look like: each shape reads a node and writes its JSON Schema. Pure.
+
+A shape that meets something else says what and where among the findings, and returns None; whoever
+reads the whole looks at the findings first.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from ebbgate.policy.language.problem import Findings, Place, nearest, quoted
+from ebbgate.policy.language.yaml_events import Node, Scalar, Sequence
+from ebbgate.policy.quantity import (
+    FACTORS,
+    NotAQuantity,
+    Unit,
+    expected,
+    parse_quantity,
+    spell,
+)
+
+Schema = dict[str, Any]
+Values = dict[str, Any]
+"""What the fields of a record were read as."""
+
+
+class Shape(Protocol):
+    """Anything that reads a node."""
+
+    def read(self, node: Node, key: str, findings: Findings) -> Any:
+        """The value, or None with a finding."""
+
+    def schema(self) -> Schema:
+        """The same for an editor."""
+
+    def words(self) -> str:
+        """Unit and range for people."""
+
+
+def scalar(node: Node, key: str, findings: Findings, wanted: str) -> str | None:
+    """The text of a single value that is not empty."""
+    if not isinstance(node, Scalar):
+        kind = "a list" if isinstance(node, Sequence) else "a mapping"
+        findings.add(node.place, key, f"{kind} where one value belongs", wanted)
+        return None
+    if not node.text.strip():
+        findings.add(node.place, key, "the value is missing", wanted)
+        return None
+    return node.text.strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """A name and where it was written, for what is only found to be wrong later."""
+
+    text: str
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Text. `pattern`: what it must match, said as `wanted`. `located`: with its place."""
+
+    wanted: str
+    pattern: str = r".{1,500}"
+    located: bool = False
+
+    def read(self, node: Node, key: str, findings: Findings) -> str | Located | None:
+        text = scalar(node, key, findings, self.wanted)
+        if text is None:
+            return None
+        if re.fullmatch(self.pattern, text, re.DOTALL) is None:
+            findings.add(node.place, key, f"{quoted(text)} does not fit", self.wanted)
+            return None
+        return Located(text, node.place) if self.located else text
+
+    def schema(self) -> Schema:
+        return {"type": "string", "pattern": f"^{self.pattern}$"}
+
+    def words(self) -> str:
+        return self.wanted
+
+
+@dataclass(frozen=True, slots=True)
+class Exactly:
+    """A number that is fixed, such as the version of the language."""
+
+    number: int
+
+    def read(self, node: Node, key: str, findings: Findings) -> int | None:
+        wanted = f"write {self.number}, without quotes"
+        text = scalar(node, key, findings, wanted)
+        if text is None:
+            return None
+        if text != str(self.number) or not (isinstance(node, Scalar) and node.plain):
+            findings.add(node.place, key, f"{quoted(text)} is not known here", wanted)
+            return None
+        return self.number
+
+    def schema(self) -> Schema:
+        return {"const": self.number}
+
+    def words(self) -> str:
+        return str(self.number)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One of these words. `loose`: what an editor may make of it (`off` is YAML's false)."""
+
+    choices: tuple[str, ...]
+    loose: tuple[Any, ...] = ()
+
+    def read(self, node: Node, key: str, findings: Findings) -> str | None:
+        wanted = f"one of {', '.join(self.choices)}" if len(self.choices) > 1 else self.choices[0]
+        text = scalar(node, key, findings, wanted)
+        if text is None or text in self.choices:
+            return text
+        what = f"{quoted(text)} is not known here"
+        findings.add(node.place, key, what, wanted, nearest(text, self.choices))
+        return None
+
+    def schema(self) -> Schema:
+        return {"enum": [*self.choices, *self.loose]}
+
+    def words(self) -> str:
+        return ", ".join(f"`{choice}`" for choice in self.choices)
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A figure with its unit, from `low` to `high` in the base unit, or one of `or_words`."""
+
+    unit: Unit
+    low: float
+    high: float
+    or_words: tuple[str, ...] = ()
+
+    def read(self, node: Node, key: str, findings: Findings) -> float | str | None:
+        wanted = expected(self.unit)
+        if self.or_words:
+            wanted += f", or {', '.join(self.or_words)}"
+        text = scalar(node, key, findings, wanted)
+        if text is None or text in self.or_words:
+            return text
+        try:
+            value = parse_quantity(self.unit, text)
+        except NotAQuantity as wrong:
+            near = wrong.nearest or nearest(text, self.or_words)
+            findings.add(node.place, key, wrong.what, wanted, near)
+            return None
+        if not self.low <= value <= self.high:
+            findings.add(node.place, key, f"{quoted(text)} is out of range", self._range())
+            return None
+        return value
+
+    def schema(self) -> Schema:
+        return {"anyOf": [*figure_schema(self.unit), *({"const": w} for w in self.or_words)]}
+
+    def words(self) -> str:
+        return " or ".join([self._range(), *(f"`{word}`" for word in self.or_words)])
+
+    def _range(self) -> str:
+        return f"{spell(self.unit, self.low)} to {spell(self.unit, self.high)}"
+
+
+def figure_schema(unit: Unit) -> list[Schema]:
+    """A figure as text, and as a bare number where an editor takes it for one."""
+    names = "|".join(re.escape(name) for name in FACTORS[unit])
+    bare: Schema = {"type": "number"} if unit is Unit.COUNT else {"const": 0}
+    return [{"type": "string", "pattern": rf"^-?[0-9]+(\.[0-9]+)? *({names})$"}, bare]
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A list of values of one shape; with `single`, a lone one stands for a list of it."""
+
+    item: Shape
+    single: bool = False
+    least: int = 0
+    most: int = 100
+
+    def read(self, node: Node, key: str, findings: Findings) -> tuple[Any, ...] | None:
+        if isinstance(node, Sequence):
+            if not self.least <= len(node.items) <= self.most:
+                what = f"{len(node.items)} entries"
+                findings.add(node.place, key, what, f"{self.least} to {self.most}")
+                return None
+            items = (self.item.read(item, key, findings) for item in node.items)
+            return tuple([item for item in items if item is not None])
+        if self.single:
+            item = self.item.read(node, key, findings)
+            return None if item is None else (item,)
+        findings.add(node.place, key, "not a list", "write `- ` before each entry")
+        return None
+
+    def schema(self) -> Schema:
+        listed: Schema = {"type": "array", "items": self.item.schema(), "maxItems": self.most}
+        if self.least:
+            listed["minItems"] = self.least
+        return {"anyOf": [self.item.schema(), listed]} if self.single else listed
+
+    def words(self) -> str:
+        return f"{self.item.words()}; one or a list" if self.single else self.item.words()
+
+
+def under(key: str, name: str) -> str:
+    """`limits.sequential_cutoff`."""
+    return f"{key}.{name}" if key else name
+
+
+NAME: Final = r"[a-z][a-z0-9-]{0,62}"
+NAME_WANTED: Final = "small letters, digits and dashes, a letter first"

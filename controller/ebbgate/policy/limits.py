@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The limits of a policy: hard bounds above every strategy and rule. Pure.
+
+They bound what ebbgate writes, not what the kernel does with its own settings: a released gate and
+a cutoff that nobody wishes stay as they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ebbgate.model.decision import Decision, Gate, GateKind, Proposal
+from ebbgate.units import format_bytes, format_rate
+
+LIMITS = "limits"
+"""Under this name they appear among the proposals."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """`low`, `high`: None for no bound."""
+
+    low: int | None = None
+    high: int | None = None
+
+    @property
+    def any(self) -> bool:
+        """Is there a bound?"""
+        return self.low is not None or self.high is not None
+
+    def clamp(self, value: int) -> int:
+        """The nearest value within."""
+        if self.low is not None and value < self.low:
+            return self.low
+        return self.high if self.high is not None and value > self.high else value
+
+
+NONE = Bounds()
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """`destage_rate`: bytes per second (bcache); `destage_depth`: pieces at once (dm-cache);
+    `sequential_cutoff`: bytes (bcache).
+    """
+
+    destage_rate: Bounds = NONE
+    destage_depth: Bounds = NONE
+    sequential_cutoff: Bounds = NONE
+
+    @property
+    def any(self) -> bool:
+        """Is anything limited?"""
+        return self.destage_rate.any or self.destage_depth.any or self.sequential_cutoff.any
+
+
+def clamp_gate(gate: Gate | None, limits: Limits) -> Gate | None:
+    """The gate within the limits; a rate that the kernel would choose becomes the highest one."""
+    if gate is None or gate.kind is GateKind.RELEASED:
+        return gate
+    if limits.destage_depth.any:
+        depth_ios = limits.destage_depth.clamp(gate.depth_ios)
+        if depth_ios == gate.depth_ios:
+            return gate
+        return Gate(GateKind.PACED, depth_ios=depth_ios) if depth_ios else Gate(GateKind.CLOSED)
+    return _clamp_rate(gate, limits.destage_rate) if limits.destage_rate.any else gate
+
+
+def _clamp_rate(gate: Gate, bounds: Bounds) -> Gate:
+    rate = bounds.clamp(gate.rate_bytes_per_s)
+    if gate.kind is GateKind.OPEN:
+        return gate if bounds.high is None else Gate(GateKind.PACED, bounds.high)
+    if gate.kind is GateKind.PULSED and bounds.high is not None:
+        # Nothing bounds the rate during a pulse.
+        return Gate(GateKind.PACED, rate)
+    if rate == gate.rate_bytes_per_s:
+        return gate
+    if gate.kind is GateKind.CLOSED and rate > gate.rate_bytes_per_s:
+        return Gate(GateKind.PACED, rate)
+    return replace(gate, rate_bytes_per_s=rate)
+
+
+def clamp(decision: Decision, limits: Limits) -> Decision:
+    """The decision within the limits, which say what they changed."""
+    if not limits.any:
+        return decision
+    gate = clamp_gate(decision.gate, limits)
+    cutoff = decision.sequential_cutoff_bytes
+    bounded = None if cutoff is None else limits.sequential_cutoff.clamp(cutoff)
+    told = []
+    if gate != decision.gate:
+        told.append(f"destage {_gate_text(decision.gate)} -> {_gate_text(gate)}")
+    if cutoff is not None and bounded is not None and bounded != cutoff:
+        told.append(f"sequential cutoff {format_bytes(cutoff)} -> {format_bytes(bounded)}")
+    said = Proposal(LIMITS, f"in force: {', '.join(told) or 'nothing wished beyond them'}")
+    return replace(
+        decision,
+        proposals=(*decision.proposals, said),
+        gate=gate,
+        sequential_cutoff_bytes=bounded,
+    )
+
+
+def _gate_text(gate: Gate | None) -> str:
+    if gate is None or gate.kind in (GateKind.RELEASED, GateKind.OPEN):
+        return "unbounded"
+    if gate.depth_ios:
+        return f"{gate.depth_ios} at once"
+    return format_rate(gate.rate_bytes_per_s)

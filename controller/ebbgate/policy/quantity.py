@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Figures with units as a policy writes them: `64MiB/s`, `30ms`, `40%`. Pure.
+
+A figure without its unit is refused, since a bare 30 may be milliseconds or seconds. Only 0 needs
+none. A unit that is not known is answered with the nearest one.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Final
+
+from ebbgate import units
+
+
+class Unit(StrEnum):
+    """What a figure counts; inside, always the base unit.
+
+    `size`: bytes; `rate`: bytes per second; `duration`: nanoseconds; `ratio`: 0..1; `count`: a
+    number; `iops`: requests per second.
+    """
+
+    SIZE = "size"
+    RATE = "rate"
+    DURATION = "duration"
+    RATIO = "ratio"
+    COUNT = "count"
+    IOPS = "iops"
+
+
+_SIZES: Final = {"B": 1, "KiB": units.KIB, "MiB": units.MIB, "GiB": units.GIB, "TiB": 1 << 40}
+FACTORS: Final[Mapping[Unit, Mapping[str, float]]] = {
+    Unit.SIZE: _SIZES,
+    Unit.RATE: {f"{name}/s": factor for name, factor in _SIZES.items()},
+    Unit.DURATION: {
+        "ns": 1,
+        "us": units.NS_PER_US,
+        "ms": units.NS_PER_MS,
+        "s": units.NS_PER_S,
+        "min": 60 * units.NS_PER_S,
+        "h": 3600 * units.NS_PER_S,
+    },
+    Unit.RATIO: {"%": 0.01},
+    Unit.COUNT: {"": 1},
+    Unit.IOPS: {"/s": 1},
+}
+"""By unit, what may be written behind the number, and how much of the base unit it is."""
+
+EXAMPLES: Final[Mapping[Unit, str]] = {
+    Unit.SIZE: "64MiB",
+    Unit.RATE: "20MiB/s",
+    Unit.DURATION: "300ms",
+    Unit.RATIO: "40%",
+    Unit.COUNT: "4",
+    Unit.IOPS: "50/s",
+}
+_FIGURE: Final = re.compile(r"^(-?[0-9]{1,15}(?:\.[0-9]{1,9})?) *([A-Za-zµ/%]*)$")
+# What people write instead; no measure of likeness would find these.
+_MEANT: Final = {"m": "min", "sec": "s", "hour": "h", "hours": "h", "msec": "ms", "d": "h"}
+_PREFIXES: Final = {"k": "KiB", "m": "MiB", "g": "GiB", "t": "TiB"}
+
+
+class NotAQuantity(ValueError):
+    """`what` is wrong, `expected`, and the `nearest` unit or nothing."""
+
+    def __init__(self, what: str, expected: str, nearest: str = "") -> None:
+        super().__init__(f"{what}; {expected}")
+        self.what = what
+        self.expected = expected
+        self.nearest = nearest
+
+
+def parse_quantity(unit: Unit, text: str) -> float:
+    """The figure in its base unit, a whole number where it has no fraction.
+
+    Raises NotAQuantity.
+    """
+    match = _FIGURE.match(text.strip())
+    if match is None:
+        raise NotAQuantity(f"{text!r} is not a {unit}", expected(unit))
+    number, suffix = match.groups()
+    value = float(number)
+    factor = FACTORS[unit].get(suffix)
+    if factor is None:
+        if value == 0 and not suffix:
+            return 0
+        what = f"{text!r} has no unit" if not suffix else f"{suffix!r} is no unit of a {unit}"
+        raise NotAQuantity(what, expected(unit), nearest_unit(unit, suffix))
+    if unit is Unit.RATIO:
+        return value / 100
+    # Whole numbers are exact: a float carries 53 bits only, a size may need more.
+    whole = int(number) * int(factor) if "." not in number else value * factor
+    return int(whole) if whole == int(whole) else whole
+
+
+def format_quantity(unit: Unit, value: float) -> str:
+    """For people; a duration without an end is `never`."""
+    if math.isinf(value):
+        return "never"
+    if unit is Unit.SIZE:
+        return units.format_bytes(value)
+    if unit is Unit.RATE:
+        return units.format_rate(value)
+    if unit is Unit.DURATION:
+        return units.format_ns(value)
+    if unit is Unit.RATIO:
+        return units.format_ratio(value)
+    return f"{value:.0f}/s" if unit is Unit.IOPS else f"{value:.0f}"
+
+
+def spell(unit: Unit, value: float) -> str:
+    """As a policy writes it: the largest unit that leaves a whole number."""
+    if value == 0:
+        return "0"
+    if unit is Unit.RATIO:
+        return f"{value * 100:g}%"
+    name, factor = next(iter(FACTORS[unit].items()))
+    for larger, size in FACTORS[unit].items():
+        if value % size == 0:
+            name, factor = larger, size
+    return f"{value / factor:.0f}{name}"
+
+
+def expected(unit: Unit) -> str:
+    """What a figure of this unit looks like."""
+    known = ", ".join(name for name in FACTORS[unit] if name)
+    example = f"for example {EXAMPLES[unit]}"
+    return f"write a number and {known}, {example}" if known else f"write a number, {example}"
+
+
+def nearest_unit(unit: Unit, suffix: str) -> str:
+    """The unit that was probably meant; empty where none is near."""
+    known = [name for name in FACTORS[unit] if name]
+    if not suffix:
+        return ""
+    low = suffix.lower()
+    guesses = [_MEANT.get(low, ""), _PREFIXES.get(low[0], ""), f"{_PREFIXES.get(low[0], '')}/s"]
+    for guess in guesses:
+        if guess in known:
+            return guess
+    lowered = {name.lower(): name for name in known}
+    close = difflib.get_close_matches(low, lowered, n=1, cutoff=0.4)
+    return lowered[close[0]] if close else ""

@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Every signal that a rule may look at: name, unit, range, formula. Pure.
+
+The one table behind the language's checker, its schema and its reference. What is not known is
+None, never zero; a forecast of what will not happen at these rates is infinite.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from ebbgate.model.frame import Frame, Regime
+from ebbgate.model.records import Direction
+from ebbgate.policy.quantity import Unit
+from ebbgate.signals.paths import p99_ns, read_hit_ratio, worst_p99_ns
+from ebbgate.units import NS_PER_S
+
+Value = float | str
+"""A figure in the base unit of its signal, or a word."""
+
+_READ, _WRITE = Direction.READ, Direction.WRITE
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """`unit`: None where it is one of `words`. `about`: one sentence; `formula`: how it is had."""
+
+    name: str
+    unit: Unit | None
+    about: str
+    formula: str
+    of: Callable[[Frame], Value | None]
+    words: tuple[str, ...] = ()
+
+
+def _seconds(seconds: float | None, known: bool) -> float | None:
+    """A forecast as nanoseconds; infinite where its rates are known and lead nowhere."""
+    if seconds is not None:
+        return seconds * NS_PER_S
+    return math.inf if known else None
+
+
+def _time_to_full_ns(frame: Frame) -> float | None:
+    known = frame.dirty_in_bytes_per_s is not None and frame.dirty_room_bytes is not None
+    return _seconds(frame.time_to_full_s, known)
+
+
+def _time_to_clean_ns(frame: Frame) -> float | None:
+    known = frame.dirty_in_bytes_per_s is not None and frame.dirty_bytes is not None
+    return _seconds(frame.time_to_clean_s, known)
+
+
+def _idle(frame: Frame) -> str | None:
+    return None if frame.idle is None else "yes" if frame.idle else "no"
+
+
+def _regime(frame: Frame) -> str | None:
+    return None if frame.regime is Regime.UNKNOWN else str(frame.regime)
+
+
+def _iops(direction: Direction) -> Callable[[Frame], float | None]:
+    return lambda frame: frame.foreground[direction].iops if frame.foreground else None
+
+
+def _rate(direction: Direction) -> Callable[[Frame], float | None]:
+    return lambda frame: frame.foreground[direction].bytes_per_s if frame.foreground else None
+
+
+def _path(direction: Direction, path: str) -> Callable[[Frame], float | None]:
+    return lambda frame: p99_ns(frame, direction, path)
+
+
+_ALL: Final = (
+    Signal(
+        "dirty_data",
+        Unit.SIZE,
+        "Dirty data in the cache.",
+        "as the kernel says (bcache: rounded to 5 %)",
+        lambda frame: frame.dirty_bytes,
+    ),
+    Signal(
+        "dirty_ratio",
+        Unit.RATIO,
+        "Dirty data as a share of the cache.",
+        "dirty_data / size of the cache",
+        lambda frame: frame.dirty_ratio,
+    ),
+    Signal(
+        "in_use_ratio",
+        Unit.RATIO,
+        "Share of the cache's buckets or blocks in use, clean ones among them.",
+        "bcache: 100 % - cache_available_percent; dm-cache: used / total blocks",
+        lambda frame: frame.in_use_ratio,
+    ),
+    Signal(
+        "room",
+        Unit.SIZE,
+        "What the kernel will still take as dirty data before it stops caching writes.",
+        "bcache: size x (40 % or, for synchronous writes, 70 % - in_use_ratio); others: size x "
+        "(100 % - dirty_ratio)",
+        lambda frame: frame.dirty_room_bytes,
+    ),
+    Signal(
+        "time_to_full",
+        Unit.DURATION,
+        "Time until no write is cached any more; never while the room does not shrink.",
+        "room / (dirty_in_rate - destage_rate)",
+        _time_to_full_ns,
+    ),
+    Signal(
+        "time_to_clean",
+        Unit.DURATION,
+        "Time until nothing is dirty; never while dirty data does not shrink.",
+        "dirty_data / (destage_rate - dirty_in_rate)",
+        _time_to_clean_ns,
+    ),
+    Signal(
+        "dirty_in_rate",
+        Unit.RATE,
+        "Writes that the cache takes in as dirty data.",
+        "bytes on the path writeback / window",
+        lambda frame: frame.dirty_in_bytes_per_s,
+    ),
+    Signal(
+        "destage_rate",
+        Unit.RATE,
+        "Dirty data that reaches the backing device.",
+        "bytes of destage completed / window",
+        lambda frame: frame.destage_bytes_per_s,
+    ),
+    Signal(
+        "destage_in_flight",
+        Unit.COUNT,
+        "Pieces of destage begun and not done.",
+        "queued - completed",
+        lambda frame: frame.destage_in_flight_ios,
+    ),
+    Signal(
+        "idle",
+        None,
+        "Has the volume been quiet for the learned wait?",
+        "nothing in flight and no arrival since the wait began",
+        _idle,
+        ("yes", "no"),
+    ),
+    Signal(
+        "quiet",
+        Unit.DURATION,
+        "Time since the last request of users.",
+        "now - last arrival or completion; 0 while one is in flight",
+        lambda frame: frame.quiet_ns,
+    ),
+    Signal(
+        "in_flight",
+        Unit.COUNT,
+        "Requests of users under way.",
+        "arrived - completed",
+        lambda frame: frame.in_flight_ios,
+    ),
+    Signal(
+        "regime",
+        None,
+        "What the load looks like.",
+        "gap: idle; stream: half of the bytes or more in runs from 512 KiB; burst: from 20 requests"
+        " a second; light: less",
+        _regime,
+        ("gap", "burst", "stream", "light"),
+    ),
+    Signal(
+        "state",
+        None,
+        "The kernel's word for the volume; in any other state no rule is looked at.",
+        "bcache: state; others: dirty_data = 0",
+        lambda frame: frame.state,
+        ("clean", "dirty"),
+    ),
+    Signal("read_iops", Unit.IOPS, "Reads of users.", "arrivals / window", _iops(_READ)),
+    Signal("write_iops", Unit.IOPS, "Writes of users.", "arrivals / window", _iops(_WRITE)),
+    Signal("read_rate", Unit.RATE, "Bytes that users read.", "bytes / window", _rate(_READ)),
+    Signal("write_rate", Unit.RATE, "Bytes that users write.", "bytes / window", _rate(_WRITE)),
+    Signal(
+        "read_latency_p99",
+        Unit.DURATION,
+        "p99 of users' reads, as seen at the volume.",
+        "the highest p99 of the paths hit, miss and bypass; unknown without reads",
+        lambda frame: worst_p99_ns(frame, _READ),
+    ),
+    Signal(
+        "write_latency_p99",
+        Unit.DURATION,
+        "p99 of users' writes, as seen at the volume.",
+        "the highest p99 of the paths writeback, writethrough and bypass; unknown without writes",
+        lambda frame: worst_p99_ns(frame, _WRITE),
+    ),
+    Signal(
+        "read_hit_p99",
+        Unit.DURATION,
+        "p99 of reads that the cache answers.",
+        "of the path hit; unknown without any",
+        _path(_READ, "hit"),
+    ),
+    Signal(
+        "read_miss_p99",
+        Unit.DURATION,
+        "p99 of reads that go to the backing device.",
+        "of the path miss; unknown without any",
+        _path(_READ, "miss"),
+    ),
+    Signal(
+        "hit_ratio",
+        Unit.RATIO,
+        "Share of reads that found all their data in the cache.",
+        "hits / reads; unknown without reads",
+        read_hit_ratio,
+    ),
+    Signal(
+        "backing_queue",
+        Unit.COUNT,
+        "Requests at the backing device, destage among them.",
+        "issued - completed",
+        lambda frame: frame.backing_depth_ios,
+    ),
+    Signal(
+        "backing_busy",
+        Unit.RATIO,
+        "How busy users keep the backing device: an upper bound.",
+        "sum of users' latencies there / window, at most 100 %",
+        lambda frame: frame.backing_busy_foreground_ratio,
+    ),
+)
+SIGNALS: Final[Mapping[str, Signal]] = {signal.name: signal for signal in _ALL}

@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Rules of a policy: when a condition has held for long enough, settings are wished. Pure.
+
+    off   its conditions do not hold, or not for long enough, or it cools down
+    on    its settings are wished, until its `until` holds or what it stands on is unknown
+
+Conditions are an OR of ANDs over signals (policy.rule_signals). An unknown signal never holds and
+never counts towards the dwell. Two rules that fight cannot flap: once a rule has changed a setting,
+no rule changes it again within INTERVAL_NS, whatever the signals do.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from ebbgate.model.decision import Condition, Proposal
+from ebbgate.model.frame import Frame
+from ebbgate.policy.quantity import format_quantity
+from ebbgate.policy.rule_signals import SIGNALS, Value
+from ebbgate.units import NS_PER_S, format_ns
+
+INTERVAL_NS: Final = 5 * NS_PER_S
+"""The shortest time between two changes of one setting by rules."""
+
+COMPARE: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
+    "<=": operator.le,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    ">": operator.gt,
+    "is": lambda value, words: value in words,
+    "is not": lambda value, words: value not in words,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One comparison. `bound`: in the base unit of the signal, or the words to choose from."""
+
+    signal: str
+    comparison: str
+    bound: float | tuple[str, ...]
+
+
+Groups = tuple[tuple[Check, ...], ...]
+"""Holds when all of any group hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """`hold_ns`: how long `when` must hold; `until`: empty for as long as `when` holds.
+
+    `wish`: what it proposes while on. `settings`: the names of what it sets. A rule whose wish is
+    `unsupported` stays off and says why.
+    """
+
+    name: str
+    why: str
+    when: Groups
+    wish: Proposal
+    settings: tuple[str, ...]
+    hold_ns: int = 0
+    until: Groups = ()
+    cooldown_ns: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RuleState:
+    """`since_ns`: of the last change (None: there was none yet); `held_since_ns`: of its dwell."""
+
+    on: bool = False
+    since_ns: int | None = None
+    held_since_ns: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RulesState:
+    """What is remembered of all rules of a volume. `changed_ns`: setting -> its last change.
+
+    `in_force`: the wishes of those that are on, in the order of the policy.
+    """
+
+    rules: Mapping[str, RuleState] = field(default_factory=dict)
+    changed_ns: Mapping[str, int] = field(default_factory=dict)
+    in_force: tuple[Proposal, ...] = ()
+
+
+class Measured(dict[str, Value | None]):
+    """The signals of one frame, each read when it is first asked for."""
+
+    def __init__(self, frame: Frame) -> None:
+        super().__init__()
+        self._frame = frame
+
+    def __missing__(self, name: str) -> Value | None:
+        value = self[name] = SIGNALS[name].of(self._frame)
+        return value
+
+
+_NEW: Final = RuleState()
+
+
+def on_frame(state: RulesState, frame: Frame, rules: tuple[Rule, ...], now_ns: int) -> RulesState:
+    """Every rule at this tick."""
+    if not rules:
+        return state if not state.rules else RulesState()
+    values = Measured(frame)
+    stepped, changed_ns = {}, dict(state.changed_ns)
+    for rule in rules:
+        before = state.rules.get(rule.name, _NEW)
+        # Asked of the old times: all changes of one tick are one change.
+        free = interval_left_ns(state, rule, now_ns) == 0
+        after = _step(before, rule, values, now_ns, free)
+        stepped[rule.name] = after
+        if after.on is not before.on:
+            changed_ns.update(dict.fromkeys(rule.settings, now_ns))
+    in_force = tuple([rule.wish for rule in rules if stepped[rule.name].on])
+    return RulesState(stepped, changed_ns, in_force)
+
+
+def proposals(
+    state: RulesState, rules: tuple[Rule, ...], frame: Frame, now_ns: int
+) -> tuple[Proposal, ...]:
+    """Every rule with its conditions, measured values beside thresholds, and what is missing."""
+    values = Measured(frame)
+    return tuple(_explained(state, rule, values, now_ns) for rule in rules)
+
+
+def holds(groups: Groups, values: Mapping[str, Value | None]) -> bool | None:
+    """Do they hold? None: what is unknown decides it."""
+    unknown = False
+    for group in groups:
+        verdict = _all_hold(group, values)
+        if verdict:
+            return True
+        unknown = unknown or verdict is None
+    return None if unknown else False
+
+
+def interval_left_ns(state: RulesState, rule: Rule, now_ns: int) -> int:
+    """How long none of its settings may change yet; 0 when they may."""
+    left = [
+        INTERVAL_NS - (now_ns - state.changed_ns[setting])
+        for setting in rule.settings
+        if setting in state.changed_ns
+    ]
+    return max(0, *left) if left else 0
+
+
+def _all_hold(group: Iterable[Check], values: Mapping[str, Value | None]) -> bool | None:
+    unknown = False
+    for check in group:
+        value = values[check.signal]
+        if value is None:
+            unknown = True
+        elif not COMPARE[check.comparison](value, check.bound):
+            return False
+    return None if unknown else True
+
+
+def _step(
+    state: RuleState, rule: Rule, values: Mapping[str, Value | None], now_ns: int, free: bool
+) -> RuleState:
+    if rule.wish.unsupported:
+        return _NEW
+    if state.on:
+        return RuleState(False, now_ns) if free and _over(rule, values) else state
+    if not holds(rule.when, values):
+        return state if state.held_since_ns is None else replace(state, held_since_ns=None)
+    since_ns = now_ns if state.held_since_ns is None else state.held_since_ns
+    held = now_ns - since_ns >= rule.hold_ns
+    cool = state.since_ns is None or now_ns - state.since_ns >= rule.cooldown_ns
+    if held and cool and free:
+        return RuleState(True, now_ns)
+    return replace(state, held_since_ns=since_ns)
+
+
+def _over(rule: Rule, values: Mapping[str, Value | None]) -> bool:
+    """Does a rule that is on end? What is unknown ends it: the strategies go on without it."""
+    if rule.until:
+        return holds(rule.until, values) is not False
+    return holds(rule.when, values) is not True
+
+
+def _explained(
+    state: RulesState, rule: Rule, values: Mapping[str, Value | None], now_ns: int
+) -> Proposal:
+    mine = state.rules.get(rule.name, _NEW)
+    if rule.wish.unsupported:
+        return rule.wish
+    if mine.on:
+        lasting = format_ns(now_ns - (mine.since_ns or 0))
+        groups, word = (rule.until, "until ") if rule.until else (rule.when, "")
+        shown = _conditions(groups, values, word)
+        return replace(rule.wish, reason=f"{rule.wish.reason} ({lasting})", conditions=shown)
+    reason = f"off: {_waits_for(state, mine, rule, values, now_ns)}"
+    shown = _conditions(rule.when, values, "")
+    return Proposal(rule.wish.strategy, reason, shown)
+
+
+def _waits_for(
+    state: RulesState,
+    mine: RuleState,
+    rule: Rule,
+    values: Mapping[str, Value | None],
+    now_ns: int,
+) -> str:
+    """What is missing before it comes on."""
+    if not holds(rule.when, values):
+        unknown = sorted({c.signal for g in rule.when for c in g if values[c.signal] is None})
+        return f"unknown: {', '.join(unknown)}" if unknown else "its conditions do not hold"
+    cool_ns = rule.cooldown_ns - (now_ns - mine.since_ns) if mine.since_ns is not None else 0
+    if cool_ns > 0:
+        return f"cools down, {format_ns(cool_ns)} left"
+    since_ns = now_ns if mine.held_since_ns is None else mine.held_since_ns
+    held_ns = now_ns - since_ns
+    if held_ns < rule.hold_ns:
+        return f"holds for {format_ns(held_ns)} of {format_ns(rule.hold_ns)}"
+    left_ns = interval_left_ns(state, rule, now_ns)
+    return f"its setting was changed a moment ago, {format_ns(left_ns)} left"
+
+
+def _conditions(
+    groups: Groups, values: Mapping[str, Value | None], word: str
+) -> tuple[Condition, ...]:
+    shown = []
+    for number, group in enumerate(groups):
+        for place, check in enumerate(group):
+            joint = "and " if place else "or " if number else ""
+            shown.append(_condition(check, values[check.signal], word + joint))
+    return tuple(shown)
+
+
+def _condition(check: Check, value: Value | None, before: str) -> Condition:
+    return Condition(
+        before + check.signal,
+        None if value is None else _text(check.signal, value),
+        check.comparison,
+        " or ".join(check.bound)
+        if isinstance(check.bound, tuple)
+        else _text(check.signal, check.bound),
+        value is not None and COMPARE[check.comparison](value, check.bound),
+    )
+
+
+def _text(signal: str, value: Value) -> str:
+    unit = SIGNALS[signal].unit
+    return str(value) if isinstance(value, str) or unit is None else format_quantity(unit, value)

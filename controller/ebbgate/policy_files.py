@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Policy files: the shipped ones, and those of an administrator. I/O: reads files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from ebbgate.errors import ConfigError, InternalError, NotFound
+from ebbgate.policy.language.document import PolicyDocument
+from ebbgate.policy.language.link import load
+from ebbgate.policy.language.yaml_events import BYTES_MAX
+
+SUFFIXES: Final = (".yaml", ".yml")
+# Beside the installed package, or at the top of the source tree.
+_SHIPPED: Final = tuple(Path(__file__).resolve().parents[up] / "policies" for up in (1, 2))
+
+
+def shipped_folder() -> Path:
+    """Where the shipped policies are. Raises InternalError."""
+    for folder in _SHIPPED:
+        if folder.is_dir():
+            return folder
+    raise InternalError(f"the shipped policies are not in {_SHIPPED[0]}", "install ebbgate anew")
+
+
+def shipped() -> tuple[PolicyDocument, ...]:
+    """The shipped policies, by file name. Raises InternalError where one of them is damaged."""
+    loaded = load(read_all(policy_files(shipped_folder())))
+    if loaded.problems:
+        raise InternalError(str(loaded.problems[0]), "install ebbgate anew")
+    return loaded.documents
+
+
+def policy_files(folder: Path) -> list[Path]:
+    """The policy files of a folder in the order in which they count; none without the folder."""
+    if not folder.is_dir():
+        return []
+    return sorted(path for path in folder.iterdir() if path.suffix in SUFFIXES and path.is_file())
+
+
+def read_all(paths: Iterable[Path]) -> dict[str, bytes]:
+    """The files by path. Raises NotFound or ConfigError."""
+    return {str(path): read_policy(path) for path in paths}
+
+
+def read_policy(path: Path) -> bytes:
+    """One file, or just enough to see that it is too long. Raises NotFound, ConfigError."""
+    try:
+        with path.open("rb") as file:
+            return file.read(BYTES_MAX + 1)
+    except FileNotFoundError as error:
+        raise NotFound(f"{path}: there is no such file") from error
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error

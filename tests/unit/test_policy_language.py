@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A policy file becomes a document, or every error of it with its place."""
+
+from __future__ import annotations
+
+import pytest
+
+from ebbgate.policy.language.document import PolicyDocument
+from ebbgate.policy.language.parse import parse
+from ebbgate.policy.language.problem import PROBLEMS_MAX
+from ebbgate.policy.language.yaml_events import BYTES_MAX, DEPTH_MAX, NODES_MAX, SCALAR_MAX
+from ebbgate.policy.rules import Check
+from ebbgate.units import KIB, MIB, NS_PER_S
+from tests.policy_texts import EXAMPLE
+
+HEAD = "version: 1\nname: x\n"
+MANY = "{any: [" + ", ".join(['{quiet: "> 1s"}'] * 21) + "]}"
+RULE = "rules:\n- name: r\n  why: w\n"
+
+
+def document(text: str) -> PolicyDocument:
+    parsed = parse(text, "p.yaml")
+    assert parsed.problems == ()
+    assert parsed.document is not None
+    return parsed.document
+
+
+def problems(source: str | bytes) -> list[str]:
+    parsed = parse(source, "p.yaml")
+    assert parsed.document is None
+    return [str(problem).removeprefix("p.yaml:") for problem in parsed.problems]
+
+
+def test_the_example_of_the_reference_is_read_whole() -> None:
+    found = document(EXAMPLE)
+    assert (found.name, found.match.volumes, found.match.kinds) == (
+        "nas-evening",
+        ("bcache*",),
+        ("bcache",),
+    )
+    assert found.limits == {"sequential_cutoff": {"min": 256 * KIB, "max": 64 * MIB}}
+    assert found.objectives == {"read_latency_p99": 30_000_000, "dirty_age_max": 7200 * NS_PER_S}
+    assert found.strategies is not None
+    assert {use.name: use.values for use in found.strategies} == {
+        "idle_destage": {"wait": "auto", "free_floor": 0.4, "drain_share": 0.8},
+        "stream_bypass": {"fill_target": 0.6},
+    }
+    (rule,) = found.rules
+    assert rule.when == (
+        (Check("time_to_full", "<", 60 * NS_PER_S), Check("dirty_ratio", ">", 0.4)),
+    )
+    assert (rule.hold_ns, rule.cooldown_ns) == (3 * NS_PER_S, 30 * NS_PER_S)
+    assert rule.until == ((Check("dirty_ratio", "<", 0.25),),)
+    assert rule.settings == {"destage_rate": "max"}
+    (entry,) = found.schedule
+    assert (entry.start_min, entry.end_min, entry.use.text) == (60, 300, "backup-window")
+
+
+@pytest.mark.parametrize(
+    ("when", "groups"),
+    [
+        ('{idle: "yes", quiet: ">= 2s"}', [[("idle", "is"), ("quiet", ">=")]]),
+        ('{all: [{idle: "no"}, {quiet: "< 1s"}]}', [[("idle", "is"), ("quiet", "<")]]),
+        ('{any: [{idle: "no"}, {quiet: "< 1s"}]}', [[("idle", "is")], [("quiet", "<")]]),
+        (
+            '{any: [{all: [{idle: "no"}]}, {regime: "!= gap"}]}',
+            [[("idle", "is")], [("regime", "is not")]],
+        ),
+        ("{regime: [burst, stream]}", [[("regime", "is")]]),
+    ],
+)
+def test_conditions_are_an_or_of_ands(when: str, groups: list[list[tuple[str, str]]]) -> None:
+    (rule,) = document(f"{HEAD}{RULE}  when: {when}\n  set: {{destage_rate: 0}}\n").rules
+    assert [[(c.signal, c.comparison) for c in group] for group in rule.when] == groups
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("", "1:1: the file is empty; a policy begins with `version: 1`"),
+        ("# nothing\n", "1:1: the file is empty; a policy begins with `version: 1`"),
+        (b"version: 1\nname: \xff", "2:7: not UTF-8; save the file in UTF-8"),
+        ("a: \ud800", "1:4: a character that YAML does not allow (U+D800); remove it"),
+        ('name: "\\ud800"', "1:7: a control character (U+D800); remove it"),
+        ("[]", "1:1: not a policy; a mapping with the keys version, name, why, match"),
+        ("name: x\n", "1:1: version: the key is missing; for example `version: 1`"),
+        ("version: 1\n", "1:1: name: the key is missing; for example `name: nas-evening`"),
+        ("version: 2\nname: x\n", "1:10: version: '2' is not known here; write 1"),
+        ('version: "1"\nname: x\n', "1:10: version: '1' is not known here; write 1"),
+        (f"{HEAD}---\nname: y\n", "3:1: a second document; one policy in a file"),
+        (f"{HEAD}name: y\n", "3:1: name: the key is there twice, first in line 2"),
+        (f"{HEAD}why: &a b\n", "3:6: anchors and aliases are not used here"),
+        (f"{HEAD}why: *a\n", "3:6: anchors and aliases are not used here"),
+        (f"{HEAD}why: !!str b\n", "3:6: the tag 'tag:yaml.org,2002:str' is not used here"),
+        (f"{HEAD}? [a]\n: b\n", "3:3: a key that is no word; write `key: value`"),
+        (f"{HEAD}why: {'x' * (SCALAR_MAX + 1)}", "3:6: a value is too long; at most 1000"),
+        (f"{HEAD}rules: {'[' * (DEPTH_MAX + 1)}", "3:20: nested too deep; at most 12 levels"),
+        (f"{HEAD}rules: [{'a,' * NODES_MAX}]", "3:19995: too many values; at most 10000"),
+        ("#" * (BYTES_MAX + 1), "1:1: 65537 bytes are too long; at most 65536 bytes"),
+        ('a: "\\UFFFFFFFF"', "1:1: not YAML: an escape or a number out of range"),
+        ("a: [", "1:5: not YAML: expected the node content"),
+        (f"{HEAD}\tname: x", "3:1: not YAML: found character '\\t' that cannot start any token"),
+    ],
+)
+def test_what_is_no_policy_at_all_is_refused(source: str | bytes, said: str) -> None:
+    assert problems(source)[0].startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("rest", "said"),
+    [
+        ("ruels: []", "3:1: ruels: no such key in a policy; known: version, name, why, match, "),
+        ("why: ", "3:5: why: the value is missing"),
+        ("why: [a]", "3:6: why: a list where one value belongs"),
+        ("match: {volum: a}", "3:9: match.volum: no such key in match"),
+        ("match: {kind: bcach}", "3:15: match.kind: 'bcach' is not known here"),
+        ("match: {volume: []}", "3:17: match.volume: 0 entries; 1 to 100"),
+        ("limits: {writeback_percent: {}}", "3:10: limits.writeback_percent: no such key"),
+        ("limits: {sequential_cutoff: 5}", "3:29: limits.sequential_cutoff: not the bounds of"),
+        ("limits: {sequential_cutoff: {}}", "3:29: limits.sequential_cutoff: the bounds of"),
+        (
+            "limits: {sequential_cutoff: {min: 1MiB, max: 64KiB}}",
+            "3:46: limits.sequential_cutoff.max: min is above max; swap them",
+        ),
+        (
+            "limits: {sequential_cutoff: {min: 1KiB}}",
+            "3:35: limits.sequential_cutoff.min: '1KiB' is out of range; 64KiB to 4294967295B",
+        ),
+        ("objectives: {dirty_age_max: 30}", "3:29: objectives.dirty_age_max: '30' has no unit"),
+        ("objectives: {dirty_age_max: nan}", "3:29: objectives.dirty_age_max: 'nan' is not a"),
+        ("objectives: {dirty_age_max: inf}", "3:29: objectives.dirty_age_max: 'inf' is not a"),
+        ("objectives: {dirty_age_max: 1e9s}", "3:29: objectives.dirty_age_max: '1e9s' is not"),
+        ("objectives: {dirty_age_max: -1s}", "3:29: objectives.dirty_age_max: '-1s' is out of"),
+        ("strategies: idle_destage", "3:13: strategies: not a list"),
+        ("strategies: [idle_destge]", "3:14: strategies: no such strategy: 'idle_destge'"),
+        ("strategies: [{a: 1, b: 2}]", "3:14: strategies: 2 keys in one entry"),
+        ("strategies: [idle_destage, idle_destage]", "3:13: strategies: the strategy"),
+        (
+            "strategies: [idle_destage: {wiat: 1s}]",
+            "3:29: strategies.idle_destage.wiat: no such key in the parameters of idle_destage",
+        ),
+        (
+            "strategies: [idle_destage: {wait_min: 2s, wait_max: 1s}]",
+            "3:53: strategies.idle_destage.wait_max: wait_min is above wait_max; swap them",
+        ),
+        (
+            "strategies: [stream_bypass: {cutoff_min: 8MiB}]",
+            "3:42: strategies.stream_bypass.cutoff_min: cutoff_min is above cutoff_max",
+        ),
+        ("schedule: [{name: a, at: 1-2, use: b}]", "3:26: schedule.at: '1-2' is no time of"),
+        ('schedule: [{name: a, at: "24:00-24:00", use: b}]', "3:26: schedule.at: "),
+        ('schedule: [{name: a, at: "02:00-02:00", use: b}]', "3:26: schedule.at: it ends when"),
+        (
+            'schedule: [{name: a, at: "01:00-02:00", days: [su], use: b}]',
+            "3:48: schedule.days: 'su' is not known here; one of mon, tue, wed, thu, fri, sat, sun",
+        ),
+        ("include: ../etc", "3:10: include: '../etc' does not fit"),
+    ],
+)
+def test_what_does_not_fit_is_named_with_its_place(rest: str, said: str) -> None:
+    assert problems(f"{HEAD}{rest}\n")[0].startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("when", "said"),
+    [
+        (
+            "{dirty_ratio: > 40%}",
+            ": not YAML: found character '>' that cannot start any token; put",
+        ),
+        ("5", ": rules.when: not a condition"),
+        ("{}", ": rules.when: not a condition"),
+        ("{any: []}", ": rules.when: not a list of conditions"),
+        ("{any: [5]}", ": rules.when.any: not a condition"),
+        ('{any: [{idle: "yes"}], idle: "no"}', ": rules.when.any: `any` does not go with other"),
+        ('{dirty_ratio: "40%"}', ": rules.when.dirty_ratio: '40%' has no comparison"),
+        ('{dirty_ratio: "> 0.4"}', ": rules.when.dirty_ratio: '0.4' has no unit"),
+        ('{dirty_ratio: "> -1%"}', ": rules.when.dirty_ratio: '-1%' is out of range"),
+        ('{dirty_ratio: "> 5s"}', ": rules.when.dirty_ratio: 's' is no unit of a ratio"),
+        ("{dirty_ratio: [1]}", ": rules.when.dirty_ratio: a list where one value belongs"),
+        ('{regime: "> gap"}', ": rules.when.regime: > does not go with words"),
+        ("{regime: [gap, storm]}", ": rules.when.regime: 'storm' is not known here"),
+        ("{idle: [[a]]}", ": rules.when.idle: a list where one value belongs"),
+        (MANY, ": rules.when: 21 comparisons; at most 20"),
+    ],
+)
+def test_a_wrong_condition_is_named(when: str, said: str) -> None:
+    text = f"{HEAD}{RULE}  when: {when}\n  set: {{destage_rate: 0}}\n"
+    (first, *_) = problems(text)
+    line, _, rest = first.partition(":")
+    assert line == "6"
+    assert f":{rest.partition(':')[2]}".startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("objectives: {dirty_age_max: 2m}", "min"),
+        ("objectives: {dirty_age_max: 2sec}", "s"),
+        ("limits: {sequential_cutoff: {max: 64MB}}", "MiB"),
+        ("limits: {sequential_cutoff: {max: 64k}}", "KiB"),
+        ("limits: {destage_rate: {max: 10MB/s}}", "MiB/s"),
+        ("limits: {destage_rate: {max: 10M}}", "MiB/s"),
+        ("matsh: {}", "match"),
+        ("strategies: [idle_destage: {wait: atuo}]", "auto"),
+        ("strategies: [{strem_bypass: {}}]", "stream_bypass"),
+        ("objectives: {read_latncy_p99: 1ms}", "read_latency_p99"),
+    ],
+)
+def test_the_nearest_key_or_unit_is_named(written: str, meant: str) -> None:
+    assert problems(f"{HEAD}{written}\n")[0].endswith(f"; did you mean {meant}?")
+
+
+def test_all_errors_are_told_at_once_in_the_order_of_the_file() -> None:
+    found = problems("versoin: 1\nname: X\nlimits: {a: 1}\nobjectives: {b: 1}\n")
+    assert [each.split(":")[0] for each in found] == ["1", "1", "2", "3", "4"]
+
+
+def test_of_a_file_of_errors_only_so_many_are_told() -> None:
+    assert len(problems(HEAD + "".join(f"key{n}: 1\n" for n in range(100)))) == PROBLEMS_MAX
+
+
+def test_checks_of_several_keys_wait_for_the_keys_even_among_too_many_errors() -> None:
+    many = "".join(f"key{n}: 1\n" for n in range(PROBLEMS_MAX))
+    assert len(problems(f"{HEAD}{many}{RULE}  when: 5\n")) == PROBLEMS_MAX
+
+
+def test_two_settings_of_the_gate_in_one_rule_are_refused() -> None:
+    both = "  when: {idle: yes}\n  set: {destage_rate: max, destage_depth: 4}\n"
+    assert problems(HEAD + RULE + both) == [
+        "7:8: rules.set: destage_rate and destage_depth both set the gate; set one of them"
+    ]
+
+
+@pytest.mark.parametrize("missing", ["name", "why", "when", "set"])
+def test_a_rule_without_a_part_is_refused(missing: str) -> None:
+    parts = {"name": "r", "why": "w", "when": "{idle: yes}", "set": "{destage_rate: 0}"}
+    text = "".join(f"  {key}: {part}\n" for key, part in parts.items() if key != missing)
+    assert problems(f"{HEAD}rules:\n-{text[1:]}")[0].startswith(
+        f"4:3: rules.{missing}: the key is missing"
+    )
+
+
+def test_a_byte_order_mark_is_no_error() -> None:
+    assert parse(b"\xef\xbb\xbfversion: 1\nname: x\n", "p").problems == ()

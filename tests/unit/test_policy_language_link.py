@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Documents together: which one is for a volume, what it includes, what its schedule uses."""
+
+from __future__ import annotations
+
+import pytest
+
+from ebbgate.model.volume import Kind
+from ebbgate.policy.language.choose import LocalTime, choose, entry_at, matches_name
+from ebbgate.policy.language.document import ZERO, PolicyDocument
+from ebbgate.policy.language.link import link, load, overlaid
+from ebbgate.policy.language.parse import parse
+from ebbgate.units import MIB
+from tests.builders import mapped_volume, volume
+
+BASE = """version: 1
+name: base
+objectives: {dirty_age_max: 1h, read_latency_p99: 9ms}
+limits: {sequential_cutoff: {max: 64MiB}, destage_rate: {max: 10MiB/s}}
+strategies: [stream_bypass]
+rules:
+- {name: one, why: of base, when: {idle: "yes"}, set: {destage_rate: 0}}
+- {name: two, why: of base, when: {idle: "yes"}, set: {destage_rate: 0}}
+schedule: [{name: night, at: "01:00-02:00", use: base}]
+"""
+
+
+def document(text: str, file: str = "p.yaml") -> PolicyDocument:
+    parsed = parse(f"version: 1\n{text}", file)
+    assert parsed.document is not None, parsed.problems
+    return parsed.document
+
+
+def base() -> PolicyDocument:
+    found = parse(BASE.partition("schedule")[0], "base.yaml").document
+    assert found is not None
+    return found
+
+
+def linked(text: str, *others: str) -> PolicyDocument:
+    found = link([document(text), *(document(each) for each in others)], [base()])
+    assert found.problems == ()
+    return found.documents[0]
+
+
+def problem(*texts: str) -> str:
+    found = link([document(text, f"{n}.yaml") for n, text in enumerate(texts)], [base()])
+    assert found.documents == ()
+    return str(found.problems[0])
+
+
+def test_a_document_wins_over_what_it_includes_key_by_key() -> None:
+    own = """name: own
+include: base
+objectives: {dirty_age_max: 2h}
+limits: {destage_rate: {max: 20MiB/s}}
+rules: [{name: two, why: mine, when: {idle: "no"}, set: {destage_rate: max}}]
+"""
+    found = linked(own)
+    assert found.objectives == {"dirty_age_max": 7200 * 10**9, "read_latency_p99": 9_000_000}
+    assert found.limits == {
+        "sequential_cutoff": {"max": 64 * MIB},
+        "destage_rate": {"max": 20 * MIB},
+    }
+    assert [use.name for use in found.strategies or ()] == ["stream_bypass"]
+    assert [(rule.name, rule.why) for rule in found.rules] == [("two", "mine"), ("one", "of base")]
+    assert found.includes == ()
+
+
+def test_strategies_replace_those_that_are_included_as_a_whole() -> None:
+    assert linked("name: own\ninclude: base\nstrategies: []\n").strategies == ()
+
+
+def test_an_overlay_wins_but_for_the_limits_of_the_document() -> None:
+    own = document("name: own\nlimits: {destage_rate: {max: 1MiB/s}}\nstrategies: []\n")
+    found = overlaid(own, base())
+    assert found.name == "own"
+    assert found.limits["destage_rate"] == {"max": MIB}
+    assert found.limits["sequential_cutoff"] == {"max": 64 * MIB}
+    assert [use.name for use in found.strategies or ()] == ["stream_bypass"]
+    assert [rule.name for rule in found.rules] == ["one", "two"]
+
+
+def test_a_schedule_may_use_a_policy_of_the_same_folder_or_a_shipped_one() -> None:
+    entry = "schedule: [{name: night, at: '01:00-02:00', use: %s}]\n"
+    for used, other in (("base", ""), ("near", "name: near\ninclude: base\nstrategies: []\n")):
+        texts = [f"name: own\n{entry % used}", *([other] if other else [])]
+        overlay = linked(*texts).schedule[0].overlay
+        assert overlay is not None
+        assert overlay.name == used
+        assert [rule.name for rule in overlay.rules] == ["one", "two"]
+
+
+def test_what_does_not_exist_is_named_with_its_place_and_the_nearest() -> None:
+    assert problem("name: own\ninclude: [bse]\n") == (
+        "0.yaml:3:11: include: there is no policy 'bse'; known: base; did you mean base?"
+    )
+    unknown = problem("name: own\nschedule: [{name: n, at: '01:00-02:00', use: ownn}]\n")
+    assert unknown.startswith("0.yaml:3:46: schedule.use: there is no policy 'ownn'; known: base")
+    assert unknown.endswith("did you mean own?")
+
+
+def test_only_shipped_policies_can_be_included() -> None:
+    assert "there is no policy 'near'" in problem("name: own\ninclude: near\n", "name: near\n")
+
+
+def test_a_ring_of_includes_names_the_chain() -> None:
+    ring = {
+        "a.yaml": "version: 1\nname: a\ninclude: b\n",
+        "b.yaml": "version: 1\nname: b\ninclude: c\n",
+        "c.yaml": "version: 1\nname: c\ninclude: a\n",
+    }
+    found = load(ring)
+    assert found.documents == ()
+    assert "c.yaml:3:10: include: it includes itself: a -> b -> c -> a; break the ring" in [
+        str(each) for each in found.problems
+    ]
+
+
+def test_a_schedule_that_uses_its_own_policy_is_refused() -> None:
+    found = problem("name: own\nschedule: [{name: n, at: '01:00-02:00', use: own}]\n")
+    assert found.startswith("0.yaml:3:46: schedule.use: it uses itself: own -> own")
+
+
+def test_two_policies_of_one_name_are_refused() -> None:
+    assert problem("name: own\n", "name: own\n").startswith(
+        "1.yaml:2:7: name: 'own' is the name of 0.yaml, too"
+    )
+
+
+def test_one_bad_file_leaves_nothing_of_the_folder_loaded() -> None:
+    found = load({"a.yaml": "version: 1\nname: a\n", "b.yaml": "version: 2\nname: b\n"}, ())
+    assert found.documents == ()
+    assert [each.file for each in found.problems] == ["b.yaml"]
+
+
+def test_the_first_that_matches_is_chosen_in_the_order_of_file_names() -> None:
+    late = document("name: late\nmatch: {volume: 'bcache*'}\n", "z/20-late.yaml")
+    early = document("name: early\nmatch: {kind: bcache}\n", "z/10-early.yaml")
+    other = document("name: other\nmatch: {volume: vg/*}\n", "a/05-other.yaml")
+    documents = (late, early, other)
+    assert choose(documents, volume()).name == "early"
+    assert choose((late, other), volume()).name == "late"
+    assert choose(documents, mapped_volume()).name == "other"
+    assert choose((late, early), mapped_volume()) is ZERO
+    assert choose((), volume()) is ZERO
+
+
+@pytest.mark.parametrize(
+    ("match", "fits"),
+    [
+        ("{}", True),
+        ("{volume: bcache0}", True),
+        ("{volume: [sda, 'bcache[0-3]']}", True),
+        ("{volume: bcache}", False),
+        ("{volume: 'BCACHE*'}", False),
+        ("{volume: 'bcache*', kind: [dm-cache, bcache]}", True),
+        ("{volume: 'bcache*', kind: dm-cache}", False),
+    ],
+)
+def test_pattern_and_kind_must_both_fit(match: str, fits: bool) -> None:
+    found = document(f"name: own\nmatch: {match}\n")
+    assert matches_name(found, ("bcache0",), Kind.BCACHE) is fits
+
+
+@pytest.mark.parametrize(
+    ("at", "days", "clock", "weekday", "in_force"),
+    [
+        ("01:00-05:00", "", "00:59", 0, False),
+        ("01:00-05:00", "", "01:00", 0, True),
+        ("01:00-05:00", "", "04:59", 6, True),
+        ("01:00-05:00", "", "05:00", 0, False),
+        ("00:00-24:00", "", "23:59", 3, True),
+        ("23:00-05:00", "", "23:00", 3, True),
+        ("23:00-05:00", "", "04:59", 3, True),
+        ("23:00-05:00", "", "12:00", 3, False),
+        ("23:00-05:00", "days: fri, ", "23:30", 4, True),
+        ("23:00-05:00", "days: fri, ", "03:00", 5, True),
+        ("23:00-05:00", "days: fri, ", "03:00", 4, False),
+        ("23:00-05:00", "days: sun, ", "03:00", 0, True),
+        ("01:00-05:00", "days: [sat, sun], ", "03:00", 4, False),
+        ("01:00-05:00", "days: [sat, sun], ", "03:00", 6, True),
+    ],
+)
+def test_a_schedule_goes_over_midnight_and_knows_days(
+    at: str, days: str, clock: str, weekday: int, in_force: bool
+) -> None:
+    found = document(f"name: own\nschedule: [{{name: n, at: '{at}', {days}use: base}}]\n")
+    hours, minutes = clock.split(":")
+    entry = entry_at(found, LocalTime(int(hours) * 60 + int(minutes), weekday))
+    assert (entry is not None) is in_force
+
+
+def test_of_two_entries_at_once_the_first_counts() -> None:
+    entries = "{name: a, at: '01:00-05:00', use: base}, {name: b, at: '00:00-24:00', use: base}"
+    found = document(f"name: own\nschedule: [{entries}]\n")
+    assert [entry_at(found, LocalTime(m)).name for m in (120, 600)] == ["a", "b"]  # type: ignore[union-attr]

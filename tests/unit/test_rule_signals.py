@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Every signal of a rule: its value out of a frame, and None where the frame does not say."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from ebbgate.model.frame import Frame, PathLatency, Rates, Regime
+from ebbgate.model.records import Direction
+from ebbgate.policy.quantity import (
+    EXAMPLES,
+    NotAQuantity,
+    Unit,
+    format_quantity,
+    parse_quantity,
+    spell,
+)
+from ebbgate.policy.rule_signals import SIGNALS
+from ebbgate.units import GIB, MIB, NS_PER_S
+from tests.builders import frame
+
+READ, WRITE = Direction.READ, Direction.WRITE
+FULL: dict[str, Any] = {
+    "idle": True,
+    "quiet_ns": 7,
+    "foreground": {READ: Rates(10, 100), WRITE: Rates(20, 200)},
+    "in_flight_ios": 3,
+    "paths": {
+        (READ, "hit"): PathLatency(30, 1, 5, 10),
+        (READ, "miss"): PathLatency(10, 1, 50, 99),
+        (READ, "bypass"): PathLatency(0, 0, None, None),
+        (WRITE, "writeback"): PathLatency(1, 1, 5, 11),
+        (WRITE, "bypass"): PathLatency(1, 1, 5, 22),
+    },
+    "backing_depth_ios": 4,
+    "backing_busy_foreground_ratio": 0.5,
+    "destage_in_flight_ios": 6,
+    "destage_bytes_per_s": 8.0,
+    "dirty_in_bytes_per_s": 9.0,
+    "dirty_bytes": 400,
+    "dirty_ratio": 0.4,
+    "in_use_ratio": 0.6,
+    "dirty_room_bytes": 300,
+    "time_to_full_s": 2.0,
+    "time_to_clean_s": 3.0,
+    "state": "dirty",
+    "regime": Regime.BURST,
+}
+EXPECTED = {
+    "dirty_data": 400,
+    "dirty_ratio": 0.4,
+    "in_use_ratio": 0.6,
+    "room": 300,
+    "time_to_full": 2 * NS_PER_S,
+    "time_to_clean": 3 * NS_PER_S,
+    "dirty_in_rate": 9.0,
+    "destage_rate": 8.0,
+    "destage_in_flight": 6,
+    "idle": "yes",
+    "quiet": 7,
+    "in_flight": 3,
+    "regime": "burst",
+    "state": "dirty",
+    "read_iops": 10,
+    "write_iops": 20,
+    "read_rate": 100,
+    "write_rate": 200,
+    "read_latency_p99": 99,
+    "write_latency_p99": 22,
+    "read_hit_p99": 10,
+    "read_miss_p99": 99,
+    "hit_ratio": 0.75,
+    "backing_queue": 4,
+    "backing_busy": 0.5,
+}
+
+
+def test_each_signal_is_read_off_the_frame() -> None:
+    whole = frame(**FULL)
+    assert {name: signal.of(whole) for name, signal in SIGNALS.items()} == EXPECTED
+
+
+@pytest.mark.parametrize("name", SIGNALS)
+def test_of_an_empty_frame_every_signal_is_unknown_and_none_is_zero(name: str) -> None:
+    assert SIGNALS[name].of(frame()) is None
+
+
+def test_a_forecast_of_what_will_not_happen_is_never_and_not_unknown() -> None:
+    steady: Frame = frame(**{**FULL, "time_to_full_s": None, "time_to_clean_s": None})
+    assert SIGNALS["time_to_full"].of(steady) == math.inf
+    assert SIGNALS["time_to_clean"].of(steady) == math.inf
+    assert format_quantity(Unit.DURATION, math.inf) == "never"
+
+
+@pytest.mark.parametrize("signal", list(SIGNALS.values()), ids=lambda signal: signal.name)
+def test_each_signal_has_a_unit_or_words(signal: Any) -> None:
+    assert (signal.unit is None) == bool(signal.words)
+    assert signal.about[-1] in ".?"
+    assert signal.formula
+
+
+@pytest.mark.parametrize(
+    ("unit", "text", "value", "shown"),
+    [
+        (Unit.SIZE, "64MiB", 64 * MIB, "64 MiB"),
+        (Unit.SIZE, "1.5 GiB", 1.5 * GIB, "1.5 GiB"),
+        (Unit.SIZE, "0", 0, "0 B"),
+        (Unit.RATE, "20MiB/s", 20 * MIB, "20 MiB/s"),
+        (Unit.DURATION, "300ms", 300_000_000, "300 ms"),
+        (Unit.DURATION, "2h", 7200 * NS_PER_S, "2 h"),
+        (Unit.RATIO, "40%", 0.4, "40%"),
+        (Unit.COUNT, "4", 4, "4"),
+        (Unit.IOPS, "50/s", 50, "50/s"),
+    ],
+)
+def test_a_figure_is_read_with_its_unit(unit: Unit, text: str, value: float, shown: str) -> None:
+    assert parse_quantity(unit, text) == value
+    assert format_quantity(unit, value) == shown
+
+
+@pytest.mark.parametrize("unit", Unit)
+def test_what_is_spelt_is_read_back(unit: Unit) -> None:
+    assert parse_quantity(unit, EXAMPLES[unit]) > 0
+    for value in (0, parse_quantity(unit, EXAMPLES[unit])):
+        assert parse_quantity(unit, spell(unit, value)) == value
+
+
+@pytest.mark.parametrize("text", ["", "nan", "inf", "-inf", "1e3", "0x10", "٣", "1,5", "1 2", "B"])
+@pytest.mark.parametrize("unit", Unit)
+def test_what_is_no_figure_is_refused(unit: Unit, text: str) -> None:
+    with pytest.raises(NotAQuantity):
+        parse_quantity(unit, text)
