@@ -3,6 +3,7 @@
 
     state_dir = "/var/lib/ebbgate"     # also EBBGATE_STATE_DIR
     probe = "/usr/sbin/ebbgate-probe"  # also EBBGATE_PROBE
+    policy_dir = "/etc/ebbgate/policies.d"
     tick = "250ms"                     # 50ms..10s
     mode = "advise"                    # observe, advise or enforce; of volumes not named below
 
@@ -34,7 +35,8 @@ DEFAULT_TICK_NS: Final = 250 * units.NS_PER_MS
 # Below, reading sysfs costs more than the finer picture is worth; above, people wait for `status`.
 TICK_NS_MIN: Final = 50 * units.NS_PER_MS
 TICK_NS_MAX: Final = 10 * units.NS_PER_S
-_KEYS: Final = ("state_dir", "probe", "tick", "mode", "volume")
+DEFAULT_POLICY_DIR: Final = Path("/etc/ebbgate/policies.d")
+_KEYS: Final = ("state_dir", "probe", "policy_dir", "tick", "mode", "volume")
 _VOLUME_KEYS: Final = ("mode",)
 # A probe that was built in the source tree beats an installed one of another version.
 _PROBES: Final = (
@@ -51,6 +53,7 @@ class Config:
     state_dir: Path
     probe_path: Path
     tick_ns: int = DEFAULT_TICK_NS
+    policy_dir: Path = DEFAULT_POLICY_DIR
     mode: Mode = Mode.ADVISE
     volume_modes: tuple[tuple[str, Mode], ...] = ()
 
@@ -141,6 +144,7 @@ class _Reader:
             state_dir=self._path(document, "state_dir", defaults.state_dir),
             probe_path=self._path(document, "probe", defaults.probe_path),
             tick_ns=self._tick(document, defaults.tick_ns),
+            policy_dir=self._path(document, "policy_dir", defaults.policy_dir),
             mode=self._mode(document, "mode", defaults.mode),
             volume_modes=tuple(self._volumes(document.get("volume", {}))),
         )

@@ -12,6 +12,7 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from ebbgate import __version__
@@ -51,6 +52,7 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--config", type=Path, help="default: /etc/ebbgate/ebbgate.toml")
     parser.add_argument("--state-dir", type=Path, help="default: /var/lib/ebbgate")
     parser.add_argument("--probe", type=Path, help="the ebbgate-probe program")
+    parser.add_argument("--policy-dir", type=Path, help="default: /etc/ebbgate/policies.d")
     parser.add_argument("--mode", choices=[str(m) for m in Mode], help="mode of every volume")
     parser.add_argument("--tick-ms", type=int, help="default: 250")
     parser.add_argument("--verbose", action="store_true")
@@ -68,6 +70,8 @@ def _run(options: argparse.Namespace) -> int:
         mode=Mode(options.mode) if options.mode else None,
         tick_ms=options.tick_ms,
     )
+    if options.policy_dir:
+        config = replace(config, policy_dir=options.policy_dir)
     config.state_dir.mkdir(parents=True, exist_ok=True)
     sysfs, boot_id = Sysfs(), boot_id_of(Path("/proc"))
     with DaemonLock(config.state_dir / "ebbgated.lock"):

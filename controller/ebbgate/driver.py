@@ -19,15 +19,15 @@ from ebbgate.actuators.plan import (
     Step,
     StepKind,
     congestion_off_steps,
-    cutoff_steps,
     write,
 )
-from ebbgate.actuators.plans import cleaner_step, split_steps
+from ebbgate.actuators.plans import cleaner_step
+from ebbgate.jobs import cutoff_job, reason_of_congestion, reason_of_streams, split_job
 from ebbgate.model.decision import Decision, Gate, GateKind, Outcome, OutcomeKind
 from ebbgate.model.frame import Frame
 from ebbgate.model.records import Edge
 from ebbgate.model.volume import Volume, VolumeState
-from ebbgate.policy.defaults import IDLE_DESTAGE, STREAM_BYPASS
+from ebbgate.policy.defaults import IDLE_DESTAGE
 from ebbgate.probes.dm_knobs import FLUSH, MAX_SECTORS, TABLE
 from ebbgate.units import sectors_to_bytes
 
@@ -177,23 +177,21 @@ class Driver:
         self.applied.gate = None if gate.kind is GateKind.RELEASED else gate
         self.thread.wish(gate, reason, name, since_ns)
 
-    def rest(self, decision: Decision, why: str, number: int, *, retry: bool) -> None:
+    def rest(self, decision: Decision, number: int, *, retry: bool) -> None:
         """All that is not the gate; `retry`: what failed is asked for again."""
         again, pinned = self._again if retry else set(), self.hand.pinned
-        cutoff = decision.sequential_cutoff_bytes
+        cutoff, streams = decision.sequential_cutoff_bytes, reason_of_streams(decision, number)
         if CUTOFF not in pinned and (cutoff != self.applied.cutoff_bytes or "cutoff" in again):
             self.applied.cutoff_bytes = cutoff
-            self.submit("cutoff", _cutoff_job(cutoff, Reason(STREAM_BYPASS, why, number)))
+            self.submit("cutoff", cutoff_job(cutoff, streams))
         split = decision.split_requests != self.applied.split or "split" in again
         if split and MAX_SECTORS not in pinned:
             self.applied.split = decision.split_requests
-            streams = Reason(STREAM_BYPASS, why, number)
-            self.submit("split", _split_job(decision.split_requests, streams))
+            self.submit("split", split_job(decision.split_requests, streams))
         off = decision.congestion_bypass is False and pinned.isdisjoint(CONGESTED)
         if (off and not self.applied.congestion_off) or "congestion" in again:
             self.applied.congestion_off = True
-            calm = "jitter of the cache device is not congestion"
-            jitter = Reason(STREAM_BYPASS, calm, number)
+            jitter = reason_of_congestion(decision, number)
             self.submit("congestion", lambda hand: hand.apply(congestion_off_steps(), jitter))
         if decision.collect_garbage:
             full = Reason(IDLE_DESTAGE, "drained buckets still count as used", number)
@@ -276,16 +274,3 @@ class Driver:
             _LOG.error("%s: %s = %s: %s", action.volume, action.knob, action.new, error)
         else:
             _LOG.warning("%s: %s can be written again", action.volume, action.knob)
-
-
-def _cutoff_job(cutoff_bytes: int | None, reason: Reason) -> Job:
-    if cutoff_bytes is None:
-        return lambda hand: hand.release((CUTOFF,), reason)
-    steps = cutoff_steps(cutoff_bytes)
-    return lambda hand: hand.apply(steps, reason)
-
-
-def _split_job(on: bool, reason: Reason) -> Job:
-    if not on:
-        return lambda hand: hand.release((MAX_SECTORS,), reason)
-    return lambda hand: hand.apply(split_steps(hand.volume), reason)

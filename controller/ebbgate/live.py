@@ -12,6 +12,7 @@ from ebbgate.model.frame import Frame
 from ebbgate.model.volume import Kind, Mode, Volume
 from ebbgate.model.wish import Standing
 from ebbgate.policy.cleaning import Cleaning, eta_s
+from ebbgate.policy.defaults import IDLE_DESTAGE
 from ebbgate.policy.destage_state import Phase
 from ebbgate.policy.drain import DRAIN
 from ebbgate.policy.evaluate import PolicyState
@@ -28,6 +29,8 @@ class View:
     """
 
     volume: Volume
+    policy: str
+    overlay: str
     mode: Mode
     held: bool
     gate: Gate | None
@@ -49,12 +52,14 @@ def live_document(
         "title": view.volume.title,
         "kind": str(view.volume.kind),
         "mode": str(view.mode),
+        "policy": view.policy,
+        "overlay": view.overlay or None,
         "held": view.held,
         "at_ns": frame.at_ns,
         "now": sentence(view, frame, state, decision),
         "kernel_sleep": _sleep(view),
         "regime": str(frame.regime),
-        "gate": _gate(view, state),
+        "gate": _gate(view, state, decision),
         "dirty_bytes": frame.dirty_bytes,
         "dirty_ratio": frame.dirty_ratio,
         "cache_bytes": frame.cache_bytes,
@@ -109,8 +114,18 @@ def sentence(view: View, frame: Frame, state: PolicyState, decision: Decision) -
     ours = next((p for p in decision.proposals if p.strategy == decision.gate_strategy), None)
     if ours is not None and ours.strategy in (WISH, DRAIN):
         return f"{ours.strategy}: {ours.reason}"
-    if view.manual:
+    if view.manual and own:
         return f"left alone: {', '.join(sorted(view.manual))} changed by somebody else"
+    if view.mode is Mode.OBSERVE or not own:
+        return "only measures" if own else f"only measures, as its policy {view.policy} asks"
+    if ours is not None and ours.strategy != IDLE_DESTAGE:
+        text = f"{ours.strategy}: {ours.reason}"
+    else:
+        text = _machine_sentence(view, frame, state)
+    return text if view.mode is Mode.ENFORCE else f"would do, in enforce: {text}"
+
+
+def _machine_sentence(view: View, frame: Frame, state: PolicyState) -> str:
     machine = state.destage
     dirty = format_bytes(frame.dirty_bytes) if frame.dirty_bytes is not None else "unknown"
     text = {
@@ -125,9 +140,7 @@ def sentence(view: View, frame: Frame, state: PolicyState, decision: Decision) -
             f"lets {dirty} out once the slow device had no I/O for a second, for which the kernel"
             f" waits: {machine.why}"
         )
-    if view.mode is Mode.OBSERVE:
-        return "only measures"
-    return text if view.mode is Mode.ENFORCE else f"would do, in enforce: {text}"
+    return text
 
 
 def _wish(standing: Standing, frame: Frame) -> dict[str, Any]:
@@ -182,15 +195,19 @@ def _drain(frame: Frame) -> str:
     )
 
 
-def _gate(view: View, state: PolicyState) -> dict[str, Any]:
+def _gate(view: View, state: PolicyState, decision: Decision) -> dict[str, Any]:
     gate = view.gate or Gate(GateKind.RELEASED)
+    winner = next((p for p in decision.proposals if p.strategy == decision.gate_strategy), None)
+    why = state.destage.why
+    if winner is not None and winner.strategy != IDLE_DESTAGE:
+        why = winner.reason
     return {
         "kind": str(gate.kind),
         "rate_bytes_per_s": gate.rate_bytes_per_s,
         "depth_ios": gate.depth_ios,
         "state": str(state.destage.phase),
         "since_ns": view.gate_since_ns,
-        "reason": state.destage.why,
+        "reason": why,
     }
 
 

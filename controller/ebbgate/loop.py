@@ -28,6 +28,7 @@ from ebbgate.policy.destage_state import Phase
 from ebbgate.policy.essence import Essence, essence
 from ebbgate.policy.evaluate import PolicyState, ProbeWishes
 from ebbgate.policy.overrule import Overrides
+from ebbgate.said import Said
 from ebbgate.signals import kernel_sleep
 from ebbgate.signals.frame import FrameState, absorb, build
 from ebbgate.signals.kernel_sleep import DELAY, KernelSleep
@@ -42,10 +43,8 @@ _TELL_NS = NS_PER_S - 50 * NS_PER_MS
 
 @dataclass(slots=True)
 class VolumeLoop:
-    """One volume. `send` gives the probe a command; `now_ns` is CLOCK_MONOTONIC.
-
-    `decided`: the number of the last decision that was told; `told_wait_ns`: when the probe was
-    told the wait.
+    """One volume. `send` gives the probe a command; `now_ns` is CLOCK_MONOTONIC. `decided`: the
+    number of the last decision that was told; `told_wait_ns`: when the probe was told the wait.
     """
 
     volume: Volume
@@ -64,7 +63,7 @@ class VolumeLoop:
     last_key: Essence = ()
     lost: dict[str, int] = field(default_factory=dict)
     asleep: KernelSleep | None = None
-    said: dict[str, str] = field(default_factory=dict)
+    said: Said = field(default_factory=Said)
     later: Later | None = None
     told_live_ns: int = 0
     last_seen: VolumeState | None = None
@@ -86,7 +85,8 @@ class VolumeLoop:
     @property
     def urgent(self) -> bool:
         """Is a gate open that the next request closes?"""
-        return self._acts() and self.state.destage.phase is Phase.DESTAGE
+        destages = self.state.destage.phase is Phase.DESTAGE
+        return self._acts() and destages and evaluate.gate_reason(self.state)[0] == IDLE_DESTAGE
 
     # ---- what comes in -------------------------------------------------------------------------
     def on_record(self, record: Record) -> None:
@@ -126,11 +126,13 @@ class VolumeLoop:
         over, state, acts = self.over, self.state, self._acts()
         self.over = overrule.on_frame(over, frame, state, self.policy, applied=acts)
         decision = self._record_decision()
-        drifted = self.driver.rate_drifted(seen, steady=self.over.drain is not None)
+        # No sample of the queue adjusts what a person or a rule has asked for.
+        by_rule = evaluate.gate_reason(self.state)[0] != IDLE_DESTAGE
+        drifted = self.driver.rate_drifted(seen, steady=by_rule or self.over.drain is not None)
         again = quiet and (self.driver.unsure or drifted)
         self._drive_gate(self.decided, reassert=again)
         if self._acts():
-            self.driver.rest(decision, self.state.streams.why, self.decided, retry=quiet)
+            self.driver.rest(decision, self.decided, retry=quiet)
         elif quiet and self.mode is not Mode.ENFORCE:
             self.driver.release_again()
         self._tell_probe()
@@ -160,6 +162,14 @@ class VolumeLoop:
             self.release(why)
         self.mode = mode
         self.held = False
+        self.last_key = ()
+
+    def set_policy(self, policy: Policy) -> None:
+        """From now on another policy; what was learned of the volume stays."""
+        if policy == self.policy:
+            return
+        _LOG.info("%s: policy %s %s", self.volume.title, policy.name, policy.overlay)
+        self.policy = policy
         self.last_key = ()
 
     def wish(self, standing: Iterable[Standing]) -> None:
@@ -200,8 +210,8 @@ class VolumeLoop:
     ) -> None:
         if self._acts():
             ruled = overrule.gate(self.over, self.state, self.policy, self.now_ns())
-            why = ruled.why or self.state.destage.why
-            reason = Reason(ruled.by or IDLE_DESTAGE, why, decision)
+            by, why = evaluate.gate_reason(self.state)
+            reason = Reason(ruled.by or by, ruled.why or why, decision)
             self.driver.gate(ruled.gate, reason, since_ns=since_ns, reassert=reassert)
 
     def _tell_probe(self) -> None:
@@ -239,6 +249,8 @@ class VolumeLoop:
     def _view(self) -> View:
         return View(
             volume=self.volume,
+            policy=self.policy.name,
+            overlay=self.policy.overlay,
             mode=self.mode,
             held=self.held,
             gate=self.driver.applied.gate,
@@ -261,19 +273,9 @@ class VolumeLoop:
             decision = overrule.decide(self.over, self.state, self.policy, now_ns)
             self.decided += 1
             self.outbox.decision(decision, self.decided)
-            self._log(decision)
+            suffix = "" if self._acts() else f" [{self.mode}: not applied]"
+            self.said.log(self.volume.name, decision, suffix)
         return decision
-
-    def _log(self, decision: Decision) -> None:
-        """One line for each strategy that takes another stand; an unchanged one is not repeated."""
-        suffix = "" if self._acts() else f" [{self.mode}: not applied]"
-        for proposal in decision.proposals:
-            stand = proposal.reason.split(":", 1)[0] + suffix
-            if self.said.get(proposal.strategy) != stand:
-                self.said[proposal.strategy] = stand
-                _LOG.info(
-                    "%s: %s: %s%s", self.volume.name, proposal.strategy, proposal.reason, suffix
-                )
 
     def _look_at_knobs(self, seen: VolumeState) -> None:
         if not (self._acts() or self.wished.pins):
@@ -284,13 +286,11 @@ class VolumeLoop:
             self.driver.loaded_anew(seen)
             return
         self.wished.beaten(taken := self.hand.check_manual(seen.knobs))
+        left, name = "left alone until `ebbgate release", self.volume.name
         for knob in taken:
+            new = seen.knobs.get(knob)
             _LOG.warning(
-                "%s: %s was changed by somebody else to %s: left alone until `ebbgate release %s`",
-                self.volume.name,
-                knob,
-                seen.knobs.get(knob),
-                self.volume.name,
+                "%s: %s was changed by somebody else to %s: %s %s`", name, knob, new, left, name
             )
         if any(knob in self.hand.plan.knobs for knob in taken):
             self.driver.release_gate("a knob of the gate is manual")

@@ -22,7 +22,7 @@ from ebbgate.intake import Intake
 from ebbgate.loop import VolumeLoop
 from ebbgate.model.records import Complaint, Edge, Record, Untracked
 from ebbgate.model.volume import Mode, Volume, VolumeState
-from ebbgate.policy.defaults import policy_for
+from ebbgate.policy_book import PolicyBook
 from ebbgate.priority import Priority
 from ebbgate.probes.ebpf import EbpfProbe, track_command
 from ebbgate.probes.state import read_state
@@ -54,6 +54,7 @@ class Daemon:
         self.seen: dict[str, VolumeState] = {}
         self.probe = EbpfProbe(config.probe_path, self.on_record, self.on_probe_restart)
         self.intake = Intake(config.state_dir, self)
+        self.policies = PolicyBook(config.policy_dir)
         self.watchdog = Watchdog()
         self.priority = Priority(0, recorder.thread_id)
         self.started_wall_ns = time.time_ns()
@@ -63,12 +64,14 @@ class Daemon:
         self._there: frozenset[str] = frozenset()
         self._born: dict[str, tuple[int | None, ...]] = {}
         self._full_ns: dict[str, int] = {}
+        self._policy_keys: dict[str, tuple[object, ...]] = {}
 
     async def run(self) -> None:
         """Until SIGTERM or SIGINT. Everything is restored on the way out, whatever happened."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop.set)
+        loop.add_signal_handler(signal.SIGHUP, lambda: self.policies.look(again=True))
         probe = asyncio.create_task(self.probe.run())
         ticks = asyncio.create_task(self._tick_forever())
         stop = asyncio.create_task(self._stop.wait())
@@ -135,6 +138,8 @@ class Daemon:
             self._slow_ns = now_ns
             await self._discover_when_due(now_ns)
             await _let_others()
+            self._follow_policies()
+            await _let_others()
             self.intake.poll()
             await _let_others()
         for name in list(self.volumes):
@@ -164,6 +169,15 @@ class Daemon:
         # After all who had their turn: a knob that was written meanwhile is no foreign one.
         unmoved = was_quiet and volume.thread.quiet and volume.thread.generation == before
         volume.on_tick(seen, quiet=ours and unmoved)
+
+    def _follow_policies(self) -> None:
+        """Files that changed, and the hour of a schedule."""
+        self.policies.look()
+        for name, volume in self.volumes.items():
+            key = self.policies.key_of(volume.volume)
+            if key != self._policy_keys.get(name):
+                self._policy_keys[name] = key
+                volume.set_policy(self.policies.policy_of(volume.volume))
 
     async def _discover_when_due(self, now_ns: int) -> None:
         """A look at all devices is dear: when one came or went, and now and then."""
@@ -200,7 +214,7 @@ class Daemon:
         loop = VolumeLoop(
             volume,
             hand,
-            policy_for(volume),
+            self.policies.policy_of(volume),
             self.recorder,
             self.probe.command,
             mode=mode,
@@ -208,8 +222,12 @@ class Daemon:
         )
         self.volumes[volume.name] = loop
         self._born[volume.name] = birth(self.sysfs, volume)
+        self._policy_keys[volume.name] = self.policies.key_of(volume)
         self.intake.keeper.adopt(volume.name)
-        _LOG.info("%s: %s over %s, mode %s", volume.title, volume.kind, volume.backing.name, mode)
+        over, policy = volume.backing.name, loop.policy.name
+        _LOG.info(
+            "%s: %s over %s, mode %s, policy %s", volume.title, volume.kind, over, mode, policy
+        )
         self.probe.command(track_command(volume))
         loop.probe_restarted()
 
@@ -234,6 +252,7 @@ class Daemon:
             "tick_ns": self.config.tick_ns,
             "history_dropped": self.recorder.dropped,
             "intents_error": self.intake.error,
+            "policies": self.policies.told(),
             "probe": {
                 "kind": health.hello.probe if health.hello else "ebpf",
                 "state": health.state,

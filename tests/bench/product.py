@@ -34,7 +34,8 @@ T = TypeVar("T")
 def stage() -> Path:
     """A compiled copy of the package: under emulation compiling at import takes many seconds."""
     target = SITE / "ebbgate"
-    shutil.rmtree(target, ignore_errors=True)
+    shutil.rmtree(SITE, ignore_errors=True)
+    shutil.copytree(REPO / "policies", SITE / "policies")
     shutil.copytree(
         REPO / "controller" / "ebbgate", target, ignore=shutil.ignore_patterns("__pycache__")
     )
@@ -81,6 +82,12 @@ class Product:
         daemon.kill(number)
         daemon.wait(30)
         return daemon.stderr()
+
+    @property
+    def pid(self) -> int:
+        """Of the daemon that runs."""
+        assert self.daemon is not None
+        return self.daemon.pid
 
     def log(self) -> str:
         """What the daemon has logged so far."""

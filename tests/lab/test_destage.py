@@ -15,6 +15,7 @@ import pytest
 from tests.bench import faults, gap_drain
 from tests.bench.product import PROBE, PYTHON, STATE_DIR, Product
 from tests.lab import fio
+from tests.lab.guest import CHECKOUT
 from tests.lab.session import Session
 from tests.lab.stack import BcacheStack
 
@@ -61,6 +62,25 @@ def test_advise_decides_and_touches_nothing(guest: Session, stack: BcacheStack) 
         logged(product, "idle_destage: destage")
         assert "[advise: not applied]" in product.log()
         assert set(stack.changed_knobs()) <= {"writeback_rate"}
+
+
+def test_policy_files_are_followed_without_a_restart(guest: Session, stack: BcacheStack) -> None:
+    folder = "/etc/ebbgate/policies.d"
+    with Product(guest) as product:
+        fio.run(guest, gap_drain.fill_job(stack.device, SMALL), seed=2)
+        product.wait_until(lambda: stack.changed_knobs().keys() & set(GATE_KNOBS), 30, "tuning")
+        guest.check(f"mkdir -p {folder}; cp {CHECKOUT}/policies/observe-only.yaml {folder}")
+        logged(product, f"{stack.volume}: policy observe-only")
+        product.wait_until(
+            lambda: set(stack.changed_knobs()) <= {"writeback_rate"}, 30, "every knob to be back"
+        )
+        guest.check(f"echo 'strategis: []' >> {folder}/observe-only.yaml")
+        logged(product, "the last good policies stay")
+        assert f"{folder}/observe-only.yaml:" in product.cli("status")
+        assert set(stack.changed_knobs()) <= {"writeback_rate"}
+        guest.check(f"rm -r {folder}; kill -HUP {product.pid}")
+        logged(product, f"{stack.volume}: policy adaptive")
+        product.wait_until(lambda: stack.changed_knobs().keys() & set(GATE_KNOBS), 30, "tuning")
 
 
 def test_a_second_daemon_is_refused(guest: Session, stack: BcacheStack) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from ebbgate.cli.replay_diff import time_by_gate
 from ebbgate.model.volume import VolumeState
 from ebbgate.probes.replay import origin_line, sysfs_line
 from ebbgate.units import GIB, MIB, NS_PER_MS, NS_PER_S
@@ -114,3 +115,50 @@ def test_another_protocol_is_69(cli: Cli, tmp_path: Path) -> None:
 def test_it_needs_no_root(cli: Cli, tmp_path: Path) -> None:
     cli.euid = 1000
     assert cli("replay", keep(tmp_path, recording())).code == 0
+
+
+def test_two_policies_side_by_side(cli: Cli, tmp_path: Path) -> None:
+    file = keep(tmp_path, recording())
+    result = cli("replay", file, "--policy", "observe-only", "--against", "adaptive")
+    assert result.code == 0
+    assert "- adaptive alone, + observe-only alone" in result.out
+    assert "idle 300 ms" in result.out
+    document = cli("replay", file, "--policy", "observe-only", "--against", "adaptive", "--json")
+    assert document.document["against"]["decisions"]
+    assert all(row["gate"] is None for row in document.document["decisions"])
+
+
+def test_a_policy_may_be_a_file(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text("version: 1\nname: mine\nwhy: A test.\nstrategies: [stream_bypass]\n")
+    document = cli("replay", keep(tmp_path, recording()), "--policy", str(path), "--json").document
+    assert document["policy"] == "mine"
+    assert {p["strategy"] for row in document["decisions"] for p in row["proposals"]} == {
+        "stream_bypass"
+    }
+
+
+@pytest.mark.parametrize(
+    ("policy", "text", "said", "code"),
+    [
+        ("nosuch", "", "no policy nosuch", 66),
+        ("bad.yaml", "version: 1\nname: x\nwhy: y.\nstratgies: []\n", "bad.yaml:4:1", 78),
+    ],
+)
+def test_a_policy_that_is_none_is_refused(
+    cli: Cli, tmp_path: Path, policy: str, text: str, said: str, code: int
+) -> None:
+    if text:
+        (tmp_path / policy).write_text(text)
+        policy = str(tmp_path / policy)
+    result = cli("replay", keep(tmp_path, recording()), "--policy", policy)
+    assert (result.code, said in result.err.replace("\n", "")) == (code, True)
+
+
+def test_the_time_at_each_gate_adds_up() -> None:
+    def row(after_ns: int, kind: str | None) -> dict[str, object]:
+        return {"after_ns": after_ns, "gate": kind and {"kind": kind}}
+
+    rows = [row(100, "closed"), row(400, "paced"), row(400, "closed"), row(700, None)]
+    assert time_by_gate(rows, 1000) == {"released": 400, "closed": 600}
+    assert time_by_gate([], 1000) == {"released": 1000}

@@ -14,9 +14,12 @@ import click
 from ebbgate.cli import words
 from ebbgate.cli.context import Context, json_option
 from ebbgate.cli.output import Document, emit
+from ebbgate.cli.policy_choice import named
+from ebbgate.cli.replay_diff import differences, time_by_gate
 from ebbgate.errors import NotFound
 from ebbgate.model.decision import Decision
-from ebbgate.policy.defaults import default_policy
+from ebbgate.policy.defaults import ADAPTIVE, Policy
+from ebbgate.policy.language.compile import compile_policy
 from ebbgate.probes.replay import (
     Damaged,
     Origin,
@@ -33,15 +36,22 @@ if TYPE_CHECKING:
     from ebbgate.cli.page import Cell, Page
 
 
+_COLOURS = {"-": "red", "+": "green", " ": "dim"}
+
+
 @click.command()
 @click.argument("file")
+@click.option("--policy", default=ADAPTIVE, show_default=True, help="A shipped policy, or a file.")
+@click.option("--against", help="Another policy: what the first would do otherwise.")
 @json_option
 @click.pass_obj
-def replay(context: Context, file: str) -> None:
+def replay(context: Context, file: str, policy: str, against: str | None) -> None:
     """What ebbgate would have decided on FILE, a recording (`-`: standard input).
 
-    Needs no root, no probe and no volume.
+    Needs no root, no probe and no volume. A schedule is left out, since a recording has no hour.
     """
+    wanted = named(policy)
+    other = named(against) if against else None
     with _open(file) as lines:
         events = list(read_recording(lines))
     damaged = [f"line {event.line}: {event.why}" for event in events if isinstance(event, Damaged)]
@@ -49,17 +59,27 @@ def replay(context: Context, file: str) -> None:
     if not times:
         reason = f" ({damaged[0]})" if damaged else ""
         raise NotFound(f"{file} is no recording{reason}", "make one: ebbgate record VOLUME > FILE")
-    policy = default_policy(recorded_kind(events))
-    found = [_row(each, min(times)) for each in decisions_of(events, policy)]
-    document = {
+    kind, start_ns = recorded_kind(events), min(times)
+    found = _decided(events, compile_policy(wanted, kind), start_ns)
+    document: dict[str, Any] = {
         "file": file,
+        "policy": wanted.name,
         "origin": [event.text for event in events if isinstance(event, Origin)],
         "records": len(times),
         "length_ns": max(times) - min(times),
         "damaged": damaged,
         "decisions": found,
     }
-    emit(context, document, _draw)
+    if other is not None:
+        document["against"] = {
+            "policy": other.name,
+            "decisions": _decided(events, compile_policy(other, kind), start_ns),
+        }
+    emit(context, document, _draw if other is None else _draw_difference)
+
+
+def _decided(events: list[Recorded], policy: Policy, start_ns: int) -> list[dict[str, Any]]:
+    return [_row(each, start_ns) for each in decisions_of(events, policy)]
 
 
 def _at_ns(event: Recorded) -> int | None:
@@ -85,12 +105,41 @@ def _row(decision: Decision, start_ns: int) -> dict[str, Any]:
 
 
 def _draw(page: Page, document: Document) -> None:
+    _draw_head(page, document)
+    page.table(("AFTER", "DESTAGE", "CUTOFF", "REASON"), map(_cells, document["decisions"]))
+    _draw_damage(page, document)
+
+
+def _draw_difference(page: Page, document: Document) -> None:
+    _draw_head(page, document)
+    against, ours = document["against"], document["decisions"]
+    rows = differences(against["decisions"], ours)
+    page.line(f"- {against['policy']} alone, + {document['policy']} alone")
+    heads = ("", "AFTER", "DESTAGE", "CUTOFF", "REASON")
+    page.table(heads, [((sign, _COLOURS[sign]), *_cells(row)) for sign, row in rows])
+    page.gap()
+    length_ns = document["length_ns"]
+    theirs = time_by_gate(against["decisions"], length_ns)
+    mine = time_by_gate(ours, length_ns)
+    page.table(
+        ("GATE", against["policy"].upper(), document["policy"].upper()),
+        [
+            (kind, words.span(theirs.get(kind, 0)), words.span(mine.get(kind, 0)))
+            for kind in sorted({*theirs, *mine})
+        ],
+    )
+    _draw_damage(page, document)
+
+
+def _draw_head(page: Page, document: Document) -> None:
     for text in document["origin"]:
         page.line(text, "dim")
     length = words.span(document["length_ns"])
     page.line(f"{document['records']} records, {length}, {len(document['decisions'])} decisions")
     page.gap()
-    page.table(("AFTER", "DESTAGE", "CUTOFF", "REASON"), map(_cells, document["decisions"]))
+
+
+def _draw_damage(page: Page, document: Document) -> None:
     if document["damaged"]:
         page.gap()
         count = len(document["damaged"])

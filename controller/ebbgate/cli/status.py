@@ -13,6 +13,7 @@ from ebbgate.cli.link import look
 from ebbgate.cli.output import Document, emit
 from ebbgate.cli.snapshot import daemon_document, volume_document
 from ebbgate.model.volume import Kind
+from ebbgate.policy.defaults import ADAPTIVE
 from ebbgate.probes.topology import discover, find
 
 if TYPE_CHECKING:
@@ -85,9 +86,11 @@ def _draw_one(page: Page, document: Document) -> None:
 def _headline(volume: Document) -> str:
     mode = volume["mode"] or "no daemon"
     held = ", held" if volume.get("held") else ""
+    policy = volume.get("policy")
+    rules = f", {words.policy(volume)}" if policy and policy != ADAPTIVE else ""
     regime = volume.get("regime")
     load = f", {regime}" if regime and regime != "unknown" else ""
-    return f"{volume['kind']} {volume['cache_mode'] or ''} - {mode}{held}{load}"
+    return f"{volume['kind']} {volume['cache_mode'] or ''} - {mode}{held}{rules}{load}"
 
 
 def draw_sentence(page: Page, volume: Document) -> None:
@@ -206,6 +209,7 @@ def draw_daemon(page: Page, daemon: Document, *, indent: int = 0) -> None:
     else:
         text = "no daemon: nothing is measured. Start it: systemctl start ebbgated"
         page.line(text, "yellow", indent=indent)
+    _draw_policies(page, daemon.get("policies") or {})
     if daemon.get("intents_error"):
         text = f"nobody can ask for anything: {daemon['intents_error']}"
         page.line(text, "bold red", indent=indent)
@@ -213,3 +217,14 @@ def draw_daemon(page: Page, daemon: Document, *, indent: int = 0) -> None:
         count = len(daemon["left_behind"])
         text = f"{count} knobs still hold values of ebbgate. Run: ebbgate restore"
         page.line(text, "bold red", indent=indent)
+
+
+def _draw_policies(page: Page, policies: Document) -> None:
+    """Files that are not right, all of them: no other place would tell."""
+    problems = policies.get("problems") or ()
+    if not problems:
+        return
+    kept = "the last good policies hold" if policies["kept"] else "nothing is tuned until they are"
+    page.line(f"policies in {policies['folder']} are not right: {kept}", "bold red")
+    for problem in problems:
+        page.line(problem, "red", indent=2)

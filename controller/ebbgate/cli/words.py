@@ -134,3 +134,9 @@ def device(document: Mapping[str, Any]) -> str:
     turns = {True: ["rotational"], False: ["not rotational"], None: []}[document["rotational"]]
     scheduler = [document["scheduler"]] if document["scheduler"] else []
     return f"{document['name']} ({', '.join([size(document['size_bytes']), *turns, *scheduler])})"
+
+
+def policy(volume: Mapping[str, Any]) -> str:
+    """The policy of a volume, and the part of its schedule that is in force."""
+    overlay = volume.get("overlay")
+    return f"policy {volume['policy']}" + (f" ({overlay})" if overlay else "")

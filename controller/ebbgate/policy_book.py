@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The policies in force on a machine: read anew when their files change, the last good ones kept.
+
+I/O: the folder of policies (`policies.d`), read-only.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ebbgate import policy_files
+from ebbgate.errors import EbbgateError
+from ebbgate.model.volume import Volume
+from ebbgate.policy.defaults import Policy
+from ebbgate.policy.language.choose import LocalTime, choose, entry_at
+from ebbgate.policy.language.compile import compile_policy
+from ebbgate.policy.language.document import PolicyDocument
+from ebbgate.policy.language.link import load
+
+_LOG = logging.getLogger(__name__)
+_OBSERVE = "observe-only"
+
+Print = tuple[tuple[str, int, int, int], ...]
+"""Of each file: path, inode, size, time of the last change (ns)."""
+
+
+def local_time() -> LocalTime:
+    """The hour of this machine, for schedules."""
+    now = time.localtime()
+    return LocalTime(now.tm_hour * 60 + now.tm_min, now.tm_wday)
+
+
+class PolicyBook:
+    """All files of the folder, or none of a change: a bad file never replaces a good policy.
+
+    Where there never was a good one, nothing is tuned until there is (`observe-only`): what the
+    administrator wanted to forbid is not known. `generation`: how often the policies have changed.
+    """
+
+    def __init__(self, folder: Path, now: Callable[[], LocalTime] = local_time) -> None:
+        self._folder = folder
+        self._now = now
+        self._shipped = policy_files.shipped()
+        self._documents: tuple[PolicyDocument, ...] = ()
+        self._seen: Print | None = None
+        self._loaded = False
+        self.generation = 0
+        self.problems: tuple[str, ...] = ()
+        self.look()
+
+    def look(self, *, again: bool = False) -> None:
+        """Read the files if one of them has changed; `again`: in any case."""
+        try:
+            paths = policy_files.policy_files(self._folder)
+            seen = tuple(_print(path) for path in paths)
+            if seen == self._seen and not again:
+                return
+            self._seen = seen
+            linked = load(policy_files.read_all(paths), self._shipped)
+            problems = tuple(map(str, linked.problems))
+        except (OSError, EbbgateError) as error:
+            self._refuse((str(error),))
+            return
+        if problems:
+            self._refuse(problems)
+            return
+        self._loaded = True
+        if linked.documents != self._documents or self.problems:
+            self._say(linked.documents)
+        self._documents, self.problems = linked.documents, ()
+
+    def policy_of(self, volume: Volume) -> Policy:
+        """The policy of a volume at this hour."""
+        document, at = self._document(volume), self._now()
+        return compile_policy(document, volume.kind, volume.backing.scheduler, at)
+
+    def key_of(self, volume: Volume) -> tuple[object, ...]:
+        """Another one where `policy_of` may have another answer."""
+        entry = entry_at(self._document(volume), self._now())
+        return self.generation, None if entry is None else entry.name
+
+    def told(self) -> dict[str, Any]:
+        """What `status` shows."""
+        return {
+            "folder": str(self._folder),
+            "names": [document.name for document in self._documents],
+            "problems": list(self.problems),
+            "kept": self._loaded,
+        }
+
+    def _document(self, volume: Volume) -> PolicyDocument:
+        if self._loaded:
+            return choose(self._documents, volume)
+        return next(each for each in self._shipped if each.name == _OBSERVE)
+
+    def _refuse(self, problems: tuple[str, ...]) -> None:
+        if problems == self.problems:
+            return
+        for problem in problems:
+            _LOG.error("%s", problem)
+        kept = "the last good policies stay" if self._loaded else "nothing is tuned until it is"
+        _LOG.error("the policies in %s are not right: %s", self._folder, kept)
+        self.problems = problems
+
+    def _say(self, documents: tuple[PolicyDocument, ...]) -> None:
+        self.generation += 1
+        names = ", ".join(document.name for document in documents)
+        _LOG.info("policies: %s", names or "none in the folder: adaptive for every volume")
+
+
+def _print(path: Path) -> tuple[str, int, int, int]:
+    state = path.stat()
+    return str(path), state.st_ino, state.st_size, state.st_mtime_ns

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What each shipped policy does otherwise than `adaptive`, on a recording that shows it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from ebbgate import policy_files
+from ebbgate.cli.app import main
+
+FOLDER = Path(__file__).parent
+GOLDEN = FOLDER / "policies"
+UPDATE = os.environ.get("EBBGATE_UPDATE_GOLDEN", "") not in ("", "0")
+# `adaptive` itself is what all other golden texts are about.
+RECORDINGS = {
+    "backup-window": "sim-mixed-stream",
+    "database": "sim-mixed-stream",
+    "drain-now": "sim-trickle",
+    "nas-sleep": "lab-dm-gap-drain",
+    "observe-only": "sim-trickle",
+    "vm-images": "lab-mixed-stream",
+}
+
+
+@pytest.mark.parametrize("policy", RECORDINGS)
+def test_a_shipped_policy_does_what_was_reviewed(
+    policy: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "118")
+    recording = FOLDER / f"{RECORDINGS[policy]}.jsonl"
+    assert main(["replay", str(recording), "--policy", policy, "--against", "adaptive"]) == 0
+    text = "".join(f"{line.rstrip()}\n" for line in capsys.readouterr().out.splitlines())
+    golden = GOLDEN / f"{policy}.golden"
+    if UPDATE:
+        golden.write_text(text)
+    assert text == golden.read_text(), "review the change, then make test-replay UPDATE=1"
+    changed = [line for line in text.splitlines()[3:] if line.strip()[:2] in ("- ", "+ ")]
+    assert len(changed) > 1, "nothing differs: another recording shows more"
+
+
+def test_every_shipped_policy_has_a_golden_text() -> None:
+    names = {document.name for document in policy_files.shipped()}
+    assert names == {*RECORDINGS, "adaptive"}
+    assert {path.stem for path in GOLDEN.glob("*.golden")} == set(RECORDINGS)
