@@ -162,7 +162,7 @@ def test_a_disk_that_does_not_answer_is_an_os_error(
             recorder.flush(0.05)
 
 
-def test_a_history_that_cannot_be_written_is_said_once_and_again_when_it_is(
+def test_a_history_that_cannot_be_written_is_said_once_and_nothing_is_lost(
     recorder: Recorder, path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     recorder.flush()
@@ -170,15 +170,18 @@ def test_a_history_that_cannot_be_written_is_said_once_and_again_when_it_is(
         connection.execute("ALTER TABLE decisions RENAME TO elsewhere")
         for _ in range(3):
             recorder.decision(decision(), 1)
-            recorder.flush()
+            with pytest.raises(OSError, match="decisions"):
+                recorder.flush()
         connection.execute("ALTER TABLE elsewhere RENAME TO decisions")
+    assert not recorder.health()["written"]
     recorder.decision(decision(), 1)
     caplog.set_level(logging.WARNING)
     recorder.flush()
     said = [record.getMessage() for record in caplog.records]
     assert sum("cannot be written" in text for text in said) == 1
     assert sum("written again" in text for text in said) == 1
-    assert count(path, "decisions") == 1
+    assert count(path, "decisions") == 4
+    assert recorder.health()["written"]
 
 
 def test_a_disk_that_hangs_drops_what_is_too_much_and_counts_it(

@@ -57,6 +57,14 @@ def gate_text(gate: Gate | None) -> str | None:
     return f"{gate.kind} {gate.rate_bytes_per_s}" if gate.rate_bytes_per_s else str(gate.kind)
 
 
+def stand(decision: Decision) -> str | None:
+    """`destage`, `wait`: what the strategy that decides the gate is about, without the figures."""
+    for proposal in decision.proposals:
+        if decision.gate is not None and proposal.strategy == decision.gate_strategy:
+            return proposal.reason.partition(":")[0]
+    return None
+
+
 def path_documents(frame: Frame) -> list[Document]:
     """The latency of every path that was taken."""
     return [
