@@ -61,8 +61,9 @@ def open_writer(path: Path, migrations: Migrations) -> sqlite3.Connection:
             path, timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
         )
         try:
-            # Of a file without a table only: later it would take the whole file to be rebuilt.
-            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+            if not connection.execute("PRAGMA page_count").fetchone()[0]:
+                # Later it would take the whole file to be rebuilt (store.upkeep).
+                connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute(f"PRAGMA journal_size_limit = {LOG_BYTES}")
             connection.execute("PRAGMA synchronous = NORMAL")
