@@ -76,7 +76,8 @@ def parse_size_bytes(text: str) -> int:
     if match is None:
         raise ValueError(f"not a size: {text!r}; write a number and B, KiB, MiB, GiB or TiB")
     number, unit = match.groups()
-    return round(float(number) * 1024 ** _BYTE_SUFFIXES.index(unit))
+    scale: int = 1024 ** _BYTE_SUFFIXES.index(unit)
+    return round(float(number) * scale)
 
 
 def format_bytes(count_bytes: float) -> str:

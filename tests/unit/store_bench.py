@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from ebbgate.model.frame import Frame
+from ebbgate.store import samples
 from ebbgate.store.db import Store
 from ebbgate.store.retention import DAY_NS, Limits
 from ebbgate.store.rollup import Row
-from ebbgate.store.upkeep import Upkeep, sample_row
+from ebbgate.store.upkeep import Upkeep
 from ebbgate.units import MIB, NS_PER_S
 from tests.builders import frame
 
@@ -65,13 +66,8 @@ class StoreBench:
 
     def rows(self, span_ns: int, volume: str = "bcache0") -> list[Row]:
         """Samples of a span, oldest first."""
-        return [
-            sample_row(row)
-            for row in self.query(
-                "SELECT * FROM samples WHERE volume = ? AND span_ns = ? ORDER BY at_unix_ns",
-                (volume, span_ns),
-            )
-        ]
+        with closing(sqlite3.connect(self.path)) as connection:
+            return samples.read(connection, volume, 0, 1 << 62, span_ns)
 
     def count(self, table: str) -> int:
         """Rows of a table."""

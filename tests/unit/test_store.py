@@ -89,7 +89,10 @@ def test_a_sample_keeps_unknown_apart_from_zero(store: Store, path: Path) -> Non
     first, second = history(path).samples("bcache0", 0, 100, SAMPLE_SPAN_NS)
     assert (first["read_iops"], first["write_iops"], first["dirty_bytes"]) == (10.0, 0.0, 0)
     assert first["hit_ratio"] == 0.75
-    assert {part["path"] for part in first["paths"]} == {"hit", "miss"}
+    assert first["paths"] == {
+        "read hit": [3, 12288, 1000, 2000],
+        "read miss": [1, 4096, 9000, 9000],
+    }
     assert (second["read_iops"], second["dirty_bytes"], second["hit_ratio"]) == (None, None, None)
     assert second["missing"] == {"foreground": "no probe"}
 

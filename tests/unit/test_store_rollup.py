@@ -24,15 +24,10 @@ from ebbgate.store.rollup import (
 VALUES = st.none() | st.floats(min_value=0, max_value=1e12)
 SHARES = st.none() | st.sampled_from([0, 1])
 COUNTS = st.none() | st.integers(min_value=0, max_value=1 << 44)
-PATH = st.fixed_dictionaries(
-    {
-        "op": st.sampled_from(["read", "write"]),
-        "path": st.sampled_from(["hit", "miss", "bypass"]),
-        "ios": st.integers(min_value=0, max_value=1000),
-        "bytes": st.integers(min_value=0, max_value=1 << 30),
-        "p50_ns": st.none() | st.integers(min_value=1, max_value=10**9),
-        "p99_ns": st.none() | st.integers(min_value=1, max_value=10**9),
-    }
+NAMES = ["read hit", "read miss", "read bypass", "write writeback"]
+NS = st.none() | st.integers(min_value=1, max_value=10**9)
+FIGURES = st.tuples(
+    st.integers(min_value=0, max_value=1000), st.integers(min_value=0, max_value=1 << 30), NS, NS
 )
 MEASURED = st.fixed_dictionaries(
     {
@@ -44,7 +39,7 @@ MEASURED = st.fixed_dictionaries(
         "time_to_clean_s": VALUES,
         "regime": st.sampled_from(["unknown", "gap", "burst"]),
         "mode": st.sampled_from([None, "advise", "enforce"]),
-        "paths": st.lists(PATH, max_size=4, unique_by=lambda part: (part["op"], part["path"])),
+        "paths": st.dictionaries(st.sampled_from(NAMES), FIGURES),
     }
 )
 MINUTES = st.lists(st.lists(MEASURED, min_size=1, max_size=6), min_size=1, max_size=4)
@@ -58,7 +53,7 @@ def second(number: int = 0, **parts: Any) -> Row:
         "span_ns": SECOND_NS,
         "at_unix_ns": number * SECOND_NS,
         "regime": "unknown",
-        "paths": [],
+        "paths": {},
         "missing": {},
         "known": {},
         "samples": 1,
@@ -116,18 +111,18 @@ def test_extremes_and_sums_are_those_of_what_was_known(minutes: list[list[dict[s
 def test_paths_add_up_and_percentiles_stay_between_the_extremes(
     minutes: list[list[dict[str, Any]]],
 ) -> None:
-    parts = [part for samples in minutes for sample in samples for part in sample["paths"]]
-    for path in hour(minutes)["paths"]:
-        of_it = [p for p in parts if (p["op"], p["path"]) == (path["op"], path["path"])]
-        assert path["ios"] == sum(p["ios"] for p in of_it)
-        assert path["bytes"] == sum(p["bytes"] for p in of_it)
-        worst = max((p["p99_ns"] for p in of_it if p["p99_ns"] is not None), default=None)
-        assert path["p99_ns_max"] == worst
-        seen = [p["p99_ns"] for p in of_it if p["p99_ns"] is not None and p["ios"]]
-        if seen:
-            assert min(seen) - 2 <= path["p99_ns"] <= max(seen) + 2
+    samples = [sample for samples in minutes for sample in samples]
+    for name, (ios, count_bytes, _, p99_ns, worst_ns) in hour(minutes)["paths"].items():
+        of_it = [sample["paths"][name] for sample in samples if name in sample["paths"]]
+        assert ios == sum(figures[0] for figures in of_it)
+        assert count_bytes == sum(figures[1] for figures in of_it)
+        known_ns = [figures[3] for figures in of_it if figures[3] is not None]
+        assert worst_ns == max(known_ns, default=None)
+        seen_ns = [figures[3] for figures in of_it if figures[3] is not None and figures[0]]
+        if seen_ns:
+            assert min(seen_ns) - 2 <= p99_ns <= max(seen_ns) + 2
         else:
-            assert path["p99_ns"] is None
+            assert p99_ns is None
 
 
 def test_a_value_known_once_in_a_minute_weighs_as_one_sample_in_the_hour() -> None:
@@ -137,11 +132,10 @@ def test_a_value_known_once_in_a_minute_weighs_as_one_sample_in_the_hour() -> No
 
 
 def test_the_hit_ratio_is_that_of_the_requests_not_of_the_seconds() -> None:
-    hits = {"op": "read", "path": "hit", "ios": 90, "bytes": 0, "p50_ns": 1, "p99_ns": 1}
-    misses = {**hits, "path": "miss", "ios": 10}
-    few = {**misses, "ios": 100}
-    assert minute({"paths": [hits, misses]}, {"paths": [few]})["hit_ratio"] == 0.45
-    assert minute({"paths": []})["hit_ratio"] is None
+    busy = {"read hit": [90, 0, 1, 1], "read miss": [10, 0, 1, 1], "write writeback": [7, 0, 1, 1]}
+    quiet = {"read miss": [100, 0, 1, 1]}
+    assert minute({"paths": busy}, {"paths": quiet})["hit_ratio"] == 0.45
+    assert minute({"paths": {}})["hit_ratio"] is None
 
 
 def test_time_without_dirty_data_is_a_share_of_the_time_in_which_it_was_known() -> None:

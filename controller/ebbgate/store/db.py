@@ -23,19 +23,17 @@ from ebbgate.store.documents import (
     decision_document,
     gate_text,
     hit_ratio,
-    path_documents,
+    path_figures,
     stand,
     to_json,
 )
-from ebbgate.store.rollup import COLUMNS, MINUTE_NS, bucket_ns
+from ebbgate.store.rollup import MEASURED, MINUTE_NS, bucket_ns
 from ebbgate.store.schema import HISTORY
 from ebbgate.store.upkeep import Upkeep
 
-_MEASURED: Final = (*COLUMNS[: COLUMNS.index("samples")], "mode")
-"""The columns of a sample of a second; the others have defaults, or are for longer spans."""
 _ADD_SAMPLE: Final = f"""
-    INSERT OR REPLACE INTO samples ({", ".join(_MEASURED)})
-    VALUES ({", ".join("?" * len(_MEASURED))})
+    INSERT OR REPLACE INTO samples ({", ".join(MEASURED)})
+    VALUES ({", ".join("?" * len(MEASURED))})
 """
 _ADD_DUE: Final = "INSERT OR IGNORE INTO rollup_due (span_ns, at_unix_ns, volume) VALUES (?, ?, ?)"
 _ADD_DECISION: Final = """
@@ -226,7 +224,7 @@ def _sample_row(frame: Frame, wall_ns: int) -> tuple[object, ...]:
         frame.backing_depth_ios,
         frame.time_to_full_s,
         frame.time_to_clean_s,
-        to_json(path_documents(frame)),
+        to_json(path_figures(frame)),
         to_json(dict(frame.missing)),
     )
 

@@ -7,8 +7,8 @@ an hour, tallies and closed originals twelve times that. An open original is nev
 
 By size, whatever was promised by age: the oldest of the cheapest first. Down the list each keeps
 half of its time, then a quarter and so on, but no less than its floor; where even that is too much
-there is no floor. Rows that carry a time yet to come were written by a clock that was wrong: age
-never takes them, size does as if they were old.
+the floors are halved in turn. Rows that carry a time yet to come were written by a clock that was
+wrong: age never takes them, size does as if they were old.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ LOG_BYTES: Final = 4 * MIB
 _ROWS: Final = 256
 """Deleted in one transaction: a few milliseconds."""
 _SHRINK: Final = (2, 4, 8, 16, 32, 64)
+_BELOW: Final = (2, 4, 8, 16, 32, 64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +77,9 @@ def _samples(span_ns: int, floor_ns: int, keep_ns: int | None = None, ages: int 
     where = f"volume = :volume AND span_ns = {span_ns}"
     if span_ns == SECOND_NS:
         # What is not rolled up yet must not go.
-        where += f""" AND at_unix_ns < coalesce((SELECT min(at_unix_ns) FROM rollup_due
-            WHERE span_ns = {MINUTE_NS} AND volume = :volume), {1 << 62})"""
+        where += f""" AND NOT EXISTS (SELECT 1 FROM rollup_due AS due
+            WHERE due.span_ns = {MINUTE_NS} AND due.volume = samples.volume
+            AND due.at_unix_ns = samples.at_unix_ns - samples.at_unix_ns % {MINUTE_NS})"""
     return Tier("samples", "volume, span_ns, at_unix_ns", where, floor_ns, keep_ns, ages)
 
 
@@ -155,6 +157,9 @@ def _ladder(limits: Limits) -> Iterator[tuple[Tier, int]]:
     for divisor in _SHRINK:
         for tier in TIERS:
             yield tier, max(tier.kept_ns(limits) // divisor, tier.floor_ns)
+    for divisor in _BELOW:
+        for tier in TIERS:
+            yield tier, tier.floor_ns // divisor
     for tier in TIERS:
         yield tier, 0
 

@@ -14,8 +14,9 @@ what nobody knew stays unknown. By column:
     where all agree         `mode`
     from merged paths       `hit_ratio`
 
-A path keeps its requests and bytes as sums. Percentiles cannot be merged exactly from percentiles:
-`p50_ns` and `p99_ns` are means weighted by requests, `p99_ns_max` is that of the worst second.
+A path (`read hit`) is a list: requests and bytes, as sums; p50 and p99 in ns, as means weighted by
+requests, since percentiles cannot be merged exactly; and, in longer spans, the p99 of the worst
+second.
 """
 
 from __future__ import annotations
@@ -30,6 +31,10 @@ from ebbgate.units import NS_PER_S
 
 Row = dict[str, Any]
 """A row of `samples` by column, with `paths`, `missing` and `known` as documents."""
+
+Figures = Sequence[int | None]
+Paths = Mapping[str, Figures]
+IOS, BYTES, P50, P99, P99_WORST = range(5)
 
 SECOND_NS: Final = NS_PER_S
 MINUTE_NS: Final = 60 * NS_PER_S
@@ -69,6 +74,9 @@ COLUMNS: Final = (
 )
 """Of the table `samples`, in its order."""
 
+MEASURED: Final = (*COLUMNS[: COLUMNS.index("samples")], "mode")
+"""What a sample of a second has; the other columns have defaults there."""
+
 MEANS: Final = (
     "idle",
     "read_iops",
@@ -97,7 +105,7 @@ def merge(rows: Sequence[Row], at_unix_ns: int, span_ns: int) -> Row:
     `rows` is not empty.
     """
     rows = _completed(rows, span_ns) if rows[0]["span_ns"] == SECOND_NS else rows
-    paths = merge_paths(part for row in rows for part in row["paths"])
+    paths = merge_paths(row["paths"] for row in rows)
     merged: Row = dict.fromkeys(COLUMNS)
     merged |= {
         "volume": rows[0]["volume"],
@@ -133,30 +141,27 @@ def weight(row: Row, column: str) -> int:
 
 def mean(rows: Iterable[Row], column: str) -> float | None:
     """The mean of what is known of a column; None where nothing is."""
-    rows = [row for row in rows if weight(row, column)]
-    if not rows:
+    weighed = [(row[column], known) for row in rows if (known := weight(row, column))]
+    if not weighed:
         return None
-    total = sum(row[column] * weight(row, column) for row in rows)
-    value: float = total / sum(weight(row, column) for row in rows)
+    total = sum(value * known for value, known in weighed)
+    value: float = total / sum(known for _, known in weighed)
     return round(value) if column in _WHOLE else value
 
 
-def merge_paths(parts: Iterable[Mapping[str, Any]]) -> list[Row]:
+def merge_paths(parts: Iterable[Paths]) -> dict[str, Figures]:
     """Each path once, in the order of its name."""
-    by_path: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
-    for part in parts:
-        by_path.setdefault((part["op"], part["path"]), []).append(part)
-    return [_merged_path(op, path, found) for (op, path), found in sorted(by_path.items())]
+    by_path: dict[str, list[Figures]] = {}
+    for paths in parts:
+        for name, figures in paths.items():
+            by_path.setdefault(name, []).append(figures)
+    return {name: _merged_path(found) for name, found in sorted(by_path.items())}
 
 
-def hit_ratio(paths: Iterable[Mapping[str, Any]]) -> float | None:
+def hit_ratio(paths: Paths) -> float | None:
     """Share of reads that found all their data in the cache; None where nothing was read."""
-    ios: Counter[str] = Counter()
-    for part in paths:
-        if part["op"] == "read":
-            ios[part["path"]] += part["ios"]
-    total = ios.total()
-    return ios["hit"] / total if total else None
+    total = sum(figures[IOS] or 0 for name, figures in paths.items() if name.startswith("read "))
+    return (paths.get("read hit", (0,))[IOS] or 0) / total if total else None
 
 
 def _completed(rows: Sequence[Row], span_ns: int) -> list[Row]:
@@ -183,21 +188,19 @@ def _complete(row: Row, covered_ns: int) -> Row:
     }
 
 
-def _merged_path(op: str, path: str, parts: Sequence[Mapping[str, Any]]) -> Row:
-    worst = [part.get("p99_ns_max", part["p99_ns"]) for part in parts]
-    return {
-        "op": op,
-        "path": path,
-        "ios": sum(part["ios"] for part in parts),
-        "bytes": sum(part["bytes"] for part in parts),
-        "p50_ns": _by_requests(parts, "p50_ns"),
-        "p99_ns": _by_requests(parts, "p99_ns"),
-        "p99_ns_max": max((each for each in worst if each is not None), default=None),
-    }
+def _merged_path(parts: Sequence[Figures]) -> Figures:
+    worst = [part[-1] for part in parts if part[-1] is not None]
+    return [
+        sum(part[IOS] or 0 for part in parts),
+        sum(part[BYTES] or 0 for part in parts),
+        _by_requests(parts, P50),
+        _by_requests(parts, P99),
+        max(worst, default=None),
+    ]
 
 
-def _by_requests(parts: Sequence[Mapping[str, Any]], key: str) -> int | None:
-    known = [(part[key], part["ios"]) for part in parts if part[key] is not None and part["ios"]]
+def _by_requests(parts: Sequence[Figures], which: int) -> int | None:
+    known = [(value, ios) for part in parts if (value := part[which]) and (ios := part[IOS])]
     if not known:
         return None
     return round(sum(value * ios for value, ios in known) / sum(ios for _, ios in known))

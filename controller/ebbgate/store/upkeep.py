@@ -6,12 +6,11 @@ In steps of a few milliseconds, since whoever journals an original waits for the
 
 from __future__ import annotations
 
-import json
 import logging
 import sqlite3
 from typing import Final
 
-from ebbgate.store import retention
+from ebbgate.store import retention, samples
 from ebbgate.store.connection import transaction
 from ebbgate.store.documents import to_json
 from ebbgate.store.retention import Limits
@@ -48,10 +47,6 @@ _DUE: Final = """
     SELECT at_unix_ns, volume FROM rollup_due
     WHERE span_ns = :span AND (at_unix_ns <= :now - :span - :grace OR at_unix_ns > :now + :span)
     ORDER BY at_unix_ns LIMIT 1
-"""
-_SOURCE: Final = f"""
-    SELECT {", ".join(COLUMNS)} FROM samples
-    WHERE volume = ? AND span_ns = ? AND at_unix_ns >= ? AND at_unix_ns < ? ORDER BY at_unix_ns
 """
 _STANDS: Final = "SELECT samples FROM samples WHERE volume = ? AND span_ns = ? AND at_unix_ns = ?"
 _PUT: Final = f"""
@@ -166,8 +161,8 @@ def _roll_up_or_skip(
 
 def _roll_up(connection: sqlite3.Connection, volume: str, span_ns: int, at_unix_ns: int) -> None:
     """Where samples went before a clock was set back, the fuller account of a time stays."""
-    source = (volume, SOURCE_NS[span_ns], at_unix_ns, at_unix_ns + span_ns)
-    rows = [sample_row(row) for row in connection.execute(_SOURCE, source)]
+    until_ns, source_ns = at_unix_ns + span_ns, SOURCE_NS[span_ns]
+    rows = samples.read(connection, volume, at_unix_ns, until_ns, source_ns)
     if rows:
         merged = merge(rows, at_unix_ns, span_ns)
         stands = connection.execute(_STANDS, (volume, span_ns, at_unix_ns)).fetchone()
@@ -175,14 +170,6 @@ def _roll_up(connection: sqlite3.Connection, volume: str, span_ns: int, at_unix_
             connection.execute(_PUT, _values(merged))
             if span_ns == MINUTE_NS:
                 connection.execute(_ADD_DUE, (HOUR_NS, bucket_ns(at_unix_ns, HOUR_NS), volume))
-
-
-def sample_row(row: sqlite3.Row) -> Row:
-    """A row of `samples` with its documents parsed."""
-    parsed = dict(row)
-    for column in _DOCUMENTS:
-        parsed[column] = json.loads(parsed[column])
-    return parsed
 
 
 def _values(row: Row) -> list[object]:
