@@ -38,9 +38,13 @@ _JOURNAL_TIMEOUT_S = 10.0
 _QUEUE_MAX = 4_000
 _BACKLOG_MAX = 2_000
 """Kept while nothing can be written: some minutes of four volumes, some megabytes."""
+_BATCH_MAX = 250
+"""What waited for a disk with room is written in parts: a little room may do."""
 _DECISIONS_KEPT = 32
 """So many back an action may lie behind its decision."""
 _NO_NEWS = (OutcomeKind.UNCHANGED, OutcomeKind.TOO_SOON)
+_Live = tuple[int, dict[str, Any], int]
+"""The order in which it was told, the document, and when (Unix ns)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +71,7 @@ class Recorder:
         self._queue: queue.Queue[_Task | _Urgent | None] = queue.Queue(_QUEUE_MAX)
         self._overdue: deque[_Task] = deque()
         self._backlog: list[_Task] = []
-        self._live: dict[str, tuple[int, dict[str, Any], int]] = {}
+        self._live: dict[str, _Live] = {}
         self._gone: dict[str, int] = {}
         self._order = count()
         self._modes: dict[str, str | None] = {}
@@ -212,12 +216,13 @@ class Recorder:
 
     def _carry_out_now(self, urgent: _Urgent) -> None:
         """After all that was told before: an original may follow the end of an earlier one."""
+        error = self._flush()
         if not urgent.done.set_running_or_notify_cancel():
             return
+        if error is not None:
+            urgent.done.set_exception(error)
+            return
         try:
-            error = self._flush()
-            if error is not None:
-                raise error
             urgent.run()
         except TROUBLE as error:
             self._keeper.failed(error)
@@ -243,13 +248,11 @@ class Recorder:
         live, self._live = self._live, {}
         try:
             store = self._keeper.store()
-            with store.batch():
-                for task in self._backlog:
-                    _carry_out(task, store)
-                # A copy: a caller may hold the old dict for a moment longer.
-                for volume, (order, document, wall_ns) in list(live.items()):
-                    if order > self._gone.get(volume, -1):
-                        store.set_live(volume, document, wall_ns)
+            while len(self._backlog) > _BATCH_MAX:
+                self._write(store, self._backlog[:_BATCH_MAX], {})
+                del self._backlog[:_BATCH_MAX]
+            # A copy: a caller may hold the old dict for a moment longer.
+            self._write(store, self._backlog, dict(live))
         except TROUBLE as error:
             for volume, newest in list(live.items()):
                 self._live.setdefault(volume, newest)
@@ -261,6 +264,15 @@ class Recorder:
         self._backlog.clear()
         self._out_of_trouble()
         return None
+
+    def _write(self, store: Store, tasks: list[_Task], live: dict[str, _Live]) -> None:
+        """One write to the disk."""
+        with store.batch():
+            for task in tasks:
+                _carry_out(task, store)
+            for volume, (order, document, wall_ns) in live.items():
+                if order > self._gone.get(volume, -1):
+                    store.set_live(volume, document, wall_ns)
 
     def _tidy(self) -> None:
         try:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """store-bound: a month of four busy volumes, written through the real store at simulated time.
 
-No guest. People work for ten hours a day; in that time each volume has a gap every 20 s, which
+No guest. People work for ten hours a day; in that time each volume has a gap every 30 s, which
 costs two decisions, four knob writes and two edges. The last day is sampled every second, as the
-daemon does; the days before every ten seconds (variant `every-second`: these, too), since of them
+daemon does; the days before every 20 s (variant `every-second`: these, too), since of them
 only minutes are kept anyway.
 """
 
@@ -36,8 +36,8 @@ VOLUMES = ("bcache0", "bcache1", "vg-data", "vg-home")
 BEGIN_NS = 1_800_000_000_000_000_000
 WORK_HOURS = range(14, 24)
 """To the very end: an hour of idle volumes would be read in no time."""
-GAP_S = 20
-SPARSE_S = 10
+GAP_S = 30
+SPARSE_S = 20
 READS = 20
 
 

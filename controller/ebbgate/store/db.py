@@ -24,7 +24,7 @@ from ebbgate.store.documents import (
     gate_text,
     hit_ratio,
     path_figures,
-    stand,
+    stands,
     to_json,
 )
 from ebbgate.store.rollup import MEASURED, MINUTE_NS, bucket_ns
@@ -38,7 +38,7 @@ _ADD_SAMPLE: Final = f"""
 _ADD_DUE: Final = "INSERT OR IGNORE INTO rollup_due (span_ns, at_unix_ns, volume) VALUES (?, ?, ?)"
 _ADD_DECISION: Final = """
     INSERT INTO decisions (volume, at_unix_ns, at_ns, gate, gate_strategy, sequential_cutoff_bytes,
-                           cutoff_strategy, document, stand)
+                           cutoff_strategy, document, stands)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 _ADD_ACTION: Final = """
@@ -115,7 +115,7 @@ class Store:
             decision.sequential_cutoff_bytes,
             decision.cutoff_strategy,
             to_json(decision_document(decision)),
-            stand(decision),
+            to_json(stands(decision)),
         )
         with self._write() as open_:
             number = open_.execute(_ADD_DECISION, row).lastrowid

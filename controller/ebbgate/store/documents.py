@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import fields, is_dataclass
+from functools import cache
 from typing import Any, Final
 
 from ebbgate.model.decision import Decision, Gate, Proposal
@@ -26,11 +27,24 @@ def to_json(document: Mapping[str, Any] | list[Any]) -> str:
 
 def decision_document(decision: Decision) -> Document:
     """A decision with every proposal and, for each, which settings it won."""
-    document = asdict(decision)
+    document: Document = _plain(decision)
     document["proposals"] = [
-        {**asdict(proposal), "wins": wins(decision, proposal)} for proposal in decision.proposals
+        {**_plain(proposal), "wins": wins(decision, proposal)} for proposal in decision.proposals
     ]
     return document
+
+
+def _plain(value: Any) -> Any:
+    """As `dataclasses.asdict`, which copies every text and so takes several times as long."""
+    if isinstance(value, tuple):
+        return [_plain(each) for each in value]
+    names = _field_names(type(value))
+    return {name: _plain(getattr(value, name)) for name in names} if names else value
+
+
+@cache
+def _field_names(kind: type) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind)) if is_dataclass(kind) else ()
 
 
 def wins(decision: Decision, proposal: Proposal) -> list[str]:
@@ -57,12 +71,13 @@ def gate_text(gate: Gate | None) -> str | None:
     return f"{gate.kind} {gate.rate_bytes_per_s}" if gate.rate_bytes_per_s else str(gate.kind)
 
 
-def stand(decision: Decision) -> str | None:
-    """`destage`, `wait`: what the strategy that decides the gate is about, without the figures."""
-    for proposal in decision.proposals:
-        if decision.gate is not None and proposal.strategy == decision.gate_strategy:
-            return proposal.reason.partition(":")[0]
-    return None
+def stands(decision: Decision) -> dict[str, str]:
+    """`destage`, `bypass`: what each strategy is about, without the figures."""
+    return {
+        proposal.strategy: proposal.reason.partition(":")[0]
+        for proposal in decision.proposals
+        if not proposal.unsupported
+    }
 
 
 def path_figures(frame: Frame) -> Document:

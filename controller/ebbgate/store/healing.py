@@ -146,6 +146,8 @@ def _read_into(found: dict[int, JournalEntry], uri: str, order: str) -> bool:
     try:
         with closing(sqlite3.connect(uri, uri=True, timeout=1.0)) as connection:
             connection.row_factory = sqlite3.Row
+            # Without it a file that is shorter than it says of itself is not looked into at all.
+            connection.execute("PRAGMA writable_schema = ON")
             for number, entry in journal.scan(connection, order):
                 found.setdefault(number, entry)
     except (sqlite3.Error, TypeError, ValueError):

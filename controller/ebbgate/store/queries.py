@@ -91,7 +91,7 @@ class History:
 
         As `store.rollup` has them.
         """
-        self._need_current()
+        need_current(self._connection)
         return samples.read(self._connection, volume, since_unix_ns, until_unix_ns, span_ns)
 
     def oldest_ns(self) -> dict[str, int]:
@@ -101,18 +101,19 @@ class History:
         }
         return {what: at_ns for what, at_ns in found.items() if at_ns is not None}
 
-    def _need_current(self) -> None:
-        """Raises Unavailable for a file of an older version, which only a writer may change."""
-        found = version(self._connection)
-        if found < len(HISTORY):
-            raise Unavailable(
-                f"the history has schema {found}, and {len(HISTORY)} is needed for this",
-                "start the daemon, which brings it up to date: systemctl start ebbgated",
-            )
-
     def journal_open(self, boot_id: str | None) -> list[JournalEntry]:
         """Knobs whose originals are not back yet, oldest first; `None`: of every boot."""
         return journal.open_entries(self._connection, boot_id)
+
+
+def need_current(connection: sqlite3.Connection) -> None:
+    """Raises Unavailable for a file of an older version, which only a writer may change."""
+    found = version(connection)
+    if found < len(HISTORY):
+        raise Unavailable(
+            f"the history has schema {found}, and {len(HISTORY)} is needed for this",
+            "start the daemon, which brings it up to date: systemctl start ebbgated",
+        )
 
 
 def _document(row: sqlite3.Row) -> dict[str, Any]:

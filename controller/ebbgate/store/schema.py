@@ -115,8 +115,8 @@ _HISTORY_1: Final = (
 
 # samples: `samples` of them are in the row, together for `covered_ns`; `known`: of which columns
 # fewer are known, and how many; `mode` where it was the same throughout. See store/rollup.py.
-# decisions: `acted`: a knob was written for it, so it is kept longer; `stand`: the first word of
-# the gate's reason. An index by time alone serves whoever forgets.
+# decisions: `acted`: a knob was written for it, so it is kept longer; `stands`: what each strategy
+# that has not acted on it yet is about. An index by time alone serves whoever forgets.
 # rollup_due: buckets that got samples since they were last rolled up.
 # tallies: what happened, counted by hour; small, so it outlives the events that it counts.
 _HISTORY_2: Final = (
@@ -128,7 +128,7 @@ _HISTORY_2: Final = (
     "ALTER TABLE samples ADD COLUMN clean_ratio REAL",
     "ALTER TABLE samples ADD COLUMN gap_destage_bytes INTEGER",
     "ALTER TABLE decisions ADD COLUMN acted INTEGER NOT NULL DEFAULT 0",
-    "ALTER TABLE decisions ADD COLUMN stand TEXT",
+    "ALTER TABLE decisions ADD COLUMN stands TEXT NOT NULL DEFAULT '{}'",
     """
     UPDATE decisions SET acted = 1 WHERE id IN
         (SELECT decision_id FROM actions WHERE outcome = 'changed')
