@@ -200,7 +200,7 @@ def _draw_brought(page: Page, brought: Document) -> None:
             ("dirty", spark(dirty["series_bytes"])),
             ("", f"mean {_known(dirty['mean_bytes'])}, most {_known(dirty['most_bytes'])}"),
             ("clean", _share(dirty["clean_ratio"], "of the time")),
-            ("read hits", _share(brought["hit_ratio"], "of reads")),
+            ("hit ratio", _share(brought["hit_ratio"], "of reads")),
         ]
     )
     page.table(

@@ -113,12 +113,23 @@ class Review:
     def samples(self, volume: str | None, since_unix_ns: int, until_unix_ns: int) -> Iterator[Row]:
         """Samples by volume and time, in the finest span that is still kept of each time."""
         for name in [volume] if volume is not None else self.volumes():
-            stretch_ns = HOUR_NS
-            at_ns = since_unix_ns
-            while at_ns < until_unix_ns:
-                end_ns = min(until_unix_ns, bucket_ns(at_ns, stretch_ns) + stretch_ns)
+            at_ns = self._next(name, (since_unix_ns, until_unix_ns))
+            while at_ns is not None:
+                end_ns = min(until_unix_ns, bucket_ns(at_ns, HOUR_NS) + HOUR_NS)
                 yield from self._finest(name, (at_ns, end_ns))
-                at_ns = end_ns
+                at_ns = self._next(name, (end_ns, until_unix_ns))
+
+    def _next(self, volume: str, stretch: Stretch) -> int | None:
+        """When the first sample in a time is, of whatever span."""
+        found = [
+            self._connection.execute(
+                """SELECT min(at_unix_ns) FROM samples
+                   WHERE volume = ? AND span_ns = ? AND at_unix_ns >= ? AND at_unix_ns < ?""",
+                (volume, span_ns, *stretch),
+            ).fetchone()[0]
+            for span_ns in (SECOND_NS, MINUTE_NS, HOUR_NS)
+        ]
+        return min((each for each in found if each is not None), default=None)
 
     def _finest(self, volume: str, stretch: Stretch) -> list[Row]:
         """Of an hour or a part of it."""
