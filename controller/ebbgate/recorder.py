@@ -216,11 +216,11 @@ class Recorder:
 
     def _carry_out_now(self, urgent: _Urgent) -> None:
         """After all that was told before: an original may follow the end of an earlier one."""
-        error = self._flush()
+        trouble = self._flush()
         if not urgent.done.set_running_or_notify_cancel():
             return
-        if error is not None:
-            urgent.done.set_exception(error)
+        if trouble is not None:
+            urgent.done.set_exception(trouble)
             return
         try:
             urgent.run()

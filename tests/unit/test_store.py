@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from threading import Thread
 
@@ -16,7 +18,7 @@ from ebbgate.model.frame import PathLatency, Rates
 from ebbgate.model.records import Direction
 from ebbgate.store.connection import open_writer
 from ebbgate.store.db import Store
-from ebbgate.store.documents import SAMPLE_SPAN_NS
+from ebbgate.store.documents import SAMPLE_SPAN_NS, decision_document, to_json
 from ebbgate.store.migrations import migrate, version
 from ebbgate.store.queries import History
 from ebbgate.store.schema import HISTORY
@@ -198,3 +200,12 @@ def test_a_migration_that_fails_leaves_the_version_before(tmp_path: Path) -> Non
     assert version(connection) == 1
     tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
     assert tables == {"a"}
+
+
+def test_a_decisions_document_is_what_the_standard_library_makes_of_it() -> None:
+    wish = Gate(GateKind.PULSED, 10 << 20, 7)
+    chosen = decision(proposal(gate=wish), gate=wish, gate_strategy="idle_destage")
+    document = decision_document(chosen)
+    for found in document["proposals"]:
+        assert found.pop("wins") == ["gate"]
+    assert json.loads(to_json(document)) == json.loads(to_json(asdict(chosen)))

@@ -4,9 +4,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
-from functools import cache
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from ebbgate.model.decision import Decision, Gate, Proposal
@@ -27,7 +26,7 @@ def to_json(document: Mapping[str, Any] | list[Any]) -> str:
 
 def decision_document(decision: Decision) -> Document:
     """A decision with every proposal and, for each, which settings it won."""
-    document: Document = _plain(decision)
+    document: Document = _plain(replace(decision, proposals=()))
     document["proposals"] = [
         {**_plain(proposal), "wins": wins(decision, proposal)} for proposal in decision.proposals
     ]
@@ -38,13 +37,8 @@ def _plain(value: Any) -> Any:
     """As `dataclasses.asdict`, which copies every text and so takes several times as long."""
     if isinstance(value, tuple):
         return [_plain(each) for each in value]
-    names = _field_names(type(value))
-    return {name: _plain(getattr(value, name)) for name in names} if names else value
-
-
-@cache
-def _field_names(kind: type) -> tuple[str, ...]:
-    return tuple(field.name for field in fields(kind)) if is_dataclass(kind) else ()
+    names: Iterable[str] | None = getattr(value, "__dataclass_fields__", None)
+    return value if names is None else {name: _plain(getattr(value, name)) for name in names}
 
 
 def wins(decision: Decision, proposal: Proposal) -> list[str]:
