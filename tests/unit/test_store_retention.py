@@ -192,7 +192,7 @@ def test_each_tier_is_found_by_an_index(bench: StoreBench, tier: Tier) -> None:
     statements: list[str] = []
     bench.seconds(1)
     bench.store._connection.set_trace_callback(statements.append)
-    retention._delete(bench.store._connection, tier, T0_NS, older=True)
+    retention._delete(bench.store._connection, tier, ["bcache0"], T0_NS, older=True)
     bench.store._connection.set_trace_callback(None)
     (delete,) = [each for each in statements if each.lstrip().startswith("DELETE")]
     plan = [row[3] for row in bench.store._connection.execute(f"EXPLAIN QUERY PLAN {delete}")]

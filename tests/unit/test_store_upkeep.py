@@ -164,7 +164,7 @@ def test_a_clock_that_was_set_is_believed_after_an_hour(
     bench.tidy()
     assert bench.rows(SECOND_NS) == []
     assert [r.getMessage() for r in caplog.records].count(
-        "the clock was set; nothing is forgotten by age for an hour"
+        "the clock was set or the machine slept: nothing is forgotten for an hour"
     ) == 1
 
 
@@ -200,7 +200,7 @@ def test_space_is_given_back_when_much_is_forgotten(bench: StoreBench) -> None:
     big = decision(proposal(reason="x" * 12_000))
     for _ in range(10):
         with bench.store.batch():
-            for _ in range(120):
+            for _ in range(60):
                 bench.store.add_decision(big, bench.wall_ns)
     bench.tidy()
     full = bench.size_bytes()
@@ -219,7 +219,7 @@ def test_a_file_of_the_first_schema_is_made_smaller_once(tmp_path: Path) -> None
     with closing(Store.open(path)) as store:
         for _ in range(10):
             with store.batch():
-                for _ in range(120):
+                for _ in range(60):
                     store.add_decision(big, T0_NS)
     full = path.stat().st_size
     with closing(Store.open(path)) as store:

@@ -19,6 +19,10 @@ SAMPLE_SPAN_NS: Final = 1_000_000_000
 """One row of the raw history stands for a second."""
 
 
+_STAND_MAX: Final = 32
+"""Letters of what a strategy is about: it is a word."""
+
+
 def to_json(document: Mapping[str, Any] | list[Any]) -> str:
     """Compact and with sorted keys, so that equal documents are equal texts."""
     return json.dumps(document, separators=(",", ":"), sort_keys=True)
@@ -68,7 +72,7 @@ def gate_text(gate: Gate | None) -> str | None:
 def stands(decision: Decision) -> dict[str, str]:
     """`destage`, `bypass`: what each strategy is about, without the figures."""
     return {
-        proposal.strategy: proposal.reason.partition(":")[0]
+        proposal.strategy: proposal.reason.partition(":")[0][:_STAND_MAX]
         for proposal in decision.proposals
         if not proposal.unsupported
     }

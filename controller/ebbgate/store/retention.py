@@ -101,14 +101,12 @@ TIERS: Final = (
 
 def forget_by_age(connection: sqlite3.Connection, limits: Limits, now_ns: int) -> int:
     """Delete some of what is older than promised; how many rows, 0 when there is no such."""
-    return next(
-        (
-            gone
-            for tier in TIERS
-            if (gone := _delete(connection, tier, now_ns - tier.kept_ns(limits), older=True))
-        ),
-        0,
-    )
+    names = volumes(connection)
+    for tier in TIERS:
+        gone = _delete(connection, tier, names, now_ns - tier.kept_ns(limits), older=True)
+        if gone:
+            return gone
+    return 0
 
 
 def forget_by_size(connection: sqlite3.Connection, limits: Limits, now_ns: int) -> int:
@@ -116,9 +114,10 @@ def forget_by_size(connection: sqlite3.Connection, limits: Limits, now_ns: int) 
 
     To be called while the file is too large.
     """
+    names = volumes(connection)
     for tier, keep_ns in _ladder(limits):
-        gone = _delete(connection, tier, now_ns - keep_ns, older=True)
-        gone = gone or _delete(connection, tier, now_ns + keep_ns, older=False)
+        gone = _delete(connection, tier, names, now_ns - keep_ns, older=True)
+        gone = gone or _delete(connection, tier, names, now_ns + keep_ns, older=False)
         if gone:
             return gone
     return 0
@@ -164,12 +163,14 @@ def _ladder(limits: Limits) -> Iterator[tuple[Tier, int]]:
         yield tier, 0
 
 
-def _delete(connection: sqlite3.Connection, tier: Tier, bound_ns: int, *, older: bool) -> int:
+def _delete(
+    connection: sqlite3.Connection, tier: Tier, names: list[str], bound_ns: int, *, older: bool
+) -> int:
     comparison, order = ("<", "ASC") if older else (">", "DESC")
     statement = f"""DELETE FROM {tier.table} WHERE ({tier.key}) IN (
         SELECT {tier.key} FROM {tier.table} WHERE {tier.where} AND {tier.column} {comparison} :bound
         ORDER BY {tier.column} {order} LIMIT {_ROWS})"""
-    for volume in volumes(connection) if tier.by_volume else ("",):
+    for volume in names if tier.by_volume else ("",):
         gone = connection.execute(statement, {"volume": volume, "bound": bound_ns}).rowcount
         if gone:
             return gone

@@ -105,7 +105,9 @@ class Upkeep:
         else:
             seen_wall_ns, seen_mono_ns = self._seen
             if abs((wall_ns - seen_wall_ns) - (mono_ns - seen_mono_ns)) > _STEP_NS:
-                _LOG.warning("the clock was set; nothing is forgotten by age for an hour")
+                _LOG.warning(
+                    "the clock was set or the machine slept: nothing is forgotten for an hour"
+                )
                 self._doubted_ns = mono_ns
         self._seen = (wall_ns, mono_ns)
 
@@ -117,7 +119,9 @@ class Upkeep:
         if free <= max(_SPARE_PAGES, count // 4):
             return False
         if connection.execute("PRAGMA auto_vacuum").fetchone()[0] == _INCREMENTAL:
-            connection.execute(f"PRAGMA incremental_vacuum({_PAGES})").fetchall()
+            # `execute` would stop after the first page: the statement has a row without a column
+            # for each.
+            connection.executescript(f"PRAGMA incremental_vacuum({_PAGES})")
             return retention.free_pages(connection) < free
         return not self._vacuum_failed and free > count // 2 and self._rebuild(connection)
 
