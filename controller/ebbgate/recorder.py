@@ -202,8 +202,7 @@ class Recorder:
                     break
                 self._take(item)
             if time.monotonic() >= due:
-                if self._flush() is None:
-                    self._tidy()
+                self._flush_and_tidy()
                 due = time.monotonic() + _FLUSH_S
         self._flush()
         self._keeper.close()
@@ -274,18 +273,21 @@ class Recorder:
                 if order > self._gone.get(volume, -1):
                     store.set_live(volume, document, wall_ns)
 
-    def _tidy(self) -> None:
+    def _flush_and_tidy(self) -> None:
         try:
-            self._keeper.tidy(lambda: not self._queue.empty())
+            if self._flush() is None:
+                self._keeper.tidy(lambda: not self._queue.empty())
         except TROUBLE as error:
             self._in_trouble(error)
             self._keeper.failed(error)
         except Exception:
+            # A bug costs this time, not the thread: the journal is written by it, too.
             _LOG.exception("the history could not be tidied")
 
     def _in_trouble(self, error: Exception) -> None:
-        if self._health.begin(str(error), time.time_ns()):
-            _LOG.error("the history cannot be written (%s); tuning goes on without it", error)
+        why = str(getattr(error, "message", error))
+        if self._health.begin(why, time.time_ns()):
+            _LOG.error("the history cannot be written (%s); tuning goes on without it", why)
         excess = len(self._backlog) - _BACKLOG_MAX
         if excess > 0:
             old = self._backlog[:excess]

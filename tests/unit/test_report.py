@@ -334,11 +334,28 @@ def test_as_csv_it_is_a_figure_a_line(cli: Cli, bench: StoreBench) -> None:
 def test_the_daemon_is_never_held_up_and_nothing_is_written(cli: Cli, bench: StoreBench) -> None:
     bench.seconds(30)
     with closing(Review.open(bench.path)) as review:
-        review.rows("bcache0", 0, NOW_NS)
-        bench.seconds(30)
-        assert len(list(review.samples("bcache0", 0, NOW_NS))) == 30, "one look, as it was"
+        with review.one_look():
+            review.rows("bcache0", 0, NOW_NS)
+            bench.seconds(30)
+            assert len(list(review.samples("bcache0", 0, NOW_NS))) == 30, "one look, as it was"
+        assert len(list(review.samples("bcache0", 0, NOW_NS))) == 60
         with pytest.raises(sqlite3.OperationalError, match="readonly"):
             review._connection.execute("DELETE FROM samples")
+
+
+def test_an_export_comes_in_parts_and_keeps_no_log_from_being_folded(
+    cli: Cli, bench: StoreBench
+) -> None:
+    with bench.store.batch():
+        for number in range(2500):
+            bench.store.add_decision(decision(proposal(reason=f"{number}")), bench.wall_ns)
+    with closing(Review.open(bench.path)) as review:
+        events = review.events("decisions", "bcache0", 0, NOW_NS)
+        reasons = [next(events)["proposals"][0]["reason"]]
+        folded = bench.store._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        assert folded[0] == 0, "nobody is in the way"
+        reasons += [event["proposals"][0]["reason"] for event in events]
+    assert reasons == [str(number) for number in range(2500)]
 
 
 @pytest.fixture

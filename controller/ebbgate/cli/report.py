@@ -57,7 +57,8 @@ def report(
             _export(review, export, names, (since_ns, now_ns), as_json=_json(context, form, export))
             return
         since_ns = bucket_ns(since_ns, HOUR_NS)
-        found = [_volume(review, name, since_ns, now_ns) for name in names]
+        with review.one_look():
+            found = [_volume(review, name, since_ns, now_ns) for name in names]
     finally:
         review.close()
     document = {"since_unix_ns": since_ns, "until_unix_ns": now_ns, "volumes": found}

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import sqlite3
-from collections.abc import Iterable
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,10 +26,9 @@ _KEPT: Final = 3
 _PARTS: Final = ("", "-wal", "-shm")
 
 
-def open_healed(path: Path, known: Iterable[JournalEntry] = ()) -> Store:
+def open_healed(path: Path) -> Store:
     """The history, open for writing, a new one where the old one is damaged.
 
-    `known`: originals that are not back, to be kept in a new file whatever the old one says.
     Raises what Store.open raises, OSError and sqlite3.Error.
     """
     try:
@@ -43,17 +41,16 @@ def open_healed(path: Path, known: Iterable[JournalEntry] = ()) -> Store:
     except (Damaged, sqlite3.DatabaseError) as error:
         if not is_damage(error):
             raise
-        return renew(path, str(getattr(error, "message", error)), known)
+        return renew(path, str(getattr(error, "message", error)))
     return store
 
 
-def renew(path: Path, why: str, known: Iterable[JournalEntry] = ()) -> Store:
+def renew(path: Path, why: str) -> Store:
     """Move the file aside and begin a new one with the originals that are not back.
 
     The same errors.
     """
-    found, _ = salvage(path)
-    entries = {(entry.volume, entry.knob): entry for entry in (*found, *known)}
+    entries, _ = salvage(path)
     aside = set_aside(path)
     _LOG.error(
         "the history is damaged (%s): moved to %s; a new one is begun with %d originals of knobs",
@@ -63,7 +60,7 @@ def renew(path: Path, why: str, known: Iterable[JournalEntry] = ()) -> Store:
     )
     store = Store.open(path)
     try:
-        for entry in entries.values():
+        for entry in entries:
             store.journal_put(entry)
     except BaseException:
         store.close()

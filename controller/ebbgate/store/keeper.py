@@ -75,8 +75,7 @@ class Keeper:
         if is_damage(error):
             self.close()
             try:
-                self._store = healing.renew(self._path, str(error), self._open_originals.values())
-                self._file = _identity(self._path)
+                healing.renew(self._path, str(error)).close()
             except TROUBLE as trouble:
                 _LOG.error("no new history could be begun: %s", trouble)
         elif not (isinstance(error, sqlite3.Error) and code_of(error) in _STILL_GOOD):
@@ -104,13 +103,22 @@ class Keeper:
         if self._refused is not None and now_ns - self._refused[0] < _REOPEN_NS:
             raise Unavailable(f"the history could not be opened: {self._refused[1]}")
         try:
-            known = self._open_originals.values()
-            store = self._checked(healing.open_healed(self._path, known))
+            store = self._checked(healing.open_healed(self._path))
+            self._put_again(store)
         except TROUBLE as error:
             self._refused = (now_ns, str(getattr(error, "message", error)))
             raise
         self._refused = None
         return store
+
+    def _put_again(self, store: Store) -> None:
+        """Whatever file this is now: what is not back is to be in it."""
+        try:
+            for entry in self._open_originals.values():
+                store.journal_put(entry)
+        except BaseException:
+            store.close()
+            raise
 
     def _checked(self, store: Store) -> Store:
         try:
@@ -121,7 +129,7 @@ class Keeper:
         if not wrong:
             return store
         store.close()
-        return healing.renew(self._path, wrong, self._open_originals.values())
+        return healing.renew(self._path, wrong)
 
     def _take_along(self) -> None:
         """The file was moved or deleted under us: what is in it is kept by nobody now."""
@@ -133,12 +141,6 @@ class Keeper:
         except sqlite3.Error as error:
             _LOG.warning("its originals of knobs could not all be read: %s", error)
         self.close()
-        store = Store.open(self._path)
-        try:
-            for entry in self._open_originals.values():
-                store.journal_put(entry)
-        finally:
-            store.close()
 
 
 def is_of_the_record(error: sqlite3.Error) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Final, Self
@@ -29,8 +30,8 @@ _EVENTS: Final = {
     "actions": "SELECT * FROM actions",
 }
 _IN_TIME: Final = """
-    WHERE (:volume IS NULL OR volume = :volume) AND at_unix_ns >= :since AND at_unix_ns < :until
-    ORDER BY at_unix_ns, id
+    WHERE volume = :volume AND (at_unix_ns, id) > (:since, :id) AND at_unix_ns < :until
+    ORDER BY at_unix_ns, id LIMIT 1000
 """
 
 
@@ -46,8 +47,6 @@ class Review:
         connection = open_reader(path, HISTORY)
         try:
             need_current(connection)
-            # One look: what the daemon writes or forgets meanwhile is not half in it.
-            connection.execute("BEGIN")
         except BaseException:
             connection.close()
             raise
@@ -56,6 +55,17 @@ class Review:
     def close(self) -> None:
         """Close the file."""
         self._connection.close()
+
+    @contextmanager
+    def one_look(self) -> Iterator[None]:
+        """What the daemon writes or forgets meanwhile is not half in it. For moments only: as long
+        as it lasts the daemon's log cannot be folded into the file, and grows.
+        """
+        self._connection.execute("BEGIN")
+        try:
+            yield
+        finally:
+            self._connection.execute("ROLLBACK")
 
     def volumes(self) -> list[str]:
         """Every volume of which anything is kept."""
@@ -97,27 +107,34 @@ class Review:
 
     # ---- export --------------------------------------------------------------------------------
     def events(
-        self, kind: str, volume: str | None, since_unix_ns: int, until_unix_ns: int
+        self, kind: str, volume: str, since_unix_ns: int, until_unix_ns: int
     ) -> Iterator[dict[str, Any]]:
-        """`decisions` (with their explanation) or `actions`, oldest first."""
-        rows = self._connection.execute(
-            _EVENTS[kind] + _IN_TIME,
-            {"volume": volume, "since": since_unix_ns, "until": until_unix_ns},
-        )
-        for row in rows:
-            event = dict(row)
-            if "document" in event:
-                event |= json.loads(event.pop("document"))
-            yield event
+        """`decisions` (with their explanation) or `actions`, oldest first.
 
-    def samples(self, volume: str | None, since_unix_ns: int, until_unix_ns: int) -> Iterator[Row]:
-        """Samples by volume and time, in the finest span that is still kept of each time."""
-        for name in [volume] if volume is not None else self.volumes():
-            at_ns = self._next(name, (since_unix_ns, until_unix_ns))
-            while at_ns is not None:
-                end_ns = min(until_unix_ns, bucket_ns(at_ns, HOUR_NS) + HOUR_NS)
-                yield from self._finest(name, (at_ns, end_ns))
-                at_ns = self._next(name, (end_ns, until_unix_ns))
+        In parts, so that whoever pages through it keeps nobody waiting.
+        """
+        last = (since_unix_ns, -1)
+        while True:
+            rows = self._connection.execute(
+                _EVENTS[kind] + _IN_TIME,
+                {"volume": volume, "since": last[0], "id": last[1], "until": until_unix_ns},
+            ).fetchall()
+            for row in rows:
+                event = dict(row)
+                if "document" in event:
+                    event |= json.loads(event.pop("document"))
+                yield event
+            if not rows:
+                return
+            last = (rows[-1]["at_unix_ns"], rows[-1]["id"])
+
+    def samples(self, volume: str, since_unix_ns: int, until_unix_ns: int) -> Iterator[Row]:
+        """Samples of the finest span that is still kept of each time, oldest first."""
+        at_ns = self._next(volume, (since_unix_ns, until_unix_ns))
+        while at_ns is not None:
+            end_ns = min(until_unix_ns, bucket_ns(at_ns, HOUR_NS) + HOUR_NS)
+            yield from self._finest(volume, (at_ns, end_ns))
+            at_ns = self._next(volume, (end_ns, until_unix_ns))
 
     def _next(self, volume: str, stretch: Stretch) -> int | None:
         """When the first sample in a time is, of whatever span."""
