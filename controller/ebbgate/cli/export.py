@@ -75,17 +75,21 @@ def _flat(prefix: str, value: Any) -> Iterator[tuple[str, Any]]:
             yield from _flat(f"{prefix}.{key}" if prefix else key, part)
     elif isinstance(value, list):
         for number, part in enumerate(value):
-            yield from _flat(f"{prefix}.{_name(part, number)}", part)
+            name, rest = _named(part, number)
+            yield from _flat(f"{prefix}.{name}", rest)
     else:
         yield prefix, value
 
 
-def _name(part: Any, number: int) -> str:
-    """A row of a list by what it is about, where it says so."""
-    if not isinstance(part, Mapping):
-        return str(number)
-    about = [str(part[key]) for key in ("strategy", "knob", "path") if key in part]
-    return ".".join(about) or str(number)
+def _named(part: Any, number: int) -> tuple[str, Any]:
+    """A row of a list by what it is about, and the rest of it; by its number where it has a time:
+    the same may have happened twice.
+    """
+    if not isinstance(part, Mapping) or "at_unix_ns" in part:
+        return str(number), part
+    about = [key for key in ("strategy", "knob", "path") if key in part]
+    rest = {key: value for key, value in part.items() if key not in about}
+    return ".".join(str(part[key]) for key in about), rest
 
 
 def _write_json(rows: Iterable[Mapping[str, Any]], out: IO[str]) -> None:

@@ -205,7 +205,7 @@ def _draw_brought(page: Page, brought: Document) -> None:
         ]
     )
     page.table(
-        ("P99 OF", "NOT TUNED", "TUNED", ""),
+        ("P99 OF", "NOT TUNED", "TUNED", "REQUESTS"),
         [
             (row["path"], *(_side(row[side]) for side in ("untouched", "tuned")), _requests(row))
             for row in brought["latency"]
@@ -239,7 +239,7 @@ def _side(found: Document | None) -> str:
 
 def _requests(row: Document) -> str:
     counts = [str(row[side]["ios"]) if row[side] else "too few" for side in ("untouched", "tuned")]
-    return f"of {' and '.join(counts)} requests"
+    return " / ".join(counts)
 
 
 def _known(count_bytes: float | None) -> str:

@@ -127,8 +127,11 @@ def dirty(rows: Sequence[Row], since_unix_ns: int, until_unix_ns: int) -> Docume
     parts: list[list[Row]] = [[] for _ in range(SERIES)]
     step_ns = max(1, (until_unix_ns - since_unix_ns) // SERIES)
     for row in rows:
-        place = (row["at_unix_ns"] - since_unix_ns) // step_ns
-        parts[min(SERIES - 1, max(0, place))].append(row)
+        begin_ns = row["at_unix_ns"] - since_unix_ns
+        # An hour of a short time is more than a point of it.
+        first, last = begin_ns // step_ns, (begin_ns + row["span_ns"] - 1) // step_ns
+        for place in range(max(0, first), min(SERIES - 1, last) + 1):
+            parts[place].append(row)
     most = [row["dirty_bytes_max"] for row in rows if row["dirty_bytes_max"] is not None]
     return {
         "mean_bytes": mean(rows, "dirty_bytes"),
