@@ -193,3 +193,28 @@ def _leaves(connection: sqlite3.Connection) -> list[tuple[int]]:
         ).fetchall()
     except sqlite3.OperationalError:
         return []
+
+
+def test_where_no_new_history_can_be_made_the_damaged_one_stays_with_its_originals(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "history.db"
+    filled(path)
+    os.truncate(path, path.stat().st_size // 2)
+    before = path.read_bytes()
+    # In the way of the new file, as a full disk would be.
+    (tmp_path / "history.db.new-wal").mkdir()
+    with recording(path) as recorder:
+        until(lambda: not recorder.health()["written"], "noticed")
+        assert path.read_bytes() == before
+        (tmp_path / "history.db.new-wal").rmdir()
+        until(lambda: written(recorder), "written again")
+    assert originals(path) == ["10"]
+
+
+def test_a_crash_between_moving_aside_and_beginning_anew_costs_no_original(tmp_path: Path) -> None:
+    path = tmp_path / "history.db"
+    filled(tmp_path / "history.db.new")
+    with closing(healing.open_healed(path)) as store:
+        assert [entry.original for entry in store.journal_open()] == ["10"]
+    assert not (tmp_path / "history.db.new").exists()

@@ -31,6 +31,10 @@ def open_healed(path: Path) -> Store:
 
     Raises what Store.open raises, OSError and sqlite3.Error.
     """
+    begun = _begun(path)
+    if begun.exists() and not path.exists():
+        # A crash came between the two renames.
+        begun.rename(path)
     try:
         store = Store.open(path)
         try:
@@ -48,24 +52,28 @@ def open_healed(path: Path) -> Store:
 def renew(path: Path, why: str) -> Store:
     """Move the file aside and begin a new one with the originals that are not back.
 
-    The same errors.
+    The same errors; then the old file is where it was, since the new one was not whole.
     """
     entries, _ = salvage(path)
+    begun = _begun(path)
+    for part in _PARTS:
+        begun.with_name(begun.name + part).unlink(missing_ok=True)
+    store = Store.open(begun)
+    try:
+        for entry in entries:
+            store.journal_put(entry)
+    finally:
+        # Folds the log into the file: there is one file to rename.
+        store.close()
     aside = set_aside(path)
+    begun.rename(path)
     _LOG.error(
         "the history is damaged (%s): moved to %s; a new one is begun with %d originals of knobs",
         why,
         aside,
         len(entries),
     )
-    store = Store.open(path)
-    try:
-        for entry in entries:
-            store.journal_put(entry)
-    except BaseException:
-        store.close()
-        raise
-    return store
+    return Store.open(path)
 
 
 def complaint(store: Store, patience_s: float) -> str:
@@ -125,6 +133,10 @@ def set_aside(path: Path) -> Path:
             source.rename(aside.with_name(aside.name + part))
     _forget_older(path)
     return aside
+
+
+def _begun(path: Path) -> Path:
+    return path.with_name(f"{path.name}.new")
 
 
 def _forget_older(path: Path) -> None:
