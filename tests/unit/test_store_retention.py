@@ -209,7 +209,7 @@ def test_a_step_touches_a_few_rows_only(tmp_path: Path) -> None:
     while bench.store.tidy(bench.upkeep, bench.wall_ns, bench.mono_ns):
         steps += 1
         # A decision that goes takes its number out of its action, too.
-        assert connection.total_changes - before <= 2 * 256
+        assert connection.total_changes - before <= 2 * 128
         before = connection.total_changes
     assert steps > 5
     bench.store.close()

@@ -28,7 +28,7 @@ AGE_NS_MIN: Final = DAY_NS
 AGE_NS_MAX: Final = 3660 * DAY_NS
 LOG_BYTES: Final = 4 * MIB
 """What SQLite's log (WAL) is cut back to; it may be twice that for a moment."""
-_ROWS: Final = 256
+_ROWS: Final = 128
 """Deleted in one transaction: a few milliseconds."""
 _SHRINK: Final = (2, 4, 8, 16, 32, 64)
 _BELOW: Final = (2, 4, 8, 16, 32, 64)
