@@ -10,23 +10,23 @@ from __future__ import annotations
 
 import logging
 import queue
-import sqlite3
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from pathlib import Path
 from threading import Thread
 from typing import Any
 
-from ebbgate.errors import EbbgateError
 from ebbgate.model.decision import Action, Decision, JournalEntry, Outcome, OutcomeKind
 from ebbgate.model.frame import Frame
 from ebbgate.model.records import Edge
+from ebbgate.store.backlog import Backlog, Task
 from ebbgate.store.db import Store
-from ebbgate.store.keeper import TROUBLE, Keeper, is_of_the_record
+from ebbgate.store.keeper import TROUBLE, Keeper
 from ebbgate.store.retention import DEFAULT_LIMITS, Limits
 from ebbgate.store.trouble import Health
 from ebbgate.units import NS_PER_S, format_ns
@@ -36,23 +36,11 @@ _FLUSH_S = 0.8
 """With the time that it takes: nothing is lost in a crash that is older than a second."""
 _JOURNAL_TIMEOUT_S = 10.0
 _QUEUE_MAX = 4_000
-_BACKLOG_MAX = 2_000
-"""Kept while nothing can be written: some minutes of four volumes, some megabytes."""
-_BATCH_MAX = 250
-"""What waited for a disk with room is written in parts: a little room may do."""
 _DECISIONS_KEPT = 32
 """So many back an action may lie behind its decision."""
 _NO_NEWS = (OutcomeKind.UNCHANGED, OutcomeKind.TOO_SOON)
 _Live = tuple[int, dict[str, Any], int]
 """The order in which it was told, the document, and when (Unix ns)."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Task:
-    """`must`: not given up for want of memory; there are as many as knobs."""
-
-    run: Callable[[Store], None]
-    must: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +56,9 @@ class Recorder:
 
     def __init__(self, path: Path, limits: Limits = DEFAULT_LIMITS) -> None:
         self._keeper = Keeper(path, limits)
-        self._queue: queue.Queue[_Task | _Urgent | None] = queue.Queue(_QUEUE_MAX)
-        self._overdue: deque[_Task] = deque()
-        self._backlog: list[_Task] = []
+        self._queue: queue.Queue[Task | _Urgent | None] = queue.Queue(_QUEUE_MAX)
+        self._overdue: deque[Task] = deque()
+        self._backlog = Backlog()
         self._live: dict[str, _Live] = {}
         self._gone: dict[str, int] = {}
         self._order = count()
@@ -166,7 +154,7 @@ class Recorder:
         self._thread.join(_JOURNAL_TIMEOUT_S)
 
     def _later(self, run: Callable[[Store], None], *, must: bool = False) -> None:
-        task = _Task(run, must)
+        task = Task(run, must)
         try:
             self._queue.put_nowait(task)
         except queue.Full:
@@ -207,11 +195,11 @@ class Recorder:
         self._flush()
         self._keeper.close()
 
-    def _take(self, item: _Task | _Urgent) -> None:
+    def _take(self, item: Task | _Urgent) -> None:
         if isinstance(item, _Urgent):
             self._carry_out_now(item)
         else:
-            self._backlog.append(item)
+            self._backlog.add(item)
 
     def _carry_out_now(self, urgent: _Urgent) -> None:
         """After all that was told before: an original may follow the end of an earlier one."""
@@ -243,16 +231,13 @@ class Recorder:
     def _flush(self) -> Exception | None:
         """Write all that was told; what cannot be written now is kept as far as there is room."""
         while self._overdue:
-            self._backlog.append(self._overdue.popleft())
+            self._backlog.add(self._overdue.popleft())
         live, self._live = self._live, {}
         try:
             store = self._keeper.store()
-            while len(self._backlog) > _BATCH_MAX:
-                self._write(store, self._backlog[:_BATCH_MAX], {})
-                del self._backlog[:_BATCH_MAX]
             # A copy: a caller may hold the old dict for a moment longer.
-            self._write(store, self._backlog, dict(live))
-        except TROUBLE as error:
+            self._backlog.write(store, [*self._live_tasks(dict(live))])
+        except Exception as error:
             for volume, newest in list(live.items()):
                 self._live.setdefault(volume, newest)
             # Rolled back, too: no action may name them.
@@ -260,18 +245,14 @@ class Recorder:
             self._in_trouble(error)
             self._keeper.failed(error)
             return error
-        self._backlog.clear()
         self._out_of_trouble()
         return None
 
-    def _write(self, store: Store, tasks: list[_Task], live: dict[str, _Live]) -> None:
-        """One write to the disk."""
-        with store.batch():
-            for task in tasks:
-                _carry_out(task, store)
-            for volume, (order, document, wall_ns) in live.items():
-                if order > self._gone.get(volume, -1):
-                    store.set_live(volume, document, wall_ns)
+    def _live_tasks(self, live: dict[str, _Live]) -> Iterator[Task]:
+        """The newest documents, but for those of volumes that went since."""
+        for volume, (order, document, wall_ns) in live.items():
+            if order > self._gone.get(volume, -1):
+                yield Task(partial(_set_live, volume, document, wall_ns))
 
     def _flush_and_tidy(self) -> None:
         try:
@@ -281,18 +262,16 @@ class Recorder:
             self._in_trouble(error)
             self._keeper.failed(error)
         except Exception:
-            # A bug costs this time, not the thread: the journal is written by it, too.
+            # The thread goes on: the journal is written by it, too.
             _LOG.exception("the history could not be tidied")
 
     def _in_trouble(self, error: Exception) -> None:
         why = str(getattr(error, "message", error))
         if self._health.begin(why, time.time_ns()):
-            _LOG.error("the history cannot be written (%s); tuning goes on without it", why)
-        excess = len(self._backlog) - _BACKLOG_MAX
-        if excess > 0:
-            old = self._backlog[:excess]
-            self._backlog[:excess] = [task for task in old if task.must]
-            self._health.dropped += sum(not task.must for task in old)
+            bug = None if isinstance(error, TROUBLE) else error
+            text = "the history cannot be written (%s); tuning goes on without it"
+            _LOG.error(text, why, exc_info=bug)
+        self._health.dropped += self._backlog.trim()
 
     def _out_of_trouble(self) -> None:
         over = self._health.end(time.time_ns())
@@ -302,15 +281,5 @@ class Recorder:
             _LOG.warning(text, lasted, over[1])
 
 
-def _carry_out(task: _Task, store: Store) -> None:
-    """A bug in one task costs that task, not the thread: the journal is written by it, too."""
-    try:
-        task.run(store)
-    except sqlite3.Error as error:
-        if not is_of_the_record(error):
-            raise
-        _LOG.exception("a record for the history was lost")
-    except (OSError, EbbgateError):
-        raise
-    except Exception:
-        _LOG.exception("a record for the history was lost")
+def _set_live(volume: str, document: dict[str, Any], wall_ns: int, store: Store) -> None:
+    store.set_live(volume, document, wall_ns)

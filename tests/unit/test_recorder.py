@@ -122,6 +122,16 @@ def test_a_record_that_cannot_be_written_costs_no_other(recorder: Recorder, path
     assert count(path, "edges") == 1
 
 
+def test_a_live_document_that_cannot_be_written_costs_no_other(
+    recorder: Recorder, path: Path
+) -> None:
+    recorder.live("bcache0", {"what": object()})
+    recorder.live("bcache1", {"number": 1})
+    recorder.edge(idle_edge(1), 3)
+    recorder.flush()
+    assert (count(path, "edges"), count(path, "live")) == (1, 1)
+
+
 def test_a_stop_writes_what_is_left(path: Path) -> None:
     recorder = Recorder(path)
     recorder.decision(decision(), 1)

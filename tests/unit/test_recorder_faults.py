@@ -19,7 +19,7 @@ import pytest
 
 from ebbgate import recorder as module
 from ebbgate.errors import Unavailable
-from ebbgate.store import keeper
+from ebbgate.store import backlog, keeper
 from ebbgate.store.db import Store
 from ebbgate.store.queries import History
 from ebbgate.units import NS_PER_S
@@ -130,7 +130,7 @@ def test_what_there_is_no_room_for_is_counted_and_the_ends_of_originals_are_neve
     disk: Disk, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)
-    monkeypatch.setattr(module, "_BACKLOG_MAX", 50)
+    monkeypatch.setattr(backlog, "TASKS_MAX", 50)
     path = disk.folder / "history.db"
     with recording(path) as recorder:
         recorder.put(journal_entry(original="10"))
