@@ -32,20 +32,23 @@ def read(
             AND at_unix_ns >= ? AND at_unix_ns < ? ORDER BY at_unix_ns""",
         (volume, span_ns, since_unix_ns, until_unix_ns),
     ).fetchall()
-    same: Row = dict.fromkeys(COLUMNS)
-    same |= {"volume": volume, "span_ns": span_ns, "samples": 1, "covered_ns": span_ns}
-    return _parsed(columns, rows, same | {"known": "{}"})
+    same: Row = dict.fromkeys(column for column in COLUMNS if column not in columns)
+    same |= {"volume": volume, "span_ns": span_ns}
+    if span_ns == SECOND_NS:
+        same |= {"samples": 1, "covered_ns": span_ns, "known": "{}"}
+    return _parsed(columns, rows, same)
 
 
 def _parsed(columns: tuple[str, ...], rows: list[tuple[Any, ...]], same: Row) -> list[Row]:
     """All paths in one go, and what is the same in nearly every row only once."""
     number = columns.index("paths")
     paths = json.loads(f"[{','.join([row[number] for row in rows])}]")
+    names, constant = (*columns, *same), tuple(same.values())
     seen: dict[str, Any] = {}
     documents = []
     for row, taken in zip(rows, paths, strict=True):
-        document = same | dict(zip(columns, row, strict=True))
-        document["paths"] = figures_by_path(taken)
+        document = dict(zip(names, row + constant, strict=True))
+        document["paths"] = taken if type(taken) is dict else figures_by_path(taken)
         for column in ("missing", "known"):
             text = document[column]
             if text not in seen:
