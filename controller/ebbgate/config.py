@@ -6,6 +6,8 @@
     policy_dir = "/etc/ebbgate/policies.d"
     tick = "250ms"                     # 50ms..10s
     mode = "advise"                    # observe, advise or enforce; of volumes not named below
+    history_size = "256MiB"            # of history.db, 16MiB..1TiB
+    history_age = "30d"                # of what is kept by the minute, 1d..3660d
 
     [volume.bcache0]                   # a name, or a pattern such as "bcache*"
     mode = "enforce"
@@ -28,6 +30,14 @@ from typing import Any, Final
 from ebbgate import units
 from ebbgate.errors import ConfigError
 from ebbgate.model.volume import Mode
+from ebbgate.store.retention import (
+    AGE_NS_MAX,
+    AGE_NS_MIN,
+    DEFAULT_LIMITS,
+    SIZE_BYTES_MAX,
+    SIZE_BYTES_MIN,
+    Limits,
+)
 
 DEFAULT_FILE: Final = Path("/etc/ebbgate/ebbgate.toml")
 DEFAULT_STATE_DIR: Final = Path("/var/lib/ebbgate")
@@ -36,7 +46,9 @@ DEFAULT_TICK_NS: Final = 250 * units.NS_PER_MS
 TICK_NS_MIN: Final = 50 * units.NS_PER_MS
 TICK_NS_MAX: Final = 10 * units.NS_PER_S
 DEFAULT_POLICY_DIR: Final = Path("/etc/ebbgate/policies.d")
-_KEYS: Final = ("state_dir", "probe", "policy_dir", "tick", "mode", "volume")
+_KEYS: Final = (
+    *("state_dir", "probe", "policy_dir", "tick", "mode", "history_size", "history_age", "volume"),
+)
 _VOLUME_KEYS: Final = ("mode",)
 # A probe that was built in the source tree beats an installed one of another version.
 _PROBES: Final = (
@@ -56,6 +68,7 @@ class Config:
     policy_dir: Path = DEFAULT_POLICY_DIR
     mode: Mode = Mode.ADVISE
     volume_modes: tuple[tuple[str, Mode], ...] = ()
+    history: Limits = DEFAULT_LIMITS
 
     @property
     def history_path(self) -> Path:
@@ -147,6 +160,10 @@ class _Reader:
             policy_dir=self._path(document, "policy_dir", defaults.policy_dir),
             mode=self._mode(document, "mode", defaults.mode),
             volume_modes=tuple(self._volumes(document.get("volume", {}))),
+            history=Limits(
+                self._history_size(document, defaults.history.size_bytes),
+                self._history_age(document, defaults.history.age_ns),
+            ),
         )
 
     def _volumes(self, table: object) -> Iterable[tuple[str, Mode]]:
@@ -174,6 +191,31 @@ class _Reader:
         except (ValueError, AttributeError, TypeError) as error:
             raise self._wrong("tick", str(error), 'write for example tick = "250ms"') from error
         return _tick_in_range(duration_ns, self._where("tick"))
+
+    def _history_size(self, document: Mapping[str, Any], default_bytes: int) -> int:
+        key = "history_size"
+        if key not in document:
+            return default_bytes
+        try:
+            size_bytes = units.parse_size_bytes(document[key])
+        except (ValueError, AttributeError, TypeError) as error:
+            raise self._wrong(key, str(error), f'write for example {key} = "256MiB"') from error
+        if not SIZE_BYTES_MIN <= size_bytes <= SIZE_BYTES_MAX:
+            low, high = units.format_bytes(SIZE_BYTES_MIN), units.format_bytes(SIZE_BYTES_MAX)
+            raise self._wrong(key, f"{document[key]} is not in {low}..{high}", "name another size")
+        return size_bytes
+
+    def _history_age(self, document: Mapping[str, Any], default_ns: int) -> int:
+        key = "history_age"
+        if key not in document:
+            return default_ns
+        try:
+            age_ns = units.parse_duration_ns(document[key])
+        except (ValueError, AttributeError, TypeError) as error:
+            raise self._wrong(key, str(error), f'write for example {key} = "30d"') from error
+        if not AGE_NS_MIN <= age_ns <= AGE_NS_MAX:
+            raise self._wrong(key, f"{document[key]} is not in 1d..3660d", "name another time")
+        return age_ns
 
     def _mode(self, table: Mapping[str, Any], key: str, default: Mode, *, prefix: str = "") -> Mode:
         value = table.get(key, default)

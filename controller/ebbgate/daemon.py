@@ -24,7 +24,8 @@ from ebbgate.machine import Daemon
 from ebbgate.model.decision import Outcome, OutcomeKind
 from ebbgate.model.volume import Mode
 from ebbgate.recorder import Recorder
-from ebbgate.store.db import Store
+from ebbgate.store.leftovers import Closed, Leftovers
+from ebbgate.store.migrations import NewerSchema
 from ebbgate.sysfs import Sysfs
 
 _LOG = logging.getLogger("ebbgated")
@@ -75,8 +76,10 @@ def _run(options: argparse.Namespace) -> int:
     config.state_dir.mkdir(parents=True, exist_ok=True)
     sysfs, boot_id = Sysfs(), boot_id_of(Path("/proc"))
     with DaemonLock(config.state_dir / "ebbgated.lock"):
-        _restore_leftovers(config, sysfs, boot_id)
-        recorder = Recorder(config.state_dir / "history.db")
+        unclosed = _restore_leftovers(config, sysfs, boot_id)
+        recorder = Recorder(config.history_path, config.history)
+        for volume, knob, how in unclosed:
+            recorder.close(volume, knob, how)
         try:
             asyncio.run(_main(config, sysfs, recorder, boot_id))
         finally:
@@ -93,13 +96,31 @@ def boot_id_of(proc: Path) -> str:
     return (proc / "sys/kernel/random/boot_id").read_text().strip()
 
 
-def _restore_leftovers(config: Config, sysfs: Sysfs, boot_id: str) -> None:
-    """A daemon that was killed left its journal open: first put everything back."""
-    store = Store.open(config.state_dir / "history.db")
+def _restore_leftovers(config: Config, sysfs: Sysfs, boot_id: str) -> list[Closed]:
+    """A daemon that was killed left its journal open: first put everything back.
+
+    Returns entries that are settled, but could not be marked so. Raises NewerSchema.
+    """
     try:
-        outcomes: list[Outcome] = restore(store, sysfs, boot_id)
+        leftovers = Leftovers.open(config.history_path, heal=True)
+    except NewerSchema:
+        raise
+    except EbbgateError as error:
+        _LOG.error("whether knobs were left behind is not known: %s", error.message)
+        return []
+    try:
+        outcomes: list[Outcome] = restore(leftovers, sysfs, boot_id)
     finally:
-        store.close()
+        leftovers.close()
+    _say_restored(outcomes)
+    if leftovers.complaint:
+        _LOG.error("%s", leftovers.complaint)
+    if isinstance(leftovers.trouble, NewerSchema):
+        raise leftovers.trouble
+    return leftovers.unclosed
+
+
+def _say_restored(outcomes: Sequence[Outcome]) -> None:
     changed = [o for o in outcomes if o.kind is OutcomeKind.CHANGED]
     if changed:
         _LOG.warning("put %d knobs back that an earlier ebbgated had left", len(changed))

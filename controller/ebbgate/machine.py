@@ -250,7 +250,7 @@ class Daemon:
             "boot_id": self.boot_id,
             "started_unix_ns": self.started_wall_ns,
             "tick_ns": self.config.tick_ns,
-            "history_dropped": self.recorder.dropped,
+            "history": self.recorder.health(),
             "intents_error": self.intake.error,
             "policies": self.policies.told(),
             "probe": {

@@ -2,17 +2,21 @@
 """The one thread that writes the history: batches, so that tuning never waits for a disk.
 
 I/O: SQLite through the store. Only the journal waits, since an original must be safe before a knob
-is touched.
+is touched. While the history cannot be written, what is told is kept in memory, the oldest given up
+first.
 """
 
 from __future__ import annotations
 
 import logging
 import queue
-import sqlite3
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import partial
+from itertools import count
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -20,30 +24,48 @@ from typing import Any
 from ebbgate.model.decision import Action, Decision, JournalEntry, Outcome, OutcomeKind
 from ebbgate.model.frame import Frame
 from ebbgate.model.records import Edge
+from ebbgate.store.backlog import Backlog, Task
 from ebbgate.store.db import Store
-from ebbgate.units import NS_PER_S
+from ebbgate.store.keeper import TROUBLE, Keeper
+from ebbgate.store.retention import DEFAULT_LIMITS, Limits
+from ebbgate.store.trouble import Health
+from ebbgate.units import NS_PER_S, format_ns
 
 _LOG = logging.getLogger(__name__)
-_FLUSH_S = 1.0
+_FLUSH_S = 0.8
+"""With the time that it takes: nothing is lost in a crash that is older than a second."""
 _JOURNAL_TIMEOUT_S = 10.0
-_QUEUE_MAX = 10_000
+_QUEUE_MAX = 4_000
 _DECISIONS_KEPT = 32
 """So many back an action may lie behind its decision."""
 _NO_NEWS = (OutcomeKind.UNCHANGED, OutcomeKind.TOO_SOON)
-_Task = Callable[[Store], None]
+_Live = tuple[int, dict[str, Any], int]
+"""The order in which it was told, the document, and when (Unix ns)."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Urgent:
+    """Somebody waits for it."""
+
+    run: Callable[[], None]
+    done: Future[None]
 
 
 class Recorder:
-    """Takes everything worth keeping, from any thread; writes it once a second."""
+    """Takes everything worth keeping, from any thread; writes it about once a second."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._queue: queue.Queue[tuple[_Task, Future[None] | None] | None] = queue.Queue(_QUEUE_MAX)
-        self._live: dict[str, tuple[dict[str, Any], int]] = {}
+    def __init__(self, path: Path, limits: Limits = DEFAULT_LIMITS) -> None:
+        self._keeper = Keeper(path, limits)
+        self._queue: queue.Queue[Task | _Urgent | None] = queue.Queue(_QUEUE_MAX)
+        self._overdue: deque[Task] = deque()
+        self._backlog = Backlog()
+        self._live: dict[str, _Live] = {}
+        self._gone: dict[str, int] = {}
+        self._order = count()
+        self._modes: dict[str, str | None] = {}
         self._sampled: dict[str, int] = {}
         self._decisions: dict[tuple[str, int], tuple[int, int]] = {}
-        self._failing = False
-        self.dropped = 0
+        self._health = Health()
         self._thread = Thread(target=self._run, name="recorder", daemon=True)
         self._thread.start()
 
@@ -51,6 +73,15 @@ class Recorder:
     def thread_id(self) -> int:
         """The kernel's id of the thread that writes."""
         return self._thread.native_id or 0
+
+    @property
+    def dropped(self) -> int:
+        """Records that were lost for want of memory while the history could not be written."""
+        return self._health.dropped
+
+    def health(self) -> dict[str, Any]:
+        """Whether the history is written, and the last time in which it was not."""
+        return self._health.document()
 
     # ---- what the loop tells -------------------------------------------------------------------
     def decision(self, decision: Decision, number: int) -> None:
@@ -77,19 +108,22 @@ class Recorder:
 
     def live(self, volume: str, document: dict[str, Any]) -> None:
         """The newest document of a volume; written at the next flush."""
-        self._live[volume] = (document, time.time_ns())
+        self._live[volume] = (next(self._order), document, time.time_ns())
+        self._modes[volume] = "hold" if document.get("held") else document.get("mode")
 
     def drop_live(self, volume: str) -> None:
         """The volume is gone."""
         self._live.pop(volume, None)
+        self._modes.pop(volume, None)
+        self._gone[volume] = next(self._order)
         self._later(lambda store: store.drop_live(volume))
 
     def sample(self, frame: Frame) -> None:
         """Keep a frame a second."""
         if frame.at_ns - self._sampled.get(frame.volume, 0) >= NS_PER_S:
             self._sampled[frame.volume] = frame.at_ns
-            now = time.time_ns()
-            self._later(lambda store: store.add_samples([(frame, now)]))
+            now, mode = time.time_ns(), self._modes.get(frame.volume)
+            self._later(lambda store: store.add_samples([(frame, now)], mode))
 
     def edge(self, edge: Edge, late_ns: int) -> None:
         """Keep an edge, with how late it was handled."""
@@ -99,62 +133,92 @@ class Recorder:
     # ---- the journal ---------------------------------------------------------------------------
     def put(self, entry: JournalEntry) -> None:
         """Keep an original; durable on return. Raises OSError."""
-        self._now(lambda store: store.journal_put(entry))
+        self._now(lambda: self._keeper.journal_put(entry))
 
     def close(self, volume: str, knob: str, how: str) -> None:
         """The original is back, or somebody else's value is to stay."""
         now = time.time_ns()
-        self._later(lambda store: store.journal_close(volume, knob, now, how))
+        keeper = self._keeper
+        self._later(lambda store: keeper.journal_close(store, volume, knob, now, how), must=True)
 
     def flush(self, timeout_s: float = _JOURNAL_TIMEOUT_S) -> None:
-        """Everything told so far is on disk on return. Raises OSError."""
-        self._now(lambda store: None, timeout_s)
+        """Everything told so far is written on return. Raises OSError."""
+        self._now(lambda: None, timeout_s)
 
     def stop(self) -> None:
         """Write what is left and end the thread."""
-        self._queue.put(None)
+        try:
+            self._queue.put(None, timeout=_JOURNAL_TIMEOUT_S)
+        except queue.Full:
+            _LOG.error("the history's disk does not answer; %d records are lost", _QUEUE_MAX)
         self._thread.join(_JOURNAL_TIMEOUT_S)
 
-    def _later(self, task: _Task) -> None:
+    def _later(self, run: Callable[[Store], None], *, must: bool = False) -> None:
+        task = Task(run, must)
         try:
-            self._queue.put_nowait((task, None))
+            self._queue.put_nowait(task)
         except queue.Full:
-            self.dropped += 1
+            if must:
+                self._overdue.append(task)
+            else:
+                self._health.dropped += 1
 
-    def _now(self, task: _Task, timeout_s: float = _JOURNAL_TIMEOUT_S) -> None:
+    def _now(self, run: Callable[[], None], timeout_s: float = _JOURNAL_TIMEOUT_S) -> None:
         done: Future[None] = Future()
         try:
-            self._queue.put((task, done), timeout=timeout_s)
+            self._queue.put(_Urgent(run, done), timeout=timeout_s)
             done.result(timeout_s)
         except (queue.Full, TimeoutError) as error:
+            # It must not be carried out later: the knob will not be written.
+            done.cancel()
             raise OSError("the history's disk does not answer") from error
-        except sqlite3.Error as error:
+        except OSError:
+            raise
+        except TROUBLE as error:
             raise OSError(str(error)) from error
 
     # ---- the thread ----------------------------------------------------------------------------
     def _run(self) -> None:
-        store = Store.open(self._path)
-        tasks: list[_Task] = []
-        due = time.monotonic() + _FLUSH_S
-        try:
-            while True:
-                try:
-                    item = self._queue.get(timeout=max(0.0, due - time.monotonic()))
-                except queue.Empty:
-                    self._flush(store, tasks)
-                    due = time.monotonic() + _FLUSH_S
-                    continue
+        due = time.monotonic()
+        while True:
+            try:
+                item = self._queue.get(timeout=max(0.0, due - time.monotonic()))
+            except queue.Empty:
+                pass
+            else:
                 if item is None:
-                    self._flush(store, tasks)
-                    return
-                task, done = item
-                if done is None:
-                    tasks.append(task)
-                    continue
-                self._flush(store, tasks)
-                _finish(store, task, done)
-        finally:
-            store.close()
+                    break
+                self._take(item)
+            if time.monotonic() >= due:
+                self._flush_and_tidy()
+                due = time.monotonic() + _FLUSH_S
+        self._flush()
+        self._keeper.close()
+
+    def _take(self, item: Task | _Urgent) -> None:
+        if isinstance(item, _Urgent):
+            self._carry_out_now(item)
+        else:
+            self._backlog.add(item)
+
+    def _carry_out_now(self, urgent: _Urgent) -> None:
+        """After all that was told before: an original may follow the end of an earlier one."""
+        trouble = self._flush()
+        if not urgent.done.set_running_or_notify_cancel():
+            return
+        if trouble is not None:
+            urgent.done.set_exception(trouble)
+            return
+        try:
+            urgent.run()
+        except TROUBLE as error:
+            self._keeper.failed(error)
+            urgent.done.set_exception(error)
+        except Exception as error:
+            _LOG.exception("a record for the history was lost")
+            urgent.done.set_exception(error)
+        else:
+            urgent.done.set_result(None)
 
     def _decision_id(self, action: Action) -> int | None:
         """The history's number of the decision behind an action; on the thread."""
@@ -164,41 +228,58 @@ class Recorder:
         number, row_id = self._decisions.get(slot, (None, None))
         return row_id if number == action.decision else None
 
-    def _flush(self, store: Store, tasks: list[_Task]) -> None:
+    def _flush(self) -> Exception | None:
+        """Write all that was told; what cannot be written now is kept as far as there is room."""
+        while self._overdue:
+            self._backlog.add(self._overdue.popleft())
         live, self._live = self._live, {}
         try:
-            with store.batch():
-                for task in tasks:
-                    _carry_out(task, store)
-                # A copy: a caller may hold the old dict for a moment longer.
-                for volume, (document, wall_ns) in list(live.items()):
-                    store.set_live(volume, document, wall_ns)
-            if self._failing:
-                _LOG.warning("the history is written again")
-            self._failing = False
-        except (sqlite3.Error, OSError) as error:
-            if not self._failing:
-                _LOG.error("the history cannot be written (%s); tuning goes on without it", error)
-            self._failing = True
+            store = self._keeper.store()
+            # A copy: a caller may hold the old dict for a moment longer.
+            self._backlog.write(store, [*self._live_tasks(dict(live))])
+        except Exception as error:
+            for volume, newest in list(live.items()):
+                self._live.setdefault(volume, newest)
             # Rolled back, too: no action may name them.
             self._decisions.clear()
-        tasks.clear()
+            self._in_trouble(error)
+            self._keeper.failed(error)
+            return error
+        self._out_of_trouble()
+        return None
+
+    def _live_tasks(self, live: dict[str, _Live]) -> Iterator[Task]:
+        """The newest documents, but for those of volumes that went since."""
+        for volume, (order, document, wall_ns) in live.items():
+            if order > self._gone.get(volume, -1):
+                yield Task(partial(_set_live, volume, document, wall_ns))
+
+    def _flush_and_tidy(self) -> None:
+        try:
+            if self._flush() is None:
+                self._keeper.tidy(lambda: not self._queue.empty())
+        except TROUBLE as error:
+            self._in_trouble(error)
+            self._keeper.failed(error)
+        except Exception:
+            # The thread goes on: the journal is written by it, too.
+            _LOG.exception("the history could not be tidied")
+
+    def _in_trouble(self, error: Exception) -> None:
+        why = str(getattr(error, "message", error))
+        if self._health.begin(why, time.time_ns()):
+            bug = None if isinstance(error, TROUBLE) else error
+            text = "the history cannot be written (%s); tuning goes on without it"
+            _LOG.error(text, why, exc_info=bug)
+        self._health.dropped += self._backlog.trim()
+
+    def _out_of_trouble(self) -> None:
+        over = self._health.end(time.time_ns())
+        if over is not None:
+            lasted = format_ns(over[0])
+            text = "the history is written again, after %s; %d records of that time are lost"
+            _LOG.warning(text, lasted, over[1])
 
 
-def _carry_out(task: _Task, store: Store) -> None:
-    """A bug in one task costs that task, not the thread: the journal is written by it, too."""
-    try:
-        task(store)
-    except (sqlite3.Error, OSError):
-        raise
-    except Exception:
-        _LOG.exception("a record for the history was lost")
-
-
-def _finish(store: Store, task: _Task, done: Future[None]) -> None:
-    try:
-        task(store)
-    except (sqlite3.Error, OSError) as error:
-        done.set_exception(error)
-    else:
-        done.set_result(None)
+def _set_live(volume: str, document: dict[str, Any], wall_ns: int, store: Store) -> None:
+    store.set_live(volume, document, wall_ns)

@@ -24,7 +24,7 @@ _BYTE_SUFFIXES: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 # bcache's own letters (bch_hprint in drivers/md/bcache/util.c): one letter, powers of 1024.
 _HPRINT_LETTERS: Final = "kMGTPEZY"
 _HPRINT: Final = re.compile(r"^(-?\d+(?:\.\d+)?)([kMGTPEZY]?)$")
-_DURATION: Final = re.compile(r"^(\d+(?:\.\d+)?)\s*(ns|us|ms|s|min|h)$")
+_DURATION: Final = re.compile(r"^(\d+(?:\.\d+)?)\s*(ns|us|ms|s|min|h|d)$")
 _DURATION_NS: Final = {
     "ns": 1,
     "us": NS_PER_US,
@@ -32,7 +32,9 @@ _DURATION_NS: Final = {
     "s": NS_PER_S,
     "min": 60 * NS_PER_S,
     "h": 3600 * NS_PER_S,
+    "d": 24 * 3600 * NS_PER_S,
 }
+_SIZE: Final = re.compile(r"^(\d+(?:\.\d+)?)\s*(B|KiB|MiB|GiB|TiB)$")
 
 
 def sectors_to_bytes(sectors: int) -> int:
@@ -63,9 +65,19 @@ def parse_duration_ns(text: str) -> int:
     """Nanoseconds from `300ms`, `2.5 s`, `5min`. Raises ValueError with the known units."""
     match = _DURATION.match(text.strip())
     if match is None:
-        raise ValueError(f"not a duration: {text!r}; write a number and ns, us, ms, s, min or h")
+        raise ValueError(f"not a duration: {text!r}; write a number and ns, us, ms, s, min, h or d")
     number, unit = match.groups()
     return round(float(number) * _DURATION_NS[unit])
+
+
+def parse_size_bytes(text: str) -> int:
+    """Bytes from `64MiB`, `1.5 GiB`. Raises ValueError with the known units."""
+    match = _SIZE.match(text.strip())
+    if match is None:
+        raise ValueError(f"not a size: {text!r}; write a number and B, KiB, MiB, GiB or TiB")
+    number, unit = match.groups()
+    scale: int = 1024 ** _BYTE_SUFFIXES.index(unit)
+    return round(float(number) * scale)
 
 
 def format_bytes(count_bytes: float) -> str:

@@ -31,6 +31,15 @@ def test_with_a_daemon_its_sentence_is_shown(cli: Cli) -> None:
     assert "daemon 0.1.0 (pid 4711), probe ebpf: running" in result.out
 
 
+def test_a_history_that_could_not_be_written_is_said(cli: Cli) -> None:
+    history = {"written": True, "dropped": 12, "trouble": {"why": "database or disk is full"}}
+    with cli.daemon() as store:
+        store.set_live("", {"version": "0.1.0", "history": history}, NOW_NS)
+        out = " ".join(cli("status").out.split())
+    assert "12 records of the history are lost" in out
+    assert "(database or disk is full)" in out
+
+
 def test_a_daemon_that_hangs_is_not_believed(cli: Cli) -> None:
     with cli.daemon() as store:
         store.set_live("bcache0", live_document(), NOW_NS - 6_000_000_000)

@@ -10,13 +10,16 @@ import pytest
 from ebbgate.config import DEFAULT_FILE, Config, load_config
 from ebbgate.errors import ConfigError
 from ebbgate.model.volume import Mode
-from ebbgate.units import NS_PER_MS
+from ebbgate.store.retention import DAY_NS, Limits
+from ebbgate.units import GIB, NS_PER_MS
 
 WHOLE = """
 state_dir = "/srv/ebbgate"
 probe = "/opt/ebbgate-probe"
 tick = "500ms"
 mode = "observe"
+history_size = "1.5GiB"
+history_age = "90d"
 
 [volume."bcache*"]
 mode = "advise"
@@ -37,6 +40,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
     assert config.state_dir == Path("/srv/ebbgate")
     assert config.probe_path == Path("/opt/ebbgate-probe")
     assert (config.tick_ns, config.mode) == (500 * NS_PER_MS, Mode.OBSERVE)
+    assert config.history == Limits(3 * GIB // 2, 90 * DAY_NS)
     assert config.history_path == Path("/srv/ebbgate/history.db")
 
 
@@ -75,6 +79,12 @@ def test_a_mode_option_is_for_every_volume(tmp_path: Path) -> None:
         ("mode = 3", "1: mode: no such mode: 3", "one of observe, advise, enforce"),
         ('tick = "fast"', "1: tick: not a duration", '"250ms"'),
         ("tick = 250", "1: tick: ", '"250ms"'),
+        ('history_size = "big"', "1: history_size: not a size: 'big'", '"256MiB"'),
+        ("history_size = 256", "1: history_size: ", '"256MiB"'),
+        ('history_size = "1MiB"', "1: history_size: 1MiB is not in 16 MiB..1 TiB", "another"),
+        ('history_age = "long"', "1: history_age: not a duration: 'long'", '"30d"'),
+        ('history_age = "5min"', "1: history_age: 5min is not in 1d..3660d", "another"),
+        ('history_szie = "1GiB"', "1: history_szie: no such key", "did you mean history_size?"),
         ('state_dir = "relative"', "1: state_dir: 'relative' is not an absolute path", "quotes"),
         ("volume = 3", "1: volume: is not a table", "[volume.bcache0]"),
         ("[volume]\nbcache0 = 3", "2: volume.bcache0: is not a table", "[volume.bcache0]"),

@@ -122,6 +122,16 @@ def test_a_record_that_cannot_be_written_costs_no_other(recorder: Recorder, path
     assert count(path, "edges") == 1
 
 
+def test_a_live_document_that_cannot_be_written_costs_no_other(
+    recorder: Recorder, path: Path
+) -> None:
+    recorder.live("bcache0", {"what": object()})
+    recorder.live("bcache1", {"number": 1})
+    recorder.edge(idle_edge(1), 3)
+    recorder.flush()
+    assert (count(path, "edges"), count(path, "live")) == (1, 1)
+
+
 def test_a_stop_writes_what_is_left(path: Path) -> None:
     recorder = Recorder(path)
     recorder.decision(decision(), 1)
@@ -162,7 +172,7 @@ def test_a_disk_that_does_not_answer_is_an_os_error(
             recorder.flush(0.05)
 
 
-def test_a_history_that_cannot_be_written_is_said_once_and_again_when_it_is(
+def test_a_history_that_cannot_be_written_is_said_once_and_nothing_is_lost(
     recorder: Recorder, path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     recorder.flush()
@@ -170,15 +180,18 @@ def test_a_history_that_cannot_be_written_is_said_once_and_again_when_it_is(
         connection.execute("ALTER TABLE decisions RENAME TO elsewhere")
         for _ in range(3):
             recorder.decision(decision(), 1)
-            recorder.flush()
+            with pytest.raises(OSError, match="decisions"):
+                recorder.flush()
         connection.execute("ALTER TABLE elsewhere RENAME TO decisions")
+    assert not recorder.health()["written"]
     recorder.decision(decision(), 1)
     caplog.set_level(logging.WARNING)
     recorder.flush()
     said = [record.getMessage() for record in caplog.records]
     assert sum("cannot be written" in text for text in said) == 1
     assert sum("written again" in text for text in said) == 1
-    assert count(path, "decisions") == 1
+    assert count(path, "decisions") == 4
+    assert recorder.health()["written"]
 
 
 def test_a_disk_that_hangs_drops_what_is_too_much_and_counts_it(

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from threading import Thread
 
@@ -16,7 +18,7 @@ from ebbgate.model.frame import PathLatency, Rates
 from ebbgate.model.records import Direction
 from ebbgate.store.connection import open_writer
 from ebbgate.store.db import Store
-from ebbgate.store.documents import SAMPLE_SPAN_NS
+from ebbgate.store.documents import SAMPLE_SPAN_NS, decision_document, to_json
 from ebbgate.store.migrations import migrate, version
 from ebbgate.store.queries import History
 from ebbgate.store.schema import HISTORY
@@ -89,7 +91,10 @@ def test_a_sample_keeps_unknown_apart_from_zero(store: Store, path: Path) -> Non
     first, second = history(path).samples("bcache0", 0, 100, SAMPLE_SPAN_NS)
     assert (first["read_iops"], first["write_iops"], first["dirty_bytes"]) == (10.0, 0.0, 0)
     assert first["hit_ratio"] == 0.75
-    assert {part["path"] for part in first["paths"]} == {"hit", "miss"}
+    assert first["paths"] == {
+        "read hit": [3, 12288, 1000, 2000],
+        "read miss": [1, 4096, 9000, 9000],
+    }
     assert (second["read_iops"], second["dirty_bytes"], second["hit_ratio"]) == (None, None, None)
     assert second["missing"] == {"foreground": "no probe"}
 
@@ -158,7 +163,7 @@ def test_a_damaged_file_is_named_with_the_next_step(path: Path) -> None:
 
 def test_a_file_of_a_newer_version_is_refused(store: Store, path: Path) -> None:
     store._connection.execute(f"PRAGMA user_version = {len(HISTORY) + 1}")
-    with pytest.raises(Unavailable, match="has schema 2; this ebbgate knows 1"):
+    with pytest.raises(Unavailable, match=f"has schema {len(HISTORY) + 1}; this ebbgate knows"):
         Store.open(path)
     with pytest.raises(Unavailable, match="install the newer ebbgate"):
         History.open(path)
@@ -195,3 +200,12 @@ def test_a_migration_that_fails_leaves_the_version_before(tmp_path: Path) -> Non
     assert version(connection) == 1
     tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
     assert tables == {"a"}
+
+
+def test_a_decisions_document_is_what_the_standard_library_makes_of_it() -> None:
+    wish = Gate(GateKind.PULSED, 10 << 20, 7)
+    chosen = decision(proposal(gate=wish), gate=wish, gate_strategy="idle_destage")
+    document = decision_document(chosen)
+    for found in document["proposals"]:
+        assert found.pop("wins") == ["gate"]
+    assert json.loads(to_json(document)) == json.loads(to_json(asdict(chosen)))

@@ -55,6 +55,7 @@ def test_a_size_survives_the_kernels_rounding_within_10_percent(count_bytes: int
         ("2.5 s", 5 * NS_PER_S // 2),
         ("5min", 300 * NS_PER_S),
         ("1h", 3600 * NS_PER_S),
+        ("30d", 30 * 24 * 3600 * NS_PER_S),
         ("7us", 7 * NS_PER_US),
         ("9ns", 9),
     ],
@@ -65,7 +66,7 @@ def test_a_duration(text: str, duration_ns: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "5", "ms", "-5ms", "5 minutes", "1e3s", "5m"])
 def test_no_duration_names_the_known_units(text: str) -> None:
-    with pytest.raises(ValueError, match="ns, us, ms, s, min or h"):
+    with pytest.raises(ValueError, match="ns, us, ms, s, min, h or d"):
         units.parse_duration_ns(text)
 
 
@@ -115,3 +116,17 @@ def test_ratios_for_people(ratio: float, text: str) -> None:
 def test_sectors_and_bytes_are_inverse(sectors: int) -> None:
     assert units.bytes_to_sectors(units.sectors_to_bytes(sectors)) == sectors
     assert units.bytes_to_sectors(units.sectors_to_bytes(sectors) + 511) == sectors
+
+
+@pytest.mark.parametrize(
+    ("text", "count_bytes"),
+    [("256MiB", 256 * MIB), ("1.5 GiB", 3 * GIB // 2), ("0B", 0), ("4 KiB", 4 * KIB)],
+)
+def test_a_size_as_people_write_it(text: str, count_bytes: int) -> None:
+    assert units.parse_size_bytes(text) == count_bytes
+
+
+@pytest.mark.parametrize("text", ["", "256", "256MB", "-1MiB", "MiB", "1,5 GiB"])
+def test_no_size_names_the_known_units(text: str) -> None:
+    with pytest.raises(ValueError, match="write a number and B, KiB, MiB, GiB or TiB"):
+        units.parse_size_bytes(text)

@@ -25,6 +25,7 @@ EXIT_BROKEN_PIPE: Final = 141
 COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "status": ("ebbgate.cli.status", "What each volume does now, and what ebbgate does about it."),
     "explain": ("ebbgate.cli.explain", "Why: every condition, measured value beside threshold."),
+    "report": ("ebbgate.cli.report", "What was done over a time, and what it brought."),
     "doctor": ("ebbgate.cli.doctor", "What works here, what it costs, what stands in the way."),
     "observe": ("ebbgate.cli.ask", "Measure a volume, decide nothing."),
     "advise": ("ebbgate.cli.ask", "Decide, show, touch nothing."),

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,10 +13,10 @@ from ebbgate.cli.context import Context, json_option
 from ebbgate.cli.link import no_daemon
 from ebbgate.cli.output import Document, emit
 from ebbgate.errors import ActuationError
-from ebbgate.model.decision import JournalEntry, Outcome, OutcomeKind
+from ebbgate.model.decision import Outcome, OutcomeKind
 from ebbgate.probes.topology import find
-from ebbgate.store.db import Store
 from ebbgate.store.intents import IntentKind
+from ebbgate.store.leftovers import Leftovers
 
 if TYPE_CHECKING:
     from ebbgate.cli.page import Cell, Page
@@ -53,32 +51,15 @@ def restore(context: Context, volume: str | None) -> None:
         )
 
 
-class _Tolerant:
-    """The journal of a machine in trouble: a full disk must not keep a knob from coming back."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self.complaint = ""
-
-    def journal_open(self, boot_id: str | None = None) -> Sequence[JournalEntry]:
-        return self._store.journal_open(boot_id)
-
-    def journal_close(self, volume: str, knob: str, wall_ns: int, how: str) -> None:
-        try:
-            self._store.journal_close(volume, knob, wall_ns, how)
-        except sqlite3.Error as error:
-            self.complaint = f"the journal could not be brought up to date: {error}"
-
-
 def _here(context: Context, volume: str | None) -> dict[str, Any]:
     """Write the originals from this process; the volume may be gone: its name is not looked up."""
     name = volume.removeprefix("/dev/") if volume else None
-    store = Store.open(context.config.history_path)
+    # The file is left as it is: a daemon that starts moves a damaged one aside.
+    journal = Leftovers.open(context.config.history_path, heal=False)
     try:
-        journal = _Tolerant(store)
         outcomes = put_back(journal, context.sysfs, context.boot_id, name)
     finally:
-        store.close()
+        journal.close()
     return {
         "by": "command line",
         "knobs": [_row(outcome) for outcome in outcomes],

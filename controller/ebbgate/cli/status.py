@@ -206,6 +206,10 @@ def draw_daemon(page: Page, daemon: Document, *, indent: int = 0) -> None:
             "dim",
             indent=indent,
         )
+        lost = (daemon.get("history") or {}).get("dropped")
+        if lost:
+            text = f"{lost} records of the history are lost: it could not be written for a time"
+            page.line(f"{text} ({daemon['history']['trouble']['why']})", "yellow", indent=indent)
     else:
         text = "no daemon: nothing is measured. Start it: systemctl start ebbgated"
         page.line(text, "yellow", indent=indent)

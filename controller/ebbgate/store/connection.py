@@ -15,6 +15,7 @@ from typing import Final
 
 from ebbgate.errors import PermissionDenied, Unavailable
 from ebbgate.store.migrations import check_not_newer, migrate
+from ebbgate.store.retention import LOG_BYTES
 from ebbgate.store.schema import Migrations
 
 # Another writer's transaction takes milliseconds; a stuck one must be noticed, not waited for.
@@ -24,8 +25,29 @@ _FILE_MODE: Final = 0o640
 _START: Final = "start the daemon: systemctl start ebbgated"
 
 
+_CODE_MASK: Final = 0xFF
+"""SQLite's extended result codes have the plain one in the lowest byte."""
+
+
 class NothingRecorded(Unavailable):
     """There is no history yet: no error for whoever only looks."""
+
+
+class Damaged(Unavailable):
+    """The file holds what no database holds: opening it again will not help."""
+
+
+def code_of(error: sqlite3.Error) -> int | None:
+    """SQLite's plain result code; None for an error of Python's module."""
+    code: int | None = getattr(error, "sqlite_errorcode", None)
+    return None if code is None else code & _CODE_MASK
+
+
+def is_damage(error: BaseException) -> bool:
+    """Does an error say that the file itself is broken?"""
+    if isinstance(error, sqlite3.Error):
+        return code_of(error) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+    return isinstance(error, Damaged)
 
 
 def open_writer(path: Path, migrations: Migrations) -> sqlite3.Connection:
@@ -39,7 +61,11 @@ def open_writer(path: Path, migrations: Migrations) -> sqlite3.Connection:
             path, timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
         )
         try:
+            if not connection.execute("PRAGMA page_count").fetchone()[0]:
+                # Later it would take the whole file to be rebuilt (store.upkeep).
+                connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
             connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute(f"PRAGMA journal_size_limit = {LOG_BYTES}")
             connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute("PRAGMA foreign_keys = ON")
             migrate(connection, migrations, path.name)
@@ -135,7 +161,8 @@ def _explained(path: Path) -> Iterator[None]:
         text = str(error)
         if "readonly" in text or "unable to open" in text:
             raise PermissionDenied(f"no access to {path} ({text})", "run this as root") from error
-        raise Unavailable(
+        kind = Damaged if is_damage(error) else Unavailable
+        raise kind(
             f"{path} cannot be used: {text}",
             f"move it away (mv {path} {path}.damaged) and restart ebbgated; its history is lost",
         ) from error

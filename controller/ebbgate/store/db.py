@@ -16,23 +16,30 @@ from typing import Any, Final, Self
 from ebbgate.model.decision import Decision, JournalEntry, Outcome
 from ebbgate.model.frame import Frame, Rates
 from ebbgate.model.records import Direction, Edge
-from ebbgate.store import journal
+from ebbgate.store import journal, tally
 from ebbgate.store.connection import durable, open_writer, transaction
 from ebbgate.store.documents import (
     SAMPLE_SPAN_NS,
     decision_document,
     gate_text,
     hit_ratio,
-    path_documents,
+    path_figures,
+    stands,
     to_json,
 )
+from ebbgate.store.rollup import MEASURED, MINUTE_NS, bucket_ns
 from ebbgate.store.schema import HISTORY
+from ebbgate.store.upkeep import Upkeep
 
-_ADD_SAMPLE: Final = f"INSERT OR REPLACE INTO samples VALUES ({', '.join('?' * 21)})"
+_ADD_SAMPLE: Final = f"""
+    INSERT OR REPLACE INTO samples ({", ".join(MEASURED)})
+    VALUES ({", ".join("?" * len(MEASURED))})
+"""
+_ADD_DUE: Final = "INSERT OR IGNORE INTO rollup_due (span_ns, at_unix_ns, volume) VALUES (?, ?, ?)"
 _ADD_DECISION: Final = """
     INSERT INTO decisions (volume, at_unix_ns, at_ns, gate, gate_strategy, sequential_cutoff_bytes,
-                           cutoff_strategy, document)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+                           cutoff_strategy, document, stands)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 _ADD_ACTION: Final = """
     INSERT INTO actions (decision_id, at_unix_ns, latency_ns, volume, at_ns, knob, old, new,
@@ -66,6 +73,16 @@ class Store:
         with self._lock:
             self._connection.close()
 
+    def quick_check(self) -> str:
+        """`ok`, or the first thing that SQLite finds wrong with the file; reads all of it."""
+        with self._lock:
+            found = self._connection.execute("PRAGMA quick_check(1)").fetchone()
+        return str(found[0])
+
+    def interrupt(self) -> None:
+        """End what another thread has SQLite do, with an error there."""
+        self._connection.interrupt()
+
     @contextmanager
     def batch(self) -> Iterator[None]:
         """All calls inside are one transaction: one write to the disk, all of it or nothing.
@@ -76,10 +93,16 @@ class Store:
             yield
 
     # ---- what happened -------------------------------------------------------------------------
-    def add_samples(self, samples: Sequence[tuple[Frame, int]]) -> None:
-        """Frames, each with its wall-clock time and standing for one second."""
+    def add_samples(self, samples: Sequence[tuple[Frame, int]], mode: str | None = None) -> None:
+        """Frames, each with its wall-clock time and standing for one second.
+
+        `mode`: how far ebbgate went with the volume then, where that is known.
+        """
+        rows = [(*_sample_row(frame, at), mode) for frame, at in samples]
+        due = {(MINUTE_NS, bucket_ns(at, MINUTE_NS), frame.volume) for frame, at in samples}
         with self._write() as open_:
-            open_.executemany(_ADD_SAMPLE, [_sample_row(frame, at) for frame, at in samples])
+            open_.executemany(_ADD_SAMPLE, rows)
+            open_.executemany(_ADD_DUE, due)
 
     def add_decision(self, decision: Decision, wall_ns: int) -> int:
         """Keep a decision with its explanation; returns its number for `add_outcomes`."""
@@ -92,6 +115,7 @@ class Store:
             decision.sequential_cutoff_bytes,
             decision.cutoff_strategy,
             to_json(decision_document(decision)),
+            to_json(stands(decision)),
         )
         with self._write() as open_:
             number = open_.execute(_ADD_DECISION, row).lastrowid
@@ -109,12 +133,21 @@ class Store:
         rows = [(decision_id, wall_ns, latency_ns, *_action_row(outcome)) for outcome in outcomes]
         with self._write() as open_:
             open_.executemany(_ADD_ACTION, rows)
+            tally.add_outcomes(open_, outcomes, wall_ns)
+            if decision_id is not None:
+                tally.mark_acted(open_, decision_id, outcomes, wall_ns)
 
     def add_edge(self, edge: Edge, late_ns: int, wall_ns: int) -> None:
         """The load came or went; `late_ns`: from when it was due to when it was handled."""
         row = (edge.volume, wall_ns, str(edge.kind), edge.length_ns, late_ns)
         with self._write() as open_:
             open_.execute(_ADD_EDGE, row)
+            tally.add_edge(open_, edge, wall_ns)
+
+    def tidy(self, upkeep: Upkeep, wall_ns: int, mono_ns: int) -> bool:
+        """One small step of the upkeep; False when there is nothing to do for now."""
+        with self._lock:
+            return upkeep.step(self._connection, wall_ns, mono_ns)
 
     # ---- what is -------------------------------------------------------------------------------
     def set_live(self, volume: str, document: dict[str, Any], wall_ns: int) -> None:
@@ -191,7 +224,7 @@ def _sample_row(frame: Frame, wall_ns: int) -> tuple[object, ...]:
         frame.backing_depth_ios,
         frame.time_to_full_s,
         frame.time_to_clean_s,
-        to_json(path_documents(frame)),
+        to_json(path_figures(frame)),
         to_json(dict(frame.missing)),
     )
 

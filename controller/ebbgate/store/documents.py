@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from ebbgate.model.decision import Decision, Gate, Proposal
@@ -19,6 +19,10 @@ SAMPLE_SPAN_NS: Final = 1_000_000_000
 """One row of the raw history stands for a second."""
 
 
+_STAND_MAX: Final = 32
+"""Letters of what a strategy is about: it is a word."""
+
+
 def to_json(document: Mapping[str, Any] | list[Any]) -> str:
     """Compact and with sorted keys, so that equal documents are equal texts."""
     return json.dumps(document, separators=(",", ":"), sort_keys=True)
@@ -26,11 +30,19 @@ def to_json(document: Mapping[str, Any] | list[Any]) -> str:
 
 def decision_document(decision: Decision) -> Document:
     """A decision with every proposal and, for each, which settings it won."""
-    document = asdict(decision)
+    document: Document = _plain(replace(decision, proposals=()))
     document["proposals"] = [
-        {**asdict(proposal), "wins": wins(decision, proposal)} for proposal in decision.proposals
+        {**_plain(proposal), "wins": wins(decision, proposal)} for proposal in decision.proposals
     ]
     return document
+
+
+def _plain(value: Any) -> Any:
+    """As `dataclasses.asdict`, which copies every text and so takes several times as long."""
+    if isinstance(value, tuple):
+        return [_plain(each) for each in value]
+    names: Iterable[str] | None = getattr(value, "__dataclass_fields__", None)
+    return value if names is None else {name: _plain(getattr(value, name)) for name in names}
 
 
 def wins(decision: Decision, proposal: Proposal) -> list[str]:
@@ -58,19 +70,34 @@ def gate_text(gate: Gate | None) -> str | None:
     return f"{gate.kind} {gate.rate_bytes_per_s}" if gate.rate_bytes_per_s else str(gate.kind)
 
 
-def path_documents(frame: Frame) -> list[Document]:
-    """The latency of every path that was taken."""
-    return [
-        {
-            "op": str(direction),
-            "path": path,
-            "ios": latency.ios,
-            "bytes": latency.bytes,
-            "p50_ns": latency.p50_ns,
-            "p99_ns": latency.p99_ns,
-        }
+def stands(decision: Decision) -> dict[str, str]:
+    """`destage`, `bypass`: what each strategy is about, without the figures."""
+    return {
+        proposal.strategy: proposal.reason.partition(":")[0][:_STAND_MAX]
+        for proposal in decision.proposals
+        if not proposal.unsupported
+    }
+
+
+def path_figures(frame: Frame) -> Document:
+    """`read hit` and every other path that was taken: requests, bytes, p50 and p99 in ns.
+
+    A list by position: there are many, and an hour of them is read at once.
+    """
+    return {
+        f"{direction} {path}": [latency.ios, latency.bytes, latency.p50_ns, latency.p99_ns]
         for (direction, path), latency in frame.paths.items()
-    ]
+    }
+
+
+def figures_by_path(value: Document | list[Document]) -> Document:
+    """The same from what is kept: the first schema had a document for each path."""
+    if isinstance(value, dict):
+        return value
+    return {
+        f"{part['op']} {part['path']}": [part[key] for key in ("ios", "bytes", "p50_ns", "p99_ns")]
+        for part in value
+    }
 
 
 def hit_ratio(frame: Frame) -> float | None:

@@ -8,6 +8,7 @@ defaults at a reboot, so an open entry of another boot says nothing about today'
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator
 
 from ebbgate.model.decision import JournalEntry
 
@@ -48,6 +49,18 @@ def open_entries(connection: sqlite3.Connection, boot_id: str | None) -> list[Jo
         (boot_id,),
     )
     return [JournalEntry(**{key: row[key] for key in row.keys()}) for row in rows]  # noqa: SIM118
+
+
+def scan(connection: sqlite3.Connection, order: str) -> Iterator[tuple[int, JournalEntry]]:
+    """Number and entry of all that is open, row by row and without an index, for a damaged file.
+
+    `order`: `ASC` or `DESC`.
+    """
+    rows = connection.execute(
+        f"SELECT id, {_COLUMNS} FROM journal NOT INDEXED WHERE {_OPEN} ORDER BY id {order}"
+    )
+    for row in rows:
+        yield row["id"], JournalEntry(**{key: row[key] for key in row.keys()[1:]})
 
 
 def written(connection: sqlite3.Connection, volume: str, knob: str, value: str) -> None:

@@ -13,6 +13,10 @@ from ebbgate.errors import Unavailable
 from ebbgate.store.schema import Migrations
 
 
+class NewerSchema(Unavailable):
+    """A newer ebbgate has written the file: what it means is not known here."""
+
+
 def version(connection: sqlite3.Connection) -> int:
     """How many migrations the file has seen."""
     row = connection.execute("PRAGMA user_version").fetchone()
@@ -20,10 +24,10 @@ def version(connection: sqlite3.Connection) -> int:
 
 
 def check_not_newer(connection: sqlite3.Connection, migrations: Migrations, name: str) -> None:
-    """Raise Unavailable for a file that a newer ebbgate has written."""
+    """Raise NewerSchema for a file that a newer ebbgate has written."""
     found = version(connection)
     if found > len(migrations):
-        raise Unavailable(
+        raise NewerSchema(
             f"{name} has schema {found}; this ebbgate knows {len(migrations)}",
             "install the newer ebbgate again, or move the file away and lose its history",
         )

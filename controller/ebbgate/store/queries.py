@@ -7,13 +7,25 @@ import json
 import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Final, Self
 
+from ebbgate.errors import Unavailable
 from ebbgate.model.decision import JournalEntry
-from ebbgate.store import journal
+from ebbgate.store import journal, samples
 from ebbgate.store.connection import open_reader
 from ebbgate.store.documents import Document
+from ebbgate.store.migrations import version
+from ebbgate.store.rollup import HOUR_NS, MINUTE_NS, SECOND_NS
 from ebbgate.store.schema import HISTORY
+
+_OLDEST: Final = {
+    "seconds": f"SELECT min(at_unix_ns) FROM samples WHERE span_ns = {SECOND_NS}",
+    "minutes": f"SELECT min(at_unix_ns) FROM samples WHERE span_ns = {MINUTE_NS}",
+    "hours": f"SELECT min(at_unix_ns) FROM samples WHERE span_ns = {HOUR_NS}",
+    "decisions": "SELECT min(at_unix_ns) FROM decisions",
+    "actions": "SELECT min(at_unix_ns) FROM actions",
+    "edges": "SELECT min(at_unix_ns) FROM edges",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,24 +87,33 @@ class History:
     def samples(
         self, volume: str, since_unix_ns: int, until_unix_ns: int, span_ns: int
     ) -> list[Document]:
-        """The volume's samples of one span in `[since, until)`, oldest first."""
-        rows = self._connection.execute(
-            """SELECT * FROM samples WHERE volume = ? AND span_ns = ?
-               AND at_unix_ns >= ? AND at_unix_ns < ? ORDER BY at_unix_ns""",
-            (volume, span_ns, since_unix_ns, until_unix_ns),
-        )
-        return [
-            {
-                **_document(row),
-                "paths": json.loads(row["paths"]),
-                "missing": json.loads(row["missing"]),
-            }
-            for row in rows
-        ]
+        """The volume's samples of one span in `[since, until)`, oldest first.
+
+        As `store.rollup` has them.
+        """
+        need_current(self._connection)
+        return samples.read(self._connection, volume, since_unix_ns, until_unix_ns, span_ns)
+
+    def oldest_ns(self) -> dict[str, int]:
+        """When what is kept of each kind begins; without what there is nothing of."""
+        found = {
+            what: self._connection.execute(query).fetchone()[0] for what, query in _OLDEST.items()
+        }
+        return {what: at_ns for what, at_ns in found.items() if at_ns is not None}
 
     def journal_open(self, boot_id: str | None) -> list[JournalEntry]:
         """Knobs whose originals are not back yet, oldest first; `None`: of every boot."""
         return journal.open_entries(self._connection, boot_id)
+
+
+def need_current(connection: sqlite3.Connection) -> None:
+    """Raises Unavailable for a file of an older version, which only a writer may change."""
+    found = version(connection)
+    if found < len(HISTORY):
+        raise Unavailable(
+            f"the history has schema {found}, and {len(HISTORY)} is needed for this",
+            "start the daemon, which brings it up to date: systemctl start ebbgated",
+        )
 
 
 def _document(row: sqlite3.Row) -> dict[str, Any]:

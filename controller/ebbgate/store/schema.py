@@ -112,7 +112,66 @@ _HISTORY_1: Final = (
     ) WITHOUT ROWID
     """,
 )
-HISTORY: Final[Migrations] = (_HISTORY_1,)
+
+# samples: `samples` of them are in the row, together for `covered_ns`; `known`: of which columns
+# fewer are known, and how many; `mode` where it was the same throughout. See store/rollup.py.
+# decisions: `acted`: a knob was written for it, so it is kept longer; `stands`: what each strategy
+# that has not acted on it yet is about. An index by time alone serves whoever forgets.
+# rollup_due: buckets that got samples since they were last rolled up.
+# tallies: what happened, counted by hour; small, so it outlives the events that it counts.
+_HISTORY_2: Final = (
+    "ALTER TABLE samples ADD COLUMN samples INTEGER NOT NULL DEFAULT 1",
+    "ALTER TABLE samples ADD COLUMN covered_ns INTEGER NOT NULL DEFAULT 1000000000",
+    "ALTER TABLE samples ADD COLUMN known TEXT NOT NULL DEFAULT '{}'",
+    "ALTER TABLE samples ADD COLUMN mode TEXT",
+    "ALTER TABLE samples ADD COLUMN dirty_bytes_max INTEGER",
+    "ALTER TABLE samples ADD COLUMN clean_ratio REAL",
+    "ALTER TABLE samples ADD COLUMN gap_destage_bytes INTEGER",
+    "ALTER TABLE decisions ADD COLUMN acted INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE decisions ADD COLUMN stands TEXT NOT NULL DEFAULT '{}'",
+    """
+    UPDATE decisions SET acted = 1 WHERE id IN
+        (SELECT decision_id FROM actions WHERE outcome = 'changed')
+    """,
+    "CREATE INDEX decisions_by_fate ON decisions (acted, at_unix_ns)",
+    """
+    CREATE INDEX journal_closed ON journal (closed_unix_ns) WHERE closed_unix_ns IS NOT NULL
+    """,
+    """
+    CREATE TABLE rollup_due (
+        span_ns INTEGER NOT NULL,
+        at_unix_ns INTEGER NOT NULL,
+        volume TEXT NOT NULL,
+        PRIMARY KEY (span_ns, at_unix_ns, volume)
+    ) WITHOUT ROWID
+    """,
+    """
+    INSERT INTO rollup_due SELECT DISTINCT 60000000000,
+        at_unix_ns - at_unix_ns % 60000000000, volume FROM samples WHERE span_ns = 1000000000
+    """,
+    """
+    CREATE TABLE tallies (
+        volume TEXT NOT NULL,
+        at_unix_ns INTEGER NOT NULL,
+        what TEXT NOT NULL,
+        strategy TEXT NOT NULL,
+        knob TEXT NOT NULL,
+        outcome TEXT NOT NULL,
+        count INTEGER NOT NULL,
+        amount INTEGER NOT NULL,
+        PRIMARY KEY (volume, at_unix_ns, what, strategy, knob, outcome)
+    ) WITHOUT ROWID
+    """,
+    """
+    INSERT INTO tallies SELECT volume, at_unix_ns - at_unix_ns % 3600000000000, 'action', strategy,
+        knob, outcome, count(*), 0 FROM actions GROUP BY 1, 2, 4, 5, 6
+    """,
+    """
+    INSERT INTO tallies SELECT volume, at_unix_ns - at_unix_ns % 3600000000000, 'gap', '', '', '',
+        count(*), sum(length_ns) FROM edges WHERE kind = 'busy' GROUP BY 1, 2
+    """,
+)
+HISTORY: Final[Migrations] = (_HISTORY_1, _HISTORY_2)
 
 _INTENTS_1: Final = (
     """

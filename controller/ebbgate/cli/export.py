@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Rows of the history as CSV or JSON, one after another: a month of them fits no memory.
+
+I/O: writes to a stream.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import IO, Any, Final
+
+from ebbgate.store.rollup import COLUMNS
+
+_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
+    "samples": COLUMNS,
+    "decisions": (
+        "id",
+        "volume",
+        "at_unix_ns",
+        "acted",
+        "gate",
+        "gate_strategy",
+        "sequential_cutoff_bytes",
+        "cutoff_strategy",
+        "split_requests",
+        "congestion_bypass",
+        "collect_garbage",
+        "proposals",
+    ),
+    "actions": (
+        "id",
+        "decision_id",
+        "volume",
+        "at_unix_ns",
+        "knob",
+        "old",
+        "new",
+        "strategy",
+        "reason",
+        "outcome",
+        "read_back",
+        "error",
+        "latency_ns",
+    ),
+}
+
+
+def write_rows(
+    kind: str, rows: Iterable[Mapping[str, Any]], out: IO[str], *, as_json: bool
+) -> None:
+    """`kind`: samples, decisions or actions. In CSV what is unknown is an empty cell."""
+    if as_json:
+        _write_json(rows, out)
+        return
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(_COLUMNS[kind])
+    for row in rows:
+        writer.writerow([_cell(row.get(column)) for column in _COLUMNS[kind]])
+
+
+def csv_figures(volumes: Iterable[Mapping[str, Any]], out: IO[str]) -> None:
+    """A report, a figure a line: `volume,figure,value`; what is unknown is called so."""
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(("volume", "figure", "value"))
+    for volume in volumes:
+        for figure, value in _flat("", {k: v for k, v in volume.items() if k != "volume"}):
+            writer.writerow((volume["volume"], figure, "unknown" if value is None else value))
+
+
+def _flat(prefix: str, value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, Mapping):
+        for key, part in value.items():
+            yield from _flat(f"{prefix}.{key}" if prefix else key, part)
+    elif isinstance(value, list):
+        for number, part in enumerate(value):
+            name, rest = _named(part, number)
+            yield from _flat(f"{prefix}.{name}", rest)
+    else:
+        yield prefix, value
+
+
+def _named(part: Any, number: int) -> tuple[str, Any]:
+    """A row of a list by what it is about, and the rest of it; by its number where it has a time:
+    the same may have happened twice.
+    """
+    if not isinstance(part, Mapping) or "at_unix_ns" in part:
+        return str(number), part
+    about = [key for key in ("strategy", "knob", "path") if key in part]
+    rest = {key: value for key, value in part.items() if key not in about}
+    return ".".join(str(part[key]) for key in about), rest
+
+
+def _write_json(rows: Iterable[Mapping[str, Any]], out: IO[str]) -> None:
+    """One array, a row a line."""
+    before = "["
+    for row in rows:
+        out.write(f"{before}\n{json.dumps(row, ensure_ascii=False)}")
+        before = ","
+    out.write("\n]\n" if before == "," else "[]\n")
+
+
+def _cell(value: Any) -> Any:
+    return json.dumps(value) if isinstance(value, list | dict) else value

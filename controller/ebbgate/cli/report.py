@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`report`: what was done over a time and what it brought; export. I/O: reads the history."""
+
+from __future__ import annotations
+
+import re
+import sys
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from ebbgate.cli import words
+from ebbgate.cli.context import Context, json_option
+from ebbgate.cli.export import csv_figures, write_rows
+from ebbgate.cli.output import Document, emit, print_json
+from ebbgate.errors import NotFound, UsageError
+from ebbgate.probes.topology import find
+from ebbgate.store.account import account
+from ebbgate.store.review import Review
+from ebbgate.store.rollup import HOUR_NS, bucket_ns
+from ebbgate.units import NS_PER_S, parse_duration_ns
+
+if TYPE_CHECKING:
+    from ebbgate.cli.page import Page
+
+EXPORTS: Final = ("samples", "decisions", "actions")
+_DATE: Final = re.compile(r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2})?)?$")
+_HINT: Final = "write for example --since 7d, 12h, 90min, 2026-11-01 or 2026-11-01T08:30 (UTC)"
+_LEVELS: Final = "▁▂▃▄▅▆▇█"
+
+
+@click.command()
+@click.option("--since", default="7d", show_default=True, help="A time back, or a date (UTC).")
+@click.option("--volume", help="Only this volume.")
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json", "csv"]), help="Instead of text."
+)
+@click.option("--export", type=click.Choice(EXPORTS), help="The rows themselves: csv, or json.")
+@json_option
+@click.pass_obj
+def report(
+    context: Context, since: str, volume: str | None, form: str | None, export: str | None
+) -> None:
+    """What ebbgate did with each volume since then, and what it brought.
+
+    The time begins with a full hour. Unknown is said, never taken for nothing: latencies are
+    compared only where there was enough load both with and without tuning.
+    """
+    now_ns = context.wall_ns()
+    since_ns = since_unix_ns(since, now_ns)
+    context.json = context.json or form == "json"
+    review = Review.open(context.config.history_path)
+    try:
+        names = _names(context, review, volume)
+        if export is not None:
+            _export(review, export, names, (since_ns, now_ns), as_json=_json(context, form, export))
+            return
+        since_ns = bucket_ns(since_ns, HOUR_NS)
+        with review.one_look():
+            found = [_volume(review, name, since_ns, now_ns) for name in names]
+    finally:
+        review.close()
+    document = {"since_unix_ns": since_ns, "until_unix_ns": now_ns, "volumes": found}
+    if form == "csv":
+        csv_figures(found, sys.stdout)
+    elif form == "json":
+        print_json(document)
+    else:
+        emit(context, document, _draw)
+
+
+def since_unix_ns(text: str, now_ns: int) -> int:
+    """The beginning from `7d` or a date. Raises UsageError."""
+    if _DATE.match(text):
+        try:
+            at_ns = round(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp() * NS_PER_S)
+        except ValueError as error:
+            raise UsageError(f"--since: no such date: {text}", _HINT) from error
+    else:
+        try:
+            at_ns = now_ns - parse_duration_ns(text)
+        except ValueError as error:
+            raise UsageError(f"--since: neither a time nor a date: {text!r}", _HINT) from error
+    if at_ns >= now_ns:
+        raise UsageError(f"--since: {text} is not in the past", _HINT)
+    return max(0, at_ns)
+
+
+def _json(context: Context, form: str | None, export: str) -> bool:
+    if form == "text":
+        raise UsageError(f"--export {export} has no text for people", "use --format csv or json")
+    return context.json
+
+
+def _names(context: Context, review: Review, volume: str | None) -> list[str]:
+    """The volumes that are asked for, also one that is gone by now."""
+    known = review.volumes()
+    if volume is None:
+        return known
+    name = volume.removeprefix("/dev/")
+    if name not in known:
+        try:
+            name = find(context.sysfs, volume).name
+        except NotFound:
+            name = ""
+    if name not in known:
+        kept = f"the history has {', '.join(known)}" if known else "the history has no volume"
+        raise NotFound(f"nothing was recorded of {volume}", kept)
+    return [name]
+
+
+def _volume(review: Review, name: str, since_ns: int, until_ns: int) -> dict[str, Any]:
+    figures = account(
+        review.rows(name, since_ns, until_ns),
+        review.tallies(name, since_ns, until_ns),
+        review.overrides(name, since_ns, until_ns),
+        since_ns,
+        until_ns,
+    )
+    return {"volume": name, **figures}
+
+
+def _export(
+    review: Review, kind: str, names: list[str], time_ns: tuple[int, int], *, as_json: bool
+) -> None:
+    rows = (
+        row
+        for name in names
+        for row in (
+            review.samples(name, *time_ns)
+            if kind == "samples"
+            else review.events(kind, name, *time_ns)
+        )
+    )
+    write_rows(kind, rows, sys.stdout, as_json=as_json)
+
+
+# ---- for people ----------------------------------------------------------------------------------
+def _draw(page: Page, document: Document) -> None:
+    since, until = _when(document["since_unix_ns"]), _when(document["until_unix_ns"])
+    length_s = (document["until_unix_ns"] - document["since_unix_ns"]) / NS_PER_S
+    if not document["volumes"]:
+        page.line(f"nothing was recorded from {since} to {until} UTC")
+    for number, volume in enumerate(document["volumes"]):
+        if number:
+            page.gap()
+        page.heading(volume["volume"], f"{since} to {until} UTC")
+        page.line(_recorded(volume, length_s), indent=2)
+        _draw_done(page, volume["done"])
+        _draw_brought(page, volume["brought"])
+
+
+def _recorded(volume: Document, length_s: float) -> str:
+    if not volume["recorded_s"]:
+        return "nothing was recorded in this time"
+    modes = ", ".join(
+        f"{mode} {words.ratio(spent / length_s)}" for mode, spent in volume["mode_s"].items()
+    )
+    return f"recorded {words.ratio(min(1.0, volume['recorded_s'] / length_s))} of the time: {modes}"
+
+
+def _draw_done(page: Page, done: Document) -> None:
+    page.gap()
+    page.heading("What was done")
+    page.table(
+        ("BY", "KNOB", "WRITES"),
+        [(row["strategy"], row["knob"], _counts(row["outcomes"])) for row in done["writes"]],
+    )
+    gaps, destaged, streams = done["gaps"], done["destaged"], done["streams"]
+    pressure = f", {gaps['pressure']} times under pressure" if gaps["pressure"] else ""
+    page.facts(
+        [
+            *([] if done["writes"] else [("knobs", "none written")]),
+            (
+                "gaps",
+                f"{gaps['seen']} seen, {words.span(gaps['length_ns'])} in all; "
+                f"{gaps['used']} used{pressure}",
+            ),
+            (
+                "destaged",
+                f"{_known(destaged['in_gaps_bytes'])} in gaps, "
+                f"{_known(destaged['under_load_bytes'])} under load",
+            ),
+            (
+                "streams",
+                f"kept out {streams['kept_out']} times; {_known(streams['bypassed_bytes'])} "
+                "went past the cache",
+            ),
+            *(("by hand", _override(each)) for each in done["overrides"]),
+        ]
+    )
+
+
+def _draw_brought(page: Page, brought: Document) -> None:
+    dirty = brought["dirty"]
+    page.gap()
+    page.heading("What it brought")
+    page.facts(
+        [
+            ("dirty", spark(dirty["series_bytes"])),
+            ("", f"mean {_known(dirty['mean_bytes'])}, most {_known(dirty['most_bytes'])}"),
+            ("clean", _share(dirty["clean_ratio"], "of the time")),
+            ("hit ratio", _share(brought["hit_ratio"], "of reads")),
+        ]
+    )
+    page.table(
+        ("P99 OF", "NOT TUNED", "TUNED", "REQUESTS"),
+        [
+            (row["path"], *(_side(row[side]) for side in ("untouched", "tuned")), _requests(row))
+            for row in brought["latency"]
+        ],
+    )
+    if not brought["latency"]:
+        page.line("latency: unknown, since too little load was recorded", indent=2)
+
+
+def spark(series_bytes: list[float | None]) -> str:
+    """`▁▂█?`: the level over the time, beside the highest; `?` where it is unknown."""
+    most = max((each for each in series_bytes if each is not None), default=0) or 1
+    top = len(_LEVELS) - 1
+    return "".join(
+        "?" if each is None else _LEVELS[round(each / most * top)] for each in series_bytes
+    )
+
+
+def _counts(outcomes: Document) -> str:
+    return ", ".join(f"{count} {outcome}" for outcome, count in outcomes.items())
+
+
+def _override(override: Document) -> str:
+    at = _when(override["at_unix_ns"])
+    return f"{override['knob']} at {at}: {override['found']}; left alone from then on"
+
+
+def _side(found: Document | None) -> str:
+    return "unknown" if found is None else words.span(found["p99_ns"])
+
+
+def _requests(row: Document) -> str:
+    counts = [str(row[side]["ios"]) if row[side] else "too few" for side in ("untouched", "tuned")]
+    return " / ".join(counts)
+
+
+def _known(count_bytes: float | None) -> str:
+    return "unknown" if count_bytes is None else words.size(count_bytes)
+
+
+def _share(ratio: float | None, of_what: str) -> str:
+    return "unknown" if ratio is None else f"{words.ratio(ratio)} {of_what}"
+
+
+def _when(unix_ns: int) -> str:
+    return f"{datetime.fromtimestamp(unix_ns / NS_PER_S, UTC):%Y-%m-%d %H:%M}"

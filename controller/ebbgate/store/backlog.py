@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Records that wait to be written, in order; bounded while they cannot be. I/O: through the store.
+
+One thread only.
+"""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from ebbgate.errors import EbbgateError
+from ebbgate.store.db import Store
+from ebbgate.store.keeper import is_of_the_record
+
+_LOG = logging.getLogger(__name__)
+TASKS_MAX: Final = 2_000
+"""Kept while nothing can be written: some minutes of four volumes, some megabytes."""
+_BATCH_MAX: Final = 250
+"""What waited for a disk with room is written in parts: a little room may do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A record to write. `must`: not given up for want of memory; there are as many as knobs."""
+
+    run: Callable[[Store], None]
+    must: bool = False
+
+
+class Backlog:
+    """The tasks that are not written yet, oldest first."""
+
+    def __init__(self) -> None:
+        self._tasks: list[Task] = []
+
+    def add(self, task: Task) -> None:
+        """After all the others."""
+        self._tasks.append(task)
+
+    def write(self, store: Store, newest: Sequence[Task]) -> None:
+        """All of them and, in the transaction of the last, `newest`. Raises sqlite3.Error, OSError
+        and EbbgateError; what was not written then still waits, but for `newest`.
+        """
+        while len(self._tasks) > _BATCH_MAX:
+            _write(store, self._tasks[:_BATCH_MAX])
+            del self._tasks[:_BATCH_MAX]
+        _write(store, [*self._tasks, *newest])
+        self._tasks.clear()
+
+    def trim(self) -> int:
+        """Give the oldest up where there are too many; how many."""
+        excess = max(0, len(self._tasks) - TASKS_MAX)
+        old = self._tasks[:excess]
+        kept = [task for task in old if task.must]
+        self._tasks[:excess] = kept
+        return len(old) - len(kept)
+
+
+def _write(store: Store, tasks: Sequence[Task]) -> None:
+    """One write to the disk, all of it or nothing."""
+    with store.batch():
+        for task in tasks:
+            _carry_out(task, store)
+
+
+def _carry_out(task: Task, store: Store) -> None:
+    """A bug in one task costs that task, not the thread: the journal is written by it, too."""
+    try:
+        task.run(store)
+    except sqlite3.Error as error:
+        if not is_of_the_record(error):
+            raise
+        _LOG.exception("a record for the history was lost")
+    except (OSError, EbbgateError):
+        raise
+    except Exception:
+        _LOG.exception("a record for the history was lost")

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The history as its writer needs it: open whenever it can be, whatever happens to the file.
+
+I/O: SQLite. One thread only.
+"""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from ebbgate.errors import EbbgateError, Unavailable
+from ebbgate.model.decision import JournalEntry
+from ebbgate.store import healing
+from ebbgate.store.connection import code_of, is_damage
+from ebbgate.store.db import Store
+from ebbgate.store.retention import Limits
+from ebbgate.store.upkeep import Upkeep
+from ebbgate.units import NS_PER_MS, NS_PER_S
+
+_LOG = logging.getLogger(__name__)
+_CHECK_S: Final = 5.0
+"""Less than whoever journals an original waits (ebbgate.recorder)."""
+_TIDY_NS: Final = 20 * NS_PER_MS
+_REOPEN_NS: Final = 2 * NS_PER_S
+_STILL_GOOD: Final = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL)
+"""After these the open file is as good as before; after others it is opened anew."""
+_OF_THE_RECORD: Final = (
+    sqlite3.SQLITE_TOOBIG,
+    sqlite3.SQLITE_CONSTRAINT,
+    sqlite3.SQLITE_MISMATCH,
+    sqlite3.SQLITE_RANGE,
+    sqlite3.SQLITE_MISUSE,
+)
+TROUBLE: Final = (sqlite3.Error, OSError, EbbgateError)
+"""What may come of any use of the store."""
+
+
+class Keeper:
+    """Opens the store on demand, checks it, and begins a new file where the old one is damaged."""
+
+    def __init__(self, path: Path, limits: Limits) -> None:
+        self._path = path
+        self._store: Store | None = None
+        self._file: tuple[int, int] | None = None
+        self._open_originals: dict[tuple[str, str], JournalEntry] = {}
+        self._refused: tuple[int, str] | None = None
+        self._upkeep = Upkeep(limits)
+
+    def store(self) -> Store:
+        """The store, opened where it is not. Raises one of TROUBLE."""
+        if self._store is not None and _identity(self._path) != self._file:
+            self._take_along()
+        if self._store is None:
+            self._store = self._opened()
+            self._file = _identity(self._path)
+        return self._store
+
+    def journal_put(self, entry: JournalEntry) -> None:
+        """Keep an original; durable on return. Raises one of TROUBLE."""
+        self.store().journal_put(entry)
+        self._open_originals.setdefault((entry.volume, entry.knob), entry)
+
+    def journal_close(self, store: Store, volume: str, knob: str, wall_ns: int, how: str) -> None:
+        """The original is back, or must not be put back any more. Raises sqlite3.Error."""
+        store.journal_close(volume, knob, wall_ns, how)
+        self._open_originals.pop((volume, knob), None)
+
+    def failed(self, error: BaseException) -> None:
+        """Something went wrong with the store: see to it that it can go right the next time."""
+        if is_damage(error):
+            self.close()
+            try:
+                healing.renew(self._path, str(error)).close()
+            except TROUBLE as trouble:
+                _LOG.error("no new history could be begun: %s", trouble)
+        elif not (isinstance(error, sqlite3.Error) and code_of(error) in _STILL_GOOD):
+            self.close()
+
+    def tidy(self, wanted: Callable[[], bool]) -> None:
+        """Spend some milliseconds on keeping the history small, as long as nothing is wanted."""
+        until_ns = time.monotonic_ns() + _TIDY_NS
+        while not wanted() and (now_ns := time.monotonic_ns()) < until_ns:
+            if not self.store().tidy(self._upkeep, time.time_ns(), now_ns):
+                return
+
+    def close(self) -> None:
+        """Close the file; what it then complains of does not matter any more."""
+        store, self._store = self._store, None
+        if store is not None:
+            try:
+                store.close()
+            except sqlite3.Error as error:
+                _LOG.debug("closing the history: %s", error)
+
+    def _opened(self) -> Store:
+        """A file that could not be opened is tried again only after a while: it may take long."""
+        now_ns = time.monotonic_ns()
+        if self._refused is not None and now_ns - self._refused[0] < _REOPEN_NS:
+            raise Unavailable(f"the history could not be opened: {self._refused[1]}")
+        try:
+            store = self._checked(healing.open_healed(self._path))
+            self._put_again(store)
+        except TROUBLE as error:
+            self._refused = (now_ns, str(getattr(error, "message", error)))
+            raise
+        self._refused = None
+        return store
+
+    def _put_again(self, store: Store) -> None:
+        """Whatever file this is now: what is not back is to be in it."""
+        try:
+            for entry in self._open_originals.values():
+                store.journal_put(entry)
+        except BaseException:
+            store.close()
+            raise
+
+    def _checked(self, store: Store) -> Store:
+        try:
+            wrong = healing.complaint(store, _CHECK_S)
+        except BaseException:
+            store.close()
+            raise
+        if not wrong:
+            return store
+        store.close()
+        return healing.renew(self._path, wrong)
+
+    def _take_along(self) -> None:
+        """The file was moved or deleted under us: what is in it is kept by nobody now."""
+        assert self._store is not None
+        _LOG.warning("%s was moved or deleted; a new history is begun", self._path)
+        try:
+            for entry in self._store.journal_open():
+                self._open_originals.setdefault((entry.volume, entry.knob), entry)
+        except sqlite3.Error as error:
+            _LOG.warning("its originals of knobs could not all be read: %s", error)
+        self.close()
+
+
+def is_of_the_record(error: sqlite3.Error) -> bool:
+    """Is it one record that cannot be kept, rather than the file that cannot be written?"""
+    code = code_of(error)
+    return code is None or code in _OF_THE_RECORD
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

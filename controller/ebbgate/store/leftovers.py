@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Originals that an earlier ebbgated left in the journal, in whatever state the file is.
+
+I/O: SQLite. A full disk or a damaged history must not keep a knob from coming back.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Self
+
+from ebbgate.errors import EbbgateError, Unavailable
+from ebbgate.model.decision import JournalEntry
+from ebbgate.store import healing
+from ebbgate.store.connection import is_damage
+from ebbgate.store.db import Store
+from ebbgate.store.keeper import TROUBLE
+
+Closed = tuple[str, str, str]
+"""Volume, knob, and how it ended."""
+
+
+class Leftovers:
+    """The open journal. `complaint`: why it could not be opened or brought up to date; `unclosed`:
+    entries that are settled and could not be marked so.
+    """
+
+    def __init__(self, store: Store | None, entries: Sequence[JournalEntry]) -> None:
+        self._store = store
+        self._entries = entries
+        self.trouble: Exception | None = None
+        self.complaint = ""
+        self.unclosed: list[Closed] = []
+
+    @classmethod
+    def open(cls, path: Path, *, heal: bool) -> Self:
+        """Through the store, or else whatever can still be read from the file.
+
+        `heal`: move a damaged file aside and begin a new one. Raises Unavailable and
+        PermissionDenied where nothing can be read.
+        """
+        try:
+            store = healing.open_healed(path) if heal else Store.open(path)
+        except TROUBLE as error:
+            return cls._salvaged(path, error)
+        try:
+            return cls(store, store.journal_open())
+        except sqlite3.Error as error:
+            store.close()
+            return cls._salvaged(path, error)
+
+    @classmethod
+    def _salvaged(cls, path: Path, error: Exception) -> Self:
+        entries, whole = healing.salvage(path)
+        if not entries and not whole:
+            if isinstance(error, EbbgateError):
+                raise error
+            raise Unavailable(f"{path} cannot be used: {error}", "see the system's log") from error
+        found = cls(None, entries)
+        found.trouble = error
+        found.complaint = _complaint(error, whole=whole)
+        return found
+
+    def journal_open(self, boot_id: str | None = None) -> Sequence[JournalEntry]:
+        """Entries that were open, oldest first; of every boot without `boot_id`."""
+        return [entry for entry in self._entries if boot_id in (None, entry.boot_id)]
+
+    def journal_close(self, volume: str, knob: str, wall_ns: int, how: str) -> None:
+        """Mark an entry as settled, if that is possible."""
+        if self._store is not None:
+            try:
+                self._store.journal_close(volume, knob, wall_ns, how)
+            except sqlite3.Error as error:
+                self.complaint = f"the journal could not be brought up to date: {error}"
+            else:
+                return
+        self.unclosed.append((volume, knob, how))
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._store is not None:
+            self._store.close()
+
+
+def _complaint(error: Exception, *, whole: bool) -> str:
+    text = getattr(error, "message", str(error))
+    if is_damage(error) and not whole:
+        return f"{text}; some originals may be lost with it"
+    return f"the journal could not be brought up to date: {text}"

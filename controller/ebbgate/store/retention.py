@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""How long what is kept, and what goes first when it is too much. I/O: SQLite.
+
+By age, with the defaults: edges 6 hours, decisions 1 day (those for which a knob was written: 7
+days), samples of a second 6 hours, of a minute and knob writes 30 days (`history_age`), samples of
+an hour, tallies and closed originals twelve times that. An open original is never forgotten.
+
+By size, whatever was promised by age: the oldest of the cheapest first. Down the list each keeps
+half of its time, then a quarter and so on, but no less than its floor; where even that is too much
+the floors are halved in turn. Rows that carry a time yet to come were written by a clock that was
+wrong: age never takes them, size does as if they were old.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from ebbgate.store.rollup import HOUR_NS, MINUTE_NS, SECOND_NS
+from ebbgate.units import GIB, MIB
+
+DAY_NS: Final = 24 * HOUR_NS
+SIZE_BYTES_MIN: Final = 16 * MIB
+SIZE_BYTES_MAX: Final = 1024 * GIB
+AGE_NS_MIN: Final = DAY_NS
+AGE_NS_MAX: Final = 3660 * DAY_NS
+LOG_BYTES: Final = 4 * MIB
+"""What SQLite's log (WAL) is cut back to; it may be twice that for a moment."""
+_ROWS: Final = 128
+"""Deleted in one transaction: a few milliseconds."""
+_SHRINK: Final = (2, 4, 8, 16, 32, 64)
+_BELOW: Final = (2, 4, 8, 16, 32, 64)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """`size_bytes`: of the file and its log together; `age_ns`: of minutes and knob writes."""
+
+    size_bytes: int = 256 * MIB
+    age_ns: int = 30 * DAY_NS
+
+    @property
+    def pages_bytes(self) -> int:
+        """What the file itself may hold."""
+        return self.size_bytes - 2 * LOG_BYTES
+
+
+DEFAULT_LIMITS: Final = Limits()
+
+
+@dataclass(frozen=True, slots=True)
+class Tier:
+    """Rows of one worth. `keep_ns`: at most, and never longer than `ages` times the setting.
+
+    `key`: what names a row; `column`: its time; `where`: which rows of the table, by parameter
+    `:volume` where `by_volume`.
+    """
+
+    table: str
+    key: str
+    where: str
+    floor_ns: int
+    keep_ns: int | None = None
+    ages: int = 1
+    column: str = "at_unix_ns"
+    by_volume: bool = True
+
+    def kept_ns(self, limits: Limits) -> int:
+        """How long these rows are kept where the size allows it."""
+        most_ns = self.ages * limits.age_ns
+        return most_ns if self.keep_ns is None else min(self.keep_ns, most_ns)
+
+
+def _samples(span_ns: int, floor_ns: int, keep_ns: int | None = None, ages: int = 1) -> Tier:
+    where = f"volume = :volume AND span_ns = {span_ns}"
+    if span_ns == SECOND_NS:
+        # What is not rolled up yet must not go.
+        where += f""" AND NOT EXISTS (SELECT 1 FROM rollup_due AS due
+            WHERE due.span_ns = {MINUTE_NS} AND due.volume = samples.volume
+            AND due.at_unix_ns = samples.at_unix_ns - samples.at_unix_ns % {MINUTE_NS})"""
+    return Tier("samples", "volume, span_ns, at_unix_ns", where, floor_ns, keep_ns, ages)
+
+
+TIERS: Final = (
+    Tier("edges", "id", "volume = :volume", HOUR_NS, 6 * HOUR_NS),
+    Tier("decisions", "id", "acted = 0", HOUR_NS, DAY_NS, by_volume=False),
+    _samples(SECOND_NS, HOUR_NS, 6 * HOUR_NS),
+    Tier("decisions", "id", "acted = 1", HOUR_NS, 7 * DAY_NS, by_volume=False),
+    Tier("actions", "id", "volume = :volume", DAY_NS),
+    _samples(MINUTE_NS, DAY_NS),
+    _samples(HOUR_NS, 30 * DAY_NS, ages=12),
+    Tier("tallies", "volume, at_unix_ns, what, strategy, knob, outcome", "volume = :volume",
+         30 * DAY_NS, ages=12),
+    Tier("journal", "id", "closed_unix_ns IS NOT NULL", 30 * DAY_NS, ages=12,
+         column="closed_unix_ns", by_volume=False),
+)  # fmt: skip
+"""The cheapest first."""
+
+
+def forget_by_age(connection: sqlite3.Connection, limits: Limits, now_ns: int) -> int:
+    """Delete some of what is older than promised; how many rows, 0 when there is no such."""
+    names = volumes(connection)
+    for tier in TIERS:
+        gone = _delete(connection, tier, names, now_ns - tier.kept_ns(limits), older=True)
+        if gone:
+            return gone
+    return 0
+
+
+def forget_by_size(connection: sqlite3.Connection, limits: Limits, now_ns: int) -> int:
+    """Delete some of the oldest of the cheapest; how many rows, 0 when nothing is left to delete.
+
+    To be called while the file is too large.
+    """
+    names = volumes(connection)
+    for tier, keep_ns in _ladder(limits):
+        gone = _delete(connection, tier, names, now_ns - keep_ns, older=True)
+        gone = gone or _delete(connection, tier, names, now_ns + keep_ns, older=False)
+        if gone:
+            return gone
+    return 0
+
+
+def used_bytes(connection: sqlite3.Connection) -> int:
+    """What the file holds, without the pages that are free to be used again."""
+    return (_pragma(connection, "page_count") - free_pages(connection)) * page_bytes(connection)
+
+
+def free_pages(connection: sqlite3.Connection) -> int:
+    """Pages of the file that hold nothing."""
+    return _pragma(connection, "freelist_count")
+
+
+def page_bytes(connection: sqlite3.Connection) -> int:
+    """The size of a page."""
+    return _pragma(connection, "page_size")
+
+
+def volumes(connection: sqlite3.Connection) -> list[str]:
+    """Every volume of which anything is kept; one look into an index for each."""
+    found: set[str] = set()
+    for table in ("samples", "actions", "edges", "tallies"):
+        name = ""
+        while True:
+            row = connection.execute(f"SELECT min(volume) FROM {table} WHERE volume > ?", (name,))
+            name = row.fetchone()[0]
+            if name is None:
+                break
+            found.add(name)
+    return sorted(found)
+
+
+def _ladder(limits: Limits) -> Iterator[tuple[Tier, int]]:
+    for divisor in _SHRINK:
+        for tier in TIERS:
+            yield tier, max(tier.kept_ns(limits) // divisor, tier.floor_ns)
+    for divisor in _BELOW:
+        for tier in TIERS:
+            yield tier, tier.floor_ns // divisor
+    for tier in TIERS:
+        yield tier, 0
+
+
+def _delete(
+    connection: sqlite3.Connection, tier: Tier, names: list[str], bound_ns: int, *, older: bool
+) -> int:
+    comparison, order = ("<", "ASC") if older else (">", "DESC")
+    statement = f"""DELETE FROM {tier.table} WHERE ({tier.key}) IN (
+        SELECT {tier.key} FROM {tier.table} WHERE {tier.where} AND {tier.column} {comparison} :bound
+        ORDER BY {tier.column} {order} LIMIT {_ROWS})"""
+    for volume in names if tier.by_volume else ("",):
+        gone = connection.execute(statement, {"volume": volume, "bound": bound_ns}).rowcount
+        if gone:
+            return gone
+    return 0
+
+
+def _pragma(connection: sqlite3.Connection, name: str) -> int:
+    value: int = connection.execute(f"PRAGMA {name}").fetchone()[0]
+    return value

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Rows of samples as documents, read quickly: an hour of seconds is 3600 of them. I/O: SQLite."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from typing import Any, Final
+
+from ebbgate.store.documents import figures_by_path
+from ebbgate.store.rollup import COLUMNS, MEASURED, SECOND_NS, Row
+
+_GIVEN: Final = ("volume", "span_ns")
+_SHORT: Final = tuple(column for column in MEASURED if column not in _GIVEN)
+_LONG: Final = tuple(column for column in COLUMNS if column not in _GIVEN)
+
+
+def read(
+    connection: sqlite3.Connection,
+    volume: str,
+    since_unix_ns: int,
+    until_unix_ns: int,
+    span_ns: int,
+) -> list[Row]:
+    """The volume's samples of one span in `[since, until)`, oldest first."""
+    # Of a second only what was measured is fetched: the rest has the same value in every row.
+    columns = _SHORT if span_ns == SECOND_NS else _LONG
+    cursor = connection.cursor()
+    cursor.row_factory = None
+    rows = cursor.execute(
+        f"""SELECT {", ".join(columns)} FROM samples WHERE volume = ? AND span_ns = ?
+            AND at_unix_ns >= ? AND at_unix_ns < ? ORDER BY at_unix_ns""",
+        (volume, span_ns, since_unix_ns, until_unix_ns),
+    ).fetchall()
+    same: Row = dict.fromkeys(column for column in COLUMNS if column not in columns)
+    same |= {"volume": volume, "span_ns": span_ns}
+    if span_ns == SECOND_NS:
+        same |= {"samples": 1, "covered_ns": span_ns, "known": "{}"}
+    return _parsed(columns, rows, same)
+
+
+def _parsed(columns: tuple[str, ...], rows: list[tuple[Any, ...]], same: Row) -> list[Row]:
+    """All paths in one go, and what is the same in nearly every row only once."""
+    number = columns.index("paths")
+    paths = json.loads(f"[{','.join([row[number] for row in rows])}]")
+    names, constant = (*columns, *same), tuple(same.values())
+    seen: dict[str, Any] = {}
+    documents = []
+    for row, taken in zip(rows, paths, strict=True):
+        document = dict(zip(names, row + constant, strict=True))
+        document["paths"] = taken if type(taken) is dict else figures_by_path(taken)
+        for column in ("missing", "known"):
+            text = document[column]
+            if text not in seen:
+                seen[text] = json.loads(text)
+            document[column] = seen[text]
+        documents.append(document)
+    return documents

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""When the history could not be written, why, and what it cost. Pure: time is an argument."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+Document = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Time:
+    since_unix_ns: int
+    why: str
+    until_unix_ns: int | None = None
+    dropped: int = 0
+
+
+class Health:
+    """Counts what was given up; remembers the last time of trouble. One thread changes it."""
+
+    def __init__(self) -> None:
+        self.dropped = 0
+        self._last: _Time | None = None
+        self._before = 0
+
+    @property
+    def written(self) -> bool:
+        """Can the history be written, as far as is known?"""
+        return self._last is None or self._last.until_unix_ns is not None
+
+    def begin(self, why: str, wall_ns: int) -> bool:
+        """It could not be written; True where this is news."""
+        if not self.written:
+            return False
+        self._last = _Time(wall_ns, why)
+        self._before = self.dropped
+        return True
+
+    def end(self, wall_ns: int) -> tuple[int, int] | None:
+        """It is written; (how long it was not in ns, records lost) where this is news."""
+        last = self._last
+        if last is None or last.until_unix_ns is not None:
+            return None
+        lost = self.dropped - self._before
+        self._last = _Time(last.since_unix_ns, last.why, wall_ns, lost)
+        return max(0, wall_ns - last.since_unix_ns), lost
+
+    def document(self) -> Document:
+        """`trouble`: the last time in which nothing could be written; None: there was none."""
+        last = self._last
+        trouble: Document | None = None
+        if last is not None:
+            ongoing = last.until_unix_ns is None
+            trouble = {
+                "since_unix_ns": last.since_unix_ns,
+                "until_unix_ns": last.until_unix_ns,
+                "why": last.why,
+                "dropped": self.dropped - self._before if ongoing else last.dropped,
+            }
+        return {"written": self.written, "dropped": self.dropped, "trouble": trouble}
