@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.builders import live_document
+from tests.fake_sysfs import SET_UUID
 from tests.unit.conftest import NOW_NS, Cli
 from tests.unit.test_doctor_signals import HELLO, program
 
@@ -66,6 +67,21 @@ def test_the_advice_comes_from_the_disk_below(cli: Cli) -> None:
     rows = cli("doctor", "--json").document["volumes"][0]["advice"]
     assert [row["id"] for row in rows] == ["EBB-208", "EBB-101", "EBB-103", "EBB-207", "EBB-205"]
     assert rows[1]["command"] == "echo mq-deadline > /sys/block/vda/queue/scheduler"
+
+
+@pytest.mark.usefixtures("probe")
+def test_what_ebbgate_has_written_a_moment_ago_is_nobodys_choice(cli: Cli) -> None:
+    names = ("congested_read_threshold_us", "congested_write_threshold_us")
+    stock = {
+        name: {"value": value, "original": None, "owner": "kernel"}
+        for name, value in zip(names, ("2000", "20000"), strict=True)
+    }
+    for name in names:
+        cli.fake.write(f"/sys/fs/bcache/{SET_UUID}/{name}", "0")
+    with cli.daemon() as store:
+        store.set_live("bcache0", live_document(knobs=stock), NOW_NS)
+        rows = cli("doctor", "--json").document["volumes"][0]["advice"]
+    assert [row["id"] for row in rows] == ["EBB-205"]
 
 
 @pytest.mark.usefixtures("probe")

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,9 @@ def facts(
     daemon says of the volume.
     """
     held = frozenset(name for name, knob in owned.items() if knob.get("owner") == "ebbgate")
+    # Values of the same moment as their owners: what ebbgate has written since is nobody's choice.
+    values = {name: value for name, knob in owned.items() if (value := knob.get("value"))}
+    state = replace(state, knobs={**state.knobs, **values})
     caches = [device.name for device in volume.caches]
     discards = (
         name for name in caches if sysfs.read_text(_CLASS_BLOCK / name / "bcache/discard") == "1"
