@@ -32,6 +32,9 @@ _ILL = {
 """States in which not even a message is sent (dm-cache-target.c, cache_status)."""
 
 
+_NOBODY = Proposal("", "")
+
+
 @dataclass(frozen=True, slots=True)
 class PolicyState:
     """What rules and strategies remember of one volume, and the last frame they saw."""
@@ -146,10 +149,22 @@ def decide(state: PolicyState, policy: Policy, now_ns: int, *, explained: bool =
 
 def resolve(volume: str, now_ns: int, proposals: tuple[Proposal, ...]) -> Decision:
     """One decision: for each setting the first proposal that has a wish wins."""
-    decision = Decision(volume, now_ns, proposals)
-    for proposal in proposals:
-        decision = _merge(decision, proposal)
-    return decision
+    gate = next((p for p in proposals if p.gate is not None), _NOBODY)
+    cutoff = next((p for p in proposals if p.sequential_cutoff_bytes is not None), _NOBODY)
+    split = next((p for p in proposals if p.split_requests), None)
+    congestion = next((p for p in proposals if p.congestion_bypass is not None), _NOBODY)
+    return Decision(
+        volume,
+        now_ns,
+        proposals,
+        gate=gate.gate,
+        gate_strategy=gate.strategy,
+        sequential_cutoff_bytes=cutoff.sequential_cutoff_bytes,
+        cutoff_strategy=(split or cutoff).strategy,
+        split_requests=split is not None,
+        congestion_bypass=congestion.congestion_bypass,
+        collect_garbage=any(p.collect_garbage for p in proposals),
+    )
 
 
 def unsupported(frame: Frame) -> str:
@@ -163,23 +178,6 @@ def unsupported(frame: Frame) -> str:
     if frame.cache_mode is not None and frame.cache_mode != "writeback":
         return f"the cache mode is {frame.cache_mode}: no dirty data to let out"
     return ""
-
-
-def _merge(decision: Decision, proposal: Proposal) -> Decision:
-    if decision.gate is None and proposal.gate is not None:
-        decision = replace(decision, gate=proposal.gate, gate_strategy=proposal.strategy)
-    wished = proposal.sequential_cutoff_bytes
-    if decision.sequential_cutoff_bytes is None and wished is not None:
-        decision = replace(
-            decision, sequential_cutoff_bytes=wished, cutoff_strategy=proposal.strategy
-        )
-    if proposal.split_requests:
-        decision = replace(decision, split_requests=True, cutoff_strategy=proposal.strategy)
-    if decision.congestion_bypass is None and proposal.congestion_bypass is not None:
-        decision = replace(decision, congestion_bypass=proposal.congestion_bypass)
-    if proposal.collect_garbage:
-        decision = replace(decision, collect_garbage=True)
-    return decision
 
 
 def _ruled_gate(state: PolicyState) -> Proposal | None:

@@ -58,13 +58,11 @@ def bucket_edges_ns(bucket: int) -> tuple[int, int]:
 
 def reaching(counts: Sequence[float], wait_ns: int) -> float:
     """How many of the gaps lasted at least `wait_ns`; linear inside a bucket."""
-    total = 0.0
-    for bucket, count in enumerate(counts):
+    bucket = (wait_ns // NS_PER_US).bit_length() - 1
+    total = float(sum(counts[bucket + 1 :]))
+    if 0 <= bucket < len(counts):
         low, high = bucket_edges_ns(bucket)
-        if wait_ns <= low:
-            total += count
-        elif wait_ns < high:
-            total += count * (high - wait_ns) / (high - low)
+        total += counts[bucket] * (high - wait_ns) / (high - low)
     return total
 
 

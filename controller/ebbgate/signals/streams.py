@@ -19,13 +19,11 @@ def bucket_low_bytes(bucket: int) -> int:
 
 def bytes_beyond(runs: Sequence[float], cutoff_bytes: int) -> float:
     """Bytes that belong to a run that had reached `cutoff_bytes`; linear inside a bucket."""
-    total = 0.0
-    for bucket, count in enumerate(runs):
+    bucket = (cutoff_bytes // SECTOR_BYTES).bit_length() - 1
+    total = float(sum(runs[bucket + 1 :]))
+    if 0 <= bucket < len(runs):
         low, high = bucket_low_bytes(bucket), bucket_low_bytes(bucket + 1)
-        if cutoff_bytes <= low:
-            total += count
-        elif cutoff_bytes < high:
-            total += count * (high - cutoff_bytes) / (high - low)
+        total += runs[bucket] * (high - cutoff_bytes) / (high - low)
     return total
 
 
