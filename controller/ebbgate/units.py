@@ -7,6 +7,7 @@ The core counts in bytes and nanoseconds. Sectors (512 B) exist only where the k
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Final
 
 SECTOR_BYTES: Final = 512
@@ -24,8 +25,11 @@ _BYTE_SUFFIXES: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 # bcache's own letters (bch_hprint in drivers/md/bcache/util.c): one letter, powers of 1024.
 _HPRINT_LETTERS: Final = "kMGTPEZY"
 _HPRINT: Final = re.compile(r"^(-?\d+(?:\.\d+)?)([kMGTPEZY]?)$")
-_DURATION: Final = re.compile(r"^(\d+(?:\.\d+)?)\s*(ns|us|ms|s|min|h|d)$")
-_DURATION_NS: Final = {
+SIZES: Final[Mapping[str, int]] = {
+    suffix: 1024**power for power, suffix in enumerate(_BYTE_SUFFIXES[:-1])
+}
+"""What may stand behind a size that a person writes, in bytes."""
+DURATIONS: Final[Mapping[str, int]] = {
     "ns": 1,
     "us": NS_PER_US,
     "ms": NS_PER_MS,
@@ -34,7 +38,8 @@ _DURATION_NS: Final = {
     "h": 3600 * NS_PER_S,
     "d": 24 * 3600 * NS_PER_S,
 }
-_SIZE: Final = re.compile(r"^(\d+(?:\.\d+)?)\s*(B|KiB|MiB|GiB|TiB)$")
+"""The same for a time, in nanoseconds."""
+_FIGURE: Final = re.compile(r"^(\d+(?:\.\d+)?)\s*([A-Za-z]+)$")
 
 
 def sectors_to_bytes(sectors: int) -> int:
@@ -63,21 +68,21 @@ def parse_hprint(text: str) -> int:
 
 def parse_duration_ns(text: str) -> int:
     """Nanoseconds from `300ms`, `2.5 s`, `5min`. Raises ValueError with the known units."""
-    match = _DURATION.match(text.strip())
-    if match is None:
-        raise ValueError(f"not a duration: {text!r}; write a number and ns, us, ms, s, min, h or d")
-    number, unit = match.groups()
-    return round(float(number) * _DURATION_NS[unit])
+    return _parse(text, DURATIONS, "duration")
 
 
 def parse_size_bytes(text: str) -> int:
     """Bytes from `64MiB`, `1.5 GiB`. Raises ValueError with the known units."""
-    match = _SIZE.match(text.strip())
-    if match is None:
-        raise ValueError(f"not a size: {text!r}; write a number and B, KiB, MiB, GiB or TiB")
-    number, unit = match.groups()
-    scale: int = 1024 ** _BYTE_SUFFIXES.index(unit)
-    return round(float(number) * scale)
+    return _parse(text, SIZES, "size")
+
+
+def _parse(text: str, factors: Mapping[str, int], what: str) -> int:
+    match = _FIGURE.match(text.strip())
+    if match is None or match[2] not in factors:
+        *most, last = factors
+        known = f"{', '.join(most)} or {last}"
+        raise ValueError(f"not a {what}: {text!r}; write a number and {known}")
+    return round(float(match[1]) * factors[match[2]])
 
 
 def format_bytes(count_bytes: float) -> str:

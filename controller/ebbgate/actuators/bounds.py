@@ -19,13 +19,12 @@ from typing import Final
 from ebbgate.probes.dm_knobs import MAX_SECTORS, THRESHOLD
 from ebbgate.signals.kernel_sleep import DELAY
 from ebbgate.units import (
-    GIB,
+    DURATIONS,
     KIB,
-    MIB,
-    NS_PER_MS,
     NS_PER_S,
     NS_PER_US,
     SECTOR_BYTES,
+    SIZES,
     format_bytes,
     format_ns,
     format_rate,
@@ -52,24 +51,15 @@ class Unit(StrEnum):
     FLAG = "0 or 1"
 
 
-_SIZES: Final = {"B": 1, "KiB": KIB, "MiB": MIB, "GiB": GIB}
-_RATES: Final = {f"{name}/s": factor for name, factor in _SIZES.items()}
-_TIMES: Final = {
-    "ns": 1,
-    "us": NS_PER_US,
-    "ms": NS_PER_MS,
-    "s": NS_PER_S,
-    "min": 60 * NS_PER_S,
-    "h": 3600 * NS_PER_S,
-}
+_RATES: Final = {f"{name}/s": factor for name, factor in SIZES.items()}
 _SUFFIXES: Final[Mapping[Unit, tuple[Mapping[str, int], int]]] = {
     Unit.PERCENT: ({"%": 1}, 1),
-    Unit.BYTES: (_SIZES, 1),
-    Unit.KIB: (_SIZES, KIB),
-    Unit.SECTORS: (_SIZES, SECTOR_BYTES),
+    Unit.BYTES: (SIZES, 1),
+    Unit.KIB: (SIZES, KIB),
+    Unit.SECTORS: (SIZES, SECTOR_BYTES),
     Unit.SECTORS_PER_S: (_RATES, SECTOR_BYTES),
-    Unit.SECONDS: (_TIMES, NS_PER_S),
-    Unit.MICROSECONDS: (_TIMES, NS_PER_US),
+    Unit.SECONDS: (DURATIONS, NS_PER_S),
+    Unit.MICROSECONDS: (DURATIONS, NS_PER_US),
     Unit.FLAG: ({}, 1),
 }
 """By unit: what may stand behind a number, and how much of it the kernel's own unit is."""

@@ -32,18 +32,10 @@ class Unit(StrEnum):
     IOPS = "iops"
 
 
-_SIZES: Final = {"B": 1, "KiB": units.KIB, "MiB": units.MIB, "GiB": units.GIB, "TiB": 1 << 40}
 FACTORS: Final[Mapping[Unit, Mapping[str, float]]] = {
-    Unit.SIZE: _SIZES,
-    Unit.RATE: {f"{name}/s": factor for name, factor in _SIZES.items()},
-    Unit.DURATION: {
-        "ns": 1,
-        "us": units.NS_PER_US,
-        "ms": units.NS_PER_MS,
-        "s": units.NS_PER_S,
-        "min": 60 * units.NS_PER_S,
-        "h": 3600 * units.NS_PER_S,
-    },
+    Unit.SIZE: units.SIZES,
+    Unit.RATE: {f"{name}/s": factor for name, factor in units.SIZES.items()},
+    Unit.DURATION: units.DURATIONS,
     Unit.RATIO: {"%": 0.01},
     Unit.COUNT: {"": 1},
     Unit.IOPS: {"/s": 1},
@@ -60,7 +52,15 @@ EXAMPLES: Final[Mapping[Unit, str]] = {
 }
 _FIGURE: Final = re.compile(r"^(-?[0-9]{1,15}(?:\.[0-9]{1,9})?) *([A-Za-zµ/%]*)$")
 # What people write instead; no measure of likeness would find these.
-_MEANT: Final = {"m": "min", "sec": "s", "hour": "h", "hours": "h", "msec": "ms", "d": "h"}
+_MEANT: Final = {
+    "m": "min",
+    "sec": "s",
+    "hour": "h",
+    "hours": "h",
+    "msec": "ms",
+    "day": "d",
+    "days": "d",
+}
 _PREFIXES: Final = {"k": "KiB", "m": "MiB", "g": "GiB", "t": "TiB"}
 
 
