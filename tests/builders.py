@@ -156,6 +156,8 @@ def live_document(**parts: Any) -> dict[str, Any]:
         "volume": "bcache0",
         "kind": "bcache",
         "mode": "enforce",
+        "policy": "adaptive",
+        "overlay": None,
         "held": False,
         "now": "holds 420 MiB dirty back until 300 ms of quiet",
         "kernel_sleep": None,

@@ -40,6 +40,29 @@ def test_a_history_that_could_not_be_written_is_said(cli: Cli) -> None:
     assert "(database or disk is full)" in out
 
 
+def test_a_policy_of_ones_own_is_named_with_its_hour(cli: Cli) -> None:
+    with cli.daemon() as store:
+        store.set_live("bcache0", live_document(policy="nas", overlay="night"), NOW_NS)
+        status, explain = cli("status").out, cli("explain", "bcache0").out
+    assert "bcache0  bcache writeback - enforce, policy nas (night), gap" in status
+    assert "bcache0  enforce, policy nas (night)" in explain
+
+
+@pytest.mark.parametrize(
+    ("kept", "said"), [(True, "the last good policies hold"), (False, "nothing is tuned until")]
+)
+def test_policies_that_are_not_right_are_said_with_every_error(
+    cli: Cli, kept: bool, said: str
+) -> None:
+    told = {"folder": "/etc/ebbgate/policies.d", "names": [], "kept": kept}
+    problems = ["/etc/ebbgate/policies.d/a.yaml:3:1: nmae: no such key; did you mean name?"]
+    with cli.daemon() as store:
+        store.set_live("", {"version": "0.1.0", "policies": {**told, "problems": problems}}, NOW_NS)
+        out = " ".join(cli("status").out.split())
+    assert said in out
+    assert problems[0] in out
+
+
 def test_a_daemon_that_hangs_is_not_believed(cli: Cli) -> None:
     with cli.daemon() as store:
         store.set_live("bcache0", live_document(), NOW_NS - 6_000_000_000)

@@ -64,7 +64,9 @@ def _history(context: Context, volume: str, limit: int) -> list[dict[str, Any]]:
 
 
 def _draw(page: Page, document: Document) -> None:
-    page.heading(document["title"], str(document["mode"] or "no daemon"))
+    mode = str(document["mode"] or "no daemon")
+    policy = f", {words.policy(document)}" if document.get("policy") else ""
+    page.heading(document["title"], mode + policy)
     draw_sentence(page, document)
     for proposal in document.get("proposals", ()):
         page.gap()
