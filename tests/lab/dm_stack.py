@@ -100,8 +100,9 @@ class DmCacheStack(DmStack):
         """
         name = f"{self.vg}-cmeta"
         _, sectors, _, below, start = self.session.check(["dmsetup", "table", name]).split()
-        target = "error" if reads else f"flakey {below} {start} 0 60 1 error_writes"
-        table = f"0 {sectors} {target}"
+        # Never up; without a feature it fails all, and still stands on its disk to be found there.
+        feature = "" if reads else " 1 error_writes"
+        table = f"0 {sectors} flakey {below} {start} 0 60{feature}"
         self.session.check(["modprobe", "dm-flakey"])
         self.session.check(["dmsetup", "load", name, "--table", table])
         self.session.check(["dmsetup", "suspend", name])

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import logging
 import os
@@ -180,6 +181,24 @@ def test_a_probe_that_closes_its_output_but_stays_is_ended(bench: Bench) -> None
     bench.script("[ $run -gt 1 ] || { exec >&-; exec sleep 60; }; hello; stay")
     bench.run_until(lambda: bench.probe.health.state == "running")
     assert bench.restarts == 2
+
+
+def test_a_command_to_a_probe_that_listens_no_more_leaves_no_stack_in_the_log(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench.script("[ $run -gt 1 ] || exit 1; hello; stay")
+
+    def speak() -> None:
+        if bench.restarts == 1:
+            # It has ended, and the loop has had no chance to see that nobody listens.
+            assert bench.probe._process is not None
+            os.waitid(os.P_PID, bench.probe._process.pid, os.WEXITED | os.WNOWAIT)
+        bench.probe.command("wait bcache0 300")
+
+    bench.on_restart = speak
+    bench.run_until(lambda: bench.probe.health.state == "running")
+    gc.collect()
+    assert [r for r in caplog.records if r.name == "asyncio"] == []
 
 
 @pytest.mark.parametrize(

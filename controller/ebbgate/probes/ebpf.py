@@ -224,6 +224,18 @@ async def _end(process: Process, grace_s: float) -> int:
         with contextlib.suppress(ProcessLookupError):
             process.kill()
         return await process.wait()
+    finally:
+        await _hang_up(process)
+
+
+async def _hang_up(process: Process) -> None:
+    """What was written to a child that no longer listened comes out here, not as a stack in the
+    log.
+    """
+    if process.stdin is not None:
+        process.stdin.close()
+        with contextlib.suppress(OSError):
+            await process.stdin.wait_closed()
 
 
 def _fatal(code: int, why: str) -> EbbgateError:
