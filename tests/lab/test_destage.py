@@ -49,7 +49,7 @@ def test_gaps_drain_what_a_closed_gate_keeps(guest: Session) -> None:
     assert ours["drained_mib"] >= max(20.0, 10 * off["drained_mib"])
 
 
-@pytest.mark.parametrize("state", ["destage", "wait"])
+@pytest.mark.parametrize("state", ["destage", pytest.param("wait", marks=pytest.mark.full)])
 def test_a_killed_daemon_leaves_no_knob_and_no_data_behind(guest: Session, state: str) -> None:
     found = faults.one(guest, state, print)
     assert found["touched"] >= 1, "nothing was tuned, so nothing was proved"

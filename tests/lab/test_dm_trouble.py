@@ -47,7 +47,9 @@ def held(product: Product, stack: DmCacheStack) -> Iterator[None]:
     ("reads", "said", "state"),
     [
         pytest.param(False, "needs_check", "its metadata needs a check", id="needs_check"),
-        pytest.param(True, "Fail", "the kernel calls the cache failed", id="fail"),
+        pytest.param(
+            True, "Fail", "the kernel calls the cache failed", id="fail", marks=pytest.mark.full
+        ),
     ],
 )
 def test_a_cache_that_falls_ill_is_left_alone_and_said(
@@ -83,6 +85,7 @@ def test_metadata_that_is_nearly_full_is_told(guest: Session) -> None:
         assert "EBB-302" in product.cli("doctor", stack.name)
 
 
+@pytest.mark.full
 def test_a_volume_in_passthrough_is_counted_and_has_nothing_to_tune(guest: Session) -> None:
     with DmCacheStack(guest, cache_mode="passthrough") as stack:
         with GuestProbe(guest, "--tick-ms", "100") as probe:
@@ -97,6 +100,7 @@ def test_a_volume_in_passthrough_is_counted_and_has_nothing_to_tune(guest: Sessi
                 product.cli("clean", stack.lvm_name, "--yes")
 
 
+@pytest.mark.full
 def test_a_volume_that_is_renamed_while_tuned_gets_its_threshold_back(guest: Session) -> None:
     with DmCacheStack(guest) as stack:
         product = Product(guest)
@@ -113,6 +117,7 @@ def test_a_volume_that_is_renamed_while_tuned_gets_its_threshold_back(guest: Ses
             guest.check("lvrename vg/other vg/data", timeout_s=60)
 
 
+@pytest.mark.full
 def test_a_lock_of_lvm_keeps_nobody_waiting(guest: Session) -> None:
     with DmCacheStack(guest) as stack:
         lock = "/run/lock/lvm/V_vg"

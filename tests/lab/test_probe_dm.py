@@ -74,9 +74,19 @@ BARE = Options(lvm=False, hdd="hdd1", ssd="ssd1", vg="other", settings=SETTINGS)
 WRITECACHE = Options(hdd="hdd1", ssd="ssd1", vg="other", cache_bytes=64 * MIB)
 STACKS = [
     pytest.param(DmCacheStack, BARE, id="cache-bare"),
-    pytest.param(DmCacheStack, BARE | Options(scheduler="none"), id="cache-bare-unscheduled"),
+    pytest.param(
+        DmCacheStack,
+        BARE | Options(scheduler="none"),
+        id="cache-bare-unscheduled",
+        marks=pytest.mark.full,
+    ),
     pytest.param(DmWritecacheStack, WRITECACHE, id="writecache-lvm"),
-    pytest.param(DmWritecacheStack, WRITECACHE | Options(lvm=False), id="writecache-bare"),
+    pytest.param(
+        DmWritecacheStack,
+        WRITECACHE | Options(lvm=False),
+        id="writecache-bare",
+        marks=pytest.mark.full,
+    ),
 ]
 
 

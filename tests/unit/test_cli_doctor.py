@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from ebbgate.doctor import cost
 from tests.builders import live_document
 from tests.fake_sysfs import SET_UUID
 from tests.unit.conftest import NOW_NS, Cli
@@ -82,6 +83,21 @@ def test_what_ebbgate_has_written_a_moment_ago_is_nobodys_choice(cli: Cli) -> No
         store.set_live("bcache0", live_document(knobs=stock), NOW_NS)
         rows = cli("doctor", "--json").document["volumes"][0]["advice"]
     assert [row["id"] for row in rows] == ["EBB-205"]
+
+
+@pytest.mark.usefixtures("probe")
+def test_what_the_daemon_says_during_a_measurement_counts(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with cli.daemon() as store:
+
+        def measure(proc: Path, seconds: float) -> cost.Cost:
+            store.set_live("bcache0", live_document(mode="observe"), NOW_NS)
+            return cost.read(proc)
+
+        monkeypatch.setattr(cost, "measure", measure)
+        document = cli("doctor", "--measure", "2", "--json").document
+    assert document["volumes"][0]["mode"] == "observe"
 
 
 @pytest.mark.usefixtures("probe")

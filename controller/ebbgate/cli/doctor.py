@@ -43,6 +43,8 @@ def doctor(context: Context, volume: str | None, measure: float | None, knobs: b
     """
     volumes = (find(context.sysfs, volume),) if volume else discover(context.sysfs)
     probe = signals.check(context.config.probe_path)
+    spent = _cost(context, measure)
+    # Last: what the daemon says is fresh for a few seconds only, and a measurement takes that long.
     link = _link(context)
     document: dict[str, Any] = {
         "kernel": {
@@ -59,7 +61,7 @@ def doctor(context: Context, volume: str | None, measure: float | None, knobs: b
             "signals": probe.signals,
         },
         "daemon": daemon_document(link),
-        "cost": report.cost_document(_cost(context, measure)),
+        "cost": report.cost_document(spent),
         "hidden": context.sysfs.dm.hidden(),
         "volumes": [_volume(context, link, each) for each in volumes],
     }
