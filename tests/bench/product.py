@@ -103,7 +103,8 @@ class Product:
 
     def cli(self, *words: str, timeout_s: float = 60) -> str:
         """Run a command of the CLI in the guest; returns its output."""
-        argv = [PYTHON, "-m", "ebbgate", "--state-dir", STATE_DIR, *words]
+        # On a slow hour of the host the emulated daemon takes seconds for what takes it none.
+        argv = [PYTHON, "-m", "ebbgate", "--state-dir", STATE_DIR, "--patience", "40", *words]
         env = {"PYTHONPATH": str(self.site), "EBBGATE_PROBE": str(PROBE)}
         done = self.session.run(argv, env=env, timeout_s=timeout_s)
         return done.check().stdout

@@ -87,6 +87,13 @@ def test_a_daemon_that_does_not_answer_is_said_and_the_wish_is_taken_back(cli: C
     assert (intent["ok"], intent["outcome"]) == (0, "given up by the person who asked")
 
 
+def test_patience_is_a_persons_own(cli: Cli) -> None:
+    cli.timeout_s = 60.0
+    with cli.daemon():
+        result = cli("--patience", "0.1", "enforce", "bcache0")
+    assert "the daemon did not answer within 0.1 s" in result.err
+
+
 @pytest.mark.parametrize(
     "words",
     [

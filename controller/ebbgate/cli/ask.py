@@ -104,7 +104,7 @@ def ask(
             intents.resolve(number, "given up by the person who asked", ok=False)
             raise Unavailable(
                 f"the daemon did not answer within {context.answer_timeout_s:g} s",
-                "see what it does: systemctl status ebbgated",
+                "see what it does: systemctl status ebbgated; on a slow machine: --patience 30",
             )
     finally:
         intents.close()
