@@ -7,7 +7,8 @@ import fcntl
 import os
 from pathlib import Path
 
-from ebbgate.cli.link import holder, no_daemon
+from ebbgate.cli.link import no_daemon
+from ebbgate.lock import holder
 from ebbgate.store.db import Store
 from tests.builders import journal_entry
 from tests.unit.conftest import BOOT_ID, Cli
