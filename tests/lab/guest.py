@@ -17,7 +17,7 @@ from tests.lab.channel import Channel
 from tests.lab.devices import DEFAULT_DEVICES, Attached, Device
 from tests.lab.errors import LabError, LostGuest
 from tests.lab.monitor import MONITOR
-from tests.lab.session import CONSOLE, EMULATOR_LOG, Session, why_lost
+from tests.lab.session import CONSOLE, EMULATOR_LOG, Session, why_lost, why_silent
 from tests.lab.wait import wait_until
 from tests.lab.workdir import Workdir
 
@@ -103,7 +103,12 @@ class Guest(Session):
             self._attached = [device.attach(folder) for device in self._hardware]
             command = self._command(image, folder)
             self._qemu = host.start(command, folder / EMULATOR_LOG, niceness=_NICENESS)
-            wire = Channel.connect(folder / "agent", lambda: self.alive, lambda: why_lost(folder))
+            wire = Channel.connect(
+                folder / "agent",
+                lambda: self.alive,
+                lambda: why_lost(folder),
+                lambda: why_silent(folder),
+            )
             super().__init__(wire, self._share, folder)
             if self._icount:
                 # Whenever its CPU waits for the host, the clock jumps to the next timer.

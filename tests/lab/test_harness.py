@@ -56,6 +56,12 @@ def test_a_command_past_its_timeout_is_killed_with_its_children(guest: Session) 
     wait_until(lambda: not running(guest, int(done.stdout)), 10, "the child to be gone")
 
 
+def test_a_killed_command_that_does_not_end_is_no_lost_guest(guest: Session) -> None:
+    done = guest.run("echo out; setsid sleep 60 & wait", timeout_s=2)
+    assert (done.timed_out, done.stdout) == (True, "out\n")
+    assert "its pipes are still open" in done.stderr
+
+
 def test_a_long_command_does_not_keep_a_short_one_waiting(guest: Session) -> None:
     ended: list[int] = []
     thread = threading.Thread(target=lambda: ended.append(guest.run("sleep 3").rc))
