@@ -138,7 +138,7 @@ class Daemon:
             self._slow_ns = now_ns
             await self._discover_when_due(now_ns)
             await _let_others()
-            self._follow_policies()
+            self.follow_policies()
             await _let_others()
             self.intake.poll()
             await _let_others()
@@ -171,7 +171,7 @@ class Daemon:
         unmoved = was_quiet and volume.thread.quiet and volume.thread.generation == before
         volume.on_tick(seen, quiet=ours and unmoved)
 
-    def _follow_policies(self) -> None:
+    def follow_policies(self) -> None:
         """Files that changed, and the hour of a schedule."""
         self.policies.look()
         for name, volume in self.volumes.items():
