@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Final
 
 from ebbgate.model.decision import Outcome, OutcomeKind
-from ebbgate.model.records import Tick
+from ebbgate.model.records import Direction, Tick, TimedFlow
 from ebbgate.signals.histogram import add, coarse_latency, latency_sum_ns
 
 Counts = dict[str, Any]
@@ -45,23 +46,36 @@ class Totals:
 def counted(tick: Tick) -> Counts:
     """What a probe has counted so far. Latencies in buckets of `coarse_latency`."""
     return {
-        "arrivals": {str(d): {"ios": a.ios, "bytes": a.bytes} for d, a in tick.arrivals.items()},
-        "paths": {
-            f"{direction} {path}": {
-                "ios": flow.ios,
-                "bytes": flow.bytes,
-                "latency_counts": coarse_latency(flow.latency),
-                "latency_sum_ns": latency_sum_ns(flow.latency),
-            }
-            for (direction, path), flow in tick.paths.items()
-        },
+        "arrivals": {_word(d): {"ios": a.ios, "bytes": a.bytes} for d, a in tick.arrivals.items()},
+        "paths": {_path(*way): _flow(flow) for way, flow in tick.paths.items()},
         "bypass": {why: {"ios": f.ios, "bytes": f.bytes} for why, f in tick.bypass.items()},
-        "run_bytes": {str(d): list(runs) for d, runs in tick.run_bytes.items()},
+        "run_bytes": {_word(d): list(runs) for d, runs in tick.run_bytes.items()},
         "gap_counts": list(tick.gap_counts),
         "gap_sum_ns": sum(tick.gap_sums_ns),
         "destage": {"ios": tick.destage_done.ios, "bytes": tick.destage_done.bytes},
         "lost": dict(tick.lost),
     }
+
+
+def _flow(flow: TimedFlow) -> Counts:
+    latency = flow.latency
+    return {
+        "ios": flow.ios,
+        "bytes": flow.bytes,
+        "latency_counts": coarse_latency(latency) if latency else [],
+        "latency_sum_ns": latency_sum_ns(latency),
+    }
+
+
+# The text of an enumeration's member is made anew each time, and this is done once a second.
+@cache
+def _word(direction: Direction) -> str:
+    return str(direction)
+
+
+@cache
+def _path(direction: Direction, path: str) -> str:
+    return f"{direction} {path}"
 
 
 def plus(one: Any, other: Any) -> Any:

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`ebbgate-web`: the history over HTTP, wishes as intents. It tunes nothing and is not root."""
