@@ -28,6 +28,8 @@ PROBE = REPO / "build" / "ebbgate-probe"
 STATE_DIR = "/run/ebbgate-state"
 PYTHON = "/usr/bin/python3"
 
+_LIVE = "SELECT document FROM live WHERE volume <> ''"
+
 T = TypeVar("T")
 
 
@@ -36,12 +38,21 @@ def stage() -> Path:
     target = SITE / "ebbgate"
     shutil.rmtree(SITE, ignore_errors=True)
     shutil.copytree(REPO / "policies", SITE / "policies")
+    if (REPO / "build" / "webui").is_dir():
+        shutil.copytree(REPO / "build" / "webui", SITE / "webui")
     shutil.copytree(
         REPO / "controller" / "ebbgate", target, ignore=shutil.ignore_patterns("__pycache__")
     )
     if not compileall.compile_dir(target, quiet=1):
         raise RuntimeError("the package does not compile")
     return SITE
+
+
+def staged(session: Session) -> Path:
+    """The same, as a guest sees it."""
+    site = stage()
+    mirror(session, site)
+    return site
 
 
 class Product:
@@ -51,8 +62,7 @@ class Product:
         self.session = session
         self._mode = mode
         self._tick_ms = tick_ms
-        self.site = stage()
-        mirror(session, self.site)
+        self.site = staged(session)
         self.daemon: Process | None = None
 
     def __enter__(self) -> Self:
@@ -135,4 +145,7 @@ class Product:
     def _ready(self) -> bool:
         if self.daemon is not None and self.daemon.poll() is not None:
             raise RuntimeError(f"the daemon ended: {self.daemon.stderr()[-2000:]}")
+        if self._mode == "observe":
+            # Nothing is decided then: what it sees is all there is to see.
+            return any(json.loads(text).get("foreground") for (text,) in self.rows(_LIVE))
         return bool(self.last_decision()) and "unknown" not in self.last_decision()

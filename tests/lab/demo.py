@@ -15,8 +15,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from tests.bench import web
 from tests.bench.gap_drain import QUIET_CACHE, Foreground, Pieces
-from tests.bench.product import PROBE, PYTHON, REPO, SITE, STATE_DIR, Product
+from tests.bench.product import PROBE, PYTHON, REPO, SITE, STATE_DIR, Product, staged
 from tests.lab import fio, terminal
 from tests.lab.demo_screen import Screen, print_table
 from tests.lab.demo_watch import Watch
@@ -74,16 +75,20 @@ def run(*, keep: bool) -> None:
     """Both arms, the table, and with `keep` a shell beside the running daemon."""
     if not PROBE.exists():
         raise NoLab(f"no lab here: {PROBE.relative_to(REPO)} is not built (make probe)")
-    screen = Screen()
+    screen, port = Screen(), web.free_port()
     with contextlib.ExitStack() as until_end:
         with screen:
             screen.phase("booting a stock Debian kernel in QEMU, without KVM")
-            guest = until_end.enter_context(Guest())
-            screen.phase(f"Linux {guest.check(['uname', '-r']).strip()} is up")
+            guest = until_end.enter_context(Guest(forwards={web.PORT: port}))
+            screen.phase(
+                f"Linux {guest.check(['uname', '-r']).strip()} is up; starting ebbgate-web"
+            )
+            page = until_end.enter_context(web.Web(guest, staged(guest), port))
+            screen.address(page.url)
             results = {arm: measure(guest, arm, screen) for arm in ARMS}
         print_table(screen.console, table(results))
         if keep:
-            stay(guest, screen)
+            stay(guest, screen, page)
 
 
 def measure(guest: Session, arm: str, screen: Screen) -> Result:
@@ -106,21 +111,21 @@ def measure(guest: Session, arm: str, screen: Screen) -> Result:
 
 @contextmanager
 def driven(stack: BcacheStack, arm: str, screen: Screen) -> Iterator[None]:
-    """The volume under this arm's regime, watched."""
-    if arm == "stock":
-        with Watch(stack.session, stack.volume, screen):
-            yield
-        return
-    screen.phase("starting ebbgated in enforce")
-    with Product(stack.session) as product:
+    """The volume under this arm's regime, watched.
+
+    With the kernel's own settings, too, a daemon runs and shows what it sees; it touches nothing.
+    """
+    mode = "observe" if arm == "stock" else "enforce"
+    screen.phase(f"starting ebbgated in {mode}")
+    with Product(stack.session, mode=mode) as product:
         assert product.daemon is not None
         log = product.daemon.stderr_path
         with Watch(stack.session, stack.volume, screen, log) as watch:
             yield
-        moved = sorted(stack.changed_knobs())
+        moved = sorted(set(stack.changed_knobs()) - {"writeback_rate"})
         screen.phase(f"{watch.decisions} decisions; stopping ebbgated")
     left = sorted(set(stack.changed_knobs()) - {"writeback_rate"})
-    was = f"{len(moved)} knobs were changed ({', '.join(moved)})"
+    was = f"{len(moved)} knobs were changed ({', '.join(moved) or 'none'})"
     screen.note(f"{was}; not back after the stop: {', '.join(left) or 'none'}")
 
 
@@ -178,7 +183,7 @@ def clean_text(result: Result) -> str:
     return f"> {CLEAN_TIMEOUT_S:.0f} s, {result.left_mib:.0f} MiB left"
 
 
-def stay(guest: Session, screen: Screen) -> None:
+def stay(guest: Session, screen: Screen, page: web.Web) -> None:
     """A fresh volume with a running daemon, and a shell; all of it ends with the shell."""
     guest.put_file("/usr/local/bin/ebbgate", _WRAPPER)
     guest.check(["chmod", "755", "/usr/local/bin/ebbgate"])
@@ -192,6 +197,7 @@ def stay(guest: Session, screen: Screen) -> None:
             f"  fio --name=w --filename={stack.device} --rw=randwrite --bs=64k --direct=1"
             " --size=512M --io_size=200M\n"
             f"  cat {stack.sysfs}/dirty_data\n"
+            f"In a browser: {page.url}; to change something there: {page.token}\n"
             "exit ends the guest."
         )
         terminal.interact(guest, ["bash", "-l"])

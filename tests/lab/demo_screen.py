@@ -46,6 +46,7 @@ class Screen:
     _started: float = field(default_factory=time.monotonic)
     _arm: str = ""
     _phase: str = "starting"
+    _address: str = ""
     _moment: Moment = Moment(0.0)
     _levels: deque[float] = field(default_factory=lambda: deque(maxlen=_BAR_CELLS))
     _decisions: deque[str] = field(default_factory=lambda: deque(maxlen=_DECISIONS_SHOWN))
@@ -82,6 +83,12 @@ class Screen:
         with self._lock:
             self._phase = text
             self._say(f"-- {text}", "bold")
+
+    def address(self, url: str) -> None:
+        """Where a browser sees all of it."""
+        with self._lock:
+            self._address = url
+            self._say(f"-- watch it in a browser: {url}", "bold green")
 
     def moment(self, moment: Moment) -> None:
         """A sample of the volume."""
@@ -121,6 +128,7 @@ class Screen:
         facts = Table.grid(padding=(0, 2))
         facts.add_column(style="dim")
         facts.add_column()
+        facts.add_row("browser", Text(self._address or "-", style="green"))
         facts.add_row("workload", Text(self._phase, style="bold"))
         level = Text(bar(seen.dirty_mib, _BAR_CELLS), style="cyan")
         facts.add_row("dirty", level.append(f" {seen.dirty_mib:.0f} MiB", style="bold"))
