@@ -78,13 +78,12 @@ def run(*, keep: bool) -> None:
     screen, port = Screen(), web.free_port()
     with contextlib.ExitStack() as until_end:
         with screen:
+            screen.address(f"http://127.0.0.1:{port}")
             screen.phase("booting a stock Debian kernel in QEMU, without KVM")
             guest = until_end.enter_context(Guest(forwards={web.PORT: port}))
-            screen.phase(
-                f"Linux {guest.check(['uname', '-r']).strip()} is up; starting ebbgate-web"
-            )
+            screen.phase(f"Linux {guest.check(['uname', '-r']).strip()}; starting ebbgate-web")
             page = until_end.enter_context(web.Web(guest, staged(guest), port))
-            screen.address(page.url)
+            screen.phase(f"{page.url} answers")
             results = {arm: measure(guest, arm, screen) for arm in ARMS}
         print_table(screen.console, table(results))
         if keep:

@@ -88,7 +88,7 @@ class Screen:
         """Where a browser sees all of it."""
         with self._lock:
             self._address = url
-            self._say(f"-- watch it in a browser: {url}", "bold green")
+            self._say(f"-- in a browser, half a minute from now: {url}", "bold green")
 
     def moment(self, moment: Moment) -> None:
         """A sample of the volume."""
