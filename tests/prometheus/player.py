@@ -24,10 +24,11 @@ from ebbgate.units import NS_PER_S
 Record = dict[str, Any]
 PLAYED = ("lab-mixed-stream", "lab-dm-gap-drain")
 _FOLDER = Path(__file__).parent.parent / "replay"
-_COUNTED = (
-    *("fg", "runs", "gaps", "gaps_ns", "path", "bypass", "destage", "lost"),
-    *("done_ios", "done_bytes"),
-)
+_COUNTED = {
+    "tick": ("fg", "runs", "gaps", "gaps_ns", "path", "bypass", "destage", "lost"),
+    "queue": ("done_ios", "done_bytes"),
+    "edge": (),
+}
 _STAMPS = ("ns", "last_ns")
 
 
@@ -56,7 +57,7 @@ def play(volume: str) -> None:
             moved = {key: record[key] + shift_ns for key in _STAMPS if key in record}
             if asked_to_end((moved["ns"] - time.monotonic_ns()) / NS_PER_S):
                 return
-            so_far = {key: record[key] for key in _COUNTED if key in record}
+            so_far = {key: record[key] for key in _COUNTED[record["t"]]}
             total = {key: plus(before[key], so_far[key]) for key in so_far if key in before}
             say({**record, **so_far, **total, **moved, "vol": volume})
             last |= so_far

@@ -23,6 +23,8 @@ MAY_BE_EMPTY: Final = {
     ("Time to full and to clean", "B"),
 }
 _RANGE_S = 20
+# The first test waits for the load to have been played.
+pytestmark = pytest.mark.timeout(180)
 
 
 def test_promtool_finds_nothing_wrong_with_the_page(seen: Stack) -> None:
