@@ -13,6 +13,7 @@ import select
 import sys
 import time
 from collections.abc import Iterator
+from io import FileIO
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -36,16 +37,19 @@ def main() -> None:
     """Until standard input ends or says `quit`."""
     hello = {"t": "hello", "protocol": PROTOCOL_VERSION, "probe": "ebpf", "version": "recorded"}
     say({**hello, "ns": time.monotonic_ns(), "boot_id": "recorded", "signals": {}})
-    for line in sys.stdin:
-        words = line.split()
-        if words[0] == "quit":
+    # Unbuffered: a command must not wait behind another where `select` does not see it.
+    with open(sys.stdin.fileno(), "rb", buffering=0, closefd=False) as commands:
+        for line in commands:
+            words = line.decode().split()
+            if words[0] in ("quit", "track"):
+                break
+        else:
             return
         if words[0] == "track":
-            play(words[1])
-            return
+            play(words[1], commands)
 
 
-def play(volume: str) -> None:
+def play(volume: str, commands: FileIO) -> None:
     """All recordings, for ever."""
     say({"t": "track", "ns": time.monotonic_ns(), "vol": volume})
     before: Record = {}
@@ -55,7 +59,7 @@ def play(volume: str) -> None:
         last: Record = {}
         for record in records:
             moved = {key: record[key] + shift_ns for key in _STAMPS if key in record}
-            if asked_to_end((moved["ns"] - time.monotonic_ns()) / NS_PER_S):
+            if asked_to_end(commands, (moved["ns"] - time.monotonic_ns()) / NS_PER_S):
                 return
             so_far = {key: record[key] for key in _COUNTED[record["t"]]}
             total = {key: plus(before[key], so_far[key]) for key in so_far if key in before}
@@ -72,11 +76,12 @@ def read(name: str) -> Iterator[Record]:
             yield record
 
 
-def asked_to_end(within_s: float) -> bool:
-    """Waits so long for `quit` or the end of standard input; other commands change nothing."""
+def asked_to_end(commands: FileIO, within_s: float) -> bool:
+    """Waits so long for `quit` or the end of the commands; others change nothing."""
     due_s = time.monotonic() + within_s
     while (left_s := due_s - time.monotonic()) > 0:
-        if select.select([sys.stdin], [], [], left_s)[0] and sys.stdin.readline() in ("", "quit\n"):
+        ready, _, _ = select.select([commands], [], [], left_s)
+        if ready and commands.readline() in (b"", b"quit\n"):
             return True
     return False
 

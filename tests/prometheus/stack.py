@@ -136,7 +136,7 @@ class Stack:
 def stack(folder: Path) -> Iterator[Stack]:
     """Everything, from an empty folder."""
     with ExitStack() as exits:
-        argv = [sys.executable, "-m", "tests.prometheus.machine", folder]
+        argv: list[str | Path] = [sys.executable, "-m", "tests.prometheus.machine", folder]
         daemon = exits.enter_context(running(folder, "daemon", argv))
         web = exits.enter_context(running(folder, "web", _web(folder)))
         web_url = until("ebbgate-web", lambda: web.said(r"(http://127\.0\.0\.1:\d+)/"))
@@ -170,10 +170,11 @@ def free_port() -> int:
 
 
 def _web(folder: Path) -> list[str | Path]:
-    root = ["--as-root"] if os.geteuid() == 0 else []
-    state = ["--state-dir", folder / "state", "--policy-dir", folder / "policies"]
-    pages = ["--ui", folder / "no-pages", "--listen", "127.0.0.1:0"]
-    return [sys.executable, "-m", "ebbgate.web", *root, *state, *pages]
+    argv = [sys.executable, "-m", "ebbgate.web", "--listen", "127.0.0.1:0"]
+    folders = {"--state-dir": "state", "--policy-dir": "policies", "--ui": "no-pages"}
+    for option, name in folders.items():
+        argv += [option, str(folder / name)]
+    return [*argv, *(["--as-root"] if os.geteuid() == 0 else [])]
 
 
 def _prometheus(folder: Path, config: Path, port: int) -> list[str | Path]:

@@ -10,7 +10,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-import yaml
+import yaml  # type: ignore[import-untyped]
 
 from ebbgate.web.metrics_names import FAMILIES
 from ebbgate.web.metrics_text import Type
