@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -71,6 +71,7 @@ class Bench:
         self.config = Config(folder, folder / "probe", policy_dir=self.policies, web=web)
         self.now_ns = NOW_S * 1_000_000_000
         self.fake = fake_bcache(Path(tempfile.mkdtemp(dir=folder)))
+        self.told = Answer(0, {}, b"")
         self.api = Api(self.config, lambda: self.now_ns, self.fake.sysfs, folder / "proc")
 
     def get(self, path: str, **headers: str) -> Answer:
@@ -107,7 +108,18 @@ class Bench:
             "client": (client, 40000),
             "server": ("127.0.0.1", 8380),
         }
-        return asyncio.run(_asked(self.api, scope, list(body)))
+        told: list[Message] = []
+        try:
+            asyncio.run(_asked(self.api, scope, list(body), told))
+        finally:
+            self.told = _answer(told)
+        return self.told
+
+    def told_by(self, scope: MutableMapping[str, Any]) -> list[Message]:
+        """What the application says to any other kind of scope."""
+        told: list[Message] = []
+        asyncio.run(_asked(self.api, scope, [], told))
+        return told
 
     @contextmanager
     def daemon(self) -> Iterator[None]:
@@ -121,23 +133,25 @@ class Bench:
             os.close(handle)
 
 
-async def _asked(api: Api, scope: dict[str, Any], parts: list[bytes]) -> Answer:
-    told: list[Message] = []
-    waiting = [*parts]
-
+async def _asked(
+    api: Api, scope: MutableMapping[str, Any], parts: list[bytes], told: list[Message]
+) -> None:
     async def receive() -> Message:
-        if not waiting:
+        if not parts:
             await asyncio.Event().wait()
-        part = waiting.pop(0)
-        return {"type": "http.request", "body": part, "more_body": bool(waiting)}
+        part = parts.pop(0)
+        return {"type": "http.request", "body": part, "more_body": bool(parts)}
 
     async def send(message: Message) -> None:
         told.append(message)
 
     await api(scope, receive, send)
-    start = told[0]
-    headers = {name.decode(): value.decode() for name, value in start["headers"]}
-    return Answer(start["status"], headers, b"".join(each.get("body", b"") for each in told[1:]))
+
+
+def _answer(told: Sequence[Message]) -> Answer:
+    headers = {name.decode(): value.decode() for name, value in told[0]["headers"]}
+    body = b"".join(each.get("body", b"") for each in told[1:])
+    return Answer(told[0]["status"], headers, body)
 
 
 @dataclass(slots=True)
