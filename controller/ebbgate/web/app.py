@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 from fastapi import FastAPI
@@ -22,7 +21,7 @@ from ebbgate.web import openapi, reply
 from ebbgate.web.cursor import Event
 from ebbgate.web.databases import Databases
 from ebbgate.web.failure import ApiError
-from ebbgate.web.guard import Guard
+from ebbgate.web.guard import Guard, Receive, Scope, Send
 from ebbgate.web.hub import Hub
 from ebbgate.web.poller import Poller
 from ebbgate.web.routes_decisions import routes_decisions
@@ -38,7 +37,7 @@ PREFIX = "/api/v1"
 
 
 class Api:
-    """The application, its guard around it, and its streams."""
+    """The application as ASGI: its guard around it, and its streams."""
 
     def __init__(
         self,
@@ -60,21 +59,27 @@ class Api:
             docs_url=None,
             redoc_url=None,
             openapi_url=None,
-            lifespan=self._lifespan,
         )
         self._add_errors()
         self._add_routes()
-        self.guarded = Guard(self.app, config.web)
+        self._guarded = Guard(self.app, config.web)
 
-    @asynccontextmanager
-    async def _lifespan(self, _: FastAPI) -> AsyncIterator[None]:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        # By hand: FastAPI 0.92 takes no `lifespan`, and current ones give `on_event` up.
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+        else:
+            await self._guarded(scope, receive, send)
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        await receive()
         self._loop = asyncio.get_running_loop()
         self.poller.start()
-        try:
-            yield
-        finally:
-            self.hub.close()
-            await asyncio.to_thread(self.poller.stop)
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        self.hub.close()
+        await asyncio.to_thread(self.poller.stop)
+        await send({"type": "lifespan.shutdown.complete"})
 
     def _publish(self, events: list[Event]) -> None:
         """From the poller's thread."""
