@@ -250,23 +250,18 @@ def _room(row: Row, kind: Kind, cutoff: float | None) -> int | None:
 
 def _stretches(past: Past) -> list[tuple[int, int]]:
     """From when to when there are samples without a hole, until its last sample is over."""
-    rows = past.samples
-    if not rows:
-        return []
-    seconds = [row["at_unix_ns"] for row in rows if row["span_ns"] <= NS_PER_S]
+    seconds = [row["at_unix_ns"] for row in past.samples if row["span_ns"] <= NS_PER_S]
     apart = [later - earlier for earlier, later in pairwise(seconds)]
     # With a slow tick a sample stands for the time to the next one.
     each_ns = max(NS_PER_S, round(median(apart))) if apart else NS_PER_S
     found: list[tuple[int, int]] = []
-    for row in rows:
-        span_ns = each_ns if row["span_ns"] <= NS_PER_S else row["span_ns"]
-        at_ns, until = row["at_unix_ns"], row["at_unix_ns"] + span_ns
+    for row in past.samples:
+        at_ns, span_ns = row["at_unix_ns"], max(row["span_ns"], each_ns)
         if found and at_ns - found[-1][1] <= (_HOLE_SPANS - 1) * span_ns:
-            found[-1] = (found[-1][0], max(found[-1][1], until))
+            found[-1] = (found[-1][0], at_ns + span_ns)
         else:
-            found.append((at_ns, until))
-    end = past.until_unix_ns
-    return [(max(since, past.since_unix_ns), min(until, end)) for since, until in found]
+            found.append((at_ns, at_ns + span_ns))
+    return [(since, min(until, past.until_unix_ns)) for since, until in found]
 
 
 def _whole(value: float | None) -> int | None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`replay`: the decisions that a recording would have led to. I/O: reads one file."""
+"""`replay`: the decisions that a recording would have led to, or the history. I/O: reads these."""
 
 from __future__ import annotations
 

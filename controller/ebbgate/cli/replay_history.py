@@ -13,6 +13,7 @@ from ebbgate.cli.output import Document, emit
 from ebbgate.dry_run import document
 from ebbgate.dry_run_past import Subject
 from ebbgate.errors import UsageError
+from ebbgate.policy_judge import named
 from ebbgate.probes.topology import find
 from ebbgate.units import NS_PER_S, parse_duration_ns
 
@@ -35,7 +36,7 @@ def history_run(
     subject = Subject(found.name, found.title, found.kind)
     folder, until_ns = context.config.policy_dir, context.wall_ns()
     both = (
-        dry_run_past.named(policy, folder),
+        named(policy, folder),
         dry_run_past.other(against, subject, folder),
     )
     history = context.config.history_path
