@@ -16,7 +16,7 @@ from ebbgate.policy.defaults import Policy
 from ebbgate.policy.language.choose import LocalTime, entry_at
 from ebbgate.policy.language.compile import compile_policy
 from ebbgate.policy.language.document import PolicyDocument
-from ebbgate.policy_judge import in_force, judge_alone, named
+from ebbgate.policy_judge import by_name, in_force, judge_alone
 from ebbgate.store.queries_past import read_past
 from ebbgate.units import NS_PER_S
 
@@ -46,7 +46,7 @@ def other(name: str | None, subject: Subject, folder: Path) -> PolicyDocument:
     Raises NotFound, ConfigError.
     """
     if name is not None:
-        return named(name, folder)
+        return by_name(name, folder)
     return in_force((subject.name, subject.title), subject.kind, folder)
 
 

@@ -76,24 +76,28 @@ def neighbours(files: Iterable[Path]) -> list[PolicyDocument]:
     return [each.document for each in parsed if each.document is not None]
 
 
-def named(name: str, folder: Path | None = None) -> PolicyDocument:
-    """A shipped policy, one of the folder by its own name, or a file; its schedule with it.
+def by_name(name: str, folder: Path | None = None) -> PolicyDocument:
+    """A shipped policy, or one of the folder, by its own name; its schedule with it.
 
-    Raises NotFound for what is none of them, ConfigError for a file that is not right.
+    Raises NotFound. It opens nothing that the name may lead to.
     """
-    shipped = _shipped()
-    known = {each.name: each for each in shipped}
-    if name in known:
-        return known[name]
-    if folder is not None:
+    known = {each.name: each for each in _shipped()}
+    if name not in known and folder is not None:
         ours, _ = _linked(_texts(folder))
         known |= {each.name: each for each in ours.values()}
-        if name in known:
-            return known[name]
-    path = Path(name)
-    if not path.is_file():
+    if name not in known:
         raise NotFound(f"no policy {name}", f"name a file, or one of {', '.join(known)}")
-    return of_file(path)
+    return known[name]
+
+
+def named(name: str, folder: Path | None = None) -> PolicyDocument:
+    """The same, or a file, for whoever may read it. Raises NotFound, ConfigError."""
+    try:
+        return by_name(name, folder)
+    except NotFound:
+        if not Path(name).is_file():
+            raise
+    return of_file(Path(name))
 
 
 def of_file(path: Path) -> PolicyDocument:
@@ -166,7 +170,11 @@ def _linked(
 def _texts(folder: Path) -> dict[str, str | bytes]:
     """The policy files of the folder that can be read, by path, in their order."""
     found: dict[str, str | bytes] = {}
-    for path in policy_files.policy_files(folder):
+    try:
+        paths = policy_files.policy_files(folder)
+    except OSError as error:
+        raise ConfigError(f"{folder} cannot be read: {error.strerror}") from error
+    for path in paths:
         try:
             found[str(path)] = policy_files.read_policy(path)
         except EbbgateError:

@@ -362,6 +362,8 @@ def test_without_a_name_the_other_one_is_that_in_force(tmp_path: Path) -> None:
     assert dry_run_past.other(None, lvm, tmp_path).name == "mine"
     assert dry_run_past.other(None, SUBJECT, tmp_path).name == "adaptive"
     assert dry_run_past.other("mine", SUBJECT, tmp_path).name == "mine"
+    with pytest.raises(NotFound, match="no policy"):
+        dry_run_past.other(str(tmp_path / "mine.yaml"), SUBJECT, tmp_path)
     (tmp_path / "bad.yaml").write_text("nonsense")
     with pytest.raises(ConfigError, match=r"bad.yaml:1:1"):
         dry_run_past.other(None, lvm, tmp_path)

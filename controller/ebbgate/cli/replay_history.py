@@ -37,7 +37,7 @@ def history_run(
     folder, until_ns = context.config.policy_dir, context.wall_ns()
     both = (
         named(policy, folder),
-        dry_run_past.other(against, subject, folder),
+        named(against, folder) if against else dry_run_past.other(None, subject, folder),
     )
     history = context.config.history_path
     run = dry_run_past.run(history, subject, both, until_ns - length_ns, until_ns)

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 from typing import Final
 
+from ebbgate.errors import Unavailable
 from ebbgate.model.records import Edge, EdgeKind
 from ebbgate.store import samples
 from ebbgate.store.connection import open_reader
@@ -38,6 +40,8 @@ def read_past(
         first = bucket_ns(seconds[0]["at_unix_ns"], MINUTE_NS) if seconds else until_unix_ns
         minutes = samples.read(connection, volume, since_unix_ns, first, MINUTE_NS)
         rows = connection.execute(_EDGES, (volume, *span)).fetchall()
+    except sqlite3.Error as error:
+        raise Unavailable(f"the history cannot be read: {error}", "try it again") from error
     finally:
         connection.close()
     edges = [Edge(volume, at_ns, EdgeKind(kind), length) for kind, at_ns, length in reversed(rows)]
