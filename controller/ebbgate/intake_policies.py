@@ -23,7 +23,10 @@ class Followed(Protocol):
     """Whose policies they are: the daemon's."""
 
     volumes: dict[str, VolumeLoop]
-    policies: PolicyBook
+
+    @property
+    def policies(self) -> PolicyBook:
+        """Those that its volumes are under."""
 
     def follow_policies(self) -> None:
         """Take over what has changed in the folder."""
