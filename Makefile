@@ -141,7 +141,7 @@ test-prometheus: venv | $(BUILD)/.deps-web ## a real Prometheus scrapes ebbgate-
 	$(call tier,prometheus,$(PY) -m pytest tests/prometheus $(K))
 
 test-lab: venv probe | $(BUILD)/.deps-lab ## real caches on a stock kernel in QEMU
-	$(call tier,lab,$(PY) -m pytest -m '$(LAB_TESTS)' tests/lab $(K))
+	$(call tier,lab,$(PY) -m pytest --durations=15 -m '$(LAB_TESTS)' tests/lab $(K))
 
 test-full: ## the same with every long variant
 	@$(MAKE) --no-print-directory test LAB_TESTS='full or not full'
