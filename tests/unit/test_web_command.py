@@ -94,7 +94,7 @@ def test_localhost_is_an_address() -> None:
 
 
 def test_the_table_of_settings_is_complete() -> None:
-    assert set(config_web.KEYS) == set(re.findall(r"^    (\w+) = ", config_web.__doc__ or "", re.M))
+    assert set(config_web.KEYS) == set(re.findall(r"^(\w+) = ", config_web.__doc__ or "", re.M))
 
 
 # ---- the program -------------------------------------------------------------------------------
