@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Nodes from code: the only place where markup is made. Text is always text.
+
+export type Child = Node | string | number | null | undefined | false | readonly Child[];
+type Handler = (event: never) => void;
+export type Props = Record<string, string | number | boolean | null | undefined | Handler>;
+
+const SVG = "http://www.w3.org/2000/svg";
+
+export function h<K extends keyof HTMLElementTagNameMap>(
+  tag: K,
+  props: Props = {},
+  ...children: Child[]
+): HTMLElementTagNameMap[K] {
+  return filled(document.createElement(tag), props, children);
+}
+
+export function s<K extends keyof SVGElementTagNameMap>(
+  tag: K,
+  props: Props = {},
+  ...children: Child[]
+): SVGElementTagNameMap[K] {
+  return filled(document.createElementNS(SVG, tag), props, children);
+}
+
+/** `onclick` and the like are listeners; false and null leave an attribute out; the rest are set. */
+function filled<E extends Element>(element: E, props: Props, children: readonly Child[]): E {
+  for (const [name, value] of Object.entries(props)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (typeof value === "function") {
+      element.addEventListener(name.slice(2), value as EventListener);
+    } else element.setAttribute(name, value === true ? "" : String(value));
+  }
+  append(element, children);
+  return element;
+}
+
+export function append(parent: Element, children: readonly Child[]): void {
+  for (const child of children) {
+    if (child === null || child === undefined || child === false) continue;
+    if (Array.isArray(child)) append(parent, child as readonly Child[]);
+    else parent.append(child instanceof Node ? child : String(child as string | number));
+  }
+}
+
+/** Everything in it is replaced. */
+export function fill(parent: Element, ...children: Child[]): void {
+  parent.replaceChildren();
+  append(parent, children);
+}
+
+/** Written only where it differs: the browser then has nothing to lay out anew. */
+export function text(element: Element, value: string): void {
+  if (element.textContent !== value) element.textContent = value;
+}
+
+export function attribute(element: Element, name: string, value: string | null): void {
+  if (value === null) element.removeAttribute(name);
+  else if (element.getAttribute(name) !== value) element.setAttribute(name, value);
+}
+
+let numbered = 0;
+
+/** A new id for `aria-labelledby` and the like. */
+export function uid(prefix: string): string {
+  numbered += 1;
+  return `${prefix}-${numbered}`;
+}
+
+export function button(label: Child, onclick: () => void, props: Props = {}): HTMLButtonElement {
+  return h("button", { type: "button", class: "button", onclick, ...props }, label);
+}
+
+/** A table whose wide content scrolls inside it, by keyboard too. */
+export function table(
+  caption: string,
+  head: readonly Child[],
+  rows: readonly (readonly Child[])[],
+  props: Props = {},
+): HTMLElement {
+  return h(
+    "div",
+    { class: "table-box", tabindex: 0, role: "region", "aria-label": caption },
+    h(
+      "table",
+      props,
+      h("caption", { class: "visually-hidden" }, caption),
+      h("thead", {}, h("tr", {}, head.map((cell) => h("th", { scope: "col" }, cell)))),
+      h("tbody", {}, rows.map((row) => h("tr", {}, row.map((cell) => h("td", {}, cell))))),
+    ),
+  );
+}
+
+/** Term and value pairs. */
+export function facts(pairs: readonly (readonly [Child, Child])[], className = "facts"): HTMLElement {
+  return h(
+    "dl",
+    { class: className },
+    pairs.map(([term, value]) => h("div", {}, h("dt", {}, term), h("dd", {}, value))),
+  );
+}
