@@ -2,8 +2,8 @@
 // The event stream: what happens now, and after a sleep or a break what was missed meanwhile.
 // A browser's EventSource reconnects by itself with Last-Event-ID while the server answers at all. It
 // gives up for good on an error status, and after a sleep it may hold a dead connection that looks
-// alive; both are handled here, with the number of the last event in the address, since a new
-// EventSource cannot set that header.
+// alive. Both are handled here with a new EventSource; that one cannot set the header, so the lists
+// are read anew then, as after a `reset`.
 import { backoffMs, silent } from "../lib/merge";
 import type { Action, Decision, Health, Intent, Volumes } from "./types";
 
@@ -23,7 +23,7 @@ const LOOK_MS = 5_000;
 
 export class Live {
   #source: EventSource | null = null;
-  #lastId = "";
+  #opened = false;
   #heardMs = Date.now();
   #attempt = 0;
   #retry: number | undefined;
@@ -43,33 +43,30 @@ export class Live {
 
   reconnect(): void {
     this.#close();
-    const since = this.#lastId === "" ? "" : `?last_event_id=${encodeURIComponent(this.#lastId)}`;
-    const source = new EventSource(`/api/v1/events${since}`);
+    const source = new EventSource("/api/v1/events");
+    let again = this.#opened;
     this.#source = source;
     this.#heardMs = Date.now();
-    source.onopen = () => this.#opened();
+    source.onopen = () => {
+      this.#alive();
+      if (again) this.handlers.reset();
+      again = false;
+    };
     source.onerror = () => this.#broken(source);
     for (const name of EVENTS) {
       source.addEventListener(name, (event: MessageEvent<string>) => {
-        this.#heard(event);
+        this.#heardMs = Date.now();
         (this.handlers[name] as (data: unknown) => void)(JSON.parse(event.data));
       });
     }
-    source.addEventListener("reset", (event: MessageEvent<string>) => {
-      this.#heard(event);
-      this.handlers.reset();
-    });
+    source.addEventListener("reset", () => this.handlers.reset());
   }
 
-  #opened(): void {
+  #alive(): void {
     this.#heardMs = Date.now();
     this.#attempt = 0;
+    this.#opened = true;
     this.handlers.state("open");
-  }
-
-  #heard(event: MessageEvent<string>): void {
-    this.#heardMs = Date.now();
-    if (event.lastEventId !== "") this.#lastId = event.lastEventId;
   }
 
   #broken(source: EventSource): void {

@@ -91,6 +91,12 @@ export function table(
   );
 }
 
+/** A table in a `details`: made when it is open, and left alone while somebody is in it. */
+export function fillTable(box: HTMLElement, make: () => HTMLElement): void {
+  if (box.closest("details")?.open !== true || box.contains(document.activeElement)) return;
+  fill(box, make());
+}
+
 /** Term and value pairs. */
 export function facts(pairs: readonly (readonly [Child, Child])[], className = "facts"): HTMLElement {
   return h(
