@@ -4,25 +4,34 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from pathlib import Path
 from typing import Any
 
 from ebbgate.intake import Intake
 from ebbgate.loop import VolumeLoop
+from ebbgate.policy_book import PolicyBook
 from ebbgate.store.intents import Intent, IntentKind, Intents
 from ebbgate.units import NS_PER_S
-from tests.loop_bench import LoopBench
+from tests.loop_bench import DEADLINE_S, LoopBench
 
 HOUR_NS = 3600 * NS_PER_S
 MINUTE_NS = 60 * NS_PER_S
 
 
 class Daemon:
-    """The target: the loops by name; a restore is counted."""
+    """The target: the loops by name, and a folder of policies; a restore is counted."""
 
-    def __init__(self, **volumes: VolumeLoop) -> None:
+    def __init__(self, folder: Path, **volumes: VolumeLoop) -> None:
         self.volumes = dict(volumes)
+        self.sysfs = next(iter(volumes.values())).hand.sysfs
+        self.policies = PolicyBook(folder / "policies.d")
         self.restored: list[str] = []
+
+    def follow_policies(self) -> None:
+        self.policies.look()
+        for loop in self.volumes.values():
+            loop.set_policy(self.policies.policy_of(loop.volume))
 
     def restore_volume(self, name: str) -> str:
         self.restored.append(name)
@@ -53,7 +62,7 @@ class Asked:
         self.bench = bench
         self.clocks = Clocks()
         self.intents = Intents.open(folder / "intents.db")
-        self.daemon = Daemon(bcache0=bench.loop)
+        self.daemon = Daemon(folder, bcache0=bench.loop)
         self.start()
 
     def start(self) -> None:
@@ -66,15 +75,17 @@ class Asked:
 
     def ask(self, kind: IntentKind, volume: str | None = "bcache0", **args: Any) -> Intent:
         number = self.intents.add_intent(kind, volume, args, "jo", 1)
-        for _ in range(3):
+        deadline = time.monotonic() + DEADLINE_S
+        while True:
             self.intake.poll()
             answered = self.intents.get(number)
             assert answered is not None
             if answered.ok is not None:
                 return answered
+            assert time.monotonic() < deadline, "no answer"
             self.bench.settle()
-            self.bench.tick()
-        raise AssertionError("no answer")
+            if self.intake._wishes.under_way(answered):
+                self.bench.tick()
 
     def set(self, value: str = "20%", **args: Any) -> tuple[bool | None, str | None]:
         return answer(self.ask(IntentKind.SET, knob="writeback_percent", value=value, **args))

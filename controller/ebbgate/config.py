@@ -12,6 +12,9 @@
     [volume.bcache0]                   # a name, or a pattern such as "bcache*"
     mode = "enforce"
 
+    [web]                              # of ebbgate-web; see config_web.py
+    listen = "127.0.0.1:8380"
+
 An option beats the environment, which beats the file. Without a file the defaults hold.
 """
 
@@ -23,11 +26,12 @@ import os
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from ebbgate import units
+from ebbgate import config_web, units
+from ebbgate.config_web import BadWeb, WebSettings
 from ebbgate.errors import ConfigError
 from ebbgate.model.volume import Mode
 from ebbgate.store.retention import (
@@ -47,7 +51,8 @@ TICK_NS_MIN: Final = 50 * units.NS_PER_MS
 TICK_NS_MAX: Final = 10 * units.NS_PER_S
 DEFAULT_POLICY_DIR: Final = Path("/etc/ebbgate/policies.d")
 _KEYS: Final = (
-    *("state_dir", "probe", "policy_dir", "tick", "mode", "history_size", "history_age", "volume"),
+    *("state_dir", "probe", "policy_dir", "tick", "mode", "history_size", "history_age"),
+    *("volume", "web"),
 )
 _VOLUME_KEYS: Final = ("mode",)
 # A probe that was built in the source tree beats an installed one of another version.
@@ -69,6 +74,7 @@ class Config:
     mode: Mode = Mode.ADVISE
     volume_modes: tuple[tuple[str, Mode], ...] = ()
     history: Limits = DEFAULT_LIMITS
+    web: WebSettings = field(default_factory=lambda: config_web.web_settings({}))
 
     @property
     def history_path(self) -> Path:
@@ -164,7 +170,17 @@ class _Reader:
                 self._history_size(document, defaults.history.size_bytes),
                 self._history_age(document, defaults.history.age_ns),
             ),
+            web=self._web(document.get("web", {})),
         )
+
+    def _web(self, table: object) -> WebSettings:
+        if not isinstance(table, dict):
+            raise self._wrong("web", "is not a table", "write [web] above its keys")
+        self._known(table, config_web.KEYS, "web.")
+        try:
+            return config_web.web_settings(table)
+        except BadWeb as error:
+            raise self._wrong(f"web.{error.key}", error.what, error.hint) from error
 
     def _volumes(self, table: object) -> Iterable[tuple[str, Mode]]:
         if not isinstance(table, dict):

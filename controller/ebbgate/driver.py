@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any, Protocol
 
 from ebbgate.actuators.bounds import CONGESTED, CUTOFF, RATE, TRIGGER_GC
@@ -29,6 +30,8 @@ from ebbgate.model.records import Edge
 from ebbgate.model.volume import Volume, VolumeState
 from ebbgate.policy.defaults import IDLE_DESTAGE
 from ebbgate.probes.dm_knobs import FLUSH, MAX_SECTORS, TABLE
+from ebbgate.signals import totals
+from ebbgate.signals.totals import MANUAL, Changes
 from ebbgate.units import sectors_to_bytes
 
 _LOG = logging.getLogger(__name__)
@@ -71,6 +74,7 @@ class Driver:
     """One volume's knobs as they are wished. `decision`: the number of the decision behind a call.
 
     `unsure`: the gate's writes may not all have come through, so they are asked for again.
+    `changes`: how often each knob was written so far, by whom.
     """
 
     def __init__(
@@ -81,6 +85,8 @@ class Driver:
         self.applied = Applied()
         self.gate_since_ns = 0
         self.unsure = False
+        self.changes: Changes = {}
+        self._counting = Lock()
         self._outbox = outbox
         self._now_ns = now_ns
         self._again: set[str] = set()
@@ -239,6 +245,11 @@ class Driver:
         for outcomes, latency_ns in kept:
             self._outbox.outcomes(outcomes, latency_ns)
 
+    def count_manual(self, knobs: list[str]) -> None:
+        """Somebody else wrote these."""
+        with self._counting:
+            self.changes = totals.add_pairs(self.changes, [(knob, MANUAL) for knob in knobs])
+
     def submit(self, name: str, job: Job) -> None:
         """Have a job done on the knobs' thread, in its turn."""
         self._again.discard(name)
@@ -246,6 +257,8 @@ class Driver:
 
     def _reported(self, name: str, outcomes: list[Outcome], since_ns: int | None) -> None:
         """On the gate thread, or on the loop's where a gate was a quick one."""
+        with self._counting:
+            self.changes = totals.add_changes(self.changes, outcomes)
         for outcome in outcomes:
             self._say_failure(outcome)
         if name in ("gate", "pace"):

@@ -7,15 +7,21 @@ import logging
 import sqlite3
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
-from ebbgate.errors import ActuationError, EbbgateError, UsageError
+from ebbgate.asking import check
+from ebbgate.beside import Beside
+from ebbgate.errors import ActuationError, EbbgateError, NotFound
+from ebbgate.intake_changes import ChangeIntake
+from ebbgate.intake_policies import PolicyIntake
 from ebbgate.intake_wishes import WishIntake
 from ebbgate.keeper import Keeper
 from ebbgate.loop import VolumeLoop
 from ebbgate.model.volume import Mode
 from ebbgate.model.wish import WishKind
+from ebbgate.policy_book import PolicyBook
 from ebbgate.store.intents import Intent, IntentKind, Intents
+from ebbgate.sysfs import Sysfs
 
 _LOG = logging.getLogger(__name__)
 _TRY_EACH = 10
@@ -25,10 +31,19 @@ _TRY_EACH = 10
 class Target(Protocol):
     """What the intake acts on: the daemon."""
 
+    sysfs: Sysfs
     volumes: dict[str, VolumeLoop]
+    policies: PolicyBook
 
     def restore_volume(self, name: str) -> str:
         """Put a volume's knobs back and leave it alone."""
+
+    def follow_policies(self) -> None:
+        """Take over what has changed in the folder of policies."""
+
+
+Answer = tuple[bool, str]
+"""Done or refused, and the sentence for the person."""
 
 
 class Intake:
@@ -47,16 +62,26 @@ class Intake:
         self._intents = self._open() or Intents.in_memory()
         self.keeper = Keeper(self._intents, target.volumes)
         self._wishes = WishIntake(self.keeper)
-        self._answers: dict[int, tuple[bool, str]] = {}
+        self._beside = Beside()
+        policies = PolicyIntake(target, self._beside)
+        history = state_dir / "history.db"
+        changes = ChangeIntake(target, history, self._wishes, self._beside)
+        self._answers: dict[int, Answer] = {}
         self._failing = False
-        self._kinds: Mapping[str, Callable[[Intent, str], str]] = {
+        self._kinds: Mapping[str, Callable[[Intent, VolumeLoop], str]] = {
             IntentKind.MODE: self._mode,
             IntentKind.HOLD: self._hold,
             IntentKind.CLEAN: self._clean,
             IntentKind.RESTORE: self._restore,
             IntentKind.RELEASE: self._release,
-            IntentKind.SET: self._set,
             IntentKind.DRAIN: self._drain,
+        }
+        self._slow: Mapping[str, Callable[[Intent], Answer | None]] = {
+            IntentKind.SET: self._set,
+            IntentKind.APPLY: lambda intent: changes.apply(intent, self._loop(intent)),
+            IntentKind.UNDO: changes.undo,
+            IntentKind.POLICY_SAVE: policies.save,
+            IntentKind.POLICY_REMOVE: policies.remove,
         }
 
     def mode_of(self, volume: str) -> Mode | None:
@@ -71,7 +96,9 @@ class Intake:
         try:
             self.keeper.poll()
             pending = self._intents.pending()
-            self._wishes.forget_all_but({intent.id for intent in pending})
+            waiting = {intent.id for intent in pending}
+            self._wishes.forget_all_but(waiting)
+            self._beside.forget_all_but(waiting)
             for intent in pending:
                 self._answer(intent)
         except sqlite3.Error as error:
@@ -116,94 +143,82 @@ class Intake:
         self._intents.resolve(intent.id, text, ok)
         del self._answers[intent.id]
 
-    def _carry_out(self, intent: Intent) -> tuple[bool, str] | None:
+    def _carry_out(self, intent: Intent) -> Answer | None:
         """Done or refused, and the sentence for the person; None while it is under way."""
-        names = [intent.volume] if intent.volume else list(self._target.volumes)
-        unknown = [name for name in names if name not in self._target.volumes]
-        if unknown:
-            return False, f"no such volume: {unknown[0]}"
-        carry_out = self._kinds.get(intent.kind)
-        if carry_out is None:
-            return False, _unknown(intent)
         try:
             if self._wishes.under_way(intent):
                 return self._wishes.outcome(intent)
-            texts = [carry_out(intent, name) for name in names]
+            loops = self._meant(intent)
+            check(intent.kind, loops[0].volume if intent.volume else None, intent.args)
+            if intent.kind in self._slow:
+                return self._slow[intent.kind](intent)
+            carry_out = self._kinds[intent.kind]
+            return True, "; ".join(carry_out(intent, loop) for loop in loops) or "no volume here"
         except EbbgateError as error:
             return False, str(error)
-        except (KeyError, TypeError, ValueError):
-            return False, _unknown(intent)
-        if self._wishes.under_way(intent):
-            return self._wishes.outcome(intent)
-        return True, "; ".join(texts) or "no volume here"
 
-    def _mode(self, intent: Intent, name: str) -> str:
-        mode = Mode(_text(intent.args, "mode"))
+    def _meant(self, intent: Intent) -> list[VolumeLoop]:
+        """The volumes that are asked for: every one without a name. Raises NotFound."""
+        loops = list(self._target.volumes.values())
+        if intent.volume is None:
+            return loops
+        found = [
+            loop
+            for loop in loops
+            if intent.volume in (loop.volume.name, loop.volume.title, loop.volume.kernel_name)
+        ]
+        if not found:
+            raise NotFound(f"no such volume: {intent.volume}")
+        return found[:1]
+
+    def _loop(self, intent: Intent) -> VolumeLoop:
+        """Of a kind that is for one volume."""
+        return self._meant(intent)[0]
+
+    def _mode(self, intent: Intent, loop: VolumeLoop) -> str:
+        mode, name = Mode(intent.args["mode"]), loop.volume.name
         if mode is not Mode.ENFORCE:
             self._end_wishes(name, f"{intent.who} asked for {mode}")
         self._end_wishes(name, f"{intent.who} asked for {mode}", WishKind.HOLD)
         self._intents.set_mode(name, mode)
-        self._target.volumes[name].set_mode(mode, f"mode {mode} asked for by a person")
+        loop.set_mode(mode, f"mode {mode} asked for by a person")
         return f"{name}: mode {mode}"
 
-    def _hold(self, intent: Intent, name: str) -> str:
-        if not intent.args.get("on", True):
+    def _hold(self, intent: Intent, loop: VolumeLoop) -> str:
+        name = loop.volume.name
+        if intent.args.get("on", True) is False:
             self._end_wishes(name, f"{intent.who} asked to go on", WishKind.HOLD)
-            self._target.volumes[name].hold(False)
+            loop.hold(False)
             return f"{name}: goes on"
         return self._wishes.hold(intent, name)
 
-    def _clean(self, intent: Intent, name: str) -> str:
-        return self._target.volumes[name].clean(_duration(intent.args, "within_ns"), intent.who)
+    def _clean(self, intent: Intent, loop: VolumeLoop) -> str:
+        return loop.clean(intent.args["within_ns"], intent.who)
 
-    def _restore(self, intent: Intent, name: str) -> str:
+    def _restore(self, intent: Intent, loop: VolumeLoop) -> str:
+        name = loop.volume.name
         self._end_wishes(name, f"{intent.who} asked to restore")
         self._intents.set_mode(name, Mode.ADVISE)
         return self._target.restore_volume(name)
 
-    def _release(self, intent: Intent, name: str) -> str:
-        knob = _text(intent.args, "knob") if intent.args.get("knob") else None
-        return self._wishes.release(intent, self._target.volumes[name], knob)
+    def _release(self, intent: Intent, loop: VolumeLoop) -> str:
+        return self._wishes.release(intent, loop, intent.args.get("knob"))
 
-    def _set(self, intent: Intent, name: str) -> str:
-        if intent.volume is None:
-            raise UsageError("a knob is set on one volume", "name it")
-        knob, value = _text(intent.args, "knob"), _text(intent.args, "value")
-        for_ns = None if intent.args.get("for_ns") is None else _duration(intent.args, "for_ns")
-        return self._wishes.set(intent, self._target.volumes[name], (knob, value), for_ns)
+    def _set(self, intent: Intent) -> Answer | None:
+        knobs = ((intent.args["knob"], intent.args["value"]),)
+        self._wishes.set(intent, self._loop(intent), knobs, intent.args.get("for_ns"))
+        return self._wishes.outcome(intent)
 
-    def _drain(self, intent: Intent, name: str) -> str:
-        loop = self._target.volumes[name]
+    def _drain(self, intent: Intent, loop: VolumeLoop) -> str:
         if loop.mode is not Mode.ENFORCE:
+            title = loop.volume.title
             raise ActuationError(
-                f"{name} is in {loop.mode}, in which the gate is left alone",
-                f"first: ebbgate enforce {name}",
+                f"{title} is in {loop.mode}, in which the gate is left alone",
+                f"first: ebbgate enforce {title}",
             )
-        return self._wishes.drain(intent, loop, _duration(intent.args, "for_ns"))
+        return self._wishes.drain(intent, loop, intent.args["for_ns"])
 
     def _end_wishes(self, name: str, why: str, kind: WishKind | None = None) -> None:
         for each in self.keeper.of(name):
             if kind in (None, each.wish.kind):
                 self.keeper.end(each.wish, why)
-
-
-def _unknown(intent: Intent) -> str:
-    return f"unknown intent: {intent.kind} {intent.args}"
-
-
-def _text(args: Mapping[str, Any], name: str) -> str:
-    """Raises KeyError, TypeError."""
-    value = args[name]
-    if not isinstance(value, str):
-        raise TypeError(name)
-    return value
-
-
-def _duration(args: Mapping[str, Any], name: str) -> int:
-    """Raises KeyError, TypeError, ValueError."""
-    value = args[name]
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise TypeError(name)
-    if value <= 0:
-        raise ValueError(name)
-    return value

@@ -7,10 +7,10 @@ became of a knob's write is looked at when it is asked for again.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
-from ebbgate.actuators.asked import asked_value, check_knob, drain_refusal, is_trigger
+from ebbgate.actuators.asked import asked_value, beyond_limits, is_trigger
 from ebbgate.actuators.bounds import say
 from ebbgate.errors import ActuationError
 from ebbgate.keeper import Keeper
@@ -20,41 +20,66 @@ from ebbgate.model.wish import Wish, WishKind
 from ebbgate.policy.drain import plan_of, sentence
 from ebbgate.policy.wishes import refusal
 from ebbgate.store.intents import Intent
-from ebbgate.units import NS_PER_S, format_ns
+from ebbgate.units import format_ns
 
-LONGEST_NS = 30 * 24 * 3600 * NS_PER_S
-"""A wish for longer than a month is one without an end, and should say so."""
+Knobs = tuple[tuple[str, str], ...]
+"""Knobs with the values that they are to keep, both as a person writes them."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Writing:
+    """Wishes that one intent has made, all or none of them, and what to say once they are written.
+
+    `before`: those that they took the place of.
+    """
+
+    wishes: tuple[Wish, ...]
+    before: tuple[Wish, ...]
+    said: str
 
 
 @dataclass(slots=True)
 class WishIntake:
-    """`_writing`: intents whose knob is being written, with what to say once it is."""
+    """`_writing`: intents whose knobs are being written."""
 
     keeper: Keeper
-    _writing: dict[int, tuple[Wish, str]] = field(default_factory=dict)
+    _writing: dict[int, _Writing] = field(default_factory=dict)
 
     def under_way(self, intent: Intent) -> bool:
         """Was the intent begun, and is its end not known?"""
         return intent.id in self._writing
 
     def outcome(self, intent: Intent) -> tuple[bool, str] | None:
-        """What became of the write; None while it is under way."""
-        wish, text = self._writing[intent.id]
-        loop = self.keeper.volumes.get(wish.volume)
-        error = "the volume is gone" if loop is None else loop.wished.result(wish.knob)
-        if error is None:
-            return None
-        del self._writing[intent.id]
-        if not error:
-            return True, text
-        self.keeper.end(wish, f"{wish.knob} could not be written: {error}")
-        return False, f"{wish.volume}: {wish.knob} could not be written: {error}"
+        """What became of the writes; None while they are under way."""
+        writing = self._writing[intent.id]
+        errors = [self._result(wish) for wish in writing.wishes]
+        failed = next((at for at, error in enumerate(errors) if error), None)
+        if failed is None:
+            if None in errors:
+                return None
+            del self._writing[intent.id]
+            return True, writing.said
+        wish = writing.wishes[failed]
+        why = f"{wish.knob} could not be written: {errors[failed]}"
+        self._give_up(intent.id, why)
+        return False, f"{wish.volume}: {why}"
 
     def forget_all_but(self, pending: Collection[int]) -> None:
         """The person did not wait for the end of these: nobody is to be surprised by it later."""
         for number in [each for each in self._writing if each not in pending]:
-            wish, _ = self._writing.pop(number)
-            self.keeper.end(wish, "given up by the person who asked")
+            self._give_up(number, "given up by the person who asked")
+
+    def _result(self, wish: Wish) -> str | None:
+        loop = self.keeper.volumes.get(wish.volume)
+        return "the volume is gone" if loop is None else loop.wished.result(wish.knob)
+
+    def _give_up(self, number: int, why: str) -> None:
+        """Nothing is half done: all of its wishes end, and what they took the place of is back."""
+        writing = self._writing.pop(number)
+        for wish in writing.wishes:
+            self.keeper.end(wish, why)
+        for wish in writing.before:
+            self.keeper.add(wish)
 
     def hold(self, intent: Intent, name: str) -> str:
         """Freeze every knob, for a time or until it is released."""
@@ -64,31 +89,39 @@ class WishIntake:
         return f"{name}: held" + ("" if for_ns is None else f" for {format_ns(for_ns)}")
 
     def set(
-        self, intent: Intent, loop: VolumeLoop, asked: tuple[str, str], for_ns: int | None
-    ) -> str:
-        """A knob keeps a value; `asked`: both as a person writes them."""
-        (knob, text), name = asked, loop.volume.name
-        value = asked_value(loop.volume, knob, text)
+        self, intent: Intent, loop: VolumeLoop, knobs: Knobs, for_ns: int | None, after: str = ""
+    ) -> None:
+        """Knobs keep these values, all or none of them; `after`: what else to say in the end.
+
+        Raises UsageError and ActuationError, with nothing changed.
+        """
+        name, mine = loop.volume.name, dict(self._mine(loop))
+        values = [(knob, asked_value(loop.volume, knob, text)) for knob, text in knobs]
         why_not = refusal(loop.last_seen)
         if loop.cleaning is not None:
             why_not = "it is being cleaned, under another table"
         if why_not:
             raise ActuationError(f"{loop.volume.title}: {why_not}", "see ebbgate status")
-        if is_trigger(knob):
-            loop.wished.trigger(knob, intent.who)
-            return f"{name}: {knob} was written; it leaves no value behind"
-        wish = self.keeper.add(self._wish(WishKind.SET, intent, name, for_ns, (knob, value)))
-        last = "until it is released" if for_ns is None else f"for {format_ns(for_ns)}"
-        done = f"{name}: {knob} = {say(knob, int(value))} {last}; no strategy gets it meanwhile"
-        if knob in loop.hand.plan.knobs and loop.mode is Mode.ENFORCE:
-            done += ", and the gate, of which it is a part, is left to the kernel"
-        self._writing[intent.id] = (wish, done)
-        return ""
+        lasting = [pair for pair in values if not is_trigger(pair[0])]
+        wishes = [self._wish(WishKind.SET, intent, name, for_ns, pair) for pair in lasting]
+        said = [_done(loop, knob, value, for_ns) for knob, value in values]
+        for knob, _ in values:
+            if is_trigger(knob):
+                loop.wished.trigger(knob, intent.who)
+        before = tuple(mine[knob] for knob, _ in lasting if knob in mine)
+        kept = tuple(self.keeper.add(wish) for wish in wishes)
+        text = "\n".join([*said, after] if after else said)
+        self._writing[intent.id] = _Writing(kept, before, text)
+
+    def _mine(self, loop: VolumeLoop) -> Iterator[tuple[str, Wish]]:
+        for each in self.keeper.of(loop.volume.name):
+            if each.wish.kind is WishKind.SET:
+                yield each.wish.knob, each.wish
 
     def drain(self, intent: Intent, loop: VolumeLoop, for_ns: int) -> str:
         """Open the gate so far that all is clean in time."""
         title = loop.volume.title
-        why_not = drain_refusal(loop.volume) or refusal(loop.last_seen)
+        why_not = refusal(loop.last_seen)
         dirty = loop.last_seen.dirty_bytes if loop.last_seen else None
         if not why_not and not dirty:
             why_not = "how much is dirty is unknown" if dirty is None else "it is clean"
@@ -108,8 +141,6 @@ class WishIntake:
 
     def release(self, intent: Intent, loop: VolumeLoop, knob: str | None) -> str:
         """Give the knob (without a name: every one) back to the strategies."""
-        if knob is not None:
-            check_knob(loop.volume, knob)
         name, told = loop.volume.name, []
         for each in self.keeper.of(name):
             wish = each.wish
@@ -125,16 +156,24 @@ class WishIntake:
         kind: WishKind,
         intent: Intent,
         volume: str,
-        for_ns: object,
+        for_ns: int | None,
         knob: tuple[str, str] = ("", ""),
     ) -> Wish:
         now = self.keeper.wall_ns()
-        if for_ns is None:
-            return Wish(kind, volume, intent.who, now, None, *knob)
-        if not isinstance(for_ns, int) or for_ns <= 0:
-            raise ValueError("for_ns")
-        if for_ns > LONGEST_NS:
-            raise ActuationError(
-                f"{format_ns(for_ns)} is longer than 30 days", "leave the time out"
-            )
-        return Wish(kind, volume, intent.who, now, now + for_ns, *knob)
+        until = None if for_ns is None else now + for_ns
+        return Wish(kind, volume, intent.who, now, until, *knob)
+
+
+def _done(loop: VolumeLoop, knob: str, value: str, for_ns: int | None) -> str:
+    """What is said once the knob is written."""
+    name = loop.volume.name
+    if is_trigger(knob):
+        return f"{name}: {knob} was written; it leaves no value behind"
+    last = "until it is released" if for_ns is None else f"for {format_ns(for_ns)}"
+    done = f"{name}: {knob} = {say(knob, int(value))} {last}; no strategy gets it meanwhile"
+    if knob in loop.hand.plan.knobs and loop.mode is Mode.ENFORCE:
+        done += ", and the gate, of which it is a part, is left to the kernel"
+    beyond = beyond_limits(loop.volume, knob, int(value), loop.policy.limits)
+    if beyond:
+        done += f"; this is {beyond} that policy {loop.policy.name} sets for strategies: you win"
+    return done

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ebbgate.model.decision import Decision, Gate, GateKind, Proposal
@@ -19,6 +19,8 @@ from ebbgate.policy.evaluate import PolicyState
 from ebbgate.policy.overrule import NO_REGRET
 from ebbgate.policy.wishes import WISH
 from ebbgate.signals.kernel_sleep import DELAY
+from ebbgate.signals.totals import Totals
+from ebbgate.signals.totals import document as totals_document
 from ebbgate.units import NS_PER_S, format_bytes, format_ns, format_rate
 
 
@@ -41,6 +43,7 @@ class View:
     sleep_left_s: float | None
     cleaning: Cleaning | None = None
     standing: tuple[Standing, ...] = ()
+    totals: Totals = field(default_factory=Totals)
 
 
 def live_document(
@@ -58,6 +61,8 @@ def live_document(
         "at_ns": frame.at_ns,
         "now": sentence(view, frame, state, decision),
         "kernel_sleep": _sleep(view),
+        "state": frame.state,
+        "cache_mode": frame.cache_mode,
         "regime": str(frame.regime),
         "gate": _gate(view, state, decision),
         "dirty_bytes": frame.dirty_bytes,
@@ -98,6 +103,7 @@ def live_document(
         "wishes": [_wish(each, frame) for each in view.standing],
         "missing": dict(frame.missing),
         "lost": dict(view.lost),
+        "totals": totals_document(view.totals),
     }
 
 

@@ -5,10 +5,14 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from pathlib import Path
-from typing import IO
+from typing import IO, Final
 
-from ebbgate.errors import AlreadyRunning
+from ebbgate.errors import AlreadyRunning, PermissionDenied
+
+_LOOKS_S: Final = 0.2
+"""Whoever looks for the holder holds the lock itself, for some microseconds."""
 
 
 class DaemonLock:
@@ -21,7 +25,7 @@ class DaemonLock:
     def __enter__(self) -> None:
         self._file = self._path.open("a+")
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _take(self._file)
         except BlockingIOError as error:
             self._file.seek(0)
             pid = self._file.read().strip() or "unknown"
@@ -36,3 +40,34 @@ class DaemonLock:
     def __exit__(self, *_: object) -> None:
         assert self._file is not None
         self._file.close()
+
+
+def holder(lock: Path) -> int | None:
+    """The process that holds the daemon's lock; 0 where it did not write its number yet."""
+    try:
+        handle = os.open(lock, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    except PermissionError as error:
+        raise PermissionDenied(f"no access to {lock}", "run this as root") from error
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        text = os.read(handle, 32).decode(errors="replace").strip()
+        return int(text) if text.isdigit() else 0
+    else:
+        return None
+    finally:
+        os.close(handle)
+
+
+def _take(file: IO[str]) -> None:
+    """Raises BlockingIOError where somebody keeps it."""
+    until_s = time.monotonic() + _LOOKS_S
+    while True:
+        try:
+            return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > until_s:
+                raise
+            time.sleep(0.005)

@@ -30,9 +30,10 @@ from ebbgate.policy.evaluate import PolicyState, ProbeWishes
 from ebbgate.policy.overrule import Overrides
 from ebbgate.said import Said
 from ebbgate.signals import kernel_sleep
-from ebbgate.signals.frame import FrameState, absorb, build
+from ebbgate.signals.frame import FrameState, absorb, begin_anew, build, totals
 from ebbgate.signals.kernel_sleep import DELAY, KernelSleep
 from ebbgate.signals.reload import loaded_anew
+from ebbgate.signals.totals import Totals
 from ebbgate.units import NS_PER_MS, NS_PER_S
 from ebbgate.wished import Wished
 
@@ -44,7 +45,8 @@ _TELL_NS = NS_PER_S - 50 * NS_PER_MS
 @dataclass(slots=True)
 class VolumeLoop:
     """One volume. `send` gives the probe a command; `now_ns` is CLOCK_MONOTONIC. `decided`: the
-    number of the last decision that was told; `told_wait_ns`: when the probe was told the wait.
+    number of the last decision that was told; `told_wait_ns`: when the probe was told the wait;
+    `since_unix_ns`: from when on it is followed.
     """
 
     volume: Volume
@@ -66,6 +68,7 @@ class VolumeLoop:
     said: Said = field(default_factory=Said)
     later: Later | None = None
     told_live_ns: int = 0
+    since_unix_ns: int = field(default_factory=time.time_ns)
     last_seen: VolumeState | None = None
     over: Overrides = field(default_factory=Overrides)
     driver: Driver = field(init=False)
@@ -150,7 +153,7 @@ class VolumeLoop:
     def probe_restarted(self) -> None:
         """The probe knows nothing of us any more."""
         self.told = None
-        self.frames = FrameState(gap_counts=self.frames.gap_counts, run_bytes=self.frames.run_bytes)
+        self.frames = begin_anew(self.frames)
         self._tell_probe()
 
     # ---- what people want ----------------------------------------------------------------------
@@ -261,7 +264,12 @@ class VolumeLoop:
             cleaning=self.cleaning,
             standing=self.wished.standing,
             sleep_left_s=kernel_sleep.left_s(self.asleep, self.now_ns()),
+            totals=self._totals(),
         )
+
+    def _totals(self) -> Totals:
+        trips, changes = self.over.regret.trips(), self.driver.changes
+        return Totals(self.since_unix_ns, totals(self.frames), changes, self.decided, trips)
 
     def _record_decision(self) -> Decision:
         now_ns = self.now_ns()
@@ -286,6 +294,7 @@ class VolumeLoop:
             self.driver.loaded_anew(seen)
             return
         self.wished.beaten(taken := self.hand.check_manual(seen.knobs))
+        self.driver.count_manual(taken)
         left, name = "left alone until `ebbgate release", self.volume.name
         for knob in taken:
             new = seen.knobs.get(knob)

@@ -35,7 +35,7 @@ from ebbgate.watchdog import Watchdog
 _LOG = logging.getLogger("ebbgated")
 _DISCOVER_NS = 10 * NS_PER_S
 _SLOW_NS = NS_PER_S - 50 * NS_PER_MS
-"""What people ask for, our knobs and the list of devices are looked at once a second."""
+"""What people ask for and the list of devices are looked at once a second."""
 _FULL_READ_NS = 10 * NS_PER_S
 """Knobs that are not ours are only shown."""
 _PATIENCE = 6
@@ -138,7 +138,7 @@ class Daemon:
             self._slow_ns = now_ns
             await self._discover_when_due(now_ns)
             await _let_others()
-            self._follow_policies()
+            self.follow_policies()
             await _let_others()
             self.intake.poll()
             await _let_others()
@@ -154,7 +154,8 @@ class Daemon:
         """On the loop itself: under load a hop to a thread takes longer than the four reads."""
         volume, now_ns = self.volumes[name], time.monotonic_ns()
         full = now_ns - self._full_ns.get(name, 0) >= self._patient(_FULL_READ_NS)
-        ours = slow or full
+        # A hand on our knobs is to be noticed at once; in a gap an edge would wait for the look.
+        ours = slow or full or not volume.urgent
         before = volume.thread.generation
         was_quiet = volume.thread.quiet
         previous = self.seen.get(name)
@@ -170,7 +171,7 @@ class Daemon:
         unmoved = was_quiet and volume.thread.quiet and volume.thread.generation == before
         volume.on_tick(seen, quiet=ours and unmoved)
 
-    def _follow_policies(self) -> None:
+    def follow_policies(self) -> None:
         """Files that changed, and the hour of a schedule."""
         self.policies.look()
         for name, volume in self.volumes.items():

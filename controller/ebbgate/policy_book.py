@@ -78,6 +78,15 @@ class PolicyBook:
         document, at = self._document(volume), self._now()
         return compile_policy(document, volume.kind, volume.backing.scheduler, at)
 
+    @property
+    def folder(self) -> Path:
+        """Where the files are."""
+        return self._folder
+
+    def file_of(self, volume: Volume) -> str:
+        """The file whose policy the volume is under; empty for one that is shipped."""
+        return self._document(volume).file if self._documents and self._loaded else ""
+
     def key_of(self, volume: Volume) -> tuple[object, ...]:
         """Another one where `policy_of` may have another answer."""
         entry = entry_at(self._document(volume), self._now())

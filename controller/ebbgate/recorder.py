@@ -26,7 +26,7 @@ from ebbgate.model.frame import Frame
 from ebbgate.model.records import Edge
 from ebbgate.store.backlog import Backlog, Task
 from ebbgate.store.db import Store
-from ebbgate.store.keeper import TROUBLE, Keeper
+from ebbgate.store.opener import TROUBLE, Opener
 from ebbgate.store.retention import DEFAULT_LIMITS, Limits
 from ebbgate.store.trouble import Health
 from ebbgate.units import NS_PER_S, format_ns
@@ -55,7 +55,7 @@ class Recorder:
     """Takes everything worth keeping, from any thread; writes it about once a second."""
 
     def __init__(self, path: Path, limits: Limits = DEFAULT_LIMITS) -> None:
-        self._keeper = Keeper(path, limits)
+        self._opener = Opener(path, limits)
         self._queue: queue.Queue[Task | _Urgent | None] = queue.Queue(_QUEUE_MAX)
         self._overdue: deque[Task] = deque()
         self._backlog = Backlog()
@@ -133,13 +133,13 @@ class Recorder:
     # ---- the journal ---------------------------------------------------------------------------
     def put(self, entry: JournalEntry) -> None:
         """Keep an original; durable on return. Raises OSError."""
-        self._now(lambda: self._keeper.journal_put(entry))
+        self._now(lambda: self._opener.journal_put(entry))
 
     def close(self, volume: str, knob: str, how: str) -> None:
         """The original is back, or somebody else's value is to stay."""
         now = time.time_ns()
-        keeper = self._keeper
-        self._later(lambda store: keeper.journal_close(store, volume, knob, now, how), must=True)
+        opener = self._opener
+        self._later(lambda store: opener.journal_close(store, volume, knob, now, how), must=True)
 
     def flush(self, timeout_s: float = _JOURNAL_TIMEOUT_S) -> None:
         """Everything told so far is written on return. Raises OSError."""
@@ -193,7 +193,7 @@ class Recorder:
                 self._flush_and_tidy()
                 due = time.monotonic() + _FLUSH_S
         self._flush()
-        self._keeper.close()
+        self._opener.close()
 
     def _take(self, item: Task | _Urgent) -> None:
         if isinstance(item, _Urgent):
@@ -212,7 +212,7 @@ class Recorder:
         try:
             urgent.run()
         except TROUBLE as error:
-            self._keeper.failed(error)
+            self._opener.failed(error)
             urgent.done.set_exception(error)
         except Exception as error:
             _LOG.exception("a record for the history was lost")
@@ -234,7 +234,7 @@ class Recorder:
             self._backlog.add(self._overdue.popleft())
         live, self._live = self._live, {}
         try:
-            store = self._keeper.store()
+            store = self._opener.store()
             # A copy: a caller may hold the old dict for a moment longer.
             self._backlog.write(store, [*self._live_tasks(dict(live))])
         except Exception as error:
@@ -243,7 +243,7 @@ class Recorder:
             # Rolled back, too: no action may name them.
             self._decisions.clear()
             self._in_trouble(error)
-            self._keeper.failed(error)
+            self._opener.failed(error)
             return error
         self._out_of_trouble()
         return None
@@ -257,10 +257,10 @@ class Recorder:
     def _flush_and_tidy(self) -> None:
         try:
             if self._flush() is None:
-                self._keeper.tidy(lambda: not self._queue.empty())
+                self._opener.tidy(lambda: not self._queue.empty())
         except TROUBLE as error:
             self._in_trouble(error)
-            self._keeper.failed(error)
+            self._opener.failed(error)
         except Exception:
             # The thread goes on: the journal is written by it, too.
             _LOG.exception("the history could not be tidied")

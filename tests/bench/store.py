@@ -22,6 +22,7 @@ from ebbgate.model.records import Direction, Edge, EdgeKind
 from ebbgate.policy import evaluate
 from ebbgate.policy.defaults import Policy
 from ebbgate.policy.evaluate import PolicyState
+from ebbgate.signals.histogram import latency_bucket_us
 from ebbgate.store.db import Store
 from ebbgate.store.queries import History
 from ebbgate.store.retention import DAY_NS, DEFAULT_LIMITS
@@ -92,7 +93,11 @@ class Month:
         dirty = self.rng.randrange(1, 400) * MIB if works else 0
         paths = {
             (op, path): PathLatency(
-                iops // share, iops * 4096, us * 1000, us * self.rng.randrange(2000, 5000)
+                iops // share,
+                iops * 4096,
+                us * 1000,
+                us * self.rng.randrange(2000, 5000),
+                _spread(iops // share, us),
             )
             for op, path, share, us in (
                 (Direction.READ, "hit", 2, 90),
@@ -138,6 +143,16 @@ class Month:
 
 
 WHY = "idle 410 ms >= wait 300 ms"
+
+
+def _spread(ios: int, us: int) -> tuple[int, ...]:
+    """A latency histogram: half of the requests within a quarter octave, the rest in a tail."""
+    first = next(bucket for bucket in range(108) if latency_bucket_us(bucket)[1] > us)
+    found = [0] * first
+    while ios:
+        found.append(-(-ios // 2))
+        ios //= 2
+    return tuple(found)
 
 
 def _decision(seen: Frame) -> Decision:

@@ -24,6 +24,7 @@ from tests.lab.agent_process import Processes, end_group
 from tests.lab.agent_pty import Terminals
 
 PORT_NAME = "ebbgate.agent"
+_DYING_S = 10.0
 
 Request = dict[str, Any]
 Reply = dict[str, Any]
@@ -108,13 +109,23 @@ def run(request: Request) -> Reply:
     except subprocess.TimeoutExpired:
         timed_out = True
         end_group(process.pid, signal.SIGKILL)
-        out, err = process.communicate()
+        out, err = _what_is_left(process)
     return {
-        "rc": process.returncode,
+        "rc": process.returncode if process.returncode is not None else -signal.SIGKILL,
         "stdout": encode(out),
         "stderr": encode(err),
         "timed_out": timed_out,
     }
+
+
+def _what_is_left(process: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:
+    """The outputs of a killed command, which need not end: what sleeps in the kernel for a device
+    that does not answer cannot be killed, and a child that left the group holds the pipes."""
+    try:
+        return process.communicate(timeout=_DYING_S)
+    except subprocess.TimeoutExpired as late:
+        said = f"\n(killed, and its pipes are still open {_DYING_S:g} s later)\n".encode()
+        return late.output or b"", (late.stderr or b"") + said
 
 
 def read(request: Request) -> Reply:

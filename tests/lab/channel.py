@@ -28,9 +28,20 @@ GRACE_S = 60.0
 class Channel:
     """Requests and replies; safe for use by many threads."""
 
-    def __init__(self, wire: socket.socket, reason: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        wire: socket.socket,
+        reason: Callable[[], str],
+        silence: Callable[[], str] | None = None,
+    ) -> None:
+        """Over a connected socket.
+
+        reason: why the other end hung up. silence: why it does not answer, if it is for this end
+        to find out; that may cost the guest its life.
+        """
         self._wire = wire
         self._reason = reason
+        self._silence = silence or reason
         self._numbers = itertools.count(1)
         self._waiting: dict[str, queue.SimpleQueue[Message | None]] = {"hello": queue.SimpleQueue()}
         self._lock = threading.Lock()
@@ -42,13 +53,19 @@ class Channel:
         self._receiver.start()
 
     @classmethod
-    def connect(cls, path: Path, alive: Callable[[], bool], reason: Callable[[], str]) -> Channel:
+    def connect(
+        cls,
+        path: Path,
+        alive: Callable[[], bool],
+        reason: Callable[[], str],
+        silence: Callable[[], str] | None = None,
+    ) -> Channel:
         """Connect to a socket that may not be there yet, as long as `alive` says it may come."""
         wire = socket.socket(socket.AF_UNIX)
         while True:
             try:
                 wire.connect(str(path))
-                return cls(wire, reason)
+                return cls(wire, reason, silence)
             except (FileNotFoundError, ConnectionRefusedError) as error:
                 if not alive():
                     wire.close()
@@ -67,8 +84,9 @@ class Channel:
         here as the same OSError, any other failure as CommandFailed.
         """
         name = self.send(op, **fields)
+        what = f"{op} {fields.get('argv', '')}".strip()
         try:
-            return checked(op, self._next(self._waiting[name], timeout_s + GRACE_S, op))
+            return checked(op, self._next(self._waiting[name], timeout_s + GRACE_S, what))
         finally:
             self.forget(name)
 
@@ -121,7 +139,7 @@ class Channel:
             reply = replies.get(timeout=timeout_s)
         except queue.Empty as error:
             raise LostGuest(
-                f"no answer to {op!r} in {timeout_s:.0f} s: {self._reason()}"
+                f"no answer to {op!r} in {timeout_s:.0f} s: {self._silence()}"
             ) from error
         if reply is None:
             raise LostGuest(self._reason())

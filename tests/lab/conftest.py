@@ -21,6 +21,7 @@ from tests.lab.session import Session
 
 # A boot under emulation on a busy machine takes longer than a unit test ever may.
 _TIMEOUT_S = 300
+_EXIT_LINE_CHARS = 500
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -30,10 +31,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.timeout(_TIMEOUT_S))
 
 
-def pytest_exception_interact(call: pytest.CallInfo[object]) -> None:
-    """A lost guest ends the run with its own exit code: it proves nothing about the product."""
+def pytest_exception_interact(node: pytest.Item, call: pytest.CallInfo[object]) -> None:
+    """A lost guest ends the run with its own exit code: it proves nothing about the product.
+
+    Its last words first: of a long log, people and machines look at the end.
+    """
     if call.excinfo is not None and isinstance(call.excinfo.value, LostGuest):
-        pytest.exit(f"guest lost: {call.excinfo.value}", returncode=EXIT_LOST_GUEST)
+        words = str(call.excinfo.value)
+        node.config.get_terminal_writer().line(f"\n{words}")
+        how = words.partition("\n")[0][:_EXIT_LINE_CHARS]
+        pytest.exit(f"guest lost in {node.nodeid}: {how}", returncode=EXIT_LOST_GUEST)
 
 
 @pytest.hookimpl(hookwrapper=True)

@@ -7,7 +7,7 @@ I/O: QEMU, nbdkit, a folder for each guest. See README.md for the picture.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -17,7 +17,7 @@ from tests.lab.channel import Channel
 from tests.lab.devices import DEFAULT_DEVICES, Attached, Device
 from tests.lab.errors import LabError, LostGuest
 from tests.lab.monitor import MONITOR
-from tests.lab.session import CONSOLE, EMULATOR_LOG, Session, why_lost
+from tests.lab.session import CONSOLE, EMULATOR_LOG, Session, why_lost, why_silent
 from tests.lab.wait import wait_until
 from tests.lab.workdir import Workdir
 
@@ -29,6 +29,13 @@ _NICENESS = -10
 # What every distribution's kernel and tools need (x86-64-v2), and nothing that is dear to emulate:
 # with AVX, which libraries use where they find it, all is a tenth to a quarter slower.
 _CPU = "Nehalem,+rdtscp,+rdrand,+smap,+smep,+fsgsbase"
+
+NETWORK_ADDRESS = "10.0.2.15"
+"""The guest's own, where ports are forwarded to it (QEMU's user network hands out this one)."""
+_NETWORK_UP = (
+    "modprobe virtio_net && /run/lab/busybox ip link set eth0 up && "
+    f"/run/lab/busybox ip addr add {NETWORK_ADDRESS}/24 dev eth0"
+)
 
 _KERNEL_OPTIONS = (
     "console=ttyS0 quiet loglevel=4",
@@ -56,6 +63,7 @@ class Guest(Session):
         cpus: int = 2,
         icount: bool = False,
         systemd: bool = False,
+        forwards: Mapping[int, int] | None = None,
         release: str = kernel.DEFAULT_RELEASE,
     ) -> None:
         """Describe a guest.
@@ -63,12 +71,15 @@ class Guest(Session):
         icount: one CPU, one instruction per nanosecond of virtual time, and no waiting: two runs
         execute the same instructions. Emulated disks keep real time and so make no sense with it.
         systemd: it is process 1, as on a real machine; else nothing runs but what the lab starts.
+        forwards: TCP ports of the guest, each with the port of the host's loopback that leads to
+        it; it has no network else, and reaches nothing itself.
         """
         self._hardware = devices
         self._memory_mib = memory_mib
         self._cpus = 1 if icount else cpus
         self._icount = icount
         self._systemd = systemd
+        self._forwards = dict(forwards or {})
         self._release = release
         self._attached: list[Attached] = []
         self._qemu: host.Running | None = None
@@ -103,7 +114,12 @@ class Guest(Session):
             self._attached = [device.attach(folder) for device in self._hardware]
             command = self._command(image, folder)
             self._qemu = host.start(command, folder / EMULATOR_LOG, niceness=_NICENESS)
-            wire = Channel.connect(folder / "agent", lambda: self.alive, lambda: why_lost(folder))
+            wire = Channel.connect(
+                folder / "agent",
+                lambda: self.alive,
+                lambda: why_lost(folder),
+                lambda: why_silent(folder),
+            )
             super().__init__(wire, self._share, folder)
             if self._icount:
                 # Whenever its CPU waits for the host, the clock jumps to the next timer.
@@ -111,6 +127,8 @@ class Guest(Session):
             self._connected = True
             self.channel.hello(BOOT_TIMEOUT_S)
             self._set_queues()
+            if self._forwards:
+                self.check(_NETWORK_UP)
         except BaseException:
             self.stop()
             raise
@@ -154,6 +172,7 @@ class Guest(Session):
             *("-device", "virtserialport,chardev=agent,name=ebbgate.agent"),
             *(word for shown in self._folders(image) for word in _plan9(*shown[:2])),
             *(word for attached in self._attached for word in attached.qemu_args),
+            *_network(self._forwards),
         ]
 
     def _timing(self) -> list[str]:
@@ -182,6 +201,15 @@ class Guest(Session):
         if " " in f"{CHECKOUT}{self._share}":
             raise LostGuest("the checkout's path must not contain a blank")
         return " ".join(words)
+
+
+def _network(forwards: Mapping[int, int]) -> list[str]:
+    if not forwards:
+        return []
+    rules = [f"hostfwd=tcp:127.0.0.1:{host}-:{guest}" for guest, host in forwards.items()]
+    # restrict: the guest sees neither the host nor what is beyond it.
+    network = ",".join(["user,id=net,restrict=on", *rules])
+    return ["-netdev", network, "-device", "virtio-net-pci,netdev=net,romfile="]
 
 
 def _plan9(tag: str, path: Path) -> list[str]:

@@ -273,12 +273,14 @@ def _text(encoded: str) -> str:
     return base64.b64decode(encoded).decode(errors="replace")
 
 
-def why_lost(folder: Path) -> str:
-    """The last words of a guest: what its emulator and its kernel said.
+def why_silent(folder: Path) -> str:
+    """Where a guest hangs that answers no more; it does not survive the question (monitor.py)."""
+    return "\n".join(filter(None, [monitor.interrogate(folder), why_lost(folder)]))
 
-    One that runs but is silent does not survive the question (see monitor.py).
-    """
-    words = monitor.interrogate(folder).splitlines()
+
+def why_lost(folder: Path) -> str:
+    """The last words of a guest: what its emulator and its kernel said."""
+    words: list[str] = []
     for name in (EMULATOR_LOG, CONSOLE):
         log = folder / name
         if log.exists():

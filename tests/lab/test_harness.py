@@ -6,10 +6,12 @@ from __future__ import annotations
 import errno
 import shutil
 import signal
+import socket
 import threading
 import time
+import urllib.request
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -54,6 +56,12 @@ def test_a_command_past_its_timeout_is_killed_with_its_children(guest: Session) 
     assert done.timed_out
     assert done.rc == -signal.SIGKILL
     wait_until(lambda: not running(guest, int(done.stdout)), 10, "the child to be gone")
+
+
+def test_a_killed_command_that_does_not_end_is_no_lost_guest(guest: Session) -> None:
+    done = guest.run("echo out; setsid sleep 60 & wait", timeout_s=2)
+    assert (done.timed_out, done.stdout) == (True, "out\n")
+    assert "its pipes are still open" in done.stderr
 
 
 def test_a_long_command_does_not_keep_a_short_one_waiting(guest: Session) -> None:
@@ -201,6 +209,29 @@ def test_code_may_be_patched_under_load(guest: Session) -> None:
         guest.check(f"for i in 1 2 3 4 5; do echo 1 > {events}; echo 0 > {events}; done")
     assert load.process.poll() is None, "there was no load any more"
     load.process.kill()
+
+
+@pytest.mark.full
+def test_a_port_of_the_guest_is_reached_from_the_host_and_nothing_the_other_way() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    try:
+        with Guest([], memory_mib=512, forwards={8000: port}) as guest:
+            guest.spawn(["python3", "-m", "http.server", "8000", "--directory", "/proc/sys/kernel"])
+            url = f"http://127.0.0.1:{port}/hostname"
+            assert wait_until(lambda: fetched(url), 60, url) == b"lab\n"
+            host = f"http.client.HTTPConnection('10.0.2.2', {port}, timeout=5).connect()"
+            assert guest.run(["python3", "-c", f"import http.client; {host}"]).rc != 0
+    except NoLab as reason:
+        without_lab(reason)
+
+
+def fetched(url: str) -> bytes | None:
+    with suppress(OSError), urllib.request.urlopen(url, timeout=10) as answer:
+        data: bytes = answer.read()
+        return data
+    return None
 
 
 @pytest.mark.full

@@ -32,8 +32,8 @@ def machine() -> Iterator[Session]:
     """A guest with systemd in which ebbgate is installed."""
     try:
         with Guest(systemd=True) as session:
-            host.run(["make", "-s", "install", f"DESTDIR={session.share}/root"], cwd=CHECKOUT)
-            session.check(f"cp -a {session.share}/root/usr/local/. /usr/local/")
+            host.run(["make", "-s", "install", f"DESTDIR={session.share}/installed"], cwd=CHECKOUT)
+            session.check(f"cp -a {session.share}/installed/usr/local/. /usr/local/")
             session.check("systemctl daemon-reload")
             yield session
     except NoLab as reason:

@@ -43,24 +43,25 @@ def test_a_knob_is_set_through_the_daemon_and_the_undo_is_said(off: Cli, number:
         "bcache0: sequential_cutoff = 4 MiB until it is released\n"
         "undo: ebbgate release bcache0 sequential_cutoff\n"
     )
-    assert asked(off) == [("set", {"knob": "sequential_cutoff", "value": "4194304"})]
+    assert asked(off) == [("apply", {"id": "EBB-206"})]
 
 
-def test_an_advice_of_two_knobs_is_two_wishes(off: Cli) -> None:
-    with off.daemon(answers=(True, "done")):
+def test_an_advice_of_two_knobs_has_two_commands_that_undo_it(off: Cli) -> None:
+    with off.daemon(answers=(True, "done\nundo: one\nundo: the other")):
         document = off("apply", "EBB-205", "bcache0", "--yes", "--json").document
+    assert document["outcome"] == ["done"], "the undo is said once"
     assert document["undo"] == [
         "ebbgate release bcache0 congested_read_threshold_us",
         "ebbgate release bcache0 congested_write_threshold_us",
     ]
-    assert [args["value"] for _, args in asked(off)] == ["0", "0"]
+    assert asked(off) == [("apply", {"id": "EBB-205"})]
 
 
 def test_of_a_refusal_nothing_is_left(off: Cli) -> None:
     with off.daemon(answers=(False, "it is suspended")):
         result = off("apply", "EBB-205", "bcache0", "--yes")
     assert (result.code, "it is suspended" in result.err) == (74, True)
-    assert [kind for kind, _ in asked(off)] == ["set"]
+    assert [kind for kind, _ in asked(off)] == ["apply"]
 
 
 def test_what_a_trigger_starts_needs_no_undo(cli: Cli) -> None:
@@ -73,7 +74,7 @@ def test_what_a_trigger_starts_needs_no_undo(cli: Cli) -> None:
 
 
 # ---- asking -------------------------------------------------------------------------------------
-@pytest.mark.parametrize(("typed", "code", "kinds"), [("y\n", 0, ["set"]), ("n\n", 130, [])])
+@pytest.mark.parametrize(("typed", "code", "kinds"), [("y\n", 0, ["apply"]), ("n\n", 130, [])])
 def test_a_person_at_a_terminal_is_asked(
     off: Cli, monkeypatch: pytest.MonkeyPatch, typed: str, code: int, kinds: list[str]
 ) -> None:

@@ -7,9 +7,13 @@ import fcntl
 import os
 from pathlib import Path
 
-from ebbgate.cli.link import holder, no_daemon
+from ebbgate.cli.link import no_daemon
+from ebbgate.lock import holder
+from ebbgate.model.wish import Wish, WishKind
 from ebbgate.store.db import Store
+from ebbgate.store.intents import Intents
 from tests.builders import journal_entry
+from tests.house_rules import REPO
 from tests.unit.conftest import BOOT_ID, Cli
 
 PERCENT = "/sys/block/bcache0/bcache/writeback_percent"
@@ -124,6 +128,7 @@ def test_json_lists_each_knob(cli: Cli) -> None:
             }
         ],
         "journal": "up to date",
+        "wishes": [],
     }
 
 
@@ -147,3 +152,56 @@ def test_a_lock_without_a_holder_is_no_daemon(tmp_path: Path) -> None:
     assert holder(lock) == 4711
     os.close(handle)
     assert holder(lock) is None
+
+
+# ---- wishes -------------------------------------------------------------------------------------
+def wish(cli: Cli, kind: WishKind, volume: str = "bcache0", knob: str = "") -> None:
+    intents = Intents.open(cli.state_dir / "intents.db")
+    intents.add_wish(Wish(kind, volume, "jo", 1, None, knob, "20" if knob else ""))
+    intents.close()
+
+
+def standing(cli: Cli) -> list[tuple[str, str]]:
+    intents = Intents.open(cli.state_dir / "intents.db")
+    try:
+        return [(wish.volume, str(wish.kind)) for wish in intents.wishes()]
+    finally:
+        intents.close()
+
+
+def test_what_people_wished_is_over_and_is_said(cli: Cli) -> None:
+    wish(cli, WishKind.SET, knob="writeback_percent")
+    wish(cli, WishKind.HOLD, "bcache1")
+    wish(cli, WishKind.MANUAL, knob="sequential_cutoff")
+    leave(cli, "writeback_percent", "10")
+    result = cli("restore")
+    assert cli.fake.read(PERCENT) == "10"
+    assert "bcache0: writeback_percent 20 of jo is over\n" in result.out
+    assert "bcache1: the hold of jo is over\n" in result.out
+    assert standing(cli) == [("bcache0", "manual")], "nobody wished for it, it was found"
+
+
+def test_of_one_volume_only_its_wishes_end(cli: Cli) -> None:
+    wish(cli, WishKind.DRAIN)
+    wish(cli, WishKind.DRAIN, "bcache1")
+    cli("restore", "/dev/bcache0")
+    assert standing(cli) == [("bcache1", "drain")]
+
+
+def test_systemd_keeps_them_for_the_next_daemon(cli: Cli) -> None:
+    wish(cli, WishKind.SET, knob="writeback_percent")
+    leave(cli, "writeback_percent", "10")
+    result = cli("restore", "--keep-wishes")
+    assert (result.code, cli.fake.read(PERCENT)) == (0, "10")
+    assert standing(cli) == [("bcache0", "set")]
+    for unit in (REPO / "packaging/systemd").glob("*.service.in"):
+        if "ebbgate restore" in unit.read_text():
+            assert "ebbgate restore --keep-wishes\n" in unit.read_text(), unit.name
+
+
+def test_wishes_that_cannot_be_ended_keep_no_knob_from_coming_back(cli: Cli) -> None:
+    leave(cli, "writeback_percent", "10")
+    (cli.state_dir / "intents.db").write_bytes(b"no database" * 100)
+    result = cli("restore")
+    assert (result.code, cli.fake.read(PERCENT)) == (0, "10")
+    assert "could not be ended" in result.out

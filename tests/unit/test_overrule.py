@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ebbgate.model.decision import Gate, GateKind
+from ebbgate.model.decision import Gate, GateKind, Proposal
 from ebbgate.model.frame import Frame, PathLatency, Rates
 from ebbgate.model.records import Direction
 from ebbgate.model.wish import Standing, Wish, WishKind
@@ -17,8 +17,10 @@ from ebbgate.policy.defaults import Policy
 from ebbgate.policy.destage_state import DestageParams, DestageState, Phase
 from ebbgate.policy.essence import essence
 from ebbgate.policy.evaluate import PolicyState
+from ebbgate.policy.limits import Bounds, Limits
 from ebbgate.policy.overrule import Overrides
 from ebbgate.policy.regret import Setting
+from ebbgate.policy.rules import Rule, RulesState
 from ebbgate.policy.stream_bypass import Stance, StreamState
 from ebbgate.units import GIB, KIB, MIB, NS_PER_MS, NS_PER_S
 from tests.builders import frame, volume_state
@@ -222,6 +224,52 @@ def test_what_a_person_wants_is_not_regretted() -> None:
     assert "no_regret" not in [p.strategy for p in decision.proposals]
 
 
+RULE = Proposal("rule:open", "wide open", gate=Gate(GateKind.OPEN))
+CUTOFF = Proposal("rule:cutoff", "small", sequential_cutoff_bytes=256 * KIB)
+
+
+def ruled(now: PolicyState, *wishes: Proposal) -> PolicyState:
+    """The same state with these rules in force."""
+    return replace(now, rules=RulesState(in_force=wishes))
+
+
+def test_what_a_rule_does_is_not_blamed_on_a_strategy() -> None:
+    over = Overrides()
+    for number in range(200):
+        bad = number >= 100
+        acting = state(Phase.PRESSURE, Stance.ABSORB) if bad else state()
+        now = seen(100 + number / 4, 60 if bad else 12)
+        over = overrule.on_frame(over, now, ruled(acting, RULE, CUTOFF), POLICY, applied=True)
+    decision = overrule.decide(over, acting, POLICY, now.at_ns)
+    assert "no_regret" not in [p.strategy for p in decision.proposals]
+
+
+def test_the_guard_leaves_the_gate_of_a_rule_open() -> None:
+    over, now_ns = regretted(Phase.PRESSURE)
+    assert overrule.gate(over, state(Phase.PRESSURE), POLICY, now_ns).by == "no_regret"
+    now = ruled(state(Phase.PRESSURE), RULE)
+    ruling = overrule.gate(over, now, POLICY, now_ns)
+    assert (ruling.gate, ruling.by) == (RULE.gate, "")
+
+
+def test_the_guard_leaves_the_cutoff_of_a_rule() -> None:
+    over, now_ns = regretted(stance=Stance.ABSORB)
+    policy = replace(POLICY, rules=(Rule("cutoff", "small", (), CUTOFF, ("sequential_cutoff",)),))
+    acting = ruled(state(stance=Stance.ABSORB), CUTOFF)
+    decision = overrule.decide(over, acting, policy, now_ns, explained=False)
+    assert (decision.sequential_cutoff_bytes, decision.cutoff_strategy) == (
+        256 * KIB,
+        "rule:cutoff",
+    )
+
+
+def test_a_gate_that_the_guard_shuts_stays_within_the_limits() -> None:
+    over, now_ns = regretted(Phase.PRESSURE)
+    policy = replace(POLICY, limits=Limits(destage_rate=Bounds(low=2 * MIB)))
+    ruling = overrule.gate(over, state(Phase.PRESSURE), policy, now_ns)
+    assert (ruling.gate, ruling.by) == (Gate(GateKind.PACED, 2 * MIB), "no_regret")
+
+
 def test_pressing_is_what_idle_destage_calls_pressing() -> None:
     params = DestageParams()
     assert overrule.pressing(None, params)
@@ -262,12 +310,12 @@ def test_either_clock_ends_it(wall_s: int, mono_s: int, over: bool) -> None:
         ("dirty", ""),
         ("clean", ""),
         ("no cache", "no cache is attached"),
-        ("inconsistent", "the kernel calls it inconsistent"),
-        ("suspended", "it is suspended"),
+        ("inconsistent", "the kernel calls the volume inconsistent"),
+        ("suspended", "the volume is suspended"),
         ("failed", "the kernel calls the cache failed"),
         (None, "its state is unknown"),
     ],
 )
 def test_a_state_that_forbids_writing(word: str | None, refused: str) -> None:
-    assert wishes.refusal(volume_state(state=word)) == refused
+    assert wishes.refusal(volume_state(state=word)).partition(":")[0] == refused
     assert wishes.refusal(None) == "its state is unknown"

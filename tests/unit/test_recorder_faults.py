@@ -19,7 +19,7 @@ import pytest
 
 from ebbgate import recorder as module
 from ebbgate.errors import Unavailable
-from ebbgate.store import backlog, keeper
+from ebbgate.store import backlog, opener
 from ebbgate.store.db import Store
 from ebbgate.store.queries import History
 from ebbgate.units import NS_PER_S
@@ -81,7 +81,7 @@ def disk(tmp_path: Path) -> Iterator[Disk]:
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_FLUSH_S", 0.02)
-    monkeypatch.setattr(keeper, "_REOPEN_NS", NS_PER_S // 20)
+    monkeypatch.setattr(opener, "_REOPEN_NS", NS_PER_S // 20)
 
 
 # ---- a full disk ---------------------------------------------------------------------------------
@@ -119,7 +119,7 @@ def test_on_a_full_disk_an_original_is_refused_so_that_no_knob_is_written(disk: 
         with pytest.raises(OSError, match=r"full|does not answer"):
             for number in range(500):
                 recorder.put(journal_entry(f"knob{number}", why="x" * 4000))
-        before = len(recorder._keeper._open_originals)
+        before = len(recorder._opener._open_originals)
         disk.free()
         until(lambda: written(recorder), "written again")
         recorder.put(journal_entry())
@@ -256,7 +256,7 @@ def test_an_original_that_was_given_up_is_not_kept_later(
             until(recorder._queue.empty, "the decision is taken")
             monkeypatch.setattr(module, "_JOURNAL_TIMEOUT_S", 0.05)
             with pytest.raises(OSError, match="does not answer"):
-                recorder._now(lambda: recorder._keeper.journal_put(journal_entry()), 0.05)
+                recorder._now(lambda: recorder._opener.journal_put(journal_entry()), 0.05)
             other.execute("COMMIT")
         until(lambda: written(recorder), "written again")
         monkeypatch.undo()

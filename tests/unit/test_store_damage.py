@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from ebbgate import recorder as module
-from ebbgate.store import healing, keeper
+from ebbgate.store import healing, opener
 from ebbgate.store.db import Store
 from ebbgate.units import NS_PER_S
 from tests.builders import decision, journal_entry
@@ -34,7 +34,7 @@ from tests.unit.recorder_bench import (
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_FLUSH_S", 0.02)
-    monkeypatch.setattr(keeper, "_REOPEN_NS", NS_PER_S // 20)
+    monkeypatch.setattr(opener, "_REOPEN_NS", NS_PER_S // 20)
 
 
 def test_a_file_that_is_no_database_is_moved_aside(

@@ -9,17 +9,24 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ebbgate.actuators.asked import is_trigger
-from ebbgate.actuators.plan import GATE_KNOBS
 from ebbgate.cli.ask import ask
 from ebbgate.cli.context import Context, json_option
 from ebbgate.cli.doctor import facts_of
 from ebbgate.cli.link import Link, look, need_daemon
 from ebbgate.cli.output import Document, emit
 from ebbgate.doctor.advice import advise
+from ebbgate.doctor.applying import (
+    NOTHING_LEFT,
+    UNDO,
+    advice_id,
+    change_of,
+    chosen,
+    is_undo,
+    undo_commands,
+)
 from ebbgate.doctor.finding import Advice, Change
-from ebbgate.errors import EbbgateError, NotFound, UsageError
-from ebbgate.model.volume import Mode, Volume
+from ebbgate.errors import UsageError
+from ebbgate.model.volume import Volume
 from ebbgate.probes.topology import find
 from ebbgate.run import run
 from ebbgate.store.intents import IntentKind
@@ -40,45 +47,25 @@ _LVM_TIMEOUT_S = 120.0
 def apply(context: Context, advice: str, volume: str, yes: bool) -> None:
     """Carry out the advice ID (such as EBB-206) on VOLUME.
 
-    A knob is set through the daemon, which keeps its original; it lasts, over restarts and reboots
+    A knob is set by the daemon, which keeps its original; it lasts, over restarts and reboots
     too, until `ebbgate release`. A command of LVM is run as it is shown. What is yours alone to do
     (disks, cache modes, whatever needs the volume to be inactive) is refused, with its command.
     """
     context.need_root("ebbgate apply")
     found = find(context.sysfs, volume)
     link = look(context)
-    chosen = _chosen(context, link, found, advice)
-    change = _change(chosen, link, found, context.wall_ns())
+    wanted = chosen(advise(facts_of(context, link, found)), advice_id(advice), found)
+    change = change_of(wanted, found, _mode(link, found, context.wall_ns()))
     if change.knobs:
         need_daemon(context)
     if not yes:
-        _confirm(chosen, found)
-    emit(context, _carry_out(context, chosen, change, found), _draw)
+        _confirm(wanted, found)
+    emit(context, _carry_out(context, wanted, change, found), _draw)
 
 
-def _chosen(context: Context, link: Link, volume: Volume, text: str) -> Advice:
-    """Raises NotFound, with what is advised, for an advice that does not hold here now."""
-    number = f"EBB-{text.upper().removeprefix('EBB-')}"
-    known = {each.id: each for each in advise(facts_of(context, link, volume))}
-    if number not in known:
-        now = f"advised now: {', '.join(known)}" if known else "nothing is advised now"
-        raise NotFound(f"{number} is not advised for {volume.title}", now)
-    return known[number]
-
-
-def _change(advice: Advice, link: Link, volume: Volume, wall_ns: int) -> Change:
-    """Raises UsageError for what a person has to do, or what ebbgate does already."""
-    if advice.change is None:
-        by_hand = f"by hand: {advice.command}" if advice.command else "see ebbgate doctor"
-        raise UsageError(f"{advice.id} is yours alone to do", by_hand)
+def _mode(link: Link, volume: Volume, wall_ns: int) -> str | None:
     live = link.volume(volume.name, wall_ns)
-    driven = [knob for knob, _ in advice.change.knobs if knob in GATE_KNOBS]
-    if driven and live is not None and live.document.get("mode") == Mode.ENFORCE:
-        raise UsageError(
-            f"{volume.title} is in enforce, in which ebbgate drives {driven[0]} itself",
-            f"give it back: ebbgate release {volume.title} {driven[0]}",
-        )
-    return advice.change
+    return None if live is None else live.document.get("mode")
 
 
 def _confirm(advice: Advice, volume: Volume) -> None:
@@ -92,35 +79,22 @@ def _confirm(advice: Advice, volume: Volume) -> None:
 
 
 def _carry_out(context: Context, advice: Advice, change: Change, volume: Volume) -> dict[str, Any]:
-    document: dict[str, Any] = {"id": advice.id, "volume": volume.name}
+    undo = undo_commands(change, volume)
+    document: dict[str, Any] = {"id": advice.id, "volume": volume.name, "undo": undo}
     if change.argv:
         done = run(change.argv, timeout_s=_LVM_TIMEOUT_S)
         said = done.stdout.strip() or f"done: {shlex.join(change.argv)}"
-        return {**document, "outcome": [said], "undo": [shlex.join(change.undo_argv)]}
-    outcomes: list[str] = []
-    undo: list[str] = []
-    for knob, value in change.knobs:
-        try:
-            args = {"knob": knob, "value": value}
-            outcomes.append(str(ask(context, IntentKind.SET, volume.name, args)["outcome"]))
-        except EbbgateError:
-            _take_back(context, volume, change, len(outcomes))
-            raise
-        if not is_trigger(knob):
-            undo.append(f"ebbgate release {volume.title} {knob}")
-    return {**document, "outcome": outcomes, "undo": undo}
-
-
-def _take_back(context: Context, volume: Volume, change: Change, count: int) -> None:
-    """Nothing is half applied: what was set before the one that failed is given back."""
-    for knob, _ in change.knobs[:count]:
-        ask(context, IntentKind.RELEASE, volume.name, {"knob": knob})
+        return {**document, "outcome": [said]}
+    answer = ask(context, IntentKind.APPLY, volume.name, {"id": advice.id})
+    # It ends with how to undo it, which `undo` has as commands.
+    said = [each for each in str(answer["outcome"]).splitlines() if not is_undo(each)]
+    return {**document, "outcome": said}
 
 
 def _draw(page: Page, document: Document) -> None:
     for line in document["outcome"]:
         page.line(line)
     if not document["undo"]:
-        page.line("nothing is left to undo")
+        page.line(NOTHING_LEFT)
     for command in document["undo"]:
-        page.line(f"undo: {command}")
+        page.line(f"{UNDO}{command}")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ebbgate.asking import LONGEST_NS, check
 from ebbgate.cli.context import Context, json_option
 from ebbgate.cli.link import need_daemon
 from ebbgate.cli.output import Document, emit
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from ebbgate.cli.page import Page
 
 _SHORTEST_NS = NS_PER_S
-_LONGEST_NS = 30 * 24 * 3600 * NS_PER_S
 # The daemon looks every tick (250 ms by default).
 _POLL_S = 0.05
 
@@ -82,7 +82,7 @@ def parse_for(text: str, what: str = "--for") -> int:
         duration_ns = parse_duration_ns(text)
     except ValueError as error:
         raise UsageError(f"{what}: {error}", f"for example {what} 10min") from error
-    if not _SHORTEST_NS <= duration_ns <= _LONGEST_NS:
+    if not _SHORTEST_NS <= duration_ns <= LONGEST_NS:
         raise UsageError(f"{what} takes 1 s to 720 h", f"for example {what} 10min")
     return duration_ns
 
@@ -92,8 +92,10 @@ def ask(
 ) -> Document:
     """Add the intent and wait for what becomes of it.
 
-    Raises Unavailable without a daemon or an answer, NotFound and ActuationError for a refusal.
+    Raises UsageError for what cannot be meant, Unavailable without a daemon or an answer, NotFound
+    and ActuationError for a refusal.
     """
+    check(kind, volume, args)
     need_daemon(context)
     intents = Intents.open(context.config.intents_path)
     try:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +15,9 @@ from ebbgate.errors import ConfigError
 from ebbgate.policy.defaults import IDLE_DESTAGE, STREAM_BYPASS
 from ebbgate.policy.language.document import PolicyDocument
 from ebbgate.policy.language.link import link
-from ebbgate.policy.language.parse import Parsed, parse
+from ebbgate.policy.language.parse import parse
 from ebbgate.policy.language.problem import Problem
+from ebbgate.policy_judge import neighbours
 
 
 @click.command("check-policy")
@@ -33,7 +33,7 @@ def check_policy(context: Context, files: tuple[Path, ...]) -> None:
     """
     parsed = [parse(policy_files.read_policy(path), str(path)) for path in files]
     documents = [each.document for each in parsed if each.document is not None]
-    linked = link(documents, policy_files.shipped(), _neighbours(files))
+    linked = link(documents, policy_files.shipped(), neighbours(files))
     problems = (*(problem for each in parsed for problem in each.problems), *linked.problems)
     good = [_document(each) for each in linked.documents]
     if context.json:
@@ -48,17 +48,6 @@ def check_policy(context: Context, files: tuple[Path, ...]) -> None:
             f"{errors} in {wrong} of {len(files)} policy files",
             "see policies/README.md for every key; a running daemon keeps its last good policy",
         )
-
-
-def _neighbours(files: Iterable[Path]) -> list[PolicyDocument]:
-    """What else is in the folders of the files, as far as it can be read."""
-    given = {path.resolve() for path in files}
-    folders = {path.resolve().parent for path in files}
-    others = (path for folder in folders for path in policy_files.policy_files(folder))
-    found: list[Parsed] = [
-        parse(policy_files.read_policy(path), str(path)) for path in others if path not in given
-    ]
-    return [each.document for each in found if each.document is not None]
 
 
 def _document(document: PolicyDocument) -> dict[str, Any]:

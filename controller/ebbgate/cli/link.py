@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ebbgate.cli.context import Context
-from ebbgate.errors import PermissionDenied, Unavailable
+from ebbgate.errors import Unavailable
+from ebbgate.lock import holder
 from ebbgate.model.decision import JournalEntry
 from ebbgate.store.connection import NothingRecorded
 from ebbgate.store.queries import History, Live
@@ -59,25 +60,6 @@ def need_daemon(context: Context) -> Link:
     if not link.alive:
         raise Unavailable("no daemon is running", "start it: systemctl start ebbgated")
     return link
-
-
-def holder(lock: Path) -> int | None:
-    """The process that holds the daemon's lock; 0 where it did not write its number yet."""
-    try:
-        handle = os.open(lock, os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return None
-    except PermissionError as error:
-        raise PermissionDenied(f"no access to {lock}", "run this as root") from error
-    try:
-        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        text = os.read(handle, 32).decode(errors="replace").strip()
-        return int(text) if text.isdigit() else 0
-    else:
-        return None
-    finally:
-        os.close(handle)
 
 
 @contextmanager

@@ -9,7 +9,8 @@ from typing import Any
 
 from ebbgate.cli.context import Context
 from ebbgate.cli.link import DAEMON, Link
-from ebbgate.model.volume import Device, Volume, VolumeState
+from ebbgate.doctor.report import device_document
+from ebbgate.model.volume import Volume, VolumeState
 from ebbgate.probes.state import read_state
 from ebbgate.units import sectors_to_bytes
 
@@ -62,20 +63,6 @@ def mapping_document(volume: Volume, state: VolumeState) -> dict[str, Any]:
         "block_bytes": sectors_to_bytes(volume.mapping.block_sectors),
         "metadata": device_document(volume.metadata) if volume.metadata else None,
         "status": asdict(state.dm) if state.dm else None,
-    }
-
-
-def device_document(device: Device) -> dict[str, Any]:
-    """A device and its queue."""
-    return {
-        "name": device.name,
-        "devno": f"{device.devno[0]}:{device.devno[1]}",
-        "size_bytes": device.size_bytes,
-        "rotational": device.rotational,
-        "scheduler": device.scheduler,
-        "schedulers": list(device.schedulers),
-        "nr_requests": device.nr_requests,
-        "queue_depth": device.queue_depth,
     }
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ebbgate.actuators.asked import asked_value, check_knob, drain_refusal
+from ebbgate.asking import check
 from ebbgate.cli.ask import ask, parse_for
 from ebbgate.cli.context import Context, json_option
 from ebbgate.cli.output import Document, emit
@@ -63,10 +63,10 @@ def set_knob(
     context.need_root("ebbgate set")
     found = find(context.sysfs, volume)
     for_ns = _time(words, lasting, "for")
-    asked_value(found, knob, value)
     args: dict[str, Any] = {"knob": knob, "value": value}
     if for_ns is not None:
         args["for_ns"] = for_ns
+    check(IntentKind.SET, found, args)
     emit(context, ask(context, IntentKind.SET, found.name, args), _draw)
 
 
@@ -87,14 +87,13 @@ def drain(context: Context, volume: str, by: str | None, within: str | None) -> 
     found = find(context.sysfs, volume)
     if (by is None) == (within is None):
         raise UsageError("a drain needs --by or --within", "for example --by 06:00")
-    why_not = drain_refusal(found)
-    if why_not:
-        raise UsageError(f"{found.title}: {why_not}", f"run: ebbgate clean {found.title}")
     if by is not None:
         for_ns = parse_by(by, context.wall_ns())
     else:
         for_ns = parse_for(within or "", "--within")
-    emit(context, ask(context, IntentKind.DRAIN, found.name, {"for_ns": for_ns}), _draw)
+    args = {"for_ns": for_ns}
+    check(IntentKind.DRAIN, found, args)
+    emit(context, ask(context, IntentKind.DRAIN, found.name, args), _draw)
 
 
 @click.command()
@@ -110,9 +109,8 @@ def release(context: Context, volume: str, knob: str | None) -> None:
     """
     context.need_root("ebbgate release")
     found = find(context.sysfs, volume)
-    if knob is not None:
-        check_knob(found, knob)
     args = {} if knob is None else {"knob": knob}
+    check(IntentKind.RELEASE, found, args)
     emit(context, ask(context, IntentKind.RELEASE, found.name, args), _draw)
 
 

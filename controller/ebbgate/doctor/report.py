@@ -11,7 +11,7 @@ from typing import Any
 from ebbgate.doctor.advice import advise
 from ebbgate.doctor.cost import EMPTY_RUN_NS, Cost
 from ebbgate.doctor.finding import Advice, Facts
-from ebbgate.model.volume import Volume, VolumeState
+from ebbgate.model.volume import Device, Volume, VolumeState
 from ebbgate.probes.block import physical_devices
 from ebbgate.probes.knob import Form
 from ebbgate.probes.knobs import knob_path, knobs_of
@@ -52,12 +52,17 @@ def advice_documents(found: Facts) -> list[dict[str, Any]]:
 
 
 def knob_documents(
-    sysfs: Sysfs, volume: Volume, owned: Mapping[str, Mapping[str, str | None]]
+    sysfs: Sysfs,
+    volume: Volume,
+    owned: Mapping[str, Mapping[str, str | None]],
+    *,
+    writes: bool = True,
 ) -> list[dict[str, Any]]:
     """Every knob that this kernel has, with its value and whether ebbgate may touch it.
 
     `touch`: `tuned` (in enforce), `shown` (never written), `manual` (somebody else's now) or
-    `read-only` (would be tuned, but this process may not write it).
+    `read-only` (would be tuned, but this process may not write it). Not `writes`: this process is
+    one that never writes any, so whether it could says nothing.
     """
     rows = []
     for knob in knobs_of(volume):
@@ -69,7 +74,7 @@ def knob_documents(
         touch = "tuned" if knob.tuned else "shown"
         if owner == "manual":
             touch = "manual"
-        elif knob.tuned and not sysfs.writable(path):
+        elif writes and knob.tuned and not sysfs.writable(path):
             touch = "read-only"
         rows.append(
             {
@@ -83,6 +88,20 @@ def knob_documents(
             }
         )
     return rows
+
+
+def device_document(device: Device) -> dict[str, Any]:
+    """A device and its queue."""
+    return {
+        "name": device.name,
+        "devno": f"{device.devno[0]}:{device.devno[1]}",
+        "size_bytes": device.size_bytes,
+        "rotational": device.rotational,
+        "scheduler": device.scheduler,
+        "schedulers": list(device.schedulers),
+        "nr_requests": device.nr_requests,
+        "queue_depth": device.queue_depth,
+    }
 
 
 def cost_document(cost: Cost) -> dict[str, Any]:

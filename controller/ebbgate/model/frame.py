@@ -30,12 +30,16 @@ class Rates:
 
 @dataclass(frozen=True, slots=True)
 class PathLatency:
-    """Latency of one path over the frame's window, as seen at the volume. None without requests."""
+    """Latency of one path over the frame's window, as seen at the volume. None without requests.
+
+    `counts`: the histogram, in the probe's buckets (`signals.histogram`).
+    """
 
     ios: int
     bytes: int
     p50_ns: int | None
     p99_ns: int | None
+    counts: Histogram = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from ebbgate.model.dm import CacheStatus, DmMapping, WritecacheStatus
 
@@ -24,6 +25,18 @@ class Mode(StrEnum):
     OBSERVE = "observe"
     ADVISE = "advise"
     ENFORCE = "enforce"
+
+
+UNWRITABLE: Final[Mapping[str, str]] = {
+    "no cache": "no cache is attached",
+    "inconsistent": "the kernel calls the volume inconsistent: nothing is written to it",
+    "suspended": "the volume is suspended: nothing is asked of it until it is resumed",
+    "needs_check": "its metadata needs a check (cache_check, lvconvert --repair): left alone",
+    "read-only": "its metadata can no longer be written: left alone",
+    "failed": "the kernel calls the cache failed: nothing is written to it",
+}
+"""States in which no knob is written and no message sent (super.c of bcache; cache_status of
+dm-cache-target.c), and why."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from ebbgate.model.volume import Kind, Volume
 from ebbgate.policy.destage_state import DestageParams
 from ebbgate.policy.limits import Limits
 from ebbgate.policy.pace import params_for
+from ebbgate.policy.pace_depth import DEPTH_WIDE_IOS
 from ebbgate.policy.pace_state import Law, PaceParams
 from ebbgate.policy.regret import RegretParams
 from ebbgate.policy.rules import Rule
@@ -43,7 +44,7 @@ _DM_PACE = PaceParams(
     target_ns=36 * NS_PER_MS,
     depth_min_ios=1.0,
     depth_max_ios=16.0,
-    depth_wide_ios=32.0,
+    depth_wide_ios=float(DEPTH_WIDE_IOS),
     window_ns=_DM_WINDOW_NS,
 )
 _DM_PRESSURE_PACE = PaceParams(

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from ebbgate.model.decision import Decision, Gate, Proposal
 from ebbgate.model.frame import Frame
 from ebbgate.model.records import Edge, EdgeKind, QueueSample
+from ebbgate.model.volume import UNWRITABLE
 from ebbgate.policy import conditions, idle_destage, limits, rules, stream_bypass
 from ebbgate.policy.defaults import IDLE_DESTAGE, STREAM_BYPASS, Policy
 from ebbgate.policy.destage_state import DestageParams, DestageState
@@ -21,15 +22,6 @@ from ebbgate.units import NS_PER_MS
 
 PACE_PERIOD_NS = 20 * NS_PER_MS
 """How often the probe samples the queue while the gate is open."""
-
-
-_ILL = {
-    "suspended": "the volume is suspended: nothing is asked of it until it is resumed",
-    "needs_check": "its metadata needs a check (cache_check, lvconvert --repair): left alone",
-    "read-only": "its metadata can no longer be written: left alone",
-    "failed": "the kernel calls the cache failed: nothing is written to it",
-}
-"""States in which not even a message is sent (dm-cache-target.c, cache_status)."""
 
 
 _NOBODY = Proposal("", "")
@@ -169,12 +161,8 @@ def resolve(volume: str, now_ns: int, proposals: tuple[Proposal, ...]) -> Decisi
 
 def unsupported(frame: Frame) -> str:
     """Why nothing can be tuned on this volume now; empty when it can."""
-    if frame.state == "no cache":
-        return "no cache is attached"
-    if frame.state == "inconsistent":
-        return "the kernel calls the volume inconsistent: nothing is written to it"
-    if frame.state in _ILL:
-        return _ILL[frame.state]
+    if why_not := UNWRITABLE.get(frame.state or ""):
+        return why_not
     if frame.cache_mode is not None and frame.cache_mode != "writeback":
         return f"the cache mode is {frame.cache_mode}: no dirty data to let out"
     return ""

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 from ebbgate.model.decision import Condition, Decision, Gate, GateKind, Proposal
 from ebbgate.model.frame import Frame
 from ebbgate.model.wish import Standing
-from ebbgate.policy import drain, evaluate, idle_destage, regret, wishes
-from ebbgate.policy.defaults import Policy
+from ebbgate.policy import drain, evaluate, idle_destage, limits, regret, wishes
+from ebbgate.policy.defaults import IDLE_DESTAGE, STREAM_BYPASS, Policy
 from ebbgate.policy.destage_state import DestageParams, Phase
 from ebbgate.policy.drain import DrainPlan
 from ebbgate.policy.evaluate import PolicyState
@@ -95,17 +95,24 @@ def decide(
 
 
 def _stands(over: Overrides, state: PolicyState, policy: Policy) -> Mapping[Setting, Hashable]:
-    """What a strategy has set of all that the guard watches; None where it rests, or a person has
-    the say.
+    """What a strategy has set of all that the guard watches; None where it rests, or a person or
+    a rule, which is a person's too, has the say.
     """
     stands: dict[Setting, Hashable] = {}
     streams, wished = state.streams, {each.wish.knob for each, _ in over.sets}
-    acts = policy.streams is not None and streams.stance is not Stance.REST
+    ruled = any(rule.sequential_cutoff_bytes is not None for rule in state.rules.in_force)
+    acts = policy.streams is not None and streams.stance is not Stance.REST and not ruled
     if acts and wished.isdisjoint(_STREAM_KNOBS):
         stands[Setting.STREAMS] = (streams.stance, streams.cutoff_bytes)
-    if state.destage.phase is Phase.PRESSURE and not over.gate_is_wished and over.drain is None:
+    if _presses(state) and not over.gate_is_wished and over.drain is None:
         stands[Setting.GATE] = Phase.PRESSURE
     return stands
+
+
+def _presses(state: PolicyState) -> bool:
+    """Does the strategy itself destage beside the load?"""
+    own = evaluate.gate_reason(state)[0] == IDLE_DESTAGE
+    return own and state.destage.phase is Phase.PRESSURE
 
 
 def _gate(
@@ -120,9 +127,9 @@ def _gate(
         opened = drain.gate_of(over.plan, state.destage, wished, params)
         return Ruling(opened, drain.DRAIN, drain.sentence(over.plan)) if opened else Ruling(wished)
     held = regret.verdict(over.regret, Setting.GATE, now_ns) is not None
-    if held and state.destage.phase is Phase.PRESSURE and not pressing(state.frame, params):
+    if held and _presses(state) and not pressing(state.frame, params):
         closed = replace(state.destage, phase=Phase.WAIT)
-        shut = idle_destage.gate_of(closed, params)
+        shut = limits.clamp_gate(idle_destage.gate_of(closed, params), policy.limits)
         return Ruling(shut, NO_REGRET, "users waited longer after it was opened")
     return Ruling(wished)
 
@@ -153,7 +160,10 @@ def _streams(decision: Decision, own: list[Proposal]) -> Decision:
             return replace(
                 decision, sequential_cutoff_bytes=cutoff, cutoff_strategy=proposal.strategy
             )
-        if "max_sectors_kb" in dict(proposal.knobs) or Setting.STREAMS in proposal.takes_back:
+        regretted = (
+            Setting.STREAMS in proposal.takes_back and decision.cutoff_strategy == STREAM_BYPASS
+        )
+        if "max_sectors_kb" in dict(proposal.knobs) or regretted:
             return replace(
                 decision,
                 sequential_cutoff_bytes=None,
@@ -173,7 +183,7 @@ def _taken_back(
     left = over.regret.of(found.setting).held_until_ns - now_ns
     what = "stream_bypass" if found.setting is Setting.STREAMS else "destage beside the load"
     before, after = format_ns(found.before_ns), format_ns(found.after_ns)
-    yields = found.setting is Setting.GATE and state.destage.phase is Phase.PRESSURE
+    yields = found.setting is Setting.GATE and _presses(state)
     reason = (
         f"{what} is held off for {format_ns(max(0, left))} more: the p99 of"
         f" {found.direction}s was {after} after it, {before} before"

@@ -19,6 +19,8 @@ from ebbgate.model.records import QueueSample
 from ebbgate.policy.pace_state import PaceParams, PaceState
 from ebbgate.units import NS_PER_MS, NS_PER_S
 
+DEPTH_WIDE_IOS = 32
+"""As many as are ever let go at once; more drain no faster."""
 _START_IOS = 4
 """Before anything was measured: what a disk of 8 ms a piece does in 32 ms."""
 _WIDER = 3

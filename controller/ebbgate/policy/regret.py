@@ -91,7 +91,8 @@ class Verdict:
 @dataclass(frozen=True, slots=True)
 class Watched:
     """One setting. `stand`: what is in force (None: at rest) since `since_ns`; `felt`: since then;
-    `before`: before that, empty where nothing is judged; `worse`: windows in a row.
+    `before`: before that, empty where nothing is judged; `worse`: windows in a row; `trips`: how
+    often it was ever taken back.
     """
 
     stand: Hashable = None
@@ -102,6 +103,7 @@ class Watched:
     held_until_ns: int = 0
     holds: int = 0
     verdict: Verdict | None = None
+    trips: int = 0
 
     def held(self, now_ns: int) -> bool:
         """Is the setting held off?"""
@@ -118,6 +120,10 @@ class RegretState:
     def of(self, setting: Setting) -> Watched:
         """One setting."""
         return self.watched.get(setting, Watched())
+
+    def trips(self) -> Mapping[str, int]:
+        """How often each setting was taken back."""
+        return {str(setting): self.of(setting).trips for setting in Setting}
 
 
 def on_frame(
@@ -227,6 +233,7 @@ def _judge(
         holds=holds + 1,
         held_until_ns=now_ns + hold_ns(holds, params),
         verdict=worst,
+        trips=watched.trips + 1,
     )
 
 

@@ -10,20 +10,11 @@ more than what was asked for.
 from __future__ import annotations
 
 from ebbgate.model.decision import Gate, GateKind, Proposal
-from ebbgate.model.volume import VolumeState
+from ebbgate.model.volume import UNWRITABLE, VolumeState
 from ebbgate.model.wish import Standing, Wish, WishKind
 from ebbgate.units import format_ns
 
 WISH = "wish"
-
-_FORBIDDEN = {
-    "no cache": "no cache is attached",
-    "inconsistent": "the kernel calls it inconsistent",
-    "suspended": "it is suspended",
-    "needs_check": "its metadata needs a check",
-    "read-only": "its metadata can no longer be written",
-    "failed": "the kernel calls the cache failed",
-}
 
 
 def ends_ns(wish: Wish, wall_ns: int, now_ns: int) -> int | None:
@@ -45,7 +36,7 @@ def refusal(state: VolumeState | None) -> str:
     """Why no knob of the volume may be written now; empty when it may."""
     if state is None or state.state is None:
         return "its state is unknown"
-    return _FORBIDDEN.get(state.state, "")
+    return UNWRITABLE.get(state.state, "")
 
 
 def text(standing: Standing, now_ns: int, value: str) -> str:

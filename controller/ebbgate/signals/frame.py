@@ -19,6 +19,7 @@ from ebbgate.signals.forecast import (
 )
 from ebbgate.signals.histogram import decay_add, latency_percentile_ns, subtract
 from ebbgate.signals.streams import bytes_beyond
+from ebbgate.signals.totals import Counts, counted, plus
 from ebbgate.units import KIB, NS_PER_MS, NS_PER_S
 
 WINDOW_NS = NS_PER_S
@@ -42,17 +43,35 @@ Fields = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class FrameState:
-    """What the builder remembers of a volume between ticks: recent ticks, faded histograms."""
+    """What the builder remembers of a volume between ticks: recent ticks, faded histograms.
+
+    `before`: what probes that have ended counted; None: there was none.
+    """
 
     ticks: tuple[Tick, ...] = ()
     gap_counts: tuple[float, ...] = ()
     run_bytes: Runs = field(default_factory=dict)
+    before: Counts | None = None
+
+
+def totals(state: FrameState) -> Counts | None:
+    """All that was counted so far, by this probe and those before it; None without any record."""
+    if not state.ticks:
+        return state.before
+    now = counted(state.ticks[-1])
+    found: Counts = now if state.before is None else plus(state.before, now)
+    return found
+
+
+def begin_anew(state: FrameState) -> FrameState:
+    """Another probe begins to count; what was learned of the volume stays."""
+    return replace(state, ticks=(), before=totals(state))
 
 
 def absorb(state: FrameState, tick: Tick) -> FrameState:
     """Take a tick in. A probe that restarted begins anew: its counters went back to zero."""
     if state.ticks and _restarted(state.ticks[-1], tick):
-        state = replace(state, ticks=())
+        state = begin_anew(state)
     if not state.ticks:
         return replace(state, ticks=(tick,))
     last = state.ticks[-1]
@@ -67,7 +86,7 @@ def absorb(state: FrameState, tick: Tick) -> FrameState:
     }
     gaps = decay_add(state.gap_counts, subtract(tick.gap_counts, last.gap_counts), keep)
     recent = tuple(t for t in state.ticks if tick.at_ns - t.at_ns <= WINDOW_NS + 50 * NS_PER_MS)
-    return FrameState((*recent, tick), gaps, runs)
+    return FrameState((*recent, tick), gaps, runs, state.before)
 
 
 def build(state: FrameState, seen: VolumeState, volume: str, now_ns: int) -> Frame:
@@ -185,6 +204,7 @@ def _paths(tick: Tick, first: Tick) -> dict[tuple[Direction, str], PathLatency]:
             bytes=flow.bytes - (before.bytes if before else 0),
             p50_ns=latency_percentile_ns(counts, 0.50),
             p99_ns=latency_percentile_ns(counts, 0.99),
+            counts=counts,
         )
     return found
 

@@ -5,12 +5,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import zip_longest
+from operator import mul
 from typing import Final
 
 LATENCY_SUB_BUCKETS: Final = 4
 """Sub-buckets per octave of the latency histogram (bpf/hist.h); the first octaves are exact in
 us.
 """
+COARSE_BUCKETS: Final = 53
+"""Of `coarse_latency`."""
+_FINE_EDGE: Final = 100
+"""The first bucket of 2^26 us (67 s)."""
 
 
 def subtract(now: Sequence[int], before: Sequence[int]) -> tuple[int, ...]:
@@ -55,3 +60,38 @@ def latency_percentile_ns(counts: Sequence[int], quantile: float) -> int | None:
             return round((lower + (upper - lower) * (rank - seen) / count) * 1000)
         seen += count
     raise AssertionError("unreachable: the rank is at most the total")
+
+
+def add(one: Sequence[int], other: Sequence[int]) -> list[int]:
+    """Both together."""
+    return [a + b for a, b in zip_longest(one, other, fillvalue=0)]
+
+
+def coarse_latency(counts: Sequence[int]) -> list[int]:
+    """A latency histogram in at most `COARSE_BUCKETS` buckets, two to an octave.
+
+    Their edges are some of the probe's, so nothing is guessed. The last one has no upper edge.
+    """
+    head, rest = counts[:LATENCY_SUB_BUCKETS], counts[LATENCY_SUB_BUCKETS:_FINE_EDGE]
+    coarse = [*head, *add(rest[::2], rest[1::2])]
+    return [*coarse, sum(counts[_FINE_EDGE:])] if len(counts) > _FINE_EDGE else coarse
+
+
+def coarse_edge_us(bucket: int) -> float:
+    """The upper edge of a bucket of `coarse_latency`: 1, 2, 3, 4, 6, 8, 12 and so on."""
+    if bucket < LATENCY_SUB_BUCKETS:
+        return float(bucket + 1)
+    octave, second = divmod(bucket - LATENCY_SUB_BUCKETS, 2)
+    return float((4 << octave) * 2 if second else (4 << octave) * 1.5)
+
+
+def latency_sum_ns(counts: Sequence[int]) -> int:
+    """All latencies together, each taken as the middle of its bucket: good to an eighth."""
+    return sum(map(mul, counts, _MIDDLES_NS))
+
+
+def _middle_ns(bucket: int) -> int:
+    return round(sum(latency_bucket_us(bucket)) * 500)
+
+
+_MIDDLES_NS: Final = tuple(_middle_ns(bucket) for bucket in range(128))

@@ -14,7 +14,7 @@ from typing import Final
 
 from ebbgate.errors import EbbgateError
 from ebbgate.store.db import Store
-from ebbgate.store.keeper import is_of_the_record
+from ebbgate.store.opener import is_of_the_record
 
 _LOG = logging.getLogger(__name__)
 TASKS_MAX: Final = 2_000

@@ -27,6 +27,7 @@ from ebbgate.store.documents import (
     stands,
     to_json,
 )
+from ebbgate.store.latency import frame_latency
 from ebbgate.store.rollup import MEASURED, MINUTE_NS, bucket_ns
 from ebbgate.store.schema import HISTORY
 from ebbgate.store.upkeep import Upkeep
@@ -98,7 +99,7 @@ class Store:
 
         `mode`: how far ebbgate went with the volume then, where that is known.
         """
-        rows = [(*_sample_row(frame, at), mode) for frame, at in samples]
+        rows = [(*_sample_row(frame, at), mode, _latency(frame)) for frame, at in samples]
         due = {(MINUTE_NS, bucket_ns(at, MINUTE_NS), frame.volume) for frame, at in samples}
         with self._write() as open_:
             open_.executemany(_ADD_SAMPLE, rows)
@@ -227,6 +228,11 @@ def _sample_row(frame: Frame, wall_ns: int) -> tuple[object, ...]:
         to_json(path_figures(frame)),
         to_json(dict(frame.missing)),
     )
+
+
+def _latency(frame: Frame) -> str | None:
+    found = frame_latency(frame)
+    return None if found is None else to_json(found)
 
 
 def _rates(frame: Frame, direction: Direction) -> tuple[float | None, float | None]:

@@ -11,8 +11,16 @@ set        {"knob": K,          a knob keeps this value (as the kernel takes it)
             "for_ns": N}
 drain      {"for_ns": N}        open the gate so far that all is clean within this time
 release    {"knob": K}          give a manual knob back to ebbgate, end wishes for it (no knob: all)
+apply      {"id": "EBB-206"}    set what an advice says, which must hold now, until it is released
+undo       {"action_id": N}     what the knob was before this knob write, as a `set` without an end
+policy_save
+           {"name": N,          keep a policy as NAME.yaml and follow it at once
+            "text": T}
+policy_remove
+           {"name": N}          take NAME.yaml away; what it said stays in NAME.yaml~
 
-Those that last (hold, set, drain) are kept as wishes, which outlive the daemon.
+`ebbgate.asking` has each of them word by word. Those that last (hold, set, drain, and what apply
+and undo set) are kept as wishes, which outlive the daemon.
 """
 
 from __future__ import annotations
@@ -44,6 +52,10 @@ class IntentKind(StrEnum):
     SET = "set"
     DRAIN = "drain"
     RELEASE = "release"
+    APPLY = "apply"
+    UNDO = "undo"
+    POLICY_SAVE = "policy_save"
+    POLICY_REMOVE = "policy_remove"
 
 
 @dataclass(frozen=True, slots=True)

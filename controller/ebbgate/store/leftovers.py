@@ -16,7 +16,7 @@ from ebbgate.model.decision import JournalEntry
 from ebbgate.store import healing
 from ebbgate.store.connection import is_damage
 from ebbgate.store.db import Store
-from ebbgate.store.keeper import TROUBLE
+from ebbgate.store.opener import TROUBLE
 
 Closed = tuple[str, str, str]
 """Volume, knob, and how it ended."""

@@ -11,10 +11,12 @@ from typing import Any, Final, Self
 
 from ebbgate.errors import Unavailable
 from ebbgate.model.decision import JournalEntry
+from ebbgate.model.records import Direction
 from ebbgate.store import journal, samples
 from ebbgate.store.connection import open_reader
 from ebbgate.store.documents import Document
 from ebbgate.store.migrations import version
+from ebbgate.store.queries_latency import LatencyGrid, latency_grid
 from ebbgate.store.rollup import HOUR_NS, MINUTE_NS, SECOND_NS
 from ebbgate.store.schema import HISTORY
 
@@ -93,6 +95,13 @@ class History:
         """
         need_current(self._connection)
         return samples.read(self._connection, volume, since_unix_ns, until_unix_ns, span_ns)
+
+    def latency_grid(
+        self, volume: str, op: Direction, since_unix_ns: int, until_unix_ns: int, points: int
+    ) -> LatencyGrid:
+        """How long requests took, by time: see `store.queries_latency`."""
+        need_current(self._connection)
+        return latency_grid(self._connection, volume, op, (since_unix_ns, until_unix_ns), points)
 
     def oldest_ns(self) -> dict[str, int]:
         """When what is kept of each kind begins; without what there is nothing of."""

@@ -150,20 +150,22 @@ class Review:
 
     def _finest(self, volume: str, stretch: Stretch) -> list[Row]:
         """Of an hour or a part of it."""
-        seconds = self._read(volume, stretch, SECOND_NS)
-        minutes = self._read(volume, stretch, MINUTE_NS)
+        seconds = self._read(volume, stretch, SECOND_NS, latency=True)
+        minutes = self._read(volume, stretch, MINUTE_NS, latency=True)
         known = {bucket_ns(_begin(row), MINUTE_NS) for row in seconds}
         minutes = [row for row in minutes if _begin(row) not in known]
         if not seconds and not minutes:
-            return self._read(volume, stretch, HOUR_NS)
+            return self._read(volume, stretch, HOUR_NS, latency=True)
         return sorted((*seconds, *minutes), key=_begin)
 
     def _between(self, volume: str, whole: Stretch, found: list[Row], span_ns: int) -> list[Row]:
         """Rows of a shorter span where none of the longer ones are."""
         return [row for hole in _holes(whole, found) for row in self._read(volume, hole, span_ns)]
 
-    def _read(self, volume: str, stretch: Stretch, span_ns: int) -> list[Row]:
-        return samples.read(self._connection, volume, *stretch, span_ns)
+    def _read(
+        self, volume: str, stretch: Stretch, span_ns: int, *, latency: bool = False
+    ) -> list[Row]:
+        return samples.read(self._connection, volume, *stretch, span_ns, latency=latency)
 
 
 def _holes(whole: Stretch, rows: list[Row]) -> Iterator[Stretch]:

@@ -8,7 +8,8 @@ what nobody knew stays unknown. By column:
                             `idle`, `clean_ratio`: as shares (0..1) of the time
     minimum                 `time_to_full_s`: how near to full it came
     maximum                 `dirty_bytes_max`, `time_to_clean_s`
-    sum                     `bypass_bytes`, `gap_destage_bytes`, `samples`, `covered_ns`
+    sum                     `bypass_bytes`, `gap_destage_bytes`, `samples`, `covered_ns`, and
+                            `latency` by bucket
     the last known          `cache_bytes`, and in `missing` the reason of each signal
     what held longest       `regime`; unknown only where it always was
     where all agree         `mode`
@@ -27,10 +28,14 @@ from itertools import pairwise
 from statistics import median
 from typing import Any, Final
 
+from ebbgate.store.latency import merge_latency
 from ebbgate.units import NS_PER_S
 
 Row = dict[str, Any]
-"""A row of `samples` by column, with `paths`, `missing` and `known` as documents."""
+"""A row of `samples` by column, with `paths`, `missing`, `known` and `latency` as documents.
+
+The last is there only where it was asked for.
+"""
 
 Figures = Sequence[int | None]
 Paths = Mapping[str, Figures]
@@ -71,10 +76,11 @@ COLUMNS: Final = (
     "dirty_bytes_max",
     "clean_ratio",
     "gap_destage_bytes",
+    "latency",
 )
 """Of the table `samples`, in its order."""
 
-MEASURED: Final = (*COLUMNS[: COLUMNS.index("samples")], "mode")
+MEASURED: Final = (*COLUMNS[: COLUMNS.index("samples")], "mode", "latency")
 """What a sample of a second has; the other columns have defaults there."""
 
 MEANS: Final = (
@@ -121,6 +127,7 @@ def merge(rows: Sequence[Row], at_unix_ns: int, span_ns: int) -> Row:
         "bypass_bytes": _total(rows, "bypass_bytes"),
         "gap_destage_bytes": _total(rows, "gap_destage_bytes"),
         "paths": paths,
+        "latency": merge_latency(row.get("latency") for row in rows),
         "missing": {signal: why for row in rows for signal, why in row["missing"].items()},
         "samples": sum(row["samples"] for row in rows),
         "covered_ns": min(span_ns, sum(row["covered_ns"] for row in rows)),

@@ -11,8 +11,9 @@ from ebbgate.store.documents import figures_by_path
 from ebbgate.store.rollup import COLUMNS, MEASURED, SECOND_NS, Row
 
 _GIVEN: Final = ("volume", "span_ns")
-_SHORT: Final = tuple(column for column in MEASURED if column not in _GIVEN)
-_LONG: Final = tuple(column for column in COLUMNS if column not in _GIVEN)
+_LATENCY: Final = "latency"
+_SHORT: Final = tuple(column for column in MEASURED if column not in (*_GIVEN, _LATENCY))
+_LONG: Final = tuple(column for column in COLUMNS if column not in (*_GIVEN, _LATENCY))
 
 
 def read(
@@ -21,10 +22,13 @@ def read(
     since_unix_ns: int,
     until_unix_ns: int,
     span_ns: int,
+    *,
+    latency: bool = False,
 ) -> list[Row]:
-    """The volume's samples of one span in `[since, until)`, oldest first."""
+    """The volume's samples of one span in `[since, until)`, oldest first; `latency`: with it."""
     # Of a second only what was measured is fetched: the rest has the same value in every row.
     columns = _SHORT if span_ns == SECOND_NS else _LONG
+    columns += (_LATENCY,) if latency else ()
     cursor = connection.cursor()
     cursor.row_factory = None
     rows = cursor.execute(
@@ -32,7 +36,8 @@ def read(
             AND at_unix_ns >= ? AND at_unix_ns < ? ORDER BY at_unix_ns""",
         (volume, span_ns, since_unix_ns, until_unix_ns),
     ).fetchall()
-    same: Row = dict.fromkeys(column for column in COLUMNS if column not in columns)
+    left_out = (*columns, _LATENCY)
+    same: Row = dict.fromkeys(column for column in COLUMNS if column not in left_out)
     same |= {"volume": volume, "span_ns": span_ns}
     if span_ns == SECOND_NS:
         same |= {"samples": 1, "covered_ns": span_ns, "known": "{}"}
@@ -45,14 +50,15 @@ def _parsed(columns: tuple[str, ...], rows: list[tuple[Any, ...]], same: Row) ->
     paths = json.loads(f"[{','.join([row[number] for row in rows])}]")
     names, constant = (*columns, *same), tuple(same.values())
     seen: dict[str, Any] = {}
+    documents_in = ("missing", "known", *(each for each in columns if each == _LATENCY))
     documents = []
     for row, taken in zip(rows, paths, strict=True):
         document = dict(zip(names, row + constant, strict=True))
         document["paths"] = taken if type(taken) is dict else figures_by_path(taken)
-        for column in ("missing", "known"):
+        for column in documents_in:
             text = document[column]
-            if text not in seen:
+            if text is not None and text not in seen:
                 seen[text] = json.loads(text)
-            document[column] = seen[text]
+            document[column] = seen.get(text)
         documents.append(document)
     return documents

@@ -171,7 +171,9 @@ _HISTORY_2: Final = (
         count(*), sum(length_ns) FROM edges WHERE kind = 'busy' GROUP BY 1, 2
     """,
 )
-HISTORY: Final[Migrations] = (_HISTORY_1, _HISTORY_2)
+# samples: `latency`: the histograms of store/latency.py; NULL where it is not known.
+_HISTORY_3: Final = ("ALTER TABLE samples ADD COLUMN latency TEXT",)
+HISTORY: Final[Migrations] = (_HISTORY_1, _HISTORY_2, _HISTORY_3)
 
 _INTENTS_1: Final = (
     """

@@ -41,7 +41,7 @@ _PAGES: Final = 64
 _SPARE_PAGES: Final = 1024
 _FULL_ENOUGH: Final = 0.97
 """Of the size, after it was exceeded: not back at the bound with the next sample."""
-_DOCUMENTS: Final = ("paths", "missing", "known")
+_DOCUMENTS: Final = ("paths", "missing", "known", "latency")
 
 _DUE: Final = """
     SELECT at_unix_ns, volume FROM rollup_due
@@ -158,7 +158,7 @@ def _roll_up_or_skip(
     """Rows that make no sense cost their minute, not all that come after it."""
     try:
         _roll_up(connection, volume, span_ns, at_unix_ns)
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except (ValueError, TypeError, LookupError, AttributeError):
         _LOG.exception("%s: a time in the history makes no sense and is left out", volume)
     connection.execute(_DONE, (span_ns, at_unix_ns, volume))
 
@@ -166,7 +166,7 @@ def _roll_up_or_skip(
 def _roll_up(connection: sqlite3.Connection, volume: str, span_ns: int, at_unix_ns: int) -> None:
     """Where samples went before a clock was set back, the fuller account of a time stays."""
     until_ns, source_ns = at_unix_ns + span_ns, SOURCE_NS[span_ns]
-    rows = samples.read(connection, volume, at_unix_ns, until_ns, source_ns)
+    rows = samples.read(connection, volume, at_unix_ns, until_ns, source_ns, latency=True)
     if rows:
         merged = merge(rows, at_unix_ns, span_ns)
         stands = connection.execute(_STANDS, (volume, span_ns, at_unix_ns)).fetchone()
@@ -177,7 +177,12 @@ def _roll_up(connection: sqlite3.Connection, volume: str, span_ns: int, at_unix_
 
 
 def _values(row: Row) -> list[object]:
-    return [to_json(row[each]) if each in _DOCUMENTS else row[each] for each in COLUMNS]
+    return [_value(row[each], each) for each in COLUMNS]
+
+
+def _value(value: object, column: str) -> object:
+    """SQLite's NULL is what is unknown, not a document that says so."""
+    return to_json(value) if column in _DOCUMENTS and isinstance(value, dict) else value
 
 
 def _newest_ns(connection: sqlite3.Connection) -> int | None:

@@ -13,6 +13,7 @@ from ebbgate.policy.language.param_tables import OFF
 from ebbgate.policy.language.record import Field, Record
 from ebbgate.policy.language.shapes import Choice, Quantity, Values
 from ebbgate.policy.limits import NONE, Bounds, Limits
+from ebbgate.policy.pace_depth import DEPTH_WIDE_IOS
 from ebbgate.policy.quantity import Unit
 from ebbgate.units import GIB, KIB
 
@@ -23,8 +24,6 @@ CONGESTION_BYPASS: Final = "congestion_bypass"
 MAX: Final = "max"
 KERNEL: Final = "kernel"
 _DEPTH_MAX: Final = 64
-_DM_CACHE_MAX_IOS: Final = 32
-"""As many blocks as idle_destage ever lets go at once; more drain no faster (policy.pace_depth)."""
 
 _RATE = Quantity(Unit.RATE, 0, 1024 * GIB)
 _DEPTH = Quantity(Unit.COUNT, 0, _DEPTH_MAX)
@@ -188,7 +187,7 @@ def _rate_gate(rate: float | str, kind: Kind) -> Gate:
     if rate == 0:
         return Gate(GateKind.CLOSED)
     if kind is Kind.DM_CACHE:
-        return Gate(GateKind.PACED, depth_ios=_DM_CACHE_MAX_IOS)
+        return Gate(GateKind.PACED, depth_ios=DEPTH_WIDE_IOS)
     return Gate(GateKind.OPEN) if rate == MAX else Gate(GateKind.PACED, int(rate))
 
 

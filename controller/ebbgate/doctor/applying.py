@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Whether an advice can be carried out here and now, with what, and how it is undone. Pure.
+
+The same for `ebbgate apply`, the web and the daemon.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+from typing import Final
+
+from ebbgate.actuators.asked import is_trigger
+from ebbgate.actuators.plan import GATE_KNOBS
+from ebbgate.doctor.finding import Advice, Change
+from ebbgate.errors import EbbgateError, NotFound, UsageError
+from ebbgate.model.volume import Mode, Volume
+
+UNDO: Final = "undo: "
+"""Before a command that takes back what was done."""
+NOTHING_LEFT: Final = "nothing is left to undo"
+
+
+def advice_id(text: str) -> str:
+    """`EBB-206` from what a person writes: `ebb-206`, `206`."""
+    return f"EBB-{text.upper().removeprefix('EBB-')}"
+
+
+def chosen(found: Iterable[Advice], number: str, volume: Volume) -> Advice:
+    """The advice of this number. Raises NotFound, with what is advised, where it does not hold."""
+    known = {each.id: each for each in found}
+    if number not in known:
+        now = f"advised now: {', '.join(known)}" if known else "nothing is advised now"
+        raise NotFound(f"{number} is not advised for {volume.title}", now)
+    return known[number]
+
+
+def change_of(advice: Advice, volume: Volume, mode: str | None) -> Change:
+    """What would be done. Raises UsageError for what a person has to do, or what ebbgate does
+    already in this `mode` (None: unknown).
+    """
+    if advice.change is None:
+        by_hand = f"by hand: {advice.command}" if advice.command else "see ebbgate doctor"
+        raise UsageError(f"{advice.id} is yours alone to do", by_hand)
+    driven = [knob for knob, _ in advice.change.knobs if knob in GATE_KNOBS]
+    if driven and mode == Mode.ENFORCE:
+        raise UsageError(
+            f"{volume.title} is in enforce, in which ebbgate drives {driven[0]} itself",
+            f"give it back: ebbgate release {volume.title} {driven[0]}",
+        )
+    return advice.change
+
+
+def by_daemon(advice: Advice, volume: Volume, mode: str | None) -> Change:
+    """What the daemon would set: it runs no program. Raises UsageError as `change_of`, and for a
+    command of LVM.
+    """
+    change = change_of(advice, volume, mode)
+    if not change.knobs:
+        raise UsageError(
+            f"{advice.id} is a command of LVM, which the daemon never runs",
+            f"ebbgate apply {advice.id} {volume.title}, or by hand: {shlex.join(change.argv)}",
+        )
+    return change
+
+
+def why_not(advice: Advice, volume: Volume, mode: str | None) -> str:
+    """Why the daemon would not carry it out, and what to do; empty where it would."""
+    try:
+        by_daemon(advice, volume, mode)
+    except EbbgateError as error:
+        return f"{error.message}; {error.hint}"
+    return ""
+
+
+def undo_commands(change: Change, volume: Volume) -> list[str]:
+    """What takes it back, command by command; nothing where nothing stays behind."""
+    if change.argv:
+        return [shlex.join(change.undo_argv)]
+    return [
+        f"ebbgate release {volume.title} {knob}" for knob, _ in change.knobs if not is_trigger(knob)
+    ]
+
+
+def is_undo(line: str) -> bool:
+    """Does a line of an answer only say how to undo it?"""
+    return line.startswith(UNDO) or line == NOTHING_LEFT

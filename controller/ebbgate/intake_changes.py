@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Advice that people apply and knob writes that they undo: both become wishes that last.
+
+I/O: sysfs and the history, read beside the event loop; wishes, through the keeper.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Protocol
+
+from ebbgate.actuators.asked import asked_value, is_trigger
+from ebbgate.actuators.bounds import say
+from ebbgate.beside import Beside
+from ebbgate.doctor import applying, report
+from ebbgate.doctor.advice import advise
+from ebbgate.doctor.finding import Change
+from ebbgate.errors import NotFound, UsageError
+from ebbgate.intake_wishes import WishIntake
+from ebbgate.loop import VolumeLoop
+from ebbgate.model.decision import OutcomeKind
+from ebbgate.policy.wishes import WISH
+from ebbgate.probes.state import read_state
+from ebbgate.store.intents import Intent
+from ebbgate.store.queries_undo import Written, written
+from ebbgate.sysfs import Sysfs
+
+Answer = tuple[bool, str]
+
+
+class Machine(Protocol):
+    """What is looked at: the daemon's."""
+
+    sysfs: Sysfs
+    volumes: dict[str, VolumeLoop]
+
+
+class ChangeIntake:
+    """`history`: the file in which knob writes are recorded."""
+
+    def __init__(self, target: Machine, history: Path, wishes: WishIntake, beside: Beside) -> None:
+        self._target = target
+        self._history = history
+        self._wishes = wishes
+        self._beside = beside
+
+    def apply(self, intent: Intent, loop: VolumeLoop) -> Answer | None:
+        """Set what an advice says, all of it or nothing; None while it is under way.
+
+        Raises NotFound for one that does not hold now, UsageError for what a person has to do.
+        """
+        number = str(intent.args["id"])
+        mode = str(loop.mode)
+        change = self._beside.ask(intent.id, lambda: self._advised(number, loop, mode))
+        if change is None:
+            return None
+        undo = applying.undo_commands(change, loop.volume)
+        after = "\n".join(f"{applying.UNDO}{each}" for each in undo)
+        self._wishes.set(intent, loop, change.knobs, None, after or applying.NOTHING_LEFT)
+        return self._wishes.outcome(intent)
+
+    def undo(self, intent: Intent) -> Answer | None:
+        """Put back what a knob was before one write of it; None while that is under way.
+
+        Raises NotFound for a write that is not kept, UsageError for one that is not a person's to
+        take back.
+        """
+        number = int(intent.args["action_id"])
+        found = self._beside.ask(intent.id, lambda: (written(self._history, number),))
+        if found is None:
+            return None
+        (action,) = found
+        if action is None:
+            raise NotFound(
+                f"no knob write has the number {number}",
+                "the history forgets them after a time; see ebbgate explain VOLUME --last 20",
+            )
+        loop = self._loop(intent, action)
+        before = _before(action, loop)
+        after = f"it was {say(action.knob, int(before))} before the write {number} of"
+        after += (
+            f" {action.strategy}\n{applying.UNDO}ebbgate release {loop.volume.title} {action.knob}"
+        )
+        self._wishes.set(intent, loop, ((action.knob, before),), None, after)
+        return self._wishes.outcome(intent)
+
+    def _advised(self, number: str, loop: VolumeLoop, mode: str) -> Change:
+        volume, held = loop.volume, tuple(loop.hand.held)
+        state = read_state(self._target.sysfs, volume, time.monotonic_ns())
+        owned: Mapping[str, Mapping[str, str | None]] = {
+            knob: {"value": state.knobs.get(knob), "owner": "ebbgate"} for knob in held
+        }
+        found = advise(report.facts(self._target.sysfs, volume, state, owned, {}))
+        return applying.by_daemon(applying.chosen(found, number, volume), volume, mode)
+
+    def _loop(self, intent: Intent, action: Written) -> VolumeLoop:
+        loop = self._target.volumes.get(action.volume)
+        if loop is None:
+            raise NotFound(f"{action.volume} is not here now", "see ebbgate status")
+        if intent.volume is not None and intent.volume not in (
+            loop.volume.name,
+            loop.volume.title,
+            loop.volume.kernel_name,
+        ):
+            raise UsageError(f"that write was to {loop.volume.title}, not to {intent.volume}")
+        return loop
+
+
+def _before(action: Written, loop: VolumeLoop) -> str:
+    """The value to go back to, within the bounds. Raises UsageError: why there is none."""
+    volume, knob = loop.volume, action.knob
+    if action.outcome != OutcomeKind.CHANGED:
+        raise UsageError(f"that write of {knob} changed nothing ({action.outcome})")
+    if is_trigger(knob):
+        raise UsageError(f"a write of {knob} leaves no value behind: there is nothing to undo")
+    if action.strategy != WISH and knob in loop.hand.plan.knobs:
+        raise UsageError(
+            f"{knob} is a part of the gate, which ebbgate moves many times a minute: to undo one"
+            " move would only stop it at a value of then",
+            f"stop it: ebbgate advise {volume.title}; or choose: ebbgate set {volume.title} {knob}",
+        )
+    if action.old is None:
+        raise UsageError(f"what {knob} was before that write is not known any more")
+    return asked_value(volume, knob, action.old)

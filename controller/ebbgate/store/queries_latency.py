@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The latencies of a volume over time, for a heat map. I/O: SQLite, reads."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from ebbgate.model.records import Direction
+from ebbgate.signals.histogram import COARSE_BUCKETS, coarse_edge_us
+from ebbgate.store.latency import add_packed
+from ebbgate.store.rollup import HOUR_NS, MINUTE_NS, SECOND_NS
+from ebbgate.units import NS_PER_S
+
+SPANS_S: Final = (2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 86400)
+"""Not a second: samples are a second to one and a quarter apart, so some would be empty."""
+EDGES_S: Final = tuple(coarse_edge_us(bucket) / 1e6 for bucket in range(COARSE_BUCKETS))
+"""The upper edges of the buckets, ascending, the first one's lower edge being 0. The last bucket
+holds all that took longer, too.
+"""
+_SOURCES: Final = (HOUR_NS, MINUTE_NS, SECOND_NS)
+
+_READ: Final = """
+    SELECT at_unix_ns, latency FROM samples
+    WHERE volume = ? AND span_ns = ? AND at_unix_ns >= ? AND at_unix_ns < ? ORDER BY at_unix_ns
+"""
+_OLDEST: Final = "SELECT min(at_unix_ns) FROM samples WHERE volume = ? AND span_ns = ?"
+
+Stretch = tuple[int, int]
+"""From and until, Unix ns."""
+
+
+@dataclass(frozen=True, slots=True)
+class LatencyGrid:
+    """Requests by the beginning of their time and by latency (`EDGES_S`).
+
+    `counts`: by time; None where nothing is known of it, zeros where there were no requests.
+    """
+
+    span_s: int
+    at_unix_s: tuple[int, ...]
+    edges_s: tuple[float, ...]
+    counts: tuple[tuple[int, ...] | None, ...]
+
+
+def latency_grid(
+    connection: sqlite3.Connection, volume: str, op: Direction, stretch: Stretch, points: int
+) -> LatencyGrid:
+    """At most `points` times, and one more that both ends share, each as long as the next.
+
+    Of each time the longest span is read that is no longer than a time of the grid. `points` is at
+    least 1. A volume that is not known has a grid of holes.
+    """
+    span_ns = _span_ns(connection, volume, stretch, points)
+    begin_ns = stretch[0] - stretch[0] % span_ns
+    count = max(0, -((begin_ns - stretch[1]) // span_ns))
+    cells: list[list[int] | None] = [None] * count
+    for at_ns, packed in _packed(connection, volume, op, (begin_ns, stretch[1]), span_ns):
+        number = (at_ns - begin_ns) // span_ns
+        cell = cells[number] or [0] * COARSE_BUCKETS
+        add_packed(cell, packed)
+        cells[number] = cell
+    return LatencyGrid(
+        span_ns // NS_PER_S,
+        tuple((begin_ns + number * span_ns) // NS_PER_S for number in range(count)),
+        EDGES_S,
+        tuple(None if cell is None else tuple(cell) for cell in cells),
+    )
+
+
+def _span_ns(connection: sqlite3.Connection, volume: str, stretch: Stretch, points: int) -> int:
+    least_ns = -(-(stretch[1] - stretch[0]) // points)
+    if least_ns < MINUTE_NS and _only_minutes(connection, volume, stretch[0]):
+        least_ns = MINUTE_NS
+    for span_s in SPANS_S:
+        if span_s * NS_PER_S >= least_ns:
+            return span_s * NS_PER_S
+    day_ns = SPANS_S[-1] * NS_PER_S
+    return -(-least_ns // day_ns) * day_ns
+
+
+def _only_minutes(connection: sqlite3.Connection, volume: str, since_ns: int) -> bool:
+    """Were the seconds from there on forgotten, and the minutes were not?"""
+    seconds, minutes = (
+        connection.execute(_OLDEST, (volume, span_ns)).fetchone()[0]
+        for span_ns in (SECOND_NS, MINUTE_NS)
+    )
+    if minutes is None:
+        return False
+    return seconds is None or bool(seconds > max(since_ns, minutes) + MINUTE_NS)
+
+
+def _packed(
+    connection: sqlite3.Connection, volume: str, op: Direction, stretch: Stretch, span_ns: int
+) -> Iterator[tuple[int, list[int]]]:
+    """What is known, each time once: after the last row of a span the next shorter one."""
+    since_ns, until_ns = stretch
+    for source_ns in _SOURCES:
+        if source_ns > span_ns:
+            continue
+        rows = connection.execute(_READ, (volume, source_ns, since_ns, until_ns)).fetchall()
+        for at_ns, text in rows:
+            if text is not None:
+                yield at_ns, json.loads(text).get(str(op), [])
+        if rows:
+            since_ns = rows[-1][0] + source_ns

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What a knob was before one recorded write of it. I/O: SQLite, read-only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from ebbgate.store.connection import open_reader
+from ebbgate.store.schema import HISTORY
+
+# The first write of a knob does not name what was there: that is in the journal, since just before.
+_BEFORE: Final = """
+    SELECT volume, at_unix_ns, knob, new, strategy, outcome, coalesce(old, (
+        SELECT original FROM journal
+        WHERE journal.volume = actions.volume AND journal.knob = actions.knob
+          AND journal.at_unix_ns <= actions.at_unix_ns
+          AND coalesce(journal.closed_unix_ns >= actions.at_unix_ns, 1)
+        ORDER BY journal.id DESC LIMIT 1
+    )) AS old FROM actions WHERE id = ?
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """One knob write. `old`: as the kernel takes it; None where nobody knows it any more."""
+
+    volume: str
+    at_unix_ns: int
+    knob: str
+    new: str
+    strategy: str
+    outcome: str
+    old: str | None
+
+
+def written(history: Path, number: int) -> Written | None:
+    """The write of this number; None where none is kept.
+
+    Raises NothingRecorded, PermissionDenied, Unavailable.
+    """
+    connection = open_reader(history, HISTORY)
+    try:
+        row = connection.execute(_BEFORE, (number,)).fetchone()
+    finally:
+        connection.close()
+    return Written(**dict(row)) if row else None

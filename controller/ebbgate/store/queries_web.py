@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What the web asks of the history. I/O: SQLite, read-only.
+
+A question that takes too long is ended: whoever asks for it must not keep the disk busy.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Self
+
+from ebbgate.store import samples
+from ebbgate.store.connection import open_reader
+from ebbgate.store.documents import Document
+from ebbgate.store.queries import History, need_current
+from ebbgate.store.rollup import HOUR_NS, MINUTE_NS, SECOND_NS, Row, bucket_ns, merge
+from ebbgate.store.schema import HISTORY
+
+PATIENCE_S: Final = 5.0
+_STEPS: Final = 20_000
+"""Of SQLite's machine between two looks at the clock: some milliseconds."""
+
+_DECISION: Final = "SELECT id, volume, at_unix_ns, acted, document FROM decisions"
+_DECISIONS: Final = f"""
+    {_DECISION}
+    WHERE (:volume IS NULL OR volume = :volume)
+      AND at_unix_ns >= :since AND at_unix_ns < :until AND id < :before
+      AND (:strategy IS NULL OR gate_strategy = :strategy OR cutoff_strategy = :strategy OR id IN
+           (SELECT decision_id FROM actions WHERE strategy = :strategy))
+      AND (:knob IS NULL AND :outcome IS NULL OR id IN
+           (SELECT decision_id FROM actions WHERE (:knob IS NULL OR knob = :knob)
+            AND (:outcome IS NULL OR outcome = :outcome)))
+    ORDER BY id DESC LIMIT :limit
+"""
+_ACTIONS: Final = """
+    SELECT * FROM actions WHERE volume = ? AND at_unix_ns >= ? AND at_unix_ns < ?
+    ORDER BY at_unix_ns DESC, id DESC LIMIT ?
+"""
+_OLDEST: Final = "SELECT min(at_unix_ns) FROM samples WHERE volume = ? AND span_ns = ?"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which decisions; None: any. Times: Unix ns, `[since, until)`."""
+
+    volume: str | None = None
+    knob: str | None = None
+    strategy: str | None = None
+    outcome: str | None = None
+    since_unix_ns: int = 0
+    until_unix_ns: int = (1 << 63) - 1
+    before_id: int = (1 << 63) - 1
+    limit: int = 100
+
+
+class WebHistory(History):
+    """The history, open for one answer. One thread only."""
+
+    @classmethod
+    def open(cls, path: Path, patience_s: float = PATIENCE_S) -> Self:
+        """Raises NothingRecorded, PermissionDenied, Unavailable for a bad or an older file."""
+        connection = open_reader(path, HISTORY)
+        try:
+            need_current(connection)
+        except BaseException:
+            connection.close()
+            raise
+        deadline = time.monotonic() + patience_s
+        connection.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS)
+        return cls(connection)
+
+    def is_volume(self, volume: str) -> bool:
+        """Is anything kept of a volume of this name?"""
+        spans = (SECOND_NS, MINUTE_NS, HOUR_NS)
+        return any(self.oldest_sample_ns(volume, span) is not None for span in spans)
+
+    def oldest_sample_ns(self, volume: str, span_ns: int) -> int | None:
+        """When the samples of a span begin."""
+        row = self._connection.execute(_OLDEST, (volume, span_ns)).fetchone()
+        found: int | None = row[0]
+        return found
+
+    def rows(self, volume: str, since_unix_ns: int, until_unix_ns: int, span_ns: int) -> list[Row]:
+        """Samples of one span in `[since, until)`, oldest first. What is not rolled up yet, the
+        present minute or hour, is rolled up here.
+        """
+        found = samples.read(self._connection, volume, since_unix_ns, until_unix_ns, span_ns)
+        if span_ns == SECOND_NS:
+            return found
+        end_ns = found[-1]["at_unix_ns"] + span_ns if found else since_unix_ns
+        finer_ns = MINUTE_NS if span_ns == HOUR_NS else SECOND_NS
+        rest: dict[int, list[Row]] = defaultdict(list)
+        for row in self.rows(volume, end_ns, until_unix_ns, finer_ns):
+            rest[bucket_ns(row["at_unix_ns"], span_ns)].append(row)
+        return found + [merge(rows, at_ns, span_ns) for at_ns, rows in sorted(rest.items())]
+
+    def wanted_decisions(self, wanted: Wanted) -> list[Document]:
+        """The newest first, each with its explanation."""
+        rows = self._connection.execute(
+            _DECISIONS,
+            {
+                "volume": wanted.volume,
+                "knob": wanted.knob,
+                "strategy": wanted.strategy,
+                "outcome": wanted.outcome,
+                "since": wanted.since_unix_ns,
+                "until": wanted.until_unix_ns,
+                "before": wanted.before_id,
+                "limit": wanted.limit,
+            },
+        )
+        return [_decision(row) for row in rows]
+
+    def decision(self, number: int) -> Document | None:
+        """One decision."""
+        row = self._connection.execute(f"{_DECISION} WHERE id = ?", (number,)).fetchone()
+        return None if row is None else _decision(row)
+
+    def actions_between(
+        self, volume: str, since_unix_ns: int, until_unix_ns: int, limit: int
+    ) -> list[Document]:
+        """Knob writes of a volume in `[since, until)`, the newest first."""
+        rows = self._connection.execute(_ACTIONS, (volume, since_unix_ns, until_unix_ns, limit))
+        return [dict(row) for row in rows]
+
+    def actions_of(self, decisions: Iterable[int]) -> dict[int, list[Document]]:
+        """Knob writes by decision, the oldest first."""
+        numbers = list(decisions)
+        marks = ", ".join("?" * len(numbers))
+        rows = self._connection.execute(
+            f"SELECT * FROM actions WHERE decision_id IN ({marks}) ORDER BY id", numbers
+        )
+        found: dict[int, list[Document]] = defaultdict(list)
+        for row in rows:
+            found[row["decision_id"]].append(dict(row))
+        return found
+
+    # ---- what is new ---------------------------------------------------------------------------
+    def newest(self) -> tuple[int, int]:
+        """The last decision and the last knob write; 0 without any."""
+        row = self._connection.execute(
+            "SELECT (SELECT max(id) FROM decisions), (SELECT max(id) FROM actions)"
+        ).fetchone()
+        return row[0] or 0, row[1] or 0
+
+    def decisions_after(self, number: int, limit: int) -> list[Document]:
+        """The oldest first."""
+        rows = self._connection.execute(
+            f"{_DECISION} WHERE id > ? ORDER BY id LIMIT ?", (number, limit)
+        )
+        return [_decision(row) for row in rows]
+
+    def actions_after(self, number: int, limit: int) -> list[Document]:
+        """The oldest first."""
+        rows = self._connection.execute(
+            "SELECT * FROM actions WHERE id > ? ORDER BY id LIMIT ?", (number, limit)
+        )
+        return [dict(row) for row in rows]
+
+
+def _decision(row: sqlite3.Row) -> Document:
+    head = {key: row[key] for key in ("id", "volume", "at_unix_ns", "acted")}
+    return {**json.loads(row["document"]), **head}

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The whole application: routes, pages, errors, what lives as long as it does. I/O: HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from starlette.staticfiles import StaticFiles
+
+from ebbgate.config import Config
+from ebbgate.errors import EbbgateError
+from ebbgate.web import openapi, reply
+from ebbgate.web.cursor import Event
+from ebbgate.web.databases import Databases
+from ebbgate.web.failure import ApiError
+from ebbgate.web.guard import Guard
+from ebbgate.web.hub import Hub
+from ebbgate.web.poller import Poller
+from ebbgate.web.routes_decisions import routes_decisions
+from ebbgate.web.routes_events import routes_events
+from ebbgate.web.routes_history import routes_history
+from ebbgate.web.routes_live import routes_live
+
+PREFIX = "/api/v1"
+
+
+class Api:
+    """The application, its guard around it, and its streams."""
+
+    def __init__(self, config: Config, wall_ns: Callable[[], int] = time.time_ns) -> None:
+        self.config = config
+        self.hub = Hub()
+        self.databases = Databases(config, wall_ns)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._text = ""
+        self.poller = Poller(self.databases, self._publish)
+        self.app = FastAPI(
+            title="ebbgate",
+            docs_url=None,
+            redoc_url=None,
+            openapi_url=None,
+            lifespan=self._lifespan,
+        )
+        self._add_errors()
+        self._add_routes()
+        self.guarded = Guard(self.app, config.web)
+
+    @asynccontextmanager
+    async def _lifespan(self, _: FastAPI) -> AsyncIterator[None]:
+        self._loop = asyncio.get_running_loop()
+        self.poller.start()
+        try:
+            yield
+        finally:
+            self.hub.close()
+            await asyncio.to_thread(self.poller.stop)
+
+    def _publish(self, events: list[Event]) -> None:
+        """From the poller's thread."""
+        assert self._loop is not None
+        self._loop.call_soon_threadsafe(self.hub.publish, events)
+
+    def _add_errors(self) -> None:
+        self.app.add_exception_handler(ApiError, reply.on_api_error)
+        self.app.add_exception_handler(EbbgateError, reply.on_ours)
+        self.app.add_exception_handler(HTTPException, reply.on_http)
+        self.app.add_exception_handler(RequestValidationError, reply.on_validation)
+        self.app.add_exception_handler(Exception, reply.on_bug)
+
+    def _add_routes(self) -> None:
+        self.app.include_router(routes_live(self.databases), prefix=PREFIX)
+        self.app.include_router(routes_history(self.databases), prefix=PREFIX)
+        self.app.include_router(routes_decisions(self.databases), prefix=PREFIX)
+        streams = routes_events(self.databases, self.hub, self.poller.want)
+        self.app.include_router(streams, prefix=PREFIX)
+        self.app.get(f"{PREFIX}/openapi.json", include_in_schema=False)(self._openapi)
+        _add_pages(self.app, self.config.web.ui_dir)
+
+    def _openapi(self) -> Response:
+        headers = {"cache-control": "no-cache"}
+        self._text = self._text or openapi.text(self.app)
+        return Response(self._text, headers=headers, media_type="application/json")
+
+
+def _add_pages(app: FastAPI, folder: Path) -> None:
+    """The built pages; without them the API answers all the same."""
+    if folder.is_dir():
+        app.mount("/", StaticFiles(directory=str(folder), html=True))
+        return
+
+    def missing() -> Response:
+        text = f"the pages are not in {folder}"
+        raise ApiError(404, text, "build them, or say --ui DIR; the API is at /api/v1/")
+
+    app.get("/", include_in_schema=False)(missing)

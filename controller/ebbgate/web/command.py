@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`ebbgate-web`: its command line. I/O: terminal; starts the server."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from ebbgate import __version__, config_web
+from ebbgate.config import Config, load_config
+from ebbgate.config_web import BadWeb
+from ebbgate.errors import EbbgateError, Unavailable, UsageError
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Entry point; the exit code says what went wrong (errors.py)."""
+    options = _options(argv)
+    logging.basicConfig(
+        level=logging.DEBUG if options.verbose else logging.INFO,
+        format="%(message)s" if os.environ.get("JOURNAL_STREAM") else "%(asctime)s %(message)s",
+        stream=sys.stderr,
+    )
+    try:
+        return _run(options)
+    except EbbgateError as error:
+        print(f"ebbgate-web: {error}", file=sys.stderr)
+        return error.exit_code
+
+
+def _options(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="ebbgate-web", description="ebbgate in a browser: reads the history, takes wishes."
+    )
+    parser.add_argument("--config", type=Path, help="default: /etc/ebbgate/ebbgate.toml")
+    parser.add_argument("--state-dir", type=Path, help="default: /var/lib/ebbgate")
+    parser.add_argument("--policy-dir", type=Path, help="default: /etc/ebbgate/policies.d")
+    parser.add_argument("--ui", type=Path, help="the folder of the built pages")
+    parser.add_argument("--listen", help=f"default: {config_web.LISTEN}; port 0: any")
+    parser.add_argument("--token-file", type=Path, help=f"default: {config_web.TOKEN_FILE}")
+    parser.add_argument("--as-root", action="store_true", help="run although this is root")
+    parser.add_argument("--openapi", action="store_true", help="print the OpenAPI document")
+    parser.add_argument("--verbose", action="store_true")
+    parser.add_argument("--version", action="version", version=f"ebbgate-web {__version__}")
+    return parser.parse_args(argv)
+
+
+def _run(options: argparse.Namespace) -> int:
+    config = _configured(options)
+    try:
+        # Not before: without FastAPI there is to be an error that says what to install.
+        from ebbgate.web import app, openapi, server  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        raise Unavailable(
+            f"ebbgate-web needs {error.name}", "install python3-fastapi and python3-uvicorn"
+        ) from error
+    api = app.Api(config)
+    if options.openapi:
+        sys.stdout.write(openapi.text(api.app))
+        return 0
+    if os.geteuid() == 0 and not options.as_root:
+        raise UsageError(
+            "ebbgate-web does not run as root",
+            "start it with systemd, or: sudo -u ebbgate ebbgate-web (or say --as-root)",
+        )
+    return server.serve(api)
+
+
+def _configured(options: argparse.Namespace) -> Config:
+    config = load_config(options.config, state_dir=options.state_dir)
+    if options.policy_dir:
+        config = replace(config, policy_dir=options.policy_dir)
+    web = config.web
+    try:
+        if options.listen:
+            host, port = config_web.parse_listen(options.listen, port_min=0)
+            web = replace(web, host=host, port=port)
+        if options.ui:
+            web = replace(web, ui_dir=options.ui)
+        if options.token_file:
+            web = replace(web, token_file=options.token_file)
+        config_web.check_open(web)
+    except BadWeb as error:
+        raise UsageError(f"--{error.key}: {error.what}", error.hint) from error
+    return replace(config, web=web)

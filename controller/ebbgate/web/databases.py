@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The two databases and the daemon's lock, as the web sees them. I/O: SQLite, reads; any thread.
+
+A file that is missing, locked or damaged is an answer, not the end: the next look may be better.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+from typing import Final
+
+from ebbgate.config import Config
+from ebbgate.errors import EbbgateError, Unavailable
+from ebbgate.lock import holder
+from ebbgate.store.connection import NothingRecorded
+from ebbgate.store.queries import Live
+from ebbgate.store.queries_web import WebHistory
+from ebbgate.store.queries_web_intents import WebIntents
+from ebbgate.store.rollup import MINUTE_NS, SECOND_NS
+from ebbgate.units import NS_PER_S
+from ebbgate.web import shape
+from ebbgate.web.models_live import Health, Readable, Volumes
+
+_HITS_NS: Final = 5 * NS_PER_S
+"""A ratio over minutes is not computed anew for each look."""
+_DAEMON: Final = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What there is at one moment. `why`: the history cannot be read; then `live` is empty."""
+
+    now_unix_ns: int
+    live: Mapping[str, Live]
+    hits: Mapping[str, float | None]
+    pid: int | None
+    alive: bool | None
+    why: str | None
+    intents_why: str | None
+
+    def volumes(self) -> Volumes:
+        """As the API says it."""
+        return shape.volumes(self.live, self.hits, self.now_unix_ns, self.alive, self.why)
+
+    def health(self) -> Health:
+        """As the API says it."""
+        return shape.health(
+            self.live.get(_DAEMON),
+            self.pid,
+            self.alive,
+            Readable(self.why is None, self.why),
+            Readable(self.intents_why is None, self.intents_why),
+            self.now_unix_ns,
+        )
+
+
+class Databases:
+    """Opened anew for each answer: a file that was replaced meanwhile is then the new one."""
+
+    def __init__(self, config: Config, wall_ns: Callable[[], int] = time.time_ns) -> None:
+        self.config = config
+        self.wall_ns = wall_ns
+        self._looking = Lock()
+        self._newest: tuple[Look | None, float] = (None, 0.0)
+        self._hits: dict[str, tuple[int, float | None]] = {}
+
+    @contextmanager
+    def history(self) -> Iterator[WebHistory]:
+        """Raises EbbgateError."""
+        with _told(self.config.history_path):
+            opened = WebHistory.open(self.config.history_path)
+            try:
+                yield opened
+            finally:
+                opened.close()
+
+    @contextmanager
+    def intents(self) -> Iterator[WebIntents]:
+        """Raises EbbgateError; NothingRecorded where nobody ever wished anything."""
+        with _told(self.config.intents_path):
+            opened = WebIntents.open(self.config.intents_path)
+            try:
+                yield opened
+            finally:
+                opened.close()
+
+    def look(self, max_age_s: float = 0.0) -> Look:
+        """Never raises for what a database or the daemon is up to. Those who look at the same time
+        share one look, and one that is no older than `max_age_s`.
+        """
+        with self._looking:
+            newest, at_s = self._newest
+            if newest is not None and time.monotonic() - at_s <= max_age_s:
+                return newest
+            found = self._look()
+            self._newest = (found, time.monotonic())
+            return found
+
+    def _look(self) -> Look:
+        live: Mapping[str, Live] = {}
+        hits: dict[str, float | None] = {}
+        why = None
+        try:
+            with self.history() as history:
+                live = history.live()
+                hits = {name: self._hit_ratio(history, name) for name in live if name}
+        except EbbgateError as error:
+            why = error.message
+        pid, alive = self._daemon()
+        return Look(self.wall_ns(), live, hits, pid, alive, why, self._intents_why())
+
+    def _daemon(self) -> tuple[int | None, bool | None]:
+        try:
+            pid = holder(self.config.lock_path)
+        except EbbgateError:
+            return None, None
+        return pid or None, pid is not None
+
+    def _intents_why(self) -> str | None:
+        try:
+            with self.intents():
+                return None
+        except NothingRecorded:
+            return "nobody can be asked yet: the daemon makes the list of wishes when it starts"
+        except EbbgateError as error:
+            return error.message
+
+    def _hit_ratio(self, history: WebHistory, volume: str) -> float | None:
+        now_ns = self.wall_ns()
+        at_ns, known = self._hits.get(volume, (0, None))
+        if abs(now_ns - at_ns) < _HITS_NS:
+            return known
+        # Whole minutes where there are any: a look at all seconds of 64 volumes is dear.
+        rows = history.rows(volume, now_ns - shape.HIT_WINDOW_NS, now_ns, MINUTE_NS)
+        rows = rows or history.rows(volume, now_ns - shape.HIT_WINDOW_NS, now_ns, SECOND_NS)
+        found = shape.hit_ratio_of(rows)
+        self._hits[volume] = (now_ns, found)
+        return found
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    """What SQLite says while it is asked, as an error with the next step."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise Unavailable(f"{path.name} cannot be read now: {error}", "try again") from error

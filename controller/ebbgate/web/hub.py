@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Hands events to readers, each as fast as it takes them; a slow one costs bounded memory.
+
+I/O: none; one event loop only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Iterable
+from typing import Final
+
+from ebbgate.web.cursor import Cursor, Event
+
+READERS_MAX: Final = 100
+NEWS_MAX: Final = 1000
+"""Decisions, knob writes and wishes that wait for one reader; all readers share their bytes."""
+RESET: Final = "reset"
+
+
+class Reader:
+    """One open stream. A newer document takes the place of one that still waits."""
+
+    def __init__(self) -> None:
+        self._newest: dict[str, Event] = {}
+        self._news: deque[Event] = deque()
+        self._there = asyncio.Event()
+        self.closed = False
+
+    def put(self, events: Iterable[Event]) -> None:
+        """More to tell. Where the reader is too far behind, it is told to begin anew."""
+        for event in events:
+            if event.newest:
+                self._newest[event.name] = event
+            else:
+                self._news.append(event)
+        if len(self._news) > NEWS_MAX:
+            at = Cursor()
+            for event in self._news:
+                at = at.beyond(event.at)
+            self._news = deque([Event(RESET, b"{}", at)])
+        self._there.set()
+
+    def close(self) -> None:
+        """There will be no more."""
+        self.closed = True
+        self._there.set()
+
+    async def next(self, timeout_s: float) -> Event | None:
+        """The next event; None when there was none for so long, or the stream is closed."""
+        if not (self._news or self._newest or self.closed):
+            self._there.clear()
+            try:
+                await asyncio.wait_for(self._there.wait(), timeout_s)
+            except TimeoutError:
+                return None
+        if self._news:
+            return self._news.popleft()
+        if self._newest:
+            return self._newest.pop(next(iter(self._newest)))
+        return None
+
+
+class Hub:
+    """All open streams."""
+
+    def __init__(self) -> None:
+        self._readers: set[Reader] = set()
+        self._latest: dict[str, Event] = {}
+        self.closing = False
+
+    def __len__(self) -> int:
+        return len(self._readers)
+
+    def join(self) -> Reader | None:
+        """A new reader; None where there are too many, or the server ends."""
+        if self.closing or len(self._readers) >= READERS_MAX:
+            return None
+        reader = Reader()
+        self._readers.add(reader)
+        return reader
+
+    def leave(self, reader: Reader) -> None:
+        """The stream is over."""
+        self._readers.discard(reader)
+
+    def publish(self, events: list[Event]) -> None:
+        """Tell everybody."""
+        for reader in self._readers:
+            reader.put(events)
+
+    def close(self) -> None:
+        """End all streams: the server ends."""
+        self.closing = True
+        for reader in self._readers:
+            reader.close()

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What the API says of wishes, and what it takes. Pure data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+from ebbgate.store.intents import IntentKind
+from ebbgate.web.about import Of
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """A wish of a person, and what became of it."""
+
+    id: Annotated[int, Of("Its number.")]
+    kind: Annotated[str, Of("What was wished.", example="mode")]
+    volume: Annotated[str | None, Of("For which volume; null: for all, or for none.")]
+    args: Annotated[dict[str, Any], Of("The rest of it.")]
+    who: Annotated[str, Of("Who wished it.")]
+    at_unix_s: Annotated[float, Of("When.", "s since 1970")]
+    resolved_unix_s: Annotated[float | None, Of("When it was answered.", "s since 1970")]
+    ok: Annotated[bool | None, Of("Was it carried out? Null: not answered yet.")]
+    outcome: Annotated[str | None, Of("What became of it, in a sentence.")]
+
+
+@dataclass(frozen=True, slots=True)
+class IntentList:
+    """Wishes, the newest first."""
+
+    intents: Annotated[list[Intent], Of("The newest first.")]
+
+
+@dataclass(frozen=True, slots=True)
+class NewIntent:
+    """A wish to add. The daemon carries it out within a second or two."""
+
+    kind: Annotated[IntentKind, Of("What is wished.", example="mode")]
+    volume: Annotated[
+        str | None, Of("For which volume; null: for all, where that makes sense.")
+    ] = None
+    args: Annotated[
+        dict[str, Any],
+        Of("The rest of it, by kind; times in nanoseconds.", example={"mode": "enforce"}),
+    ] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TokenRight:
+    """The token is right."""
+
+    ok: Annotated[bool, Of("Always true; a wrong token is an error.")]

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What has happened since a cursor, as events. I/O: SQLite, reads; any thread."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from ebbgate.errors import EbbgateError
+from ebbgate.store.connection import NothingRecorded
+from ebbgate.store.queries_web_intents import IntentRow
+from ebbgate.units import NS_PER_S
+from ebbgate.web import shape
+from ebbgate.web.cursor import Cursor, Event
+from ebbgate.web.databases import Databases
+from ebbgate.web.hub import NEWS_MAX, RESET
+from ebbgate.web.models_intents import Intent
+from ebbgate.web.plain import to_json
+
+
+def newest(databases: Databases) -> Cursor | None:
+    """Where the databases are now; None where they cannot be read."""
+    try:
+        with databases.history() as history:
+            decision, action = history.newest()
+        try:
+            with databases.intents() as intents:
+                number, resolved_ns = intents.last()
+        except NothingRecorded:
+            number, resolved_ns = 0, 0
+    except EbbgateError:
+        return None
+    return Cursor(decision, action, number, resolved_ns)
+
+
+def since(databases: Databases, cursor: Cursor) -> list[Event] | None:
+    """What is new, in the order of its kind and time; one `reset` where it is too much, or where
+    the history is another one. None where it cannot be read now.
+    """
+    now = newest(databases)
+    if now is None:
+        return None
+    if now == cursor:
+        return []
+    if not now.covers(cursor):
+        return [Event(RESET, b"{}", now, restart=True)]
+    try:
+        found = _since(databases, cursor)
+    except EbbgateError:
+        return None
+    return found if len(found) <= NEWS_MAX else [Event(RESET, b"{}", now, restart=True)]
+
+
+def _since(databases: Databases, cursor: Cursor) -> list[Event]:
+    most = NEWS_MAX + 1
+    with databases.history() as history:
+        decisions = history.decisions_after(cursor.decision, most)
+        actions = history.actions_after(cursor.action, most)
+        of_decision: dict[int, list[dict[str, Any]]] = {}
+        for row in actions:
+            of_decision.setdefault(row["decision_id"], []).append(row)
+    wishes: Iterable[IntentRow] = ()
+    try:
+        with databases.intents() as intents:
+            wishes = intents.changed(cursor.intent, cursor.resolved_unix_ns, most)
+    except NothingRecorded:
+        pass
+    return [
+        *(
+            Event(
+                "decision",
+                to_json(shape.decision(row, of_decision.get(row["id"], ()))),
+                Cursor(decision=row["id"]),
+            )
+            for row in decisions
+        ),
+        *(Event("action", to_json(shape.action(row)), Cursor(action=row["id"])) for row in actions),
+        *(
+            Event(
+                "intent",
+                to_json(intent(row)),
+                Cursor(intent=row.id, resolved_unix_ns=row.resolved_unix_ns or 0),
+            )
+            for row in wishes
+        ),
+    ]
+
+
+def intent(row: IntentRow) -> Intent:
+    """A wish as the API says it."""
+    resolved_ns = row.resolved_unix_ns
+    return Intent(
+        id=row.id,
+        kind=row.kind,
+        volume=row.volume,
+        args=row.args,
+        who=row.who,
+        at_unix_s=row.at_unix_ns / NS_PER_S,
+        resolved_unix_s=None if resolved_ns is None else resolved_ns / NS_PER_S,
+        ok=row.ok,
+        outcome=row.outcome,
+    )

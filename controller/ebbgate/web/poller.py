@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""One look at the databases for all streams, about twice a second. I/O: SQLite, in a thread.
+
+A thread, since a locked database answers only after a while, and the event loop must not wait.
+Without a reader it does not look.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from threading import Event as Flag
+from threading import Thread
+from typing import Final
+
+from ebbgate.web import news
+from ebbgate.web.cursor import Cursor, Event, after
+from ebbgate.web.databases import Databases, Look
+from ebbgate.web.plain import to_json
+
+_LOG = logging.getLogger(__name__)
+_EACH_S: Final = 0.5
+_HEALTH_S: Final = 5.0
+"""So often the health is told although nothing changed but times."""
+
+Publish = Callable[[list[Event]], None]
+
+
+class Poller:
+    """`publish`: gives events to the hub, from this thread."""
+
+    def __init__(self, databases: Databases, publish: Publish) -> None:
+        self._databases = databases
+        self._publish = publish
+        self._wanted = Flag()
+        self._stop = Flag()
+        self._thread = Thread(target=self._run, name="poller", daemon=True)
+        self._cursor: Cursor | None = None
+        self._told: object = None
+        self._health: object = None
+        self._health_s = 0.0
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End; a look that is under way is waited for."""
+        self._stop.set()
+        self._wanted.set()
+        self._thread.join(10.0)
+
+    def want(self, on: bool) -> None:
+        """Is anybody there to be told?"""
+        if on:
+            self._wanted.set()
+        else:
+            self._wanted.clear()
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            if not self._wanted.is_set():
+                # What comes until the next reader is its own to catch up.
+                self._cursor = self._told = self._health = None
+                self._wanted.wait()
+                continue
+            try:
+                events = self.look()
+            except Exception:
+                # The streams live on: the next look may go well.
+                _LOG.exception("a look at the databases failed")
+                events = []
+            if events:
+                self._publish(events)
+            self._stop.wait(_EACH_S)
+
+    def look(self) -> list[Event]:
+        """What is new since the last look."""
+        found = [*self._documents(self._databases.look())]
+        if self._cursor is None:
+            self._cursor = news.newest(self._databases)
+            return found
+        fresh = news.since(self._databases, self._cursor) or []
+        for event in fresh:
+            self._cursor = after(self._cursor, event)
+        return [*fresh, *found]
+
+    def _documents(self, look: Look) -> list[Event]:
+        found = []
+        told = (look.alive, look.why, {name: each.at_unix_ns for name, each in look.live.items()})
+        if told != self._told:
+            self._told = told
+            found.append(volumes_event(look))
+        health = look.health()
+        # Times alone are no news.
+        daemon = replace(health.daemon, at_unix_s=None, age_s=None)
+        essence = replace(health, now_unix_s=0.0, daemon=daemon)
+        now_s = time.monotonic()
+        if essence != self._health or now_s - self._health_s >= _HEALTH_S:
+            self._health, self._health_s = essence, now_s
+            found.append(health_event(look))
+        return found
+
+
+def volumes_event(look: Look) -> Event:
+    """As `GET /api/v1/volumes` answers."""
+    return Event("volumes", to_json(look.volumes()), newest=True)
+
+
+def health_event(look: Look) -> Event:
+    """As `GET /api/v1/health` answers."""
+    return Event("health", to_json(look.health()), newest=True)

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Live data as server-sent events. I/O: HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
+
+from ebbgate.web.databases import Databases
+from ebbgate.web.failure import ApiError, Error
+from ebbgate.web.hub import READERS_MAX, Hub
+from ebbgate.web.route import answers
+from ebbgate.web.stream import EventStream
+
+
+def routes_events(databases: Databases, hub: Hub, want: Callable[[bool], None]) -> APIRouter:
+    """`want`: is anybody there to be told?"""
+    router = APIRouter(tags=["now"])
+    about = answers(Error, 503)
+    about["openapi_extra"]["responses"]["200"] = {
+        "description": (
+            "`volumes` and `health` (as their routes answer), `decision`, `action` and `intent`"
+            " (one of each), `reset`: too much was missed, read all anew. Each has an `id`."
+        ),
+        "content": {"text/event-stream": {"schema": {"type": "string"}}},
+    }
+
+    @router.get("/events", summary="Live data", **about)
+    async def events(request: Request) -> Response:
+        """Server-sent events. A browser that comes back with Last-Event-ID is told what it missed,
+        up to a thousand events. A comment each 15 s says that the line is alive.
+        """
+        reader = hub.join()
+        if reader is None:
+            text = f"{READERS_MAX} event streams are open already"
+            raise ApiError(503, text, "close a page, or wait", retry_after_s=10)
+        want(True)
+        last_id = request.headers.get("last-event-id")
+        return EventStream(hub, reader, databases, last_id, lambda: want(bool(len(hub))))
+
+    return router

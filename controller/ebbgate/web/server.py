@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""uvicorn, as ebbgate-web uses it. I/O: a listening socket."""
+
+from __future__ import annotations
+
+import logging
+import socket
+from types import FrameType
+from typing import Final
+
+import uvicorn
+
+from ebbgate.errors import Unavailable
+from ebbgate.web.app import Api
+
+_LOG = logging.getLogger("ebbgate-web")
+_CONNECTIONS_MAX: Final = 1000
+_BACKLOG: Final = 256
+
+
+def serve(api: Api) -> int:
+    """Until SIGTERM or SIGINT. Raises Unavailable where it cannot listen."""
+    listening = _listen(api.config.web.host, api.config.web.port)
+    host, port = listening.getsockname()[:2]
+    shown = f"[{host}]" if ":" in host else host
+    config = uvicorn.Config(
+        api.guarded,
+        log_config=None,
+        log_level=logging.WARNING,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        loop="asyncio",
+        http="h11",
+        ws="none",
+        lifespan="on",
+        limit_concurrency=_CONNECTIONS_MAX,
+        timeout_keep_alive=20,
+    )
+    server = uvicorn.Server(config)
+    end = server.handle_exit
+
+    def end_streams_first(sig: int, frame: FrameType | None) -> None:
+        # An orderly end would wait for them for ever.
+        api.hub.close()
+        end(sig, frame)
+
+    server.handle_exit = end_streams_first
+    _LOG.info("http://%s:%d/", shown, port)
+    server.run(sockets=[listening])
+    return 0 if server.started else 1
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host, port))
+        listening.listen(_BACKLOG)
+    except OSError as error:
+        listening.close()
+        raise Unavailable(
+            f"{host} port {port} cannot be listened on: {error.strerror}",
+            "see who does: ss -ltnp; or choose another with --listen",
+        ) from error
+    return listening

@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A day of history for the web to show: python -m tests.web_history DIR [--volumes N] [--live]
+
+I/O: writes history.db and intents.db in DIR. Recordings of tests/replay, played over and over to
+the product's own loop, with rests between, and written by the product's own store; the last ends
+now. With --live it then goes on second by second, as a daemon would, until it is interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ebbgate import __version__
+from ebbgate.lock import DaemonLock
+from ebbgate.model.volume import Mode
+from ebbgate.store.db import Store
+from ebbgate.store.intents import IntentKind, Intents
+from ebbgate.store.retention import DEFAULT_LIMITS, Limits
+from ebbgate.store.upkeep import Upkeep, roll_up_one
+from ebbgate.units import GIB, NS_PER_S
+from tests.web_tape import Tape, play
+
+_HOUR_S = 3600
+_REST_S = 20
+_PLAYED = (
+    ("lab-gap-drain", Mode.ENFORCE),
+    ("lab-mixed-stream", Mode.ADVISE),
+    ("lab-dm-gap-drain", Mode.OBSERVE),
+)
+_LONG = "vg--backup--of--the--whole--department-archive--2019--with--a--name--that--is--long"
+_LIMITS = Limits(4 * GIB, DEFAULT_LIMITS.age_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A volume of the history: its tape, and how many seconds after the others it begins."""
+
+    name: str
+    title: str
+    tape: Tape
+    mode: Mode
+    late_s: int
+
+    @property
+    def round_s(self) -> int:
+        """Playing it once, and the rest after it."""
+        return self.tape.length_ns // NS_PER_S + _REST_S
+
+
+class Filler:
+    """Writes what tapes say of times, as the daemon's recorder would."""
+
+    def __init__(self, store: Store, parts: Sequence[Part]) -> None:
+        self.store = store
+        self.parts = parts
+        self._rows: dict[tuple[str, int], int] = {}
+
+    def second(self, part: Part, at_s: int, *, events: bool) -> None:
+        """All of one second of one volume."""
+        offset_ns = (at_s + part.late_s) % part.round_s * NS_PER_S
+        wall_ns = at_s * NS_PER_S
+        frames = _of_second(part.tape.frames, offset_ns)
+        # In the rest after a tape nobody is there: its last frame says so.
+        for told in frames or [part.tape.frames[-1]]:
+            frame = replace(told[1], volume=part.name)
+            self.store.add_samples([(frame, wall_ns + told[0] % NS_PER_S)], str(part.mode))
+            break
+        if events:
+            self._events(part, offset_ns, wall_ns)
+
+    def _events(self, part: Part, offset_ns: int, wall_ns: int) -> None:
+        for told in _of_second(part.tape.decisions, offset_ns):
+            decision = replace(told[2], volume=part.name)
+            number = self.store.add_decision(decision, wall_ns + told[0] % NS_PER_S)
+            self._rows[part.name, told[1]] = number
+        for at_ns, outcomes, latency_ns in _of_second(part.tape.written, offset_ns):
+            named = [
+                replace(each, action=replace(each.action, volume=part.name)) for each in outcomes
+            ]
+            row = self._rows.get((part.name, named[0].action.decision or 0)) if named else None
+            self.store.add_outcomes(named, row, wall_ns + at_ns % NS_PER_S, latency_ns)
+        for at_ns, edge, late_ns in _of_second(part.tape.edges, offset_ns):
+            at_wall_ns = wall_ns + at_ns % NS_PER_S
+            self.store.add_edge(replace(edge, volume=part.name), late_ns, at_wall_ns)
+
+    def live(self, part: Part, at_s: int) -> None:
+        """The document of this second, or the last one of the tape."""
+        offset_ns = (at_s + part.late_s) % part.round_s * NS_PER_S
+        documents = _of_second(part.tape.documents, offset_ns) or [part.tape.documents[-1]]
+        names = {"volume": part.name, "title": part.title}
+        self.store.set_live(part.name, {**documents[-1][1], **names}, at_s * NS_PER_S)
+
+    def daemon(self, at_s: int) -> None:
+        """What the daemon says of itself."""
+        self.store.set_live("", _daemon(at_s), at_s * NS_PER_S)
+
+
+def fill(folder: Path, count: int, hours: float, now_s: int) -> Filler:
+    """Make both databases; their end is `now_s` (Unix)."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as scratch:
+        tapes = [(play(name, mode, Path(scratch) / name), mode) for name, mode in _PLAYED]
+    filler = Filler(Store.open(folder / "history.db"), list(_parts(tapes, count)))
+    for minute_s in range(now_s - round(hours * _HOUR_S), now_s, 60):
+        _minute(filler, minute_s, now_s)
+    _tidy(filler.store, now_s)
+    for part in filler.parts:
+        filler.live(part, now_s)
+    filler.daemon(now_s)
+    _ask(folder, now_s)
+    return filler
+
+
+def _minute(filler: Filler, minute_s: int, now_s: int) -> None:
+    """The older, the rarer: a sample stands for the time to the next one."""
+    age_s = now_s - minute_s
+    step_s = 1 if age_s <= 1200 else 10 if age_s <= 6 * _HOUR_S else 30
+    with filler.store.batch():
+        for at_s in range(minute_s, min(minute_s + 60, now_s), step_s):
+            for part in filler.parts:
+                filler.second(part, at_s, events=age_s <= 900 or minute_s % 1800 < 60)
+    filler.store.tidy(Upkeep(_LIMITS), minute_s * NS_PER_S, minute_s * NS_PER_S)
+
+
+def _tidy(store: Store, now_s: int) -> None:
+    while roll_up_one(store._connection, now_s * NS_PER_S):
+        pass
+    upkeep = Upkeep(_LIMITS)
+    while store.tidy(upkeep, now_s * NS_PER_S, now_s * NS_PER_S):
+        pass
+
+
+def _parts(tapes: Sequence[tuple[Tape, Mode]], count: int) -> Iterator[Part]:
+    for number in range(count):
+        tape, mode = tapes[number % len(tapes)]
+        name, title = f"bcache{number}", f"bcache{number}"
+        if number % len(tapes) == 2:
+            name, title = f"vg-data{number}", f"vg/data{number}"
+        if number == 5:
+            name, title = _LONG, _LONG.replace("--", "-").replace("department-", "department/")
+        yield Part(name, title, tape, mode, number * 7)
+
+
+def _of_second(told: Sequence[Any], offset_ns: int) -> list[Any]:
+    return [each for each in told if offset_ns <= each[0] < offset_ns + NS_PER_S]
+
+
+def _daemon(at_s: int) -> dict[str, Any]:
+    names = ("volume", "edges", "path", "bypass", "device", "class")
+    return {
+        "pid": os.getpid(),
+        "version": __version__,
+        "boot_id": "this boot",
+        "started_unix_ns": (at_s - 26 * _HOUR_S) * NS_PER_S,
+        "tick_ns": NS_PER_S // 4,
+        "history": {"written": True, "dropped": 0, "trouble": None},
+        "intents_error": "",
+        "policies": {
+            "folder": "/etc/ebbgate/policies.d",
+            "names": [],
+            "problems": [],
+            "kept": True,
+        },
+        "probe": {
+            "kind": "ebpf",
+            "state": "running",
+            "restarts": 0,
+            "signals": dict.fromkeys(names, "ok"),
+            "bad_lines": 0,
+            "complaints": {},
+        },
+    }
+
+
+def _ask(folder: Path, now_s: int) -> None:
+    intents = Intents.open(folder / "intents.db")
+    asked = (
+        (IntentKind.MODE, {"mode": "enforce"}, True, "bcache0: mode enforce", 20 * _HOUR_S),
+        (IntentKind.HOLD, {"on": True}, True, "bcache0: held until it is released", 2 * _HOUR_S),
+        (IntentKind.HOLD, {"on": False}, True, "bcache0: goes on", _HOUR_S),
+        (IntentKind.DRAIN, {"for_ns": 600 * NS_PER_S}, False, "bcache0: it is clean", 300),
+    )
+    for kind, args, ok, outcome, ago_s in asked:
+        at_ns = (now_s - ago_s) * NS_PER_S
+        number = intents.add_intent(kind, "bcache0", args, "admin", at_ns)
+        intents.resolve(number, outcome, ok, at_ns + NS_PER_S)
+    intents.close()
+
+
+def go_on(folder: Path, filler: Filler) -> None:
+    """Second by second, holding the daemon's lock; wishes are answered, not carried out."""
+    intents = Intents.open(folder / "intents.db")
+    last_s = int(time.time())
+    with DaemonLock(folder / "ebbgated.lock"):
+        while True:
+            time.sleep(0.1)
+            for intent in intents.pending():
+                text = f"{intent.volume or 'every volume'}: {intent.kind}; nothing is tuned here"
+                intents.resolve(intent.id, text, ok=True)
+            now_s = int(time.time())
+            for at_s in range(last_s + 1, now_s + 1):
+                with filler.store.batch():
+                    for part in filler.parts:
+                        filler.second(part, at_s, events=True)
+                        filler.live(part, at_s)
+                    filler.daemon(at_s)
+            last_s = now_s
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description="A day of history for the web to show.")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--volumes", type=int, default=3)
+    parser.add_argument("--hours", type=float, default=24)
+    parser.add_argument("--live", action="store_true", help="go on as a daemon would")
+    options = parser.parse_args(argv)
+    filler = fill(options.folder, options.volumes, options.hours, int(time.time()))
+    print(f"{options.folder}: {options.volumes} volumes, {options.hours:g} hours", flush=True)
+    try:
+        if options.live:
+            go_on(options.folder, filler)
+    except KeyboardInterrupt:
+        pass
+    finally:
+        filler.store.close()
+
+
+if __name__ == "__main__":
+    main()
