@@ -33,6 +33,17 @@ test("a write before the window begins its bar at the edge", () => {
   ]);
 });
 
+test("the same value written again is one bar", () => {
+  const found = lanes([write(1, 20, "0"), write(2, 60, "0")], 0, 100);
+  assert.deepEqual(
+    found[0]?.bars.map((bar) => [bar.from, bar.until]),
+    [
+      [0, 20],
+      [20, 100],
+    ],
+  );
+});
+
 test("marks that could not be hit apart are one", () => {
   const found = marks([{ at: 10 }, { at: 11 }, { at: 50 }, { at: 200 }], 0, 100, 0.05);
   assert.deepEqual(

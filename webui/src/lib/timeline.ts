@@ -48,7 +48,10 @@ function bars(writes: readonly Write[], since: number, until: number): Bar[] {
     const end = writes[index + 1]?.at ?? until;
     if (end <= since) return;
     const from = Math.max(write.at, since);
-    found.push({ from, until: end, value: write.new, strategy: write.strategy });
+    const last = found.at(-1);
+    // The same value written again is no change of the knob.
+    if (last?.value === write.new && last.strategy === write.strategy) last.until = end;
+    else found.push({ from, until: end, value: write.new, strategy: write.strategy });
   });
   return found.filter((bar) => bar.until > bar.from);
 }

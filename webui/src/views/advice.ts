@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Advice: what to change about devices and settings, with evidence, command, apply and the way back.
 import { get } from "../api/client";
-import type { Advice, AdviceList } from "../api/types";
+import type { Advice, AdviceList, Unknown } from "../api/types";
 import { plural } from "../lib/format";
 import { format } from "../lib/route";
 import { generation } from "../state";
@@ -22,9 +22,9 @@ export function advicePage(parent: HTMLElement): View {
   parent.append(h("h1", {}, "Advice"), h("p", { class: "lead" }, "What this machine's caches would gain from, by what is measured here. Nothing is done unless you say so."), state, list);
   const read = async (): Promise<void> => {
     try {
-      const { advice } = await get<AdviceList>("advice");
+      const { advice, unknown } = await get<AdviceList>("advice");
       text(state, advice.length > 0 ? `${plural(advice.length, "piece")} of advice.` : "");
-      fill(list, advice.length > 0 ? byVolume(advice, read) : none());
+      fill(list, advice.length > 0 ? byVolume(advice, read) : none(unknown.length > 0), unknown.map(notLookedAt));
     } catch (problem) {
       text(state, explained(problem));
     }
@@ -32,8 +32,13 @@ export function advicePage(parent: HTMLElement): View {
   return { destroy: generation.listen(() => void read()) };
 }
 
-function none(): HTMLElement {
-  return h("div", { class: "empty" }, h("h2", {}, "No advice"), h("p", {}, "Devices and settings are as they should be, or no volume is followed."));
+function none(some: boolean): HTMLElement {
+  const why = some ? "Of what could be looked at, everything is as it should be." : "Devices and settings are as they should be, or no volume is followed.";
+  return h("div", { class: "empty" }, h("h2", {}, "No advice"), h("p", {}, why));
+}
+
+function notLookedAt(each: Unknown): HTMLElement {
+  return h("p", { class: "remark" }, each.title ? `${each.title}: ` : "", each.why);
 }
 
 function byVolume(all: readonly Advice[], again: () => Promise<void>): HTMLElement[] {

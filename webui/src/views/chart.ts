@@ -110,7 +110,7 @@ function setup(options: ChartOptions, box: HTMLElement, reading: HTMLElement): u
     cursor: { sync: { key: sync.key }, drag: { x: false, y: false }, points: { size: 6 } },
     scales: { x: { time: true }, y: { range: (_, min, max) => bounds(min, max) } },
     axes: [
-      { stroke: ink, grid, ticks: grid, size: 30, font: "12px system-ui", values: times },
+      { stroke: ink, grid, ticks: grid, size: 30, space: 72, font: "12px system-ui", values: times },
       {
         stroke: ink,
         grid,

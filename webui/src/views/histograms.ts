@@ -63,6 +63,7 @@ function axisLabels(box: HTMLElement, from: number, end: number, write: (bucket:
   for (let bucket = from; bucket <= end; bucket += step) {
     const label = h("span", {}, write(bucket));
     label.style.left = `${((bucket - from) / (end - from)) * 100}%`;
+    if (bucket === end) label.dataset["end"] = "";
     labels.push(label);
   }
   fill(box, labels);
@@ -190,7 +191,7 @@ function draw(state: Curve): void {
   const cutoff = cutoffOf(volume);
   const bucket = cutoff ? Math.log2(cutoff / 512) : found[0];
   state.from = Math.max(0, Math.min(found[0], Math.floor(bucket) - 1));
-  state.end = Math.max(found[1], Math.min(Math.ceil(bucket) + 1, found[1] + 6));
+  state.end = Math.max(found[1], Math.ceil(bucket) + 1);
   const { from, end } = state;
   fill(
     state.part.svg,
@@ -238,7 +239,7 @@ function say(state: Curve, all: readonly number[], cutoff: number | null): void 
 
 function runRows(state: Curve, read: readonly number[], write: readonly number[]): void {
   const all = runs.addRuns(read, write);
-  const rows = [];
+  const rows: string[][] = [];
   for (let bucket = state.from; bucket < state.end; bucket += 1) {
     const low = runs.bucketLowBytes(bucket);
     rows.push([`${bytes(low)} to ${bytes(2 * low)}`, bytes(read[bucket] ?? 0), bytes(write[bucket] ?? 0), ratio(runs.shareBeyond(all, low))]);

@@ -89,7 +89,8 @@ function tokenButton(): HTMLElement {
   const element = button("", () => void askToken().then(draw), { class: "button quiet" });
   function draw(): void {
     const held = token.get() !== "";
-    text(element, held ? "Changes: allowed" : "Changes: locked");
+    fill(element, h("span", { class: "wordy" }, "Changes: "), held ? "allowed" : "locked");
+    attribute(element, "aria-label", `Changes: ${held ? "allowed" : "locked"}`);
     attribute(element, "data-held", String(held));
   }
   window.addEventListener("ebbgate-token", draw);
@@ -142,7 +143,7 @@ function problems(state: string, known: Health | null): (readonly [string, strin
   const found: (readonly [string, string])[] = [];
   if (!known.history.ok) {
     found.push(["The history cannot be read.", `${known.history.why ?? "No reason is known"}.`]);
-  } else if (!known.daemon.alive) {
+  } else if (known.daemon.alive === false) {
     const since = known.daemon.age_s;
     const last = since === null ? "It was never heard of." : `Last heard of ${ago(since)}.`;
     found.push([
@@ -153,7 +154,7 @@ function problems(state: string, known: Health | null): (readonly [string, strin
   if (!known.intents.ok) {
     found.push(["Nobody can ask for anything.", `${known.intents.why ?? "No reason is known"}.`]);
   }
-  for (const error of known.daemon.alive ? known.daemon.errors : []) found.push(["ebbgated:", error]);
+  for (const error of known.daemon.alive === true ? known.daemon.errors : []) found.push(["ebbgated:", error]);
   return found;
 }
 

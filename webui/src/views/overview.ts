@@ -12,6 +12,8 @@ import type { View } from "./view";
 
 // More than this many are shown a line each, unless somebody wants cards.
 const CARDS_MAX = 9;
+// bcache2 before bcache10.
+const ORDER = new Intl.Collator("en", { numeric: true });
 
 export function overview(parent: HTMLElement, route: Route): View {
   const summary = h("p", { class: "summary" });
@@ -30,7 +32,7 @@ export function overview(parent: HTMLElement, route: Route): View {
   parent.append(h("div", { class: "page-head" }, h("h1", {}, "Overview"), tools), summary, list, empty);
 
   function draw(known: Volumes | null): void {
-    const all = known?.volumes ?? [];
+    const all = [...(known?.volumes ?? [])].sort((a, b) => ORDER.compare(a.title, b.title));
     tools.hidden = all.length < 2;
     const as = shape || (all.length > CARDS_MAX ? "rows" : "cards");
     if (list.dataset["as"] !== as) {
