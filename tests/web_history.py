@@ -68,10 +68,9 @@ class Filler:
         wall_ns = at_s * NS_PER_S
         frames = _of_second(part.tape.frames, offset_ns)
         # In the rest after a tape nobody is there: its last frame says so.
-        for told in frames or [part.tape.frames[-1]]:
-            frame = replace(told[1], volume=part.name)
-            self.store.add_samples([(frame, wall_ns + told[0] % NS_PER_S)], str(part.mode))
-            break
+        told_ns, frame = (frames or part.tape.frames[-1:])[0]
+        found = replace(frame, volume=part.name)
+        self.store.add_samples([(found, wall_ns + told_ns % NS_PER_S)], str(part.mode))
         if events:
             self._events(part, offset_ns, wall_ns)
 
@@ -158,7 +157,7 @@ def _daemon(at_s: int) -> dict[str, Any]:
         "pid": os.getpid(),
         "version": __version__,
         "boot_id": "this boot",
-        "started_unix_ns": (at_s - 26 * _HOUR_S) * NS_PER_S,
+        "started_unix_ns": (at_s - at_s % _HOUR_S) * NS_PER_S,
         "tick_ns": NS_PER_S // 4,
         "history": {"written": True, "dropped": 0, "trouble": None},
         "intents_error": "",

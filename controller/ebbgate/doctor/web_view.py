@@ -97,7 +97,7 @@ def advice_row(found: Advice, looked: _Looked) -> Document:
     undo = applying.undo_commands(change, volume) if change is not None else []
     return {
         "id": found.id,
-        "volume": volume.kernel_name,
+        "volume": volume.name,
         "title": volume.title,
         "weight": str(found.weight),
         "about": found.about,
@@ -126,7 +126,7 @@ def _owned(live: Mapping[str, Any], state: VolumeState) -> Mapping[str, Any]:
 def _volume(sysfs: Sysfs, looked: _Looked) -> Document:
     volume = looked.volume
     return {
-        "volume": volume.kernel_name,
+        "volume": volume.name,
         "title": volume.title,
         "kind": str(volume.kind),
         "mode": looked.mode,
@@ -153,7 +153,7 @@ def _unknown(sysfs: Sysfs, looked: list[_Looked], said: Said) -> Iterator[Docume
         closed = _unreadable(sysfs, each.volume)
         if closed:
             why = f"this process may not read {', '.join(closed)}: run ebbgate doctor as root"
-            yield _row(each.volume.kernel_name, each.volume.title, why)
+            yield _row(each.volume.name, each.volume.title, why)
 
 
 def _row(volume: str | None, title: str | None, why: str) -> Document:

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 from fastapi import FastAPI
@@ -17,51 +16,70 @@ from starlette.staticfiles import StaticFiles
 
 from ebbgate.config import Config
 from ebbgate.errors import EbbgateError
+from ebbgate.sysfs import Sysfs
 from ebbgate.web import openapi, reply
 from ebbgate.web.cursor import Event
 from ebbgate.web.databases import Databases
 from ebbgate.web.failure import ApiError
-from ebbgate.web.guard import Guard
+from ebbgate.web.guard import Guard, Receive, Scope, Send
 from ebbgate.web.hub import Hub
 from ebbgate.web.poller import Poller
 from ebbgate.web.routes_decisions import routes_decisions
+from ebbgate.web.routes_doctor import routes_doctor
 from ebbgate.web.routes_events import routes_events
 from ebbgate.web.routes_history import routes_history
+from ebbgate.web.routes_intents import routes_intents
 from ebbgate.web.routes_live import routes_live
+from ebbgate.web.routes_metrics import routes_metrics
+from ebbgate.web.routes_policies import routes_policies
 
 PREFIX = "/api/v1"
 
 
 class Api:
-    """The application, its guard around it, and its streams."""
+    """The application as ASGI: its guard around it, and its streams."""
 
-    def __init__(self, config: Config, wall_ns: Callable[[], int] = time.time_ns) -> None:
+    def __init__(
+        self,
+        config: Config,
+        wall_ns: Callable[[], int] = time.time_ns,
+        sysfs: Sysfs | None = None,
+        proc: Path = Path("/proc"),
+    ) -> None:
         self.config = config
         self.hub = Hub()
         self.databases = Databases(config, wall_ns)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._text = ""
+        self._sysfs = sysfs or Sysfs()
+        self._proc = proc
         self.poller = Poller(self.databases, self._publish)
         self.app = FastAPI(
             title="ebbgate",
             docs_url=None,
             redoc_url=None,
             openapi_url=None,
-            lifespan=self._lifespan,
         )
         self._add_errors()
         self._add_routes()
-        self.guarded = Guard(self.app, config.web)
+        self._guarded = Guard(self.app, config.web)
 
-    @asynccontextmanager
-    async def _lifespan(self, _: FastAPI) -> AsyncIterator[None]:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        # By hand: FastAPI 0.92 takes no `lifespan`, and current ones give `on_event` up.
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+        else:
+            await self._guarded(scope, receive, send)
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        await receive()
         self._loop = asyncio.get_running_loop()
         self.poller.start()
-        try:
-            yield
-        finally:
-            self.hub.close()
-            await asyncio.to_thread(self.poller.stop)
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        self.hub.close()
+        await asyncio.to_thread(self.poller.stop)
+        await send({"type": "lifespan.shutdown.complete"})
 
     def _publish(self, events: list[Event]) -> None:
         """From the poller's thread."""
@@ -79,6 +97,12 @@ class Api:
         self.app.include_router(routes_live(self.databases), prefix=PREFIX)
         self.app.include_router(routes_history(self.databases), prefix=PREFIX)
         self.app.include_router(routes_decisions(self.databases), prefix=PREFIX)
+        self.app.include_router(routes_intents(self.databases), prefix=PREFIX)
+        self.app.include_router(routes_policies(self.databases), prefix=PREFIX)
+        self.app.include_router(
+            routes_doctor(self.databases, self._sysfs, self._proc), prefix=PREFIX
+        )
+        self.app.include_router(routes_metrics(self.databases))
         streams = routes_events(self.databases, self.hub, self.poller.want)
         self.app.include_router(streams, prefix=PREFIX)
         self.app.get(f"{PREFIX}/openapi.json", include_in_schema=False)(self._openapi)

@@ -94,6 +94,9 @@ _STATUS: Final[tuple[tuple[type[EbbgateError], int], ...]] = (
 
 def of_ours(error: EbbgateError) -> ApiError:
     """The error of a module below, for a client."""
+    hint = error.hint
+    if isinstance(error, PermissionDenied):
+        hint = "the user of ebbgate-web must be in the group ebbgate, and the file must be of it"
     status = next((number for kind, number in _STATUS if isinstance(error, kind)), 500)
     retry_after_s = 2.0 if status == 503 else None  # noqa: PLR2004 - a status is its own name
-    return ApiError(status, error.message, error.hint, retry_after_s=retry_after_s)
+    return ApiError(status, error.message, hint, retry_after_s=retry_after_s)

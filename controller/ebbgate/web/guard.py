@@ -66,8 +66,6 @@ class Guard:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             # No web sockets here; without an answer the server refuses them.
-            if scope["type"] == "lifespan":
-                await self._app(scope, receive, send)
             return
         telling = _with_headers(send)
         try:

@@ -64,6 +64,27 @@ class Samples:
 
 
 @dataclass(frozen=True, slots=True)
+class Latency:
+    """Requests of users by time and by how long they took."""
+
+    volume: Annotated[str, Of("The volume.")]
+    op: Annotated[str, Of("read or write.")]
+    span_s: Annotated[int, Of("The time of a point.", "s")]
+    at_unix_s: Annotated[list[int], Of("The begin of each point.", "s since 1970")]
+    edges_s: Annotated[
+        list[float],
+        Of(
+            "The upper edges of the buckets, ascending; the last one has what took longer, too.",
+            "s",
+        ),
+    ]
+    counts: Annotated[
+        list[list[int] | None],
+        Of("For each point the requests of each bucket. Null: nothing is known of it.", "requests"),
+    ]
+
+
+@dataclass(frozen=True, slots=True)
 class Action:
     """One knob write, and what became of it."""
 

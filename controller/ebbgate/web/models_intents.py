@@ -6,8 +6,21 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
+from ebbgate import asking
 from ebbgate.store.intents import IntentKind
 from ebbgate.web.about import Of
+
+
+def _args() -> str:
+    """What each kind takes, for the reader of the document."""
+    parts = []
+    for kind, request in asking.REQUESTS.items():
+        words = "; ".join(
+            f"{name}{'' if word.required else '?'}: {word.about}"
+            for name, word in request.words.items()
+        )
+        parts.append(f"{kind} ({request.about}): {words or 'nothing'}.")
+    return " ".join(parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +55,7 @@ class NewIntent:
     ] = None
     args: Annotated[
         dict[str, Any],
-        Of("The rest of it, by kind; times in nanoseconds.", example={"mode": "enforce"}),
+        Of(f"The rest of it, by kind. {_args()}", example={"mode": "enforce"}),
     ] = field(default_factory=dict)
 
 

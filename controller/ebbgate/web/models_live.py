@@ -123,6 +123,8 @@ class Volume:
     at_ns: Annotated[int, Of(f"The time of its figures. {_MONOTONIC}", "ns")]
     now: Annotated[str, Of("What ebbgate does with it, and why, in a sentence.")]
     kernel_sleep: Annotated[KernelSleep | None, Of("A sleep that no knob ends; null: none.")]
+    state: Annotated[str | None, Of("The kernel's own word on the volume.", example="dirty")]
+    cache_mode: Annotated[str | None, Of("writeback, writethrough and so on.")]
     regime: Annotated[str, Of("The load: gap, burst, stream, light or unknown.")]
     gate: Annotated[Gate, Of("How destage is let through.")]
     dirty_bytes: Annotated[int | None, Of("Data in the cache, newer than the disk.", "B")]

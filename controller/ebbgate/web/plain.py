@@ -10,6 +10,7 @@ import json
 import types
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
+from enum import StrEnum
 from functools import cache
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
@@ -64,6 +65,8 @@ def build(cls: Any, document: Any, where: str = "", *, strict: bool = False) -> 
             str(key): build(args[1], each, f"{where}.{key}", strict=strict)
             for key, each in document.items()
         }
+    if isinstance(cls, type) and issubclass(cls, StrEnum):
+        return _build_word(cls, document, where)
     if cls is Any or _is(cls, document):
         return document
     raise Mismatch(where, f"{json.dumps(document, default=str)[:40]} is not {_named(cls)}")
@@ -98,6 +101,12 @@ def _build_union(args: tuple[Any, ...], document: Any, where: str, strict: bool)
         except Mismatch:
             continue
     return build(others[-1], document, where, strict=strict)
+
+
+def _build_word(cls: type[StrEnum], document: Any, where: str) -> StrEnum:
+    if document not in tuple(cls):
+        raise Mismatch(where, f"is none of {', '.join(cls)}")
+    return cls(document)
 
 
 def _is(cls: Any, document: Any) -> bool:

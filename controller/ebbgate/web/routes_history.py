@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
+from ebbgate.model.records import Direction
 from ebbgate.store.queries_web import WebHistory
 from ebbgate.store.rollup import HOUR_NS, MINUTE_NS, SECOND_NS
 from ebbgate.units import NS_PER_S
@@ -15,7 +16,7 @@ from ebbgate.web import columns, shape
 from ebbgate.web.columns import Grid
 from ebbgate.web.databases import Databases
 from ebbgate.web.failure import ApiError
-from ebbgate.web.models_history import Actions, Samples
+from ebbgate.web.models_history import Actions, Latency, Samples
 from ebbgate.web.reply import reply
 from ebbgate.web.route import SINCE, UNTIL, VOLUME, answers, stretch_ns
 
@@ -24,6 +25,8 @@ _DAY_S: Final = 86_400.0
 _POINTS: Final[Any] = Query(
     600, ge=1, le=_POINTS_MAX, description="At most so many points. Unit: points."
 )
+_CELLS: Final[Any] = Query(300, ge=1, le=2000, description="At most so many points. Unit: points.")
+_OP: Final[Any] = Query("read", description="Of reads, or of writes.")
 _WRITES: Final[Any] = Query(500, ge=1, le=5000, description="At most so many.")
 
 
@@ -53,6 +56,23 @@ def routes_history(databases: Databases) -> APIRouter:
             early_ns = 30 * NS_PER_S if grid.span_ns == SECOND_NS else 0
             rows = history.rows(volume, grid.since_ns - early_ns, grid.until_ns, grid.span_ns)
         return reply(columns.samples(volume, rows, grid))
+
+    @router.get("/volumes/{volume}/latency", summary="Latencies", **answers(Latency, 404, 422, 503))
+    def latency(
+        volume: str = VOLUME,
+        op: Literal["read", "write"] = _OP,
+        since_unix_s: float | None = SINCE,
+        until_unix_s: float | None = UNTIL,
+        points: int = _CELLS,
+    ) -> Response:
+        """How long requests took, as a heat map; without a time the last hour."""
+        stretch = stretch_ns(since_unix_s, until_unix_s, databases.wall_ns(), 3600.0)
+        with databases.history() as history:
+            need_volume(history, volume)
+            found = history.latency_grid(volume, Direction(op), *stretch, points)
+        parts = (found.span_s, [*found.at_unix_s], [*found.edges_s])
+        counts = [None if each is None else [*each] for each in found.counts]
+        return reply(Latency(volume, op, *parts, counts))
 
     @router.get(
         "/volumes/{volume}/actions", summary="Knob writes", **answers(Actions, 404, 422, 503)

@@ -24,7 +24,7 @@ def serve(api: Api) -> int:
     host, port = listening.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
     config = uvicorn.Config(
-        api.guarded,
+        api,
         log_config=None,
         log_level=logging.WARNING,
         access_log=False,

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What the API says of policies, and what it takes. Pure data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from ebbgate.web.about import Of
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyProblem:
+    """One thing that is wrong with a policy, and where."""
+
+    file: Annotated[str, Of("In which file.")]
+    line: Annotated[int, Of("From 1.", "line")]
+    column: Annotated[int, Of("From 1.", "column")]
+    message: Annotated[str, Of("What is wrong.")]
+    expected: Annotated[str | None, Of("What would be right.")]
+    nearest: Annotated[str | None, Of("The nearest word that is known.")]
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyFile:
+    """A file of the administrator."""
+
+    name: Annotated[str, Of("Without its ending; by it `policy_save` and `policy_remove` go.")]
+    path: Annotated[str, Of("The whole path.")]
+    ok: Annotated[bool, Of("Is it right, with the others beside it?")]
+    errors: Annotated[list[PolicyProblem], Of("What is not.")]
+    text: Annotated[str | None, Of("What it says; null: it cannot be read.")]
+
+
+@dataclass(frozen=True, slots=True)
+class ShippedPolicy:
+    """A policy that comes with ebbgate."""
+
+    name: Annotated[str, Of("Its name.")]
+    why: Annotated[str, Of("What it is for, in a sentence.")]
+    text: Annotated[str, Of("What it says.")]
+
+
+@dataclass(frozen=True, slots=True)
+class EffectivePolicy:
+    """What runs for a volume now."""
+
+    volume: Annotated[str, Of("The volume.")]
+    policy: Annotated[str, Of("The policy by its name.")]
+    overlay: Annotated[str | None, Of("The part of its schedule that is in force.")]
+    file: Annotated[str | None, Of("Its file, of an administrator's; null: shipped.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Policies:
+    """All policies of the machine."""
+
+    folder: Annotated[str, Of("Where the administrator's are.")]
+    folder_why: Annotated[str | None, Of("Why the folder cannot be read; null where it can.")]
+    files: Annotated[list[PolicyFile], Of("The administrator's, in the order in which they count.")]
+    shipped: Annotated[list[ShippedPolicy], Of("Those that come with ebbgate.")]
+    effective: Annotated[list[EffectivePolicy], Of("What the daemon said that it runs.")]
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyText:
+    """A policy to check as if it were a file of the folder."""
+
+    name: Annotated[str, Of("Of the file, without its ending.", example="night")]
+    text: Annotated[str, Of("What it says.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """Is a policy right?"""
+
+    ok: Annotated[bool, Of("Is it?")]
+    errors: Annotated[list[PolicyProblem], Of("What is not.")]

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Policies: files, shipped ones, and what runs. I/O: reads policy files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ebbgate import policy_files
+from ebbgate.asking import POLICY_NAME
+from ebbgate.errors import EbbgateError
+from ebbgate.policy.language.parse import parse
+from ebbgate.policy.language.problem import Problem
+from ebbgate.policy_judge import judge, problem_document
+from ebbgate.store.queries import Live
+from ebbgate.web.failure import ApiError
+from ebbgate.web.models_policies import (
+    Checked,
+    EffectivePolicy,
+    Policies,
+    PolicyFile,
+    PolicyProblem,
+    ShippedPolicy,
+)
+from ebbgate.web.plain import build
+
+
+def all_policies(folder: Path, live: Mapping[str, Live]) -> Policies:
+    """Everything; a folder or a file that cannot be read is said so."""
+    why = None
+    paths: list[Path] = []
+    try:
+        paths = policy_files.policy_files(folder)
+    except OSError as error:
+        why = f"{folder}: {error.strerror}"
+    files = [_file(path, folder) for path in paths]
+    names = _names(paths)
+    return Policies(
+        folder=str(folder),
+        folder_why=why,
+        files=files,
+        shipped=_shipped(),
+        effective=[
+            _effective(name, each.document, names) for name, each in sorted(live.items()) if name
+        ],
+    )
+
+
+def check(name: str, text: str, folder: Path) -> Checked:
+    """A text as if it were NAME.yaml of the folder. Raises ApiError for a name that is none."""
+    if not POLICY_NAME.fullmatch(name):
+        what = f"{name[:80]!r} is no name of a policy's file"
+        raise ApiError(422, f"name: {what}", "a-z, 0-9 and -, at most 64 of them")
+    judged = judge(text, str(folder / f"{name}.yaml"), folder)
+    return Checked(judged.document is not None, _problems(judged.problems))
+
+
+def _file(path: Path, folder: Path) -> PolicyFile:
+    try:
+        data = policy_files.read_policy(path)
+    except EbbgateError as error:
+        problem = PolicyProblem(str(path), 1, 1, error.message, None, None)
+        return PolicyFile(path.stem, str(path), False, [problem], None)
+    problems = judge(data, str(path), folder).problems
+    text = data.decode(errors="replace")
+    return PolicyFile(path.stem, str(path), not problems, _problems(problems), text)
+
+
+def _shipped() -> list[ShippedPolicy]:
+    found = []
+    for document in policy_files.shipped():
+        text = policy_files.read_policy(Path(document.file)).decode()
+        found.append(ShippedPolicy(document.name, document.why, text))
+    return found
+
+
+def _names(paths: list[Path]) -> dict[str, str]:
+    """The file of each policy by the policy's own name."""
+    found: dict[str, str] = {}
+    for path in paths:
+        try:
+            document = parse(policy_files.read_policy(path), str(path)).document
+        except EbbgateError:
+            continue
+        if document is not None:
+            found.setdefault(document.name, str(path))
+    return found
+
+
+def _effective(
+    volume: str, document: Mapping[str, Any], names: Mapping[str, str]
+) -> EffectivePolicy:
+    policy = str(document.get("policy"))
+    return EffectivePolicy(volume, policy, document.get("overlay"), names.get(policy))
+
+
+def _problems(problems: tuple[Problem, ...]) -> list[PolicyProblem]:
+    return [build(PolicyProblem, problem_document(each)) for each in problems]

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Policies: what there is, and whether a text is right. I/O: HTTP, reads policy files."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from fastapi import APIRouter, Depends
+from starlette.responses import Response
+
+from ebbgate.policy.language.schema import schema
+from ebbgate.web import policies as looked_at
+from ebbgate.web.body import taking
+from ebbgate.web.databases import Databases
+from ebbgate.web.models_policies import Checked, Policies, PolicyText
+from ebbgate.web.reply import reply
+from ebbgate.web.route import answers
+
+_TEXT: Final[Any] = Depends(taking(PolicyText))
+
+
+def routes_policies(databases: Databases) -> APIRouter:
+    """Their routes."""
+    router = APIRouter(tags=["policies"])
+    folder = databases.config.policy_dir
+    about = answers(Policies)
+    about["openapi_extra"]["responses"]["200"] = {
+        "description": "The JSON Schema of the policy language.",
+        "content": {"application/schema+json": {"schema": {"type": "object"}}},
+    }
+    language = json.dumps(schema()).encode()
+
+    @router.get("/policies", summary="All policies", **answers(Policies))
+    def policies() -> Response:
+        """The administrator's files, the shipped ones, and what runs for each volume."""
+        return reply(looked_at.all_policies(folder, databases.look(1.0).live))
+
+    @router.get("/policy-schema", summary="The policy language", **about)
+    def policy_schema() -> Response:
+        """For editors: every key with its type, its range and what it is for."""
+        return Response(language, media_type="application/schema+json")
+
+    @router.post(
+        "/policies/check",
+        summary="Is a policy right?",
+        **answers(Checked, 400, 413, 415, 422, takes=PolicyText),
+    )
+    def check(asked: PolicyText = _TEXT) -> Response:
+        """A text as if it were a file of the folder. Changes nothing, and so needs no token."""
+        return reply(looked_at.check(asked.name, asked.text, folder))
+
+    return router
