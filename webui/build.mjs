@@ -34,7 +34,8 @@ async function build(watch) {
 function weigh() {
   const sizes = readdirSync(OUT).map((name) => [name, statSync(join(OUT, name)).size]);
   const total = sizes.reduce((sum, [, size]) => sum + size, 0);
-  for (const [name, size] of sizes) console.log(`${(size / 1024).toFixed(1).padStart(7)} KiB  ${name}`);
+  for (const [name, size] of sizes)
+    console.log(`${(size / 1024).toFixed(1).padStart(7)} KiB  ${name}`);
   console.log(`${(total / 1024).toFixed(1).padStart(7)} KiB  in all, as it goes over the wire`);
   if (total > PAGE_BYTES_MAX) {
     console.error(`more than ${PAGE_BYTES_MAX / 1024} KiB: something got in that should not have`);
@@ -56,9 +57,13 @@ async function test() {
     sourcemap: "inline",
   });
   const files = entryPoints.map((path) => `${TEST_OUT}/${basename(path, ".ts")}.mjs`);
-  const ran = spawnSync(process.execPath, ["--enable-source-maps", "--test", "--test-reporter=dot", ...files], {
-    stdio: "inherit",
-  });
+  const ran = spawnSync(
+    process.execPath,
+    ["--enable-source-maps", "--test", "--test-reporter=dot", ...files],
+    {
+      stdio: "inherit",
+    },
+  );
   process.exitCode = ran.status ?? 1;
 }
 

@@ -1,6 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Printed from openapi.json by `npm run types`; never edited by hand.
 export interface paths {
+    "/api/v1/advice": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What is worth doing
+         * @description As `ebbgate doctor` has it, as far as a process without rights can; the rest is said to be unknown.
+         */
+        get: operations["get_advice"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/decisions": {
         parameters: {
             query?: never;
@@ -41,6 +61,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/doctor": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What works here
+         * @description Kernel, probe, signals, cost and volumes, and what is missing.
+         */
+        get: operations["get_doctor"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/events": {
         parameters: {
             query?: never;
@@ -73,6 +113,110 @@ export interface paths {
          * @description Always answered, with what is known: a database that is missing, locked or damaged, and a daemon that is dead, are data.
          */
         get: operations["get_health"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/intents": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Wishes
+         * @description What people wished, the newest first, and what became of it.
+         */
+        get: operations["get_intents"];
+        put?: never;
+        /**
+         * Wish something
+         * @description The daemon carries it out within a second or two: follow it by its number, or by the event stream.
+         */
+        post: operations["post_intents"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/intents/{number}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * One wish
+         * @description What was wished, and what became of it.
+         */
+        get: operations["get_intents_number"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/policies": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * All policies
+         * @description The administrator's files, the shipped ones, and what runs for each volume.
+         */
+        get: operations["get_policies"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/policies/check": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Is a policy right?
+         * @description A text as if it were a file of the folder. Changes nothing, and so needs no token.
+         */
+        post: operations["post_policies_check"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/policy-schema": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The policy language
+         * @description For editors: every key with its type, its range and what it is for.
+         */
+        get: operations["get_policy_schema"];
         put?: never;
         post?: never;
         delete?: never;
@@ -161,6 +305,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/volumes/{volume}/latency": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Latencies
+         * @description How long requests took, as a heat map; without a time the last hour.
+         */
+        get: operations["get_volumes_volume_latency"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/volumes/{volume}/samples": {
         parameters: {
             query?: never;
@@ -173,6 +337,26 @@ export interface paths {
          * @description Columns on a regular grid of seconds, minutes or hours; without a time the last hour. Nothing is interpolated: a hole in the history is null in every column.
          */
         get: operations["get_volumes_volume_samples"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/metrics": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * For Prometheus
+         * @description All volumes as they are now. Where the history cannot be read the scrape fails, so that Prometheus knows of it.
+         */
+        get: operations["get__metrics"];
         put?: never;
         post?: never;
         delete?: never;
@@ -221,6 +405,50 @@ export interface components {
         Actions: {
             /** @description The newest first. */
             actions: components["schemas"]["Action"][];
+        };
+        /** @description All advice that holds now. */
+        AdviceList: {
+            /** @description Volume by volume. */
+            advice: components["schemas"]["AdviceRow"][];
+            /** @description What could not be looked at. */
+            unknown: components["schemas"]["Unknown"][];
+        };
+        /** @description One thing that is worth doing. */
+        AdviceRow: {
+            /** @description What it is about. */
+            about: string;
+            /** @description Would the daemon carry it out as the volume is now? */
+            can_apply: boolean;
+            /** @description What does it by hand. */
+            command: string | null;
+            /** @description What to expect of it. */
+            effect: string | null;
+            /** @description What was measured here. */
+            evidence: string[];
+            /**
+             * @description A number that always means the same.
+             * @example EBB-206
+             */
+            id: string;
+            /** @description What to do and why. */
+            text: string;
+            /** @description What people call the volume. */
+            title: string;
+            /** @description The command that takes it back. */
+            undo: string | null;
+            /** @description For which volume. */
+            volume: string;
+            /** @description fault: data or tuning at risk; advice: worth it; note: to know. */
+            weight: string;
+            /** @description Why it would not. */
+            why_not: string | null;
+        };
+        /** @description Is a policy right? */
+        Checked: {
+            /** @description What is not. */
+            errors: components["schemas"]["PolicyProblem"][];
+            /** @description Is it? */
+            ok: boolean;
         };
         /** @description A cleaning that a person asked for, under way. */
         CleaningState: {
@@ -283,6 +511,25 @@ export interface components {
             signal: string;
             /** @description With its unit. */
             threshold: string;
+        };
+        /** @description What the probe costs, where the kernel counts it. */
+        CostReport: {
+            /** @description Does the kernel count now? */
+            counting: boolean;
+            /** @description What counting itself costs. Unit: ns. */
+            empty_run_ns: number;
+            /** @description Of one run; null: not known. Unit: ns. */
+            ns_per_run: number | null;
+            /** @description The probe's process. */
+            pid: number | null;
+            /** @description Each by itself. */
+            programs: components["schemas"]["ProgramCost"][];
+            /** @description Of all programs. Unit: runs. */
+            runs: number;
+            /** @description Why nothing is known; empty where something is. */
+            why: string;
+            /** @description The time that was counted. Unit: ns. */
+            window_ns: number | null;
         };
         /** @description The daemon, as far as it is known. */
         DaemonHealth: {
@@ -347,6 +594,67 @@ export interface components {
             decisions: components["schemas"]["Decision"][];
             /** @description `before_id` of the next page; null: no more. */
             next_before_id: number | null;
+        };
+        /** @description A block device under a volume. */
+        DeviceReport: {
+            /**
+             * @description Its numbers.
+             * @example 254:0
+             */
+            devno: string;
+            /** @description Its name. */
+            name: string;
+            /** @description The length of its queue. Unit: requests. */
+            nr_requests: number | null;
+            /** @description How many it takes at once. Unit: requests. */
+            queue_depth: number | null;
+            /** @description Does it turn? */
+            rotational: boolean | null;
+            /** @description Its I/O scheduler. */
+            scheduler: string | null;
+            /** @description Those that it could have. */
+            schedulers: string[];
+            /** @description Its size. Unit: B. */
+            size_bytes: number;
+        };
+        /** @description The probe, as the daemon says. */
+        DoctorProbe: {
+            /** @description Which; null: nobody says. */
+            kind: string | null;
+            /** @description What it does; null: nobody says. */
+            state: string | null;
+            /** @description Why nobody does. */
+            why: string | null;
+        };
+        /** @description What works here, and what does not. */
+        DoctorReport: {
+            /** @description What the probe costs. */
+            cost: components["schemas"]["CostReport"];
+            /** @description The running kernel. */
+            kernel: components["schemas"]["Kernel"];
+            /** @description What is missing, each in a sentence. */
+            missing: string[];
+            /** @description The probe. */
+            probe: components["schemas"]["DoctorProbe"];
+            /** @description Each signal: ok, or what is missing. */
+            signals: {
+                [key: string]: string;
+            };
+            /** @description What it may not look at. */
+            unknown: components["schemas"]["Unknown"][];
+            /** @description All that this process may look at. */
+            volumes: components["schemas"]["VolumeReport"][];
+        };
+        /** @description What runs for a volume now. */
+        EffectivePolicy: {
+            /** @description Its file, of an administrator's; null: shipped. */
+            file: string | null;
+            /** @description The part of its schedule that is in force. */
+            overlay: string | null;
+            /** @description The policy by its name. */
+            policy: string;
+            /** @description The volume. */
+            volume: string;
         };
         /** @description Every answer with a status from 400 on has this shape. */
         Error: {
@@ -420,6 +728,44 @@ export interface components {
             /** @description Of ebbgate-web. */
             version: string;
         };
+        /** @description A wish of a person, and what became of it. */
+        Intent: {
+            /** @description The rest of it. */
+            args: {
+                [key: string]: unknown;
+            };
+            /** @description When. Unit: s since 1970. */
+            at_unix_s: number;
+            /** @description Its number. */
+            id: number;
+            /**
+             * @description What was wished.
+             * @example mode
+             */
+            kind: string;
+            /** @description Was it carried out? Null: not answered yet. */
+            ok: boolean | null;
+            /** @description What became of it, in a sentence. */
+            outcome: string | null;
+            /** @description When it was answered. Unit: s since 1970. */
+            resolved_unix_s: number | null;
+            /** @description For which volume; null: for all, or for none. */
+            volume: string | null;
+            /** @description Who wished it. */
+            who: string;
+        };
+        /** @description Wishes, the newest first. */
+        IntentList: {
+            /** @description The newest first. */
+            intents: components["schemas"]["Intent"][];
+        };
+        /** @description The running kernel. */
+        Kernel: {
+            /** @description Does it describe its types? Without that no probe can run. */
+            btf: boolean;
+            /** @description Its version. */
+            release: string;
+        };
         /** @description A sleep of the kernel's writeback thread that no knob ends. */
         KernelSleep: {
             /** @description How long it may last still, at most. Unit: s. */
@@ -435,6 +781,58 @@ export interface components {
             owner: string;
             /** @description As the kernel takes it; null: not known. */
             value: string | null;
+        };
+        /** @description A knob, and whether ebbgate may touch it. */
+        KnobReport: {
+            /** @description What it does. */
+            about: string;
+            /** @description Its kernel name. */
+            name: string;
+            /** @description What it was before ebbgate. */
+            original: string | null;
+            /** @description kernel, ebbgate or manual. */
+            owner: string;
+            /** @description Its file. */
+            path: string;
+            /** @description tuned (in enforce), shown, or manual. */
+            touch: string;
+            /** @description As the kernel takes it. */
+            value: string | null;
+        };
+        /** @description Requests of users by time and by how long they took. */
+        Latency: {
+            /** @description The begin of each point. Unit: s since 1970. */
+            at_unix_s: number[];
+            /** @description For each point the requests of each bucket. Null: nothing is known of it. Unit: requests. */
+            counts: (number[] | null)[];
+            /** @description The upper edges of the buckets, ascending; the last one has what took longer, too. Unit: s. */
+            edges_s: number[];
+            /** @description read or write. */
+            op: string;
+            /** @description The time of a point. Unit: s. */
+            span_s: number;
+            /** @description The volume. */
+            volume: string;
+        };
+        /** @description A wish to add. The daemon carries it out within a second or two. */
+        NewIntent: {
+            /**
+             * @description The rest of it, by kind. mode (How far ebbgate may go with the volume, from now on.): mode: observe, advise or enforce. hold (Freeze every knob where it is, or go on.): on?: false: go on; true where it is left out; for_ns?: for so long, ns; without it until released. restore (Put every original back; the mode is advise then.): nothing. clean (Have dm-cache's cleaner write all dirty data back.): within_ns: given up after so long, ns. set (A knob keeps a value, which no strategy changes meanwhile.): knob: a knob by the kernel's name; value: with a unit, or as the kernel takes it; for_ns?: for so long, ns; without it until released. drain (Open the gate so far that all is clean in time.): for_ns: clean within so long, ns. release (Give a knob back to the strategies; without one: every knob, and end holds and drains.): knob?: a knob by the kernel's name. apply (Set the knobs that an advice names, all or none of them, until they are released.): id: the advice, such as EBB-206; it must hold now. undo (Put back what a knob was before one recorded write of it, until it is released.): action_id: the number of the knob write in the history. policy_save (Keep a policy and follow it at once; what it replaces stays in NAME.yaml~.): name: of the file, without .yaml; text: of the policy, at most 64 KiB. policy_remove (Take a policy away; what it said stays in NAME.yaml~.): name: of the file, without .yaml.
+             * @example {
+             *       "mode": "enforce"
+             *     }
+             */
+            args?: {
+                [key: string]: unknown;
+            };
+            /**
+             * @description What is wished.
+             * @example mode
+             * @enum {string}
+             */
+            kind: "mode" | "hold" | "restore" | "clean" | "set" | "drain" | "release" | "apply" | "undo" | "policy_save" | "policy_remove";
+            /** @description For which volume; null: for all, where that makes sense. */
+            volume?: string | null;
         };
         /** @description One path (`read hit`) on the same grid. */
         PathColumns: {
@@ -471,6 +869,57 @@ export interface components {
             /** @description From 1. Unit: line. */
             line: number;
         };
+        /** @description All policies of the machine. */
+        Policies: {
+            /** @description What the daemon said that it runs. */
+            effective: components["schemas"]["EffectivePolicy"][];
+            /** @description The administrator's, in the order in which they count. */
+            files: components["schemas"]["PolicyFile"][];
+            /** @description Where the administrator's are. */
+            folder: string;
+            /** @description Why the folder cannot be read; null where it can. */
+            folder_why: string | null;
+            /** @description Those that come with ebbgate. */
+            shipped: components["schemas"]["ShippedPolicy"][];
+        };
+        /** @description A file of the administrator. */
+        PolicyFile: {
+            /** @description What is not. */
+            errors: components["schemas"]["PolicyProblem"][];
+            /** @description Without its ending; by it `policy_save` and `policy_remove` go. */
+            name: string;
+            /** @description Is it right, with the others beside it? */
+            ok: boolean;
+            /** @description The whole path. */
+            path: string;
+            /** @description What it says; null: it cannot be read. */
+            text: string | null;
+        };
+        /** @description One thing that is wrong with a policy, and where. */
+        PolicyProblem: {
+            /** @description From 1. Unit: column. */
+            column: number;
+            /** @description What would be right. */
+            expected: string | null;
+            /** @description In which file. */
+            file: string;
+            /** @description From 1. Unit: line. */
+            line: number;
+            /** @description What is wrong. */
+            message: string;
+            /** @description The nearest word that is known. */
+            nearest: string | null;
+        };
+        /** @description A policy to check as if it were a file of the folder. */
+        PolicyText: {
+            /**
+             * @description Of the file, without its ending.
+             * @example night
+             */
+            name: string;
+            /** @description What it says. */
+            text: string;
+        };
         /** @description What the daemon says of the administrator's policy files. */
         PolicyTold: {
             /** @description Where they are. */
@@ -506,6 +955,19 @@ export interface components {
              * @example running
              */
             state: string;
+        };
+        /** @description One BPF program of the probe. */
+        ProgramCost: {
+            /** @description The kernel's number of it. */
+            id: number;
+            /** @description Its name. */
+            name: string;
+            /** @description Of one run; null: it did not run. Unit: ns. */
+            ns_per_run: number | null;
+            /** @description How long that took. Unit: ns. */
+            run_ns: number;
+            /** @description How often it ran. Unit: runs. */
+            runs: number;
         };
         /** @description What one strategy, rule or wish wants, and why. */
         Proposal: {
@@ -558,6 +1020,15 @@ export interface components {
             /** @description The volume. */
             volume: string;
         };
+        /** @description A policy that comes with ebbgate. */
+        ShippedPolicy: {
+            /** @description Its name. */
+            name: string;
+            /** @description What it says. */
+            text: string;
+            /** @description What it is for, in a sentence. */
+            why: string;
+        };
         /** @description What a person wished that lasts: a hold, a knob's value, a drain. */
         StandingWish: {
             /** @description hold, set or drain. */
@@ -580,6 +1051,15 @@ export interface components {
             /** @description Always true; a wrong token is an error. */
             ok: boolean;
         };
+        /** @description Of what nothing can be said, and why. */
+        Unknown: {
+            /** @description What people call the volume. */
+            title: string | null;
+            /** @description Of which volume; null: not known either. */
+            volume: string | null;
+            /** @description Why, and what says more. */
+            why: string;
+        };
         /** @description A volume as the daemon last saw it. What is unknown is null, never zero. */
         Volume: {
             /** @description How long ago that is. Unit: s. */
@@ -596,6 +1076,8 @@ export interface components {
             };
             /** @description The size of the cache. Unit: B. */
             cache_bytes: number | null;
+            /** @description writeback, writethrough and so on. */
+            cache_mode: string | null;
             /** @description A cleaning under way. */
             cleaning: components["schemas"]["CleaningState"] | null;
             /** @description At so much dirty data the kernel stops caching writes. Unit: B. */
@@ -669,6 +1151,11 @@ export interface components {
             };
             /** @description Is it too old to be called now (more than 5 s, or no daemon)? */
             stale: boolean;
+            /**
+             * @description The kernel's own word on the volume.
+             * @example dirty
+             */
+            state: string | null;
             /** @description Until all is written back, at this rate; see `never`. Unit: s. */
             time_to_clean_s: number | null;
             /** @description Until it stops caching writes, at this rate; see `never`. Unit: s. */
@@ -689,6 +1176,27 @@ export interface components {
             wait_ns: number;
             /** @description Wishes of people that are in force. */
             wishes: components["schemas"]["StandingWish"][];
+        };
+        /** @description A volume as the kernel shows it. */
+        VolumeReport: {
+            /** @description The slow device. */
+            backing: components["schemas"]["DeviceReport"];
+            /** @description writeback, writethrough and so on. */
+            cache_mode: string | null;
+            /** @description The fast ones. */
+            caches: components["schemas"]["DeviceReport"][];
+            /** @description bcache, dm-cache or dm-writecache. */
+            kind: string;
+            /** @description Every knob of this kernel. */
+            knobs: components["schemas"]["KnobReport"][];
+            /** @description How far ebbgate goes with it; null: nobody says. */
+            mode: string | null;
+            /** @description The kernel's own word. */
+            state: string | null;
+            /** @description What people call it. */
+            title: string;
+            /** @description The volume. */
+            volume: string;
         };
         /** @description Every volume that the daemon follows. */
         Volumes: {
@@ -712,6 +1220,53 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
+    get_advice: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AdviceList"];
+                };
+            };
+            /** @description misdirected request */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description too many requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     get_decisions: {
         parameters: {
             query?: {
@@ -871,6 +1426,53 @@ export interface operations {
             };
         };
     };
+    get_doctor: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DoctorReport"];
+                };
+            };
+            /** @description misdirected request */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description too many requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     get_events: {
         parameters: {
             query?: never;
@@ -936,6 +1538,451 @@ export interface operations {
                     "application/json": components["schemas"]["Health"];
                 };
             };
+            /** @description misdirected request */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description too many requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    get_intents: {
+        parameters: {
+            query?: {
+                /** @description At most so many. */
+                limit?: number;
+                /** @description Only older ones than this number. */
+                before_id?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["IntentList"];
+                };
+            };
+            /** @description misdirected request */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description unprocessable */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description too many requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    post_intents: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Who sits before the page, for the record; at most 64 letters. */
+                "X-Ebbgate-Who"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewIntent"];
+            };
+        };
+        responses: {
+            /** @description The answer. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Intent"];
+                };
+            };
+            /** @description bad request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description unsupported media type */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description misdirected request */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description unprocessable */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description too many requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    get_intents_number: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Its number. */
+                number: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Intent"];
+                };
+            };
+            /** @description not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description misdirected request */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description unprocessable */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description too many requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    get_policies: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Policies"];
+                };
+            };
+            /** @description misdirected request */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description too many requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    post_policies_check: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PolicyText"];
+            };
+        };
+        responses: {
+            /** @description The answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Checked"];
+                };
+            };
+            /** @description bad request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description unsupported media type */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description misdirected request */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description unprocessable */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description too many requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    get_policy_schema: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
             /** @description misdirected request */
             421: {
                 headers: {
@@ -1238,6 +2285,92 @@ export interface operations {
             };
         };
     };
+    get_volumes_volume_latency: {
+        parameters: {
+            query?: {
+                /** @description Of reads, or of writes. */
+                op?: "read" | "write";
+                /** @description From this time on. Unit: s since 1970. */
+                since_unix_s?: number;
+                /** @description Up to this time; now, if left out. Unit: s since 1970. */
+                until_unix_s?: number;
+                /** @description At most so many points. Unit: points. */
+                points?: number;
+            };
+            header?: never;
+            path: {
+                /** @description The name of a volume, as /api/v1/volumes has it. */
+                volume: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Latency"];
+                };
+            };
+            /** @description not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description misdirected request */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description unprocessable */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description too many requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     get_volumes_volume_samples: {
         parameters: {
             query?: {
@@ -1286,6 +2419,53 @@ export interface operations {
             };
             /** @description unprocessable */
             422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description too many requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    get__metrics: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description misdirected request */
+            421: {
                 headers: {
                     [name: string]: unknown;
                 };

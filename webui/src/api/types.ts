@@ -23,18 +23,26 @@ export type Decisions = Schemas["Decisions"];
 export type ErrorBody = Schemas["ErrorBody"];
 export type ExplainedDecision = Schemas["ExplainedDecision"];
 export type Health = Schemas["Health"];
+export type Latency = Schemas["Latency"];
 export type Proposal = Schemas["Proposal"];
 export type Samples = Schemas["Samples"];
 export type Volume = Schemas["Volume"];
 export type Volumes = Schemas["Volumes"];
 export type Wish = Schemas["StandingWish"];
-export interface Intent { id: number; kind: string; volume: string | null; args: Record<string, unknown>; who: string; at_unix_s: number; resolved_unix_s: number | null; ok: boolean | null; outcome: string | null }
-export interface Latency { volume: string; op: string; span_s: number; at_unix_s: number[]; edges_s: number[]; counts: (number[] | null)[] }
-export interface Advice { id: string; volume: string; title: string; weight: string; about: string; text: string; evidence: string[]; effect: string | null; command: string | null; can_apply: boolean; why_not: string | null; undo: string | null }
-export interface AdviceList { advice: Advice[] }
-export interface PolicyError { file: string; line: number; column: number; message: string; expected: string | null; nearest: string | null }
-export interface Policies { files: { name: string; path: string; ok: boolean; errors: PolicyError[]; text: string }[]; shipped: { name: string; why: string; text: string }[]; effective: { volume: string; policy: string; overlay: string | null; file: string | null }[] }
-export interface Checked { ok: boolean; errors: PolicyError[] }
-export interface Difference { at_unix_s: number; until_unix_s: number; setting: string; before: string | null; after: string | null; why_before: string | null; why_after: string | null }
-export interface DryRun { from_unix_s: number; until_unix_s: number; frames: number; coverage_ratio: number; differences: Difference[]; notes: string[] }
-export type Doctor = unknown
+export interface Difference {
+  at_unix_s: number;
+  until_unix_s: number;
+  setting: string;
+  before: string | null;
+  after: string | null;
+  why_before: string | null;
+  why_after: string | null;
+}
+export interface DryRun {
+  from_unix_s: number;
+  until_unix_s: number;
+  frames: number;
+  coverage_ratio: number;
+  differences: Difference[];
+  notes: string[];
+}

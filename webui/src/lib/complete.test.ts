@@ -22,7 +22,8 @@ function at(text: string): { labels: string[]; inserted: string[]; about: string
 
 test("at the top every key of a policy is offered", () => {
   const { labels } = at("version: 1\n|");
-  for (const key of ["name", "match", "limits", "rules", "schedule"]) assert.ok(labels.includes(key));
+  for (const key of ["name", "match", "limits", "rules", "schedule"])
+    assert.ok(labels.includes(key));
 });
 
 test("what is typed narrows the choice and is replaced", () => {
@@ -53,7 +54,9 @@ test("rules and their conditions, however deep", () => {
   const rule = "rules:\n  - name: a\n    why: b\n";
   assert.ok(at(`${rule}    |`).labels.includes("cooldown"));
   assert.ok(at(`${rule}    when: {any: [{all: [{time_to|`).labels.includes("time_to_full"));
-  assert.ok(at(`${rule}    when:\n      any:\n        - all: [{dirty|`).labels.includes("dirty_ratio"));
+  assert.ok(
+    at(`${rule}    when:\n      any:\n        - all: [{dirty|`).labels.includes("dirty_ratio"),
+  );
   assert.ok(at(`${rule}    set: {destage_rate: |`).labels.includes("max"));
 });
 

@@ -80,7 +80,11 @@ function values(schema: Schema): Item[] {
   const known = [...(schema.enum ?? []), ...("const" in schema ? [schema.const] : [])];
   return known
     .filter((value) => ["string", "number"].includes(typeof value))
-    .map((value) => ({ label: String(value), insert: String(value), about: schema.description ?? "" }));
+    .map((value) => ({
+      label: String(value),
+      insert: String(value),
+      about: schema.description ?? "",
+    }));
 }
 
 function keys(schema: Schema): Item[] {

@@ -7,7 +7,8 @@ import { choiceOf, isDark, next } from "./theme";
 test("a time needs its unit", () => {
   assert.equal(parseNs("10min"), 600e9);
   assert.equal(parseNs(" 1.5 h "), 5400e9);
-  for (const wrong of ["", "10", "min", "-1s", "0s", "10 weeks"]) assert.equal(parseNs(wrong), null);
+  for (const wrong of ["", "10", "min", "-1s", "0s", "10 weeks"])
+    assert.equal(parseNs(wrong), null);
 });
 
 test("a time of day is the next one", () => {

@@ -44,7 +44,9 @@ function scaleOf({ dirtyBytes, cacheBytes, cutoffBytes }: Levels): number | null
   if (known.length === 0) return null;
   if (cutoffBytes == null || cutoffBytes <= 0) return Math.max(...known);
   const cut = Math.max(cutoffBytes / CUTOFF_HEIGHT, dirtyBytes ?? 0);
-  return cacheBytes == null || cacheBytes <= 0 ? cut : Math.min(cut, Math.max(cacheBytes, ...known));
+  return cacheBytes == null || cacheBytes <= 0
+    ? cut
+    : Math.min(cut, Math.max(cacheBytes, ...known));
 }
 
 function alarm(dirty: Maybe<number>, cutoff: Maybe<number>): Gauge["alarm"] {

@@ -21,7 +21,11 @@ export function parse(hash: string): Route {
   return { page, name: decoded(rest.join("/")), query };
 }
 
-export function format(page: Page, name = "", query: Readonly<Record<string, string>> = {}): string {
+export function format(
+  page: Page,
+  name = "",
+  query: Readonly<Record<string, string>> = {},
+): string {
   const wanted = Object.entries(query).filter(([, value]) => value !== "");
   const search = wanted.length > 0 ? `?${new URLSearchParams(wanted).toString()}` : "";
   return `#/${page}${name === "" ? "" : `/${encodeURIComponent(name)}`}${search}`;

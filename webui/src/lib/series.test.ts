@@ -8,7 +8,13 @@ test("a gap stays a gap below the waterline", () => {
 });
 
 test("a summary counts what is known only", () => {
-  assert.deepEqual(summary([1, null, 3, null]), { last: null, min: 1, max: 3, mean: 2, known: 0.5 });
+  assert.deepEqual(summary([1, null, 3, null]), {
+    last: null,
+    min: 1,
+    max: 3,
+    mean: 2,
+    known: 0.5,
+  });
   assert.equal(summary([null]).max, null);
   assert.equal(total([1, null, 2]), 3);
   assert.equal(total([null]), null);
@@ -31,7 +37,10 @@ test("a table of a long series keeps its first and last row", () => {
 test("ticks of a byte axis are round in their own unit", () => {
   assert.deepEqual(byteTicks(0), [0]);
   const mib = 1024 ** 2;
-  assert.deepEqual(byteTicks(100 * mib), [0, 50, 100].map((n) => n * mib));
+  assert.deepEqual(
+    byteTicks(100 * mib),
+    [0, 50, 100].map((n) => n * mib),
+  );
   for (const max of [3, 700, 5000, 3e7, 9e9, 4e13]) {
     const ticks = byteTicks(max);
     assert.ok(ticks.length >= 2 && ticks.length <= 6, `${max}: ${ticks.join()}`);

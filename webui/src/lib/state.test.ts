@@ -22,7 +22,10 @@ test("the later word on a row counts", () => {
 });
 
 test("attempts become rarer up to a bound", () => {
-  assert.deepEqual([0, 1, 2, 9].map((n) => backoffMs(n)), [500, 1000, 2000, 10_000]);
+  assert.deepEqual(
+    [0, 1, 2, 9].map((n) => backoffMs(n)),
+    [500, 1000, 2000, 10_000],
+  );
   assert.ok(silent(100_000, 10_000));
   assert.ok(!silent(20_000, 10_000));
 });

@@ -78,7 +78,9 @@ function flowSteps(text: string): { path: string[]; value: boolean | null } {
     else if (char === ":" && level && !level.list) level.key = token.trim();
     token = /[\w-]/.test(char) ? token + char : "";
   }
-  const path = open.flatMap((level) => (level.list ? ["[]"] : level.key === null ? [] : [level.key]));
+  const path = open.flatMap((level) =>
+    level.list ? ["[]"] : level.key === null ? [] : [level.key],
+  );
   const last = open.at(-1);
   return { path, value: last === undefined ? null : !last.list && last.key !== null };
 }

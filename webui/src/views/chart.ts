@@ -63,7 +63,8 @@ export function chart(options: ChartOptions): ChartView {
   details.addEventListener("toggle", tell);
   const resized = new ResizeObserver(() => {
     if (!plot) draw();
-    else if (plot.width !== canvas.clientWidth) plot.setSize({ width: canvas.clientWidth, height: HEIGHT });
+    else if (plot.width !== canvas.clientWidth)
+      plot.setSize({ width: canvas.clientWidth, height: HEIGHT });
   });
   resized.observe(canvas);
   window.addEventListener("ebbgate-theme", draw);
@@ -88,7 +89,10 @@ export function legend(lines: readonly Line[]): HTMLElement {
     "ul",
     { class: "legend" },
     lines.map((line) => {
-      const swatch = h("span", { class: line.dashed ? "swatch dashed" : "swatch", "aria-hidden": "true" });
+      const swatch = h("span", {
+        class: line.dashed ? "swatch dashed" : "swatch",
+        "aria-hidden": "true",
+      });
       swatch.style.color = `var(${line.colour})`;
       return h("li", {}, swatch, line.label);
     }),
@@ -102,7 +106,8 @@ export function colour(name: string): string {
 function setup(options: ChartOptions, box: HTMLElement, reading: HTMLElement): uPlot.Options {
   const ink = colour("--ink-3");
   const grid = { stroke: colour("--line"), width: 1 };
-  const write = (value: number): string => options.write(options.mirrored ? Math.abs(value) : value);
+  const write = (value: number): string =>
+    options.write(options.mirrored ? Math.abs(value) : value);
   return {
     width: box.clientWidth,
     height: HEIGHT,
@@ -110,7 +115,15 @@ function setup(options: ChartOptions, box: HTMLElement, reading: HTMLElement): u
     cursor: { sync: { key: sync.key }, drag: { x: false, y: false }, points: { size: 6 } },
     scales: { x: { time: true }, y: { range: (_, min, max) => bounds(min, max) } },
     axes: [
-      { stroke: ink, grid, ticks: grid, size: 30, space: 72, font: "12px system-ui", values: times },
+      {
+        stroke: ink,
+        grid,
+        ticks: grid,
+        size: 30,
+        space: 72,
+        font: "12px system-ui",
+        values: times,
+      },
       {
         stroke: ink,
         grid,
@@ -119,7 +132,7 @@ function setup(options: ChartOptions, box: HTMLElement, reading: HTMLElement): u
         font: "12px system-ui",
         splits: options.binary ? (_u, _i, min, max) => splits(min, max) : undefined,
         values: (_, values) => values.map(write),
-      } as uPlot.Axis,
+      },
     ],
     series: [{}, ...options.lines.map(series)],
     hooks: { setCursor: [(plot) => read(plot, options, reading)] },
@@ -135,7 +148,10 @@ function bounds(min: number | null, max: number | null): [number, number] {
 function splits(min: number, max: number): number[] {
   const most = Math.max(Math.abs(min), max);
   const ticks = byteTicks(most, min < 0 && max > 0 ? 3 : 4);
-  const below = ticks.slice(1).map((tick) => -tick).reverse();
+  const below = ticks
+    .slice(1)
+    .map((tick) => -tick)
+    .reverse();
   return [...below, ...ticks].filter((tick) => tick >= min && tick <= max);
 }
 
@@ -183,9 +199,12 @@ function write(options: ChartOptions, value: Maybe<number>): string {
 
 function inWords(options: ChartOptions, columns: readonly Column[]): string {
   const parts = options.lines.map((line, i) => {
-    const found = summary((columns[i] ?? []).map((v) => (v !== null && options.mirrored ? Math.abs(v) : v)));
+    const found = summary(
+      (columns[i] ?? []).map((v) => (v !== null && options.mirrored ? Math.abs(v) : v)),
+    );
     if (found.known === 0) return `${line.label}: nothing known`;
-    const gaps = found.known < 1 ? `, unknown for ${Math.round((1 - found.known) * 100)}% of the time` : "";
+    const gaps =
+      found.known < 1 ? `, unknown for ${Math.round((1 - found.known) * 100)}% of the time` : "";
     return `${line.label}: last ${options.write(found.last)}, mean ${options.write(found.mean)}, from ${options.write(found.min)} to ${options.write(found.max)}${gaps}`;
   });
   return `${parts.join(". ")}.`;
@@ -197,5 +216,7 @@ function asTable(options: ChartOptions, data: uPlot.AlignedData): HTMLElement {
     dateTime(at[i]),
     ...columns.map((column) => write(options, column[i])),
   ]);
-  return table(options.title, ["Time", ...options.lines.map((line) => line.label)], rows, { class: "numbers" });
+  return table(options.title, ["Time", ...options.lines.map((line) => line.label)], rows, {
+    class: "numbers",
+  });
 }

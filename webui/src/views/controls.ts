@@ -25,9 +25,20 @@ export function controls(): Controls {
     if (now) act(now);
   };
   const modes = MODES.map(([mode, about]) =>
-    h("button", { type: "button", title: about, onclick: withVolume((volume) => void changeMode(volume, mode)) }, mode),
+    h(
+      "button",
+      {
+        type: "button",
+        title: about,
+        onclick: withVolume((volume) => void changeMode(volume, mode)),
+      },
+      mode,
+    ),
   );
-  const hold = button("Hold", withVolume((volume) => void holdOrNot(volume)));
+  const hold = button(
+    "Hold",
+    withVolume((volume) => void holdOrNot(volume)),
+  );
   const clean = button("Clean …", withVolume(askClean));
   const drain = button("Drain …", withVolume(askDrain));
   const wishes = h("ul", { class: "wishes" });
@@ -35,14 +46,27 @@ export function controls(): Controls {
     "section",
     { class: "controls", "aria-label": "What you may ask for" },
     h("div", { class: "segmented", role: "group", "aria-label": "Mode" }, modes),
-    h("div", { class: "buttons" }, hold, drain, clean, button("Set a knob …", withVolume(askSet)), button("Release", withVolume((volume) => void release(volume, null)))),
+    h(
+      "div",
+      { class: "buttons" },
+      hold,
+      drain,
+      clean,
+      button("Set a knob …", withVolume(askSet)),
+      button(
+        "Release",
+        withVolume((volume) => void release(volume, null)),
+      ),
+    ),
     wishes,
   );
   return {
     element,
     update: (volume) => {
       now = volume;
-      modes.forEach((each, i) => attribute(each, "aria-pressed", String(MODES[i]?.[0] === volume.mode)));
+      modes.forEach((each, i) =>
+        attribute(each, "aria-pressed", String(MODES[i]?.[0] === volume.mode)),
+      );
       text(hold, volume.held ? "End the hold" : "Hold");
       drain.hidden = volume.kind === "dm-writecache";
       clean.hidden = volume.kind === "bcache";
@@ -52,10 +76,22 @@ export function controls(): Controls {
 }
 
 function drawWishes(box: HTMLElement, volume: Volume): void {
-  const key = JSON.stringify(volume.wishes.map((each) => [each.kind, each.knob, each.value, each.who]));
+  const key = JSON.stringify(
+    volume.wishes.map((each) => [each.kind, each.knob, each.value, each.who]),
+  );
   if (box.dataset["key"] !== key) {
     box.dataset["key"] = key;
-    fill(box, volume.wishes.map((each) => h("li", {}, h("span"), button("Release", () => void release(volume, each.knob), { class: "button small" }))));
+    fill(
+      box,
+      volume.wishes.map((each) =>
+        h(
+          "li",
+          {},
+          h("span"),
+          button("Release", () => void release(volume, each.knob), { class: "button small" }),
+        ),
+      ),
+    );
   }
   volume.wishes.forEach((each, i) => {
     const label = box.children[i]?.firstElementChild;
@@ -69,7 +105,13 @@ async function changeMode(volume: Volume, mode: string): Promise<void> {
     const sure = await confirm(
       `Enforce ${volume.title}`,
       [
-        h("p", {}, "From now on ebbgate writes this volume's knobs by itself. Each original is kept in a journal and put back by ", h("b", {}, "advise"), ", by a stop, and by a crash."),
+        h(
+          "p",
+          {},
+          "From now on ebbgate writes this volume's knobs by itself. Each original is kept in a journal and put back by ",
+          h("b", {}, "advise"),
+          ", by a stop, and by a crash.",
+        ),
         h("p", { class: "hint" }, `Now: ${volume.now}`),
       ],
       "Enforce",
@@ -85,7 +127,12 @@ async function holdOrNot(volume: Volume): Promise<void> {
 }
 
 async function release(volume: Volume, knob: string | null): Promise<void> {
-  await wish(`${volume.title}: release ${knob ?? "everything"}`, "release", volume.volume, knob === null ? {} : { knob });
+  await wish(
+    `${volume.title}: release ${knob ?? "everything"}`,
+    "release",
+    volume.volume,
+    knob === null ? {} : { knob },
+  );
 }
 
 /** A small form in a dialog; `send` answers with what is wrong, or null once it has asked. */
@@ -97,7 +144,16 @@ function form(title: string, content: Child, yes: string, send: () => string | n
     if (wrong === null) dialog.close();
     else text(error, wrong);
   };
-  const dialog = open(title, h("form", { class: "form", onsubmit: submit }, content, error, h("button", { type: "submit", class: "button primary" }, yes)));
+  const dialog = open(
+    title,
+    h(
+      "form",
+      { class: "form", onsubmit: submit },
+      content,
+      error,
+      h("button", { type: "submit", class: "button primary" }, yes),
+    ),
+  );
 }
 
 function field(label: string, input: HTMLElement, hint = ""): Child {
@@ -105,12 +161,20 @@ function field(label: string, input: HTMLElement, hint = ""): Child {
   input.id = id;
   const about = uid("hint");
   if (hint) input.setAttribute("aria-describedby", about);
-  return [h("label", { for: id }, label), input, hint && h("p", { class: "hint", id: about }, hint)];
+  return [
+    h("label", { for: id }, label),
+    input,
+    hint && h("p", { class: "hint", id: about }, hint),
+  ];
 }
 
 function askDrain(volume: Volume): void {
   const input = h("input", { type: "text", value: "2h", autocomplete: "off" });
-  const content = field("Clean by or within", input, "A time of day such as 06:00 (this browser's clock), or a time such as 2h or 30min. It drains no faster than that needs.");
+  const content = field(
+    "Clean by or within",
+    input,
+    "A time of day such as 06:00 (this browser's clock), or a time such as 2h or 30min. It drains no faster than that needs.",
+  );
   form(`Drain ${volume.title}`, content, "Drain", () => {
     const time = parseNs(input.value) ?? untilClockNs(input.value, new Date());
     if (time === null) return "Write a time such as 2h, 30min or 06:00.";
@@ -121,7 +185,11 @@ function askDrain(volume: Volume): void {
 
 function askClean(volume: Volume): void {
   const input = h("input", { type: "text", value: "1h", autocomplete: "off" });
-  const content = field("Give up after", input, "All dirty data is written back beside the load, which users feel. It ends when the volume is clean.");
+  const content = field(
+    "Give up after",
+    input,
+    "All dirty data is written back beside the load, which users feel. It ends when the volume is clean.",
+  );
   form(`Clean ${volume.title}`, content, "Clean", () => {
     const time = parseNs(input.value);
     if (time === null) return "Write a time such as 1h or 30min.";
@@ -132,11 +200,16 @@ function askClean(volume: Volume): void {
 
 function askSet(volume: Volume): void {
   const names = Object.keys(volume.knobs).sort();
-  const knob = h("select", {}, names.map((name) => h("option", { value: name }, name)));
+  const knob = h(
+    "select",
+    {},
+    names.map((name) => h("option", { value: name }, name)),
+  );
   const value = h("input", { type: "text", autocomplete: "off", required: true });
   const time = h("input", { type: "text", autocomplete: "off", placeholder: "10min" });
   const now = h("p", { class: "hint" });
-  const show = (): void => text(now, `Now: ${knobValue(knob.value, volume.knobs[knob.value]?.value)}`);
+  const show = (): void =>
+    text(now, `Now: ${knobValue(knob.value, volume.knobs[knob.value]?.value)}`);
   knob.addEventListener("change", show);
   show();
   const content = [
@@ -149,7 +222,12 @@ function askSet(volume: Volume): void {
     const lasting = time.value.trim() === "" ? undefined : parseNs(time.value);
     if (lasting === null) return "Write a time such as 10min, or nothing.";
     const args = { knob: knob.value, value: value.value.trim() };
-    void wish(`${volume.title}: ${args.knob} ${args.value}`, "set", volume.volume, lasting === undefined ? args : { ...args, for_ns: lasting });
+    void wish(
+      `${volume.title}: ${args.knob} ${args.value}`,
+      "set",
+      volume.volume,
+      lasting === undefined ? args : { ...args, for_ns: lasting },
+    );
     return null;
   });
 }

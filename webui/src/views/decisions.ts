@@ -1,26 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Decisions of all volumes: filtered, explained, undone. And what people asked for.
 import { get } from "../api/client";
-import type { Action, Decision, Decisions, Intent } from "../api/types";
+import type { Action, Decision, Decisions } from "../api/types";
 import { clock, dateTime, day, knobValue, plural } from "../lib/format";
 import { merged } from "../lib/merge";
 import { format, type Route } from "../lib/route";
-import { decided, generation, intents, serverNow, volumes } from "../state";
+import { decided, generation, serverNow, volumes } from "../state";
 import { confirm } from "./dialog";
-import { button, fill, h, table, text, uid } from "./dom";
+import { asked } from "./asked";
+import { button, fill, h, text } from "./dom";
 import { openDecision, wanted } from "./explanation";
+import { filterForm } from "./filters";
 import type { View } from "./view";
 import { explained, wish } from "./wish";
 
 const PAGE = 50;
 const KEPT = 1000;
-const OUTCOMES = ["changed", "unchanged", "refused", "manual", "too_soon", "failed", "advised"];
-const TIMES: readonly (readonly [string, string])[] = [
-  ["", "any time"],
-  ["3600", "last hour"],
-  ["86400", "last day"],
-  ["604800", "last week"],
-];
 
 interface List {
   rows: Decision[];
@@ -31,6 +26,7 @@ interface List {
 
 export function decisionsPage(parent: HTMLElement, route: Route): View {
   const list: List = { rows: [], next: null, waiting: 0 };
+  const wishes = asked();
   const filters = filterForm(route.query, () => {
     history.replaceState(null, "", format("decisions", "", filters.query()));
     void read();
@@ -39,13 +35,26 @@ export function decisionsPage(parent: HTMLElement, route: Route): View {
   const rows = h("div", { class: "decisions" });
   const more = button("Older", () => void read(list.next), { hidden: true });
   const state = h("p", { class: "hint", role: "status" });
-  parent.append(h("h1", {}, "Decisions"), filters.element, newer, state, rows, more, asked());
+  parent.append(
+    h("h1", {}, "Decisions"),
+    filters.element,
+    newer,
+    state,
+    rows,
+    more,
+    wishes.element,
+  );
 
   async function read(before: number | null = null): Promise<void> {
     const { since, ...query } = filters.query();
     const since_unix_s = since ? Math.floor(serverNow() - Number(since)) : "";
     try {
-      const found = await get<Decisions>("decisions", { ...query, since_unix_s, before_id: before, limit: PAGE });
+      const found = await get<Decisions>("decisions", {
+        ...query,
+        since_unix_s,
+        before_id: before,
+        limit: PAGE,
+      });
       list.rows = merged(before === null ? [] : list.rows, found.decisions, KEPT);
       list.next = found.next_before_id;
       list.waiting = 0;
@@ -62,6 +71,7 @@ export function decisionsPage(parent: HTMLElement, route: Route): View {
     fill(rows, list.rows.length === 0 ? empty(filters.query()) : byDay(list.rows));
   }
   const stops = [
+    wishes.stop,
     generation.listen(() => void read()),
     decided.listen((decision) => {
       if (!decision || list.rows.length === 0 || decision.id <= (list.rows[0]?.id ?? 0)) return;
@@ -75,74 +85,6 @@ export function decisionsPage(parent: HTMLElement, route: Route): View {
   return { destroy: () => stops.forEach((stop) => stop()) };
 }
 
-// ---- filters -------------------------------------------------------------------------------------
-
-interface Filters {
-  element: HTMLElement;
-  query: () => Record<string, string>;
-  matches: (decision: Decision) => boolean;
-  /** Volumes and knobs that are known by now. */
-  names: () => void;
-}
-
-function filterForm(start: Readonly<Record<string, string>>, changed: () => void): Filters {
-  const selects: Record<string, HTMLSelectElement> = {};
-  const fields = ["volume", "knob", "strategy", "outcome", "since"].map((name) => {
-    const id = uid(name);
-    const element = h("select", { id, name, onchange: changed });
-    selects[name] = element;
-    return h("div", { class: "field" }, h("label", { for: id }, name === "since" ? "time" : name), element);
-  });
-  const query = (): Record<string, string> =>
-    Object.fromEntries(Object.entries(selects).map(([name, element]) => [name, element.value]).filter(([, value]) => value !== ""));
-  let before = "";
-  const names = (): void => {
-    const choices = known();
-    const key = JSON.stringify(choices);
-    if (key === before) return;
-    const chosen = before === "" ? start : query();
-    before = key;
-    for (const [name, element] of Object.entries(selects)) options(element, choices[name] ?? [], chosen[name] ?? "");
-  };
-  names();
-  const clear = button("Clear", () => {
-    for (const element of Object.values(selects)) element.value = "";
-    changed();
-  });
-  return {
-    element: h("form", { class: "filters", "aria-label": "Filter", onsubmit: (event: Event) => event.preventDefault() }, fields, clear),
-    query,
-    names,
-    matches: (decision) => {
-      const { volume, strategy } = query();
-      const by = [decision.gate_strategy, decision.cutoff_strategy];
-      return (!volume || volume === decision.volume) && (!strategy || by.includes(strategy));
-    },
-  };
-}
-
-function options(element: HTMLSelectElement, choices: readonly (readonly [string, string])[], chosen: string): void {
-  const all = choices.some(([value]) => value === chosen) ? choices : [...choices, [chosen, chosen] as const];
-  fill(element, all.map(([value, label]) => h("option", { value, selected: value === chosen }, label)));
-}
-
-function known(): Record<string, (readonly [string, string])[]> {
-  const all = volumes.get()?.volumes ?? [];
-  const some = (names: Iterable<string>): (readonly [string, string])[] => [
-    ["", "any"],
-    ...[...new Set(names)].sort().map((name) => [name, name] as const),
-  ];
-  return {
-    volume: [["", "any"], ...all.map((each) => [each.volume, each.title] as const)],
-    knob: some(all.flatMap((each) => Object.keys(each.knobs))),
-    strategy: some(["idle_destage", "stream_bypass", "wish", "drain", "no_regret", ...all.flatMap((each) => each.proposals.map((one) => one.strategy))]),
-    outcome: some(OUTCOMES),
-    since: [...TIMES],
-  };
-}
-
-// ---- the list ------------------------------------------------------------------------------------
-
 function byDay(rows: readonly Decision[]): HTMLElement[] {
   const days = new Map<string, Decision[]>();
   for (const row of rows) {
@@ -151,7 +93,14 @@ function byDay(rows: readonly Decision[]): HTMLElement[] {
     if (found) found.push(row);
     else days.set(name, [row]);
   }
-  return [...days].map(([name, each]) => h("section", {}, h("h2", { class: "day" }, name), h("ol", { class: "decision-list" }, each.map(item))));
+  return [...days].map(([name, each]) =>
+    h(
+      "section",
+      {},
+      h("h2", { class: "day" }, name),
+      h("ol", { class: "decision-list" }, each.map(item)),
+    ),
+  );
 }
 
 function item(decision: Decision): HTMLElement {
@@ -162,7 +111,14 @@ function item(decision: Decision): HTMLElement {
     h("span", { class: "when" }, clock(decision.at_unix_s)),
     h("a", { class: "of", href: format("volume", decision.volume) }, title ?? decision.volume),
     h("span", { class: "reason-text" }, decision.reason, h("small", {}, wanted(decision))),
-    h("span", { class: "row-buttons" }, button("Why", () => openDecision(decision.id), { class: "button small", "aria-label": `Why, decision of ${clock(decision.at_unix_s)}` })),
+    h(
+      "span",
+      { class: "row-buttons" },
+      button("Why", () => openDecision(decision.id), {
+        class: "button small",
+        "aria-label": `Why, decision of ${clock(decision.at_unix_s)}`,
+      }),
+    ),
     decision.actions.length > 0 && h("ul", { class: "writes" }, decision.actions.map(writeItem)),
   );
 }
@@ -173,10 +129,18 @@ function writeItem(action: Action): HTMLElement {
     "li",
     {},
     h("code", {}, action.knob),
-    h("span", { class: "figure" }, `${knobValue(action.knob, action.old)} → ${knobValue(action.knob, action.new)}`),
+    h(
+      "span",
+      { class: "figure" },
+      `${knobValue(action.knob, action.old)} → ${knobValue(action.knob, action.new)}`,
+    ),
     h("span", { class: "badge", "data-outcome": action.outcome }, action.outcome.replace("_", " ")),
     action.error && h("span", { class: "error" }, action.error),
-    undo && button("Undo", () => void askUndo(action), { class: "button small", "aria-label": `Undo ${action.knob} of ${clock(action.at_unix_s)}` }),
+    undo &&
+      button("Undo", () => void askUndo(action), {
+        class: "button small",
+        "aria-label": `Undo ${action.knob} of ${clock(action.at_unix_s)}`,
+      }),
   );
 }
 
@@ -184,43 +148,37 @@ async function askUndo(action: Action): Promise<void> {
   const sure = await confirm(
     `Undo: ${action.knob}`,
     [
-      h("p", {}, `${action.volume} gets ${knobValue(action.knob, action.old)} back, and no strategy changes it until you release it.`),
-      h("p", { class: "hint" }, `It was set to ${knobValue(action.knob, action.new)} at ${dateTime(action.at_unix_s)}: ${action.reason}`),
+      h(
+        "p",
+        {},
+        `${action.volume} gets ${knobValue(action.knob, action.old)} back, and no strategy changes it until you release it.`,
+      ),
+      h(
+        "p",
+        { class: "hint" },
+        `It was set to ${knobValue(action.knob, action.new)} at ${dateTime(action.at_unix_s)}: ${action.reason}`,
+      ),
     ],
     "Undo",
   );
-  if (sure) await wish(`${action.volume}: undo ${action.knob}`, "undo", action.volume, { action_id: action.id });
+  if (sure)
+    await wish(`${action.volume}: undo ${action.knob}`, "undo", action.volume, {
+      action_id: action.id,
+    });
 }
 
 function empty(query: Readonly<Record<string, string>>): HTMLElement {
   const filtered = Object.keys(query).length > 0;
-  return h("div", { class: "empty" }, h("h2", {}, filtered ? "No decision matches" : "Nothing was decided yet"), h("p", {}, filtered ? "Take a filter away." : "In advise and enforce each change of mind is kept here with its reasons."));
-}
-
-// ---- what people asked for -----------------------------------------------------------------------
-
-function asked(): HTMLElement {
-  const rows = h("div");
-  intents.listen((all) => {
-    if (!rows.contains(document.activeElement)) fill(rows, all.length === 0 ? h("p", { class: "hint" }, "Nobody asked for anything yet.") : intentTable(all));
-  });
-  return h("details", { class: "panel" }, h("summary", {}, "What people asked for"), rows);
-}
-
-function intentTable(all: readonly Intent[]): HTMLElement {
-  const rows = all.map((each) => [
-    dateTime(each.at_unix_s),
-    each.who,
-    each.volume ?? "every volume",
-    `${each.kind} ${argsWord(each.args)}`,
-    each.ok === null ? "not answered yet" : `${each.ok ? "✓" : "✗"} ${each.outcome ?? ""}`,
-  ]);
-  return table("What people asked for", ["Time", "Who", "Volume", "What", "Outcome"], rows);
-}
-
-function argsWord(args: Readonly<Record<string, unknown>>): string {
-  return Object.entries(args)
-    .filter(([name]) => name !== "text")
-    .map(([name, value]) => `${name} ${String(value)}`)
-    .join(", ");
+  return h(
+    "div",
+    { class: "empty" },
+    h("h2", {}, filtered ? "No decision matches" : "Nothing was decided yet"),
+    h(
+      "p",
+      {},
+      filtered
+        ? "Take a filter away."
+        : "In advise and enforce each change of mind is kept here with its reasons.",
+    ),
+  );
 }

@@ -68,7 +68,13 @@ export function confirm(title: string, content: Child, yes: string): Promise<boo
 
 /** A word with a small sign behind it that opens its definition, by pointer and by keyboard. */
 export function defined(label: string, definition: string): HTMLElement {
-  const note = h("div", { class: "note", popover: "auto", role: "note" }, h("b", {}, label), " ", definition);
+  const note = h(
+    "div",
+    { class: "note", popover: "auto", role: "note" },
+    h("b", {}, label),
+    " ",
+    definition,
+  );
   const sign = button("?", () => show(note, sign), {
     class: "sign",
     "aria-label": `What ${label} means`,

@@ -2,6 +2,7 @@
 // Nodes from code: the only place where markup is made. Text is always text.
 
 export type Child = Node | string | number | null | undefined | false | readonly Child[];
+
 type Handler = (event: never) => void;
 export type Props = Record<string, string | number | boolean | null | undefined | Handler>;
 
@@ -38,8 +39,9 @@ function filled<E extends Element>(element: E, props: Props, children: readonly 
 export function append(parent: Element, children: readonly Child[]): void {
   for (const child of children) {
     if (child === null || child === undefined || child === false) continue;
-    if (Array.isArray(child)) append(parent, child as readonly Child[]);
-    else parent.append(child instanceof Node ? child : String(child as string | number));
+    if (typeof child === "string" || typeof child === "number") parent.append(String(child));
+    else if (child instanceof Node) parent.append(child);
+    else append(parent, child);
   }
 }
 
@@ -85,8 +87,26 @@ export function table(
       "table",
       props,
       h("caption", { class: "visually-hidden" }, caption),
-      h("thead", {}, h("tr", {}, head.map((cell) => h("th", { scope: "col" }, cell)))),
-      h("tbody", {}, rows.map((row) => h("tr", {}, row.map((cell) => h("td", {}, cell))))),
+      h(
+        "thead",
+        {},
+        h(
+          "tr",
+          {},
+          head.map((cell) => h("th", { scope: "col" }, cell)),
+        ),
+      ),
+      h(
+        "tbody",
+        {},
+        rows.map((row) =>
+          h(
+            "tr",
+            {},
+            row.map((cell) => h("td", {}, cell)),
+          ),
+        ),
+      ),
     ),
   );
 }
@@ -98,7 +118,10 @@ export function fillTable(box: HTMLElement, make: () => HTMLElement): void {
 }
 
 /** Term and value pairs. */
-export function facts(pairs: readonly (readonly [Child, Child])[], className = "facts"): HTMLElement {
+export function facts(
+  pairs: readonly (readonly [Child, Child])[],
+  className = "facts",
+): HTMLElement {
   return h(
     "dl",
     { class: className },

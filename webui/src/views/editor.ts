@@ -20,22 +20,9 @@ export interface Editor {
 const OFFERED = 12;
 
 export function editor(schema: () => Schema | null, changed: () => void): Editor {
-  const list = h("ul", { class: "offers", role: "listbox", id: uid("offers"), "aria-label": "Completions", hidden: true });
-  const about = h("p", { class: "hint", "aria-live": "polite" });
-  const area = h("textarea", {
-    class: "code",
-    spellcheck: "false",
-    autocomplete: "off",
-    autocapitalize: "off",
-    wrap: "off",
-    rows: 24,
-    "aria-label": "Text of the policy",
-    "aria-controls": list.id,
-    "aria-autocomplete": "list",
-  });
-  const numbers = h("pre", { class: "line-numbers", "aria-hidden": "true" });
+  const state = stateOf(schema);
+  const { area, numbers, list, about } = state;
   const box = h("div", { class: "editor" }, numbers, area, list);
-  const state: State = { area, numbers, list, about, schema, found: null, chosen: 0, marked: new Map() };
   area.addEventListener("input", () => {
     changed();
     count(state);
@@ -49,7 +36,11 @@ export function editor(schema: () => Schema | null, changed: () => void): Editor
   area.addEventListener("blur", () => hide(state));
   area.addEventListener("click", () => hide(state));
   count(state);
-  const help = h("p", { class: "hint" }, "Ctrl+Space completes, Escape closes the list; Tab leaves the editor.");
+  const help = h(
+    "p",
+    { class: "hint" },
+    "Ctrl+Space completes, Escape closes the list; Tab leaves the editor.",
+  );
   return {
     element: h("div", { class: "editor-box" }, box, about, help),
     get: () => area.value,
@@ -68,6 +59,32 @@ export function editor(schema: () => Schema | null, changed: () => void): Editor
   };
 }
 
+function stateOf(schema: () => Schema | null): State {
+  const id = uid("offers");
+  const label = {
+    "aria-label": "Text of the policy",
+    "aria-controls": id,
+    "aria-autocomplete": "list",
+  };
+  const plain = { spellcheck: "false", autocomplete: "off", autocapitalize: "off", wrap: "off" };
+  return {
+    area: h("textarea", { class: "code", rows: 24, ...plain, ...label }),
+    numbers: h("pre", { class: "line-numbers", "aria-hidden": "true" }),
+    list: h("ul", {
+      class: "offers",
+      role: "listbox",
+      id,
+      "aria-label": "Completions",
+      hidden: true,
+    }),
+    about: h("p", { class: "hint", "aria-live": "polite" }),
+    schema,
+    found: null,
+    chosen: 0,
+    marked: new Map(),
+  };
+}
+
 interface State {
   area: HTMLTextAreaElement;
   numbers: HTMLElement;
@@ -83,7 +100,11 @@ function count(state: State): void {
   const lines = state.area.value.split("\n").length;
   const shown = Array.from({ length: lines }, (_, i) => {
     const wrong = state.marked.get(i + 1);
-    return h("span", wrong ? { class: "wrong", title: wrong } : {}, `${wrong ? "▸" : ""}${i + 1}\n`);
+    return h(
+      "span",
+      wrong ? { class: "wrong", title: wrong } : {},
+      `${wrong ? "▸" : ""}${i + 1}\n`,
+    );
   });
   fill(state.numbers, shown);
   state.numbers.scrollTop = state.area.scrollTop;
@@ -109,12 +130,12 @@ function keyed(state: State, event: KeyboardEvent): void {
   const last = Math.min(state.found.items.length, OFFERED) - 1;
   if (event.key === "ArrowDown") state.chosen = state.chosen >= last ? 0 : state.chosen + 1;
   else if (event.key === "ArrowUp") state.chosen = state.chosen <= 0 ? last : state.chosen - 1;
-  else if (event.key === "Enter") accept(state, state.chosen);
-  else if (event.key === "Escape") hide(state);
-  else return;
+  else if (event.key !== "Enter" && event.key !== "Escape") return;
   event.preventDefault();
   event.stopPropagation();
-  if (!state.list.hidden) draw(state);
+  if (event.key === "Enter") accept(state, state.chosen);
+  else if (event.key === "Escape") hide(state);
+  else draw(state);
 }
 
 function offer(state: State, asked = false): void {

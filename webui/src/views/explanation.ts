@@ -17,14 +17,22 @@ export function openDecision(id: number): void {
 }
 
 /** Several decisions under one mark: a list to choose from. */
-export function openDecisions(decisions: readonly { id: number; at: number; label: string }[]): void {
+export function openDecisions(
+  decisions: readonly { id: number; at: number; label: string }[],
+): void {
   const first = decisions[0];
   if (first && decisions.length === 1) {
     openDecision(first.id);
     return;
   }
   const rows = decisions.map(({ id, at, label }) =>
-    h("li", {}, h("span", { class: "when" }, dateTime(at)), h("span", {}, label), button("Why", () => openDecision(id), { class: "button small" })),
+    h(
+      "li",
+      {},
+      h("span", { class: "when" }, dateTime(at)),
+      h("span", {}, label),
+      button("Why", () => openDecision(id), { class: "button small" }),
+    ),
   );
   open(plural(decisions.length, "decision"), h("ol", { class: "choices" }, rows));
 }
@@ -34,7 +42,9 @@ function explanation(decision: ExplainedDecision): Child {
     h("p", { class: "lead" }, h("b", {}, decision.volume), `, ${dateTime(decision.at_unix_s)}`),
     h("p", { class: "sentence" }, decision.reason),
     h("p", {}, wanted(decision)),
-    decision.actions.length > 0 ? writes(decision.actions) : h("p", { class: "hint" }, "No knob was written for it."),
+    decision.actions.length > 0
+      ? writes(decision.actions)
+      : h("p", { class: "hint" }, "No knob was written for it."),
     h("h3", {}, "Every proposal"),
     proposals(decision.proposals),
   ];
@@ -43,11 +53,14 @@ function explanation(decision: ExplainedDecision): Child {
 export function wanted(decision: Decision): string {
   const parts: string[] = [];
   if (decision.gate) {
-    const pace = decision.gate.rate_bytes_per_s > 0 ? ` ${rate(decision.gate.rate_bytes_per_s)}` : "";
+    const pace =
+      decision.gate.rate_bytes_per_s > 0 ? ` ${rate(decision.gate.rate_bytes_per_s)}` : "";
     parts.push(`destage ${decision.gate.kind}${pace}, by ${decision.gate_strategy || "nobody"}`);
   }
   if (decision.sequential_cutoff_bytes !== null) {
-    parts.push(`sequential cutoff ${bytes(decision.sequential_cutoff_bytes)}, by ${decision.cutoff_strategy || "nobody"}`);
+    parts.push(
+      `sequential cutoff ${bytes(decision.sequential_cutoff_bytes)}, by ${decision.cutoff_strategy || "nobody"}`,
+    );
   }
   return parts.join("; ");
 }
@@ -73,7 +86,11 @@ export function proposals(all: readonly Proposal[]): HTMLElement {
 
 function proposal(one: Proposal): HTMLElement {
   const won = one.wins.length > 0;
-  const state = one.unsupported ? "unsupported here" : won ? `decides ${one.wins.join(", ")}` : "decides nothing";
+  const state = one.unsupported
+    ? "unsupported here"
+    : won
+      ? `decides ${one.wins.join(", ")}`
+      : "decides nothing";
   return h(
     "section",
     { class: "proposal", "data-won": String(won) },

@@ -36,7 +36,12 @@ function standing(): GaugeView {
   const cutoff = s("line", { class: "cutoff", x1: 0, x2: WIDTH });
   const svg = s(
     "svg",
-    { class: "staff", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", "aria-hidden": "true" },
+    {
+      class: "staff",
+      viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
+      preserveAspectRatio: "none",
+      "aria-hidden": "true",
+    },
     ticks(),
     water,
     floor,
@@ -72,7 +77,10 @@ function label(box: HTMLElement, levels: Levels, found: ReturnType<typeof gauge>
     ["floor", found.floor, `floor ${bytes(levels.floorBytes)}`],
   ] as const;
   const shown = all.filter(([, at]) => at !== null);
-  const places = spread(shown.map(([, at]) => at ?? 0), LABEL_APART);
+  const places = spread(
+    shown.map(([, at]) => at ?? 0),
+    LABEL_APART,
+  );
   if (shown.length === 0) {
     fill(box, h("span", { class: "unknown" }, "level unknown"));
     return;
@@ -105,7 +113,10 @@ function lying(): GaugeView {
     attribute(element, "aria-label", describe(levels));
     element.dataset["alarm"] = found.alarm;
     attribute(water, "width", ((found.level ?? 0) * 100).toFixed(2));
-    for (const [mark, at] of [[floor, found.floor], [cutoff, found.cutoff]] as const) {
+    for (const [mark, at] of [
+      [floor, found.floor],
+      [cutoff, found.cutoff],
+    ] as const) {
       attribute(mark, "visibility", at === null ? "hidden" : null);
       attribute(mark, "x1", ((at ?? 0) * 100).toFixed(2));
       attribute(mark, "x2", ((at ?? 0) * 100).toFixed(2));

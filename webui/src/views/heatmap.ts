@@ -29,14 +29,7 @@ interface Parts {
 }
 
 export function heatMap(): HeatMap {
-  const parts: Parts = {
-    canvas: h("canvas", { class: "heat", role: "img" }),
-    axisY: h("div", { class: "heat-y", "aria-hidden": "true" }),
-    axisX: h("div", { class: "heat-x", "aria-hidden": "true" }),
-    legend: h("ul", { class: "legend" }),
-    reading: h("p", { class: "reading" }),
-    rows: h("div"),
-  };
+  const parts = makeParts();
   let op = "read";
   let shown: Latency | null = null;
   let asked: [string, number, number] | null = null;
@@ -45,7 +38,12 @@ export function heatMap(): HeatMap {
     asked = [volume, since, until];
     const wanted = op;
     try {
-      const found = await get<Latency>(`volumes/${encodeURIComponent(volume)}/latency`, { since_unix_s: since, until_unix_s: until, op, points: 300 });
+      const found = await get<Latency>(`volumes/${encodeURIComponent(volume)}/latency`, {
+        since_unix_s: since,
+        until_unix_s: until,
+        op,
+        points: 300,
+      });
       if (wanted !== op) return;
       shown = found;
       redraw();
@@ -61,7 +59,12 @@ export function heatMap(): HeatMap {
   const element = h(
     "figure",
     { class: "chart" },
-    h("figcaption", {}, "Latency of requests", h("span", { class: "unit" }, "seconds, logarithmic; shade: requests")),
+    h(
+      "figcaption",
+      {},
+      "Latency of requests",
+      h("span", { class: "unit" }, "seconds, logarithmic; shade: requests"),
+    ),
     choice,
     h("div", { class: "heat-box" }, parts.axisY, parts.canvas, parts.axisX),
     parts.legend,
@@ -83,12 +86,32 @@ export function heatMap(): HeatMap {
   };
 }
 
+function makeParts(): Parts {
+  return {
+    canvas: h("canvas", { class: "heat", role: "img" }),
+    axisY: h("div", { class: "heat-y", "aria-hidden": "true" }),
+    axisX: h("div", { class: "heat-x", "aria-hidden": "true" }),
+    legend: h("ul", { class: "legend" }),
+    reading: h("p", { class: "reading" }),
+    rows: h("div"),
+  };
+}
+
 function operations(chosen: (op: string) => void): HTMLElement {
   const buttons = ["read", "write"].map((op) =>
-    h("button", { type: "button", "aria-pressed": String(op === "read"), onclick: () => {
-      for (const each of buttons) attribute(each, "aria-pressed", String(each.textContent === op));
-      chosen(op);
-    } }, op),
+    h(
+      "button",
+      {
+        type: "button",
+        "aria-pressed": String(op === "read"),
+        onclick: () => {
+          for (const each of buttons)
+            attribute(each, "aria-pressed", String(each.textContent === op));
+          chosen(op);
+        },
+      },
+      op,
+    ),
   );
   return h("div", { class: "segmented small", role: "group", "aria-label": "Requests" }, buttons);
 }
@@ -194,7 +217,9 @@ function point(parts: Parts, shown: Latency | null, event: PointerEvent): void {
   const at = dateTime(shown.at_unix_s[column]);
   const row = shown.counts[column];
   const low = bucket > 0 ? seconds(shown.edges_s[bucket - 1]) : "0 s";
-  const what = row ? `${count(row[bucket] ?? 0)} requests of ${low} to ${seconds(shown.edges_s[bucket])}` : "not recorded";
+  const what = row
+    ? `${count(row[bucket] ?? 0)} requests of ${low} to ${seconds(shown.edges_s[bucket])}`
+    : "not recorded";
   text(parts.reading, `${at}: ${what}`);
 }
 
@@ -206,5 +231,7 @@ function asTable(shown: Latency): HTMLElement {
     const figures = [0.5, 0.99].map((q) => seconds(heat.percentile(row, shown.edges_s, q)));
     return [at, count(row.reduce((a, b) => a + b, 0)), ...figures];
   });
-  return table("Latency of requests", ["Time", "Requests", "p50", "p99"], lines, { class: "numbers" });
+  return table("Latency of requests", ["Time", "Requests", "p50", "p99"], lines, {
+    class: "numbers",
+  });
 }

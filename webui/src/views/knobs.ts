@@ -11,7 +11,12 @@ const MARK_PX = 26;
 
 export interface KnobTimeline {
   element: HTMLElement;
-  update: (actions: readonly Action[], decisions: readonly Decision[], since: number, until: number) => void;
+  update: (
+    actions: readonly Action[],
+    decisions: readonly Decision[],
+    since: number,
+    until: number,
+  ) => void;
 }
 
 export function knobTimeline(): KnobTimeline {
@@ -20,7 +25,16 @@ export function knobTimeline(): KnobTimeline {
   const element = h(
     "figure",
     { class: "chart" },
-    h("figcaption", {}, "Knobs and decisions", h("span", { class: "unit" }, "each mark opens its explanation; arrow keys go from mark to mark")),
+    h(
+      "figcaption",
+      {},
+      "Knobs and decisions",
+      h(
+        "span",
+        { class: "unit" },
+        "each mark opens its explanation; arrow keys go from mark to mark",
+      ),
+    ),
     lanes,
     h("details", {}, h("summary", {}, "As a table"), rows),
   );
@@ -34,16 +48,35 @@ export function knobTimeline(): KnobTimeline {
   };
 }
 
-function draw(box: HTMLElement, actions: readonly Action[], decisions: readonly Decision[], since: number, until: number): void {
+function draw(
+  box: HTMLElement,
+  actions: readonly Action[],
+  decisions: readonly Decision[],
+  since: number,
+  until: number,
+): void {
   const writes = actions.map((action) => ({ ...action, at: action.at_unix_s }));
   const found = timeline.lanes(writes, since, until);
   const marks = markLane(box, decisions, since, until);
   if (found.length === 0 && marks === null) {
-    fill(box, h("p", { class: "hint" }, "Nothing was decided and no knob was written in this time."));
+    fill(
+      box,
+      h("p", { class: "hint" }, "Nothing was decided and no knob was written in this time."),
+    );
     return;
   }
-  const ends = h("div", { class: "lane-ends", "aria-hidden": "true" }, h("span", {}, ends_(since)), h("span", {}, ends_(until)));
-  fill(box, lane("Decisions", marks), found.map((each) => lane(each.knob, bars(each, since, until))), ends);
+  const ends = h(
+    "div",
+    { class: "lane-ends", "aria-hidden": "true" },
+    h("span", {}, ends_(since)),
+    h("span", {}, ends_(until)),
+  );
+  fill(
+    box,
+    lane("Decisions", marks),
+    found.map((each) => lane(each.knob, bars(each, since, until))),
+    ends,
+  );
 }
 
 function ends_(at: number): string {
@@ -51,14 +84,27 @@ function ends_(at: number): string {
 }
 
 function lane(label: string, content: Child): HTMLElement {
-  return h("div", { class: "lane" }, h("span", { class: "lane-label", title: label }, label), h("div", { class: "lane-track" }, content));
+  return h(
+    "div",
+    { class: "lane" },
+    h("span", { class: "lane-label", title: label }, label),
+    h("div", { class: "lane-track" }, content),
+  );
 }
 
 function bars(found: timeline.Lane, since: number, until: number): HTMLElement[] {
   return found.bars.map((bar) => {
     const value = knobValue(found.knob, bar.value);
     const who = bar.strategy ?? "before";
-    const element = h("span", { class: "lane-bar", "data-by": bar.strategy === null ? "kernel" : "ebbgate", title: `${value}, ${who}, ${dateTime(bar.from)} to ${dateTime(bar.until)}` }, value);
+    const element = h(
+      "span",
+      {
+        class: "lane-bar",
+        "data-by": bar.strategy === null ? "kernel" : "ebbgate",
+        title: `${value}, ${who}, ${dateTime(bar.from)} to ${dateTime(bar.until)}`,
+      },
+      value,
+    );
     element.style.left = `${((bar.from - since) / (until - since)) * 100}%`;
     element.style.width = `${((bar.until - bar.from) / (until - since)) * 100}%`;
     return element;
@@ -66,13 +112,27 @@ function bars(found: timeline.Lane, since: number, until: number): HTMLElement[]
 }
 
 /** Buttons of which only one is in the tab order; arrow keys go on to the next. */
-function markLane(box: HTMLElement, decisions: readonly Decision[], since: number, until: number): HTMLElement | null {
+function markLane(
+  box: HTMLElement,
+  decisions: readonly Decision[],
+  since: number,
+  until: number,
+): HTMLElement | null {
   const width = Math.max(200, box.clientWidth - 150);
-  const items = decisions.map((each) => ({ id: each.id, at: each.at_unix_s, label: each.reason, acted: each.acted }));
+  const items = decisions.map((each) => ({
+    id: each.id,
+    at: each.at_unix_s,
+    label: each.reason,
+    acted: each.acted,
+  }));
   const found = timeline.marks(items, since, until, MARK_PX / width);
   if (found.length === 0) return null;
   const buttons = found.map((mark, index) => markButton(mark, index === found.length - 1));
-  const row = h("div", { class: "marks", role: "toolbar", "aria-label": "Decisions in time" }, buttons);
+  const row = h(
+    "div",
+    { class: "marks", role: "toolbar", "aria-label": "Decisions in time" },
+    buttons,
+  );
   row.addEventListener("keydown", (event) => {
     const step = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
     const next = buttons[buttons.indexOf(document.activeElement as HTMLButtonElement) + step];
@@ -89,26 +149,36 @@ type Item = { id: number; at: number; label: string; acted: boolean };
 function markButton(mark: timeline.Mark<Item>, last: boolean): HTMLButtonElement {
   const [first] = mark.items;
   const many = mark.items.length > 1;
-  const label = many ? `${plural(mark.items.length, "decision")} from ${clock(first?.at ?? 0)}` : `${clock(first?.at ?? 0)}: ${first?.label ?? ""}`;
-  const element = button(many ? String(Math.min(mark.items.length, 99)) : "", () => openDecisions([...mark.items].reverse()), {
-    class: "mark",
-    title: label,
-    "aria-label": label,
-    tabindex: last ? 0 : -1,
-    "data-acted": String(mark.items.some((item) => item.acted)),
-  });
+  const label = many
+    ? `${plural(mark.items.length, "decision")} from ${clock(first?.at ?? 0)}`
+    : `${clock(first?.at ?? 0)}: ${first?.label ?? ""}`;
+  const element = button(
+    many ? String(Math.min(mark.items.length, 99)) : "",
+    () => openDecisions([...mark.items].reverse()),
+    {
+      class: "mark",
+      title: label,
+      "aria-label": label,
+      tabindex: last ? 0 : -1,
+      "data-acted": String(mark.items.some((item) => item.acted)),
+    },
+  );
   element.style.left = `${mark.at * 100}%`;
   return element;
 }
 
 function asTable(actions: readonly Action[]): HTMLElement {
-  const rows = actions.slice(0, 50).map((action) => [
-    dateTime(action.at_unix_s),
-    h("code", {}, action.knob),
-    `${knobValue(action.knob, action.old)} → ${knobValue(action.knob, action.new)}`,
-    action.outcome,
-    action.reason,
-    action.decision_id === null ? "" : button("Why", () => openDecision(action.decision_id ?? 0), { class: "button small" }),
-  ]);
+  const rows = actions
+    .slice(0, 50)
+    .map((action) => [
+      dateTime(action.at_unix_s),
+      h("code", {}, action.knob),
+      `${knobValue(action.knob, action.old)} → ${knobValue(action.knob, action.new)}`,
+      action.outcome,
+      action.reason,
+      action.decision_id === null
+        ? ""
+        : button("Why", () => openDecision(action.decision_id ?? 0), { class: "button small" }),
+    ]);
   return table("Knob writes", ["Time", "Knob", "Value", "Outcome", "Reason", "Decision"], rows);
 }

@@ -30,10 +30,18 @@ export function layout(): Layout {
   const links = NAVIGATION.map(([page, label]) =>
     h("a", { href: format(page), "data-page": page }, label),
   );
-  const skip = h("a", { class: "skip", href: "#main", onclick: (event: Event) => {
-    event.preventDefault();
-    main.focus();
-  } }, "Skip to the page");
+  const skip = h(
+    "a",
+    {
+      class: "skip",
+      href: "#main",
+      onclick: (event: Event) => {
+        event.preventDefault();
+        main.focus();
+      },
+    },
+    "Skip to the page",
+  );
   document.body.replaceChildren(
     skip,
     h(
@@ -73,7 +81,11 @@ function pulse(): HTMLElement {
   const draw = (): void => {
     const known = heardMs.get() > 0;
     const newest = Math.min(...(volumes.get()?.volumes ?? []).map((v) => ageSeconds(v.at_unix_s)));
-    const age = Number.isFinite(newest) ? newest : known ? (Date.now() - heardMs.get()) / 1000 : null;
+    const age = Number.isFinite(newest)
+      ? newest
+      : known
+        ? (Date.now() - heardMs.get()) / 1000
+        : null;
     const lost = connection.get() === "lost";
     const live = known && !lost && (age ?? Infinity) < STALE_S;
     attribute(element, "data-state", lost ? "lost" : live ? "live" : "stale");
@@ -127,7 +139,10 @@ function banners(): HTMLElement {
     const key = JSON.stringify(found);
     if (key === before) return;
     before = key;
-    fill(element, found.map(([title, what]) => h("p", { class: "banner" }, h("b", {}, title), " ", what)));
+    fill(
+      element,
+      found.map(([title, what]) => h("p", { class: "banner" }, h("b", {}, title), " ", what)),
+    );
   };
   connection.listen(draw);
   health.listen(draw);
@@ -154,7 +169,8 @@ function problems(state: string, known: Health | null): (readonly [string, strin
   if (!known.intents.ok) {
     found.push(["Nobody can ask for anything.", `${known.intents.why ?? "No reason is known"}.`]);
   }
-  for (const error of known.daemon.alive === true ? known.daemon.errors : []) found.push(["ebbgated:", error]);
+  for (const error of known.daemon.alive === true ? known.daemon.errors : [])
+    found.push(["ebbgated:", error]);
   return found;
 }
 

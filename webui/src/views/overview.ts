@@ -17,7 +17,12 @@ const ORDER = new Intl.Collator("en", { numeric: true });
 
 export function overview(parent: HTMLElement, route: Route): View {
   const summary = h("p", { class: "summary" });
-  const search = h("input", { type: "search", id: "find", placeholder: "Name, kind, mode …", value: route.query["q"] ?? "" });
+  const search = h("input", {
+    type: "search",
+    id: "find",
+    placeholder: "Name, kind, mode …",
+    value: route.query["q"] ?? "",
+  });
   const list = h("div", { class: "volumes" });
   const empty = h("div");
   let shape = route.query["as"] ?? "";
@@ -27,9 +32,20 @@ export function overview(parent: HTMLElement, route: Route): View {
     history.replaceState(null, "", format("overview", "", { ...route.query, as: shape }));
     draw(volumes.get());
   });
-  const tools = h("div", { class: "page-tools" }, h("label", { for: "find" }, "Find"), search, shapeButton);
+  const tools = h(
+    "div",
+    { class: "page-tools" },
+    h("label", { for: "find" }, "Find"),
+    search,
+    shapeButton,
+  );
   search.addEventListener("input", () => draw(volumes.get()));
-  parent.append(h("div", { class: "page-head" }, h("h1", {}, "Overview"), tools), summary, list, empty);
+  parent.append(
+    h("div", { class: "page-head" }, h("h1", {}, "Overview"), tools),
+    summary,
+    list,
+    empty,
+  );
 
   function draw(known: Volumes | null): void {
     const all = [...(known?.volumes ?? [])].sort((a, b) => ORDER.compare(a.title, b.title));
@@ -42,7 +58,12 @@ export function overview(parent: HTMLElement, route: Route): View {
     }
     text(shapeButton, as === "rows" ? "Show cards" : "Show rows");
     text(summary, known ? totals(all) : "");
-    arrange(list, cards, all.filter((volume) => matches(volume, search.value)), as === "rows");
+    arrange(
+      list,
+      cards,
+      all.filter((volume) => matches(volume, search.value)),
+      as === "rows",
+    );
     fill(empty, nothing(known, cards.size));
   }
   const stop = volumes.listen(draw);
@@ -56,15 +77,27 @@ export function overview(parent: HTMLElement, route: Route): View {
 }
 
 function matches(volume: Volume, wanted: string): boolean {
-  const words = [volume.volume, volume.title, volume.kind, volume.mode, volume.policy, volume.regime];
+  const words = [
+    volume.volume,
+    volume.title,
+    volume.kind,
+    volume.mode,
+    volume.policy,
+    volume.regime,
+  ];
   const all = words.join(" ").toLowerCase();
-  return wanted.toLowerCase().split(/\s+/).every((word) => all.includes(word));
+  return wanted
+    .toLowerCase()
+    .split(/\s+/)
+    .every((word) => all.includes(word));
 }
 
 function totals(all: readonly Volume[]): string {
   if (all.length === 0) return "";
   const sum = (values: (number | null)[]): number | null =>
-    values.every((value) => value === null) ? null : values.reduce<number>((a, b) => a + (b ?? 0), 0);
+    values.every((value) => value === null)
+      ? null
+      : values.reduce<number>((a, b) => a + (b ?? 0), 0);
   const enforced = all.filter((volume) => volume.mode === "enforce").length;
   return [
     plural(all.length, "volume"),
@@ -75,7 +108,12 @@ function totals(all: readonly Volume[]): string {
 }
 
 /** Cards stay the same nodes, so that focus and open notes survive; each is only updated. */
-function arrange(list: HTMLElement, cards: Map<string, Card>, wanted: readonly Volume[], rows: boolean): void {
+function arrange(
+  list: HTMLElement,
+  cards: Map<string, Card>,
+  wanted: readonly Volume[],
+  rows: boolean,
+): void {
   const names = new Set(wanted.map((volume) => volume.volume));
   for (const [name, card] of cards) {
     if (names.has(name)) continue;
@@ -88,7 +126,8 @@ function arrange(list: HTMLElement, cards: Map<string, Card>, wanted: readonly V
       card = rows ? row(volume) : full(volume);
       cards.set(volume.volume, card);
     }
-    if (list.children[index] !== card.element) list.insertBefore(card.element, list.children[index] ?? null);
+    if (list.children[index] !== card.element)
+      list.insertBefore(card.element, list.children[index] ?? null);
     card.update(volume);
   });
 }
@@ -103,7 +142,12 @@ function heading(volume: Volume): { element: HTMLElement; update: (volume: Volum
   const mode = h("span", { class: "badge" });
   const about = h("span", { class: "about" });
   const age = h("span", { class: "age" });
-  const element = h("div", { class: "card-head" }, h("h2", {}, link), h("div", { class: "badges" }, mode, about, age));
+  const element = h(
+    "div",
+    { class: "card-head" },
+    h("h2", {}, link),
+    h("div", { class: "badges" }, mode, about, age),
+  );
   const update = (now: Volume): void => {
     text(mode, now.held ? `${now.mode}, held` : now.mode);
     attribute(mode, "data-mode", now.mode);
@@ -118,7 +162,13 @@ function full(volume: Volume): Card {
   const tide = tideGauge();
   const sentence = h("p", { class: "sentence" });
   const values = ["regime", "full", "hit", "destage", "clean"].map(() => h("dd"));
-  const [regime, fullIn, hit, destage, clean] = values as [HTMLElement, HTMLElement, HTMLElement, HTMLElement, HTMLElement];
+  const [regime, fullIn, hit, destage, clean] = values as [
+    HTMLElement,
+    HTMLElement,
+    HTMLElement,
+    HTMLElement,
+    HTMLElement,
+  ];
   const figures = h(
     "dl",
     { class: "figures" },
@@ -128,7 +178,13 @@ function full(volume: Volume): Card {
     h("div", {}, h("dt", {}, defined("Destage", DESTAGE)), destage),
     h("div", {}, h("dt", {}, "Clean in"), clean),
   );
-  const element = h("article", { class: "card volume-card" }, head.element, h("div", { class: "card-body" }, tide.element, figures), sentence);
+  const element = h(
+    "article",
+    { class: "card volume-card" },
+    head.element,
+    h("div", { class: "card-body" }, tide.element, figures),
+    sentence,
+  );
   const update = (now: Volume): void => {
     head.update(now);
     tide.update(now);
@@ -163,7 +219,12 @@ function row(volume: Volume): Card {
     tide.update(now);
     element.classList.toggle("stale", now.stale);
     text(dirty, `${bytes(now.dirty_bytes)} dirty`);
-    const parts = [now.regime, `full in ${forecast(now, "time_to_full_s")}`, `hits ${ratio(now.hit_ratio)}`, `gate ${gateWord(now)}`];
+    const parts = [
+      now.regime,
+      `full in ${forecast(now, "time_to_full_s")}`,
+      `hits ${ratio(now.hit_ratio)}`,
+      `gate ${gateWord(now)}`,
+    ];
     text(figures, parts.join(" · "));
     text(sentence, now.now);
   };
@@ -172,13 +233,25 @@ function row(volume: Volume): Card {
 
 function nothing(known: Volumes | null, shown: number): HTMLElement | null {
   if (shown > 0) return null;
-  if (known === null) return h("p", { class: "empty" }, "Waiting for the first word of the daemon …");
+  if (known === null)
+    return h("p", { class: "empty" }, "Waiting for the first word of the daemon …");
   if (known.volumes.length > 0) return h("p", { class: "empty" }, "No volume matches.");
   return h(
     "div",
     { class: "empty" },
     h("h2", {}, "No cached volume is followed"),
-    h("p", {}, "ebbgate looks for bcache, dm-cache (lvmcache) and dm-writecache. ", known.daemon_alive ? "The daemon runs and has found none." : "The daemon does not run."),
-    h("p", {}, "What this machine can do: ", h("a", { href: format("doctor") }, "Doctor"), ". Setting one up: lvm-scripts/README.md."),
+    h(
+      "p",
+      {},
+      "ebbgate looks for bcache, dm-cache (lvmcache) and dm-writecache. ",
+      known.daemon_alive ? "The daemon runs and has found none." : "The daemon does not run.",
+    ),
+    h(
+      "p",
+      {},
+      "What this machine can do: ",
+      h("a", { href: format("doctor") }, "Doctor"),
+      ". Setting one up: lvm-scripts/README.md.",
+    ),
   );
 }

@@ -30,7 +30,12 @@ export function paths(): Paths {
   const element = h(
     "figure",
     { class: "chart" },
-    h("figcaption", {}, "Hit, miss and bypass", h("span", { class: "unit" }, "share of requests in this time")),
+    h(
+      "figcaption",
+      {},
+      "Hit, miss and bypass",
+      h("span", { class: "unit" }, "share of requests in this time"),
+    ),
     bars,
     h("h3", {}, "Past the cache, by reason, in the last second"),
     reasons,
@@ -40,7 +45,15 @@ export function paths(): Paths {
     element,
     updateRange: (samples) => {
       const all = shares(samples);
-      fill(bars, ["read", "write"].map((op) => shareBar(op, all.filter((each) => each.path.startsWith(`${op} `)))));
+      fill(
+        bars,
+        ["read", "write"].map((op) =>
+          shareBar(
+            op,
+            all.filter((each) => each.path.startsWith(`${op} `)),
+          ),
+        ),
+      );
       fill(details, asTable(samples, all));
     },
     updateNow: (volume) => drawReasons(reasons, volume),
@@ -58,21 +71,43 @@ function shares(samples: Samples): Share[] {
 function shareBar(op: string, parts: readonly Share[]): HTMLElement {
   const all = parts.reduce((sum, part) => sum + part.ios, 0);
   if (all === 0) {
-    return h("div", { class: "share-row" }, h("span", { class: "share-op" }, op), h("span", { class: "hint" }, `no ${op} request was measured`));
+    return h(
+      "div",
+      { class: "share-row" },
+      h("span", { class: "share-op" }, op),
+      h("span", { class: "hint" }, `no ${op} request was measured`),
+    );
   }
-  const sorted = [...parts].filter((part) => part.ios > 0).sort((a, b) => order(a.path) - order(b.path));
+  const sorted = [...parts]
+    .filter((part) => part.ios > 0)
+    .sort((a, b) => order(a.path) - order(b.path));
   const words = sorted.map((part) => `${name(part.path)} ${ratio(part.ios / all)}`);
   const segments = sorted.map((part) => {
-    const segment = h("span", { class: "segment", "data-path": name(part.path), title: `${name(part.path)} ${ratio(part.ios / all)}` });
+    const segment = h("span", {
+      class: "segment",
+      "data-path": name(part.path),
+      title: `${name(part.path)} ${ratio(part.ios / all)}`,
+    });
     segment.style.flexGrow = String(part.ios);
     return segment;
   });
-  const labels = sorted.map((part) => h("li", {}, h("span", { class: "swatch block path", "data-path": name(part.path) }), `${name(part.path)} ${ratio(part.ios / all)}`));
+  const labels = sorted.map((part) =>
+    h(
+      "li",
+      {},
+      h("span", { class: "swatch block path", "data-path": name(part.path) }),
+      `${name(part.path)} ${ratio(part.ios / all)}`,
+    ),
+  );
   return h(
     "div",
     { class: "share-row" },
     h("span", { class: "share-op" }, op),
-    h("div", { class: "share-bar", role: "img", "aria-label": `${op}: ${words.join(", ")}` }, segments),
+    h(
+      "div",
+      { class: "share-bar", role: "img", "aria-label": `${op}: ${words.join(", ")}` },
+      segments,
+    ),
     h("ul", { class: "legend" }, labels),
   );
 }
@@ -88,21 +123,45 @@ function order(path: string): number {
 
 function asTable(samples: Samples, all: readonly Share[]): HTMLElement {
   const worst = (path: string): number | null =>
-    (samples.paths[path]?.p99_s ?? []).reduce<number | null>((a, b) => (b === null ? a : Math.max(a ?? 0, b)), null);
-  const rows = all.map((part) => [part.path, count(part.ios), bytes(part.bytes), seconds(worst(part.path))]);
-  return table("Hit, miss and bypass", ["Path", "Requests", "Bytes", "Highest p99 of a point"], rows, { class: "numbers" });
+    (samples.paths[path]?.p99_s ?? []).reduce<number | null>(
+      (a, b) => (b === null ? a : Math.max(a ?? 0, b)),
+      null,
+    );
+  const rows = all.map((part) => [
+    part.path,
+    count(part.ios),
+    bytes(part.bytes),
+    seconds(worst(part.path)),
+  ]);
+  return table(
+    "Hit, miss and bypass",
+    ["Path", "Requests", "Bytes", "Highest p99 of a point"],
+    rows,
+    { class: "numbers" },
+  );
 }
 
 function drawReasons(box: HTMLElement, volume: Volume): void {
   const all = Object.entries(volume.bypass_bytes);
   const most = Math.max(1, ...all.map(([, value]) => value));
   if (all.length === 0) {
-    fill(box, h("p", { class: "hint" }, "Nothing went past the cache, or the kernel does not tell."));
+    fill(
+      box,
+      h("p", { class: "hint" }, "Nothing went past the cache, or the kernel does not tell."),
+    );
     return;
   }
-  const known = new Map([...box.querySelectorAll<HTMLElement>("[data-reason]")].map((row) => [row.dataset["reason"], row]));
+  const known = new Map(
+    [...box.querySelectorAll<HTMLElement>("[data-reason]")].map((row) => [
+      row.dataset["reason"],
+      row,
+    ]),
+  );
   if (known.size !== all.length) {
-    fill(box, all.map(([reason]) => reasonRow(reason)));
+    fill(
+      box,
+      all.map(([reason]) => reasonRow(reason)),
+    );
     drawReasons(box, volume);
     return;
   }

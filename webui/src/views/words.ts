@@ -20,7 +20,7 @@ export const REGIMES: Readonly<Record<string, string>> = {
 
 /** `4 min`, or `never` for what will not happen at this pace. */
 export function forecast(volume: Volume, name: "time_to_full_s" | "time_to_clean_s"): string {
-  return volume.never?.includes(name) === true ? "never" : seconds(volume[name]);
+  return volume.never.includes(name) ? "never" : seconds(volume[name]);
 }
 
 /** `paced 40 MiB/s`, `closed`, `kernel`: how destage is let through. */
