@@ -107,10 +107,13 @@ test("a change asks for the token; a wrong one is refused, the right one taken",
   await tab.page.keyboard.press("Enter");
   await dialog.waitFor({ state: "detached" });
   await tab.page.locator('.toast[data-state="good"]', { hasText: other }).waitFor();
-  // From now on nobody asks for it, and the mode goes back to what it was.
+  // From now on nobody asks for it: back to what it was.
   await tab.page.getByRole("button", { name: "Dismiss" }).click();
-  await tab.page.getByRole("button", { name: "Hold", exact: true }).click();
-  await tab.page.locator('.toast[data-state="good"]', { hasText: "hold" }).waitFor();
+  await modes.getByRole("button", { name: before_ }).click();
+  if (before_ === "enforce") {
+    await tab.page.getByRole("dialog").getByRole("button", { name: "Enforce" }).click();
+  }
+  await tab.page.locator('.toast[data-state="good"]', { hasText: before_ }).waitFor();
   assert.equal(await dialog.count(), 0);
   tab.quiet(UNAUTHORIZED);
   await tab.close();

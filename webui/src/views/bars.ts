@@ -63,6 +63,16 @@ export function bars(
   });
 }
 
+/** What a mark is, beside its top; on the left of it where there is no room on the right. */
+export function markLabel(plot: HTMLElement, at: number, label: string): void {
+  const found = plot.querySelector<HTMLElement>(".mark-label");
+  const element = found ?? h("span", { class: "mark-label", "aria-hidden": "true" });
+  if (!found) plot.append(element);
+  text(element, label);
+  element.style.left = `${at * 100}%`;
+  element.dataset["side"] = at > 0.6 ? "left" : "right";
+}
+
 export function marker(at: number, className: string): SVGElement {
   const x = (at * WIDTH).toFixed(1);
   return s("line", { class: className, x1: x, x2: x, y1: 0, y2: HEIGHT });

@@ -4,7 +4,7 @@ import type { Volume } from "../api/types";
 import { count, nanoseconds, ratio, seconds } from "../lib/format";
 import * as gaps from "../lib/gaps";
 import { occupied } from "../lib/runs";
-import { axisLabels, bars, empty, frame, marker, type Frame, type Part } from "./bars";
+import { axisLabels, bars, empty, frame, marker, markLabel, type Frame, type Part } from "./bars";
 import { attribute, fill, fillTable, table, text } from "./dom";
 
 export function gapHistogram(): Part {
@@ -26,6 +26,7 @@ export function gapHistogram(): Part {
       bars(counts, from, end, "bar-gap"),
       marker(gaps.position(wait, from, end), "mark-wait"),
     );
+    markLabel(part.plot, gaps.position(wait, from, end), `wait ${seconds(wait)}`);
     axisLabels(part.axis, from, end, (bucket) => seconds(gaps.bucketLowSeconds(bucket)));
     const share = gaps.shareReaching(volume.gap_counts, wait);
     const sentence = `Wait ${nanoseconds(volume.wait_ns)} (${learned}): ${ratio(share)} of gaps last at least so long.`;

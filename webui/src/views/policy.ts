@@ -148,7 +148,7 @@ function drawFiles(page: Page): void {
       button(
         [each.name, h("small", {}, each.why)],
         () => void choose(page, "my-policy", each.text),
-        { class: "pick", "aria-label": `Begin with ${each.name}: ${each.why}` },
+        { class: "pick" },
       ),
     ),
   );

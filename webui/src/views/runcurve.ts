@@ -3,7 +3,7 @@
 import type { Volume } from "../api/types";
 import { bytes, ratio } from "../lib/format";
 import * as runs from "../lib/runs";
-import { axisLabels, empty, frame, HEIGHT, marker, WIDTH, type Frame, type Part } from "./bars";
+import { axisLabels, empty, frame, HEIGHT, marker, markLabel, WIDTH, type Frame, type Part } from "./bars";
 import { attribute, fill, fillTable, h, s, table, text } from "./dom";
 
 /** The cutoff in force; what the pointer or the arrow keys ask for goes before it. */
@@ -98,6 +98,9 @@ function draw(state: Curve): void {
     cutoff !== null && cutoff > 0 && marker(runs.position(cutoff, from, end), "mark-cutoff"),
     state.asked !== null && marker(runs.position(state.asked, from, end), "mark-asked"),
   );
+  if (cutoff !== null && cutoff > 0) {
+    markLabel(state.part.plot, runs.position(cutoff, from, end), `cutoff ${bytes(cutoff)}`);
+  }
   axisLabels(state.part.axis, from, end, (at) => bytes(runs.bucketLowBytes(at)));
   say(state, all, cutoff);
   runRows(state, read, write);
