@@ -25,7 +25,10 @@ LIBDIR := $(PREFIX)/lib/ebbgate
 SCRIPTDIR := $(LIBDIR)/lvm-scripts
 UNITDIR := $(PREFIX)/lib/systemd/system
 SCRIPTS := $(wildcard lvm-scripts/*-attach lvm-scripts/*-detach) lvm-scripts/stack-status
-UNITS := ebbgated.service ebbgate-restore.service
+UNITS := ebbgated.service ebbgate-restore.service ebbgate-web.service
+SYSUSERSDIR := $(PREFIX)/lib/sysusers.d
+STATEDIR := /var/lib/ebbgate
+UI := $(BUILD)/webui
 
 # Arguments of bench and demo.
 S ?=
@@ -163,11 +166,31 @@ install: probe ## to PREFIX (/usr/local), DESTDIR respected
 	install -m 755 $(SCRIPTS) $(DESTDIR)$(SCRIPTDIR)
 	$(call launcher,ebbgate.cli) > $(DESTDIR)$(BINDIR)/ebbgate
 	$(call launcher,ebbgate.daemon) > $(DESTDIR)$(SBINDIR)/ebbgated
-	chmod 755 $(DESTDIR)$(BINDIR)/ebbgate $(DESTDIR)$(SBINDIR)/ebbgated
+	$(call launcher,ebbgate.web) > $(DESTDIR)$(SBINDIR)/ebbgate-web
+	chmod 755 $(DESTDIR)$(BINDIR)/ebbgate $(DESTDIR)$(SBINDIR)/ebbgated $(DESTDIR)$(SBINDIR)/ebbgate-web
+	rm -rf $(DESTDIR)$(LIBDIR)/webui
+	if [[ -d $(UI) ]]; then install -d $(DESTDIR)$(LIBDIR)/webui && cp -R $(UI)/. $(DESTDIR)$(LIBDIR)/webui; fi
 	for unit in $(UNITS); do sed -e 's|@BINDIR@|$(BINDIR)|' -e 's|@SBINDIR@|$(SBINDIR)|' \
 		packaging/systemd/$$unit.in > $(DESTDIR)$(UNITDIR)/$$unit; done
+	install -D -m 644 packaging/sysusers/ebbgate.conf $(DESTDIR)$(SYSUSERSDIR)/ebbgate.conf
+	@if [[ -z '$(DESTDIR)' ]]; then $(MAKE) --no-print-directory install-group; fi
 	@if [[ -z '$(DESTDIR)' && -d /run/systemd/system ]]; then systemctl daemon-reload; fi
-	@echo "installed; next: ebbgate doctor, then systemctl enable --now ebbgated"
+	@echo "installed; next: ebbgate doctor, then systemctl enable --now ebbgated ebbgate-web"
+
+# The user of ebbgate-web; the daemon's files become readable for its group. Without it only the web
+# is missing. A package does the same from its own scripts.
+.PHONY: install-group
+install-group:
+	if command -v systemd-sysusers > /dev/null; then systemd-sysusers $(SYSUSERSDIR)/ebbgate.conf; \
+	elif command -v useradd > /dev/null && ! getent passwd ebbgate > /dev/null; then \
+		useradd --system --user-group --home-dir / --shell /usr/sbin/nologin ebbgate; fi
+	if getent group ebbgate > /dev/null; then \
+		for unit in ebbgated ebbgate-restore; do \
+			install -D -m 644 packaging/systemd/group.conf $(UNITDIR)/$$unit.service.d/group.conf; done; \
+		install -d -m 2750 -g ebbgate $(STATEDIR); \
+		find $(STATEDIR) -maxdepth 1 -type f -exec chgrp ebbgate {} +; \
+		$(BINDIR)/ebbgate web-token > /dev/null 2>&1 || $(BINDIR)/ebbgate web-token --new > /dev/null; \
+	else echo "no group ebbgate: ebbgate-web cannot run here"; fi
 
 # Isolated (-I): a root program must not import from the folder it happens to be started in.
 launcher = printf '%s\n' '\#!/usr/bin/python3 -I' '\# SPDX-License-Identifier: GPL-2.0-only' \
@@ -175,12 +198,15 @@ launcher = printf '%s\n' '\#!/usr/bin/python3 -I' '\# SPDX-License-Identifier: G
 
 uninstall: ## put every knob back, then remove what install put there
 	@if [[ -z '$(DESTDIR)' && -d /run/systemd/system ]]; then \
-		systemctl disable --now ebbgated || true; fi
+		systemctl disable --now ebbgate-web ebbgated || true; fi
 	@if [[ -z '$(DESTDIR)' && -x $(BINDIR)/ebbgate ]]; then $(BINDIR)/ebbgate restore; fi
-	rm -f $(DESTDIR)$(BINDIR)/ebbgate $(DESTDIR)$(SBINDIR)/ebbgated $(DESTDIR)$(SBINDIR)/ebbgate-probe
+	rm -f $(DESTDIR)$(BINDIR)/ebbgate $(addprefix $(DESTDIR)$(SBINDIR)/,ebbgated ebbgate-probe ebbgate-web)
+	rm -f $(DESTDIR)$(SYSUSERSDIR)/ebbgate.conf
+	for unit in ebbgated ebbgate-restore; do rm -rf $(DESTDIR)$(UNITDIR)/$$unit.service.d/group.conf; \
+		rmdir $(DESTDIR)$(UNITDIR)/$$unit.service.d 2> /dev/null || true; done
 	rm -f $(addprefix $(DESTDIR)$(UNITDIR)/,$(UNITS))
 	rm -rf $(DESTDIR)$(LIBDIR)
-	@echo "removed; history and settings stay in /var/lib/ebbgate and /etc/ebbgate"
+	@echo "removed; history and settings stay in /var/lib/ebbgate and /etc/ebbgate, and the user ebbgate"
 
 clean: ## remove build/
 	rm -rf $(BUILD)

@@ -24,6 +24,7 @@ from ebbgate.machine import Daemon
 from ebbgate.model.decision import Outcome, OutcomeKind
 from ebbgate.model.volume import Mode
 from ebbgate.recorder import Recorder
+from ebbgate.store.access import make_folder
 from ebbgate.store.leftovers import Closed, Leftovers
 from ebbgate.store.migrations import NewerSchema
 from ebbgate.sysfs import Sysfs
@@ -73,7 +74,7 @@ def _run(options: argparse.Namespace) -> int:
     )
     if options.policy_dir:
         config = replace(config, policy_dir=options.policy_dir)
-    config.state_dir.mkdir(parents=True, exist_ok=True)
+    make_folder(config.state_dir)
     sysfs, boot_id = Sysfs(), boot_id_of(Path("/proc"))
     with DaemonLock(config.state_dir / "ebbgated.lock"):
         unclosed = _restore_leftovers(config, sysfs, boot_id)

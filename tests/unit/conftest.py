@@ -6,6 +6,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,9 +21,11 @@ from ebbgate.cli.context import Context
 from ebbgate.model.volume import Mode
 from ebbgate.store.db import Store
 from ebbgate.store.intents import Intents
+from tests import web_history as web_made
 from tests.asked_bench import Asked
 from tests.fake_sysfs import FakeSysfs, fake_bcache
 from tests.loop_bench import DEADLINE_S, LoopBench
+from tests.unit import web_bench
 
 BOOT_ID = "this boot"
 NOW_NS = 1_700_000_000_000_000_000
@@ -116,6 +119,29 @@ def cli(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("COLUMNS", "80")
     return Cli(tmp_path, capsys)
+
+
+@pytest.fixture(scope="session")
+def web_history(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with half an hour of three volumes up to `web_bench.NOW_S`; not to be written."""
+    folder = tmp_path_factory.mktemp("web")
+    filler = web_made.fill(folder, 3, 0.5, web_bench.NOW_S)
+    filler.store.close()
+    return folder
+
+
+@pytest.fixture(scope="session")
+def still(web_history: Path) -> web_bench.Bench:
+    """ebbgate-web over that history, for tests that write nothing."""
+    return web_bench.Bench(web_history)
+
+
+@pytest.fixture
+def web(web_history: Path, tmp_path: Path) -> web_bench.Bench:
+    """ebbgate-web over a history of its own."""
+    for name in ("history.db", "intents.db"):
+        shutil.copy(web_history / name, tmp_path)
+    return web_bench.Bench(tmp_path)
 
 
 @pytest.fixture

@@ -41,6 +41,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
         "ebbgate.cli.check_policy",
         "Is a policy file right? All that is not, with places.",
     ),
+    "web-token": ("ebbgate.cli.web_token", "The token that allows changes in the browser."),
     "record": ("ebbgate.cli.record", "Keep what the probe sees of a volume, to replay it."),
     "replay": ("ebbgate.cli.replay", "What ebbgate would have decided on a recording."),
 }

@@ -14,6 +14,7 @@ from ebbgate.cli.context import Context
 from ebbgate.errors import Unavailable
 from ebbgate.lock import holder
 from ebbgate.model.decision import JournalEntry
+from ebbgate.store.access import make_folder
 from ebbgate.store.connection import NothingRecorded
 from ebbgate.store.queries import History, Live
 from ebbgate.units import NS_PER_S
@@ -65,7 +66,7 @@ def need_daemon(context: Context) -> Link:
 @contextmanager
 def no_daemon(lock: Path) -> Iterator[bool]:
     """Keeps a daemon from starting meanwhile; yields False, and keeps nothing, where one runs."""
-    lock.parent.mkdir(parents=True, exist_ok=True, mode=0o750)
+    make_folder(lock.parent)
     handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
     try:
         try:

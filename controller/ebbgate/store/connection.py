@@ -14,14 +14,13 @@ from pathlib import Path
 from typing import Final
 
 from ebbgate.errors import PermissionDenied, Unavailable
+from ebbgate.store import access
 from ebbgate.store.migrations import check_not_newer, migrate
 from ebbgate.store.retention import LOG_BYTES
 from ebbgate.store.schema import Migrations
 
 # Another writer's transaction takes milliseconds; a stuck one must be noticed, not waited for.
 _BUSY_TIMEOUT_S: Final = 5.0
-# The web's user may read; nobody else may know what a machine's disks do.
-_FILE_MODE: Final = 0o640
 _START: Final = "start the daemon: systemctl start ebbgated"
 
 
@@ -50,13 +49,17 @@ def is_damage(error: BaseException) -> bool:
     return isinstance(error, Damaged)
 
 
-def open_writer(path: Path, migrations: Migrations) -> sqlite3.Connection:
+def open_writer(
+    path: Path, migrations: Migrations, mode: int = access.READ_MODE
+) -> sqlite3.Connection:
     """A connection in autocommit mode to a file of the current schema, made where it is missing.
 
-    Usable from any thread, one at a time. Raises PermissionDenied and Unavailable.
+    `mode`: of a file that is made, see `store.access`. Usable from any thread, one at a time.
+    Raises PermissionDenied and Unavailable.
     """
     with _explained(path):
-        _create(path)
+        access.make_folder(path.parent)
+        access.make_file(path, mode)
         connection = sqlite3.connect(
             path, timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
         )
@@ -92,7 +95,7 @@ def open_reader(path: Path, migrations: Migrations) -> sqlite3.Connection:
                 f"nothing was ever recorded here: there is no {path}",
                 _START,
             )
-        connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=1.0)
+        connection = sqlite3.connect(_reading(path), uri=True, timeout=1.0)
         try:
             connection.execute("PRAGMA query_only = ON")
             check_not_newer(connection, migrations, path.name)
@@ -134,9 +137,13 @@ def durable(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
         connection.execute("PRAGMA synchronous = NORMAL")
 
 
-def _create(path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o750)
-    os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, _FILE_MODE))
+def _reading(path: Path) -> str:
+    """How SQLite is told to open a file that somebody else may be writing."""
+    uri = f"{path.absolute().as_uri()}?mode=ro"
+    # A reader makes the log where there is none, or must be told that it needs none: without a log
+    # nobody has the file open. A daemon that starts in this moment spoils one answer at most.
+    made = os.access(path.parent, os.W_OK) or Path(f"{path}-wal").exists()
+    return uri if made else f"{uri}&immutable=1"
 
 
 def _is_file(path: Path) -> bool:

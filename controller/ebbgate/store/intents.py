@@ -37,6 +37,7 @@ from typing import Any, Final, Self
 
 from ebbgate.model.volume import Mode
 from ebbgate.model.wish import Wish, WishKind
+from ebbgate.store import access
 from ebbgate.store.connection import open_in_memory, open_writer, transaction
 from ebbgate.store.documents import to_json
 from ebbgate.store.schema import INTENTS
@@ -106,7 +107,7 @@ class Intents:
     @classmethod
     def open(cls, path: Path) -> Self:
         """Open or make the file (`intents.db`). Raises PermissionDenied and Unavailable."""
-        return cls(open_writer(path, INTENTS))
+        return cls(open_writer(path, INTENTS, access.WRITE_MODE))
 
     @classmethod
     def in_memory(cls) -> Self:

@@ -16,11 +16,11 @@ from starlette.responses import Response
 
 from ebbgate.config_web import WebSettings
 from ebbgate.errors import EbbgateError
+from ebbgate.token import bearer, is_token
 from ebbgate.web.failure import ApiError, of_ours
 from ebbgate.web.limits import CHANGING, READING, WRONG_TOKEN, Limiter
 from ebbgate.web.origin import host_allowed, same_origin
 from ebbgate.web.reply import refusal
-from ebbgate.web.token import bearer, is_token
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]

@@ -38,7 +38,8 @@ def routes_metrics(databases: Databases) -> APIRouter:
             raise ApiError(503, look.why, "see /api/v1/health", retry_after_s=5)
         opened = wants_openmetrics(request.headers.get("accept", ""))
         page = render(look.live, look.now_unix_ns, look.alive is True, opened)
-        return Response(page, media_type=_OPEN if opened else _PLAIN)
+        # Not as `media_type`, to which starlette adds a charset of its own.
+        return Response(page, headers={"content-type": _OPEN if opened else _PLAIN})
 
     return router
 

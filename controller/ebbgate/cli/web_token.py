@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`web-token`: shows or renews the token that allows changes through the web. I/O: one file."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ebbgate.cli.context import Context, json_option
+from ebbgate.cli.output import Document, emit
+from ebbgate.errors import PermissionDenied
+from ebbgate.store.access import READ_MODE, group_id
+from ebbgate.token import read_token
+
+if TYPE_CHECKING:
+    from ebbgate.cli.page import Page
+
+_BYTES = 32
+_ROOT_ONLY = 0o600
+
+
+@click.command("web-token")
+@click.option("--new", is_flag=True, help="Make another one; the old one is worth nothing then.")
+@json_option
+@click.pass_obj
+def web_token(context: Context, new: bool) -> None:
+    """Show the token that allows changes in the browser; --new makes one.
+
+    It is readable for root and the group ebbgate. Whoever has it may do what `ebbgate enforce`,
+    `set` and the like do; nobody needs it to look.
+    """
+    path = context.config.web.token_file
+    if new:
+        context.need_root("ebbgate web-token --new")
+        write_token(path, secrets.token_urlsafe(_BYTES))
+    emit(context, {"token": read_token(path), "file": str(path)}, _draw)
+
+
+def write_token(path: Path, token: str) -> None:
+    """Keep a token, the old one until the new one is whole. Raises PermissionDenied."""
+    group = group_id()
+    fresh = path.with_name(f".{path.name}.new")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
+        fresh.unlink(missing_ok=True)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        with os.fdopen(os.open(fresh, flags, _ROOT_ONLY), "w") as file:
+            file.write(f"{token}\n")
+            file.flush()
+            os.fsync(file.fileno())
+            if group is not None:
+                os.fchown(file.fileno(), -1, group)
+                os.fchmod(file.fileno(), READ_MODE)
+        fresh.replace(path)
+    except OSError as error:
+        raise PermissionDenied(
+            f"{path} cannot be written: {error.strerror}", "name another in [web] token_file"
+        ) from error
+
+
+def _draw(page: Page, document: Document) -> None:
+    page.line(str(document["token"]))
