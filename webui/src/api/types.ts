@@ -13,7 +13,6 @@ export type Intent = Schemas["Intent"];
 export type IntentList = Schemas["IntentList"];
 export type Policies = Schemas["Policies"];
 export type PolicyError = Schemas["PolicyProblem"];
-export type Unknown = Schemas["Unknown"];
 export type VolumeReport = Schemas["VolumeReport"];
 export type Action = Schemas["Action"];
 export type Actions = Schemas["Actions"];

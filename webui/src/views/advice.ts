@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Advice: what to change about devices and settings, with evidence, command, apply and the way back.
 import { get } from "../api/client";
-import type { Advice, AdviceList, Unknown } from "../api/types";
+import type { Advice, AdviceList } from "../api/types";
 import { plural } from "../lib/format";
 import { format } from "../lib/route";
 import { generation } from "../state";
 import { confirm } from "./dialog";
-import { button, fill, h, text } from "./dom";
+import { button, fill, h, text, unknownList } from "./dom";
 import type { View } from "./view";
 import { explained, wish } from "./wish";
 
@@ -36,7 +36,7 @@ export function advicePage(parent: HTMLElement): View {
       fill(
         list,
         advice.length > 0 ? byVolume(advice, read) : none(unknown.length > 0),
-        unknown.map(notLookedAt),
+        unknownList(unknown),
       );
     } catch (problem) {
       text(state, explained(problem));
@@ -50,10 +50,6 @@ function none(some: boolean): HTMLElement {
     ? "Of what could be looked at, everything is as it should be."
     : "Devices and settings are as they should be, or no volume is followed.";
   return h("div", { class: "empty" }, h("h2", {}, "No advice"), h("p", {}, why));
-}
-
-function notLookedAt(each: Unknown): HTMLElement {
-  return h("p", { class: "remark" }, each.title ? `${each.title}: ` : "", each.why);
 }
 
 function byVolume(all: readonly Advice[], again: () => Promise<void>): HTMLElement[] {

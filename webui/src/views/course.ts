@@ -17,6 +17,7 @@ import { runCurve } from "./runcurve";
 import { explained } from "./wish";
 
 const POINTS = 600;
+const ACTIONS = 500;
 const REFRESH_MS = 5_000;
 
 export interface Course {
@@ -100,13 +101,15 @@ async function readAll(charts: Charts, volume: string, range: Range): Promise<vo
   try {
     const [samples, actions, decisions] = await Promise.all([
       get<Samples>(`${base}/samples`, { ...span, points: POINTS }),
-      get<Actions>(`${base}/actions`, { ...span, limit: 500 }),
+      get<Actions>(`${base}/actions`, { ...span, limit: ACTIONS }),
       get<Decisions>("decisions", { ...span, volume, limit: 200 }),
       charts.heat.read(volume, since, until),
     ]);
     drawFlow(charts.flow, charts.dirty, samples);
     charts.split.updateRange(samples);
-    charts.knobs.update(actions.actions, decisions.decisions, since, until);
+    const rows = actions.actions;
+    const known = rows.length < ACTIONS ? since : (rows.at(-1)?.at_unix_s ?? since);
+    charts.knobs.update(rows, decisions.decisions, since, until, known);
     fill(charts.state, decisions.next_before_id !== null && tooMany(volume, decisions));
   } catch (problem) {
     const gone = problem instanceof ApiError && problem.status === 404;

@@ -14,7 +14,7 @@ import {
 } from "../lib/format";
 import { format } from "../lib/route";
 import { generation, health } from "../state";
-import { facts, fill, h, table, text, type Child } from "./dom";
+import { facts, fill, h, table, text, unknownList, type Child } from "./dom";
 import type { View } from "./view";
 import { explained } from "./wish";
 
@@ -82,9 +82,7 @@ function drawn(report: DoctorReport): Child {
     ),
     h("section", { class: "card" }, h("h2", {}, "What the probe costs"), cost(report.cost)),
     report.volumes.map(volume),
-    report.unknown.map((each) =>
-      h("p", { class: "remark" }, each.title ? `${each.title}: ` : "", each.why),
-    ),
+    unknownList(report.unknown),
   ];
 }
 

@@ -128,3 +128,19 @@ export function facts(
     pairs.map(([term, value]) => h("div", {}, h("dt", {}, term), h("dd", {}, value))),
   );
 }
+
+/** What could not be looked at, and why: one list, which may be long. */
+export function unknownList(
+  all: readonly { title: string | null; why: string }[],
+): HTMLElement | null {
+  if (all.length === 0) return null;
+  const rows = all.map((each) =>
+    h("li", {}, each.title ? h("b", {}, `${each.title}: `) : "", each.why),
+  );
+  return h(
+    "details",
+    { class: "panel", open: all.length <= 5 },
+    h("summary", {}, `Not looked at: ${all.length}`),
+    h("ul", { class: "plain-list" }, rows),
+  );
+}

@@ -8,6 +8,7 @@ import { openDecision, openDecisions } from "./explanation";
 
 // A mark is 24 px wide: nearer ones are one.
 const MARK_PX = 26;
+const LETTER_PX = 6.6;
 
 export interface KnobTimeline {
   element: HTMLElement;
@@ -16,6 +17,8 @@ export interface KnobTimeline {
     decisions: readonly Decision[],
     since: number,
     until: number,
+    /** From then on all writes are among `actions`. */
+    known: number,
   ) => void;
 }
 
@@ -40,9 +43,9 @@ export function knobTimeline(): KnobTimeline {
   );
   return {
     element,
-    update: (actions, decisions, since, until) => {
+    update: (actions, decisions, since, until, known) => {
       const focused = lanes.contains(document.activeElement);
-      if (!focused) draw(lanes, actions, decisions, since, until);
+      if (!focused) draw(lanes, actions, decisions, [since, until, known]);
       if (!rows.contains(document.activeElement)) fill(rows, asTable(actions));
     },
   };
@@ -52,11 +55,10 @@ function draw(
   box: HTMLElement,
   actions: readonly Action[],
   decisions: readonly Decision[],
-  since: number,
-  until: number,
+  [since, until, known]: readonly [number, number, number],
 ): void {
   const writes = actions.map((action) => ({ ...action, at: action.at_unix_s }));
-  const found = timeline.lanes(writes, since, until);
+  const found = timeline.lanes(writes, known, until);
   const marks = markLane(box, decisions, since, until);
   if (found.length === 0 && marks === null) {
     fill(
@@ -74,9 +76,14 @@ function draw(
   fill(
     box,
     lane("Decisions", marks),
-    found.map((each) => lane(each.knob, bars(each, since, until))),
+    found.map((each) => lane(each.knob, bars(each, since, until, trackPx(box)))),
     ends,
   );
+}
+
+/** The width of a lane without its label, near enough. */
+function trackPx(box: HTMLElement): number {
+  return Math.max(200, box.clientWidth - 160);
 }
 
 function ends_(at: number): string {
@@ -92,10 +99,11 @@ function lane(label: string, content: Child): HTMLElement {
   );
 }
 
-function bars(found: timeline.Lane, since: number, until: number): HTMLElement[] {
+function bars(found: timeline.Lane, since: number, until: number, widthPx: number): HTMLElement[] {
   return found.bars.map((bar) => {
     const value = knobValue(found.knob, bar.value);
     const who = bar.strategy ?? "before";
+    const share = (bar.until - bar.from) / (until - since);
     const element = h(
       "span",
       {
@@ -103,10 +111,11 @@ function bars(found: timeline.Lane, since: number, until: number): HTMLElement[]
         "data-by": bar.strategy === null ? "kernel" : "ebbgate",
         title: `${value}, ${who}, ${dateTime(bar.from)} to ${dateTime(bar.until)}`,
       },
-      value,
+      // Of a text that does not fit nothing is shown, rather than a part that says something else.
+      share * widthPx > value.length * LETTER_PX + 8 && value,
     );
     element.style.left = `${((bar.from - since) / (until - since)) * 100}%`;
-    element.style.width = `${((bar.until - bar.from) / (until - since)) * 100}%`;
+    element.style.width = `${share * 100}%`;
     return element;
   });
 }
@@ -118,7 +127,7 @@ function markLane(
   since: number,
   until: number,
 ): HTMLElement | null {
-  const width = Math.max(200, box.clientWidth - 150);
+  const width = trackPx(box);
   const items = decisions.map((each) => ({
     id: each.id,
     at: each.at_unix_s,

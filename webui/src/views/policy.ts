@@ -118,6 +118,7 @@ async function read(page: Page, wanted: string): Promise<void> {
   const first = page.policies.files.find((file) => file.name === wanted) ?? page.policies.files[0];
   if (first && page.saved === NEW_TEXT && page.edit.get() === NEW_TEXT)
     load(page, first.name, first.text ?? "");
+  else void check(page, false);
 }
 
 function drawFiles(page: Page): void {

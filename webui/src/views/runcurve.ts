@@ -3,7 +3,17 @@
 import type { Volume } from "../api/types";
 import { bytes, ratio } from "../lib/format";
 import * as runs from "../lib/runs";
-import { axisLabels, empty, frame, HEIGHT, marker, markLabel, WIDTH, type Frame, type Part } from "./bars";
+import {
+  axisLabels,
+  empty,
+  frame,
+  HEIGHT,
+  marker,
+  markLabel,
+  WIDTH,
+  type Frame,
+  type Part,
+} from "./bars";
 import { attribute, fill, fillTable, h, s, table, text } from "./dom";
 
 /** The cutoff in force; what the pointer or the arrow keys ask for goes before it. */
