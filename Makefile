@@ -63,7 +63,7 @@ help: ## list the targets
 
 # ---- what a fresh machine needs ------------------------------------------------------------------
 .PHONY: deps venv lock
-deps: $(BUILD)/.deps-run $(BUILD)/.deps-build $(BUILD)/.deps-check $(BUILD)/.deps-lab $(BUILD)/.deps-web ## install the Debian packages that are missing (root or sudo)
+deps: $(BUILD)/.deps-run $(BUILD)/.deps-build $(BUILD)/.deps-check $(BUILD)/.deps-lab $(BUILD)/.deps-web $(BUILD)/.deps-browser ## install the Debian packages that are missing (root or sudo)
 
 $(BUILD)/.deps-%: packaging/deps.txt packaging/install-deps
 	@mkdir -p $(BUILD)
@@ -91,9 +91,36 @@ lock: ## pin the newest development tools in tests/requirements.lock
 probe: | $(BUILD)/.deps-run $(BUILD)/.deps-build ## build the eBPF probe (build/ebbgate-probe)
 	$(MAKE) -C bpf BUILD=$(BUILD)
 
+# ---- the dashboard -------------------------------------------------------------------------------
+# Its packages stay beside it; what they are is in package-lock.json, which the stamps follow.
+.PHONY: webui check-webui test-webui test-browser
+WEBUI_SOURCES = $(shell find webui/src webui/build.mjs -type f)
+WEBUI_MODULES := webui/node_modules/.stamp
+BROWSER_MODULES := tests/browser/node_modules/.stamp
+NODE := env PATH=$(VENV)/bin:$$PATH
+
+webui: $(UI)/app.js ## build the dashboard (build/webui)
+
+# Node.js comes with the development tools: Debian 12's is too old.
+%/node_modules/.stamp: %/package-lock.json | venv
+	cd $* && $(NODE) npm ci --no-progress --loglevel=error
+	@touch $@
+
+$(UI)/app.js: $(WEBUI_SOURCES) $(WEBUI_MODULES)
+	cd webui && $(NODE) npm run --silent build
+
+check-webui: $(WEBUI_MODULES) ## types, lint and format of the dashboard; the types against the API
+	cd webui && $(NODE) npm run --silent check
+
+test-webui: $(WEBUI_MODULES) ## the dashboard's arithmetic
+	$(call tier,webui,$(NODE) npm --prefix webui run --silent test)
+
+test-browser: venv $(UI)/app.js $(BROWSER_MODULES) | $(BUILD)/.deps-browser ## the dashboard in a real browser, with the real server
+	$(call tier,browser,$(NODE) $(PY) -m pytest tests/browser $(K))
+
 # ---- checks --------------------------------------------------------------------------------------
 .PHONY: check check-python check-shell check-c check-house fmt
-check: check-python check-shell check-c check-house ## format, lint, types, layers, shellcheck, clang-format, house rules
+check: check-python check-shell check-c check-webui check-house ## format, lint, types, layers, shellcheck, clang-format, house rules
 
 check-python: venv
 	$(VENV)/bin/ruff format --check
@@ -122,7 +149,9 @@ test: ## all tests, the lab included
 	@$(MAKE) --no-print-directory test-bpf
 	@$(MAKE) --no-print-directory test-replay
 	@$(MAKE) --no-print-directory test-shell
+	@$(MAKE) --no-print-directory test-webui
 	@$(MAKE) --no-print-directory test-prometheus
+	@$(MAKE) --no-print-directory test-browser
 	@$(MAKE) --no-print-directory test-lab
 
 test-unit: venv ## pure core, store, command line; no root, seconds
@@ -151,12 +180,12 @@ test-full: ## the same with every long variant
 bench: venv probe | $(BUILD)/.deps-lab ## list the scenarios; S=NAME runs one (V= variant, N= repetitions, SEED=)
 	@$(PY) -m tests.bench $(S) $(if $(V),--variant $(V)) $(if $(N),--repetitions $(N)) $(if $(SEED),--seed $(SEED))
 
-demo: venv probe | $(BUILD)/.deps-lab ## a real bcache, stock against ebbgate, live (KEEP=1: stay)
+demo: venv probe webui | $(BUILD)/.deps-lab ## a real bcache, stock against ebbgate, live (KEEP=1: stay)
 	@$(PY) -m tests.lab.demo $(if $(KEEP),--keep)
 
 # ---- install -------------------------------------------------------------------------------------
 .PHONY: install uninstall clean
-install: probe ## to PREFIX (/usr/local), DESTDIR respected
+install: probe webui ## to PREFIX (/usr/local), DESTDIR respected
 	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(SBINDIR) $(DESTDIR)$(UNITDIR) $(DESTDIR)$(LIBDIR)
 	rm -rf $(DESTDIR)$(LIBDIR)/ebbgate
 	cd controller && find ebbgate \( -name '*.py' -o -name '*.sql' \) \
@@ -173,7 +202,8 @@ install: probe ## to PREFIX (/usr/local), DESTDIR respected
 	$(call launcher,ebbgate.web) > $(DESTDIR)$(SBINDIR)/ebbgate-web
 	chmod 755 $(DESTDIR)$(BINDIR)/ebbgate $(DESTDIR)$(SBINDIR)/ebbgated $(DESTDIR)$(SBINDIR)/ebbgate-web
 	rm -rf $(DESTDIR)$(LIBDIR)/webui
-	if [[ -d $(UI) ]]; then install -d $(DESTDIR)$(LIBDIR)/webui && cp -R $(UI)/. $(DESTDIR)$(LIBDIR)/webui; fi
+	install -d $(DESTDIR)$(LIBDIR)/webui
+	install -m 644 $(UI)/* $(DESTDIR)$(LIBDIR)/webui
 	for unit in $(UNITS); do sed -e 's|@BINDIR@|$(BINDIR)|' -e 's|@SBINDIR@|$(SBINDIR)|' \
 		packaging/systemd/$$unit.in > $(DESTDIR)$(UNITDIR)/$$unit; done
 	install -D -m 644 packaging/sysusers/ebbgate.conf $(DESTDIR)$(SYSUSERSDIR)/ebbgate.conf
