@@ -95,6 +95,15 @@ export async function someVolume(page) {
   return decisions[0].volume;
 }
 
+/** Asks for something beside the page: what a test changed goes back. */
+export async function ask(page, kind, volume, args) {
+  const response = await page.request.post(`${URL_}/api/v1/intents`, {
+    headers: { Authorization: `Bearer ${TOKEN}` },
+    data: { kind, volume, args },
+  });
+  assert.equal(response.status(), 202);
+}
+
 export async function openVolume(page, volume) {
   await page.goto(`${URL_}/#/volume/${encodeURIComponent(volume)}`);
   await page.waitForFunction(() => document.querySelector(".now h1")?.textContent !== "");
