@@ -59,11 +59,11 @@ all: probe ## build everything
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | \
-		awk -F ':.*## ' '{ printf "  %-12s %s\n", $$1, $$2 }'
+		awk -F ':.*## ' '{ printf "  %-16s %s\n", $$1, $$2 }'
 
 # ---- what a fresh machine needs ------------------------------------------------------------------
 .PHONY: deps venv lock
-deps: $(BUILD)/.deps-run $(BUILD)/.deps-build $(BUILD)/.deps-check $(BUILD)/.deps-lab ## install the Debian packages that are missing (root or sudo)
+deps: $(BUILD)/.deps-run $(BUILD)/.deps-build $(BUILD)/.deps-check $(BUILD)/.deps-lab $(BUILD)/.deps-web ## install the Debian packages that are missing (root or sudo)
 
 $(BUILD)/.deps-%: packaging/deps.txt packaging/install-deps
 	@mkdir -p $(BUILD)
@@ -144,12 +144,13 @@ fmt: venv | $(BUILD)/.deps-check ## format Python and C
 	$(C_SOURCES) | xargs -r clang-format -i
 
 # ---- tests ---------------------------------------------------------------------------------------
-.PHONY: test test-unit test-bpf test-replay test-shell test-lab test-full
+.PHONY: test test-unit test-bpf test-replay test-shell test-prometheus test-lab test-full
 test: ## all tests, the lab included
 	@$(MAKE) --no-print-directory test-unit
 	@$(MAKE) --no-print-directory test-bpf
 	@$(MAKE) --no-print-directory test-replay
 	@$(MAKE) --no-print-directory test-shell
+	@$(MAKE) --no-print-directory test-prometheus
 	@$(MAKE) --no-print-directory test-lab
 
 test-unit: venv ## pure core, store, command line; no root, seconds
@@ -163,6 +164,9 @@ test-replay: venv ## recorded probe streams against their golden decisions (UPDA
 
 test-shell: venv ## what lvm-scripts print, against reviewed texts (UPDATE=1: write these anew)
 	$(call tier,shell,EBBGATE_UPDATE_GOLDEN=$(UPDATE) $(PY) -m pytest tests/shell $(K))
+
+test-prometheus: venv | $(BUILD)/.deps-web ## a real Prometheus scrapes ebbgate-web; alerts and the dashboard's queries
+	$(call tier,prometheus,$(PY) -m pytest tests/prometheus $(K))
 
 test-lab: venv probe | $(BUILD)/.deps-lab ## real caches on a stock kernel in QEMU
 	$(call tier,lab,$(PY) -m pytest -m '$(LAB_TESTS)' tests/lab $(K))

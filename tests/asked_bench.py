@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +26,12 @@ class Daemon:
     def __init__(self, folder: Path, **volumes: VolumeLoop) -> None:
         self.volumes = dict(volumes)
         self.sysfs = next(iter(volumes.values())).hand.sysfs
-        self.policies = PolicyBook(folder / "policies.d")
+        self.folder = folder
         self.restored: list[str] = []
+
+    @cached_property
+    def policies(self) -> PolicyBook:
+        return PolicyBook(self.folder / "policies.d")
 
     def follow_policies(self) -> None:
         self.policies.look()

@@ -12,6 +12,8 @@ from concurrent.futures import Future
 from threading import Thread
 from typing import Any, TypeVar
 
+from ebbgate.errors import Unavailable
+
 T = TypeVar("T")
 
 
@@ -22,7 +24,11 @@ class Beside:
         self._jobs: dict[int, Future[Any]] = {}
 
     def ask(self, number: int, work: Callable[[], T]) -> T | None:
-        """What `work` has returned (never None), or raised; None until it is done."""
+        """What `work` has returned (never None); None until it is done.
+
+        Raises what it has raised; an OSError as Unavailable, so that a file of the kernel that is
+        gone is an answer and no end of the daemon.
+        """
         job = self._jobs.get(number)
         if job is None:
             if all(each.done() for each in self._jobs.values()):
@@ -31,7 +37,10 @@ class Beside:
         if not job.done():
             return None
         del self._jobs[number]
-        result: T = job.result()
+        try:
+            result: T = job.result()
+        except OSError as error:
+            raise Unavailable(f"it could not be looked at: {error}", "try it again") from error
         return result
 
     def forget_all_but(self, numbers: Collection[int]) -> None:

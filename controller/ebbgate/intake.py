@@ -33,7 +33,10 @@ class Target(Protocol):
 
     sysfs: Sysfs
     volumes: dict[str, VolumeLoop]
-    policies: PolicyBook
+
+    @property
+    def policies(self) -> PolicyBook:
+        """Those that its volumes are under."""
 
     def restore_volume(self, name: str) -> str:
         """Put a volume's knobs back and leave it alone."""

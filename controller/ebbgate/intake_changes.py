@@ -123,4 +123,8 @@ def _before(action: Written, loop: VolumeLoop) -> str:
         )
     if action.old is None:
         raise UsageError(f"what {knob} was before that write is not known any more")
-    return asked_value(volume, knob, action.old)
+    try:
+        return asked_value(volume, knob, action.old)
+    except UsageError as error:
+        back = f"if it was yours, this puts it back: ebbgate release {volume.title} {knob}"
+        raise UsageError(f"{error.message}; {error.hint}", back) from error

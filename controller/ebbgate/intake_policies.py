@@ -23,7 +23,10 @@ class Followed(Protocol):
     """Whose policies they are: the daemon's."""
 
     volumes: dict[str, VolumeLoop]
-    policies: PolicyBook
+
+    @property
+    def policies(self) -> PolicyBook:
+        """Those that its volumes are under."""
 
     def follow_policies(self) -> None:
         """Take over what has changed in the folder."""
@@ -52,13 +55,14 @@ class PolicyIntake:
         name = str(intent.args["name"])
         folder = self._target.policies.folder
         path = policy_shelf.path_of(folder, name)
-        were = self._under(str(path))
+        under = self._under(str(path))
 
-        def work() -> bool:
+        def work() -> list[str]:
             policy_shelf.remove(folder, name)
-            return True
+            return under
 
-        if self._beside.ask(intent.id, work) is None:
+        were = self._beside.ask(intent.id, work)
+        if were is None:
             return None
         self._target.follow_policies()
         text = f"{path} is removed; what it said is in {path.name}~"

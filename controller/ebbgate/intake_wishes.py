@@ -7,7 +7,8 @@ became of a knob's write is looked at when it is asked for again.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+import sqlite3
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from ebbgate.actuators.asked import asked_value, beyond_limits, is_trigger
@@ -76,10 +77,16 @@ class WishIntake:
     def _give_up(self, number: int, why: str) -> None:
         """Nothing is half done: all of its wishes end, and what they took the place of is back."""
         writing = self._writing.pop(number)
-        for wish in writing.wishes:
+        self._end(writing.wishes, writing.before, why)
+
+    def _end(self, wishes: Iterable[Wish], before: Iterable[Wish], why: str) -> None:
+        wishes = tuple(wishes)
+        for wish in wishes:
             self.keeper.end(wish, why)
-        for wish in writing.before:
-            self.keeper.add(wish)
+        ended = {wish.knob for wish in wishes}
+        for wish in before:
+            if wish.knob in ended:
+                self.keeper.add(wish)
 
     def hold(self, intent: Intent, name: str) -> str:
         """Freeze every knob, for a time or until it is released."""
@@ -105,13 +112,23 @@ class WishIntake:
         lasting = [pair for pair in values if not is_trigger(pair[0])]
         wishes = [self._wish(WishKind.SET, intent, name, for_ns, pair) for pair in lasting]
         said = [_done(loop, knob, value, for_ns) for knob, value in values]
+        before = tuple(mine[knob] for knob, _ in lasting if knob in mine)
+        kept = self._kept(wishes, before)
         for knob, _ in values:
             if is_trigger(knob):
                 loop.wished.trigger(knob, intent.who)
-        before = tuple(mine[knob] for knob, _ in lasting if knob in mine)
-        kept = tuple(self.keeper.add(wish) for wish in wishes)
         text = "\n".join([*said, after] if after else said)
         self._writing[intent.id] = _Writing(kept, before, text)
+
+    def _kept(self, wishes: list[Wish], before: tuple[Wish, ...]) -> tuple[Wish, ...]:
+        """All of them, or none where the database takes one of them only."""
+        kept: list[Wish] = []
+        try:
+            kept += (self.keeper.add(wish) for wish in wishes)
+        except sqlite3.Error:
+            self._end(kept, before, "it could not be kept whole")
+            raise
+        return tuple(kept)
 
     def _mine(self, loop: VolumeLoop) -> Iterator[tuple[str, Wish]]:
         for each in self.keeper.of(loop.volume.name):

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from ebbgate import policy_files
 from ebbgate.errors import ConfigError, EbbgateError, NotFound
-from ebbgate.model.volume import Volume
-from ebbgate.policy.language.choose import choose
+from ebbgate.model.volume import Kind
+from ebbgate.policy.language.choose import choose_by_name
 from ebbgate.policy.language.document import PolicyDocument
 from ebbgate.policy.language.link import link
 from ebbgate.policy.language.parse import Parsed, parse
@@ -48,6 +49,17 @@ def judge(text: str | bytes, file: str, folder: Path) -> Judged:
     return Judged(linked[file])
 
 
+def judge_alone(text: str | bytes, file: str, folder: Path) -> Judged:
+    """A text that is not to be kept, so that it may have the name of one that is."""
+    parsed = parse(text, file)
+    if parsed.document is None:
+        return Judged(None, parsed.problems)
+    others = [parse(other, name).document for name, other in _texts(folder).items()]
+    beside = [each for each in others if each is not None and each.name != parsed.document.name]
+    linked = link([parsed.document], _shipped(), beside)
+    return Judged(None, linked.problems) if linked.problems else Judged(linked.documents[0])
+
+
 def judge_removal(file: str, folder: Path) -> tuple[Problem, ...]:
     """What of the folder would be wrong without this file, and is right with it."""
     texts = _texts(folder)
@@ -64,24 +76,28 @@ def neighbours(files: Iterable[Path]) -> list[PolicyDocument]:
     return [each.document for each in parsed if each.document is not None]
 
 
-def named(name: str, folder: Path | None = None) -> PolicyDocument:
-    """A shipped policy, one of the folder by its own name, or a file; its schedule with it.
+def by_name(name: str, folder: Path | None = None) -> PolicyDocument:
+    """A shipped policy, or one of the folder, by its own name; its schedule with it.
 
-    Raises NotFound for what is none of them, ConfigError for a file that is not right.
+    Raises NotFound. It opens nothing that the name may lead to.
     """
-    shipped = policy_files.shipped()
-    known = {each.name: each for each in shipped}
-    if name in known:
-        return known[name]
-    if folder is not None:
+    known = {each.name: each for each in _shipped()}
+    if name not in known and folder is not None:
         ours, _ = _linked(_texts(folder))
         known |= {each.name: each for each in ours.values()}
-        if name in known:
-            return known[name]
-    path = Path(name)
-    if not path.is_file():
+    if name not in known:
         raise NotFound(f"no policy {name}", f"name a file, or one of {', '.join(known)}")
-    return of_file(path)
+    return known[name]
+
+
+def named(name: str, folder: Path | None = None) -> PolicyDocument:
+    """The same, or a file, for whoever may read it. Raises NotFound, ConfigError."""
+    try:
+        return by_name(name, folder)
+    except NotFound:
+        if not Path(name).is_file():
+            raise
+    return of_file(Path(name))
 
 
 def of_file(path: Path) -> PolicyDocument:
@@ -89,19 +105,22 @@ def of_file(path: Path) -> PolicyDocument:
     parsed = parse(policy_files.read_policy(path), str(path))
     problems = parsed.problems
     if parsed.document is not None:
-        linked = link([parsed.document], policy_files.shipped(), neighbours([path]))
+        linked = link([parsed.document], _shipped(), neighbours([path]))
         problems = (*problems, *linked.problems)
         if not problems:
             return linked.documents[0]
     raise ConfigError(str(problems[0]), f"see all of it: ebbgate check-policy {path}")
 
 
-def in_force(volume: Volume, folder: Path) -> PolicyDocument:
-    """The policy that the files of the folder have for a volume now. Raises ConfigError."""
+def in_force(names: Iterable[str], kind: Kind, folder: Path) -> PolicyDocument:
+    """The policy that the files of the folder have now for a volume of these names.
+
+    Raises ConfigError where they are not right: then an older state of them is followed.
+    """
     documents, problems = _linked(_texts(folder))
     if problems:
         raise ConfigError(str(problems[0]), "make it right first, or name a policy")
-    return choose(documents.values(), volume)
+    return choose_by_name(documents.values(), names, kind)
 
 
 def problem_document(problem: Problem) -> dict[str, Any]:
@@ -124,13 +143,19 @@ def _new(problems: Iterable[Problem], texts: Mapping[str, str | bytes]) -> tuple
     return tuple(each for each in problems if (each.file, each.place, each.what) not in before)
 
 
+@cache
+def _shipped() -> tuple[PolicyDocument, ...]:
+    """They change with an installation only."""
+    return policy_files.shipped()
+
+
 def _linked(
     texts: Mapping[str, str | bytes],
 ) -> tuple[dict[str, PolicyDocument], tuple[Problem, ...]]:
     """The right ones by file, each alone with its neighbours, and all problems."""
     parsed: list[Parsed] = [parse(text, file) for file, text in texts.items()]
     documents = [each.document for each in parsed if each.document is not None]
-    shipped = policy_files.shipped()
+    shipped = _shipped()
     problems = [problem for each in parsed for problem in each.problems]
     problems += link(documents, shipped).problems
     wrong = {problem.file for problem in problems}
@@ -145,7 +170,11 @@ def _linked(
 def _texts(folder: Path) -> dict[str, str | bytes]:
     """The policy files of the folder that can be read, by path, in their order."""
     found: dict[str, str | bytes] = {}
-    for path in policy_files.policy_files(folder):
+    try:
+        paths = policy_files.policy_files(folder)
+    except OSError as error:
+        raise ConfigError(f"{folder} cannot be read: {error.strerror}") from error
+    for path in paths:
         try:
             found[str(path)] = policy_files.read_policy(path)
         except EbbgateError:

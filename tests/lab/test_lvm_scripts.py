@@ -129,8 +129,8 @@ def test_an_interrupted_detach_puts_the_cache_back(bench: ScriptBench) -> None:
     bench.hold_dirty()
     bench.add_file("second", 32)
     before = layout(bench)
-    # Some 30 MiB then take a minute.
-    bench.hdd_scale(100)
+    # Some 30 MiB then take a minute; so does LVM itself on a disk that is much slower.
+    bench.hdd_scale(12)
     process = bench.start("lvmcache-detach", "--yes", "--free", VOLUME)
     stopped = bench.interrupt(process, "MiB dirty", signal.SIGINT)
     assert stopped.rc == 130

@@ -57,6 +57,7 @@ class Cli:
         (self.proc / "sys/kernel/random/boot_id").write_text(f"{BOOT_ID}\n")
         self.euid = 0
         self.timeout_s = 2.0
+        self.now_ns = NOW_NS
         self._capture = capture
 
     @property
@@ -69,7 +70,7 @@ class Cli:
             proc=self.proc,
             state_dir_option=self.state_dir,
             answer_timeout_s=self.timeout_s,
-            wall_ns=lambda: NOW_NS,
+            wall_ns=lambda: self.now_ns,
             euid=lambda: self.euid,
         )
         self._capture.readouterr()

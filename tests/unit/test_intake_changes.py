@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from ebbgate.actuators.bounds import CONGESTED, CUTOFF
 from ebbgate.model.decision import Action, JournalEntry, Outcome, OutcomeKind
 from ebbgate.model.volume import Mode
+from ebbgate.model.wish import Wish
 from ebbgate.policy.limits import Bounds, Limits
 from ebbgate.policy.wishes import WISH
 from ebbgate.store.db import Store
@@ -112,6 +114,38 @@ def test_what_was_wished_before_a_failure_is_wished_after_it(asked: Asked) -> No
     asked.poll()
     assert [(wish.knob, wish.value) for wish in asked.intents.wishes()] == [(READ, "1500")]
     assert values(asked, READ) == ["1500"]
+
+
+def test_a_database_that_takes_one_wish_only_leaves_none(
+    asked: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert asked.ask(IntentKind.SET, knob=READ, value="1500").ok
+    number = asked.intents.add_intent(IntentKind.APPLY, "bcache0", {"id": "EBB-205"}, "jo", 1)
+    add, full = asked.intake.keeper.intents.add_wish, True
+
+    def add_wish(wish: Wish) -> Wish:
+        if full and wish.knob == WRITE:
+            raise sqlite3.OperationalError("database or disk is full")
+        return add(wish)
+
+    monkeypatch.setattr(asked.intake.keeper.intents, "add_wish", add_wish)
+    asked.bench.until(lambda: _fails(asked))
+    assert [(w.knob, w.value) for w in asked.intents.wishes()] == [(READ, "1500")]
+    full = False
+    asked.bench.now_ms += 2000
+    asked.bench.until(lambda: _settled(asked, number))
+    assert values(asked, READ, WRITE) == ["0", "0"]
+
+
+def _fails(asked: Asked) -> bool:
+    asked.intake.poll()
+    return asked.intake._failing
+
+
+def _settled(asked: Asked, number: int) -> bool:
+    asked.poll()
+    found = asked.intents.get(number)
+    return found is not None and bool(found.ok)
 
 
 def test_a_start_of_something_leaves_nothing_to_undo(asked: Asked) -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -117,6 +118,25 @@ def test_a_minute_of_which_nothing_is_known_has_no_latencies(bench: StoreBench) 
     bench.tidy()
     (row,) = bench.query("SELECT latency FROM samples WHERE span_ns = ?", [MINUTE_NS])
     assert row["latency"] is None
+
+
+def test_latencies_that_make_no_sense_cost_their_minute_and_no_other(bench: StoreBench) -> None:
+    bench.seconds(120, paths=felt([1]))
+    with closing(sqlite3.connect(bench.path)) as connection:
+        connection.execute(
+            "UPDATE samples SET latency = ? WHERE at_unix_ns = ?", ('{"read":[99,1]}', T0_NS)
+        )
+        connection.commit()
+    bench.go_on(MINUTE_NS)
+    bench.tidy()
+    assert [row["at_unix_ns"] for row in bench.rows(MINUTE_NS)] == [T0_NS + MINUTE_NS]
+    assert bench.count("rollup_due") == 1
+
+
+def test_samples_are_read_without_latencies_unless_they_are_asked_for(bench: StoreBench) -> None:
+    bench.seconds(1, paths=felt([1]))
+    (row,) = bench.rows(SECOND_NS)
+    assert "latency" not in row
 
 
 def test_a_grid_is_regular_and_its_holes_are_none(bench: StoreBench) -> None:

@@ -255,6 +255,13 @@ def test_of_a_volume_that_was_not_told_of_for_long_only_the_age_is_said() -> Non
     assert old == {"ebbgate_sample_age_seconds"}
 
 
+def test_where_nobody_can_tell_whether_the_daemon_is_there_what_is_fresh_is_shown() -> None:
+    live = {"bcache0": Live("bcache0", NOW_NS, live_document())}
+    found = names(render(live, NOW_NS, None, False))
+    assert "ebbgate_dirty_data_bytes" in found
+    assert "ebbgate_up" not in found
+
+
 def test_a_document_from_the_future_is_no_age_below_zero() -> None:
     assert value(samples(page(age_s=-50)), "ebbgate_sample_age_seconds") == 0
 

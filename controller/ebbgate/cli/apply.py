@@ -83,8 +83,8 @@ def _carry_out(context: Context, advice: Advice, change: Change, volume: Volume)
     document: dict[str, Any] = {"id": advice.id, "volume": volume.name, "undo": undo}
     if change.argv:
         done = run(change.argv, timeout_s=_LVM_TIMEOUT_S)
-        said = done.stdout.strip() or f"done: {shlex.join(change.argv)}"
-        return {**document, "outcome": [said]}
+        told = done.stdout.strip() or f"done: {shlex.join(change.argv)}"
+        return {**document, "outcome": [told]}
     answer = ask(context, IntentKind.APPLY, volume.name, {"id": advice.id})
     # It ends with how to undo it, which `undo` has as commands.
     said = [each for each in str(answer["outcome"]).splitlines() if not is_undo(each)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`replay`: the decisions that a recording would have led to. I/O: reads one file."""
+"""`replay`: the decisions that a recording would have led to, or the history. I/O: reads these."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ import click
 from ebbgate.cli import words
 from ebbgate.cli.context import Context, json_option
 from ebbgate.cli.output import Document, emit
-from ebbgate.cli.policy_choice import named
 from ebbgate.cli.replay_diff import differences, time_by_gate
-from ebbgate.errors import NotFound
+from ebbgate.cli.replay_history import draw_gates, history_run
+from ebbgate.errors import NotFound, UsageError
 from ebbgate.model.decision import Decision
 from ebbgate.policy.defaults import ADAPTIVE, Policy
 from ebbgate.policy.language.compile import compile_policy
+from ebbgate.policy_judge import named
 from ebbgate.probes.replay import (
     Damaged,
     Origin,
@@ -40,16 +41,36 @@ _COLOURS = {"-": "red", "+": "green", " ": "dim"}
 
 
 @click.command()
-@click.argument("file")
+@click.argument("file", required=False)
 @click.option("--policy", default=ADAPTIVE, show_default=True, help="A shipped policy, or a file.")
 @click.option("--against", help="Another policy: what the first would do otherwise.")
+@click.option("--history", metavar="VOLUME", help="On what the history has of VOLUME instead.")
+@click.option("--since", metavar="TIME", help="With --history: from then until now; 24h.")
 @json_option
 @click.pass_obj
-def replay(context: Context, file: str, policy: str, against: str | None) -> None:
+def replay(
+    context: Context,
+    file: str | None,
+    policy: str,
+    against: str | None,
+    history: str | None,
+    since: str | None,
+) -> None:
     """What ebbgate would have decided on FILE, a recording (`-`: standard input).
 
     Needs no root, no probe and no volume. A schedule is left out, since a recording has no hour.
+
+    With --history it is what the policy would have decided otherwise than --against, or than the
+    one that VOLUME is under now, on what the history has: a sample a second for six hours, then one
+    a minute. It is said what these do not tell. Schedules count there.
     """
+    if (file is None) == (history is None):
+        raise UsageError("replay what?", "name a recording, or --history VOLUME")
+    if history is not None:
+        history_run(context, history, since, policy, against)
+        return
+    if since is not None or file is None:
+        raise UsageError("--since goes with --history", "see ebbgate replay --help")
     wanted = named(policy)
     other = named(against) if against else None
     with _open(file) as lines:
@@ -121,13 +142,7 @@ def _draw_difference(page: Page, document: Document) -> None:
     length_ns = document["length_ns"]
     theirs = time_by_gate(against["decisions"], length_ns)
     mine = time_by_gate(ours, length_ns)
-    page.table(
-        ("GATE", against["policy"].upper(), document["policy"].upper()),
-        [
-            (kind, words.span(theirs.get(kind, 0)), words.span(mine.get(kind, 0)))
-            for kind in sorted({*theirs, *mine})
-        ],
-    )
+    draw_gates(page, (against["policy"], theirs), (document["policy"], mine))
     _draw_damage(page, document)
 
 

@@ -83,7 +83,8 @@ def on_frame(state: DestageState, frame: Frame, params: DestageParams) -> Destag
     if state.phase is Phase.DESTAGE:
         # The longer it has lasted, the more is known of its rest.
         sure = _sure_until_ns(state, frame.at_ns, params)
-        state = replace(state, pace=replace(state.pace, sure_until_ns=sure))
+        if sure != state.pace.sure_until_ns:
+            state = replace(state, pace=replace(state.pace, sure_until_ns=sure))
     return _collect(_transition(state, frame, params), frame, params)
 
 
@@ -91,7 +92,7 @@ def _transition(state: DestageState, frame: Frame, params: DestageParams) -> Des
     dirty = frame.dirty_bytes or 0
     if dirty == 0:
         if state.phase is Phase.NORMAL:
-            return replace(state, waiting_since_ns=0)
+            return replace(state, waiting_since_ns=0) if state.waiting_since_ns else state
         return _enter(state, Phase.NORMAL, frame.at_ns, "nothing is dirty")
     if state.phase in (Phase.UNKNOWN, Phase.NORMAL):
         floor = start_bytes(frame, params)
@@ -167,7 +168,8 @@ def _unknown(frame: Frame) -> str:
 
 def _with_wait(state: DestageState, frame: Frame, params: DestageParams) -> DestageState:
     if params.wait_ns is not None:
-        return replace(state, wait=Wait(params.wait_ns, False, 0.0, 0.0, 0))
+        fixed = Wait(params.wait_ns, False, 0.0, 0.0, 0)
+        return state if state.wait == fixed else replace(state, wait=fixed)
     if state.learned_ns and frame.at_ns - state.learned_ns < _LEARN_INTERVAL_NS:
         return state
     wait = learn_wait(frame.gap_counts, params.wait)
@@ -244,15 +246,19 @@ def _collect(state: DestageState, frame: Frame, params: DestageParams) -> Destag
     """
     least = params.collect_ratio
     if least is None or frame.in_use_ratio is None or frame.dirty_ratio is None:
-        return replace(state, collect=False)
-    state = replace(state, peak_ratio=max(state.peak_ratio, frame.dirty_ratio))
+        return replace(state, collect=False) if state.collect else state
+    peak = max(state.peak_ratio, frame.dirty_ratio)
     due = (
         state.idle
         and state.phase in (Phase.NORMAL, Phase.DESTAGE)
         and frame.in_use_ratio - frame.dirty_ratio >= least
-        and state.peak_ratio - frame.dirty_ratio >= least
+        and peak - frame.dirty_ratio >= least
         and frame.at_ns - state.collected_at_ns >= params.collect_interval_ns
     )
-    if not due:
-        return replace(state, collect=False)
-    return replace(state, collect=True, collected_at_ns=frame.at_ns, peak_ratio=frame.dirty_ratio)
+    if due:
+        return replace(
+            state, collect=True, collected_at_ns=frame.at_ns, peak_ratio=frame.dirty_ratio
+        )
+    if (state.collect, state.peak_ratio) == (False, peak):
+        return state
+    return replace(state, collect=False, peak_ratio=peak)

@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from ebbgate.errors import Unavailable
 from ebbgate.store.connection import open_reader
 from ebbgate.store.schema import HISTORY
 
@@ -43,6 +45,8 @@ def written(history: Path, number: int) -> Written | None:
     connection = open_reader(history, HISTORY)
     try:
         row = connection.execute(_BEFORE, (number,)).fetchone()
+    except sqlite3.Error as error:
+        raise Unavailable(f"the history cannot be read: {error}", "try it again") from error
     finally:
         connection.close()
     return Written(**dict(row)) if row else None

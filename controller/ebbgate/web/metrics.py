@@ -28,24 +28,30 @@ _PROBE_STATES: Final = ("starting", "running", "down")
 
 
 def render(
-    live: Mapping[str, Live], now_unix_ns: int, daemon_alive: bool, openmetrics: bool
+    live: Mapping[str, Live], now_unix_ns: int, daemon_alive: bool | None, openmetrics: bool
 ) -> str:
     """The whole page, from all live documents (the daemon's own is under the empty name).
 
-    `openmetrics`: in that format, else in the older text format of Prometheus.
+    `daemon_alive`: None where nobody can tell; then what is fresh is shown, and only that question
+    is left open. `openmetrics`: in that format, else in the older text format of Prometheus.
     """
     page = Page(FAMILIES)
     page.add("ebbgate_up", {}, daemon_alive)
     page.add("ebbgate_build", {"version": __version__}, 1)
-    if daemon_alive and "" in live:
-        _add_daemon(page, live[""].document)
+    shown = {
+        name: found
+        for name, found in live.items()
+        if daemon_alive is not False and now_unix_ns - found.at_unix_ns <= STALE_NS
+    }
+    if "" in shown:
+        _add_daemon(page, shown[""].document)
     for name, found in sorted(live.items()):
         if not name:
             continue
         # By a clock that was set back a document may come from the future.
         age_ns = max(0, now_unix_ns - found.at_unix_ns)
         page.add("ebbgate_sample_age_seconds", {"volume": name}, age_ns / NS_PER_S)
-        if daemon_alive and age_ns <= STALE_NS:
+        if name in shown:
             add_volume(page, name, found.document)
             add_totals(page, name, mapping(found.document.get("totals")))
     return page.text(openmetrics=openmetrics)

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
@@ -12,17 +10,18 @@ from starlette.responses import Response
 from ebbgate.web.databases import Databases
 from ebbgate.web.failure import ApiError, Error
 from ebbgate.web.metrics import render
+from ebbgate.web.metrics_text import OPENMETRICS_TYPE, TEXT_TYPE
 from ebbgate.web.route import answers
-
-_OPEN: Final = "application/openmetrics-text; version=1.0.0; charset=utf-8"
-_PLAIN: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
 def routes_metrics(databases: Databases) -> APIRouter:
     """Its route."""
     router = APIRouter(tags=["metrics"])
     about = answers(Error, 503)
-    content = {kind.partition(";")[0]: {"schema": {"type": "string"}} for kind in (_OPEN, _PLAIN)}
+    content = {
+        kind.partition(";")[0]: {"schema": {"type": "string"}}
+        for kind in (OPENMETRICS_TYPE, TEXT_TYPE)
+    }
     about["openapi_extra"]["responses"]["200"] = {
         "description": "OpenMetrics, or the older text format where only that is asked for.",
         "content": content,
@@ -37,9 +36,10 @@ def routes_metrics(databases: Databases) -> APIRouter:
         if look.why is not None and look.alive:
             raise ApiError(503, look.why, "see /api/v1/health", retry_after_s=5)
         opened = wants_openmetrics(request.headers.get("accept", ""))
-        page = render(look.live, look.now_unix_ns, look.alive is True, opened)
+        page = render(look.live, look.now_unix_ns, look.alive, opened)
         # Not as `media_type`, to which starlette adds a charset of its own.
-        return Response(page, headers={"content-type": _OPEN if opened else _PLAIN})
+        kind = OPENMETRICS_TYPE if opened else TEXT_TYPE
+        return Response(page, headers={"content-type": kind})
 
     return router
 

@@ -21,16 +21,27 @@ class LocalTime:
 
 def choose(documents: Iterable[PolicyDocument], volume: Volume) -> PolicyDocument:
     """The first that matches, in the order of their file names; `adaptive` where none does."""
+    return choose_by_name(documents, _names(volume), volume.kind)
+
+
+def choose_by_name(
+    documents: Iterable[PolicyDocument], names: Iterable[str], kind: Kind
+) -> PolicyDocument:
+    """The same for a volume of which only names and kind are known."""
+    names = tuple(names)
     for document in sorted(documents, key=lambda each: each.file.rpartition("/")[2]):
-        if matches(document, volume):
+        if matches_name(document, names, kind):
             return document
     return ZERO
 
 
 def matches(document: PolicyDocument, volume: Volume) -> bool:
     """Is the document for this volume?"""
-    names = {volume.name, volume.title, volume.kernel_name}
-    return matches_name(document, names, volume.kind)
+    return matches_name(document, _names(volume), volume.kind)
+
+
+def _names(volume: Volume) -> set[str]:
+    return {volume.name, volume.title, volume.kernel_name}
 
 
 def matches_name(document: PolicyDocument, names: Iterable[str], kind: Kind) -> bool:

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A probe that plays recordings: python -m tests.prometheus.player
+
+I/O: speaks the probe's protocol (bpf/README.md) on standard input and output. Two recordings of
+real caches are played in their own time, one after the other and over again, to the first volume
+that is to be tracked; its counters go on, as those of a probe that saw all of it would.
+"""
+
+from __future__ import annotations
+
+import json
+import select
+import sys
+import time
+from collections.abc import Iterator
+from io import FileIO
+from itertools import cycle
+from pathlib import Path
+from typing import Any
+
+from ebbgate.model.records import PROTOCOL_VERSION
+from ebbgate.signals.totals import plus
+from ebbgate.units import NS_PER_S
+
+Record = dict[str, Any]
+PLAYED = ("lab-mixed-stream", "lab-dm-gap-drain")
+_FOLDER = Path(__file__).parent.parent / "replay"
+_COUNTED = {
+    "tick": ("fg", "runs", "gaps", "gaps_ns", "path", "bypass", "destage", "lost"),
+    "queue": ("done_ios", "done_bytes"),
+    "edge": (),
+}
+_STAMPS = ("ns", "last_ns")
+
+
+def main() -> None:
+    """Until standard input ends or says `quit`."""
+    hello = {"t": "hello", "protocol": PROTOCOL_VERSION, "probe": "ebpf", "version": "recorded"}
+    say({**hello, "ns": time.monotonic_ns(), "boot_id": "recorded", "signals": {}})
+    # Unbuffered: a command must not wait behind another where `select` does not see it.
+    with open(sys.stdin.fileno(), "rb", buffering=0, closefd=False) as commands:
+        for line in commands:
+            words = line.decode().split()
+            if words[0] in ("quit", "track"):
+                break
+        else:
+            return
+        if words[0] == "track":
+            play(words[1], commands)
+
+
+def play(volume: str, commands: FileIO) -> None:
+    """All recordings, for ever."""
+    say({"t": "track", "ns": time.monotonic_ns(), "vol": volume})
+    before: Record = {}
+    for name in cycle(PLAYED):
+        records = list(read(name))
+        shift_ns = time.monotonic_ns() - records[0]["ns"]
+        last: Record = {}
+        for record in records:
+            moved = {key: record[key] + shift_ns for key in _STAMPS if key in record}
+            if asked_to_end(commands, (moved["ns"] - time.monotonic_ns()) / NS_PER_S):
+                return
+            so_far = {key: record[key] for key in _COUNTED[record["t"]]}
+            total = {key: plus(before[key], so_far[key]) for key in so_far if key in before}
+            say({**record, **so_far, **total, **moved, "vol": volume})
+            last |= so_far
+        before = plus(before, last)
+
+
+def read(name: str) -> Iterator[Record]:
+    """What the probe said of the volume."""
+    for line in (_FOLDER / f"{name}.jsonl").read_text().splitlines():
+        record: Record = json.loads(line)
+        if record["t"] in ("tick", "edge", "queue"):
+            yield record
+
+
+def asked_to_end(commands: FileIO, within_s: float) -> bool:
+    """Waits so long for `quit` or the end of the commands; others change nothing."""
+    due_s = time.monotonic() + within_s
+    while (left_s := due_s - time.monotonic()) > 0:
+        ready, _, _ = select.select([commands], [], [], left_s)
+        if ready and commands.readline() in (b"", b"quit\n"):
+            return True
+    return False
+
+
+def say(record: Record) -> None:
+    """A line, at once."""
+    print(json.dumps(record), flush=True)
+
+
+if __name__ == "__main__":
+    main()
