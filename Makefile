@@ -102,7 +102,7 @@ webui: $(UI)/app.js ## build the dashboard (build/webui)
 
 # Node is not a package of deps.txt: Debian 12 has version 18, and the tools need 20.
 %/node_modules/.stamp: %/package-lock.json
-	@node -e 'process.exit(parseInt(process.versions.node) < 20)' || \
+	@node -e 'process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)' || \
 		{ echo "the dashboard needs Node.js 20 or newer, with npm, in PATH" >&2; exit 69; }
 	cd $* && npm ci --no-progress --loglevel=error
 	@touch $@

@@ -94,9 +94,14 @@ function drawn(found: DryRun): HTMLElement[] {
     h("p", {}, h("b", {}, head), ` ${covered}`),
     ...found.notes.map((note) => h("p", { class: "remark" }, note)),
     spent(found),
-    h("ol", { class: "diff" }, found.differences.slice(0, SHOWN).map(difference)),
+    list(found.differences),
     ...(left > 0 ? [h("p", { class: "hint" }, `${count(left)} more are not shown.`)] : []),
   ];
+}
+
+function list(all: readonly Difference[]): HTMLElement {
+  const box = { class: "table-box", tabindex: 0, role: "region", "aria-label": "Differences" };
+  return h("div", box, h("ol", { class: "diff" }, all.slice(0, SHOWN).map(difference)));
 }
 
 /** For how long each wanted which gate. */
