@@ -116,7 +116,7 @@ check-webui: $(WEBUI_MODULES) ## types, lint and format of the dashboard; the ty
 test-webui: $(WEBUI_MODULES) ## the dashboard's arithmetic
 	$(call tier,webui,npm --prefix webui run --silent test)
 
-test-browser: venv $(UI)/app.js $(BROWSER_MODULES) | $(BUILD)/.deps-browser ## the dashboard in a real browser, with the real server
+test-browser: venv $(UI)/app.js $(BROWSER_MODULES) | $(BUILD)/.deps-web ## the dashboard in a real browser, with the real server
 	$(call tier,browser,$(PY) -m pytest tests/browser $(K))
 
 # ---- checks --------------------------------------------------------------------------------------
