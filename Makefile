@@ -63,7 +63,7 @@ help: ## list the targets
 
 # ---- what a fresh machine needs ------------------------------------------------------------------
 .PHONY: deps venv lock
-deps: $(BUILD)/.deps-run $(BUILD)/.deps-build $(BUILD)/.deps-check $(BUILD)/.deps-lab $(BUILD)/.deps-web $(BUILD)/.deps-browser ## install the Debian packages that are missing (root or sudo)
+deps: $(BUILD)/.deps-run $(BUILD)/.deps-build $(BUILD)/.deps-check $(BUILD)/.deps-lab $(BUILD)/.deps-web ## install the Debian packages that are missing (root or sudo)
 
 $(BUILD)/.deps-%: packaging/deps.txt packaging/install-deps
 	@mkdir -p $(BUILD)
@@ -115,7 +115,7 @@ check-webui: $(WEBUI_MODULES) ## types, lint and format of the dashboard; the ty
 test-webui: $(WEBUI_MODULES) ## the dashboard's arithmetic
 	$(call tier,webui,$(NODE) npm --prefix webui run --silent test)
 
-test-browser: venv $(UI)/app.js $(BROWSER_MODULES) | $(BUILD)/.deps-browser ## the dashboard in a real browser, with the real server
+test-browser: venv $(UI)/app.js $(BROWSER_MODULES) | $(BUILD)/.deps-web ## the dashboard in a real browser, with the real server
 	$(call tier,browser,$(NODE) $(PY) -m pytest tests/browser $(K))
 
 # ---- checks --------------------------------------------------------------------------------------

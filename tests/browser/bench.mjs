@@ -28,7 +28,8 @@ export const PAGES = {
 
 function need(name) {
   const value = process.env[name];
-  if (!value) throw new Error(`${name} is not set; see tests/browser/README.md`);
+  if (!value)
+    throw new Error(`${name} is not set; see tests/browser/README.md`);
   return value;
 }
 
@@ -51,7 +52,10 @@ export async function browse() {
 }
 
 /** A tab that keeps what it complains of. `allowed`: patterns of what a test provokes itself. */
-export async function tab(browser, { width = 1280, height = 900, theme = "light" } = {}) {
+export async function tab(
+  browser,
+  { width = 1280, height = 900, theme = "light" } = {},
+) {
   const context = await browser.newContext({
     viewport: { width, height },
     colorScheme: theme,
@@ -63,19 +67,25 @@ export async function tab(browser, { width = 1280, height = 900, theme = "light"
   const complaints = [];
   const host = new URL(URL_).hostname;
   page.on("console", (message) => {
-    if (["error", "warning"].includes(message.type())) complaints.push(message.text());
+    if (["error", "warning"].includes(message.type()))
+      complaints.push(message.text());
   });
-  page.on("pageerror", (error) => complaints.push(`exception: ${error.message}`));
+  page.on("pageerror", (error) =>
+    complaints.push(`exception: ${error.message}`),
+  );
   page.on("request", (request) => {
     const to = new URL(request.url());
-    if (to.protocol !== "data:" && to.hostname !== host) complaints.push(`asks ${request.url()}`);
+    if (to.protocol !== "data:" && to.hostname !== host)
+      complaints.push(`asks ${request.url()}`);
   });
   return {
     page,
     close: () => context.close(),
     /** Fails on any complaint but those that match. */
     quiet: (...allowed) => {
-      const left = complaints.filter((text) => !allowed.some((pattern) => pattern.test(text)));
+      const left = complaints.filter(
+        (text) => !allowed.some((pattern) => pattern.test(text)),
+      );
       assert.deepEqual(left, []);
     },
   };
@@ -95,13 +105,27 @@ export async function someVolume(page) {
   return decisions[0].volume;
 }
 
+/** Asks for something beside the page: what a test changed goes back. */
+export async function ask(page, kind, volume, args) {
+  const response = await page.request.post(`${URL_}/api/v1/intents`, {
+    headers: { Authorization: `Bearer ${TOKEN}` },
+    data: { kind, volume, args },
+  });
+  assert.equal(response.status(), 202);
+}
+
 export async function openVolume(page, volume) {
   await page.goto(`${URL_}/#/volume/${encodeURIComponent(volume)}`);
-  await page.waitForFunction(() => document.querySelector(".now h1")?.textContent !== "");
+  await page.waitForFunction(
+    () => document.querySelector(".now h1")?.textContent !== "",
+  );
   await page.waitForSelector(".lanes > *");
   await page.waitForSelector(".plot canvas");
 }
 
 export function shot(page, name) {
-  return page.screenshot({ path: join(ARTEFACTS, `${name}.png`), fullPage: true });
+  return page.screenshot({
+    path: join(ARTEFACTS, `${name}.png`),
+    fullPage: true,
+  });
 }

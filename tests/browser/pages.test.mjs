@@ -7,7 +7,10 @@ import { createRequire } from "node:module";
 import { after, before, test } from "node:test";
 import * as bench from "./bench.mjs";
 
-const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const AXE = readFileSync(
+  createRequire(import.meta.url).resolve("axe-core/axe.min.js"),
+  "utf8",
+);
 const WIDTHS = [360, 1280, 2560];
 
 let browser;
@@ -24,23 +27,39 @@ async function violations(page) {
   );
   return found
     .filter((each) => ["serious", "critical"].includes(each.impact))
-    .map((each) => `${each.id}: ${each.nodes.map((node) => node.target.join(" ")).join("; ")}`);
+    .map(
+      (each) =>
+        `${each.id}: ${each.nodes.map((node) => node.target.join(" ")).join("; ")}`,
+    );
 }
 
 async function sideways(page) {
-  return page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+  return page.evaluate(
+    () => document.documentElement.scrollWidth - window.innerWidth,
+  );
 }
 
 async function look(tab, name, width, theme) {
-  assert.deepEqual(await violations(tab.page), [], `axe on ${name}, ${width} px, ${theme}`);
-  assert.ok((await sideways(tab.page)) <= 0, `${name} is wider than ${width} px`);
+  assert.deepEqual(
+    await violations(tab.page),
+    [],
+    `axe on ${name}, ${width} px, ${theme}`,
+  );
+  assert.ok(
+    (await sideways(tab.page)) <= 0,
+    `${name} is wider than ${width} px`,
+  );
   await bench.shot(tab.page, `${name}-${width}-${theme}`);
 }
 
 for (const theme of ["light", "dark"]) {
   for (const width of WIDTHS) {
     test(`every page at ${width} px, ${theme}`, async () => {
-      const tab = await bench.tab(browser, { width, theme, height: width < 500 ? 760 : 900 });
+      const tab = await bench.tab(browser, {
+        width,
+        theme,
+        height: width < 500 ? 760 : 900,
+      });
       for (const name of Object.keys(bench.PAGES)) {
         await bench.visit(tab.page, name);
         await look(tab, name, width, theme);
@@ -59,14 +78,20 @@ for (const theme of ["light", "dark"]) {
 test("many volumes without a daemon: stale, said so, and no layout breaks", async (context) => {
   if (!bench.MANY_URL) return context.skip("EBBGATE_MANY_URL is not set");
   for (const width of WIDTHS) {
-    const tab = await bench.tab(browser, { width, theme: width === 1280 ? "dark" : "light" });
+    const tab = await bench.tab(browser, {
+      width,
+      theme: width === 1280 ? "dark" : "light",
+    });
     await bench.visit(tab.page, "overview", bench.MANY_URL);
     await tab.page.getByText("The daemon is dead.").waitFor();
     assert.ok((await tab.page.locator(".volume-row.stale").count()) > 20);
     await look(tab, "many", width, width === 1280 ? "dark" : "light");
     await tab.page.getByRole("button", { name: "Show cards" }).click();
     await tab.page.waitForSelector(".volume-card");
-    assert.ok((await sideways(tab.page)) <= 0, `cards are wider than ${width} px`);
+    assert.ok(
+      (await sideways(tab.page)) <= 0,
+      `cards are wider than ${width} px`,
+    );
     await bench.shot(tab.page, `many-cards-${width}`);
     tab.quiet();
     await tab.close();

@@ -46,20 +46,28 @@ def stack(folder: Path) -> Iterator[Stack]:
             writer = _start(["tests.web_history", folder / name, *words], folder / f"{name}.log")
             ended.callback(host.stop, writer)
             _said(folder / f"{name}.log", r"volumes, .* hours", writer)
-        urls = []
+        urls = {}
         for name in ("live", "many", "empty"):
             (folder / name).mkdir(exist_ok=True)
-            server, url = _serve(folder / name, token)
+            server, urls[name] = _serve(folder / name, token)
             ended.callback(host.stop, server)
-            urls.append(url)
-        yield Stack(*urls, token=token.read_text(encoding="ascii").strip())
+        said = token.read_text(encoding="ascii").strip()
+        yield Stack(urls["live"], urls["many"], urls["empty"], said)
 
 
 def _serve(folder: Path, token: Path) -> tuple[host.Running, str]:
     policies = folder / "policies.d"
     policies.mkdir(exist_ok=True)
     log = folder.with_name(f"{folder.name}-web.log")
-    words = ["ebbgate.web", "--state-dir", folder, "--policy-dir", policies, "--ui", UI]
+    words: list[str | Path] = [
+        "ebbgate.web",
+        "--state-dir",
+        folder,
+        "--policy-dir",
+        policies,
+        "--ui",
+        UI,
+    ]
     words += ["--token-file", token, "--listen", "127.0.0.1:0"]
     if os.geteuid() == 0:
         words.append("--as-root")

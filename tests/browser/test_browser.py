@@ -31,7 +31,7 @@ def test_the_dashboard_does_what_its_browser_tests_claim(part: str, tmp_path: Pa
         }
         report = tmp_path / "report.txt"
         how = ["--test-reporter=spec", f"--test-reporter-destination={report}"]
-        argv = ["node", "--test", *how, HERE / f"{part}.test.mjs"]
+        argv: list[str | Path] = ["node", "--test", *how, HERE / f"{part}.test.mjs"]
         try:
             host.run(argv, env={**os.environ, **told}, timeout_s=TIMEOUT_S)
         except CommandFailed as error:

@@ -30,8 +30,8 @@ export function get<T>(path: string, query: Record<string, unknown> = {}): Promi
   return request<T>("GET", `/api/v1/${path}${tail}`);
 }
 
-export function post<T>(path: string, body: unknown): Promise<T> {
-  return request<T>("POST", `/api/v1/${path}`, body);
+export function post<T>(path: string, body: unknown, patienceMs = TIMEOUT_MS): Promise<T> {
+  return request<T>("POST", `/api/v1/${path}`, body, token.get(), patienceMs);
 }
 
 /** Does the server take this token? Raises ApiError with status 401 where it does not. */
@@ -44,6 +44,7 @@ async function request<T>(
   url: string,
   body?: unknown,
   candidate = token.get(),
+  patienceMs = TIMEOUT_MS,
 ): Promise<T> {
   const headers: Record<string, string> = { Accept: "application/json" };
   if (candidate !== "") headers["Authorization"] = `Bearer ${candidate}`;
@@ -55,7 +56,7 @@ async function request<T>(
     credentials: "omit",
     redirect: "error",
     cache: "no-store",
-    signal: AbortSignal.timeout(TIMEOUT_MS),
+    signal: AbortSignal.timeout(patienceMs),
   });
   if (!response.ok) throw await refused(response);
   return (await response.json()) as T;

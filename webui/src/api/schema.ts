@@ -205,6 +205,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/policies/dry-run": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * What a policy would have decided
+         * @description On what the history has of the last hours, beside another policy. Changes nothing, and so needs no token; one at a time.
+         */
+        post: operations["post_policies_dry_run"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/policy-schema": {
         parameters: {
             query?: never;
@@ -644,6 +664,67 @@ export interface components {
             unknown: components["schemas"]["Unknown"][];
             /** @description All that this process may look at. */
             volumes: components["schemas"]["VolumeReport"][];
+        };
+        /** @description For so long the two wanted different things. */
+        DryRunDifference: {
+            /** @description What this one would have wanted. */
+            after: string;
+            /** @description From. Unit: s since 1970. */
+            at_unix_s: number;
+            /** @description What the other policy wanted. */
+            before: string;
+            /** @description Of what: destage, streams and so on. */
+            setting: string;
+            /** @description Until. Unit: s since 1970. */
+            until_unix_s: number;
+            /** @description The reason of this one. */
+            why_after: string;
+            /** @description Its reason. */
+            why_before: string;
+        };
+        /** @description A policy to run on what the history has of a volume. */
+        DryRunOf: {
+            /** @description The policy to compare with, by name; null: the one that it is under. */
+            against?: string | null;
+            /** @description How far back, at most 24. Unit: h. */
+            hours?: number;
+            /** @description What the policy says. */
+            text: string;
+            /**
+             * @description Which volume.
+             * @example bcache0
+             */
+            volume: string;
+        };
+        /** @description What a policy would have decided otherwise. */
+        DryRunResult: {
+            /** @description The share of the time with any. Unit: 1. */
+            coverage_ratio: number;
+            /** @description For how long which gate was wanted. */
+            destage_s: components["schemas"]["DryRunSpent"];
+            /** @description In the order of time, at most a thousand. */
+            differences: components["schemas"]["DryRunDifference"][];
+            /** @description Samples that were looked at. Unit: samples. */
+            frames: number;
+            /** @description The begin of the time. Unit: s since 1970. */
+            from_unix_s: number;
+            /** @description Shorter differences that are not listed. Unit: differences. */
+            left_out: number;
+            /** @description What the history cannot tell, each in a sentence. */
+            notes: string[];
+            /** @description Its end. Unit: s since 1970. */
+            until_unix_s: number;
+        };
+        /** @description For how long each wanted which gate. */
+        DryRunSpent: {
+            /** @description This one, by what it wanted. Unit: s. */
+            after: {
+                [key: string]: number;
+            };
+            /** @description The other policy, by what it wanted. Unit: s. */
+            before: {
+                [key: string]: number;
+            };
         };
         /** @description What runs for a volume now. */
         EffectivePolicy: {
@@ -1965,6 +2046,111 @@ export interface operations {
             };
             /** @description internal error */
             500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    post_policies_dry_run: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DryRunOf"];
+            };
+        };
+        responses: {
+            /** @description The answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DryRunResult"];
+                };
+            };
+            /** @description bad request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description unsupported media type */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description misdirected request */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description unprocessable */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description too many requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description unavailable */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };

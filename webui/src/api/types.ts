@@ -19,6 +19,8 @@ export type Actions = Schemas["Actions"];
 export type Condition = Schemas["Condition"];
 export type Decision = Schemas["Decision"];
 export type Decisions = Schemas["Decisions"];
+export type Difference = Schemas["DryRunDifference"];
+export type DryRun = Schemas["DryRunResult"];
 export type ErrorBody = Schemas["ErrorBody"];
 export type ExplainedDecision = Schemas["ExplainedDecision"];
 export type Health = Schemas["Health"];
@@ -28,20 +30,3 @@ export type Samples = Schemas["Samples"];
 export type Volume = Schemas["Volume"];
 export type Volumes = Schemas["Volumes"];
 export type Wish = Schemas["StandingWish"];
-export interface Difference {
-  at_unix_s: number;
-  until_unix_s: number;
-  setting: string;
-  before: string | null;
-  after: string | null;
-  why_before: string | null;
-  why_after: string | null;
-}
-export interface DryRun {
-  from_unix_s: number;
-  until_unix_s: number;
-  frames: number;
-  coverage_ratio: number;
-  differences: Difference[];
-  notes: string[];
-}

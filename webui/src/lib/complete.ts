@@ -45,7 +45,9 @@ export function complete(text: string, offset: number, schema: Schema): Completi
   return {
     from: place.from,
     items: ranked(items, place.word),
-    about: found.find((each) => each.description)?.description ?? "",
+    // What the whole document is, nobody asks while writing it.
+    about:
+      place.path.length === 0 ? "" : (found.find((each) => each.description)?.description ?? ""),
   };
 }
 

@@ -4,11 +4,13 @@ import { post } from "../api/client";
 import type { Difference, DryRun, Policies } from "../api/types";
 import { count, dateTime, plural, ratio, seconds } from "../lib/format";
 import { volumes } from "../state";
-import { button, fill, h, uid } from "./dom";
+import { button, fill, h, table, uid } from "./dom";
 import { explained } from "./wish";
 
 const HOURS = [1, 6, 24];
 const SHOWN = 200;
+// A day of samples is decided anew, twice.
+const PATIENCE_MS = 120_000;
 
 export function dryRun(of: () => { text: string; policies: Policies | null }): {
   element: HTMLElement;
@@ -32,7 +34,7 @@ export function dryRun(of: () => { text: string; policies: Policies | null }): {
         against: against.value || null,
         hours: Number(hours.value),
       };
-      fill(result, drawn(await post<DryRun>("policies/dry-run", body)));
+      fill(result, drawn(await post<DryRun>("policies/dry-run", body, PATIENCE_MS)));
     } catch (problem) {
       fill(result, h("p", { class: "error" }, explained(problem)));
     }
@@ -87,14 +89,27 @@ function drawn(found: DryRun): HTMLElement[] {
     found.differences.length === 0
       ? "No difference: both decide the same."
       : `${plural(found.differences.length, "difference")}:`;
+  const left = Math.max(0, found.differences.length - SHOWN) + found.left_out;
   return [
     h("p", {}, h("b", {}, head), ` ${covered}`),
     ...found.notes.map((note) => h("p", { class: "remark" }, note)),
-    h("ol", { class: "diff" }, found.differences.slice(0, SHOWN).map(difference)),
-    ...(found.differences.length > SHOWN
-      ? [h("p", { class: "hint" }, `The first ${SHOWN} are shown.`)]
-      : []),
+    spent(found),
+    list(found.differences),
+    ...(left > 0 ? [h("p", { class: "hint" }, `${count(left)} more are not shown.`)] : []),
   ];
+}
+
+function list(all: readonly Difference[]): HTMLElement {
+  const box = { class: "table-box", tabindex: 0, role: "region", "aria-label": "Differences" };
+  return h("div", box, h("ol", { class: "diff" }, all.slice(0, SHOWN).map(difference)));
+}
+
+/** For how long each wanted which gate. */
+function spent(found: DryRun): HTMLElement {
+  const { before, after } = found.destage_s;
+  const gates = [...new Set([...Object.keys(before), ...Object.keys(after)])];
+  const rows = gates.map((gate) => [gate, seconds(before[gate] ?? 0), seconds(after[gate] ?? 0)]);
+  return table("Time with each gate", ["Gate", "Before", "With this policy"], rows);
 }
 
 function difference(each: Difference): HTMLElement {
@@ -112,15 +127,15 @@ function difference(each: Difference): HTMLElement {
       "p",
       { class: "removed" },
       h("span", { class: "sign-word" }, "− "),
-      each.before ?? "nothing",
-      h("small", {}, each.why_before ?? ""),
+      each.before,
+      h("small", {}, each.why_before),
     ),
     h(
       "p",
       { class: "added" },
       h("span", { class: "sign-word" }, "+ "),
-      each.after ?? "nothing",
-      h("small", {}, each.why_after ?? ""),
+      each.after,
+      h("small", {}, each.why_after),
     ),
   );
 }

@@ -79,7 +79,7 @@ function mark(): SVGElement {
 function pulse(): HTMLElement {
   const element = h("span", { class: "pulse" });
   const draw = (): void => {
-    const known = heardMs.get() > 0;
+    const known = heardMs.get() > 0 && volumes.get()?.history === null;
     const newest = Math.min(...(volumes.get()?.volumes ?? []).map((v) => ageSeconds(v.at_unix_s)));
     const age = Number.isFinite(newest)
       ? newest

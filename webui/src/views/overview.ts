@@ -235,6 +235,10 @@ function nothing(known: Volumes | null, shown: number): HTMLElement | null {
   if (shown > 0) return null;
   if (known === null)
     return h("p", { class: "empty" }, "Waiting for the first word of the daemon …");
+  if (known.history !== null) {
+    const what = `Nothing is known of any volume: ${known.history}.`;
+    return h("div", { class: "empty" }, h("h2", {}, "No figures"), h("p", {}, what));
+  }
   if (known.volumes.length > 0) return h("p", { class: "empty" }, "No volume matches.");
   return h(
     "div",
