@@ -169,8 +169,8 @@ test-shell: venv ## what lvm-scripts print, against reviewed texts (UPDATE=1: wr
 test-prometheus: venv | $(BUILD)/.deps-web ## a real Prometheus scrapes ebbgate-web; alerts and the dashboard's queries
 	$(call tier,prometheus,$(PY) -m pytest tests/prometheus $(K))
 
-test-lab: venv probe | $(BUILD)/.deps-lab ## real caches on a stock kernel in QEMU
-	$(call tier,lab,$(PY) -m pytest --durations=15 -m '$(LAB_TESTS)' tests/lab $(K))
+test-lab: venv probe $(UI)/app.js $(BROWSER_MODULES) | $(BUILD)/.deps-lab $(BUILD)/.deps-web ## real caches on a stock kernel in QEMU
+	$(call tier,lab,$(NODE) $(PY) -m pytest --durations=15 -m '$(LAB_TESTS)' tests/lab $(K))
 
 test-full: ## the same with every long variant
 	@$(MAKE) --no-print-directory test LAB_TESTS='full or not full'
