@@ -29,8 +29,7 @@ export const PAGES = {
 
 function need(name) {
   const value = process.env[name];
-  if (!value)
-    throw new Error(`${name} is not set; see tests/browser/README.md`);
+  if (!value) throw new Error(`${name} is not set; see tests/browser/README.md`);
   return value;
 }
 
@@ -53,10 +52,7 @@ export async function browse() {
 }
 
 /** A tab that keeps what it complains of. `allowed`: patterns of what a test provokes itself. */
-export async function tab(
-  browser,
-  { width = 1280, height = 900, theme = "light" } = {},
-) {
+export async function tab(browser, { width = 1280, height = 900, theme = "light" } = {}) {
   const context = await browser.newContext({
     viewport: { width, height },
     colorScheme: theme,
@@ -68,25 +64,19 @@ export async function tab(
   const complaints = [];
   const host = new URL(URL_).hostname;
   page.on("console", (message) => {
-    if (["error", "warning"].includes(message.type()))
-      complaints.push(message.text());
+    if (["error", "warning"].includes(message.type())) complaints.push(message.text());
   });
-  page.on("pageerror", (error) =>
-    complaints.push(`exception: ${error.message}`),
-  );
+  page.on("pageerror", (error) => complaints.push(`exception: ${error.message}`));
   page.on("request", (request) => {
     const to = new URL(request.url());
-    if (to.protocol !== "data:" && to.hostname !== host)
-      complaints.push(`asks ${request.url()}`);
+    if (to.protocol !== "data:" && to.hostname !== host) complaints.push(`asks ${request.url()}`);
   });
   return {
     page,
     close: () => context.close(),
     /** Fails on any complaint but those that match. */
     quiet: (...allowed) => {
-      const left = complaints.filter(
-        (text) => !allowed.some((pattern) => pattern.test(text)),
-      );
+      const left = complaints.filter((text) => !allowed.some((pattern) => pattern.test(text)));
       assert.deepEqual(left, []);
     },
   };
@@ -117,9 +107,7 @@ export async function ask(page, kind, volume, args) {
 
 export async function openVolume(page, volume) {
   await page.goto(`${URL_}/#/volume/${encodeURIComponent(volume)}`);
-  await page.waitForFunction(
-    () => document.querySelector(".now h1")?.textContent !== "",
-  );
+  await page.waitForFunction(() => document.querySelector(".now h1")?.textContent !== "");
   await page.waitForSelector(".lanes > *");
   await page.waitForSelector(".plot canvas");
 }

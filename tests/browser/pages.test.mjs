@@ -7,10 +7,7 @@ import { createRequire } from "node:module";
 import { after, before, test } from "node:test";
 import * as bench from "./bench.mjs";
 
-const AXE = readFileSync(
-  createRequire(import.meta.url).resolve("axe-core/axe.min.js"),
-  "utf8",
-);
+const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const WIDTHS = [360, 1280, 2560];
 
 let browser;
@@ -27,28 +24,16 @@ async function violations(page) {
   );
   return found
     .filter((each) => ["serious", "critical"].includes(each.impact))
-    .map(
-      (each) =>
-        `${each.id}: ${each.nodes.map((node) => node.target.join(" ")).join("; ")}`,
-    );
+    .map((each) => `${each.id}: ${each.nodes.map((node) => node.target.join(" ")).join("; ")}`);
 }
 
 async function sideways(page) {
-  return page.evaluate(
-    () => document.documentElement.scrollWidth - window.innerWidth,
-  );
+  return page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
 }
 
 async function look(tab, name, width, theme) {
-  assert.deepEqual(
-    await violations(tab.page),
-    [],
-    `axe on ${name}, ${width} px, ${theme}`,
-  );
-  assert.ok(
-    (await sideways(tab.page)) <= 0,
-    `${name} is wider than ${width} px`,
-  );
+  assert.deepEqual(await violations(tab.page), [], `axe on ${name}, ${width} px, ${theme}`);
+  assert.ok((await sideways(tab.page)) <= 0, `${name} is wider than ${width} px`);
   await bench.shot(tab.page, `${name}-${width}-${theme}`);
 }
 
@@ -88,10 +73,7 @@ test("many volumes without a daemon: stale, said so, and no layout breaks", asyn
     await look(tab, "many", width, width === 1280 ? "dark" : "light");
     await tab.page.getByRole("button", { name: "Show cards" }).click();
     await tab.page.waitForSelector(".volume-card");
-    assert.ok(
-      (await sideways(tab.page)) <= 0,
-      `cards are wider than ${width} px`,
-    );
+    assert.ok((await sideways(tab.page)) <= 0, `cards are wider than ${width} px`);
     await bench.shot(tab.page, `many-cards-${width}`);
     tab.quiet();
     await tab.close();

@@ -24,9 +24,7 @@ test("a decision opens its explanation, by mouse and by keyboard, and gives the 
     assert.ok((await dialog.getByText("Measured").count()) > 0);
     await tab.page.keyboard.press("Escape");
     await dialog.waitFor({ state: "detached" });
-    assert.ok(
-      await why.evaluate((element) => element === document.activeElement),
-    );
+    assert.ok(await why.evaluate((element) => element === document.activeElement));
   }
   tab.quiet();
   await tab.close();
@@ -38,14 +36,9 @@ test("marks on the timeline are one stop of the tab key, and arrow keys go on", 
   await tab.page.getByRole("button", { name: "24h" }).click();
   const marks = tab.page.locator(".mark:is(button)");
   await marks.first().waitFor();
-  assert.equal(
-    await tab.page.locator('.mark:is(button)[tabindex="0"]').count(),
-    1,
-  );
+  assert.equal(await tab.page.locator('.mark:is(button)[tabindex="0"]').count(), 1);
   await tab.page.locator('.mark:is(button)[tabindex="0"]').focus();
-  const before_ = await marks.evaluateAll((all) =>
-    all.indexOf(document.activeElement),
-  );
+  const before_ = await marks.evaluateAll((all) => all.indexOf(document.activeElement));
   if (before_ > 0) {
     await tab.page.keyboard.press("ArrowLeft");
     assert.equal(
@@ -67,17 +60,11 @@ test("a filter leaves only what it asks for, and is in the address", async () =>
     .locator(`select[name="volume"] option[value="${volume}"]`)
     .waitFor({ state: "attached" });
   await tab.page.getByLabel("volume").selectOption(volume);
-  await tab.page.waitForFunction(
-    (name) => location.hash.includes(`volume=${name}`),
-    volume,
-  );
+  await tab.page.waitForFunction((name) => location.hash.includes(`volume=${name}`), volume);
   const only = async () => {
     await tab.page.waitForFunction((name) => {
       const links = [...document.querySelectorAll(".decision .of")];
-      return (
-        links.length > 0 &&
-        links.every((link) => link.getAttribute("href").endsWith(name))
-      );
+      return links.length > 0 && links.every((link) => link.getAttribute("href").endsWith(name));
     }, encodeURIComponent(volume));
   };
   await only();
@@ -127,15 +114,11 @@ test("a change asks for the token; a wrong one is refused, the right one taken",
   await dialog.getByLabel("Token").fill(bench.TOKEN);
   await tab.page.keyboard.press("Enter");
   await dialog.waitFor({ state: "detached" });
-  await tab.page
-    .locator('.toast[data-state="good"]', { hasText: other })
-    .waitFor();
+  await tab.page.locator('.toast[data-state="good"]', { hasText: other }).waitFor();
   // From now on nobody asks for it.
   await tab.page.getByRole("button", { name: "Dismiss" }).click();
   await tab.page.getByRole("button", { name: "Release", exact: true }).click();
-  await tab.page
-    .locator('.toast[data-state="good"]', { hasText: "release" })
-    .waitFor();
+  await tab.page.locator('.toast[data-state="good"]', { hasText: "release" }).waitFor();
   assert.equal(await dialog.count(), 0);
   await bench.ask(tab.page, "mode", volume, { mode: before_ });
   tab.quiet(UNAUTHORIZED);
@@ -145,14 +128,8 @@ test("a change asks for the token; a wrong one is refused, the right one taken",
 test("the token dies with the tab", async () => {
   const tab = await bench.tab(browser);
   await bench.visit(tab.page, "overview");
-  assert.equal(
-    await tab.page.getByRole("button", { name: "Changes: locked" }).count(),
-    1,
-  );
-  const kept = await tab.page.evaluate(() => [
-    Object.keys(localStorage),
-    document.cookie,
-  ]);
+  assert.equal(await tab.page.getByRole("button", { name: "Changes: locked" }).count(), 1);
+  const kept = await tab.page.evaluate(() => [Object.keys(localStorage), document.cookie]);
   assert.deepEqual(kept, [[], ""]);
   tab.quiet();
   await tab.close();
@@ -163,37 +140,25 @@ test("a policy with an error shows it at its line; the right one is accepted", a
   await bench.visit(tab.page, "policy");
   const area = tab.page.getByLabel("Text of the policy");
   const name = "browser-test";
-  const text = (key) =>
-    `version: 1\nname: ${name}\nobjectives: {${key}: 30ms}\n`;
+  const text = (key) => `version: 1\nname: ${name}\nobjectives: {${key}: 30ms}\n`;
   await area.fill(text("read_latncy_p99"));
   await tab.page.getByRole("button", { name: "Validate" }).click();
   await tab.page.getByRole("button", { name: /^Go to line 3/ }).waitFor();
-  assert.match(
-    await tab.page.locator(".problems").textContent(),
-    /read_latency_p99/,
-  );
-  assert.match(
-    await tab.page.locator(".line-numbers .wrong").textContent(),
-    /3/,
-  );
+  assert.match(await tab.page.locator(".problems").textContent(), /read_latency_p99/);
+  assert.match(await tab.page.locator(".line-numbers .wrong").textContent(), /3/);
   await bench.shot(tab.page, "policy-error");
   await area.fill(text("read_latency_p99"));
   await tab.page.getByText("This policy is right.").waitFor();
   assert.equal(await tab.page.locator(".line-numbers .wrong").count(), 0);
   await tab.page.getByLabel("File name, without .yaml").fill(name);
   await tab.page.getByRole("button", { name: "Save …" }).click();
-  await tab.page
-    .getByRole("dialog")
-    .getByRole("button", { name: "Save" })
-    .click();
+  await tab.page.getByRole("dialog").getByRole("button", { name: "Save" }).click();
   await tab.page
     .getByRole("dialog", { name: "Token for changes" })
     .getByLabel("Token")
     .fill(bench.TOKEN);
   await tab.page.keyboard.press("Enter");
-  await tab.page
-    .locator('.toast[data-state="good"]', { hasText: name })
-    .waitFor();
+  await tab.page.locator('.toast[data-state="good"]', { hasText: name }).waitFor();
   tab.quiet();
   await tab.close();
 });
@@ -201,12 +166,8 @@ test("a policy with an error shows it at its line; the right one is accepted", a
 test("a dry run shows what a policy would have done otherwise", async () => {
   const tab = await bench.tab(browser);
   await bench.visit(tab.page, "policy");
-  await tab.page
-    .getByLabel("Text of the policy")
-    .fill("version: 1\nname: none\nstrategies: []\n");
-  await tab.page
-    .getByText("Dry run: what it would have done otherwise")
-    .click();
+  await tab.page.getByLabel("Text of the policy").fill("version: 1\nname: none\nstrategies: []\n");
+  await tab.page.getByText("Dry run: what it would have done otherwise").click();
   await tab.page.getByLabel("Over the last").selectOption("1");
   await tab.page.getByRole("button", { name: "Try it" }).click();
   await tab.page.locator(".diff li .added").first().waitFor();
@@ -230,9 +191,7 @@ test("the editor completes keys from the schema by keyboard", async () => {
   await area.press("Control+Space");
   await area.press("Escape");
   await area.press("Tab");
-  assert.ok(
-    await area.evaluate((element) => element !== document.activeElement),
-  );
+  assert.ok(await area.evaluate((element) => element !== document.activeElement));
   tab.quiet();
   await tab.close();
 });
@@ -246,22 +205,13 @@ test("by keyboard alone: skip link, pages, theme", async () => {
     "Skip to the page",
   );
   await tab.page.keyboard.press("Enter");
-  assert.equal(
-    await tab.page.evaluate(() => document.activeElement.id),
-    "main",
-  );
+  assert.equal(await tab.page.evaluate(() => document.activeElement.id), "main");
   await tab.page.getByRole("link", { name: "Doctor" }).focus();
   await tab.page.keyboard.press("Enter");
   await tab.page.waitForSelector(bench.PAGES.doctor);
-  assert.equal(
-    await tab.page.locator('nav [aria-current="page"]').textContent(),
-    "Doctor",
-  );
+  assert.equal(await tab.page.locator('nav [aria-current="page"]').textContent(), "Doctor");
   await tab.page.getByRole("button", { name: /^Colours/ }).press("Enter");
-  assert.equal(
-    await tab.page.evaluate(() => document.documentElement.dataset.theme),
-    "dark",
-  );
+  assert.equal(await tab.page.evaluate(() => document.documentElement.dataset.theme), "dark");
   tab.quiet();
   await tab.close();
 });
@@ -269,15 +219,30 @@ test("by keyboard alone: skip link, pages, theme", async () => {
 test("a definition is in reach of the keyboard", async () => {
   const tab = await bench.tab(browser);
   await bench.openVolume(tab.page, await bench.someVolume(tab.page));
-  await tab.page
-    .getByRole("button", { name: "What Hit ratio means" })
-    .press("Enter");
+  await tab.page.getByRole("button", { name: "What Hit ratio means" }).press("Enter");
   await tab.page.getByText("Share of the read requests").waitFor();
   await tab.page.keyboard.press("Escape");
-  await tab.page
-    .getByText("Share of the read requests")
-    .waitFor({ state: "hidden" });
+  await tab.page.getByText("Share of the read requests").waitFor({ state: "hidden" });
   tab.quiet();
+  await tab.close();
+});
+
+test("what cannot be read at first is there a moment later", async () => {
+  const tab = await bench.tab(browser);
+  const error = { code: "unavailable", message: "the history is busy", hint: null, place: null };
+  for (const path of ["decisions", "advice", "policies", "doctor"]) {
+    await tab.page.route(
+      new RegExp(`/api/v1/${path}(\\?|$)`),
+      (route) => route.fulfill({ status: 503, json: { error } }),
+      { times: 1 },
+    );
+  }
+  for (const name of ["decisions", "advice", "policy", "doctor"]) {
+    await tab.page.goto(`${bench.URL_}/#/${name}`);
+    await tab.page.getByText("the history is busy").waitFor();
+    await tab.page.waitForSelector(bench.PAGES[name]);
+  }
+  tab.quiet(/status of 503/);
   await tab.close();
 });
 
@@ -288,9 +253,7 @@ test("a server that goes away is said so, and the page recovers by itself", asyn
   await tab.page.getByText("The server is gone.").waitFor();
   await bench.shot(tab.page, "server-gone");
   await tab.page.context().setOffline(false);
-  await tab.page
-    .getByText("The server is gone.")
-    .waitFor({ state: "detached" });
+  await tab.page.getByText("The server is gone.").waitFor({ state: "detached" });
   await tab.page.locator('.pulse[data-state="live"]').waitFor();
   tab.quiet(/ERR_INTERNET_DISCONNECTED|ERR_NETWORK_CHANGED/);
   await tab.close();

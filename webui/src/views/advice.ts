@@ -7,6 +7,7 @@ import { format } from "../lib/route";
 import { generation } from "../state";
 import { confirm } from "./dialog";
 import { button, fill, h, text, unknownList } from "./dom";
+import { reader } from "./reader";
 import type { View } from "./view";
 import { explained, wish } from "./wish";
 
@@ -30,19 +31,22 @@ export function advicePage(parent: HTMLElement): View {
     list,
   );
   const read = async (): Promise<void> => {
-    try {
-      const { advice, unknown } = await get<AdviceList>("advice");
-      text(state, advice.length > 0 ? `${plural(advice.length, "piece")} of advice.` : "");
-      fill(
-        list,
-        advice.length > 0 ? byVolume(advice, read) : none(unknown.length > 0),
-        unknownList(unknown),
-      );
-    } catch (problem) {
-      text(state, explained(problem));
-    }
+    const { advice, unknown } = await get<AdviceList>("advice");
+    text(state, advice.length > 0 ? `${plural(advice.length, "piece")} of advice.` : "");
+    fill(
+      list,
+      advice.length > 0 ? byVolume(advice, again) : none(unknown.length > 0),
+      unknownList(unknown),
+    );
   };
-  return { destroy: generation.listen(() => void read()) };
+  const { again, stop } = reader(read, (problem) => text(state, explained(problem)));
+  const unheard = generation.listen(again);
+  return {
+    destroy: () => {
+      unheard();
+      stop();
+    },
+  };
 }
 
 function none(some: boolean): HTMLElement {
@@ -52,7 +56,7 @@ function none(some: boolean): HTMLElement {
   return h("div", { class: "empty" }, h("h2", {}, "No advice"), h("p", {}, why));
 }
 
-function byVolume(all: readonly Advice[], again: () => Promise<void>): HTMLElement[] {
+function byVolume(all: readonly Advice[], again: () => void): HTMLElement[] {
   const groups = new Map<string, Advice[]>();
   for (const each of all) {
     const found = groups.get(each.volume);
@@ -69,7 +73,7 @@ function byVolume(all: readonly Advice[], again: () => Promise<void>): HTMLEleme
   );
 }
 
-function card(advice: Advice, again: () => Promise<void>): HTMLElement {
+function card(advice: Advice, again: () => void): HTMLElement {
   return h(
     "article",
     { class: "card advice", "data-weight": advice.weight },
@@ -123,7 +127,7 @@ function command(line: string): HTMLElement {
   );
 }
 
-function applyButton(advice: Advice, again: () => Promise<void>): HTMLElement | null {
+function applyButton(advice: Advice, again: () => void): HTMLElement | null {
   if (!advice.can_apply) return null;
   const apply = async (): Promise<void> => {
     const sure = await confirm(
@@ -143,12 +147,12 @@ function applyButton(advice: Advice, again: () => Promise<void>): HTMLElement | 
       sure &&
       (await wish(`${advice.title}: apply ${advice.id}`, "apply", advice.volume, { id: advice.id }))
     )
-      await again();
+      again();
   };
   return button("Apply …", () => void apply(), { class: "button primary" });
 }
 
-async function askUndo(advice: Advice, again: () => Promise<void>): Promise<void> {
+async function askUndo(advice: Advice, again: () => void): Promise<void> {
   const sure = await confirm(
     `Undo ${advice.id}`,
     h(
@@ -159,5 +163,5 @@ async function askUndo(advice: Advice, again: () => Promise<void>): Promise<void
     "Undo",
   );
   if (sure && (await wish(`${advice.title}: undo ${advice.id}`, "release", advice.volume, {})))
-    await again();
+    again();
 }

@@ -11,6 +11,7 @@ import { asked } from "./asked";
 import { button, fill, h, text } from "./dom";
 import { openDecision, wanted } from "./explanation";
 import { filterForm } from "./filters";
+import { reader } from "./reader";
 import type { View } from "./view";
 import { explained, wish } from "./wish";
 
@@ -29,11 +30,11 @@ export function decisionsPage(parent: HTMLElement, route: Route): View {
   const wishes = asked();
   const filters = filterForm(route.query, () => {
     history.replaceState(null, "", format("decisions", "", filters.query()));
-    void read();
+    first.again();
   });
-  const newer = button("", () => void read(), { class: "button newer", hidden: true });
+  const newer = button("", () => first.again(), { class: "button newer", hidden: true });
   const rows = h("div", { class: "decisions" });
-  const more = button("Older", () => void read(list.next), { hidden: true });
+  const more = button("Older", () => older.again(), { hidden: true });
   const state = h("p", { class: "hint", role: "status" });
   parent.append(
     h("h1", {}, "Decisions"),
@@ -45,24 +46,17 @@ export function decisionsPage(parent: HTMLElement, route: Route): View {
     wishes.element,
   );
 
-  async function read(before: number | null = null): Promise<void> {
-    const { since, ...query } = filters.query();
-    const since_unix_s = since ? Math.floor(serverNow() - Number(since)) : "";
-    try {
-      const found = await get<Decisions>("decisions", {
-        ...query,
-        since_unix_s,
-        before_id: before,
-        limit: PAGE,
-      });
-      list.rows = merged(before === null ? [] : list.rows, found.decisions, KEPT);
-      list.next = found.next_before_id;
-      list.waiting = 0;
-      text(state, list.rows.length === 0 ? "" : `${plural(list.rows.length, "decision")} shown.`);
-      draw();
-    } catch (problem) {
-      text(state, explained(problem));
-    }
+  const failed = (problem: unknown): void => text(state, explained(problem));
+  const first = reader(() => read(null), failed);
+  const older = reader(() => read(list.next), failed);
+
+  async function read(before: number | null): Promise<void> {
+    const found = await page(filters.query(), before);
+    list.rows = merged(before === null ? [] : list.rows, found.decisions, KEPT);
+    list.next = found.next_before_id;
+    list.waiting = 0;
+    text(state, list.rows.length === 0 ? "" : `${plural(list.rows.length, "decision")} shown.`);
+    draw();
   }
   function draw(): void {
     newer.hidden = list.waiting === 0;
@@ -72,9 +66,11 @@ export function decisionsPage(parent: HTMLElement, route: Route): View {
   }
   const stops = [
     wishes.stop,
-    generation.listen(() => void read()),
+    generation.listen(first.again),
+    first.stop,
+    older.stop,
     decided.listen((decision) => {
-      if (!decision || list.rows.length === 0 || decision.id <= (list.rows[0]?.id ?? 0)) return;
+      if (!decision || decision.id <= (list.rows[0]?.id ?? 0)) return;
       if (!filters.matches(decision)) return;
       list.waiting += 1;
       newer.hidden = false;
@@ -83,6 +79,12 @@ export function decisionsPage(parent: HTMLElement, route: Route): View {
     volumes.listen(() => filters.names()),
   ];
   return { destroy: () => stops.forEach((stop) => stop()) };
+}
+
+function page(query: Readonly<Record<string, string>>, before: number | null): Promise<Decisions> {
+  const { since, ...rest } = query;
+  const since_unix_s = since ? Math.floor(serverNow() - Number(since)) : "";
+  return get<Decisions>("decisions", { ...rest, since_unix_s, before_id: before, limit: PAGE });
 }
 
 function byDay(rows: readonly Decision[]): HTMLElement[] {

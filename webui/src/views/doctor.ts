@@ -15,6 +15,7 @@ import {
 import { format } from "../lib/route";
 import { generation, health } from "../state";
 import { facts, fill, h, table, text, unknownList, type Child } from "./dom";
+import { reader } from "./reader";
 import type { View } from "./view";
 import { explained } from "./wish";
 
@@ -31,16 +32,14 @@ export function doctorPage(parent: HTMLElement): View {
     report,
   );
   const read = async (): Promise<void> => {
-    try {
-      fill(report, drawn(await get<DoctorReport>("doctor")));
-      text(state, "");
-    } catch (problem) {
-      text(state, explained(problem));
-    }
+    fill(report, drawn(await get<DoctorReport>("doctor")));
+    text(state, "");
   };
+  const { again, stop } = reader(read, (problem) => text(state, explained(problem)));
   const stops = [
     health.listen((known) => fill(alive, known ? healthFacts(known) : "Waiting …")),
-    generation.listen(() => void read()),
+    generation.listen(again),
+    stop,
   ];
   return { destroy: () => stops.forEach((stop) => stop()) };
 }

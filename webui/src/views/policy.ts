@@ -10,6 +10,7 @@ import { confirm } from "./dialog";
 import { button, fill, h, table, text, uid } from "./dom";
 import { dryRun } from "./dryrun";
 import { editor, type Editor } from "./editor";
+import { reader } from "./reader";
 import type { View } from "./view";
 import { explained, wish } from "./wish";
 
@@ -73,13 +74,24 @@ export function policyPage(parent: HTMLElement, route: Route): View {
     h("h2", {}, "In force"),
     page.effective,
   );
-  const stop = generation.listen(() => void read(page, route.name));
-  void get<Schema>("policy-schema")
-    .then((schema) => (page.schema = schema))
-    .catch(() => undefined);
+  const policies = reader(
+    () => read(page, route.name),
+    (problem) => text(page.verdict, explained(problem)),
+  );
+  const language = reader(
+    async () => {
+      page.schema = await get<Schema>("policy-schema");
+    },
+    // Without it there is no completion; whether a text is right the server says.
+    () => undefined,
+  );
+  language.again();
+  const stop = generation.listen(policies.again);
   return {
     destroy: () => {
       stop();
+      policies.stop();
+      language.stop();
       window.clearTimeout(page.timer);
     },
   };
@@ -107,12 +119,7 @@ function make(): Page {
 }
 
 async function read(page: Page, wanted: string): Promise<void> {
-  try {
-    page.policies = await get<Policies>("policies");
-  } catch (problem) {
-    text(page.verdict, explained(problem));
-    return;
-  }
+  page.policies = await get<Policies>("policies");
   drawFiles(page);
   fill(page.effective, effectiveTable(page.policies));
   const first = page.policies.files.find((file) => file.name === wanted) ?? page.policies.files[0];
@@ -262,7 +269,7 @@ async function save(page: Page): Promise<void> {
   if (outcome?.ok !== true) return;
   page.saved = body;
   history.replaceState(null, "", format("policy", name));
-  await read(page, name);
+  await read(page, name).catch((problem: unknown) => text(page.verdict, explained(problem)));
 }
 
 async function remove(page: Page): Promise<void> {
@@ -274,7 +281,8 @@ async function remove(page: Page): Promise<void> {
   );
   if (!sure) return;
   const outcome = await wish(`Remove policy ${name}`, "policy_remove", null, { name });
-  if (outcome?.ok === true) await read(page, "");
+  if (outcome?.ok !== true) return;
+  await read(page, "").catch((problem: unknown) => text(page.verdict, explained(problem)));
 }
 
 function effectiveTable(policies: Policies): HTMLElement {
