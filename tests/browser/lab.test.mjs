@@ -77,6 +77,8 @@ test("a mode is changed with the token only, and the knobs go back with it", asy
   await until(async () => (await knobs(tab.page)).length === 0);
   await tab.page.getByRole("button", { name: "Dismiss" }).click();
   await modes.getByRole("button", { name: "enforce" }).click();
+  const sure = tab.page.getByRole("dialog", { name: /^Enforce/ });
+  await sure.getByRole("button", { name: "Enforce" }).click();
   await tab.page
     .locator('.toast[data-state="good"]', { hasText: "enforce" })
     .waitFor();
