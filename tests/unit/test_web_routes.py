@@ -254,6 +254,41 @@ def test_the_language_is_the_shipped_schema(still: Bench) -> None:
     assert answer.json["title"] == "ebbgate policy"
 
 
+NAS = "version: 1\nname: mine\nstrategies:\n  - stream_bypass: {}\n"
+
+
+def test_a_dry_run_says_what_would_have_been_otherwise(still: Bench, described: Any) -> None:
+    asked = {"volume": "bcache0", "text": NAS, "against": "adaptive", "hours": 0.25}
+    answer = still.post("/policies/dry-run", asked)
+    assert answer.status == 200, answer.body
+    schema = {"$ref": "#/components/schemas/DryRunResult"}
+    assert complaint(answer.json, schema, described) == ""
+    assert answer.json["frames"] > 600
+    assert {each["setting"] for each in answer.json["differences"]} == {"destage"}
+    assert answer.json["until_unix_s"] - answer.json["from_unix_s"] == 900
+
+
+@pytest.mark.parametrize(
+    ("change", "status"),
+    [
+        ({"hours": 25}, 422),
+        ({"hours": 0}, 422),
+        ({"volume": "sda"}, 404),
+        ({"against": "nobody"}, 404),
+        ({"against": "/etc/passwd"}, 404),
+        ({"text": "version: 1\nname: mine\nrulez: []\n"}, 422),
+    ],
+)
+def test_a_dry_run_that_cannot_be_meant_is_refused(
+    still: Bench, change: dict[str, Any], status: int
+) -> None:
+    asked = {"volume": "bcache0", "text": NAS, "against": None, "hours": 1, **change}
+    answer = still.post("/policies/dry-run", asked)
+    assert answer.status == status, answer.body
+    if "text" in change:
+        assert answer.error["place"] == {"file": "the policy", "line": 3, "column": 1}
+
+
 # ---- wishes ------------------------------------------------------------------------------------
 def wish(kind: str, volume: str | None = "bcache0", **args: Any) -> dict[str, Any]:
     return {"kind": kind, "volume": volume, "args": args}

@@ -214,7 +214,11 @@ def served(folder: Path, *options: str) -> Iterator[Served]:
         yield Served(process, int(port[1]))
     finally:
         process.send_signal(signal.SIGTERM)
-        rest = process.communicate(timeout=DEADLINE_S)[1]
+        try:
+            rest = process.communicate(timeout=DEADLINE_S)[1]
+        finally:
+            process.kill()
+            process.wait()
     # Current versions of uvicorn end by the signal itself.
     assert process.returncode in (0, -signal.SIGTERM), rest
     assert "Traceback" not in rest, rest

@@ -14,7 +14,14 @@ from ebbgate.store.schema import INTENTS
 
 _NEWEST: Final = "SELECT * FROM intents WHERE id < ? ORDER BY id DESC LIMIT ?"
 _CHANGED: Final = """
-    SELECT * FROM intents WHERE id > ? OR resolved_unix_ns > ? ORDER BY id LIMIT ?
+    SELECT * FROM intents WHERE id > ? OR id >= ? AND resolved_unix_ns IS NOT NULL
+    ORDER BY id LIMIT ?
+"""
+_LAST: Final = """
+    SELECT coalesce(max(id), 0),
+           coalesce(min(CASE WHEN resolved_unix_ns IS NULL THEN id END), max(id) + 1, 0),
+           count(resolved_unix_ns)
+    FROM intents
 """
 
 
@@ -57,16 +64,17 @@ class WebIntents:
         row = self._connection.execute("SELECT * FROM intents WHERE id = ?", (number,)).fetchone()
         return None if row is None else _row(row)
 
-    def changed(self, after_id: int, resolved_after_ns: int, limit: int) -> list[IntentRow]:
-        """Added or answered since, the oldest first."""
-        rows = self._connection.execute(_CHANGED, (after_id, resolved_after_ns, limit))
+    def changed(self, after_id: int, pending_id: int, limit: int) -> list[IntentRow]:
+        """Added after the one, or answered and not before the other, the oldest first."""
+        rows = self._connection.execute(_CHANGED, (after_id, pending_id, limit))
         return [_row(row) for row in rows]
 
-    def last(self) -> tuple[int, int]:
-        """The last number, and when one was last answered (Unix ns); 0 without any."""
-        row = self._connection.execute("SELECT max(id), max(resolved_unix_ns) FROM intents")
-        number, resolved_ns = row.fetchone()
-        return number or 0, resolved_ns or 0
+    def last(self) -> tuple[int, int, int]:
+        """The last number; the first that has no answer yet, or one more than the last; how many
+        have one.
+        """
+        last, pending, answered = self._connection.execute(_LAST).fetchone()
+        return last, pending, answered
 
 
 def _row(row: sqlite3.Row) -> IntentRow:

@@ -7,45 +7,43 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-_TEXT: Final = re.compile(r"^(\d{1,18})\.(\d{1,18})\.(\d{1,18})\.(\d{1,19})$")
+_TEXT: Final = re.compile(r"^\d{1,18}(\.\d{1,18}){4}$")
 COMMENT: Final = b": alive\n\n"
 
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """The last decision, knob write and wish that were told, and when a wish was last answered."""
+    """The last decision, knob write and wish that were told; the first wish that has no answer yet
+    (one more than the last, where all have), and how many have one. No part of it is a time: clocks
+    are set. All parts only grow.
+    """
 
     decision: int = 0
     action: int = 0
     intent: int = 0
-    resolved_unix_ns: int = 0
+    pending: int = 0
+    answered: int = 0
 
     def __str__(self) -> str:
-        return f"{self.decision}.{self.action}.{self.intent}.{self.resolved_unix_ns}"
+        return ".".join(map(str, self.parts))
+
+    @property
+    def parts(self) -> tuple[int, ...]:
+        """Its five numbers."""
+        return self.decision, self.action, self.intent, self.pending, self.answered
 
     def covers(self, other: Cursor) -> bool:
         """Was everything up to `other` told?"""
-        return (
-            other.decision <= self.decision
-            and other.action <= self.action
-            and other.intent <= self.intent
-            and other.resolved_unix_ns <= self.resolved_unix_ns
-        )
+        return all(ours >= theirs for ours, theirs in zip(self.parts, other.parts, strict=True))
 
     def beyond(self, other: Cursor) -> Cursor:
         """The farther of both, each part by itself."""
-        return Cursor(
-            max(self.decision, other.decision),
-            max(self.action, other.action),
-            max(self.intent, other.intent),
-            max(self.resolved_unix_ns, other.resolved_unix_ns),
-        )
+        return Cursor(*map(max, self.parts, other.parts))
 
 
 def parse(text: str) -> Cursor | None:
     """The cursor of a Last-Event-ID; None for what was none of ours."""
-    match = _TEXT.match(text.strip())
-    return Cursor(*map(int, match.groups())) if match else None
+    return Cursor(*map(int, text.split("."))) if _TEXT.fullmatch(text) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +63,11 @@ class Event:
 def after(cursor: Cursor, event: Event) -> Cursor:
     """Where a reader is once it was told an event."""
     return event.at if event.restart else cursor.beyond(event.at)
+
+
+def is_news(cursor: Cursor, event: Event) -> bool:
+    """Was it not told to a reader who is there?"""
+    return event.newest or event.restart or not cursor.covers(event.at)
 
 
 def encode(event: Event, cursor: Cursor) -> bytes:

@@ -76,3 +76,50 @@ class Checked:
 
     ok: Annotated[bool, Of("Is it?")]
     errors: Annotated[list[PolicyProblem], Of("What is not.")]
+
+
+@dataclass(frozen=True, slots=True)
+class DryRunOf:
+    """A policy to run on what the history has of a volume."""
+
+    volume: Annotated[str, Of("Which volume.", example="bcache0")]
+    text: Annotated[str, Of("What the policy says.")]
+    against: Annotated[
+        str | None, Of("The policy to compare with, by name; null: the one that it is under.")
+    ] = None
+    hours: Annotated[float, Of("How far back, at most 24.", "h")] = 24.0
+
+
+@dataclass(frozen=True, slots=True)
+class DryRunDifference:
+    """For so long the two wanted different things."""
+
+    at_unix_s: Annotated[float, Of("From.", "s since 1970")]
+    until_unix_s: Annotated[float, Of("Until.", "s since 1970")]
+    setting: Annotated[str, Of("Of what: destage, streams and so on.")]
+    before: Annotated[str, Of("What the other policy wanted.")]
+    after: Annotated[str, Of("What this one would have wanted.")]
+    why_before: Annotated[str, Of("Its reason.")]
+    why_after: Annotated[str, Of("The reason of this one.")]
+
+
+@dataclass(frozen=True, slots=True)
+class DryRunSpent:
+    """For how long each wanted which gate."""
+
+    before: Annotated[dict[str, float], Of("The other policy, by what it wanted.", "s")]
+    after: Annotated[dict[str, float], Of("This one, by what it wanted.", "s")]
+
+
+@dataclass(frozen=True, slots=True)
+class DryRunResult:
+    """What a policy would have decided otherwise."""
+
+    from_unix_s: Annotated[float, Of("The begin of the time.", "s since 1970")]
+    until_unix_s: Annotated[float, Of("Its end.", "s since 1970")]
+    frames: Annotated[int, Of("Samples that were looked at.", "samples")]
+    coverage_ratio: Annotated[float, Of("The share of the time with any.", "1")]
+    differences: Annotated[list[DryRunDifference], Of("In the order of time, at most a thousand.")]
+    left_out: Annotated[int, Of("Shorter differences that are not listed.", "differences")]
+    destage_s: Annotated[DryRunSpent, Of("For how long which gate was wanted.")]
+    notes: Annotated[list[str], Of("What the history cannot tell, each in a sentence.")]

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from ebbgate.errors import EbbgateError
@@ -25,12 +24,12 @@ def newest(databases: Databases) -> Cursor | None:
             decision, action = history.newest()
         try:
             with databases.intents() as intents:
-                number, resolved_ns = intents.last()
+                last = intents.last()
         except NothingRecorded:
-            number, resolved_ns = 0, 0
+            last = (0, 0, 0)
     except EbbgateError:
         return None
-    return Cursor(decision, action, number, resolved_ns)
+    return Cursor(decision, action, *last)
 
 
 def since(databases: Databases, cursor: Cursor) -> list[Event] | None:
@@ -59,10 +58,12 @@ def _since(databases: Databases, cursor: Cursor) -> list[Event]:
         of_decision: dict[int, list[dict[str, Any]]] = {}
         for row in actions:
             of_decision.setdefault(row["decision_id"], []).append(row)
-    wishes: Iterable[IntentRow] = ()
+    wishes: list[IntentRow] = []
+    last = Cursor()
     try:
         with databases.intents() as intents:
-            wishes = intents.changed(cursor.intent, cursor.resolved_unix_ns, most)
+            wishes = intents.changed(cursor.intent, cursor.pending, most)
+            last = Cursor(0, 0, *intents.last())
     except NothingRecorded:
         pass
     return [
@@ -75,14 +76,9 @@ def _since(databases: Databases, cursor: Cursor) -> list[Event]:
             for row in decisions
         ),
         *(Event("action", to_json(shape.action(row)), Cursor(action=row["id"])) for row in actions),
-        *(
-            Event(
-                "intent",
-                to_json(intent(row)),
-                Cursor(intent=row.id, resolved_unix_ns=row.resolved_unix_ns or 0),
-            )
-            for row in wishes
-        ),
+        *(Event("intent", to_json(intent(row)), Cursor(intent=row.id)) for row in wishes[:-1]),
+        # Not before the last one: a line that breaks between them leaves none untold.
+        *(Event("intent", to_json(intent(row)), last) for row in wishes[-1:]),
     ]
 
 

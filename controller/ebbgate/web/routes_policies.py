@@ -13,17 +13,20 @@ from ebbgate.policy.language.schema import schema
 from ebbgate.web import policies as looked_at
 from ebbgate.web.body import taking
 from ebbgate.web.databases import Databases
-from ebbgate.web.models_policies import Checked, Policies, PolicyText
+from ebbgate.web.dry_run_route import DryRuns
+from ebbgate.web.models_policies import Checked, DryRunOf, DryRunResult, Policies, PolicyText
 from ebbgate.web.reply import reply
 from ebbgate.web.route import answers
 
 _TEXT: Final[Any] = Depends(taking(PolicyText))
+_RUN: Final[Any] = Depends(taking(DryRunOf))
 
 
 def routes_policies(databases: Databases) -> APIRouter:
     """Their routes."""
     router = APIRouter(tags=["policies"])
     folder = databases.config.policy_dir
+    runs = DryRuns(databases)
     about = answers(Policies)
     about["openapi_extra"]["responses"]["200"] = {
         "description": "The JSON Schema of the policy language.",
@@ -49,5 +52,18 @@ def routes_policies(databases: Databases) -> APIRouter:
     def check(asked: PolicyText = _TEXT) -> Response:
         """A text as if it were a file of the folder. Changes nothing, and so needs no token."""
         return reply(looked_at.check(asked.name, asked.text, folder))
+
+    refused = (400, 404, 413, 415, 422, 503)
+
+    @router.post(
+        "/policies/dry-run",
+        summary="What a policy would have decided",
+        **answers(DryRunResult, *refused, takes=DryRunOf),
+    )
+    def dry_run(asked: DryRunOf = _RUN) -> Response:
+        """On what the history has of the last hours, beside another policy. Changes nothing, and so
+        needs no token; one at a time.
+        """
+        return reply(runs.run(asked))
 
     return router

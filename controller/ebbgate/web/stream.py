@@ -13,7 +13,7 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from ebbgate.web import news
-from ebbgate.web.cursor import COMMENT, Cursor, Event, after, encode, parse
+from ebbgate.web.cursor import COMMENT, Cursor, Event, after, encode, is_news, parse
 from ebbgate.web.databases import Databases
 from ebbgate.web.guard import Receive, Scope, Send
 from ebbgate.web.hub import RESET, Hub, Reader
@@ -73,7 +73,7 @@ class EventStream(Response):
             next_event = await self._reader.next(COMMENT_S)
             if next_event is None:
                 yield COMMENT
-            elif next_event.newest or not cursor.covers(next_event.at):
+            elif is_news(cursor, next_event):
                 cursor = after(cursor, next_event)
                 yield encode(next_event, cursor)
 

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What a process of the group may do with the databases, tried by a real one without any right."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ebbgate.store import access
+from ebbgate.store.db import Store
+from ebbgate.store.intents import IntentKind, Intents
+from tests.builders import decision, frame, proposal
+from tests.house_rules import REPO
+
+UID, GID, FOREIGN_GID = 64_321, 64_322, 64_323
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to become somebody else")
+
+READ = """
+history = WebHistory.open(folder / "history.db")
+said["decisions"] = [row["id"] for row in history.wanted_decisions(Wanted())]
+said["live"] = sorted(history.live())
+history.close()
+"""
+WISH = """
+intents = Intents.open(folder / "intents.db")
+said["wish"] = intents.add_intent(IntentKind.RESTORE, None, {}, "web", 7)
+intents.close()
+"""
+FOLLOW = """
+reading = WebIntents.open(folder / "intents.db")
+said["wishes"] = [row.id for row in reading.newest(10)]
+reading.close()
+"""
+SPOIL = """
+for name in ("history.db", "history.db-wal", "history.db-shm"):
+    if (folder / name).exists():
+        said[name] = os.access(folder / name, os.W_OK)
+said["folder"] = os.access(folder, os.W_OK)
+Store.open(folder / "history.db")
+"""
+_HEAD = """
+import json, os, sys
+from pathlib import Path
+from ebbgate.store.db import Store
+from ebbgate.store.intents import IntentKind, Intents
+from ebbgate.store.queries_web import Wanted, WebHistory
+from ebbgate.store.queries_web_intents import WebIntents
+folder, said = Path(sys.argv[1]), {}
+os.umask(0o027)
+try:
+{body}
+except Exception as error:
+    said["error"] = type(error).__name__
+print(json.dumps(said))
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """As the daemon makes it, on a machine on which the group is there."""
+    monkeypatch.setattr(access, "group_id", lambda: GID)
+    for each in (tmp_path, *tmp_path.parents):
+        if each.stat().st_mode & 0o001 == 0 and each != Path("/"):
+            each.chmod(each.stat().st_mode | 0o011)
+    found = tmp_path / "state"
+    before = os.umask(0o077)
+    try:
+        access.make_folder(found)
+    finally:
+        os.umask(before)
+    return found
+
+
+@pytest.fixture
+def daemon(folder: Path) -> Iterator[ExitStack]:
+    """Both databases with something in them, and open; `close` is the end of the daemon."""
+    with ExitStack() as stack:
+        before = os.umask(0o027)
+        stack.callback(os.umask, before)
+        store = stack.enter_context(closing(Store.open(folder / "history.db")))
+        store.add_samples([(frame(), 1)])
+        store.add_decision(decision(proposal()), 1)
+        store.set_live("bcache0", {}, 1)
+        intents = stack.enter_context(closing(Intents.open(folder / "intents.db")))
+        intents.add_intent(IntentKind.HOLD, None, {"on": True}, "root", 1)
+        yield stack
+
+
+def as_web(folder: Path, *parts: str, gid: int = GID) -> dict[str, Any]:
+    """What a process of another user, in no group but this one, comes to."""
+    body = "".join(f"    {line}\n" for part in parts for line in part.strip().splitlines())
+    done = subprocess.run(
+        [sys.executable, "-c", _HEAD.replace("{body}", body), str(folder)],
+        user=UID,
+        group=gid,
+        extra_groups=[],
+        env={"PYTHONPATH": str(REPO / "controller"), "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+@needs_root
+@pytest.mark.usefixtures("daemon")
+def test_beside_a_running_daemon_it_reads_and_wishes(folder: Path) -> None:
+    said = as_web(folder, READ, WISH, FOLLOW)
+    assert said == {"decisions": [1], "live": ["bcache0"], "wish": 2, "wishes": [2, 1]}
+
+
+@needs_root
+def test_it_sees_what_is_written_meanwhile(folder: Path, daemon: ExitStack) -> None:
+    assert as_web(folder, READ)["decisions"] == [1]
+    with closing(Store.open(folder / "history.db")) as store:
+        store.add_decision(decision(proposal()), 2)
+        assert as_web(folder, READ)["decisions"] == [2, 1]
+
+
+@needs_root
+def test_after_the_end_of_the_daemon_it_still_reads(folder: Path, daemon: ExitStack) -> None:
+    daemon.close()
+    assert not (folder / "history.db-wal").exists()
+    assert as_web(folder, READ, FOLLOW) == {
+        "decisions": [1],
+        "live": ["bcache0"],
+        "wishes": [1],
+    }
+    assert sorted(each.name for each in folder.iterdir()) == ["history.db", "intents.db"]
+
+
+@needs_root
+def test_after_a_crash_of_the_daemon_it_reads_what_is_in_the_log(folder: Path) -> None:
+    crash = """
+store = Store.open(folder / "history.db")
+from tests.builders import decision, proposal
+store.add_decision(decision(proposal()), 1)
+intents = Intents.open(folder / "intents.db")
+os.kill(os.getpid(), 9)
+"""
+    body = "".join(f"    {line}\n" for line in crash.strip().splitlines())
+    env = {"PYTHONPATH": f"{REPO / 'controller'}:{REPO}"}
+    argv = [sys.executable, "-c", _HEAD.replace("{body}", body), str(folder)]
+    assert subprocess.run(argv, env=env, check=False).returncode == -9
+    assert (folder / "history.db-wal").stat().st_size
+    assert as_web(folder, READ)["decisions"] == [1]
+
+
+@needs_root
+@pytest.mark.usefixtures("daemon")
+def test_it_can_spoil_nothing_of_the_history(folder: Path) -> None:
+    said = as_web(folder, SPOIL)
+    assert said.pop("error") in ("PermissionDenied", "OperationalError")
+    assert set(said) == {"history.db", "history.db-wal", "history.db-shm", "folder"}
+    assert not any(said.values())
+
+
+@needs_root
+@pytest.mark.usefixtures("daemon")
+@pytest.mark.parametrize("part", [READ, WISH, FOLLOW])
+def test_nobody_of_another_group_gets_in(folder: Path, part: str) -> None:
+    assert as_web(folder, part, gid=FOREIGN_GID) == {"error": "PermissionDenied"}
+
+
+@needs_root
+def test_no_file_is_ever_of_the_web_user(folder: Path, daemon: ExitStack) -> None:
+    as_web(folder, READ, WISH, FOLLOW)
+    daemon.close()
+    as_web(folder, READ, FOLLOW)
+    as_web(folder, WISH)
+    assert {each.stat().st_uid for each in folder.iterdir()} == {0}
+    assert {each.stat().st_gid for each in folder.iterdir()} == {GID}
+
+
+def test_an_older_list_of_wishes_is_opened_to_the_group(tmp_path: Path) -> None:
+    path = tmp_path / "intents.db"
+    Intents.open(path).close()
+    path.chmod(0o640)
+    Intents.open(path).close()
+    assert path.stat().st_mode & 0o777 == 0o660
+
+
+def test_a_history_that_was_closed_by_hand_stays_closed(tmp_path: Path) -> None:
+    path = tmp_path / "history.db"
+    Store.open(path).close()
+    assert path.stat().st_mode & 0o777 == 0o640
+    path.chmod(0o600)
+    Store.open(path).close()
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_folder_that_is_there_stays_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(access, "group_id", lambda: GID)
+    tmp_path.chmod(0o700)
+    access.make_folder(tmp_path)
+    assert tmp_path.stat().st_mode & 0o7777 == 0o700

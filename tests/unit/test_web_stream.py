@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Live data: events arrive, a reader that comes back catches up, a slow one costs little."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ebbgate.model.decision import Outcome, OutcomeKind
+from ebbgate.store.db import Store
+from ebbgate.store.intents import IntentKind, Intents
+from ebbgate.web import stream
+from ebbgate.web.cursor import Cursor, Event, after, encode, parse
+from ebbgate.web.hub import NEWS_MAX, READERS_MAX, RESET, Hub, Reader
+from tests.builders import action, decision, proposal
+from tests.unit.web_bench import DEADLINE_S, Served, served, until
+
+
+@pytest.fixture
+def folder(web_history: Path, tmp_path: Path) -> Path:
+    for name in ("history.db", "intents.db"):
+        shutil.copy(web_history / name, tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def running(folder: Path) -> Iterator[Served]:
+    with served(folder) as server:
+        yield server
+
+
+def decide(folder: Path, count: int = 1) -> list[int]:
+    """The daemon decides so often."""
+    with closing(Store.open(folder / "history.db")) as store, store.batch():
+        made = decision(proposal(), gate_strategy="idle_destage")
+        return [store.add_decision(made, time.time_ns()) for _ in range(count)]
+
+
+def write_knob(folder: Path, number: int) -> None:
+    with closing(Store.open(folder / "history.db")) as store:
+        named = replace(action(), decision=number)
+        store.add_outcomes([Outcome(named, OutcomeKind.CHANGED, 1, "40")], number, time.time_ns())
+
+
+# ---- over the wire -----------------------------------------------------------------------------
+def test_a_stream_begins_with_how_everything_is(running: Served) -> None:
+    with running.events() as events:
+        first = dict((name, data) for name, _, data in (next(events), next(events)))
+    assert [each["volume"] for each in first["volumes"]["volumes"]] == [
+        "bcache0",
+        "bcache1",
+        "vg-data2",
+    ]
+    assert first["health"]["history"] == {"ok": True, "why": None}
+
+
+def test_what_happens_is_told_within_a_moment(running: Served, folder: Path) -> None:
+    with running.events() as events:
+        next(events)
+        number = decide(folder)[0]
+        write_knob(folder, number)
+        with closing(Intents.open(folder / "intents.db")) as intents:
+            wish = intents.add_intent(IntentKind.HOLD, None, {"on": True}, "jo", time.time_ns())
+            seen: dict[str, object] = {}
+            for name, _, data in events:
+                if name not in ("volumes", "health"):
+                    seen.setdefault(name, data["id"])
+                if len(seen) == 3:
+                    break
+            assert seen["decision"] == number
+            assert seen["intent"] == wish
+            intents.resolve(wish, "held", ok=True)
+        answered = next(data for name, _, data in events if name == "intent" and data["ok"])
+    assert (answered["id"], answered["outcome"]) == (wish, "held")
+
+
+def test_a_new_live_document_is_told(running: Served, folder: Path) -> None:
+    with running.events() as events, closing(Store.open(folder / "history.db")) as store:
+        next(events)
+        store.drop_live("bcache1")
+        left = next(d for n, _, d in events if n == "volumes" and len(d["volumes"]) == 2)
+    assert [each["volume"] for each in left["volumes"]] == ["bcache0", "vg-data2"]
+
+
+def test_a_reader_that_comes_back_is_told_what_it_missed_once(
+    running: Served, folder: Path
+) -> None:
+    with running.events() as events:
+        last = next(events)[1]
+    missed = decide(folder, 20)
+    with running.events(last) as events:
+        told = [next(events) for _ in range(20)]
+        fresh = decide(folder)[0]
+        later = [next(d["id"] for n, _, d in events if n == "decision")]
+    assert [data["id"] for _, _, data in told] == missed
+    assert later == [fresh]
+    with running.events(told[9][1]) as events:
+        again = [next(events)[2]["id"] for _ in range(10)]
+    assert again == missed[10:]
+
+
+@pytest.mark.parametrize(
+    "last", ["", "yesterday", "1.2.3", "999999.1.1.1.1", "-1.0.0.0.0", "1" * 500]
+)
+def test_a_reader_from_nowhere_begins_anew(running: Served, last: str) -> None:
+    with running.events(last) as events:
+        assert next(events)[0] == RESET
+        assert {next(events)[0], next(events)[0]} == {"volumes", "health"}
+
+
+def test_a_reader_that_missed_too_much_begins_anew(running: Served, folder: Path) -> None:
+    with running.events() as events:
+        last = next(events)[1]
+    numbers = decide(folder, NEWS_MAX + 1)
+    with running.events(last) as events:
+        name, cursor, _ = next(events)
+    assert name == RESET
+    found = parse(cursor)
+    assert found is not None
+    assert found.decision == numbers[-1]
+
+
+def test_a_history_that_is_begun_anew_resets_its_readers(running: Served, folder: Path) -> None:
+    with running.events() as events:
+        next(events)
+        for part in ("", "-wal", "-shm"):
+            (folder / f"history.db{part}").unlink(missing_ok=True)
+        number = decide(folder)[0]
+        assert number == 1
+        assert next(name for name, _, _ in events if name not in ("volumes", "health")) == RESET
+        fresh = decide(folder)[0]
+        assert next(d["id"] for n, _, d in events if n == "decision") == fresh
+
+
+def test_beyond_the_bound_a_reader_is_asked_to_wait(running: Served) -> None:
+    with ExitStack() as stack:
+        for _ in range(READERS_MAX):
+            stack.enter_context(running.events())
+        answer = running.ask("GET", "/api/v1/events")
+        assert answer.status == 503
+        assert int(answer.headers["retry-after"]) > 0
+        assert answer.error["code"] == "unavailable"
+    until(lambda: _status(running) == 200, "a place became free")
+
+
+def _status(running: Served) -> int:
+    try:
+        with running.events():
+            return 200
+    except AssertionError:
+        return 503
+
+
+def test_a_server_that_ends_does_not_wait_for_its_readers(folder: Path) -> None:
+    with ExitStack() as stack:
+        with served(folder) as running:
+            events = stack.enter_context(running.events())
+            next(events)
+            begun_s = time.monotonic()
+        assert time.monotonic() - begun_s < DEADLINE_S / 2
+        assert [name for name, _, _ in events if name not in ("volumes", "health")] == []
+
+
+# ---- a reader that is stuck ----------------------------------------------------------------------
+def test_a_reader_that_takes_nothing_is_dropped_with_its_connection(
+    web: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream, "STUCK_S", 0.1)
+    aborted: list[bool] = []
+
+    async def stuck() -> int:
+        api = web.api  # type: ignore[attr-defined]
+        begun = asyncio.Event()
+
+        async def receive() -> dict[str, object]:
+            if not begun.is_set():
+                begun.set()
+                return {"type": "http.request", "body": b"", "more_body": False}
+            await asyncio.Event().wait()
+            raise AssertionError
+
+        async def send(message: dict[str, object]) -> None:
+            if message["type"] == "http.response.body":
+                await asyncio.Event().wait()
+
+        scope = {
+            "type": "http",
+            "method": "GET",
+            "path": "/api/v1/events",
+            "raw_path": b"/api/v1/events",
+            "query_string": b"",
+            "root_path": "",
+            "scheme": "http",
+            "http_version": "1.1",
+            "headers": [(b"host", b"localhost")],
+            "client": ("127.0.0.1", 1),
+            "server": ("127.0.0.1", 8380),
+            "ebbgate.abort": lambda: aborted.append(True),
+        }
+        await asyncio.wait_for(api(scope, receive, send), DEADLINE_S)
+        return len(api.hub)
+
+    assert asyncio.run(stuck()) == 0
+    assert aborted == [True]
+
+
+def test_what_waits_for_a_reader_is_bounded() -> None:
+    async def overrun() -> list[Event]:
+        reader = Reader()
+        for number in range(1, 3 * NEWS_MAX):
+            reader.put([Event("volumes", b"%d" % number, newest=True)])
+            reader.put([Event("decision", b"{}", Cursor(decision=number))])
+        found = []
+        while (event := await reader.next(0.01)) is not None:
+            found.append(event)
+        return found
+
+    found = asyncio.run(overrun())
+    assert found[0].name == RESET
+    assert len(found) <= NEWS_MAX + 2
+    assert [each.data for each in found if each.newest] == [b"%d" % (3 * NEWS_MAX - 1)]
+    last = Cursor()
+    for each in found:
+        last = after(last, each)
+    assert last.decision == 3 * NEWS_MAX - 1
+
+
+def test_a_hub_that_closes_ends_its_readers_and_takes_no_more() -> None:
+    async def closing_hub() -> None:
+        hub = Hub()
+        reader = hub.join()
+        assert reader is not None
+        hub.close()
+        assert await reader.next(1.0) is None
+        assert reader.closed
+        assert hub.join() is None
+
+    asyncio.run(closing_hub())
+
+
+# ---- the cursor --------------------------------------------------------------------------------
+def test_a_cursor_is_read_as_it_is_written() -> None:
+    cursor = Cursor(12, 34, 5, 4, 3)
+    assert parse(str(cursor)) == cursor
+
+
+@pytest.mark.parametrize(
+    "text", ["", "1.2.3", "1.2.3.4.5.6", "a.b.c.d.e", "1.2.3.4.-5", "1.2.3.4.5\n", " 1.2.3.4.5"]
+)
+def test_what_is_no_cursor_is_none(text: str) -> None:
+    assert parse(text) is None
+
+
+def test_an_event_moves_only_its_own_part_of_the_cursor() -> None:
+    before = Cursor(10, 20, 3, 4, 3)
+    moved = after(before, Event("action", b"", Cursor(action=21)))
+    assert moved == Cursor(10, 21, 3, 4, 3)
+    anew = after(before, Event(RESET, b"", Cursor(1, 1, 1, 1, 1), restart=True))
+    assert anew == Cursor(1, 1, 1, 1, 1)
+
+
+def test_an_event_is_three_lines_and_an_empty_one() -> None:
+    assert encode(Event("action", b'{"id":1}'), Cursor(1, 2, 3, 4, 5)) == (
+        b'event: action\nid: 1.2.3.4.5\ndata: {"id":1}\n\n'
+    )

@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A database that is missing, locked or damaged, and a daemon that is dead: said, and over."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from ebbgate.store.db import Store
+from ebbgate.web import databases
+from tests.unit.web_bench import RIGHT, Bench, served
+
+QUESTIONS = (
+    "/volumes/bcache0",
+    "/volumes/bcache0/samples",
+    "/volumes/bcache0/latency",
+    "/volumes/bcache0/actions",
+    "/decisions",
+    "/decisions/1",
+)
+
+
+@contextmanager
+def missing(path: Path) -> Iterator[None]:
+    aside = path.with_suffix(".aside")
+    path.rename(aside)
+    yield
+    aside.rename(path)
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """By a program that keeps everybody out."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA journal_mode = DELETE")
+        connection.execute("BEGIN EXCLUSIVE")
+        yield
+        connection.execute("ROLLBACK")
+        connection.execute("PRAGMA journal_mode = WAL")
+
+
+@contextmanager
+def damaged(path: Path) -> Iterator[None]:
+    whole = path.read_bytes()
+    path.write_bytes(os.urandom(len(whole)))
+    yield
+    path.write_bytes(whole)
+
+
+@contextmanager
+def empty(path: Path) -> Iterator[None]:
+    whole = path.read_bytes()
+    path.write_bytes(b"")
+    yield
+    path.write_bytes(whole)
+
+
+@contextmanager
+def a_folder(path: Path) -> Iterator[None]:
+    aside = path.with_suffix(".aside")
+    path.rename(aside)
+    path.mkdir()
+    yield
+    path.rmdir()
+    aside.rename(path)
+
+
+@contextmanager
+def of_a_newer_version(path: Path) -> Iterator[None]:
+    with closing(sqlite3.connect(path)) as connection:
+        known = connection.execute("PRAGMA user_version").fetchone()[0]
+        connection.execute("PRAGMA user_version = 99")
+        yield
+        connection.execute(f"PRAGMA user_version = {known}")
+
+
+Trouble = Callable[[Path], "contextmanager[None]"]
+each_trouble = pytest.mark.parametrize(
+    "trouble", [missing, locked, damaged, empty, a_folder, of_a_newer_version]
+)
+
+
+@each_trouble
+def test_a_history_that_cannot_be_read_is_said_and_comes_back(
+    web: Bench, trouble: Trouble, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(databases, "time", _Clock())
+    with trouble(web.config.history_path):  # type: ignore[attr-defined]
+        health = web.get("/health")
+        assert health.status == 200
+        assert health.json["history"]["ok"] is False
+        assert health.json["history"]["why"]
+        volumes = web.get("/volumes")
+        assert (volumes.status, volumes.json["volumes"]) == (200, [])
+        assert volumes.json["history"] == health.json["history"]["why"]
+        for path in QUESTIONS:
+            answer = web.get(path)
+            assert answer.status == 503, path
+            assert answer.error["message"]
+            assert int(answer.headers["retry-after"]) > 0
+        assert web.get("/advice").status == 200
+        assert web.get("/policies").status == 200
+    assert web.get("/health").json["history"] == {"ok": True, "why": None}
+    for path in QUESTIONS:
+        assert web.get(path).status == 200, path
+
+
+@each_trouble
+def test_a_list_of_wishes_that_cannot_be_used_is_said_and_hides_nothing_else(
+    web: Bench, trouble: Trouble, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(databases, "time", _Clock())
+    with trouble(web.config.intents_path), web.daemon():  # type: ignore[attr-defined]
+        health = web.get("/health").json
+        assert health["intents"]["ok"] is False
+        assert health["history"]["ok"] is True
+        assert web.get("/volumes").json["volumes"]
+        assert web.get("/intents").status in (200, 503)
+    assert web.get("/health").json["intents"] == {"ok": True, "why": None}
+    assert len(web.get("/intents").json["intents"]) == 4
+
+
+def test_a_wish_that_cannot_be_kept_is_refused(web: Bench) -> None:
+    wish = {"kind": "restore"}
+    with damaged(web.config.intents_path), web.daemon():
+        answer = web.post("/intents", wish, **RIGHT)
+        assert answer.status == 503
+        assert answer.error["message"]
+
+
+# ---- the daemon --------------------------------------------------------------------------------
+def test_a_dead_daemon_makes_everything_old_and_says_so(web: Bench) -> None:
+    health = web.get("/health").json["daemon"]
+    assert health["alive"] is False
+    assert any("does not run" in each for each in health["errors"])
+    assert all(each["stale"] for each in web.get("/volumes").json["volumes"])
+    assert web.get("/volumes").json["daemon_alive"] is False
+
+
+def test_a_daemon_that_is_back_makes_it_fresh_again(
+    web: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(databases, "time", _Clock())
+    assert web.get("/volumes").json["daemon_alive"] is False
+    with web.daemon():
+        said = web.get("/volumes").json
+        assert said["daemon_alive"] is True
+        assert not any(each["stale"] for each in said["volumes"])
+        health = web.get("/health").json["daemon"]
+        assert (health["alive"], health["pid"], health["errors"]) == (True, 4711, [])
+
+
+def test_a_daemon_that_hangs_is_alive_and_its_word_is_old(web: Bench) -> None:
+    web.now_ns += 20_000_000_000
+    with web.daemon():
+        health = web.get("/health").json["daemon"]
+        assert health["alive"] is True
+        assert health["age_s"] == 20
+        assert health["errors"] == ["the daemon runs, but its last word is 20 s old"]
+        assert all(each["stale"] for each in web.get("/volumes").json["volumes"])
+
+
+def test_what_the_daemon_complains_of_is_in_the_health(web: Bench) -> None:
+    with closing(Store.open(web.config.history_path)) as store:
+        document = {
+            "pid": 4711,
+            "history": {"written": False, "trouble": {"why": "the disk is full"}},
+            "intents_error": "intents.db is damaged",
+            "probe": {"state": "down: it ended"},
+            "policies": {"problems": ["a.yaml:1:1: no"]},
+        }
+        store.set_live("", document, web.now_ns)
+    with web.daemon():
+        errors = web.get("/health").json["daemon"]["errors"]
+    assert len(errors) == 4
+    for part in ("the disk is full", "intents.db is damaged", "down", "a.yaml:1:1"):
+        assert any(part in each for each in errors)
+
+
+def test_nothing_was_ever_there(tmp_path: Path) -> None:
+    web = Bench(tmp_path)
+    health = web.get("/health").json
+    assert (health["history"]["ok"], health["daemon"]["alive"]) == (False, False)
+    assert web.get("/volumes").json["volumes"] == []
+    assert web.get("/intents").json == {"intents": []}
+    assert web.ask("GET", "/metrics").status == 200
+
+
+# ---- over the wire -----------------------------------------------------------------------------
+def test_a_stream_outlives_a_history_that_goes_and_comes(web_history: Path, tmp_path: Path) -> None:
+    for name in ("history.db", "intents.db"):
+        shutil.copy(web_history / name, tmp_path)
+    with served(tmp_path) as running, running.events() as events:
+        next(events)
+        with missing(tmp_path / "history.db"):
+            gone = next(d for n, _, d in events if n == "volumes" and d["history"])
+            assert gone["volumes"] == []
+        back = next(d for n, _, d in events if n == "volumes" and not d["history"])
+        assert len(back["volumes"]) == 3
+
+
+class _Clock:
+    """Each look at it is a second later: nothing is young enough to be told again."""
+
+    def __init__(self) -> None:
+        self._now_s = 0.0
+
+    def monotonic(self) -> float:
+        self._now_s += 1.0
+        return self._now_s
