@@ -13,9 +13,10 @@ from ebbgate.model.volume import Kind, Mode, Volume
 from ebbgate.model.wish import Standing
 from ebbgate.policy.cleaning import Cleaning, eta_s
 from ebbgate.policy.defaults import IDLE_DESTAGE
-from ebbgate.policy.destage_state import Phase
+from ebbgate.policy.destage_state import DestageParams, Phase
 from ebbgate.policy.drain import DRAIN
 from ebbgate.policy.evaluate import PolicyState
+from ebbgate.policy.idle_destage import start_bytes
 from ebbgate.policy.overrule import NO_REGRET
 from ebbgate.policy.wishes import WISH
 from ebbgate.signals.kernel_sleep import DELAY
@@ -27,7 +28,8 @@ from ebbgate.units import NS_PER_S, format_bytes, format_ns, format_rate
 @dataclass(frozen=True, slots=True)
 class View:
     """What the document is made of. `originals`: knobs that ebbgate holds, with their old values;
-    `sleep_left_s`: how long the kernel's writeback thread may sleep on at most (None: it does not).
+    `sleep_left_s`: how long the kernel's writeback thread may sleep on at most (None: it does not);
+    `destage`: parameters of idle_destage, None where it is off.
     """
 
     volume: Volume
@@ -43,6 +45,7 @@ class View:
     sleep_left_s: float | None
     cleaning: Cleaning | None = None
     standing: tuple[Standing, ...] = ()
+    destage: DestageParams | None = None
     totals: Totals = field(default_factory=Totals)
 
 
@@ -67,6 +70,7 @@ def live_document(
         "gate": _gate(view, state, decision),
         "dirty_bytes": frame.dirty_bytes,
         "dirty_ratio": frame.dirty_ratio,
+        "dirty_floor_bytes": _floor_bytes(view, frame),
         "cache_bytes": frame.cache_bytes,
         "in_use_ratio": frame.in_use_ratio,
         "room_bytes": frame.dirty_room_bytes,
@@ -105,6 +109,13 @@ def live_document(
         "lost": dict(view.lost),
         "totals": totals_document(view.totals),
     }
+
+
+def _floor_bytes(view: View, frame: Frame) -> int | None:
+    """With less dirty data no gap is used; None without idle_destage, or for an unknown cache."""
+    if view.destage is None or frame.cache_bytes is None:
+        return None
+    return start_bytes(frame, view.destage)
 
 
 def sentence(view: View, frame: Frame, state: PolicyState, decision: Decision) -> str:

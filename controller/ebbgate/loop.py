@@ -263,6 +263,7 @@ class VolumeLoop:
             lost=self.lost,
             cleaning=self.cleaning,
             standing=self.wished.standing,
+            destage=self.policy.destage,
             sleep_left_s=kernel_sleep.left_s(self.asleep, self.now_ns()),
             totals=self._totals(),
         )

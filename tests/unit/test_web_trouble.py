@@ -7,7 +7,7 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -80,7 +80,7 @@ def of_a_newer_version(path: Path) -> Iterator[None]:
         connection.execute(f"PRAGMA user_version = {known}")
 
 
-Trouble = Callable[[Path], "contextmanager[None]"]
+Trouble = Callable[[Path], AbstractContextManager[None]]
 each_trouble = pytest.mark.parametrize(
     "trouble", [missing, locked, damaged, empty, a_folder, of_a_newer_version]
 )
@@ -91,7 +91,7 @@ def test_a_history_that_cannot_be_read_is_said_and_comes_back(
     web: Bench, trouble: Trouble, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(databases, "time", _Clock())
-    with trouble(web.config.history_path):  # type: ignore[attr-defined]
+    with trouble(web.config.history_path):
         health = web.get("/health")
         assert health.status == 200
         assert health.json["history"]["ok"] is False
@@ -116,7 +116,7 @@ def test_a_list_of_wishes_that_cannot_be_used_is_said_and_hides_nothing_else(
     web: Bench, trouble: Trouble, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(databases, "time", _Clock())
-    with trouble(web.config.intents_path), web.daemon():  # type: ignore[attr-defined]
+    with trouble(web.config.intents_path), web.daemon():
         health = web.get("/health").json
         assert health["intents"]["ok"] is False
         assert health["history"]["ok"] is True

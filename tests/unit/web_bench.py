@@ -218,7 +218,7 @@ def served(folder: Path, *options: str) -> Iterator[Served]:
             rest = process.communicate(timeout=DEADLINE_S)[1]
         finally:
             process.kill()
-            process.wait()
+            process.communicate()
     # Current versions of uvicorn end by the signal itself.
     assert process.returncode in (0, -signal.SIGTERM), rest
     assert "Traceback" not in rest, rest

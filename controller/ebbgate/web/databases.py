@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from threading import Lock
 from typing import Final
@@ -26,13 +27,14 @@ from ebbgate.store.rollup import MINUTE_NS, SECOND_NS
 from ebbgate.units import NS_PER_S
 from ebbgate.web import shape
 from ebbgate.web.models_live import Health, Readable, Volumes
+from ebbgate.web.plain import to_json
 
 _HITS_NS: Final = 5 * NS_PER_S
 """A ratio over minutes is not computed anew for each look."""
 _DAEMON: Final = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Look:
     """What there is at one moment. `why`: the history cannot be read; then `live` is empty."""
 
@@ -43,6 +45,11 @@ class Look:
     alive: bool | None
     why: str | None
     intents_why: str | None
+
+    @cached_property
+    def volumes_json(self) -> bytes:
+        """All of them, made once for everybody who looks at the same time."""
+        return to_json(self.volumes())
 
     def volumes(self) -> Volumes:
         """As the API says it."""

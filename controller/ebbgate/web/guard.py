@@ -14,9 +14,9 @@ from typing import Any, Final
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
 
+from ebbgate.access_token import bearer, is_token
 from ebbgate.config_web import WebSettings
 from ebbgate.errors import EbbgateError
-from ebbgate.token import bearer, is_token
 from ebbgate.web.failure import ApiError, of_ours
 from ebbgate.web.limits import CHANGING, READING, WRONG_TOKEN, Limiter
 from ebbgate.web.origin import host_allowed, same_origin
@@ -45,6 +45,8 @@ HEADERS: Final = {
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
 }
 _READS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+ABORT: Final = "ebbgate.abort"
+"""In the scope: what cuts the line."""
 TOKEN_PATH: Final = "/api/v1/token"
 # These take a body and change nothing.
 QUESTIONS: Final = frozenset({"/api/v1/policies/check", "/api/v1/policies/dry-run"})
@@ -67,6 +69,7 @@ class Guard:
         if scope["type"] != "http":
             # No web sockets here; without an answer the server refuses them.
             return
+        scope[ABORT] = _abort_of(send)
         telling = _with_headers(send)
         try:
             body = await self._admit(scope, receive)
@@ -187,6 +190,14 @@ def _with_headers(send: Send) -> Send:
         await send(message)
 
     return telling
+
+
+def _abort_of(send: Send) -> Callable[[], None] | None:
+    """What cuts the line with all that waits in it. ASGI has no word for that, so the server's own
+    is used; None where it is another server.
+    """
+    transport = getattr(getattr(send, "__self__", None), "transport", None)
+    return getattr(transport, "abort", None)
 
 
 def _too_many(wait_s: float) -> ApiError:

@@ -52,7 +52,9 @@ class Reader:
         if not (self._news or self._newest or self.closed):
             self._there.clear()
             try:
-                await asyncio.wait_for(self._there.wait(), timeout_s)
+                # Not wait_for: of 3.11 it may forget that its task was cancelled.
+                async with asyncio.timeout(timeout_s):
+                    await self._there.wait()
             except TimeoutError:
                 return None
         if self._news:

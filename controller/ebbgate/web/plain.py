@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from enum import StrEnum
 from functools import cache
 from typing import Any, Union, get_args, get_origin, get_type_hints
+
+Make = Callable[[Any], Any]
 
 
 class Mismatch(ValueError):
@@ -22,6 +24,11 @@ class Mismatch(ValueError):
         super().__init__(f"{where}: {what}" if where else what)
         self.where = where
         self.what = what
+
+    def within(self, name: str) -> Mismatch:
+        """The same, as a part of `name`."""
+        apart = "" if not self.where or self.where.startswith("[") else "."
+        return Mismatch(f"{name}{apart}{self.where}", self.what)
 
 
 def to_json(value: Any) -> bytes:
@@ -46,67 +53,127 @@ def _nested(value: Any) -> bool:
     return isinstance(value, list | tuple | dict) or is_dataclass(value)
 
 
-def build(cls: Any, document: Any, where: str = "", *, strict: bool = False) -> Any:
+def build(cls: Any, document: Any, *, strict: bool = False) -> Any:
     """The value of a type that a document says. Keys that it does not know are left out; with
     `strict` they are an error. Raises Mismatch.
     """
+    return _maker(cls, strict)(document)
+
+
+@cache
+def _maker(cls: Any, strict: bool) -> Make:
+    """What makes values of a type, put together once: live documents come by the dozen."""
     if is_dataclass(cls) and isinstance(cls, type):
-        return _build_class(cls, document, where, strict)
+        return _class_maker(cls, strict)
     origin, args = get_origin(cls), get_args(cls)
     if origin in (Union, types.UnionType):
-        return _build_union(args, document, where, strict)
-    if origin is list and isinstance(document, list):
-        return [
-            build(args[0], each, f"{where}[{number}]", strict=strict)
-            for number, each in enumerate(document)
-        ]
-    if origin is dict and isinstance(document, dict):
-        return {
-            str(key): build(args[1], each, f"{where}.{key}", strict=strict)
-            for key, each in document.items()
-        }
+        return _union_maker(args, strict)
+    if origin is list:
+        return _list_maker(cls, _maker(args[0], strict))
+    if origin is dict:
+        return _dict_maker(cls, _maker(args[1], strict))
     if isinstance(cls, type) and issubclass(cls, StrEnum):
-        return _build_word(cls, document, where)
-    if cls is Any or _is(cls, document):
-        return document
-    raise Mismatch(where, f"{json.dumps(document, default=str)[:40]} is not {_named(cls)}")
+        return _word_maker(cls)
+    return _plain_maker(cls)
 
 
-def _build_class(cls: Any, document: Any, where: str, strict: bool) -> Any:
-    if not isinstance(document, dict):
-        raise Mismatch(where, "is not an object")
-    hints, wanted = _hints(cls), fields(cls)
-    known = {each.name for each in wanted}
-    prefix = f"{where}." if where else ""
-    for key in document:
-        if strict and key not in known:
-            raise Mismatch(f"{prefix}{key}", f"no such key; known: {', '.join(sorted(known))}")
-    values = {}
-    for each in wanted:
-        place = f"{prefix}{each.name}"
-        if each.name in document:
-            values[each.name] = build(hints[each.name], document[each.name], place, strict=strict)
-        elif each.default is MISSING and each.default_factory is MISSING:
-            raise Mismatch(place, "is missing")
-    return cls(**values)
+def _class_maker(cls: Any, strict: bool) -> Make:
+    hints = get_type_hints(cls)
+    known = {each.name: _maker(hints[each.name], strict) for each in fields(cls)}
+    needed = [
+        each.name
+        for each in fields(cls)
+        if each.default is MISSING and each.default_factory is MISSING
+    ]
+
+    def make(document: Any) -> Any:
+        if not isinstance(document, dict):
+            raise Mismatch("", "is not an object")
+        values = {}
+        for name, value in document.items():
+            maker = known.get(name)
+            if maker is not None:
+                try:
+                    values[name] = maker(value)
+                except Mismatch as error:
+                    raise error.within(name) from None
+            elif strict:
+                raise Mismatch(str(name), f"no such key; known: {', '.join(sorted(known))}")
+        for name in needed:
+            if name not in values:
+                raise Mismatch(name, "is missing")
+        return cls(**values)
+
+    return make
 
 
-def _build_union(args: tuple[Any, ...], document: Any, where: str, strict: bool) -> Any:
-    if document is None and type(None) in args:
-        return None
-    others = [each for each in args if each is not type(None)]
-    for each in others[:-1]:
-        try:
-            return build(each, document, where, strict=strict)
-        except Mismatch:
-            continue
-    return build(others[-1], document, where, strict=strict)
+def _union_maker(args: tuple[Any, ...], strict: bool) -> Make:
+    makers = [_maker(each, strict) for each in args if each is not type(None)]
+    nullable = type(None) in args
+
+    def make(document: Any) -> Any:
+        if document is None and nullable:
+            return None
+        for maker in makers[:-1]:
+            try:
+                return maker(document)
+            except Mismatch:
+                continue
+        return makers[-1](document)
+
+    return make
 
 
-def _build_word(cls: type[StrEnum], document: Any, where: str) -> StrEnum:
-    if document not in tuple(cls):
-        raise Mismatch(where, f"is none of {', '.join(cls)}")
-    return cls(document)
+def _list_maker(cls: Any, item: Make) -> Make:
+    def make(document: Any) -> Any:
+        if not isinstance(document, list):
+            raise _wrong(cls, document)
+        found = []
+        for number, each in enumerate(document):
+            try:
+                found.append(item(each))
+            except Mismatch as error:
+                raise error.within(f"[{number}]") from None
+        return found
+
+    return make
+
+
+def _dict_maker(cls: Any, item: Make) -> Make:
+    def make(document: Any) -> Any:
+        if not isinstance(document, dict):
+            raise _wrong(cls, document)
+        found = {}
+        for key, each in document.items():
+            try:
+                found[str(key)] = item(each)
+            except Mismatch as error:
+                raise error.within(str(key)) from None
+        return found
+
+    return make
+
+
+def _word_maker(cls: type[StrEnum]) -> Make:
+    def make(document: Any) -> Any:
+        if document not in tuple(cls):
+            raise Mismatch("", f"is none of {', '.join(cls)}")
+        return cls(document)
+
+    return make
+
+
+def _plain_maker(cls: Any) -> Make:
+    def make(document: Any) -> Any:
+        if cls is Any or _is(cls, document):
+            return document
+        raise _wrong(cls, document)
+
+    return make
+
+
+def _wrong(cls: Any, document: Any) -> Mismatch:
+    return Mismatch("", f"{json.dumps(document, default=str)[:40]} is not {_named(cls)}")
 
 
 def _is(cls: Any, document: Any) -> bool:
@@ -121,8 +188,3 @@ def _named(cls: Any) -> str:
     names = {str: "a text", int: "a whole number", float: "a number", bool: "true or false"}
     names |= {list: "a list", dict: "an object"}
     return names.get(get_origin(cls) or cls, str(cls))
-
-
-@cache
-def _hints(cls: type) -> dict[str, Any]:
-    return get_type_hints(cls)

@@ -106,7 +106,7 @@ class Poller:
 
 def volumes_event(look: Look) -> Event:
     """As `GET /api/v1/volumes` answers."""
-    return Event("volumes", to_json(look.volumes()), newest=True)
+    return Event("volumes", look.volumes_json, newest=True)
 
 
 def health_event(look: Look) -> Event:

@@ -20,9 +20,14 @@ _LOG = logging.getLogger(__name__)
 
 
 def reply(value: Any, status: int = 200) -> Response:
-    """A dataclass as JSON. What it says is true for a moment only, so nobody may keep it."""
+    """A dataclass as JSON."""
+    return as_json(to_json(value), status)
+
+
+def as_json(body: bytes, status: int = 200) -> Response:
+    """JSON that is made. What it says is true for a moment only, so nobody may keep it."""
     headers = {"cache-control": "no-store"}
-    return Response(to_json(value), status, headers, media_type="application/json")
+    return Response(body, status, headers, media_type="application/json")
 
 
 def refusal(error: ApiError) -> Response:

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from ebbgate.model.records import Direction
+from ebbgate.store.queries_latency import LatencyGrid
 from ebbgate.store.queries_web import WebHistory
 from ebbgate.store.rollup import HOUR_NS, MINUTE_NS, SECOND_NS
 from ebbgate.units import NS_PER_S
@@ -70,9 +71,7 @@ def routes_history(databases: Databases) -> APIRouter:
         with databases.history() as history:
             need_volume(history, volume)
             found = history.latency_grid(volume, Direction(op), *stretch, points)
-        parts = (found.span_s, [*found.at_unix_s], [*found.edges_s])
-        counts = [None if each is None else [*each] for each in found.counts]
-        return reply(Latency(volume, op, *parts, counts))
+        return reply(_latency(volume, op, found))
 
     @router.get(
         "/volumes/{volume}/actions", summary="Knob writes", **answers(Actions, 404, 422, 503)
@@ -91,6 +90,11 @@ def routes_history(databases: Databases) -> APIRouter:
         return reply(Actions([shape.action(row) for row in rows]))
 
     return router
+
+
+def _latency(volume: str, op: str, grid: LatencyGrid) -> Latency:
+    counts = [None if each is None else [*each] for each in grid.counts]
+    return Latency(volume, op, grid.span_s, [*grid.at_unix_s], [*grid.edges_s], counts)
 
 
 def need_volume(history: WebHistory, volume: str) -> None:

@@ -12,7 +12,7 @@ from ebbgate.web.failure import ApiError
 from ebbgate.web.models_intents import TokenRight
 from ebbgate.web.models_live import Health, Volume, Volumes
 from ebbgate.web.plain import Mismatch
-from ebbgate.web.reply import reply
+from ebbgate.web.reply import as_json, reply
 from ebbgate.web.route import VOLUME, answers
 
 _AGE_S = 0.25
@@ -33,7 +33,7 @@ def routes_live(databases: Databases) -> APIRouter:
     @router.get("/volumes", summary="Every volume as it is now", **answers(Volumes))
     def volumes() -> Response:
         """Every volume that the daemon follows; none, and why, where nothing can be read."""
-        return reply(databases.look(_AGE_S).volumes())
+        return as_json(databases.look(_AGE_S).volumes_json)
 
     @router.get("/volumes/{volume}", summary="One volume", **answers(Volume, 404, 422, 503))
     def volume(volume: str = VOLUME) -> Response:

@@ -20,9 +20,17 @@ _BACKLOG: Final = 256
 
 def serve(api: Api) -> int:
     """Until SIGTERM or SIGINT. Raises Unavailable where it cannot listen."""
-    listening = _listen(api.config.web.host, api.config.web.port)
+    listening = listen(api.config.web.host, api.config.web.port)
     host, port = listening.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
+    server = server_of(api)
+    _LOG.info("http://%s:%d/", shown, port)
+    server.run(sockets=[listening])
+    return 0 if server.started else 1
+
+
+def server_of(api: Api) -> uvicorn.Server:
+    """The server, not yet running."""
     config = uvicorn.Config(
         api,
         log_config=None,
@@ -46,12 +54,11 @@ def serve(api: Api) -> int:
         end(sig, frame)
 
     server.handle_exit = end_streams_first
-    _LOG.info("http://%s:%d/", shown, port)
-    server.run(sockets=[listening])
-    return 0 if server.started else 1
+    return server
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int) -> socket.socket:
+    """A listening socket. Raises Unavailable."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM)
     try:

@@ -15,7 +15,7 @@ from starlette.responses import Response
 from ebbgate.web import news
 from ebbgate.web.cursor import COMMENT, Cursor, Event, after, encode, is_news, parse
 from ebbgate.web.databases import Databases
-from ebbgate.web.guard import Receive, Scope, Send
+from ebbgate.web.guard import ABORT, Receive, Scope, Send
 from ebbgate.web.hub import RESET, Hub, Reader
 from ebbgate.web.poller import health_event, volumes_event
 
@@ -48,6 +48,7 @@ class EventStream(Response):
             await asyncio.wait({gone, telling}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             self._hub.leave(self._reader)
+            self._reader.close()
             self._left()
             for task in (gone, telling):
                 task.cancel()
@@ -60,7 +61,8 @@ class EventStream(Response):
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         async for chunk in self._chunks():
             message = {"type": "http.response.body", "body": chunk, "more_body": True}
-            await asyncio.wait_for(send(message), STUCK_S)
+            async with asyncio.timeout(STUCK_S):
+                await send(message)
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _chunks(self) -> AsyncIterator[bytes]:
@@ -99,6 +101,6 @@ async def _gone(receive: Receive) -> None:
 
 def _abort(scope: Scope) -> None:
     """Close the connection with all that waits in it: an orderly end would wait for the reader."""
-    abort = scope.get("ebbgate.abort")
+    abort = scope.get(ABORT)
     if abort is not None:
         abort()
