@@ -78,13 +78,25 @@ $(VENV)/.stamp: tests/requirements.lock | $(BUILD)/.deps-run $(BUILD)/.deps-chec
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $<
 	@touch $@
 
-lock: ## pin the newest development tools in tests/requirements.lock
+lock: ## pin the newest development tools in tests/requirements*.lock
 	$(SYSTEM_PYTHON) -m venv --clear $(BUILD)/lock
 	$(BUILD)/lock/bin/pip install --quiet --disable-pip-version-check pip-tools
-	cd tests && $(BUILD)/lock/bin/pip-compile --quiet --upgrade --generate-hashes --strip-extras \
-		--no-emit-index-url --no-emit-trusted-host --no-emit-find-links \
-		--output-file requirements.lock requirements.in
-	sed -i '1i # SPDX-License-Identifier: GPL-2.0-only' tests/requirements.lock
+	cd tests && for name in requirements requirements-web requirements-api; do \
+		$(BUILD)/lock/bin/pip-compile --quiet --upgrade --generate-hashes --strip-extras \
+			--no-emit-index-url --no-emit-trusted-host --no-emit-find-links \
+			--output-file $$name.lock $$name.in; \
+		sed -i '1i # SPDX-License-Identifier: GPL-2.0-only' $$name.lock; done
+
+.PHONY: venv-web
+venv-web: $(BUILD)/venv-web/.stamp $(BUILD)/venv-api/.stamp ## current FastAPI and pydantic; schemathesis
+
+# Each of its own: what a tool needs must not be what the server runs on.
+$(BUILD)/venv-web/.stamp $(BUILD)/venv-api/.stamp: $(BUILD)/venv-%/.stamp: \
+		tests/requirements-%.lock | $(BUILD)/.deps-run $(BUILD)/.deps-check
+	rm -rf $(@D)
+	$(SYSTEM_PYTHON) -m venv $(@D)
+	$(@D)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	@touch $@
 
 # ---- build ---------------------------------------------------------------------------------------
 .PHONY: probe
@@ -143,13 +155,14 @@ fmt: venv | $(BUILD)/.deps-check ## format Python and C
 	$(C_SOURCES) | xargs -r clang-format -i
 
 # ---- tests ---------------------------------------------------------------------------------------
-.PHONY: test test-unit test-bpf test-replay test-shell test-prometheus test-lab test-full
+.PHONY: test test-unit test-bpf test-replay test-shell test-api test-prometheus test-lab test-full
 test: ## all tests, the lab included
 	@$(MAKE) --no-print-directory test-unit
 	@$(MAKE) --no-print-directory test-bpf
 	@$(MAKE) --no-print-directory test-replay
 	@$(MAKE) --no-print-directory test-shell
 	@$(MAKE) --no-print-directory test-webui
+	@$(MAKE) --no-print-directory test-api
 	@$(MAKE) --no-print-directory test-prometheus
 	@$(MAKE) --no-print-directory test-browser
 	@$(MAKE) --no-print-directory test-lab
@@ -165,6 +178,11 @@ test-replay: venv ## recorded probe streams against their golden decisions (UPDA
 
 test-shell: venv ## what lvm-scripts print, against reviewed texts (UPDATE=1: write these anew)
 	$(call tier,shell,EBBGATE_UPDATE_GOLDEN=$(UPDATE) $(PY) -m pytest tests/shell $(K))
+
+test-api: venv venv-web ## the whole OpenAPI on Debian's FastAPI and on a current one
+	$(call tier,api,$(PY) -m pytest -m '$(LAB_TESTS)' tests/api $(K))
+	$(call tier,web_current,EBBGATE_OTHER_PYTHON=$(SYSTEM_PYTHON) \
+		$(BUILD)/venv-web/bin/python -m pytest tests/unit/test_web_*.py $(K))
 
 test-prometheus: venv | $(BUILD)/.deps-web ## a real Prometheus scrapes ebbgate-web; alerts and the dashboard's queries
 	$(call tier,prometheus,$(PY) -m pytest tests/prometheus $(K))

@@ -11,6 +11,7 @@ from pathlib import Path
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
 
@@ -23,6 +24,7 @@ from ebbgate.web.databases import Databases
 from ebbgate.web.failure import ApiError
 from ebbgate.web.guard import Guard, Receive, Scope, Send
 from ebbgate.web.hub import Hub
+from ebbgate.web.openapi import Methods
 from ebbgate.web.poller import Poller
 from ebbgate.web.routes_decisions import routes_decisions
 from ebbgate.web.routes_doctor import routes_doctor
@@ -51,6 +53,7 @@ class Api:
         self.databases = Databases(config, wall_ns)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._text = ""
+        self._methods: Methods | None = None
         self._sysfs = sysfs or Sysfs()
         self._proc = proc
         self.poller = Poller(self.databases, self._publish)
@@ -89,7 +92,7 @@ class Api:
     def _add_errors(self) -> None:
         self.app.add_exception_handler(ApiError, reply.on_api_error)
         self.app.add_exception_handler(EbbgateError, reply.on_ours)
-        self.app.add_exception_handler(HTTPException, reply.on_http)
+        self.app.add_exception_handler(HTTPException, self._on_http)
         self.app.add_exception_handler(RequestValidationError, reply.on_validation)
         self.app.add_exception_handler(Exception, reply.on_bug)
 
@@ -112,6 +115,17 @@ class Api:
         headers = {"cache-control": "no-cache"}
         self._text = self._text or openapi.text(self.app)
         return Response(self._text, headers=headers, media_type="application/json")
+
+    async def _on_http(self, request: Request, error: Exception) -> Response:
+        """A method that does not go with a path of the API: the router alone would name those of
+        one route where a path has two, and leave the rest to the pages, which are mounted last.
+        """
+        self._methods = self._methods or Methods(openapi.document(self.app))
+        allowed = self._methods.of(request.url.path)
+        if not allowed or request.method in allowed:
+            return await reply.on_http(request, error)
+        headers = {"allow": ", ".join(allowed)}
+        return await reply.on_http(request, HTTPException(405, headers=headers))
 
 
 def _add_pages(app: FastAPI, folder: Path) -> None:

@@ -17,6 +17,9 @@ def taking(cls: type) -> Callable[[Request], Awaitable[Any]]:
     """A dependency that reads the body. It raises ApiError with the place of what is wrong."""
 
     async def read(request: Request) -> Any:
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind != "application/json":
+            raise ApiError(415, "the body must be JSON", "send Content-Type: application/json")
         return parsed(cls, await request.body())
 
     return read

@@ -14,10 +14,9 @@ from ebbgate.policy_judge import judge_alone
 from ebbgate.units import NS_PER_S
 from ebbgate.web.databases import Databases
 from ebbgate.web.failure import ApiError, Place
-from ebbgate.web.models_policies import DryRunOf, DryRunResult
+from ebbgate.web.models_policies import HOURS_MAX, DryRunOf, DryRunResult
 from ebbgate.web.plain import build
 
-HOURS_MAX: Final = 24.0
 _HOUR_S: Final = 3600
 _FILE: Final = "the policy"
 

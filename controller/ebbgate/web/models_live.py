@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 from ebbgate.web.about import Of
 
@@ -250,3 +250,14 @@ class Health:
     daemon: Annotated[DaemonHealth, Of("The daemon.")]
     history: Annotated[Readable, Of("The history, from which all figures come.")]
     intents: Annotated[Readable, Of("The list of wishes: without it nothing can be changed.")]
+
+
+@dataclass(frozen=True, slots=True)
+class StreamEvent:
+    """One event of the stream of live data."""
+
+    event: Annotated[
+        Literal["volumes", "health", "decision", "action", "intent", "reset"], Of("Its name.")
+    ]
+    id: Annotated[str, Of("To be sent back as Last-Event-ID.")]
+    data: Annotated[str, Of("JSON on one line: of its name, as the routes answer.")]

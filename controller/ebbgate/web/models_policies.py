@@ -4,9 +4,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Final
 
+from ebbgate.asking import POLICY_NAME
 from ebbgate.web.about import Of
+
+HOURS_MAX: Final = 24.0
+"""So far back a dry run goes."""
+_HOURS: Final = {"exclusiveMinimum": 0, "maximum": HOURS_MAX}
+_NAME: Final = f"^{POLICY_NAME.pattern}$"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +72,9 @@ class Policies:
 class PolicyText:
     """A policy to check as if it were a file of the folder."""
 
-    name: Annotated[str, Of("Of the file, without its ending.", example="night")]
+    name: Annotated[
+        str, Of("Of the file, without its ending.", example="night", bounds={"pattern": _NAME})
+    ]
     text: Annotated[str, Of("What it says.")]
 
 
@@ -87,7 +95,7 @@ class DryRunOf:
     against: Annotated[
         str | None, Of("The policy to compare with, by name; null: the one that it is under.")
     ] = None
-    hours: Annotated[float, Of("How far back, at most 24.", "h")] = 24.0
+    hours: Annotated[float, Of("How far back.", "h", bounds=_HOURS)] = HOURS_MAX
 
 
 @dataclass(frozen=True, slots=True)

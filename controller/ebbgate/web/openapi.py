@@ -8,6 +8,7 @@ is written anew here.
 from __future__ import annotations
 
 import json
+import re
 from typing import Any, Final
 
 from fastapi import FastAPI
@@ -31,12 +32,16 @@ def document(app: FastAPI) -> dict[str, Any]:
     made = get_openapi(title="ebbgate", version=__version__, description=_ABOUT, routes=app.routes)
     paths = {path: _path(path, made["paths"][path]) for path in sorted(made["paths"])}
     scheme = {"type": "http", "scheme": "bearer", "description": "The token of this machine."}
+    schemas = components(Error, *route.ANSWERS.values())
+    for taken in route.TAKEN:
+        # A key that is not known is refused (plain.py), since it is a typing error.
+        schemas[taken]["additionalProperties"] = False
     return {
         "openapi": "3.1.0",
         "info": made["info"],
         "paths": paths,
         "components": {
-            "schemas": components(Error, *route.ANSWERS.values()),
+            "schemas": schemas,
             "securitySchemes": {"token": scheme},
         },
     }
@@ -45,6 +50,20 @@ def document(app: FastAPI) -> dict[str, Any]:
 def text(app: FastAPI) -> str:
     """The document as it is committed."""
     return json.dumps(document(app), indent=2, sort_keys=True) + "\n"
+
+
+class Methods:
+    """What each path of a document takes."""
+
+    def __init__(self, described: dict[str, Any]) -> None:
+        self._taken = [
+            (re.compile(re.sub(r"\{\w+\}", "[^/]+", path)), sorted(map(str.upper, operations)))
+            for path, operations in described["paths"].items()
+        ]
+
+    def of(self, path: str) -> list[str]:
+        """Nothing for a path that there is not."""
+        return [each for known, taken in self._taken if known.fullmatch(path) for each in taken]
 
 
 def _path(path: str, operations: dict[str, Any]) -> dict[str, Any]:
@@ -58,7 +77,9 @@ def _operation(path: str, method: str, operation: dict[str, Any]) -> dict[str, A
         "description": " ".join(operation.get("description", "").split()),
         "tags": operation.get("tags", []),
         "responses": {
-            status: each for status, each in operation["responses"].items() if _is_ours(each)
+            status: ours
+            for status, each in operation["responses"].items()
+            if (ours := _ours(each)) is not None
         },
     }
     parameters = [_parameter(each) for each in operation.get("parameters", ())]
@@ -76,11 +97,14 @@ def _name(path: str, method: str) -> str:
     return f"{method}_{words.replace('/', '_')}"
 
 
-def _is_ours(response: dict[str, Any]) -> bool:
-    """FastAPI adds its own shape of error, and an empty answer of its own."""
-    content = response.get("content", {})
-    schemas = [each.get("schema", {}) for each in content.values()]
-    return bool(schemas) and all(each and "HTTPValidation" not in str(each) for each in schemas)
+def _ours(response: dict[str, Any]) -> dict[str, Any] | None:
+    """FastAPI adds its own shape of error, and JSON of any kind beside what a route answers."""
+    content = {
+        kind: each
+        for kind, each in response.get("content", {}).items()
+        if each.get("schema") and "HTTPValidation" not in str(each)
+    }
+    return {**response, "content": content} if content else None
 
 
 def _parameter(parameter: dict[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,6 @@ FastAPI routes and checks parameters; the answers are described by `schema`, see
 
 from __future__ import annotations
 
-import math
 from typing import Any, Final
 
 from fastapi import Path, Query
@@ -17,8 +16,10 @@ from ebbgate.web.schema import REF
 
 ANSWERS: Final[dict[str, type]] = {}
 """Every dataclass that a route answers with or takes, by name: the components of the document."""
-_LATEST_S: Final = 1e11
-"""The year 5138: later times are typing errors."""
+TAKEN: Final[set[str]] = set()
+"""Those that a route takes."""
+_LATEST_S: Final = 9e9
+"""The year 2255. In nanoseconds it is a number that SQLite can hold; later ones are not."""
 
 
 def answers(
@@ -34,6 +35,7 @@ def answers(
     extra: dict[str, Any] = {"responses": responses}
     if takes is not None:
         ANSWERS[takes.__name__] = takes
+        TAKEN.add(takes.__name__)
         content = {"application/json": {"schema": {"$ref": REF + takes.__name__}}}
         extra["requestBody"] = {"required": True, "content": content}
     return {"openapi_extra": extra, "response_model": None, "status_code": status}
@@ -53,9 +55,6 @@ def stretch_ns(
     now_s = now_ns / NS_PER_S
     until_s = now_s if until_unix_s is None else until_unix_s
     since_s = until_s - default_s if since_unix_s is None else since_unix_s
-    for name, value in (("since_unix_s", since_s), ("until_unix_s", until_s)):
-        if not math.isfinite(value) or not -_LATEST_S < value < _LATEST_S:
-            raise ApiError(422, f"{name} is no time", "write seconds since 1970")
     if since_s >= until_s:
         raise ApiError(422, "since_unix_s is not before until_unix_s", "swap them")
     return max(0, round(since_s * NS_PER_S)), max(0, round(until_s * NS_PER_S))
@@ -67,7 +66,12 @@ VOLUME: Final[Any] = Path(
     ..., description="The name of a volume, as /api/v1/volumes has it.", max_length=128
 )
 NUMBER: Final[Any] = Path(..., description="Its number.", ge=1, le=NUMBER_MAX)
-SINCE: Final[Any] = Query(None, description="From this time on. Unit: s since 1970.")
+SINCE: Final[Any] = Query(
+    None, ge=-_LATEST_S, le=_LATEST_S, description="From this time on. Unit: s since 1970."
+)
 UNTIL: Final[Any] = Query(
-    None, description="Up to this time; now, if left out. Unit: s since 1970."
+    None,
+    ge=-_LATEST_S,
+    le=_LATEST_S,
+    description="Up to this time; now, if left out. Unit: s since 1970.",
 )

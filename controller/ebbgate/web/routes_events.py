@@ -10,22 +10,25 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ebbgate.web.databases import Databases
-from ebbgate.web.failure import ApiError, Error
+from ebbgate.web.failure import ApiError
 from ebbgate.web.hub import READERS_MAX, Hub
+from ebbgate.web.models_live import StreamEvent
 from ebbgate.web.route import answers
+from ebbgate.web.schema import REF
 from ebbgate.web.stream import EventStream
 
 
 def routes_events(databases: Databases, hub: Hub, want: Callable[[bool], None]) -> APIRouter:
     """`want`: is anybody there to be told?"""
     router = APIRouter(tags=["now"])
-    about = answers(Error, 503)
+    about = answers(StreamEvent, 503)
     about["openapi_extra"]["responses"]["200"] = {
         "description": (
             "`volumes` and `health` (as their routes answer), `decision`, `action` and `intent`"
-            " (one of each), `reset`: too much was missed, read all anew. Each has an `id`."
+            " (one of each), `reset`: too much was missed, read all anew. The schema is that of one"
+            " event, since OpenAPI 3.1 has no word for a stream of them."
         ),
-        "content": {"text/event-stream": {"schema": {"type": "string"}}},
+        "content": {"text/event-stream": {"schema": {"$ref": f"{REF}StreamEvent"}}},
     }
 
     @router.get("/events", summary="Live data", **about)

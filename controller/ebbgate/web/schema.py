@@ -88,7 +88,7 @@ def _either(schemas: list[Schema]) -> Schema:
 
 def _described(schema: Schema, of: Of) -> Schema:
     # A `$ref` may have neighbours since OpenAPI 3.1.
-    described = {**schema, "description": of.text}
+    described = {**schema, **(of.bounds or {}), "description": of.text}
     if of.unit:
         described["x-unit"] = of.unit
         described["description"] += f" Unit: {of.unit}."

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What schemathesis cannot know from the document. Loaded by it, within its own environment.
+
+I/O: the addresses that it asks from.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from typing import Any
+
+import schemathesis
+import urllib3.util.connection as connections
+
+# ---- from many addresses -------------------------------------------------------------------------
+# How often one may ask is tested by hand (tests/unit/test_web_guard.py); here it would hide all
+# else behind a 429.
+_ADDRESSES = itertools.cycle(f"127.1.{high}.{low}" for high in range(16) for low in range(1, 255))
+_connect = connections.create_connection
+
+
+def connect(
+    address: Any, timeout: Any, source_address: Any = None, socket_options: Any = None
+) -> Any:
+    """As urllib3 does it, each time from another address of the loopback."""
+    return _connect(address, timeout, (next(_ADDRESSES), 0), socket_options)
+
+
+connections.create_connection = connect
+
+# ---- what can be meant ---------------------------------------------------------------------------
+# Random texts are hardly ever a policy, nor random words a wish. None of these may be refused.
+_POLICY = "version: 1\nname: night\nwhy: A test.\nlimits:\n  sequential_cutoff: {max: 64MiB}\n"
+
+
+def _wish(kind: str, volume: str | None = "bcache0", **args: Any) -> dict[str, Any]:
+    return {"kind": kind, "volume": volume, "args": args}
+
+
+GOOD: dict[str, list[dict[str, Any]]] = {
+    "POST /api/v1/intents": [
+        _wish("mode", mode="enforce"),
+        _wish("hold", None),
+        _wish("hold", on=False, for_ns=None),
+        _wish("restore", "vg-data2"),
+        _wish("clean", "vg-data2", within_ns=10**9),
+        _wish("set", knob="sequential_cutoff", value="1MiB", for_ns=10**10),
+        _wish("drain", for_ns=3600 * 10**9),
+        _wish("release"),
+        _wish("release", knob="writeback_percent"),
+        _wish("apply", id="EBB-206"),
+        _wish("undo", None, action_id=1),
+        _wish("policy_save", None, name="night", text=_POLICY),
+        _wish("policy_remove", None, name="night"),
+    ],
+    "POST /api/v1/policies/check": [
+        {"name": "night", "text": _POLICY},
+        {"name": "0-9", "text": "\ud83c\udf0a: [\n"},
+    ],
+    "POST /api/v1/policies/dry-run": [
+        {"volume": "bcache0", "text": _POLICY, "hours": 0.1},
+        {"volume": "bcache1", "text": _POLICY, "against": "observe-only", "hours": 0.05},
+        {"volume": "vg-data2", "text": _POLICY, "against": None, "hours": 0.05},
+    ],
+}
+
+
+def before_add_examples(context: Any, examples: list[Any]) -> None:
+    """Each of them is tried once."""
+    for body in GOOD.get(context.operation.label, ()):
+        examples.append(context.operation.Case(body=body, media_type="application/json"))
+
+
+# ---- what no schema says -------------------------------------------------------------------------
+_TIMES = (
+    "^since_unix_s is not before until_unix_s$",
+    " points, since none is longer than an hour$",
+)
+# By operation: refusals of what is well formed and yet cannot be meant together.
+_RELATIONS: dict[str, tuple[str, ...]] = {
+    "GET /api/v1/decisions": _TIMES,
+    "GET /api/v1/volumes/{volume}/actions": _TIMES,
+    "GET /api/v1/volumes/{volume}/latency": _TIMES,
+    "GET /api/v1/volumes/{volume}/samples": _TIMES,
+    "POST /api/v1/intents": (
+        r"^[a-z_]+ (is for|takes no|needs) ",
+        r"^[a-z_]+: [a-z_]+: ",
+        "^X-Ebbgate-Who ",
+    ),
+    "POST /api/v1/policies/dry-run": (r"^the policy:\d",),
+}
+
+
+def filter_failure(_context: Any, failure: Any, case: Any, response: Any) -> bool:
+    """False for a refusal of a case that is good by its schema, for a reason that no schema has."""
+    label = case.operation.label
+    if failure.code != "ST202" or response.status_code != 422 or case.body in GOOD.get(label, ()):
+        return True
+    message = response.json()["error"]["message"]
+    return not any(re.search(each, message) for each in _RELATIONS.get(label, ()))
+
+
+schemathesis.hook(before_add_examples)
+schemathesis.hook(filter_failure)

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""ebbgate-web on each set of packages, over a history that goes on. I/O: processes, HTTP.
+
+A set is an interpreter with its packages: Debian 12's own, and current ones in an environment of
+their own (tests/requirements-web.lock), so that none of one is ever seen by the other.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.prometheus.stack import REPO, running, until
+
+BUILD = REPO / "build"
+SETS = {
+    "debian": Path("/usr/bin/python3"),
+    "current": BUILD / "venv-web" / "bin" / "python",
+}
+SCHEMATHESIS = BUILD / "venv-api" / "bin" / "schemathesis"
+TOKEN = "a-token-that-nobody-would-ever-guess"
+_VOLUMES = ("--volumes", "3", "--hours", "1")
+
+
+@contextmanager
+def history(folder: Path) -> Iterator[Path]:
+    """The state folder of something like a daemon, which holds the lock and answers wishes."""
+    state = folder / "state"
+    argv: list[str | Path] = [sys.executable, "-m", "tests.web_history", state, *_VOLUMES, "--live"]
+    with running(folder, "history", argv) as writer:
+        until("the history", lambda: writer.said(r"(3 volumes)"))
+        yield state
+
+
+@contextmanager
+def served(folder: Path, state: Path, name: str) -> Iterator[str]:
+    """The address of ebbgate-web on the set of this name, with pages, as where it is installed."""
+    token, pages = folder / f"{name}-token", folder / f"{name}-pages"
+    token.write_text(f"{TOKEN}\n")
+    pages.mkdir()
+    (pages / "index.html").write_text("<!doctype html><title>ebbgate</title>\n")
+    argv: list[str | Path] = [SETS[name], "-m", "ebbgate.web", "--listen", "127.0.0.1:0"]
+    argv += ["--state-dir", state, "--policy-dir", folder / "policies", "--ui", pages]
+    argv += ["--token-file", token, *(["--as-root"] if os.geteuid() == 0 else [])]
+    with running(folder, f"web-{name}", argv) as web:
+        yield until("ebbgate-web", lambda: web.said(r"(http://127\.0\.0\.1:\d+)/"))
+        # What the log says of a bug, a test is to know of, whatever status it was answered with.
+        assert "a bug of ebbgate-web" not in web.log.read_text()
+        assert web.process.poll() is None, web.log.read_text()[-2000:]
