@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from ebbgate.store.intents import IntentKind
-from tests.api.stack import BUILD, REPO, SCHEMATHESIS, SETS, TOKEN, history, served
+from tests.api.stack import BUILD, SCHEMATHESIS, SETS, TOKEN, history, served
 from tests.lab import host
-from tests.prometheus.stack import get
+from tests.prometheus.stack import REPO, get
 from tests.unit.web_bench import Served, complaint
 
 HERE = Path(__file__).resolve().parent
