@@ -22,6 +22,7 @@ def test_the_dashboard_does_what_its_browser_tests_claim(part: str, tmp_path: Pa
             "EBBGATE_URL": running.url,
             "EBBGATE_MANY_URL": running.many_url,
             "EBBGATE_EMPTY_URL": running.empty_url,
+            "EBBGATE_CLOSED_URL": running.closed_url,
             "EBBGATE_TOKEN": running.token,
         }
         node.check(part, told, tmp_path, TIMEOUT_S)
