@@ -58,7 +58,8 @@ def stack(folder: Path) -> Iterator[Stack]:
             server, url = _serve(folder / name, token, more, log)
             ended.callback(host.stop, server)
             urls.append(url)
-        yield Stack(*urls, token.read_text(encoding="ascii").strip())
+        live, many, empty, closed_url = urls
+        yield Stack(live, many, empty, closed_url, token.read_text(encoding="ascii").strip())
 
 
 def _serve(
