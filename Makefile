@@ -103,6 +103,34 @@ $(BUILD)/venv-web/.stamp $(BUILD)/venv-api/.stamp: $(BUILD)/venv-%/.stamp: \
 probe: | $(BUILD)/.deps-run $(BUILD)/.deps-build ## build the eBPF probe (build/ebbgate-probe)
 	$(MAKE) -C bpf BUILD=$(BUILD)
 
+# ---- the dashboard -------------------------------------------------------------------------------
+# Its packages stay beside it; what they are is in package-lock.json, which the stamps follow.
+.PHONY: webui check-webui test-webui test-browser
+WEBUI_SOURCES = $(shell find webui/src webui/build.mjs -type f)
+WEBUI_MODULES := webui/node_modules/.stamp
+BROWSER_MODULES := tests/browser/node_modules/.stamp
+
+webui: $(UI)/app.js ## build the dashboard (build/webui)
+
+# Node is not a package of deps.txt: Debian 12 has version 18, and the tools need 20.
+%/node_modules/.stamp: %/package-lock.json
+	@node -e 'process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)' || \
+		{ echo "the dashboard needs Node.js 20 or newer, with npm, in PATH" >&2; exit 69; }
+	cd $* && npm ci --no-progress --loglevel=error
+	@touch $@
+
+$(UI)/app.js: $(WEBUI_SOURCES) $(WEBUI_MODULES)
+	cd webui && npm run --silent build
+
+check-webui: $(WEBUI_MODULES) ## types, lint and format of the dashboard; the types against the API
+	cd webui && npm run --silent check
+
+test-webui: $(WEBUI_MODULES) ## the dashboard's arithmetic
+	$(call tier,webui,npm --prefix webui run --silent test)
+
+test-browser: venv $(UI)/app.js $(BROWSER_MODULES) | $(BUILD)/.deps-web ## the dashboard in a real browser, with the real server
+	$(call tier,browser,$(PY) -m pytest tests/browser $(K))
+
 # ---- checks --------------------------------------------------------------------------------------
 .PHONY: check check-python check-shell check-c check-house fmt
 check: check-python check-shell check-c check-house ## format, lint, types, layers, shellcheck, clang-format, house rules

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Histories and real servers for a browser: `ebbgate-web` on free ports. I/O: files, processes."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.lab import host
+
+REPO = Path(__file__).resolve().parents[2]
+UI = REPO / "build" / "webui"
+DEADLINE_S = 180.0
+_PATH = f"PYTHONPATH={REPO / 'controller'}:{REPO}"
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """`url`: three volumes of which a writer tells every second; `many_url`: 64 of which nobody
+    tells any more; `empty_url`: no history at all. `token`: what all of them take for changes.
+    """
+
+    url: str
+    many_url: str
+    empty_url: str
+    token: str
+
+
+@contextmanager
+def stack(folder: Path) -> Iterator[Stack]:
+    """Everything runs while the body does; each process is ended by its own id."""
+    token = folder / "token"
+    token.write_text(secrets.token_urlsafe(32) + "\n", encoding="ascii")
+    with ExitStack() as ended:
+        for name, words in (
+            ("live", ["--volumes", "3", "--hours", "24", "--live"]),
+            ("many", ["--volumes", "64", "--hours", "0.2"]),
+        ):
+            writer = _start(["tests.web_history", folder / name, *words], folder / f"{name}.log")
+            ended.callback(host.stop, writer)
+            _said(folder / f"{name}.log", r"volumes, .* hours", writer)
+        urls = {}
+        for name in ("live", "many", "empty"):
+            (folder / name).mkdir(exist_ok=True)
+            server, urls[name] = _serve(folder / name, token)
+            ended.callback(host.stop, server)
+        said = token.read_text(encoding="ascii").strip()
+        yield Stack(urls["live"], urls["many"], urls["empty"], said)
+
+
+def _serve(folder: Path, token: Path) -> tuple[host.Running, str]:
+    policies = folder / "policies.d"
+    policies.mkdir(exist_ok=True)
+    log = folder.with_name(f"{folder.name}-web.log")
+    words: list[str | Path] = [
+        "ebbgate.web",
+        "--state-dir",
+        folder,
+        "--policy-dir",
+        policies,
+        "--ui",
+        UI,
+    ]
+    words += ["--token-file", token, "--listen", "127.0.0.1:0"]
+    if os.geteuid() == 0:
+        words.append("--as-root")
+    server = _start(words, log)
+    return server, _said(log, r"http://\S+", server)
+
+
+def _start(words: list[str | Path], log: Path) -> host.Running:
+    return host.start(["env", _PATH, sys.executable, "-m", *words], log)
+
+
+def _said(log: Path, pattern: str, process: host.Running) -> str:
+    """What a program has printed, once it has."""
+    deadline = time.monotonic() + DEADLINE_S
+    while time.monotonic() < deadline:
+        text = log.read_text(encoding="utf-8") if log.exists() else ""
+        found = re.search(pattern, text)
+        if found:
+            return found.group(0)
+        if process.poll() is not None:
+            break
+        time.sleep(0.05)
+    raise AssertionError(f"{log.name}: no {pattern!r}; it said:\n{text}")

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// What people do with it: look why, filter, change a mode with and without the token, edit a policy.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import * as bench from "./bench.mjs";
+
+const UNAUTHORIZED = /status of 401/;
+
+let browser;
+before(async () => {
+  browser = await bench.browse();
+});
+after(() => browser.close());
+
+test("a decision opens its explanation, by mouse and by keyboard, and gives the focus back", async () => {
+  const tab = await bench.tab(browser);
+  await bench.visit(tab.page, "decisions");
+  const why = tab.page.locator(".decision .button", { hasText: "Why" }).first();
+  for (const press of [() => why.click(), () => why.press("Enter")]) {
+    await press();
+    const dialog = tab.page.getByRole("dialog");
+    await dialog.getByText("Every proposal").waitFor();
+    assert.ok((await dialog.locator(".proposal").count()) > 0);
+    assert.ok((await dialog.getByText("Measured").count()) > 0);
+    await tab.page.keyboard.press("Escape");
+    await dialog.waitFor({ state: "detached" });
+    assert.ok(await why.evaluate((element) => element === document.activeElement));
+  }
+  tab.quiet();
+  await tab.close();
+});
+
+test("marks on the timeline are one stop of the tab key, and arrow keys go on", async () => {
+  const tab = await bench.tab(browser);
+  await bench.openVolume(tab.page, await bench.someVolume(tab.page));
+  await tab.page.getByRole("button", { name: "24h" }).click();
+  const marks = tab.page.locator(".mark:is(button)");
+  await marks.first().waitFor();
+  assert.equal(await tab.page.locator('.mark:is(button)[tabindex="0"]').count(), 1);
+  await tab.page.locator('.mark:is(button)[tabindex="0"]').focus();
+  const before_ = await marks.evaluateAll((all) => all.indexOf(document.activeElement));
+  if (before_ > 0) {
+    await tab.page.keyboard.press("ArrowLeft");
+    assert.equal(
+      await marks.evaluateAll((all) => all.indexOf(document.activeElement)),
+      before_ - 1,
+    );
+  }
+  await tab.page.keyboard.press("Enter");
+  await tab.page.getByRole("dialog").waitFor();
+  tab.quiet();
+  await tab.close();
+});
+
+test("a filter leaves only what it asks for, and is in the address", async () => {
+  const tab = await bench.tab(browser);
+  const volume = await bench.someVolume(tab.page);
+  await bench.visit(tab.page, "decisions");
+  await tab.page
+    .locator(`select[name="volume"] option[value="${volume}"]`)
+    .waitFor({ state: "attached" });
+  await tab.page.getByLabel("volume").selectOption(volume);
+  await tab.page.waitForFunction((name) => location.hash.includes(`volume=${name}`), volume);
+  const only = async () => {
+    await tab.page.waitForFunction((name) => {
+      const links = [...document.querySelectorAll(".decision .of")];
+      return links.length > 0 && links.every((link) => link.getAttribute("href").endsWith(name));
+    }, encodeURIComponent(volume));
+  };
+  await only();
+  await tab.page.reload();
+  await only();
+  await tab.page.getByLabel("outcome").selectOption("failed");
+  await tab.page.getByText("No decision matches").waitFor();
+  await tab.page.getByRole("button", { name: "Clear" }).click();
+  await tab.page.waitForSelector(".decision");
+  tab.quiet();
+  await tab.close();
+});
+
+test("what another cutoff would bypass is asked by pointer and by keyboard", async () => {
+  const tab = await bench.tab(browser);
+  await bench.openVolume(tab.page, await bench.someVolume(tab.page));
+  const slider = tab.page.getByRole("slider", {
+    name: "Sequential cutoff to look at",
+  });
+  await slider.focus();
+  const said = () => slider.getAttribute("aria-valuetext");
+  await tab.page.keyboard.press("Home");
+  const lowest = await said();
+  assert.match(lowest, /^At cutoff .* 100% of bytes would bypass\.$/);
+  await tab.page.keyboard.press("End");
+  assert.notEqual(await said(), lowest);
+  const box = await slider.boundingBox();
+  await tab.page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
+  assert.match(await said(), /of bytes would bypass\.$/);
+  tab.quiet();
+  await tab.close();
+});
+
+test("a change asks for the token; a wrong one is refused, the right one taken", async () => {
+  const tab = await bench.tab(browser);
+  const volume = await bench.someVolume(tab.page);
+  await bench.openVolume(tab.page, volume);
+  const modes = tab.page.getByRole("group", { name: "Mode" });
+  const before_ = await modes.locator('[aria-pressed="true"]').textContent();
+  const other = before_ === "observe" ? "advise" : "observe";
+  await modes.getByRole("button", { name: other }).click();
+  const dialog = tab.page.getByRole("dialog", { name: "Token for changes" });
+  await dialog.getByLabel("Token").fill("a wrong token of some length");
+  await tab.page.keyboard.press("Enter");
+  await dialog.getByText("The server does not take this token.").waitFor();
+  assert.equal(await tab.page.locator(".toast").count(), 0);
+  await dialog.getByLabel("Token").fill(bench.TOKEN);
+  await tab.page.keyboard.press("Enter");
+  await dialog.waitFor({ state: "detached" });
+  await tab.page.locator('.toast[data-state="good"]', { hasText: other }).waitFor();
+  // From now on nobody asks for it.
+  await tab.page.getByRole("button", { name: "Dismiss" }).click();
+  await tab.page.getByRole("button", { name: "Release", exact: true }).click();
+  await tab.page.locator('.toast[data-state="good"]', { hasText: "release" }).waitFor();
+  assert.equal(await dialog.count(), 0);
+  await bench.ask(tab.page, "mode", volume, { mode: before_ });
+  tab.quiet(UNAUTHORIZED);
+  await tab.close();
+});
+
+test("the token dies with the tab", async () => {
+  const tab = await bench.tab(browser);
+  await bench.visit(tab.page, "overview");
+  assert.equal(await tab.page.getByRole("button", { name: "Changes: locked" }).count(), 1);
+  const kept = await tab.page.evaluate(() => [Object.keys(localStorage), document.cookie]);
+  assert.deepEqual(kept, [[], ""]);
+  tab.quiet();
+  await tab.close();
+});
+
+test("a policy with an error shows it at its line; the right one is accepted", async () => {
+  const tab = await bench.tab(browser);
+  await bench.visit(tab.page, "policy");
+  const area = tab.page.getByLabel("Text of the policy");
+  const name = "browser-test";
+  const text = (key) => `version: 1\nname: ${name}\nobjectives: {${key}: 30ms}\n`;
+  await area.fill(text("read_latncy_p99"));
+  await tab.page.getByRole("button", { name: "Validate" }).click();
+  await tab.page.getByRole("button", { name: /^Go to line 3/ }).waitFor();
+  assert.match(await tab.page.locator(".problems").textContent(), /read_latency_p99/);
+  assert.match(await tab.page.locator(".line-numbers .wrong").textContent(), /3/);
+  await bench.shot(tab.page, "policy-error");
+  await area.fill(text("read_latency_p99"));
+  await tab.page.getByText("This policy is right.").waitFor();
+  assert.equal(await tab.page.locator(".line-numbers .wrong").count(), 0);
+  await tab.page.getByLabel("File name, without .yaml").fill(name);
+  await tab.page.getByRole("button", { name: "Save …" }).click();
+  await tab.page.getByRole("dialog").getByRole("button", { name: "Save" }).click();
+  await tab.page
+    .getByRole("dialog", { name: "Token for changes" })
+    .getByLabel("Token")
+    .fill(bench.TOKEN);
+  await tab.page.keyboard.press("Enter");
+  await tab.page.locator('.toast[data-state="good"]', { hasText: name }).waitFor();
+  tab.quiet();
+  await tab.close();
+});
+
+test("a dry run shows what a policy would have done otherwise", async () => {
+  const tab = await bench.tab(browser);
+  await bench.visit(tab.page, "policy");
+  await tab.page.getByLabel("Text of the policy").fill("version: 1\nname: none\nstrategies: []\n");
+  await tab.page.getByText("Dry run: what it would have done otherwise").click();
+  await tab.page.getByLabel("Over the last").selectOption("1");
+  await tab.page.getByRole("button", { name: "Try it" }).click();
+  await tab.page.locator(".diff li .added").first().waitFor();
+  await bench.shot(tab.page, "policy-dry-run");
+  tab.quiet();
+  await tab.close();
+});
+
+test("the editor completes keys from the schema by keyboard", async () => {
+  const tab = await bench.tab(browser);
+  const schema = tab.page.waitForResponse(/policy-schema/);
+  await bench.visit(tab.page, "policy");
+  await (await schema).finished();
+  const area = tab.page.getByLabel("Text of the policy");
+  await area.fill("version: 1\n");
+  await area.press("Control+End");
+  await area.pressSequentially("obj");
+  await tab.page.getByRole("option", { name: /^objectives/ }).waitFor();
+  await area.press("Enter");
+  assert.equal(await area.inputValue(), "version: 1\nobjectives: ");
+  await area.press("Control+Space");
+  await area.press("Escape");
+  await area.press("Tab");
+  assert.ok(await area.evaluate((element) => element !== document.activeElement));
+  tab.quiet();
+  await tab.close();
+});
+
+test("by keyboard alone: skip link, pages, theme", async () => {
+  const tab = await bench.tab(browser);
+  await bench.visit(tab.page, "overview");
+  await tab.page.keyboard.press("Tab");
+  assert.equal(
+    await tab.page.evaluate(() => document.activeElement.textContent),
+    "Skip to the page",
+  );
+  await tab.page.keyboard.press("Enter");
+  assert.equal(await tab.page.evaluate(() => document.activeElement.id), "main");
+  await tab.page.getByRole("link", { name: "Doctor" }).focus();
+  await tab.page.keyboard.press("Enter");
+  await tab.page.waitForSelector(bench.PAGES.doctor);
+  assert.equal(await tab.page.locator('nav [aria-current="page"]').textContent(), "Doctor");
+  await tab.page.getByRole("button", { name: /^Colours/ }).press("Enter");
+  assert.equal(await tab.page.evaluate(() => document.documentElement.dataset.theme), "dark");
+  tab.quiet();
+  await tab.close();
+});
+
+test("a definition is in reach of the keyboard", async () => {
+  const tab = await bench.tab(browser);
+  await bench.openVolume(tab.page, await bench.someVolume(tab.page));
+  await tab.page.getByRole("button", { name: "What Hit ratio means" }).press("Enter");
+  await tab.page.getByText("Share of the read requests").waitFor();
+  await tab.page.keyboard.press("Escape");
+  await tab.page.getByText("Share of the read requests").waitFor({ state: "hidden" });
+  tab.quiet();
+  await tab.close();
+});
+
+test("what cannot be read at first is there a moment later", async () => {
+  const tab = await bench.tab(browser);
+  const error = { code: "unavailable", message: "the history is busy", hint: null, place: null };
+  for (const path of ["decisions", "advice", "policies", "doctor"]) {
+    await tab.page.route(
+      new RegExp(`/api/v1/${path}(\\?|$)`),
+      (route) => route.fulfill({ status: 503, json: { error } }),
+      { times: 1 },
+    );
+  }
+  for (const name of ["decisions", "advice", "policy", "doctor"]) {
+    await tab.page.goto(`${bench.URL_}/#/${name}`);
+    await tab.page.getByText("the history is busy").waitFor();
+    await tab.page.waitForSelector(bench.PAGES[name]);
+  }
+  tab.quiet(/status of 503/);
+  await tab.close();
+});
+
+test("a server that goes away is said so, and the page recovers by itself", async () => {
+  const tab = await bench.tab(browser);
+  await bench.visit(tab.page, "overview");
+  await tab.page.context().setOffline(true);
+  await tab.page.getByText("The server is gone.").waitFor();
+  await bench.shot(tab.page, "server-gone");
+  await tab.page.context().setOffline(false);
+  await tab.page.getByText("The server is gone.").waitFor({ state: "detached" });
+  await tab.page.locator('.pulse[data-state="live"]').waitFor();
+  tab.quiet(/ERR_INTERNET_DISCONNECTED|ERR_NETWORK_CHANGED/);
+  await tab.close();
+});

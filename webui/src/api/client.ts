@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Requests to this server, and nobody else. The token for changes lives as long as the tab.
+import type { ErrorBody } from "./types";
+
+const TOKEN_KEY = "ebbgate-token";
+const TIMEOUT_MS = 20_000;
+
+/** What a person is told, and what to do next. `status`: 0 where no answer came. */
+export class ApiError extends Error {
+  constructor(
+    readonly status: number,
+    message: string,
+    readonly hint: string | null = null,
+    readonly code = "",
+  ) {
+    super(message);
+  }
+}
+
+export const token = {
+  get: (): string => sessionStorage.getItem(TOKEN_KEY) ?? "",
+  set: (value: string): void => sessionStorage.setItem(TOKEN_KEY, value),
+  forget: (): void => sessionStorage.removeItem(TOKEN_KEY),
+};
+
+export function get<T>(path: string, query: Record<string, unknown> = {}): Promise<T> {
+  const wanted = Object.entries(query).filter(([, value]) => value !== "" && value != null);
+  const search = new URLSearchParams(wanted.map(([key, value]) => [key, String(value)]));
+  const tail = wanted.length > 0 ? `?${search.toString()}` : "";
+  return request<T>("GET", `/api/v1/${path}${tail}`);
+}
+
+export function post<T>(path: string, body: unknown, patienceMs = TIMEOUT_MS): Promise<T> {
+  return request<T>("POST", `/api/v1/${path}`, body, token.get(), patienceMs);
+}
+
+/** Does the server take this token? Raises ApiError with status 401 where it does not. */
+export async function check(candidate: string): Promise<void> {
+  await request("GET", "/api/v1/token", undefined, candidate);
+}
+
+async function request<T>(
+  method: string,
+  url: string,
+  body?: unknown,
+  candidate = token.get(),
+  patienceMs = TIMEOUT_MS,
+): Promise<T> {
+  const headers: Record<string, string> = { Accept: "application/json" };
+  if (candidate !== "") headers["Authorization"] = `Bearer ${candidate}`;
+  if (body !== undefined) headers["Content-Type"] = "application/json";
+  const response = await answer(url, {
+    method,
+    headers,
+    body: body === undefined ? null : JSON.stringify(body),
+    credentials: "omit",
+    redirect: "error",
+    cache: "no-store",
+    signal: AbortSignal.timeout(patienceMs),
+  });
+  if (!response.ok) throw await refused(response);
+  return (await response.json()) as T;
+}
+
+async function answer(url: string, init: RequestInit): Promise<Response> {
+  try {
+    return await fetch(url, init);
+  } catch (error) {
+    const late = error instanceof DOMException && error.name === "TimeoutError";
+    throw new ApiError(
+      0,
+      late ? "the server did not answer in time" : "the server cannot be reached",
+      "is ebbgate-web running? systemctl status ebbgate-web",
+    );
+  }
+}
+
+async function refused(response: Response): Promise<ApiError> {
+  try {
+    const { error } = (await response.json()) as { error: ErrorBody };
+    const place = error.place ? ` (line ${error.place.line}, column ${error.place.column})` : "";
+    return new ApiError(response.status, error.message + place, error.hint, error.code);
+  } catch {
+    return new ApiError(response.status, `the server answered ${response.status}`);
+  }
+}

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Short names for what the server says; the types themselves are printed from its document.
+import type { components } from "./schema";
+
+type Schemas = components["schemas"];
+
+export type Advice = Schemas["AdviceRow"];
+export type AdviceList = Schemas["AdviceList"];
+export type Checked = Schemas["Checked"];
+export type DeviceReport = Schemas["DeviceReport"];
+export type DoctorReport = Schemas["DoctorReport"];
+export type Intent = Schemas["Intent"];
+export type IntentList = Schemas["IntentList"];
+export type Policies = Schemas["Policies"];
+export type PolicyError = Schemas["PolicyProblem"];
+export type VolumeReport = Schemas["VolumeReport"];
+export type Action = Schemas["Action"];
+export type Actions = Schemas["Actions"];
+export type Condition = Schemas["Condition"];
+export type Decision = Schemas["Decision"];
+export type Decisions = Schemas["Decisions"];
+export type Difference = Schemas["DryRunDifference"];
+export type DryRun = Schemas["DryRunResult"];
+export type ErrorBody = Schemas["ErrorBody"];
+export type ExplainedDecision = Schemas["ExplainedDecision"];
+export type Health = Schemas["Health"];
+export type Latency = Schemas["Latency"];
+export type Proposal = Schemas["Proposal"];
+export type Samples = Schemas["Samples"];
+export type Volume = Schemas["Volume"];
+export type Volumes = Schemas["Volumes"];
+export type Wish = Schemas["StandingWish"];

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The dashboard of ebbgate: puts the page of the address on the screen.
+import { parse, type Page, type Route } from "./lib/route";
+import { start } from "./state";
+import { advicePage } from "./views/advice";
+import { decisionsPage } from "./views/decisions";
+import { doctorPage } from "./views/doctor";
+import { layout } from "./views/layout";
+import { overview } from "./views/overview";
+import { policyPage } from "./views/policy";
+import type { View } from "./views/view";
+import { volumePage } from "./views/volume";
+import { toasts } from "./views/wish";
+
+const PAGES: Readonly<Record<Page, (parent: HTMLElement, route: Route) => View>> = {
+  overview,
+  volume: volumePage,
+  decisions: decisionsPage,
+  advice: advicePage,
+  policy: policyPage,
+  doctor: doctorPage,
+};
+const TITLES: Readonly<Record<Page, string>> = {
+  overview: "Overview",
+  volume: "Volume",
+  decisions: "Decisions",
+  advice: "Advice",
+  policy: "Policy",
+  doctor: "Doctor",
+};
+
+let shown: View | null = null;
+const frame = layout();
+
+function show(first: boolean): void {
+  const route = parse(location.hash);
+  shown?.destroy();
+  for (const dialog of document.querySelectorAll("dialog")) dialog.close();
+  const page = document.createElement("div");
+  page.className = `page page-${route.page}`;
+  frame.main.replaceChildren(page);
+  document.title = `${TITLES[route.page]} – ebbgate`;
+  frame.navigated(route);
+  shown = PAGES[route.page](page, route);
+  if (first) return;
+  // As a browser does for a new document: to the top, and a screen reader begins at the page.
+  window.scrollTo(0, 0);
+  frame.main.focus({ preventScroll: true });
+}
+
+document.body.append(toasts());
+start();
+window.addEventListener("hashchange", () => show(false));
+show(true);

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: GPL-2.0-only
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { lanes, marks, type Write } from "./timeline";
+
+function write(id: number, at: number, value: string, more: Partial<Write> = {}): Write {
+  const base = { knob: "writeback_percent", old: "10", strategy: "idle_destage" };
+  return { id, at, new: value, outcome: "changed", ...base, ...more };
+}
+
+test("a lane shows what a knob held, from the value before the first write on", () => {
+  const found = lanes([write(2, 60, "40"), write(1, 20, "0")], 0, 100);
+  assert.deepEqual(found, [
+    {
+      knob: "writeback_percent",
+      bars: [
+        { from: 0, until: 20, value: "10", strategy: null },
+        { from: 20, until: 60, value: "0", strategy: "idle_destage" },
+        { from: 60, until: 100, value: "40", strategy: "idle_destage" },
+      ],
+    },
+  ]);
+});
+
+test("what was refused or only advised is no bar", () => {
+  assert.deepEqual(lanes([write(1, 20, "0", { outcome: "advised" })], 0, 100), []);
+});
+
+test("a write before the window begins its bar at the edge", () => {
+  const found = lanes([write(1, -50, "0"), write(2, -10, "40")], 0, 100);
+  assert.deepEqual(found[0]?.bars, [
+    { from: 0, until: 100, value: "40", strategy: "idle_destage" },
+  ]);
+});
+
+test("the same value written again is one bar", () => {
+  const found = lanes([write(1, 20, "0"), write(2, 60, "0")], 0, 100);
+  assert.deepEqual(
+    found[0]?.bars.map((bar) => [bar.from, bar.until]),
+    [
+      [0, 20],
+      [20, 100],
+    ],
+  );
+});
+
+test("marks that could not be hit apart are one", () => {
+  const found = marks([{ at: 10 }, { at: 11 }, { at: 50 }, { at: 200 }], 0, 100, 0.05);
+  assert.deepEqual(
+    found.map((mark) => [mark.at, mark.items.length]),
+    [
+      [0.1, 2],
+      [0.5, 1],
+    ],
+  );
+});

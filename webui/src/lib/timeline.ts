@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The knob timeline: writes to lanes of bars, decisions to marks that can be hit. Pure.
+import type { Maybe } from "./format";
+
+export interface Write {
+  id: number;
+  at: number;
+  knob: string;
+  old: Maybe<string>;
+  new: string;
+  strategy: string;
+  outcome: string;
+}
+
+export interface Bar {
+  from: number;
+  until: number;
+  value: Maybe<string>;
+  /** Who wrote it; null: what was there before. */
+  strategy: string | null;
+}
+
+export interface Lane {
+  knob: string;
+  bars: Bar[];
+}
+
+/** One lane a knob: what it held from when to when. Only writes that changed it count. */
+export function lanes(writes: readonly Write[], since: number, until: number): Lane[] {
+  const byKnob = new Map<string, Write[]>();
+  for (const write of [...writes].sort((a, b) => a.at - b.at || a.id - b.id)) {
+    if (write.outcome !== "changed") continue;
+    const found = byKnob.get(write.knob);
+    if (found) found.push(write);
+    else byKnob.set(write.knob, [write]);
+  }
+  const names = [...byKnob.keys()].sort();
+  return names.map((knob) => ({ knob, bars: bars(byKnob.get(knob) ?? [], since, until) }));
+}
+
+function bars(writes: readonly Write[], since: number, until: number): Bar[] {
+  const found: Bar[] = [];
+  const first = writes[0];
+  if (first && first.at > since) {
+    found.push({ from: since, until: first.at, value: first.old, strategy: null });
+  }
+  writes.forEach((write, index) => {
+    const end = writes[index + 1]?.at ?? until;
+    if (end <= since) return;
+    const from = Math.max(write.at, since);
+    const last = found.at(-1);
+    // The same value written again is no change of the knob.
+    if (last?.value === write.new && last.strategy === write.strategy) last.until = end;
+    else found.push({ from, until: end, value: write.new, strategy: write.strategy });
+  });
+  return found.filter((bar) => bar.until > bar.from);
+}
+
+export interface Mark<T> {
+  /** 0..1 on the time axis. */
+  at: number;
+  items: T[];
+}
+
+/** Marks for things in time; those nearer than `apart` (0..1) share one, or none could be hit. */
+export function marks<T extends { at: number }>(
+  items: readonly T[],
+  since: number,
+  until: number,
+  apart: number,
+): Mark<T>[] {
+  const found: Mark<T>[] = [];
+  for (const item of [...items].sort((a, b) => a.at - b.at)) {
+    if (item.at < since || item.at > until) continue;
+    const at = (item.at - since) / (until - since);
+    const last = found.at(-1);
+    if (last && at - last.at < apart) last.items.push(item);
+    else found.push({ at, items: [item] });
+  }
+  return found;
+}

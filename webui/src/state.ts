@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// What the pages share: the last word on every volume, on health and on what people asked for.
+import { get } from "./api/client";
+import { Live } from "./api/live";
+import type { Action, Decision, Health, Intent, Volumes } from "./api/types";
+import { Atom } from "./lib/atom";
+import { merged } from "./lib/merge";
+
+const INTENTS_KEPT = 50;
+const HEALTH_MS = 10_000;
+
+export const volumes = new Atom<Volumes | null>(null);
+export const health = new Atom<Health | null>(null);
+export const intents = new Atom<readonly Intent[]>([]);
+/** `lost`: the server does not answer; `start`: nobody knows yet. */
+export const connection = new Atom<"start" | "open" | "lost">("start");
+/** When this browser last heard of the volumes, by its own clock. */
+export const heardMs = new Atom(0);
+/** Whoever shows a list follows these. */
+export const decided = new Atom<Decision | null>(null);
+export const acted = new Atom<Action | null>(null);
+/** Changes when lists have to be read anew. */
+export const generation = new Atom(0);
+
+export function takeVolumes(data: Volumes): void {
+  heardMs.set(Date.now());
+  volumes.set(data);
+}
+
+export function takeIntents(rows: readonly Intent[]): void {
+  intents.set(merged(intents.get(), rows, INTENTS_KEPT));
+}
+
+/** Ages are told by the server: browsers' clocks are often wrong. Seconds since the document. */
+export function ageSeconds(atUnixSeconds: number): number {
+  const told = volumes.get()?.now_unix_s ?? Date.now() / 1000;
+  return Math.max(0, told - atUnixSeconds + (Date.now() - heardMs.get()) / 1000);
+}
+
+/** The server's clock now. */
+export function serverNow(): number {
+  const told = volumes.get()?.now_unix_s;
+  return told === undefined ? Date.now() / 1000 : told + (Date.now() - heardMs.get()) / 1000;
+}
+
+async function readAll(): Promise<void> {
+  await Promise.all([readHealth(), readVolumes(), readIntents()]);
+}
+
+async function readVolumes(): Promise<void> {
+  try {
+    takeVolumes(await get<Volumes>("volumes"));
+  } catch {
+    // The banner says that the server, or its history, is gone.
+  }
+}
+
+async function readIntents(): Promise<void> {
+  try {
+    takeIntents((await get<{ intents: Intent[] }>("intents", { limit: INTENTS_KEPT })).intents);
+  } catch {
+    // The same; health tells of the intents database.
+  }
+}
+
+export async function readHealth(): Promise<void> {
+  try {
+    health.set(await get<Health>("health"));
+    connection.set("open");
+  } catch {
+    connection.set("lost");
+  }
+}
+
+export function start(): void {
+  void readAll();
+  new Live({
+    volumes: takeVolumes,
+    decision: (data) => decided.set(data),
+    action: (data) => acted.set(data),
+    intent: (data) => takeIntents([data]),
+    health: (data) => health.set(data),
+    reset: () => {
+      void readAll();
+      generation.set(generation.get() + 1);
+    },
+    state: (state) => {
+      connection.set(state);
+      if (state === "open") void readHealth();
+    },
+  });
+  setInterval(() => {
+    if (document.visibilityState === "visible") void readHealth();
+  }, HEALTH_MS);
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// What people asked for, and what became of it.
+import type { Intent } from "../api/types";
+import { dateTime } from "../lib/format";
+import { intents } from "../state";
+import { fill, h, table } from "./dom";
+
+/** `stop` ends its listening. */
+export function asked(): { element: HTMLElement; stop: () => void } {
+  const rows = h("div");
+  const stop = intents.listen((all) => {
+    if (rows.contains(document.activeElement)) return;
+    const none = h("p", { class: "hint" }, "Nobody asked for anything yet.");
+    fill(rows, all.length === 0 ? none : intentTable(all));
+  });
+  const summary = h("summary", {}, "What people asked for");
+  return { element: h("details", { class: "panel" }, summary, rows), stop };
+}
+
+function intentTable(all: readonly Intent[]): HTMLElement {
+  const rows = all.map((each) => [
+    dateTime(each.at_unix_s),
+    each.who,
+    each.volume ?? "every volume",
+    `${each.kind} ${argsWord(each.args)}`,
+    each.ok === null ? "not answered yet" : `${each.ok ? "✓" : "✗"} ${each.outcome ?? ""}`,
+  ]);
+  return table("What people asked for", ["Time", "Who", "Volume", "What", "Outcome"], rows);
+}
+
+function argsWord(args: Readonly<Record<string, unknown>>): string {
+  return Object.entries(args)
+    .filter(([name]) => name !== "text")
+    .map(([name, value]) => `${name} ${String(value)}`)
+    .join(", ");
+}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The course of one volume: charts over time, with every decision.
+import { ApiError, get } from "../api/client";
+import type { Actions, Decisions, Samples, Volume } from "../api/types";
+import { bytes, rate } from "../lib/format";
+import { format, rangeOf, RANGES, type Range, type Route } from "../lib/route";
+import { column, negated } from "../lib/series";
+import { generation, serverNow } from "../state";
+import { chart, type ChartView } from "./chart";
+import type { Part } from "./bars";
+import { attribute, fill, h, text, type Child } from "./dom";
+import { gapHistogram } from "./gapbars";
+import { heatMap } from "./heatmap";
+import { knobTimeline } from "./knobs";
+import { paths } from "./paths";
+import { runCurve } from "./runcurve";
+import { explained } from "./wish";
+
+const POINTS = 600;
+const ACTIONS = 500;
+const REFRESH_MS = 5_000;
+
+export interface Course {
+  element: HTMLElement;
+  updateNow: (volume: Volume) => void;
+  destroy: () => void;
+}
+
+interface Charts {
+  flow: ChartView;
+  dirty: ChartView;
+  heat: ReturnType<typeof heatMap>;
+  gaps: Part;
+  curve: Part;
+  split: ReturnType<typeof paths>;
+  knobs: ReturnType<typeof knobTimeline>;
+  state: HTMLElement;
+}
+
+/** `name`: the volume's kernel name, which is known only once the daemon was heard of. */
+export function coursePart(route: Route, name: () => string): Course {
+  let range = rangeOf(route.query["range"]);
+  const charts = makeCharts();
+  const read = (): Promise<void> => readAll(charts, name(), range);
+  const choice = rangeChoice(range, (chosen) => {
+    range = chosen;
+    history.replaceState(null, "", format("volume", route.name, { ...route.query, range }));
+    void read();
+  });
+  const timer = setInterval(() => {
+    if (document.visibilityState === "visible") void read();
+  }, REFRESH_MS);
+  const stop = generation.listen(() => void read());
+  const head = h("div", { class: "page-head" }, h("h2", {}, "Course"), choice);
+  return {
+    element: h("div", { class: "course" }, head, charts.state, grid(charts)),
+    updateNow: (volume) => {
+      for (const part of [charts.gaps, charts.curve]) part.update(volume);
+      charts.split.updateNow(volume);
+    },
+    destroy: () => {
+      clearInterval(timer);
+      stop();
+      for (const each of [charts.flow, charts.dirty, charts.heat]) each.destroy();
+    },
+  };
+}
+
+function makeCharts(): Charts {
+  return {
+    flow: flowChart(),
+    dirty: dirtyChart(),
+    heat: heatMap(),
+    gaps: gapHistogram(),
+    curve: runCurve(),
+    split: paths(),
+    knobs: knobTimeline(),
+    state: h("p", { class: "hint", "aria-live": "polite" }),
+  };
+}
+
+function grid(charts: Charts): HTMLElement {
+  const wide = (part: { element: HTMLElement }): HTMLElement =>
+    h("div", { class: "wide" }, part.element);
+  const narrow = [charts.dirty, charts.heat, charts.gaps, charts.curve].map((part) => part.element);
+  return h(
+    "div",
+    { class: "charts" },
+    wide(charts.flow),
+    wide(charts.knobs),
+    narrow,
+    wide(charts.split),
+  );
+}
+
+async function readAll(charts: Charts, volume: string, range: Range): Promise<void> {
+  const until = Math.ceil(serverNow());
+  const since = until - RANGES[range];
+  const span = { since_unix_s: since, until_unix_s: until };
+  const base = `volumes/${encodeURIComponent(volume)}`;
+  try {
+    const [samples, actions, decisions] = await Promise.all([
+      get<Samples>(`${base}/samples`, { ...span, points: POINTS }),
+      get<Actions>(`${base}/actions`, { ...span, limit: ACTIONS }),
+      get<Decisions>("decisions", { ...span, volume, limit: 200 }),
+      charts.heat.read(volume, since, until),
+    ]);
+    drawFlow(charts.flow, charts.dirty, samples);
+    charts.split.updateRange(samples);
+    const rows = actions.actions;
+    const known = rows.length < ACTIONS ? since : (rows.at(-1)?.at_unix_s ?? since);
+    charts.knobs.update(rows, decisions.decisions, since, until, known);
+    fill(charts.state, decisions.next_before_id !== null && tooMany(volume, decisions));
+  } catch (problem) {
+    const gone = problem instanceof ApiError && problem.status === 404;
+    text(charts.state, gone ? "" : explained(problem));
+  }
+}
+
+function tooMany(volume: string, decisions: Decisions): Child {
+  const all = h("a", { href: format("decisions", "", { volume }) }, "All of them");
+  return [`The newest ${decisions.decisions.length} decisions of this time are marked. `, all, "."];
+}
+
+function rangeChoice(now: Range, chosen: (range: Range) => void): HTMLElement {
+  const buttons = (Object.keys(RANGES) as Range[]).map((range) =>
+    h(
+      "button",
+      {
+        type: "button",
+        "aria-pressed": String(range === now),
+        onclick: () => {
+          for (const each of buttons)
+            attribute(each, "aria-pressed", String(each.textContent === range));
+          chosen(range);
+        },
+      },
+      range,
+    ),
+  );
+  return h("div", { class: "segmented", role: "group", "aria-label": "Time shown" }, buttons);
+}
+
+function flowChart(): ChartView {
+  return chart({
+    title: "Foreground against destage",
+    unit: "bytes/s; destage downwards",
+    write: rate,
+    mirrored: true,
+    binary: true,
+    lines: [
+      { label: "reads", colour: "--read" },
+      { label: "writes", colour: "--write" },
+      { label: "destage", colour: "--destage", area: true },
+    ],
+  });
+}
+
+function dirtyChart(): ChartView {
+  return chart({
+    title: "Dirty data",
+    unit: "bytes",
+    write: bytes,
+    binary: true,
+    lines: [{ label: "dirty", colour: "--water", area: true }],
+  });
+}
+
+function drawFlow(flow: ChartView, dirty: ChartView, samples: Samples): void {
+  const length = samples.at_unix_s.length;
+  const of = (name: keyof Samples["columns"]) => column(samples.columns, name, length);
+  flow.update(samples.at_unix_s, [
+    of("read_bytes_per_s"),
+    of("write_bytes_per_s"),
+    negated(of("destage_bytes_per_s")),
+  ]);
+  dirty.update(samples.at_unix_s, [of("dirty_bytes")]);
+}

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Decisions of all volumes: filtered, explained, undone. And what people asked for.
+import { get } from "../api/client";
+import type { Action, Decision, Decisions } from "../api/types";
+import { clock, dateTime, day, knobValue, plural } from "../lib/format";
+import { merged } from "../lib/merge";
+import { format, type Route } from "../lib/route";
+import { decided, generation, serverNow, volumes } from "../state";
+import { confirm } from "./dialog";
+import { asked } from "./asked";
+import { button, fill, h, text } from "./dom";
+import { openDecision, wanted } from "./explanation";
+import { filterForm } from "./filters";
+import { reader } from "./reader";
+import type { View } from "./view";
+import { explained, wish } from "./wish";
+
+const PAGE = 50;
+const KEPT = 1000;
+
+interface List {
+  rows: Decision[];
+  next: number | null;
+  /** Newer ones that arrived meanwhile; nothing moves under the pointer. */
+  waiting: number;
+}
+
+export function decisionsPage(parent: HTMLElement, route: Route): View {
+  const list: List = { rows: [], next: null, waiting: 0 };
+  const wishes = asked();
+  const filters = filterForm(route.query, () => {
+    history.replaceState(null, "", format("decisions", "", filters.query()));
+    first.again();
+  });
+  const newer = button("", () => first.again(), { class: "button newer", hidden: true });
+  const rows = h("div", { class: "decisions" });
+  const more = button("Older", () => older.again(), { hidden: true });
+  const state = h("p", { class: "hint", role: "status" });
+  parent.append(
+    h("h1", {}, "Decisions"),
+    filters.element,
+    newer,
+    state,
+    rows,
+    more,
+    wishes.element,
+  );
+
+  const failed = (problem: unknown): void => text(state, explained(problem));
+  const first = reader(() => read(null), failed);
+  const older = reader(() => read(list.next), failed);
+
+  async function read(before: number | null): Promise<void> {
+    const found = await page(filters.query(), before);
+    list.rows = merged(before === null ? [] : list.rows, found.decisions, KEPT);
+    list.next = found.next_before_id;
+    list.waiting = 0;
+    text(state, list.rows.length === 0 ? "" : `${plural(list.rows.length, "decision")} shown.`);
+    draw();
+  }
+  function draw(): void {
+    newer.hidden = list.waiting === 0;
+    text(newer, `${plural(list.waiting, "newer decision")}: show`);
+    more.hidden = list.next === null;
+    fill(rows, list.rows.length === 0 ? empty(filters.query()) : byDay(list.rows));
+  }
+  const stops = [
+    wishes.stop,
+    generation.listen(first.again),
+    first.stop,
+    older.stop,
+    decided.listen((decision) => {
+      if (!decision || decision.id <= (list.rows[0]?.id ?? 0)) return;
+      if (!filters.matches(decision)) return;
+      list.waiting += 1;
+      newer.hidden = false;
+      text(newer, `${plural(list.waiting, "newer decision")}: show`);
+    }),
+    volumes.listen(() => filters.names()),
+  ];
+  return { destroy: () => stops.forEach((stop) => stop()) };
+}
+
+function page(query: Readonly<Record<string, string>>, before: number | null): Promise<Decisions> {
+  const { since, ...rest } = query;
+  const since_unix_s = since ? Math.floor(serverNow() - Number(since)) : "";
+  return get<Decisions>("decisions", { ...rest, since_unix_s, before_id: before, limit: PAGE });
+}
+
+function byDay(rows: readonly Decision[]): HTMLElement[] {
+  const days = new Map<string, Decision[]>();
+  for (const row of rows) {
+    const name = day(row.at_unix_s);
+    const found = days.get(name);
+    if (found) found.push(row);
+    else days.set(name, [row]);
+  }
+  return [...days].map(([name, each]) =>
+    h(
+      "section",
+      {},
+      h("h2", { class: "day" }, name),
+      h("ol", { class: "decision-list" }, each.map(item)),
+    ),
+  );
+}
+
+function item(decision: Decision): HTMLElement {
+  const title = volumes.get()?.volumes.find((each) => each.volume === decision.volume)?.title;
+  return h(
+    "li",
+    { class: "decision", "data-acted": String(decision.acted) },
+    h("span", { class: "when" }, clock(decision.at_unix_s)),
+    h("a", { class: "of", href: format("volume", decision.volume) }, title ?? decision.volume),
+    h("span", { class: "reason-text" }, decision.reason, h("small", {}, wanted(decision))),
+    h(
+      "span",
+      { class: "row-buttons" },
+      button("Why", () => openDecision(decision.id), {
+        class: "button small",
+        "aria-label": `Why, decision of ${clock(decision.at_unix_s)}`,
+      }),
+    ),
+    decision.actions.length > 0 && h("ul", { class: "writes" }, decision.actions.map(writeItem)),
+  );
+}
+
+function writeItem(action: Action): HTMLElement {
+  const undo = action.outcome === "changed" && action.old !== null;
+  return h(
+    "li",
+    {},
+    h("code", {}, action.knob),
+    h(
+      "span",
+      { class: "figure" },
+      `${knobValue(action.knob, action.old)} → ${knobValue(action.knob, action.new)}`,
+    ),
+    h("span", { class: "badge", "data-outcome": action.outcome }, action.outcome.replace("_", " ")),
+    action.error && h("span", { class: "error" }, action.error),
+    undo &&
+      button("Undo", () => void askUndo(action), {
+        class: "button small",
+        "aria-label": `Undo ${action.knob} of ${clock(action.at_unix_s)}`,
+      }),
+  );
+}
+
+async function askUndo(action: Action): Promise<void> {
+  const sure = await confirm(
+    `Undo: ${action.knob}`,
+    [
+      h(
+        "p",
+        {},
+        `${action.volume} gets ${knobValue(action.knob, action.old)} back, and no strategy changes it until you release it.`,
+      ),
+      h(
+        "p",
+        { class: "hint" },
+        `It was set to ${knobValue(action.knob, action.new)} at ${dateTime(action.at_unix_s)}: ${action.reason}`,
+      ),
+    ],
+    "Undo",
+  );
+  if (sure)
+    await wish(`${action.volume}: undo ${action.knob}`, "undo", action.volume, {
+      action_id: action.id,
+    });
+}
+
+function empty(query: Readonly<Record<string, string>>): HTMLElement {
+  const filtered = Object.keys(query).length > 0;
+  return h(
+    "div",
+    { class: "empty" },
+    h("h2", {}, filtered ? "No decision matches" : "Nothing was decided yet"),
+    h(
+      "p",
+      {},
+      filtered
+        ? "Take a filter away."
+        : "In advise and enforce each change of mind is kept here with its reasons.",
+    ),
+  );
+}

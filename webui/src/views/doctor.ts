@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Doctor: what the probe can see here, what it costs, and what is missing.
+import { get } from "../api/client";
+import type { DeviceReport, DoctorReport, Health, VolumeReport } from "../api/types";
+import {
+  ago,
+  bytes,
+  count,
+  dateTime,
+  knobValue,
+  nanoseconds,
+  plural,
+  seconds,
+} from "../lib/format";
+import { format } from "../lib/route";
+import { generation, health } from "../state";
+import { facts, fill, h, table, text, unknownList, type Child } from "./dom";
+import { reader } from "./reader";
+import type { View } from "./view";
+import { explained } from "./wish";
+
+export function doctorPage(parent: HTMLElement): View {
+  const state = h("p", { class: "hint", role: "status" }, "Reading …");
+  const alive = h("div");
+  const report = h("div");
+  report.className = "page";
+  parent.append(
+    h("h1", {}, "Doctor"),
+    h("p", { class: "lead" }, "What works here, what it costs, and what stands in the way."),
+    h("section", { class: "card" }, h("h2", {}, "Health"), alive),
+    state,
+    report,
+  );
+  const read = async (): Promise<void> => {
+    fill(report, drawn(await get<DoctorReport>("doctor")));
+    text(state, "");
+  };
+  const { again, stop } = reader(read, (problem) => text(state, explained(problem)));
+  const stops = [
+    health.listen((known) => fill(alive, known ? healthFacts(known) : "Waiting …")),
+    generation.listen(again),
+    stop,
+  ];
+  return { destroy: () => stops.forEach((stop) => stop()) };
+}
+
+function healthFacts(known: Health): HTMLElement {
+  const { daemon } = known;
+  const runs =
+    daemon.alive === null
+      ? "cannot be told"
+      : daemon.alive
+        ? `runs, pid ${daemon.pid ?? "unknown"}`
+        : "does not run";
+  return facts([
+    ["Daemon", `${runs}${daemon.version ? `, version ${daemon.version}` : ""}`],
+    ["Its last word", daemon.age_s === null ? "never" : ago(daemon.age_s)],
+    ["Started", dateTime(daemon.started_unix_s)],
+    ["Tick", seconds(daemon.tick_s)],
+    [
+      "Probe",
+      daemon.probe
+        ? `${daemon.probe.kind}: ${daemon.probe.state}, restarted ${count(daemon.probe.restarts)} times`
+        : "unknown",
+    ],
+    ["History", known.history.ok ? "readable" : (known.history.why ?? "cannot be read")],
+    ["Wishes", known.intents.ok ? "can be made" : (known.intents.why ?? "cannot be made")],
+    ...daemon.errors.map((error) => ["Error", error] as const),
+  ]);
+}
+
+function drawn(report: DoctorReport): Child {
+  const missing = report.missing.map((each) => h("p", { class: "remark" }, each));
+  return [
+    missing,
+    h(
+      "div",
+      { class: "charts" },
+      h("section", { class: "card" }, h("h2", {}, "Kernel and probe"), kernel(report)),
+      h("section", { class: "card" }, h("h2", {}, "Signals"), signals(report.signals)),
+    ),
+    h("section", { class: "card" }, h("h2", {}, "What the probe costs"), cost(report.cost)),
+    report.volumes.map(volume),
+    unknownList(report.unknown),
+  ];
+}
+
+function kernel(report: DoctorReport): HTMLElement {
+  const { probe } = report;
+  return facts([
+    ["Kernel", report.kernel.release],
+    ["BTF", report.kernel.btf ? "yes" : "no: no probe can run"],
+    [
+      "Probe",
+      probe.kind === null ? (probe.why ?? "unknown") : `${probe.kind}: ${probe.state ?? "unknown"}`,
+    ],
+  ]);
+}
+
+function signals(all: Readonly<Record<string, string>>): HTMLElement {
+  const rows = Object.entries(all).map(([signal, state]) => [signal, mark(state === "ok", state)]);
+  if (rows.length === 0)
+    return h(
+      "p",
+      { class: "hint" },
+      "Nobody says which signals there are: the daemon does not run, or its probe does not.",
+    );
+  return table("Signals", ["Signal", "State"], rows);
+}
+
+function mark(good: boolean, word: string): HTMLElement {
+  return h(
+    "span",
+    { class: "holds", "data-holds": good ? "true" : "unknown" },
+    `${good ? "✓" : "✗"} ${word}`,
+  );
+}
+
+function cost(report: DoctorReport["cost"]): Child {
+  if (report.why) {
+    return [
+      h("p", { class: "hint" }, report.why),
+      h("p", {}, "Measure it: ", h("code", {}, "ebbgate doctor --measure 10")),
+    ];
+  }
+  const rows = report.programs.map((each) => [
+    h("code", {}, each.name),
+    count(each.runs),
+    nanoseconds(each.ns_per_run),
+  ]);
+  return [
+    h(
+      "p",
+      {},
+      `${nanoseconds(report.ns_per_run)} per event, of which counting itself costs ${nanoseconds(report.empty_run_ns)}; ${count(report.runs)} events in ${nanoseconds(report.window_ns)}.`,
+    ),
+    table("What each program costs", ["Program", "Runs", "Per run"], rows, { class: "numbers" }),
+  ];
+}
+
+function volume(each: VolumeReport): HTMLElement {
+  const knobs = each.knobs.map((knob) => [
+    h("code", { title: knob.path }, knob.name),
+    knobValue(knob.name, knob.value),
+    knob.touch,
+    knob.about,
+  ]);
+  return h(
+    "section",
+    { class: "card" },
+    h("h2", {}, h("a", { href: format("volume", each.volume) }, each.title)),
+    facts([
+      [
+        "Kind",
+        `${each.kind}, ${each.cache_mode ?? "cache mode unknown"}, ${each.state ?? "state unknown"}`,
+      ],
+      ["Backing device", device(each.backing)],
+      ["Cache device", each.caches.map(device).join("; ") || "none"],
+    ]),
+    h(
+      "details",
+      {},
+      h("summary", {}, plural(each.knobs.length, "knob")),
+      table(`Knobs of ${each.title}`, ["Knob", "Value", "ebbgate", "What it does"], knobs),
+    ),
+  );
+}
+
+function device(each: DeviceReport): string {
+  const turns = each.rotational === null ? "" : each.rotational ? "rotational" : "not rotational";
+  return `${each.name} (${[bytes(each.size_bytes), turns, each.scheduler ?? ""].filter(Boolean).join(", ")})`;
+}

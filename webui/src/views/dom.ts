@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Nodes from code: the only place where markup is made. Text is always text.
+
+export type Child = Node | string | number | null | undefined | false | readonly Child[];
+
+type Handler = (event: never) => void;
+export type Props = Record<string, string | number | boolean | null | undefined | Handler>;
+
+const SVG = "http://www.w3.org/2000/svg";
+
+export function h<K extends keyof HTMLElementTagNameMap>(
+  tag: K,
+  props: Props = {},
+  ...children: Child[]
+): HTMLElementTagNameMap[K] {
+  return filled(document.createElement(tag), props, children);
+}
+
+export function s<K extends keyof SVGElementTagNameMap>(
+  tag: K,
+  props: Props = {},
+  ...children: Child[]
+): SVGElementTagNameMap[K] {
+  return filled(document.createElementNS(SVG, tag), props, children);
+}
+
+/** `onclick` and the like are listeners; false and null leave an attribute out; the rest are set. */
+function filled<E extends Element>(element: E, props: Props, children: readonly Child[]): E {
+  for (const [name, value] of Object.entries(props)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (typeof value === "function") {
+      element.addEventListener(name.slice(2), value as EventListener);
+    } else element.setAttribute(name, value === true ? "" : String(value));
+  }
+  append(element, children);
+  return element;
+}
+
+export function append(parent: Element, children: readonly Child[]): void {
+  for (const child of children) {
+    if (child === null || child === undefined || child === false) continue;
+    if (typeof child === "string" || typeof child === "number") parent.append(String(child));
+    else if (child instanceof Node) parent.append(child);
+    else append(parent, child);
+  }
+}
+
+/** Everything in it is replaced. */
+export function fill(parent: Element, ...children: Child[]): void {
+  parent.replaceChildren();
+  append(parent, children);
+}
+
+/** Written only where it differs: the browser then has nothing to lay out anew. */
+export function text(element: Element, value: string): void {
+  if (element.textContent !== value) element.textContent = value;
+}
+
+export function attribute(element: Element, name: string, value: string | null): void {
+  if (value === null) element.removeAttribute(name);
+  else if (element.getAttribute(name) !== value) element.setAttribute(name, value);
+}
+
+let numbered = 0;
+
+/** A new id for `aria-labelledby` and the like. */
+export function uid(prefix: string): string {
+  numbered += 1;
+  return `${prefix}-${numbered}`;
+}
+
+export function button(label: Child, onclick: () => void, props: Props = {}): HTMLButtonElement {
+  return h("button", { type: "button", class: "button", onclick, ...props }, label);
+}
+
+/** A table whose wide content scrolls inside it, by keyboard too. */
+export function table(
+  caption: string,
+  head: readonly Child[],
+  rows: readonly (readonly Child[])[],
+  props: Props = {},
+): HTMLElement {
+  return h(
+    "div",
+    { class: "table-box", tabindex: 0, role: "region", "aria-label": caption },
+    h(
+      "table",
+      props,
+      h("caption", { class: "visually-hidden" }, caption),
+      h(
+        "thead",
+        {},
+        h(
+          "tr",
+          {},
+          head.map((cell) => h("th", { scope: "col" }, cell)),
+        ),
+      ),
+      h(
+        "tbody",
+        {},
+        rows.map((row) =>
+          h(
+            "tr",
+            {},
+            row.map((cell) => h("td", {}, cell)),
+          ),
+        ),
+      ),
+    ),
+  );
+}
+
+/** A table in a `details`: made when it is open, and left alone while somebody is in it. */
+export function fillTable(box: HTMLElement, make: () => HTMLElement): void {
+  if (box.closest("details")?.open !== true || box.contains(document.activeElement)) return;
+  fill(box, make());
+}
+
+/** Term and value pairs. */
+export function facts(
+  pairs: readonly (readonly [Child, Child])[],
+  className = "facts",
+): HTMLElement {
+  return h(
+    "dl",
+    { class: className },
+    pairs.map(([term, value]) => h("div", {}, h("dt", {}, term), h("dd", {}, value))),
+  );
+}
+
+/** What could not be looked at, and why: one list, which may be long. */
+export function unknownList(
+  all: readonly { title: string | null; why: string }[],
+): HTMLElement | null {
+  if (all.length === 0) return null;
+  const rows = all.map((each) =>
+    h("li", {}, each.title ? h("b", {}, `${each.title}: `) : "", each.why),
+  );
+  return h(
+    "details",
+    { class: "panel", open: all.length <= 5 },
+    h("summary", {}, `Not looked at: ${all.length}`),
+    h("ul", { class: "plain-list" }, rows),
+  );
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Why a decision was made: every proposal, each condition with the measured value beside the
+// threshold, and who won.
+import { get } from "../api/client";
+import type { Action, Condition, Decision, ExplainedDecision, Proposal } from "../api/types";
+import { bytes, dateTime, knobValue, plural, rate, UNKNOWN } from "../lib/format";
+import { open } from "./dialog";
+import { button, fill, h, table, type Child } from "./dom";
+import { explained } from "./wish";
+
+export function openDecision(id: number): void {
+  const box = h("div", { "aria-live": "polite" }, h("p", { class: "hint" }, "Reading …"));
+  open("Why", box);
+  get<ExplainedDecision>(`decisions/${id}`)
+    .then((decision) => fill(box, explanation(decision)))
+    .catch((problem: unknown) => fill(box, h("p", { class: "error" }, explained(problem))));
+}
+
+/** Several decisions under one mark: a list to choose from. */
+export function openDecisions(
+  decisions: readonly { id: number; at: number; label: string }[],
+): void {
+  const first = decisions[0];
+  if (first && decisions.length === 1) {
+    openDecision(first.id);
+    return;
+  }
+  const rows = decisions.map(({ id, at, label }) =>
+    h(
+      "li",
+      {},
+      h("span", { class: "when" }, dateTime(at)),
+      h("span", {}, label),
+      button("Why", () => openDecision(id), { class: "button small" }),
+    ),
+  );
+  open(plural(decisions.length, "decision"), h("ol", { class: "choices" }, rows));
+}
+
+function explanation(decision: ExplainedDecision): Child {
+  return [
+    h("p", { class: "lead" }, h("b", {}, decision.volume), `, ${dateTime(decision.at_unix_s)}`),
+    h("p", { class: "sentence" }, decision.reason),
+    h("p", {}, wanted(decision)),
+    decision.actions.length > 0
+      ? writes(decision.actions)
+      : h("p", { class: "hint" }, "No knob was written for it."),
+    h("h3", {}, "Every proposal"),
+    proposals(decision.proposals),
+  ];
+}
+
+export function wanted(decision: Decision): string {
+  const parts: string[] = [];
+  if (decision.gate) {
+    const pace =
+      decision.gate.rate_bytes_per_s > 0 ? ` ${rate(decision.gate.rate_bytes_per_s)}` : "";
+    parts.push(`destage ${decision.gate.kind}${pace}, by ${decision.gate_strategy || "nobody"}`);
+  }
+  if (decision.sequential_cutoff_bytes !== null) {
+    parts.push(
+      `sequential cutoff ${bytes(decision.sequential_cutoff_bytes)}, by ${decision.cutoff_strategy || "nobody"}`,
+    );
+  }
+  return parts.join("; ");
+}
+
+export function writes(actions: readonly Action[]): HTMLElement {
+  return table(
+    "Knob writes",
+    ["Knob", "Before", "After", "Outcome"],
+    actions.map((action) => [
+      h("code", {}, action.knob),
+      knobValue(action.knob, action.old),
+      knobValue(action.knob, action.new),
+      action.error ? `${action.outcome}: ${action.error}` : action.outcome,
+    ]),
+  );
+}
+
+/** All proposals, in the order of the policy; those that won are marked. */
+export function proposals(all: readonly Proposal[]): HTMLElement {
+  if (all.length === 0) return h("p", { class: "hint" }, "Nobody proposed anything.");
+  return h("div", { class: "proposals" }, all.map(proposal));
+}
+
+function proposal(one: Proposal): HTMLElement {
+  const won = one.wins.length > 0;
+  const state = one.unsupported
+    ? "unsupported here"
+    : won
+      ? `decides ${one.wins.join(", ")}`
+      : "decides nothing";
+  return h(
+    "section",
+    { class: "proposal", "data-won": String(won) },
+    h("h4", {}, one.strategy, h("span", { class: "verdict" }, state)),
+    h("p", { class: "sentence" }, one.unsupported || one.reason),
+    one.conditions.length > 0 && conditions(one.strategy, one.conditions),
+  );
+}
+
+function conditions(strategy: string, all: readonly Condition[]): HTMLElement {
+  return table(
+    `Conditions of ${strategy}`,
+    ["Signal", "Measured", "", "Threshold", "Holds"],
+    all.map((each) => [
+      each.signal,
+      h("span", { class: "figure" }, each.measured ?? UNKNOWN),
+      each.comparison,
+      h("span", { class: "figure" }, each.threshold),
+      holds(each),
+    ]),
+  );
+}
+
+function holds(each: Condition): HTMLElement {
+  const known = each.measured !== null;
+  const word = known ? (each.holds ? "✓ yes" : "✗ no") : "? unknown";
+  return h("span", { class: "holds", "data-holds": known ? String(each.holds) : "unknown" }, word);
+}

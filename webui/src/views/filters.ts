@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The filters of the decisions.
+import type { Decision } from "../api/types";
+import { volumes } from "../state";
+import { button, fill, h, uid } from "./dom";
+
+const OUTCOMES = ["changed", "unchanged", "refused", "manual", "too_soon", "failed", "advised"];
+const TIMES: readonly (readonly [string, string])[] = [
+  ["", "any time"],
+  ["3600", "last hour"],
+  ["86400", "last day"],
+  ["604800", "last week"],
+];
+
+export interface Filters {
+  element: HTMLElement;
+  query: () => Record<string, string>;
+  matches: (decision: Decision) => boolean;
+  /** Volumes and knobs that are known by now. */
+  names: () => void;
+}
+
+export function filterForm(start: Readonly<Record<string, string>>, changed: () => void): Filters {
+  const selects: Record<string, HTMLSelectElement> = {};
+  const fields = ["volume", "knob", "strategy", "outcome", "since"].map((name) => {
+    const id = uid(name);
+    const element = h("select", { id, name, onchange: changed });
+    selects[name] = element;
+    return h(
+      "div",
+      { class: "field" },
+      h("label", { for: id }, name === "since" ? "time" : name),
+      element,
+    );
+  });
+  const query = (): Record<string, string> =>
+    Object.fromEntries(
+      Object.entries(selects)
+        .map(([name, element]): [string, string] => [name, element.value])
+        .filter(([, value]) => value !== ""),
+    );
+  let before = "";
+  const names = (): void => {
+    const choices = known();
+    const key = JSON.stringify(choices);
+    if (key === before) return;
+    const chosen = before === "" ? start : query();
+    before = key;
+    for (const [name, element] of Object.entries(selects))
+      options(element, choices[name] ?? [], chosen[name] ?? "");
+  };
+  names();
+  const clear = button("Clear", () => {
+    for (const element of Object.values(selects)) element.value = "";
+    changed();
+  });
+  return {
+    element: h(
+      "form",
+      {
+        class: "filters",
+        "aria-label": "Filter",
+        onsubmit: (event: Event) => event.preventDefault(),
+      },
+      fields,
+      clear,
+    ),
+    query,
+    names,
+    matches: (decision) => {
+      const { volume, strategy } = query();
+      const by = [decision.gate_strategy, decision.cutoff_strategy];
+      return (!volume || volume === decision.volume) && (!strategy || by.includes(strategy));
+    },
+  };
+}
+
+function options(
+  element: HTMLSelectElement,
+  choices: readonly (readonly [string, string])[],
+  chosen: string,
+): void {
+  const all = choices.some(([value]) => value === chosen)
+    ? choices
+    : [...choices, [chosen, chosen] as const];
+  fill(
+    element,
+    all.map(([value, label]) => h("option", { value, selected: value === chosen }, label)),
+  );
+}
+
+function known(): Record<string, (readonly [string, string])[]> {
+  const all = volumes.get()?.volumes ?? [];
+  const some = (names: Iterable<string>): (readonly [string, string])[] => [
+    ["", "any"],
+    ...[...new Set(names)].sort().map((name) => [name, name] as const),
+  ];
+  return {
+    volume: [["", "any"], ...all.map((each) => [each.volume, each.title] as const)],
+    knob: some(all.flatMap((each) => Object.keys(each.knobs))),
+    strategy: some([
+      "idle_destage",
+      "stream_bypass",
+      "wish",
+      "drain",
+      "no_regret",
+      ...all.flatMap((each) => each.proposals.map((one) => one.strategy)),
+    ]),
+    outcome: some(OUTCOMES),
+    since: [...TIMES],
+  };
+}

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The knob timeline: what each knob held, and every decision as a mark that opens its explanation.
+import type { Action, Decision } from "../api/types";
+import { clock, dateTime, knobValue, plural } from "../lib/format";
+import * as timeline from "../lib/timeline";
+import { button, fill, h, table, type Child } from "./dom";
+import { openDecision, openDecisions } from "./explanation";
+
+// A mark is 24 px wide: nearer ones are one.
+const MARK_PX = 26;
+const LETTER_PX = 6.6;
+
+export interface KnobTimeline {
+  element: HTMLElement;
+  update: (
+    actions: readonly Action[],
+    decisions: readonly Decision[],
+    since: number,
+    until: number,
+    /** From then on all writes are among `actions`. */
+    known: number,
+  ) => void;
+}
+
+export function knobTimeline(): KnobTimeline {
+  const lanes = h("div", { class: "lanes" });
+  const rows = h("div");
+  const element = h(
+    "figure",
+    { class: "chart" },
+    h(
+      "figcaption",
+      {},
+      "Knobs and decisions",
+      h(
+        "span",
+        { class: "unit" },
+        "each mark opens its explanation; arrow keys go from mark to mark",
+      ),
+    ),
+    lanes,
+    h("details", {}, h("summary", {}, "As a table"), rows),
+  );
+  return {
+    element,
+    update: (actions, decisions, since, until, known) => {
+      const focused = lanes.contains(document.activeElement);
+      if (!focused) draw(lanes, actions, decisions, [since, until, known]);
+      if (!rows.contains(document.activeElement)) fill(rows, asTable(actions));
+    },
+  };
+}
+
+function draw(
+  box: HTMLElement,
+  actions: readonly Action[],
+  decisions: readonly Decision[],
+  [since, until, known]: readonly [number, number, number],
+): void {
+  const writes = actions.map((action) => ({ ...action, at: action.at_unix_s }));
+  const found = timeline.lanes(writes, known, until);
+  const marks = markLane(box, decisions, since, until);
+  if (found.length === 0 && marks === null) {
+    fill(
+      box,
+      h("p", { class: "hint" }, "Nothing was decided and no knob was written in this time."),
+    );
+    return;
+  }
+  const ends = h(
+    "div",
+    { class: "lane-ends", "aria-hidden": "true" },
+    h("span", {}, ends_(since)),
+    h("span", {}, ends_(until)),
+  );
+  fill(
+    box,
+    lane("Decisions", marks),
+    found.map((each) => lane(each.knob, bars(each, since, until, trackPx(box)))),
+    ends,
+  );
+}
+
+/** The width of a lane without its label, near enough. */
+function trackPx(box: HTMLElement): number {
+  return Math.max(200, box.clientWidth - 160);
+}
+
+function ends_(at: number): string {
+  return Date.now() / 1000 - at > 80_000 ? dateTime(at).slice(5, 16) : clock(at);
+}
+
+function lane(label: string, content: Child): HTMLElement {
+  return h(
+    "div",
+    { class: "lane" },
+    h("span", { class: "lane-label", title: label }, label),
+    h("div", { class: "lane-track" }, content),
+  );
+}
+
+function bars(found: timeline.Lane, since: number, until: number, widthPx: number): HTMLElement[] {
+  return found.bars.map((bar) => {
+    const value = knobValue(found.knob, bar.value);
+    const who = bar.strategy ?? "before";
+    const share = (bar.until - bar.from) / (until - since);
+    const element = h(
+      "span",
+      {
+        class: "lane-bar",
+        "data-by": bar.strategy === null ? "kernel" : "ebbgate",
+        title: `${value}, ${who}, ${dateTime(bar.from)} to ${dateTime(bar.until)}`,
+      },
+      // Of a text that does not fit nothing is shown, rather than a part that says something else.
+      share * widthPx > value.length * LETTER_PX + 8 && value,
+    );
+    element.style.left = `${((bar.from - since) / (until - since)) * 100}%`;
+    element.style.width = `${share * 100}%`;
+    return element;
+  });
+}
+
+/** Buttons of which only one is in the tab order; arrow keys go on to the next. */
+function markLane(
+  box: HTMLElement,
+  decisions: readonly Decision[],
+  since: number,
+  until: number,
+): HTMLElement | null {
+  const width = trackPx(box);
+  const items = decisions.map((each) => ({
+    id: each.id,
+    at: each.at_unix_s,
+    label: each.reason,
+    acted: each.acted,
+  }));
+  const found = timeline.marks(items, since, until, MARK_PX / width);
+  if (found.length === 0) return null;
+  const buttons = found.map((mark, index) => markButton(mark, index === found.length - 1));
+  const row = h(
+    "div",
+    { class: "marks", role: "toolbar", "aria-label": "Decisions in time" },
+    buttons,
+  );
+  row.addEventListener("keydown", (event) => {
+    const step = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
+    const next = buttons[buttons.indexOf(document.activeElement as HTMLButtonElement) + step];
+    if (step === 0 || !next) return;
+    event.preventDefault();
+    for (const each of buttons) each.tabIndex = each === next ? 0 : -1;
+    next.focus();
+  });
+  return row;
+}
+
+type Item = { id: number; at: number; label: string; acted: boolean };
+
+function markButton(mark: timeline.Mark<Item>, last: boolean): HTMLButtonElement {
+  const [first] = mark.items;
+  const many = mark.items.length > 1;
+  const label = many
+    ? `${plural(mark.items.length, "decision")} from ${clock(first?.at ?? 0)}`
+    : `${clock(first?.at ?? 0)}: ${first?.label ?? ""}`;
+  const element = button(
+    many ? String(Math.min(mark.items.length, 99)) : "",
+    () => openDecisions([...mark.items].reverse()),
+    {
+      class: "mark",
+      title: label,
+      "aria-label": label,
+      tabindex: last ? 0 : -1,
+      "data-acted": String(mark.items.some((item) => item.acted)),
+    },
+  );
+  element.style.left = `${mark.at * 100}%`;
+  return element;
+}
+
+function asTable(actions: readonly Action[]): HTMLElement {
+  const rows = actions
+    .slice(0, 50)
+    .map((action) => [
+      dateTime(action.at_unix_s),
+      h("code", {}, action.knob),
+      `${knobValue(action.knob, action.old)} → ${knobValue(action.knob, action.new)}`,
+      action.outcome,
+      action.reason,
+      action.decision_id === null
+        ? ""
+        : button("Why", () => openDecision(action.decision_id ?? 0), { class: "button small" }),
+    ]);
+  return table("Knob writes", ["Time", "Knob", "Value", "Outcome", "Reason", "Decision"], rows);
+}

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// What stands around every page: name, navigation, theme, token, what is wrong right now.
+import { token } from "../api/client";
+import type { Health } from "../api/types";
+import { ago } from "../lib/format";
+import { format, type Page, type Route } from "../lib/route";
+import { choiceOf, isDark, next, type Choice } from "../lib/theme";
+import { ageSeconds, connection, health, heardMs, volumes } from "../state";
+import { attribute, button, fill, h, s, text } from "./dom";
+import { askToken } from "./token";
+
+const NAVIGATION: readonly (readonly [Page, string])[] = [
+  ["overview", "Overview"],
+  ["decisions", "Decisions"],
+  ["advice", "Advice"],
+  ["policy", "Policy"],
+  ["doctor", "Doctor"],
+];
+const THEME_KEY = "ebbgate-theme";
+// The daemon's word on a volume is fresh for some seconds; the stream brings it twice a second.
+const STALE_S = 10;
+
+export interface Layout {
+  main: HTMLElement;
+  navigated: (route: Route) => void;
+}
+
+export function layout(): Layout {
+  const main = h("main", { id: "main", tabindex: -1 });
+  const links = NAVIGATION.map(([page, label]) =>
+    h("a", { href: format(page), "data-page": page }, label),
+  );
+  const skip = h(
+    "a",
+    {
+      class: "skip",
+      href: "#main",
+      onclick: (event: Event) => {
+        event.preventDefault();
+        main.focus();
+      },
+    },
+    "Skip to the page",
+  );
+  document.body.replaceChildren(
+    skip,
+    h(
+      "header",
+      { class: "top" },
+      h("a", { class: "brand", href: format("overview") }, mark(), "ebbgate"),
+      h("nav", { "aria-label": "Pages" }, links),
+      h("div", { class: "tools" }, pulse(), tokenButton(), themeButton()),
+    ),
+    banners(),
+    main,
+    h("footer", { class: "bottom" }, footer()),
+  );
+  return {
+    main,
+    navigated: (route) => {
+      const here = route.page === "volume" ? "overview" : route.page;
+      for (const link of links) {
+        attribute(link, "aria-current", link.dataset["page"] === here ? "page" : null);
+      }
+    },
+  };
+}
+
+function mark(): SVGElement {
+  return s(
+    "svg",
+    { class: "mark", viewBox: "0 0 32 32", "aria-hidden": "true" },
+    s("path", { class: "mark-water", d: "M2 19c4.7-4 9.3-4 14 0s9.300 4 14 0v11H2z" }),
+    s("path", { class: "mark-line", d: "M2 9h28" }),
+  );
+}
+
+/** A small sign that the figures are of now, or how old they are. */
+function pulse(): HTMLElement {
+  const element = h("span", { class: "pulse" });
+  const draw = (): void => {
+    const known = heardMs.get() > 0 && volumes.get()?.history === null;
+    const newest = Math.min(...(volumes.get()?.volumes ?? []).map((v) => ageSeconds(v.at_unix_s)));
+    const age = Number.isFinite(newest)
+      ? newest
+      : known
+        ? (Date.now() - heardMs.get()) / 1000
+        : null;
+    const lost = connection.get() === "lost";
+    const live = known && !lost && (age ?? Infinity) < STALE_S;
+    attribute(element, "data-state", lost ? "lost" : live ? "live" : "stale");
+    text(element, live ? "live" : age === null ? "waiting" : ago(age));
+  };
+  connection.listen(draw);
+  volumes.listen(draw);
+  setInterval(draw, 1000);
+  return element;
+}
+
+function tokenButton(): HTMLElement {
+  const element = button("", () => void askToken().then(draw), { class: "button quiet" });
+  function draw(): void {
+    const held = token.get() !== "";
+    fill(element, h("span", { class: "wordy" }, "Changes: "), held ? "allowed" : "locked");
+    attribute(element, "aria-label", `Changes: ${held ? "allowed" : "locked"}`);
+    attribute(element, "data-held", String(held));
+  }
+  window.addEventListener("ebbgate-token", draw);
+  draw();
+  return element;
+}
+
+function themeButton(): HTMLElement {
+  const system = matchMedia("(prefers-color-scheme: dark)");
+  let choice: Choice = choiceOf(localStorage.getItem(THEME_KEY));
+  const icon = h("span", { "aria-hidden": "true" });
+  const element = button(icon, press, { class: "icon-button" });
+  function press(): void {
+    choice = next(choice, system.matches);
+    localStorage.setItem(THEME_KEY, choice);
+    draw();
+  }
+  function draw(): void {
+    document.documentElement.dataset["theme"] = isDark(choice, system.matches) ? "dark" : "light";
+    text(icon, choice === "auto" ? "◐" : choice === "dark" ? "●" : "○");
+    attribute(element, "aria-label", `Colours: ${choice === "auto" ? "as the system" : choice}`);
+    window.dispatchEvent(new Event("ebbgate-theme"));
+  }
+  system.addEventListener("change", draw);
+  draw();
+  return element;
+}
+
+function banners(): HTMLElement {
+  const element = h("div", { class: "banners", role: "status", "aria-live": "polite" });
+  let before = "";
+  const draw = (): void => {
+    const found = problems(connection.get(), health.get());
+    const key = JSON.stringify(found);
+    if (key === before) return;
+    before = key;
+    fill(
+      element,
+      found.map(([title, what]) => h("p", { class: "banner" }, h("b", {}, title), " ", what)),
+    );
+  };
+  connection.listen(draw);
+  health.listen(draw);
+  return element;
+}
+
+/** What is wrong, worst first; while the server is away nothing else is known. */
+function problems(state: string, known: Health | null): (readonly [string, string])[] {
+  if (state === "lost") {
+    return [["The server is gone.", "Trying again. What you see is how it was."]];
+  }
+  if (known === null) return [];
+  const found: (readonly [string, string])[] = [];
+  if (!known.history.ok) {
+    found.push(["The history cannot be read.", `${known.history.why ?? "No reason is known"}.`]);
+  } else if (known.daemon.alive === false) {
+    const since = known.daemon.age_s;
+    const last = since === null ? "It was never heard of." : `Last heard of ${ago(since)}.`;
+    found.push([
+      "The daemon is dead.",
+      `${last} Nothing is measured or tuned; figures are how they were. Start it: systemctl start ebbgated`,
+    ]);
+  }
+  if (!known.intents.ok) {
+    found.push(["Nobody can ask for anything.", `${known.intents.why ?? "No reason is known"}.`]);
+  }
+  for (const error of known.daemon.alive === true ? known.daemon.errors : [])
+    found.push(["ebbgated:", error]);
+  return found;
+}
+
+function footer(): HTMLElement {
+  const element = h("span");
+  health.listen((known) => {
+    const daemon = known?.daemon.alive === true ? `, daemon ${known.daemon.version ?? ""}` : "";
+    text(element, known ? `ebbgate-web ${known.version}${daemon}` : "ebbgate-web");
+  });
+  return element;
+}

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Overview: every volume with its tide gauge, its load, and what ebbgate does about it.
+import type { Volume, Volumes } from "../api/types";
+import { ago, bytes, plural, rate, ratio } from "../lib/format";
+import { format, type Route } from "../lib/route";
+import { ageSeconds, volumes } from "../state";
+import { defined } from "./dialog";
+import { attribute, button, fill, h, text } from "./dom";
+import { tideGauge } from "./gauge";
+import { DESTAGE, forecast, gateWord, HIT_RATIO, policyWord, REGIMES, TIME_TO_FULL } from "./words";
+import type { View } from "./view";
+
+// More than this many are shown a line each, unless somebody wants cards.
+const CARDS_MAX = 9;
+// bcache2 before bcache10.
+const ORDER = new Intl.Collator("en", { numeric: true });
+
+export function overview(parent: HTMLElement, route: Route): View {
+  const summary = h("p", { class: "summary" });
+  const search = h("input", {
+    type: "search",
+    id: "find",
+    placeholder: "Name, kind, mode …",
+    value: route.query["q"] ?? "",
+  });
+  const list = h("div", { class: "volumes" });
+  const empty = h("div");
+  let shape = route.query["as"] ?? "";
+  const cards = new Map<string, Card>();
+  const shapeButton = button("", () => {
+    shape = list.dataset["as"] === "rows" ? "cards" : "rows";
+    history.replaceState(null, "", format("overview", "", { ...route.query, as: shape }));
+    draw(volumes.get());
+  });
+  const tools = h(
+    "div",
+    { class: "page-tools" },
+    h("label", { for: "find" }, "Find"),
+    search,
+    shapeButton,
+  );
+  search.addEventListener("input", () => draw(volumes.get()));
+  parent.append(
+    h("div", { class: "page-head" }, h("h1", {}, "Overview"), tools),
+    summary,
+    list,
+    empty,
+  );
+
+  function draw(known: Volumes | null): void {
+    const all = [...(known?.volumes ?? [])].sort((a, b) => ORDER.compare(a.title, b.title));
+    tools.hidden = all.length < 2;
+    const as = shape || (all.length > CARDS_MAX ? "rows" : "cards");
+    if (list.dataset["as"] !== as) {
+      cards.clear();
+      list.replaceChildren();
+      list.dataset["as"] = as;
+    }
+    text(shapeButton, as === "rows" ? "Show cards" : "Show rows");
+    text(summary, known ? totals(all) : "");
+    arrange(
+      list,
+      cards,
+      all.filter((volume) => matches(volume, search.value)),
+      as === "rows",
+    );
+    fill(empty, nothing(known, cards.size));
+  }
+  const stop = volumes.listen(draw);
+  const timer = setInterval(() => draw(volumes.get()), 2000);
+  return {
+    destroy: () => {
+      stop();
+      clearInterval(timer);
+    },
+  };
+}
+
+function matches(volume: Volume, wanted: string): boolean {
+  const words = [
+    volume.volume,
+    volume.title,
+    volume.kind,
+    volume.mode,
+    volume.policy,
+    volume.regime,
+  ];
+  const all = words.join(" ").toLowerCase();
+  return wanted
+    .toLowerCase()
+    .split(/\s+/)
+    .every((word) => all.includes(word));
+}
+
+function totals(all: readonly Volume[]): string {
+  if (all.length === 0) return "";
+  const sum = (values: (number | null)[]): number | null =>
+    values.every((value) => value === null)
+      ? null
+      : values.reduce<number>((a, b) => a + (b ?? 0), 0);
+  const enforced = all.filter((volume) => volume.mode === "enforce").length;
+  return [
+    plural(all.length, "volume"),
+    `${enforced} in enforce`,
+    `${bytes(sum(all.map((v) => v.dirty_bytes)))} dirty`,
+    `${rate(sum(all.map((v) => v.destage_bytes_per_s)))} destaged`,
+  ].join(" · ");
+}
+
+/** Cards stay the same nodes, so that focus and open notes survive; each is only updated. */
+function arrange(
+  list: HTMLElement,
+  cards: Map<string, Card>,
+  wanted: readonly Volume[],
+  rows: boolean,
+): void {
+  const names = new Set(wanted.map((volume) => volume.volume));
+  for (const [name, card] of cards) {
+    if (names.has(name)) continue;
+    card.element.remove();
+    cards.delete(name);
+  }
+  wanted.forEach((volume, index) => {
+    let card = cards.get(volume.volume);
+    if (!card) {
+      card = rows ? row(volume) : full(volume);
+      cards.set(volume.volume, card);
+    }
+    if (list.children[index] !== card.element)
+      list.insertBefore(card.element, list.children[index] ?? null);
+    card.update(volume);
+  });
+}
+
+interface Card {
+  element: HTMLElement;
+  update: (volume: Volume) => void;
+}
+
+function heading(volume: Volume): { element: HTMLElement; update: (volume: Volume) => void } {
+  const link = h("a", { href: format("volume", volume.volume) }, volume.title);
+  const mode = h("span", { class: "badge" });
+  const about = h("span", { class: "about" });
+  const age = h("span", { class: "age" });
+  const element = h(
+    "div",
+    { class: "card-head" },
+    h("h2", {}, link),
+    h("div", { class: "badges" }, mode, about, age),
+  );
+  const update = (now: Volume): void => {
+    text(mode, now.held ? `${now.mode}, held` : now.mode);
+    attribute(mode, "data-mode", now.mode);
+    text(about, now.policy === "adaptive" ? now.kind : `${now.kind} · ${policyWord(now)}`);
+    text(age, now.stale ? ago(ageSeconds(now.at_unix_s)) : "");
+  };
+  return { element, update };
+}
+
+function full(volume: Volume): Card {
+  const head = heading(volume);
+  const tide = tideGauge();
+  const sentence = h("p", { class: "sentence" });
+  const values = ["regime", "full", "hit", "destage", "clean"].map(() => h("dd"));
+  const [regime, fullIn, hit, destage, clean] = values as [
+    HTMLElement,
+    HTMLElement,
+    HTMLElement,
+    HTMLElement,
+    HTMLElement,
+  ];
+  const figures = h(
+    "dl",
+    { class: "figures" },
+    h("div", {}, h("dt", {}, "Regime"), regime),
+    h("div", {}, h("dt", {}, defined("Full in", TIME_TO_FULL)), fullIn),
+    h("div", {}, h("dt", {}, defined("Hit ratio", HIT_RATIO)), hit),
+    h("div", {}, h("dt", {}, defined("Destage", DESTAGE)), destage),
+    h("div", {}, h("dt", {}, "Clean in"), clean),
+  );
+  const element = h(
+    "article",
+    { class: "card volume-card" },
+    head.element,
+    h("div", { class: "card-body" }, tide.element, figures),
+    sentence,
+  );
+  const update = (now: Volume): void => {
+    head.update(now);
+    tide.update(now);
+    element.classList.toggle("stale", now.stale);
+    text(regime, now.regime);
+    attribute(regime, "title", REGIMES[now.regime] ?? null);
+    text(fullIn, forecast(now, "time_to_full_s"));
+    text(hit, ratio(now.hit_ratio));
+    text(destage, rate(now.destage_bytes_per_s));
+    text(clean, forecast(now, "time_to_clean_s"));
+    text(sentence, now.now);
+  };
+  return { element, update };
+}
+
+function row(volume: Volume): Card {
+  const head = heading(volume);
+  const tide = tideGauge(true);
+  const dirty = h("span", { class: "row-dirty" });
+  const figures = h("span", { class: "row-figures" });
+  const sentence = h("p", { class: "sentence" });
+  const element = h(
+    "article",
+    { class: "card volume-row" },
+    head.element,
+    h("div", { class: "row-tide" }, tide.element, dirty),
+    figures,
+    sentence,
+  );
+  const update = (now: Volume): void => {
+    head.update(now);
+    tide.update(now);
+    element.classList.toggle("stale", now.stale);
+    text(dirty, `${bytes(now.dirty_bytes)} dirty`);
+    const parts = [
+      now.regime,
+      `full in ${forecast(now, "time_to_full_s")}`,
+      `hits ${ratio(now.hit_ratio)}`,
+      `gate ${gateWord(now)}`,
+    ];
+    text(figures, parts.join(" · "));
+    text(sentence, now.now);
+  };
+  return { element, update };
+}
+
+function nothing(known: Volumes | null, shown: number): HTMLElement | null {
+  if (shown > 0) return null;
+  if (known === null)
+    return h("p", { class: "empty" }, "Waiting for the first word of the daemon …");
+  if (known.history !== null) {
+    const what = `Nothing is known of any volume: ${known.history}.`;
+    return h("div", { class: "empty" }, h("h2", {}, "No figures"), h("p", {}, what));
+  }
+  if (known.volumes.length > 0) return h("p", { class: "empty" }, "No volume matches.");
+  return h(
+    "div",
+    { class: "empty" },
+    h("h2", {}, "No cached volume is followed"),
+    h(
+      "p",
+      {},
+      "ebbgate looks for bcache, dm-cache (lvmcache) and dm-writecache. ",
+      known.daemon_alive ? "The daemon runs and has found none." : "The daemon does not run.",
+    ),
+    h(
+      "p",
+      {},
+      "What this machine can do: ",
+      h("a", { href: format("doctor") }, "Doctor"),
+      ". Setting one up: lvm-scripts/README.md.",
+    ),
+  );
+}

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Where requests went: hit, miss and bypass, and the reasons of what went past the cache.
+import type { Samples, Volume } from "../api/types";
+import { bytes, count, ratio, seconds } from "../lib/format";
+import { total } from "../lib/series";
+import { attribute, fill, h, table, text } from "./dom";
+
+interface Share {
+  path: string;
+  ios: number;
+  bytes: number;
+}
+
+/** The reasons as the probe names them, and what they mean. */
+const REASONS: Readonly<Record<string, string>> = {
+  sequential: "a run longer than the cutoff",
+  congested: "the cache device was slow for a moment",
+};
+
+export interface Paths {
+  element: HTMLElement;
+  updateRange: (samples: Samples) => void;
+  updateNow: (volume: Volume) => void;
+}
+
+export function paths(): Paths {
+  const bars = h("div", { class: "shares" });
+  const reasons = h("div", { class: "reasons" });
+  const details = h("div");
+  const element = h(
+    "figure",
+    { class: "chart" },
+    h(
+      "figcaption",
+      {},
+      "Hit, miss and bypass",
+      h("span", { class: "unit" }, "share of requests in this time"),
+    ),
+    bars,
+    h("h3", {}, "Past the cache, by reason, in the last second"),
+    reasons,
+    h("details", {}, h("summary", {}, "As a table"), details),
+  );
+  return {
+    element,
+    updateRange: (samples) => {
+      const all = shares(samples);
+      fill(
+        bars,
+        ["read", "write"].map((op) =>
+          shareBar(
+            op,
+            all.filter((each) => each.path.startsWith(`${op} `)),
+          ),
+        ),
+      );
+      fill(details, asTable(samples, all));
+    },
+    updateNow: (volume) => drawReasons(reasons, volume),
+  };
+}
+
+function shares(samples: Samples): Share[] {
+  return Object.entries(samples.paths).map(([path, columns]) => ({
+    path,
+    ios: total(columns.ios) ?? 0,
+    bytes: total(columns.bytes) ?? 0,
+  }));
+}
+
+function shareBar(op: string, parts: readonly Share[]): HTMLElement {
+  const all = parts.reduce((sum, part) => sum + part.ios, 0);
+  if (all === 0) {
+    return h(
+      "div",
+      { class: "share-row" },
+      h("span", { class: "share-op" }, op),
+      h("span", { class: "hint" }, `no ${op} request was measured`),
+    );
+  }
+  const sorted = [...parts]
+    .filter((part) => part.ios > 0)
+    .sort((a, b) => order(a.path) - order(b.path));
+  const words = sorted.map((part) => `${name(part.path)} ${ratio(part.ios / all)}`);
+  const segments = sorted.map((part) => {
+    const segment = h("span", {
+      class: "segment",
+      "data-path": name(part.path),
+      title: `${name(part.path)} ${ratio(part.ios / all)}`,
+    });
+    segment.style.flexGrow = String(part.ios);
+    return segment;
+  });
+  const labels = sorted.map((part) =>
+    h(
+      "li",
+      {},
+      h("span", { class: "swatch block path", "data-path": name(part.path) }),
+      `${name(part.path)} ${ratio(part.ios / all)}`,
+    ),
+  );
+  return h(
+    "div",
+    { class: "share-row" },
+    h("span", { class: "share-op" }, op),
+    h(
+      "div",
+      { class: "share-bar", role: "img", "aria-label": `${op}: ${words.join(", ")}` },
+      segments,
+    ),
+    h("ul", { class: "legend" }, labels),
+  );
+}
+
+function name(path: string): string {
+  return path.slice(path.indexOf(" ") + 1);
+}
+
+function order(path: string): number {
+  const known = ["hit", "writeback", "writethrough", "miss", "bypass"].indexOf(name(path));
+  return known < 0 ? 99 : known;
+}
+
+function asTable(samples: Samples, all: readonly Share[]): HTMLElement {
+  const worst = (path: string): number | null =>
+    (samples.paths[path]?.p99_s ?? []).reduce<number | null>(
+      (a, b) => (b === null ? a : Math.max(a ?? 0, b)),
+      null,
+    );
+  const rows = all.map((part) => [
+    part.path,
+    count(part.ios),
+    bytes(part.bytes),
+    seconds(worst(part.path)),
+  ]);
+  return table(
+    "Hit, miss and bypass",
+    ["Path", "Requests", "Bytes", "Highest p99 of a point"],
+    rows,
+    { class: "numbers" },
+  );
+}
+
+function drawReasons(box: HTMLElement, volume: Volume): void {
+  const all = Object.entries(volume.bypass_bytes);
+  const most = Math.max(1, ...all.map(([, value]) => value));
+  if (all.length === 0) {
+    fill(
+      box,
+      h("p", { class: "hint" }, "Nothing went past the cache, or the kernel does not tell."),
+    );
+    return;
+  }
+  const known = new Map(
+    [...box.querySelectorAll<HTMLElement>("[data-reason]")].map((row) => [
+      row.dataset["reason"],
+      row,
+    ]),
+  );
+  if (known.size !== all.length) {
+    fill(
+      box,
+      all.map(([reason]) => reasonRow(reason)),
+    );
+    drawReasons(box, volume);
+    return;
+  }
+  for (const [reason, value] of all) {
+    const row = known.get(reason);
+    const bar = row?.querySelector<HTMLElement>(".reason-fill");
+    const figure = row?.querySelector(".figure");
+    if (bar) bar.style.width = `${(value / most) * 100}%`;
+    if (figure) text(figure, bytes(value));
+    if (row) attribute(row, "data-none", String(value === 0));
+  }
+}
+
+function reasonRow(reason: string): HTMLElement {
+  return h(
+    "div",
+    { class: "reason", "data-reason": reason },
+    h("span", {}, reason.replaceAll("_", " "), h("small", {}, REASONS[reason] ?? "")),
+    h("span", { class: "reason-bar", "aria-hidden": "true" }, h("span", { class: "reason-fill" })),
+    h("span", { class: "figure" }),
+  );
+}

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Policies: which runs where; an editor that checks, tries on the last day, and saves as an intent.
+import { get, post } from "../api/client";
+import type { Checked, Policies, PolicyError } from "../api/types";
+import type { Schema } from "../lib/complete";
+import { plural } from "../lib/format";
+import { format, type Route } from "../lib/route";
+import { generation } from "../state";
+import { confirm } from "./dialog";
+import { button, fill, h, table, text, uid } from "./dom";
+import { dryRun } from "./dryrun";
+import { editor, type Editor } from "./editor";
+import { reader } from "./reader";
+import type { View } from "./view";
+import { explained, wish } from "./wish";
+
+const CHECK_AFTER_MS = 500;
+const NEW_TEXT = `version: 1
+name: my-policy
+why: Say for whom, and what for.
+match: {volume: "*"}
+strategies:
+  - idle_destage
+  - stream_bypass
+`;
+
+interface Page {
+  policies: Policies | null;
+  schema: Schema | null;
+  edit: Editor;
+  name: HTMLInputElement;
+  errors: HTMLElement;
+  verdict: HTMLElement;
+  files: HTMLElement;
+  effective: HTMLElement;
+  timer: number | undefined;
+  /** What was last loaded or saved: a change of it is not thrown away without a question. */
+  saved: string;
+}
+
+export function policyPage(parent: HTMLElement, route: Route): View {
+  const page = make();
+  const trial = dryRun(() => ({ text: page.edit.get(), policies: page.policies }));
+  const label = h("label", { for: page.name.id }, "File name, without .yaml");
+  const actions = h(
+    "div",
+    { class: "buttons" },
+    button("Validate", () => void check(page, true)),
+    button("Save …", () => void save(page), { class: "button primary" }),
+    button("Remove …", () => void remove(page)),
+  );
+  parent.append(
+    h("h1", {}, "Policy"),
+    h(
+      "p",
+      { class: "lead" },
+      "The first file that matches a volume is its policy; adaptive, where none does. Nothing takes effect before the daemon has accepted it.",
+    ),
+    h(
+      "div",
+      { class: "policy" },
+      h("div", { class: "policy-side" }, page.files),
+      h(
+        "div",
+        { class: "policy-main" },
+        h("div", { class: "field" }, label, page.name),
+        page.edit.element,
+        page.verdict,
+        page.errors,
+        actions,
+        trial.element,
+      ),
+    ),
+    h("h2", {}, "In force"),
+    page.effective,
+  );
+  const policies = reader(
+    () => read(page, route.name),
+    (problem) => text(page.verdict, explained(problem)),
+  );
+  const language = reader(
+    async () => {
+      page.schema = await get<Schema>("policy-schema");
+    },
+    // Without it there is no completion; whether a text is right the server says.
+    () => undefined,
+  );
+  language.again();
+  const stop = generation.listen(policies.again);
+  return {
+    destroy: () => {
+      stop();
+      policies.stop();
+      language.stop();
+      window.clearTimeout(page.timer);
+    },
+  };
+}
+
+function make(): Page {
+  const page: Page = {
+    policies: null,
+    schema: null,
+    edit: editor(
+      () => page.schema,
+      () => changed(page),
+    ),
+    name: h("input", { id: uid("name"), type: "text", autocomplete: "off", spellcheck: "false" }),
+    errors: h("ol", { class: "problems" }),
+    verdict: h("p", { class: "verdict-line", role: "status" }),
+    files: h("nav", { "aria-label": "Policies" }),
+    effective: h("div"),
+    timer: undefined,
+    saved: NEW_TEXT,
+  };
+  page.edit.set(NEW_TEXT);
+  page.name.value = "my-policy";
+  return page;
+}
+
+async function read(page: Page, wanted: string): Promise<void> {
+  page.policies = await get<Policies>("policies");
+  drawFiles(page);
+  fill(page.effective, effectiveTable(page.policies));
+  const first = page.policies.files.find((file) => file.name === wanted) ?? page.policies.files[0];
+  if (first && page.saved === NEW_TEXT && page.edit.get() === NEW_TEXT)
+    load(page, first.name, first.text ?? "");
+  else void check(page, false);
+}
+
+function drawFiles(page: Page): void {
+  const { files, shipped } = page.policies ?? { files: [], shipped: [] };
+  const own = files.map((file) =>
+    h(
+      "li",
+      {},
+      button(
+        [
+          file.name,
+          !file.ok &&
+            h(
+              "span",
+              { class: "badge", "data-weight": "fault" },
+              plural(file.errors.length, "error"),
+            ),
+        ],
+        () => void choose(page, file.name, file.text ?? ""),
+        { class: "pick" },
+      ),
+    ),
+  );
+  const given = shipped.map((each) =>
+    h(
+      "li",
+      {},
+      button(
+        [each.name, h("small", {}, each.why)],
+        () => void choose(page, "my-policy", each.text),
+        { class: "pick" },
+      ),
+    ),
+  );
+  fill(
+    page.files,
+    h("h2", {}, "Your files"),
+    own.length > 0 ? h("ul", {}, own) : h("p", { class: "hint" }, folderWord(page.policies)),
+    button("New", () => void choose(page, "my-policy", NEW_TEXT)),
+    h("h2", {}, "Begin with a shipped one"),
+    h("ul", {}, given),
+  );
+}
+
+function folderWord(policies: Policies | null): string {
+  if (policies?.folder_why) return `${policies.folder}: ${policies.folder_why}`;
+  return "None: every volume runs adaptive.";
+}
+
+async function choose(page: Page, name: string, body: string): Promise<void> {
+  const edited = page.edit.get() !== page.saved;
+  if (
+    edited &&
+    !(await confirm(
+      "Throw your changes away?",
+      h("p", {}, "The text in the editor was not saved."),
+      "Throw away",
+    ))
+  )
+    return;
+  load(page, name, body);
+}
+
+function load(page: Page, name: string, body: string): void {
+  page.name.value = name;
+  page.saved = body;
+  page.edit.set(body);
+  void check(page, false);
+}
+
+function changed(page: Page): void {
+  window.clearTimeout(page.timer);
+  page.timer = window.setTimeout(() => void check(page, false), CHECK_AFTER_MS);
+}
+
+async function check(page: Page, asked: boolean): Promise<boolean> {
+  const body = page.edit.get();
+  try {
+    const found = await post<Checked>("policies/check", {
+      name: page.name.value.trim() || "policy",
+      text: body,
+    });
+    if (body !== page.edit.get()) return false;
+    show(page, found.errors);
+    if (asked && found.errors[0]) page.edit.goto(found.errors[0].line, found.errors[0].column);
+    return found.ok;
+  } catch (problem) {
+    text(page.verdict, explained(problem));
+    return false;
+  }
+}
+
+function show(page: Page, errors: readonly PolicyError[]): void {
+  page.edit.problems(errors);
+  page.verdict.dataset["ok"] = String(errors.length === 0);
+  text(
+    page.verdict,
+    errors.length === 0 ? "✓ This policy is right." : `✗ ${plural(errors.length, "error")}:`,
+  );
+  fill(
+    page.errors,
+    errors.map((each) => {
+      const more = [
+        each.expected && `Expected: ${each.expected}.`,
+        each.nearest && `Did you mean ${each.nearest}?`,
+      ]
+        .filter(Boolean)
+        .join(" ");
+      const where = `line ${each.line}, column ${each.column}`;
+      return h(
+        "li",
+        {},
+        button(where, () => page.edit.goto(each.line, each.column), {
+          class: "button small",
+          "aria-label": `Go to ${where}`,
+        }),
+        h("span", {}, each.message, more && h("small", {}, more)),
+      );
+    }),
+  );
+}
+
+async function save(page: Page): Promise<void> {
+  const name = page.name.value.trim();
+  if (!(await check(page, true))) return;
+  const known = page.policies?.files.some((file) => file.name === name) === true;
+  const sure = await confirm(
+    `Save ${name}.yaml`,
+    h(
+      "p",
+      {},
+      known
+        ? "The file is replaced. The daemon checks it once more and follows it at once."
+        : "A new file. The daemon checks it once more and follows it at once.",
+    ),
+    "Save",
+  );
+  if (!sure) return;
+  const body = page.edit.get();
+  const outcome = await wish(`Save policy ${name}`, "policy_save", null, { name, text: body });
+  if (outcome?.ok !== true) return;
+  page.saved = body;
+  history.replaceState(null, "", format("policy", name));
+  await read(page, name).catch((problem: unknown) => text(page.verdict, explained(problem)));
+}
+
+async function remove(page: Page): Promise<void> {
+  const name = page.name.value.trim();
+  const sure = await confirm(
+    `Remove ${name}.yaml`,
+    h("p", {}, "Volumes that it matched go to the next file that does, or to adaptive."),
+    "Remove",
+  );
+  if (!sure) return;
+  const outcome = await wish(`Remove policy ${name}`, "policy_remove", null, { name });
+  if (outcome?.ok !== true) return;
+  await read(page, "").catch((problem: unknown) => text(page.verdict, explained(problem)));
+}
+
+function effectiveTable(policies: Policies): HTMLElement {
+  if (policies.effective.length === 0) return h("p", { class: "hint" }, "No volume is followed.");
+  const rows = policies.effective.map((each) => [
+    h("a", { href: format("volume", each.volume) }, each.volume),
+    each.policy,
+    each.overlay ?? "",
+    each.file ?? "shipped",
+  ]);
+  return table("Policies in force", ["Volume", "Policy", "Part of its schedule", "File"], rows);
+}

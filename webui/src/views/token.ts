@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The token that changes need: asked for when it is missing, kept for this tab only.
+import { ApiError, check, token } from "../api/client";
+import { open } from "./dialog";
+import { button, fill, h, uid } from "./dom";
+
+function told(): void {
+  window.dispatchEvent(new Event("ebbgate-token"));
+}
+
+export function forgetToken(): void {
+  token.forget();
+  told();
+}
+
+/** Resolves with true once the server has taken a token, with false where the person gave up. */
+export function askToken(why = ""): Promise<boolean> {
+  return new Promise((resolve) => {
+    const input = field();
+    const error = h("p", { class: "error", role: "alert" });
+    let taken = false;
+    const send = async (): Promise<void> => {
+      fill(error);
+      try {
+        await check(input.value.trim());
+        token.set(input.value.trim());
+        told();
+        taken = true;
+        dialog.close();
+      } catch (problem) {
+        fill(error, refusal(problem));
+        input.focus();
+        input.select();
+      }
+    };
+    const form = formOf(input, error, why, () => void send());
+    const forget = button("Forget the token", () => {
+      forgetToken();
+      dialog.close();
+    });
+    const held = token.get() !== "";
+    const dialog = open("Token for changes", form, held ? [forget] : [], () => resolve(taken));
+    input.focus();
+  });
+}
+
+function field(): HTMLInputElement {
+  return h("input", {
+    id: uid("token"),
+    type: "password",
+    autocomplete: "off",
+    spellcheck: "false",
+    required: true,
+  });
+}
+
+function formOf(
+  input: HTMLInputElement,
+  error: HTMLElement,
+  why: string,
+  send: () => void,
+): HTMLElement {
+  return h(
+    "form",
+    {
+      class: "form",
+      onsubmit: (event: Event) => {
+        event.preventDefault();
+        send();
+      },
+    },
+    why !== "" && h("p", {}, why),
+    h("label", { for: input.id }, "Token"),
+    input,
+    error,
+    h(
+      "p",
+      { class: "hint" },
+      "Reading is open, changing is not. Print the token with ",
+      h("code", {}, "ebbgate web-token"),
+      ", as root or in the group ebbgate. This tab keeps it until it is closed.",
+    ),
+    h("button", { type: "submit", class: "button primary" }, "Use this token"),
+  );
+}
+
+function refusal(problem: unknown): string {
+  if (!(problem instanceof ApiError)) return String(problem);
+  if (problem.status === 401) return "The server does not take this token.";
+  return [problem.message, problem.hint].filter(Boolean).join(": ");
+}
