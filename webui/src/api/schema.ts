@@ -686,7 +686,7 @@ export interface components {
         DryRunOf: {
             /** @description The policy to compare with, by name; null: the one that it is under. */
             against?: string | null;
-            /** @description How far back, at most 24. Unit: h. */
+            /** @description How far back. Unit: h. */
             hours?: number;
             /** @description What the policy says. */
             text: string;
@@ -1127,6 +1127,18 @@ export interface components {
             /** @description Who wished it. */
             who: string;
         };
+        /** @description One event of the stream of live data. */
+        StreamEvent: {
+            /** @description JSON on one line: of its name, as the routes answer. */
+            data: string;
+            /**
+             * @description Its name.
+             * @enum {string}
+             */
+            event: "volumes" | "health" | "decision" | "action" | "intent" | "reset";
+            /** @description To be sent back as Last-Event-ID. */
+            id: string;
+        };
         /** @description The token is right. */
         TokenRight: {
             /** @description Always true; a wrong token is an error. */
@@ -1563,6 +1575,15 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description `volumes` and `health` (as their routes answer), `decision`, `action` and `intent` (one of each), `reset`: too much was missed, read all anew. The schema is that of one event, since OpenAPI 3.1 has no word for a stream of them. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": components["schemas"]["StreamEvent"];
+                };
+            };
             /** @description misdirected request */
             421: {
                 headers: {
@@ -2169,6 +2190,15 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description The JSON Schema of the policy language. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/schema+json": Record<string, never>;
+                };
+            };
             /** @description misdirected request */
             421: {
                 headers: {
@@ -2650,6 +2680,16 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description OpenMetrics, or the older text format where only that is asked for. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/openmetrics-text": string;
+                    "text/plain": string;
+                };
+            };
             /** @description misdirected request */
             421: {
                 headers: {
