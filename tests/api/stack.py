@@ -8,12 +8,15 @@ their own (tests/requirements-web.lock), so that none of one is ever seen by the
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
-from tests.prometheus.stack import REPO, running, until
+from tests.prometheus.stack import REPO, Program, running, until
+from tests.unit.web_bench import Served
 
 BUILD = REPO / "build"
 SETS = {
@@ -35,18 +38,30 @@ def history(folder: Path) -> Iterator[Path]:
         yield state
 
 
+@dataclass(frozen=True, slots=True)
+class Site:
+    """ebbgate-web as a process. Its requests are those of `Served`."""
+
+    program: Program
+    url: str
+
+    @property
+    def client(self) -> Served:
+        """Asks it."""
+        return Served(self.program.process, int(self.url.rpartition(":")[2]))  # type: ignore[arg-type]
+
+
 @contextmanager
-def served(folder: Path, state: Path, name: str) -> Iterator[str]:
-    """The address of ebbgate-web on the set of this name, with pages, as where it is installed."""
+def served(folder: Path, state: Path, name: str, port: int = 0) -> Iterator[Site]:
+    """ebbgate-web on the set of this name, with pages, as where it is installed."""
     token, pages = folder / f"{name}-token", folder / f"{name}-pages"
     token.write_text(f"{TOKEN}\n")
-    pages.mkdir()
+    pages.mkdir(exist_ok=True)
     (pages / "index.html").write_text("<!doctype html><title>ebbgate</title>\n")
-    argv: list[str | Path] = [SETS[name], "-m", "ebbgate.web", "--listen", "127.0.0.1:0"]
+    argv: list[str | Path] = [SETS[name], "-m", "ebbgate.web", "--listen", f"127.0.0.1:{port}"]
     argv += ["--state-dir", state, "--policy-dir", folder / "policies", "--ui", pages]
     argv += ["--token-file", token, *(["--as-root"] if os.geteuid() == 0 else [])]
     with running(folder, f"web-{name}", argv) as web:
-        yield until("ebbgate-web", lambda: web.said(r"(http://127\.0\.0\.1:\d+)/"))
-        # What the log says of a bug, a test is to know of, whatever status it was answered with.
-        assert "a bug of ebbgate-web" not in web.log.read_text()
-        assert web.process.poll() is None, web.log.read_text()[-2000:]
+        yield Site(web, until("it", lambda: web.said(r"(http://127\.0\.0\.1:\d+)/")))
+    # What the log says of a bug, a test is to know of, whatever status it was answered with.
+    assert not re.search("a bug of ebbgate-web|Traceback", web.log.read_text()), web.log

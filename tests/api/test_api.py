@@ -47,7 +47,7 @@ def state(folder: Path) -> Iterator[Path]:
 def urls(folder: Path, state: Path) -> Iterator[dict[str, str]]:
     """Both at once, over the same history."""
     with served(folder, state, "debian") as debian, served(folder, state, "current") as current:
-        yield {"debian": debian, "current": current}
+        yield {"debian": debian.url, "current": current.url}
 
 
 def try_out(url: str, name: str, cases: int, timeout_s: float) -> None:

@@ -29,6 +29,9 @@ def add(databases: Databases, wanted: NewIntent, who: str) -> Intent:
         raise ApiError(
             503, text, "start it: systemctl start ebbgated", code="no_daemon", retry_after_s=5
         )
+    if look.intents_why is not None:
+        # A list that this process began would be another one than the daemon's.
+        raise ApiError(503, look.intents_why, "see /api/v1/health", retry_after_s=5)
     _check(look, wanted)
     intents = Intents.open(databases.config.intents_path)
     try:

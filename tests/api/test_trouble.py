@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The web process killed, a database locked, replaced, damaged or gone, the daemon dead: every
+route says what it cannot know, and recovers by itself. Real processes, on both sets of packages.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ebbgate.lock import DaemonLock
+from ebbgate.store.db import Store
+from tests import web_history
+from tests.api.stack import REPO, SETS, TOKEN, Site, history, served
+from tests.builders import decision, proposal
+from tests.prometheus.stack import free_port, until
+from tests.unit.web_bench import DEADLINE_S, Answer, complaint
+
+DESCRIBED = json.loads((REPO / "webui" / "openapi.json").read_text())
+ROUTES = (
+    "/health",
+    "/volumes",
+    "/volumes/{volume}",
+    "/volumes/{volume}/samples",
+    "/volumes/{volume}/latency",
+    "/volumes/{volume}/actions",
+    "/decisions",
+    "/decisions/{number}",
+    "/advice",
+    "/doctor",
+    "/policies",
+    "/intents",
+    "/intents/{number}",
+)
+LOCKED_S = 10.0
+ANSWER_S = 5.0
+"""Within this every answer comes, also of a database that somebody keeps."""
+WISH = b'{"kind": "hold", "args": {"on": true}}'
+WITH_TOKEN = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder: Path = tmp_path_factory.mktemp("made")
+    web_history.fill(folder, 3, 0.2, int(time.time())).store.close()
+    return folder
+
+
+@pytest.fixture
+def state(made: Path, tmp_path: Path) -> Path:
+    """A history of its own, and nobody who writes it."""
+    return Path(shutil.copytree(made, tmp_path / "state"))
+
+
+@pytest.fixture(params=SETS)
+def site(request: pytest.FixtureRequest, state: Path, tmp_path: Path) -> Iterator[Site]:
+    with served(tmp_path, state, request.param) as running:
+        yield running
+
+
+def ask(site: Site, route: str) -> Answer:
+    """An answer in time, as the document describes it."""
+    path = "/api/v1" + route.replace("{volume}", "bcache0").replace("{number}", "1")
+    began_s = time.monotonic()
+    answer = site.client.ask("GET", path)
+    assert time.monotonic() - began_s < ANSWER_S, route
+    responses = DESCRIBED["paths"][f"/api/v1{route}"]["get"]["responses"]
+    assert str(answer.status) in responses, (route, answer.status, answer.body)
+    schema = responses[str(answer.status)]["content"]["application/json"]["schema"]
+    assert complaint(answer.json, schema, DESCRIBED) == "", route
+    if answer.status == 503:
+        assert answer.error["message"]
+        assert int(answer.headers["retry-after"]) > 0
+    return answer
+
+
+def statuses(site: Site) -> dict[str, int]:
+    return {route: ask(site, route).status for route in ROUTES}
+
+
+def add_decision(state: Path) -> int:
+    with closing(Store.open(state / "history.db")) as store:
+        return store.add_decision(decision(proposal()), time.time_ns())
+
+
+Holds = Callable[[Any], bool]
+
+
+def told(events: Iterator[tuple[str, str, Any]], **wanted: Holds) -> dict[str, Any]:
+    """The data of the first event of each name that is so, whichever comes first."""
+    found: dict[str, Any] = {}
+    until_s = time.monotonic() + DEADLINE_S
+    while set(found) < set(wanted):
+        assert time.monotonic() < until_s, f"never told: {set(wanted) - set(found)}"
+        name, _, data = next(events)
+        if name in wanted and wanted[name](data):
+            found.setdefault(name, data)
+    return found
+
+
+# ---- the web process -----------------------------------------------------------------------------
+@pytest.mark.parametrize("name", SETS)
+def test_a_web_process_that_was_killed_tells_what_was_missed(
+    state: Path, tmp_path: Path, name: str
+) -> None:
+    port = free_port()
+    with served(tmp_path, state, name, port) as first, first.client.events() as events:
+        last = next(number for kind, number, _ in events if kind == "health")
+        os.kill(first.program.process.pid, signal.SIGKILL)
+        # The line is cut, so that a browser knows and comes back.
+        with pytest.raises((StopIteration, OSError)):
+            while True:
+                next(events)
+    missed = [add_decision(state) for _ in range(3)]
+    with served(tmp_path, state, name, port) as second, second.client.events(last) as events:
+        kinds = [next(events) for _ in range(5)]
+        assert [data["id"] for kind, _, data in kinds if kind == "decision"] == missed
+        assert {kind for kind, _, _ in kinds} == {"decision", "volumes", "health"}
+
+
+# ---- the history ---------------------------------------------------------------------------------
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """By a program that keeps everybody out."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+        connection.execute("BEGIN EXCLUSIVE")
+        connection.execute("CREATE TABLE IF NOT EXISTS kept (row)")
+        yield
+        connection.execute("ROLLBACK")
+
+
+@contextmanager
+def damaged(path: Path) -> Iterator[None]:
+    whole = path.read_bytes()
+    path.write_bytes(os.urandom(len(whole)))
+    yield
+    path.write_bytes(whole)
+
+
+@contextmanager
+def gone(path: Path) -> Iterator[None]:
+    aside = path.with_suffix(".aside")
+    path.rename(aside)
+    yield
+    aside.rename(path)
+
+
+Trouble = Callable[[Path], AbstractContextManager[None]]
+
+
+@pytest.mark.parametrize(("trouble", "lasts_s"), [(locked, LOCKED_S), (damaged, 0.0), (gone, 0.0)])
+@pytest.mark.timeout(120)
+def test_a_history_that_cannot_be_read_is_said_by_every_route_and_is_back_by_itself(
+    site: Site, state: Path, trouble: Trouble, lasts_s: float
+) -> None:
+    before = statuses(site)
+    assert set(before.values()) == {200}
+    with site.client.events() as events:
+        with trouble(state / "history.db"):
+            until_s = time.monotonic() + lasts_s
+            found = told(events, health=lambda data: not data["history"]["ok"])["health"]
+            assert found["history"]["why"]
+            while True:
+                assert statuses(site) == {**before, **dict.fromkeys(ROUTES[2:8], 503)}
+                if time.monotonic() >= until_s:
+                    break
+            assert ask(site, "/volumes").json["history"]
+        back = told(
+            events,
+            health=lambda data: data["history"]["ok"],
+            volumes=lambda data: not data["history"],
+        )
+        assert len(back["volumes"]["volumes"]) == 3
+    assert statuses(site) == before
+
+
+def test_a_history_that_was_replaced_is_the_new_one_and_streams_begin_anew(
+    site: Site, state: Path, tmp_path: Path
+) -> None:
+    with site.client.events() as events:
+        told(events, health=lambda data: data["history"]["ok"])
+        with closing(Store.open(tmp_path / "other.db")) as store:
+            number = store.add_decision(decision(proposal()), time.time_ns())
+        for name in ("history.db-wal", "history.db-shm"):
+            (state / name).unlink(missing_ok=True)
+        (tmp_path / "other.db").rename(state / "history.db")
+        told(events, reset=lambda _: True)
+        later = add_decision(state)
+        assert told(events, decision=lambda _: True)["decision"]["id"] == later
+    rows = site.client.ask("GET", "/api/v1/decisions").json["decisions"]
+    assert [each["id"] for each in rows] == [later, number]
+    assert ask(site, "/volumes/{volume}").status == 404
+
+
+# ---- the list of wishes --------------------------------------------------------------------------
+def test_a_list_of_wishes_that_is_missing_hides_nothing_and_loses_nothing(
+    site: Site, state: Path
+) -> None:
+    with gone(state / "intents.db"), DaemonLock(state / "ebbgated.lock"):
+        found = ask(site, "/health").json
+        assert (found["intents"]["ok"], found["history"]["ok"]) == (False, True)
+        assert ask(site, "/intents").json == {"intents": []}
+        assert ask(site, "/intents/{number}").status == 404
+        assert set(statuses(site).values()) == {200, 404}
+        answer = site.client.ask("POST", "/api/v1/intents", WISH, **WITH_TOKEN)
+        assert answer.status == 503, answer.body
+        assert not (state / "intents.db").exists(), "the daemon would make it with its rights"
+    assert len(ask(site, "/intents").json["intents"]) == 4
+
+
+# ---- the daemon ----------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", SETS)
+@pytest.mark.timeout(120)
+def test_a_daemon_that_dies_is_said_at_once_and_its_return_too(tmp_path: Path, name: str) -> None:
+    with history(tmp_path) as state, served(tmp_path, state, name) as site:
+        until("it lives", lambda: ask(site, "/health").json["daemon"]["alive"])
+        assert site.client.ask("POST", "/api/v1/intents", WISH, **WITH_TOKEN).status == 202
+        with site.client.events() as events:
+            alive = told(events, health=lambda data: data["daemon"]["alive"])["health"]
+            os.kill(alive["daemon"]["pid"], signal.SIGKILL)
+            dead = told(
+                events,
+                health=lambda data: not data["daemon"]["alive"],
+                volumes=lambda data: not data["daemon_alive"],
+            )
+            assert dead["health"]["daemon"]["errors"]
+            assert all(each["stale"] for each in dead["volumes"]["volumes"])
+            assert set(statuses(site).values()) == {200}
+            refused = site.client.ask("POST", "/api/v1/intents", WISH, **WITH_TOKEN)
+            assert (refused.status, refused.error["code"]) == (503, "no_daemon")
+            with DaemonLock(state / "ebbgated.lock"):
+                back = told(events, health=lambda data: data["daemon"]["alive"])["health"]
+                assert back["daemon"]["pid"] == os.getpid()
