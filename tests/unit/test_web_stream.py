@@ -165,9 +165,11 @@ def _status(running: Served) -> int:
 def test_what_is_no_http_leaves_no_stack_in_the_log(folder: Path) -> None:
     """Debian 12's uvicorn tells one; `served` looks at the log."""
     with served(folder) as server:
-        with socket.create_connection(("127.0.0.1", server.port), timeout=30) as line:
-            line.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nX-Null: \x00\r\n\r\n")
-            assert line.recv(100).startswith(b"HTTP/1.1 400")
+        address = ("127.0.0.1", server.port)
+        line = socket.create_connection(address, timeout=30)
+        line.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nX-Null: \x00\r\n\r\n")
+        assert line.recv(100).startswith(b"HTTP/1.1 400")
+        line.close()
 
 
 def test_a_server_that_ends_does_not_wait_for_its_readers(folder: Path) -> None:
