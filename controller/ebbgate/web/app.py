@@ -7,7 +7,9 @@ import asyncio
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
+from anyio import to_thread
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
@@ -36,6 +38,8 @@ from ebbgate.web.routes_metrics import routes_metrics
 from ebbgate.web.routes_policies import routes_policies
 
 PREFIX = "/api/v1"
+_THREADS: Final = 8
+"""So many answers are made at once: each may take some MiB, and more of them are none faster."""
 
 
 class Api:
@@ -77,6 +81,7 @@ class Api:
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()
         self._loop = asyncio.get_running_loop()
+        to_thread.current_default_thread_limiter().total_tokens = _THREADS
         self.poller.start()
         await send({"type": "lifespan.startup.complete"})
         await receive()

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The real daemon on many volumes: python -m tests.bench.web_machine FOLDER
+
+I/O: a /sys of files below FOLDER, FOLDER/state, FOLDER/ticks with the time (CLOCK_MONOTONIC, ns)
+at which each tick began. The volumes are those of FOLDER/state/history.db that bcache could have;
+of the mapped ones nobody tells any more. The probe plays recordings of real caches to the first
+one, with its edges and decisions; the others are looked at, decided on and recorded at the usual
+rate. Until SIGTERM.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import IO
+
+from ebbgate.config import Config
+from ebbgate.lock import DaemonLock
+from ebbgate.machine import Daemon
+from ebbgate.model.volume import Mode
+from ebbgate.priority import Priority
+from ebbgate.recorder import Recorder
+from ebbgate.store.queries import History
+from ebbgate.units import GIB
+from tests.fake_sysfs import NO_DM, FakeSysfs, WatchedSysfs
+
+
+class Ticking(Daemon):
+    """Writes down when its ticks begin; all else is the daemon's own."""
+
+    ticks: IO[str]
+
+    async def _tick(self) -> None:
+        self.ticks.write(f"{time.monotonic_ns()}\n")
+        await super()._tick()
+
+
+def machine(root: Path, names: Sequence[str]) -> None:
+    """A /sys with these volumes, each of a disk and a cache set of its own."""
+    fake = FakeSysfs(root)
+    for number, name in enumerate(names):
+        disk, cache = f"vd{number}d", f"vd{number}c"
+        uuid = f"11111111-2222-3333-4444-{number:012d}"
+        fake.disk(disk, f"254:{2 * number}")
+        fake.disk(cache, f"254:{2 * number + 1}", size_bytes=GIB, rotational=False)
+        devno = f"252:{number}"
+        fake.bcache(name, backing=disk, cache=cache, devno=devno, set_uuid=uuid)
+        fake.write(f"/sys/fs/bcache/{uuid}/internal/trigger_gc", "")
+
+
+def main() -> None:
+    """All volumes are enforced."""
+    folder = Path(sys.argv[1])
+    state, policies = folder / "state", folder / "policies"
+    with closing(History.open(state / "history.db")) as history:
+        machine(folder / "sys", sorted(n for n in history.live() if n.startswith("bcache")))
+    sysfs = WatchedSysfs(folder / "sys", NO_DM)
+    probe = folder / "probe"
+    probe.write_text(f"#!/bin/sh\nexec {sys.executable} -m tests.prometheus.player\n")
+    probe.chmod(0o755)
+    config = Config(state, probe, policy_dir=policies, mode=Mode.ENFORCE)
+    # As the daemon's own main does it.
+    sys.setswitchinterval(0.0005)
+    recorder = Recorder(config.history_path)
+    with DaemonLock(config.lock_path), (folder / "ticks").open("w", buffering=1) as ticks:
+        asyncio.run(_run(config, sysfs, recorder, ticks))
+        recorder.stop()
+
+
+async def _run(config: Config, sysfs: WatchedSysfs, recorder: Recorder, ticks: IO[str]) -> None:
+    daemon = Ticking(config, sysfs, recorder, "this boot")
+    daemon.ticks = ticks
+    # An ordinary process: at real-time priority readers could not change anything anyway.
+    daemon.priority = Priority()
+    await daemon.run()
+
+
+if __name__ == "__main__":
+    main()
