@@ -21,9 +21,9 @@ import pytest
 from ebbgate.lock import DaemonLock
 from ebbgate.store.db import Store
 from tests import web_history
-from tests.api.stack import REPO, SETS, TOKEN, Site, history, served
+from tests.api.stack import SETS, TOKEN, Site, history, served
 from tests.builders import decision, proposal
-from tests.prometheus.stack import free_port, until
+from tests.prometheus.stack import REPO, free_port, until
 from tests.unit.web_bench import DEADLINE_S, Answer, complaint
 
 DESCRIBED = json.loads((REPO / "webui" / "openapi.json").read_text())

@@ -13,6 +13,7 @@ import json
 import os
 import secrets
 from collections.abc import Sequence
+from pathlib import Path
 from statistics import linear_regression, median
 
 from tests.bench.context import Context, Scenario
@@ -48,7 +49,7 @@ def measure(context: Context) -> dict[str, float]:
             "EBBGATE_MINUTES": str(minutes),
         }
         context.say(f"{LOADS} loads, then {minutes} minutes open")
-        argv = ["node", BROWSER / "weigh.mjs"]
+        argv: list[str | Path] = ["node", BROWSER / "weigh.mjs"]
         out = host.run(argv, env={**os.environ, **told}, timeout_s=600 + 90 * minutes)
     found = json.loads(out)
     loads = found["loads"]

@@ -45,6 +45,7 @@ def server_of(api: Api) -> uvicorn.Server:
         limit_concurrency=_CONNECTIONS_MAX,
         timeout_keep_alive=20,
     )
+    logging.getLogger("uvicorn.error").addFilter(_without_stack)
     server = uvicorn.Server(config)
     end = server.handle_exit
 
@@ -55,6 +56,13 @@ def server_of(api: Api) -> uvicorn.Server:
 
     server.handle_exit = end_streams_first
     return server
+
+
+def _without_stack(record: logging.LogRecord) -> bool:
+    """Whoever speaks no HTTP is no bug: a line, not a stack each time, or anybody fills the log."""
+    if record.getMessage().startswith("Invalid HTTP request"):
+        record.exc_info = None
+    return True
 
 
 def listen(host: str, port: int) -> socket.socket:
