@@ -109,31 +109,30 @@ probe: | $(BUILD)/.deps-run $(BUILD)/.deps-build ## build the eBPF probe (build/
 WEBUI_SOURCES = $(shell find webui/src webui/build.mjs -type f)
 WEBUI_MODULES := webui/node_modules/.stamp
 BROWSER_MODULES := tests/browser/node_modules/.stamp
+NODE := env PATH=$(VENV)/bin:$$PATH
 
 webui: $(UI)/app.js ## build the dashboard (build/webui)
 
-# Node is not a package of deps.txt: Debian 12 has version 18, and the tools need 20.
-%/node_modules/.stamp: %/package-lock.json
-	@node -e 'process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)' || \
-		{ echo "the dashboard needs Node.js 20 or newer, with npm, in PATH" >&2; exit 69; }
-	cd $* && npm ci --no-progress --loglevel=error
+# Node.js comes with the development tools: Debian 12's is too old.
+%/node_modules/.stamp: %/package-lock.json | venv
+	cd $* && $(NODE) npm ci --no-progress --loglevel=error
 	@touch $@
 
 $(UI)/app.js: $(WEBUI_SOURCES) $(WEBUI_MODULES)
-	cd webui && npm run --silent build
+	cd webui && $(NODE) npm run --silent build
 
 check-webui: $(WEBUI_MODULES) ## types, lint and format of the dashboard; the types against the API
-	cd webui && npm run --silent check
+	cd webui && $(NODE) npm run --silent check
 
 test-webui: $(WEBUI_MODULES) ## the dashboard's arithmetic
-	$(call tier,webui,npm --prefix webui run --silent test)
+	$(call tier,webui,$(NODE) npm --prefix webui run --silent test)
 
 test-browser: venv $(UI)/app.js $(BROWSER_MODULES) | $(BUILD)/.deps-web ## the dashboard in a real browser, with the real server
-	$(call tier,browser,$(PY) -m pytest tests/browser $(K))
+	$(call tier,browser,$(NODE) $(PY) -m pytest tests/browser $(K))
 
 # ---- checks --------------------------------------------------------------------------------------
 .PHONY: check check-python check-shell check-c check-house fmt
-check: check-python check-shell check-c check-house ## format, lint, types, layers, shellcheck, clang-format, house rules
+check: check-python check-shell check-c check-webui check-house ## format, lint, types, layers, shellcheck, clang-format, house rules
 
 check-python: venv
 	$(VENV)/bin/ruff format --check
@@ -162,8 +161,10 @@ test: ## all tests, the lab included
 	@$(MAKE) --no-print-directory test-bpf
 	@$(MAKE) --no-print-directory test-replay
 	@$(MAKE) --no-print-directory test-shell
+	@$(MAKE) --no-print-directory test-webui
 	@$(MAKE) --no-print-directory test-api
 	@$(MAKE) --no-print-directory test-prometheus
+	@$(MAKE) --no-print-directory test-browser
 	@$(MAKE) --no-print-directory test-lab
 
 test-unit: venv ## pure core, store, command line; no root, seconds
@@ -186,8 +187,8 @@ test-api: venv venv-web ## the whole OpenAPI on Debian's FastAPI and on a curren
 test-prometheus: venv | $(BUILD)/.deps-web ## a real Prometheus scrapes ebbgate-web; alerts and the dashboard's queries
 	$(call tier,prometheus,$(PY) -m pytest tests/prometheus $(K))
 
-test-lab: venv probe | $(BUILD)/.deps-lab ## real caches on a stock kernel in QEMU
-	$(call tier,lab,$(PY) -m pytest -m '$(LAB_TESTS)' tests/lab $(K))
+test-lab: venv probe $(UI)/app.js $(BROWSER_MODULES) | $(BUILD)/.deps-lab $(BUILD)/.deps-web ## real caches on a stock kernel in QEMU
+	$(call tier,lab,$(NODE) $(PY) -m pytest --durations=15 -m '$(LAB_TESTS)' tests/lab $(K))
 
 test-full: ## the same with every long variant
 	@$(MAKE) --no-print-directory test LAB_TESTS='full or not full'
@@ -197,12 +198,12 @@ test-full: ## the same with every long variant
 bench: venv probe | $(BUILD)/.deps-lab ## list the scenarios; S=NAME runs one (V= variant, N= repetitions, SEED=)
 	@$(PY) -m tests.bench $(S) $(if $(V),--variant $(V)) $(if $(N),--repetitions $(N)) $(if $(SEED),--seed $(SEED))
 
-demo: venv probe | $(BUILD)/.deps-lab ## a real bcache, stock against ebbgate, live (KEEP=1: stay)
+demo: venv probe webui | $(BUILD)/.deps-lab ## a real bcache, stock against ebbgate, live (KEEP=1: stay)
 	@$(PY) -m tests.lab.demo $(if $(KEEP),--keep)
 
 # ---- install -------------------------------------------------------------------------------------
 .PHONY: install uninstall clean
-install: probe ## to PREFIX (/usr/local), DESTDIR respected
+install: probe webui ## to PREFIX (/usr/local), DESTDIR respected
 	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(SBINDIR) $(DESTDIR)$(UNITDIR) $(DESTDIR)$(LIBDIR)
 	rm -rf $(DESTDIR)$(LIBDIR)/ebbgate
 	cd controller && find ebbgate \( -name '*.py' -o -name '*.sql' \) \
@@ -219,7 +220,8 @@ install: probe ## to PREFIX (/usr/local), DESTDIR respected
 	$(call launcher,ebbgate.web) > $(DESTDIR)$(SBINDIR)/ebbgate-web
 	chmod 755 $(DESTDIR)$(BINDIR)/ebbgate $(DESTDIR)$(SBINDIR)/ebbgated $(DESTDIR)$(SBINDIR)/ebbgate-web
 	rm -rf $(DESTDIR)$(LIBDIR)/webui
-	if [[ -d $(UI) ]]; then install -d $(DESTDIR)$(LIBDIR)/webui && cp -R $(UI)/. $(DESTDIR)$(LIBDIR)/webui; fi
+	install -d $(DESTDIR)$(LIBDIR)/webui
+	install -m 644 $(UI)/* $(DESTDIR)$(LIBDIR)/webui
 	for unit in $(UNITS); do sed -e 's|@BINDIR@|$(BINDIR)|' -e 's|@SBINDIR@|$(SBINDIR)|' \
 		packaging/systemd/$$unit.in > $(DESTDIR)$(UNITDIR)/$$unit; done
 	install -D -m 644 packaging/sysusers/ebbgate.conf $(DESTDIR)$(SYSUSERSDIR)/ebbgate.conf

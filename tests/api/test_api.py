@@ -5,10 +5,8 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -16,7 +14,7 @@ import pytest
 from ebbgate.store.intents import IntentKind
 from tests.api.stack import BUILD, SCHEMATHESIS, SETS, TOKEN, history, served
 from tests.lab import host
-from tests.prometheus.stack import REPO, get, until
+from tests.prometheus.stack import REPO, get
 from tests.unit.web_bench import Served, complaint
 
 HERE = Path(__file__).resolve().parent
@@ -110,17 +108,3 @@ def test_what_a_stream_tells_is_as_described(urls: dict[str, str], name: str) ->
             assert number
             assert complaint(data, {"$ref": TOLD[kind]}, described) == ""
             left.discard(kind)
-
-
-@each_set
-def test_whoever_speaks_no_http_gets_one_line_in_the_log(
-    urls: dict[str, str], folder: Path, name: str
-) -> None:
-    log = folder / f"web-{name}.log"
-    before = log.read_text().count("\n")
-    port = int(urls[name].rpartition(":")[2])
-    with closing(socket.create_connection(("127.0.0.1", port))) as line:
-        line.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nX: \x00\r\n\r\n")
-        assert line.recv(64).startswith(b"HTTP/1.1 400 ")
-    until("its line", lambda: log.read_text().count("\n") > before)
-    assert log.read_text().count("\n") == before + 1

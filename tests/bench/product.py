@@ -7,6 +7,7 @@ I/O: compiles the package on the host, starts and stops the daemon in the guest.
 from __future__ import annotations
 
 import compileall
+import contextlib
 import json
 import shutil
 import signal
@@ -147,5 +148,11 @@ class Product:
             raise RuntimeError(f"the daemon ended: {self.daemon.stderr()[-2000:]}")
         if self._mode == "observe":
             # Nothing is decided then: what it sees is all there is to see.
-            return any(json.loads(text).get("foreground") for (text,) in self.rows(_LIVE))
+            return self._sees()
         return bool(self.last_decision()) and "unknown" not in self.last_decision()
+
+    def _sees(self) -> bool:
+        # One that is just starting has the file, but not yet its tables.
+        with contextlib.suppress(sqlite3.Error):
+            return any(json.loads(text).get("foreground") for (text,) in self.rows(_LIVE))
+        return False

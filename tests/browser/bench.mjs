@@ -3,7 +3,9 @@
 // EBBGATE_URL, EBBGATE_TOKEN   a server with volumes, and what it takes for changes
 // EBBGATE_MANY_URL             one with many volumes and no daemon (optional)
 // EBBGATE_EMPTY_URL            one without any history (optional)
+// EBBGATE_CLOSED_URL           one that shows nothing without the token (optional)
 // EBBGATE_ARTEFACTS            where screenshots go; EBBGATE_CHROMIUM: which browser
+// EBBGATE_PATIENCE_MS          how long anything may take (optional)
 import assert from "node:assert/strict";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
@@ -13,9 +15,10 @@ export const URL_ = need("EBBGATE_URL").replace(/\/$/, "");
 export const TOKEN = need("EBBGATE_TOKEN");
 export const MANY_URL = process.env.EBBGATE_MANY_URL;
 export const EMPTY_URL = process.env.EBBGATE_EMPTY_URL;
+export const CLOSED_URL = process.env.EBBGATE_CLOSED_URL;
 export const ARTEFACTS = need("EBBGATE_ARTEFACTS");
 // On a slow machine nothing is quick.
-export const PATIENCE_MS = 30_000;
+export const PATIENCE_MS = Number(process.env.EBBGATE_PATIENCE_MS ?? 30_000);
 
 /** Each page with what is there once it is drawn. */
 export const PAGES = {

@@ -8,7 +8,7 @@ import re
 import secrets
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,12 +24,14 @@ _PATH = f"PYTHONPATH={REPO / 'controller'}:{REPO}"
 @dataclass(frozen=True, slots=True)
 class Stack:
     """`url`: three volumes of which a writer tells every second; `many_url`: 64 of which nobody
-    tells any more; `empty_url`: no history at all. `token`: what all of them take for changes.
+    tells any more; `empty_url`: no history at all; `closed_url`: the first, which shows nothing
+    without the token. `token`: what all of them take for changes.
     """
 
     url: str
     many_url: str
     empty_url: str
+    closed_url: str
     token: str
 
 
@@ -46,29 +48,27 @@ def stack(folder: Path) -> Iterator[Stack]:
             writer = _start(["tests.web_history", folder / name, *words], folder / f"{name}.log")
             ended.callback(host.stop, writer)
             _said(folder / f"{name}.log", r"volumes, .* hours", writer)
-        urls = {}
-        for name in ("live", "many", "empty"):
+        closed = folder / "closed.toml"
+        closed.write_text('[web]\nreading = "token"\n', encoding="ascii")
+        with_token: list[str | Path] = ["--config", closed]
+        urls: list[str] = []
+        for name, more in (("live", []), ("many", []), ("empty", []), ("live", with_token)):
             (folder / name).mkdir(exist_ok=True)
-            server, urls[name] = _serve(folder / name, token)
+            log = folder / f"web-{len(urls)}.log"
+            server, url = _serve(folder / name, token, more, log)
             ended.callback(host.stop, server)
-        said = token.read_text(encoding="ascii").strip()
-        yield Stack(urls["live"], urls["many"], urls["empty"], said)
+            urls.append(url)
+        live, many, empty, closed_url = urls
+        yield Stack(live, many, empty, closed_url, token.read_text(encoding="ascii").strip())
 
 
-def _serve(folder: Path, token: Path) -> tuple[host.Running, str]:
+def _serve(
+    folder: Path, token: Path, more: Sequence[str | Path], log: Path
+) -> tuple[host.Running, str]:
     policies = folder / "policies.d"
     policies.mkdir(exist_ok=True)
-    log = folder.with_name(f"{folder.name}-web.log")
-    words: list[str | Path] = [
-        "ebbgate.web",
-        "--state-dir",
-        folder,
-        "--policy-dir",
-        policies,
-        "--ui",
-        UI,
-    ]
-    words += ["--token-file", token, "--listen", "127.0.0.1:0"]
+    words: list[str | Path] = ["ebbgate.web", "--state-dir", folder, "--policy-dir", policies]
+    words += ["--ui", UI, "--token-file", token, "--listen", "127.0.0.1:0", *more]
     if os.geteuid() == 0:
         words.append("--as-root")
     server = _start(words, log)

@@ -3,17 +3,13 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 
-from tests.browser.stack import REPO, UI, stack
-from tests.lab import host
-from tests.lab.errors import CommandFailed
+from tests.browser import node
+from tests.browser.stack import UI, stack
 
-HERE = Path(__file__).resolve().parent
-ARTEFACTS = REPO / "build" / "browser"
 TIMEOUT_S = 1500
 
 
@@ -26,14 +22,7 @@ def test_the_dashboard_does_what_its_browser_tests_claim(part: str, tmp_path: Pa
             "EBBGATE_URL": running.url,
             "EBBGATE_MANY_URL": running.many_url,
             "EBBGATE_EMPTY_URL": running.empty_url,
+            "EBBGATE_CLOSED_URL": running.closed_url,
             "EBBGATE_TOKEN": running.token,
-            "EBBGATE_ARTEFACTS": str(ARTEFACTS),
         }
-        report = tmp_path / "report.txt"
-        how = ["--test-reporter=spec", f"--test-reporter-destination={report}"]
-        argv: list[str | Path] = ["node", "--test", *how, HERE / f"{part}.test.mjs"]
-        try:
-            host.run(argv, env={**os.environ, **told}, timeout_s=TIMEOUT_S)
-        except CommandFailed as error:
-            said = report.read_text(encoding="utf-8") if report.exists() else str(error)
-            pytest.fail(said, pytrace=False)
+        node.check(part, told, tmp_path, TIMEOUT_S)

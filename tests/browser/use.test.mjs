@@ -125,6 +125,26 @@ test("a change asks for the token; a wrong one is refused, the right one taken",
   await tab.close();
 });
 
+const closed = { skip: bench.CLOSED_URL === undefined };
+test("a server that shows nothing without the token says so, and all with it", closed, async () => {
+  const tab = await bench.tab(browser);
+  await tab.page.goto(`${bench.CLOSED_URL}/`);
+  await tab.page.getByText("The token is needed.").waitFor();
+  assert.equal(await tab.page.locator(".volume-card, .volume-row").count(), 0);
+  await bench.shot(tab.page, "token-needed");
+  await tab.page.getByRole("button", { name: "Changes: locked" }).click();
+  const dialog = tab.page.getByRole("dialog", { name: "Token for changes" });
+  await dialog.getByLabel("Token").fill(bench.TOKEN);
+  await tab.page.keyboard.press("Enter");
+  await tab.page
+    .getByText("The token is needed.")
+    .waitFor({ state: "detached" });
+  await tab.page.locator(".volume-card, .volume-row").first().waitFor();
+  await tab.page.locator('.pulse[data-state="live"]').waitFor();
+  tab.quiet(UNAUTHORIZED);
+  await tab.close();
+});
+
 test("the token dies with the tab", async () => {
   const tab = await bench.tab(browser);
   await bench.visit(tab.page, "overview");

@@ -22,6 +22,7 @@ from tests.lab.session import Session
 # A boot under emulation on a busy machine takes longer than a unit test ever may.
 _TIMEOUT_S = 300
 _EXIT_LINE_CHARS = 500
+_LOST = pytest.StashKey[bool]()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -32,15 +33,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_exception_interact(node: pytest.Item, call: pytest.CallInfo[object]) -> None:
-    """A lost guest ends the run with its own exit code: it proves nothing about the product.
+    """A lost guest ends the run, with its own exit code: it proves nothing about the product.
 
-    Its last words first: of a long log, people and machines look at the end.
+    What failed before is still told; how it was lost comes last, where people and machines look.
     """
     if call.excinfo is not None and isinstance(call.excinfo.value, LostGuest):
-        words = str(call.excinfo.value)
-        node.config.get_terminal_writer().line(f"\n{words}")
-        how = words.partition("\n")[0][:_EXIT_LINE_CHARS]
-        pytest.exit(f"guest lost in {node.nodeid}: {how}", returncode=EXIT_LOST_GUEST)
+        how = str(call.excinfo.value).partition("\n")[0][:_EXIT_LINE_CHARS]
+        node.session.shouldstop = f"guest lost in {node.nodeid}: {how}"
+        node.config.stash[_LOST] = True
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """The exit code of a lost guest."""
+    if session.config.stash.get(_LOST, False):
+        session.exitstatus = EXIT_LOST_GUEST
 
 
 @pytest.hookimpl(hookwrapper=True)

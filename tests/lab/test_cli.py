@@ -111,6 +111,7 @@ def test_a_mode_is_carried_out_and_leaving_enforce_puts_every_knob_back(
     assert product.cli("enforce", stack.volume) == f"{stack.volume}: mode enforce\n"
 
 
+@pytest.mark.full
 def test_after_kill_9_status_warns_and_restore_puts_every_knob_back(
     guest: Session, stack: BcacheStack
 ) -> None:

@@ -16,7 +16,11 @@ _STATUS = (
     "vg-data: 0 4186112 cache 8 27/2048 128 31/8064 1 2 3 4 5 6 7 2 metadata2 writeback "
     "2 migration_threshold 2048 mq 2 random_threshold 9 rw -"
 )
-_CACHES: list[tuple[bool, bool]] = [(True, False), (True, True), (False, False)]
+_CACHES = [
+    (True, False),
+    pytest.param(True, True, marks=pytest.mark.full),
+    pytest.param(False, False, marks=pytest.mark.full),
+]
 
 
 def test_a_status_line_is_read_by_its_counts() -> None:

@@ -197,6 +197,7 @@ def test_the_destage_queue_is_reported_while_paced(probe: GuestProbe, stack: DmC
     assert max(r["bytes"] for r in queue) == max(r["inflight"] for r in queue) * BLOCK
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("mode", "path"), [("writethrough", "writethrough")])
 def test_a_write_takes_the_path_of_the_mode(guest: Session, mode: str, path: str) -> None:
     with (

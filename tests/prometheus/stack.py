@@ -22,6 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from tests.prometheus import program
+
 REPO = Path(__file__).resolve().parent.parent.parent
 PACKAGING = REPO / "packaging"
 RULES = PACKAGING / "prometheus/ebbgate.rules.yml"
@@ -179,7 +181,7 @@ def _web(folder: Path) -> list[str | Path]:
 
 def _prometheus(folder: Path, config: Path, port: int) -> list[str | Path]:
     return [
-        "prometheus",
+        program.find("prometheus"),
         f"--config.file={config}",
         f"--storage.tsdb.path={folder / 'data'}",
         f"--web.listen-address=127.0.0.1:{port}",

@@ -14,6 +14,7 @@ import yaml  # type: ignore[import-untyped]
 
 from ebbgate.web.metrics_names import FAMILIES
 from ebbgate.web.metrics_text import Type
+from tests.prometheus import program
 from tests.prometheus.dashboard import Query, panels, queries
 from tests.prometheus.stack import DASHBOARD, PACKAGING, RULES
 
@@ -31,7 +32,7 @@ NAMES = {family.name + suffix for family in FAMILIES for suffix in _SUFFIXES[fam
 def promtool(*words: str | Path) -> subprocess.CompletedProcess[str]:
     """Its answer, whatever its exit code."""
     return subprocess.run(
-        ["promtool", *words], capture_output=True, text=True, timeout=60, check=False
+        [program.find("promtool"), *words], capture_output=True, text=True, timeout=60, check=False
     )
 
 

@@ -15,6 +15,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from ebbgate.web.metrics_names import FAMILIES
+from tests.prometheus import program
 from tests.prometheus.dashboard import Query, put_in, queries
 from tests.prometheus.stack import DASHBOARD, RULES, Stack, until
 
@@ -35,7 +36,7 @@ def parsed(openmetrics: str) -> list[Metric]:
 
 def test_promtool_finds_nothing_wrong_with_the_page(seen: Stack) -> None:
     found = subprocess.run(
-        ["promtool", "check", "metrics"],
+        [program.find("promtool"), "check", "metrics"],
         input=seen.metrics(),
         capture_output=True,
         text=True,

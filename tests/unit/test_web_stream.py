@@ -162,6 +162,16 @@ def _status(running: Served) -> int:
         return 503
 
 
+def test_what_is_no_http_leaves_no_stack_in_the_log(folder: Path) -> None:
+    """Debian 12's uvicorn tells one; `served` looks at the log."""
+    with served(folder) as server:
+        address = ("127.0.0.1", server.port)
+        line = socket.create_connection(address, timeout=30)
+        line.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nX-Null: \x00\r\n\r\n")
+        assert line.recv(100).startswith(b"HTTP/1.1 400")
+        line.close()
+
+
 def test_a_server_that_ends_does_not_wait_for_its_readers(folder: Path) -> None:
     with ExitStack() as stack:
         with served(folder) as running:

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // What the pages share: the last word on every volume, on health and on what people asked for.
-import { get } from "./api/client";
-import { Live } from "./api/live";
+import { ApiError, get } from "./api/client";
+import { Live, type Connection } from "./api/live";
 import type { Action, Decision, Health, Intent, Volumes } from "./api/types";
 import { Atom } from "./lib/atom";
 import { merged } from "./lib/merge";
 
 const INTENTS_KEPT = 50;
 const HEALTH_MS = 10_000;
+const UNAUTHORIZED = 401;
 
 export const volumes = new Atom<Volumes | null>(null);
 export const health = new Atom<Health | null>(null);
 export const intents = new Atom<readonly Intent[]>([]);
 /** `lost`: the server does not answer; `start`: nobody knows yet. */
-export const connection = new Atom<"start" | "open" | "lost">("start");
+export const connection = new Atom<"start" | Connection>("start");
 /** When this browser last heard of the volumes, by its own clock. */
 export const heardMs = new Atom(0);
 /** Whoever shows a list follows these. */
@@ -67,8 +68,9 @@ export async function readHealth(): Promise<void> {
   try {
     health.set(await get<Health>("health"));
     connection.set("open");
-  } catch {
-    connection.set("lost");
+  } catch (error) {
+    const locked = error instanceof ApiError && error.status === UNAUTHORIZED;
+    connection.set(locked ? "locked" : "lost");
   }
 }
 
@@ -85,8 +87,13 @@ export function start(): void {
       generation.set(generation.get() + 1);
     },
     state: (state) => {
+      const before = connection.get();
       connection.set(state);
-      if (state === "open") void readHealth();
+      if (state !== "open") return;
+      if (before === "locked") {
+        void readAll();
+        generation.set(generation.get() + 1);
+      } else void readHealth();
     },
   });
   setInterval(() => {

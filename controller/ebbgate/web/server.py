@@ -59,7 +59,7 @@ def server_of(api: Api) -> uvicorn.Server:
 
 
 def _without_stack(record: logging.LogRecord) -> bool:
-    """Whoever speaks no HTTP is no bug: a line, not a stack each time, or anybody fills the log."""
+    """A line for what is no HTTP: anybody can send it, and Debian 12's uvicorn tells its stack."""
     if record.getMessage().startswith("Invalid HTTP request"):
         record.exc_info = None
     return True

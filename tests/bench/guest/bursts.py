@@ -14,11 +14,13 @@ import mmap
 import os
 import random
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
 
 BLOCK_BYTES = 4096
+READERS = 3
 UNITS = {"k": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0 * 1024}
 
 
@@ -70,6 +72,24 @@ class DmCache:
         return max(0.0, drained), self._copied_mib - copied_before
 
 
+def read_until(handle: int, options: argparse.Namespace) -> None:
+    """Reads without a gap until a file is there.
+
+    Several at once: on a busy host one reader is away for longer than many a gap lasts.
+    """
+
+    def read(seed: int) -> None:
+        rng, buffer = random.Random(seed), mmap.mmap(-1, BLOCK_BYTES)
+        while not options.until.exists():
+            os.preadv(handle, [buffer], rng.randrange(options.low, options.high, BLOCK_BYTES))
+
+    readers = [threading.Thread(target=read, args=(seed,)) for seed in range(READERS)]
+    for reader in readers:
+        reader.start()
+    for reader in readers:
+        reader.join()
+
+
 def main() -> None:
     """Run the bursts that the command line describes."""
     parser = argparse.ArgumentParser()
@@ -88,8 +108,8 @@ def main() -> None:
     rng = random.Random(options.seed)
     handle = os.open(options.device, os.O_RDONLY | os.O_DIRECT)
     buffer = mmap.mmap(-1, BLOCK_BYTES)
-    while options.until is not None and not options.until.exists():
-        os.preadv(handle, [buffer], rng.randrange(options.low, options.high, BLOCK_BYTES))
+    if options.until is not None:
+        read_until(handle, options)
     level = DmCache(options.dm) if options.dm else Bcache(options.dirty)
     bursts, gaps, moved = [], [], []
     for number in range(options.bursts):

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // The event stream: what happens now, and after a sleep or a break what was missed meanwhile.
-// A browser's EventSource reconnects by itself with Last-Event-ID while the server answers at all. It
-// gives up for good on an error status, and after a sleep it may hold a dead connection that looks
-// alive. Both are handled here with a new EventSource; that one cannot set the header, so the lists
-// are read anew then, as after a `reset`.
+// By fetch and not by a browser's EventSource: that one can send no token, gives up for good on an
+// error status, does not tell of comments, and forgets where it was when it is made anew.
 import { backoffMs, silent } from "../lib/merge";
+import { Parser, type Told } from "../lib/sse";
+import { token } from "./client";
 import type { Action, Decision, Health, Intent, Volumes } from "./types";
+
+/** `locked`: this server shows nothing without the token. */
+export type Connection = "open" | "lost" | "locked";
 
 export interface Handlers {
   volumes: (data: Volumes) => void;
@@ -15,16 +18,17 @@ export interface Handlers {
   health: (data: Health) => void;
   /** More was missed than the server would repeat: lists have to be read anew. */
   reset: () => void;
-  state: (state: "open" | "lost") => void;
+  state: (state: Connection) => void;
 }
 
-const EVENTS = ["volumes", "decision", "action", "intent", "health"] as const;
+const EVENTS = new Set<string>(["volumes", "decision", "action", "intent", "health", "reset"]);
 const LOOK_MS = 5_000;
+const UNAUTHORIZED = 401;
 
 export class Live {
-  #source: EventSource | null = null;
-  #opened = false;
+  #stream: AbortController | null = null;
   #heardMs = Date.now();
+  #lastId = "";
   #attempt = 0;
   #retry: number | undefined;
 
@@ -33,7 +37,8 @@ export class Live {
     document.addEventListener("visibilitychange", () => {
       if (document.visibilityState === "visible") this.#look();
     });
-    window.addEventListener("online", () => this.reconnect());
+    for (const event of ["online", "ebbgate-token"])
+      window.addEventListener(event, () => this.reconnect());
     window.addEventListener("pagehide", () => this.#close());
     window.addEventListener("pageshow", (event) => {
       if (event.persisted) this.reconnect();
@@ -43,50 +48,72 @@ export class Live {
 
   reconnect(): void {
     this.#close();
-    const source = new EventSource("/api/v1/events");
-    let again = this.#opened;
-    this.#source = source;
+    const stream = new AbortController();
+    this.#stream = stream;
     this.#heardMs = Date.now();
-    source.onopen = () => {
-      this.#alive();
-      if (again) this.handlers.reset();
-      again = false;
-    };
-    source.onerror = () => this.#broken(source);
-    for (const name of EVENTS) {
-      source.addEventListener(name, (event: MessageEvent<string>) => {
-        this.#heardMs = Date.now();
-        (this.handlers[name] as (data: unknown) => void)(JSON.parse(event.data));
+    void this.#follow(stream);
+  }
+
+  async #follow(stream: AbortController): Promise<void> {
+    let state: Connection = "lost";
+    try {
+      const response = await fetch("/api/v1/events", {
+        headers: this.#headers(),
+        credentials: "omit",
+        cache: "no-store",
+        signal: stream.signal,
       });
+      if (response.status === UNAUTHORIZED) state = "locked";
+      if (response.ok && response.body) await this.#read(response.body);
+    } catch {
+      // Said below, whatever it was.
     }
-    source.addEventListener("reset", () => this.handlers.reset());
+    if (stream === this.#stream) this.#broken(state);
   }
 
-  #alive(): void {
-    this.#heardMs = Date.now();
+  #headers(): Record<string, string> {
+    const headers: Record<string, string> = { Accept: "text/event-stream" };
+    if (token.get() !== "") headers["Authorization"] = `Bearer ${token.get()}`;
+    if (this.#lastId !== "") headers["Last-Event-ID"] = this.#lastId;
+    return headers;
+  }
+
+  async #read(body: ReadableStream<Uint8Array>): Promise<void> {
     this.#attempt = 0;
-    this.#opened = true;
     this.handlers.state("open");
+    const parser = new Parser(this.#lastId);
+    const decoder = new TextDecoder();
+    const reader = body.getReader();
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      this.#heardMs = Date.now();
+      for (const told of parser.push(decoder.decode(value, { stream: true }))) this.#take(told);
+    }
   }
 
-  #broken(source: EventSource): void {
-    if (source !== this.#source) return;
-    this.handlers.state("lost");
-    if (source.readyState !== EventSource.CLOSED || this.#retry !== undefined) return;
+  #take({ name, data, id }: Told): void {
+    this.#lastId = id;
+    if (!EVENTS.has(name)) return;
+    (this.handlers[name as "volumes"] as (data: unknown) => void)(JSON.parse(data));
+  }
+
+  #broken(state: Connection): void {
+    this.#stream = null;
+    this.handlers.state(state);
     this.#retry = window.setTimeout(() => this.reconnect(), backoffMs(this.#attempt));
     this.#attempt += 1;
   }
 
-  /** Comments of the server do not reach us, but a daemon that lives says something all the time. */
+  /** After a sleep a connection may be dead and look alive. */
   #look(): void {
-    const dead = this.#source?.readyState === EventSource.CLOSED && this.#retry === undefined;
-    if (dead || silent(Date.now(), this.#heardMs)) this.reconnect();
+    if (this.#stream !== null && silent(Date.now(), this.#heardMs)) this.reconnect();
   }
 
   #close(): void {
     window.clearTimeout(this.#retry);
-    this.#retry = undefined;
-    this.#source?.close();
-    this.#source = null;
+    const stream = this.#stream;
+    this.#stream = null;
+    stream?.abort();
   }
 }

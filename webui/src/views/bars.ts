@@ -40,7 +40,9 @@ export function frame(title: string, unit: string): Frame {
     reading,
     h("details", {}, h("summary", {}, "As a table"), rows),
   );
-  return { element, plot, svg, axis, reading, rows };
+  const part = { element, plot, svg, axis, reading, rows };
+  empty(part, "Not known now: no daemon says anything of this volume.");
+  return part;
 }
 
 export function bars(

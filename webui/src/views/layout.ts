@@ -86,7 +86,7 @@ function pulse(): HTMLElement {
       : known
         ? (Date.now() - heardMs.get()) / 1000
         : null;
-    const lost = connection.get() === "lost";
+    const lost = ["lost", "locked"].includes(connection.get());
     const live = known && !lost && (age ?? Infinity) < STALE_S;
     attribute(element, "data-state", lost ? "lost" : live ? "live" : "stale");
     text(element, live ? "live" : age === null ? "waiting" : ago(age));
@@ -151,6 +151,9 @@ function banners(): HTMLElement {
 
 /** What is wrong, worst first; while the server is away nothing else is known. */
 function problems(state: string, known: Health | null): (readonly [string, string])[] {
+  if (state === "locked") {
+    return [["The token is needed.", "This server shows nothing without it: see Changes, above."]];
+  }
   if (state === "lost") {
     return [["The server is gone.", "Trying again. What you see is how it was."]];
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // One volume: what it does now, and its course with every decision.
-import type { Volume } from "../api/types";
+import type { Volume, Volumes } from "../api/types";
 import { format, type Route } from "../lib/route";
 import { volumes } from "../state";
 import { coursePart } from "./course";
@@ -20,18 +20,14 @@ export function volumePage(parent: HTMLElement, route: Route): View {
       now.update(found);
       course.updateNow(found);
       fill(gone);
+      delete gone.dataset["why"];
       document.title = `${found.title} – ebbgate`;
-    } else if (volumes.get() !== null && gone.childElementCount === 0) {
-      fill(
-        gone,
-        h(
-          "div",
-          { class: "empty" },
-          h("h1", {}, route.name),
-          h("p", {}, "The daemon does not follow such a volume now. "),
-          h("a", { href: format("overview") }, "All volumes"),
-        ),
-      );
+    } else {
+      const why = unknown(volumes.get(), route.name);
+      if (why !== "" && gone.dataset["why"] !== why) {
+        gone.dataset["why"] = why;
+        fill(gone, absent(route.name, why));
+      }
     }
   };
   const stop = volumes.listen(draw);
@@ -47,4 +43,23 @@ export function volumePage(parent: HTMLElement, route: Route): View {
 function find(name: string): Volume | undefined {
   const all = volumes.get()?.volumes ?? [];
   return all.find((each) => each.volume === name) ?? all.find((each) => each.title === name);
+}
+
+function absent(name: string, why: string): HTMLElement {
+  return h(
+    "div",
+    { class: "empty" },
+    h("h1", {}, name),
+    h("p", {}, why),
+    h("a", { href: format("overview") }, "All volumes"),
+  );
+}
+
+/** Why there is nothing to show; empty while the first answer is on its way. */
+function unknown(all: Volumes | null, name: string): string {
+  if (all === null) return "";
+  if (all.history !== null) return `Nothing is known of it now: ${all.history}.`;
+  if (all.unreadable.includes(name)) return "The daemon is of another version than this server.";
+  if (all.daemon_alive === false) return "The daemon does not run, so nothing is known of it now.";
+  return "The daemon does not follow such a volume now.";
 }

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Runs one file of the browser's tests, which are JavaScript, and tells how it went.
+
+I/O: a process of Node.js, which starts Chromium; screenshots in build/browser.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.lab import host
+from tests.lab.errors import CommandFailed
+
+HERE = Path(__file__).resolve().parent
+ARTEFACTS = HERE.parents[1] / "build" / "browser"
+
+
+def check(part: str, told: Mapping[str, str], folder: Path, timeout_s: float) -> None:
+    """The tests of `PART.test.mjs`, with these variables; fails with its report."""
+    report = folder / "report.txt"
+    environment = {**os.environ, "EBBGATE_ARTEFACTS": str(ARTEFACTS), **told}
+    argv: list[str | Path] = ["node", "--test", "--test-reporter=spec"]
+    argv += [f"--test-reporter-destination={report}", HERE / f"{part}.test.mjs"]
+    try:
+        host.run(argv, env=environment, timeout_s=timeout_s)
+    except CommandFailed as error:
+        said = report.read_text(encoding="utf-8") if report.exists() else str(error)
+        pytest.fail(said, pytrace=False)
