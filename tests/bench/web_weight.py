@@ -13,6 +13,7 @@ import json
 import os
 import secrets
 from collections.abc import Sequence
+from pathlib import Path
 from statistics import linear_regression, median
 
 from tests.bench.context import Context, Scenario

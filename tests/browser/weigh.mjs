@@ -18,7 +18,10 @@ async function load(browser) {
   const bytes = { page: 0, api: 0 };
   await session.send("Network.enable");
   session.on("Network.responseReceived", ({ requestId, response }) => {
-    kinds.set(requestId, new URL(response.url).pathname.startsWith("/api/") ? "api" : "page");
+    kinds.set(
+      requestId,
+      new URL(response.url).pathname.startsWith("/api/") ? "api" : "page",
+    );
   });
   session.on("Network.dataReceived", ({ requestId, encodedDataLength }) => {
     bytes[kinds.get(requestId) ?? "page"] += encodedDataLength;
@@ -70,8 +73,11 @@ async function heap(browser) {
 const browser = await bench.browse();
 try {
   const loads = [];
-  for (let number = 0; number < LOADS; number += 1) loads.push(await load(browser));
-  console.log(JSON.stringify({ loads, heap_mib: MINUTES > 0 ? await heap(browser) : [] }));
+  for (let number = 0; number < LOADS; number += 1)
+    loads.push(await load(browser));
+  console.log(
+    JSON.stringify({ loads, heap_mib: MINUTES > 0 ? await heap(browser) : [] }),
+  );
 } finally {
   await browser.close();
 }
