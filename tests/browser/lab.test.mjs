@@ -76,6 +76,10 @@ test("a mode is changed with the token only, and the knobs go back with it", asy
     .waitFor();
   await until(async () => (await knobs(tab.page)).length === 0);
   await tab.page.getByRole("button", { name: "Dismiss" }).click();
+  // The page's own word on the mode comes with the next document.
+  await modes
+    .locator('[aria-pressed="true"]', { hasText: "advise" })
+    .waitFor();
   await modes.getByRole("button", { name: "enforce" }).click();
   const sure = tab.page.getByRole("dialog", { name: /^Enforce/ });
   await sure.getByRole("button", { name: "Enforce" }).click();

@@ -70,6 +70,7 @@ def loaded(stack: BcacheStack) -> Iterator[None]:
         thread.join(120)
 
 
+@pytest.mark.full
 @pytest.mark.timeout(TIMEOUT_S + 300)
 def test_an_administrator_sees_why_and_takes_over(seen: web.Web, tmp_path: Path) -> None:
     told = {
