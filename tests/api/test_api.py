@@ -18,6 +18,8 @@ from tests.prometheus.stack import REPO, get
 from tests.unit.web_bench import Served, complaint
 
 HERE = Path(__file__).resolve().parent
+# A day of history is made first, on whatever machine this is.
+pytestmark = pytest.mark.timeout(300)
 DOCUMENT = REPO / "webui" / "openapi.json"
 CASES = 10
 """Of random data for each operation and phase; some 20 s of CPU for each set."""
