@@ -7,6 +7,7 @@ import logging
 import os
 import shutil
 import sqlite3
+import time
 from contextlib import closing
 from pathlib import Path
 
@@ -100,11 +101,13 @@ def test_a_file_cut_off_at_the_end_is_begun_anew(tmp_path: Path) -> None:
 @pytest.mark.parametrize("damage", ["bytes", "cut off", "gone"])
 def test_a_damaged_log_costs_the_last_records_only(tmp_path: Path, damage: str) -> None:
     live = tmp_path / "live" / "history.db"
+    # Of now: what is old is forgotten as soon as there is time for it.
+    now_ns = time.time_ns()
     with closing(Store.open(live)) as store:
-        store.add_decision(decision(), 0)
+        store.add_decision(decision(), now_ns)
         store._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         for at in range(1, 60):
-            store.add_decision(decision(), at)
+            store.add_decision(decision(), now_ns + at)
         # As after a crash: the log is not folded into the file.
         shutil.copytree(live.parent, tmp_path / "crashed")
     path = tmp_path / "crashed" / "history.db"
