@@ -179,7 +179,10 @@ class WatchedSysfs(Sysfs):
             self.before[knob]()
         # The rate is taken in sectors and shown in bytes.
         shown = int(value) * SECTOR_BYTES if knob == "writeback_rate" else value
-        self.locate(path).write_text(f"{shown}\n")
+        whole = self.locate(path)
+        new = whole.with_name(f".{whole.name}.new")
+        new.write_text(f"{shown}\n")
+        new.replace(whole)
         self.log.append((knob, value))
         if knob in self.after:
             self.after[knob]()

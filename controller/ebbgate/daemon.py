@@ -32,8 +32,8 @@ from ebbgate.sysfs import Sysfs
 _LOG = logging.getLogger("ebbgated")
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Entry point; the exit code says what went wrong (errors.py)."""
+def main(argv: Sequence[str] | None = None, sysfs: Sysfs | None = None) -> int:
+    """Entry point; the exit code says what went wrong (errors.py). `sysfs`: this machine's own."""
     options = _options(argv)
     logging.basicConfig(
         level=logging.DEBUG if options.verbose else logging.INFO,
@@ -43,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     # An edge must not wait for another thread's turn at the interpreter (5 ms by default).
     sys.setswitchinterval(0.0005)
     try:
-        return _run(options)
+        return _run(options, sysfs or Sysfs())
     except EbbgateError as error:
         print(f"ebbgated: {error}", file=sys.stderr)
         return error.exit_code
@@ -62,7 +62,7 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def _run(options: argparse.Namespace) -> int:
+def _run(options: argparse.Namespace, sysfs: Sysfs) -> int:
     if os.geteuid() != 0:
         raise PermissionDenied("ebbgated needs root", "start it with systemd or sudo")
     config = load_config(
@@ -75,7 +75,7 @@ def _run(options: argparse.Namespace) -> int:
     if options.policy_dir:
         config = replace(config, policy_dir=options.policy_dir)
     make_folder(config.state_dir)
-    sysfs, boot_id = Sysfs(), boot_id_of(Path("/proc"))
+    boot_id = boot_id_of(Path("/proc"))
     with DaemonLock(config.state_dir / "ebbgated.lock"):
         unclosed = _restore_leftovers(config, sysfs, boot_id)
         recorder = Recorder(config.history_path, config.history)

@@ -3,20 +3,25 @@
 
 Every other time the originals come back by `ebbgate restore`, else by the next daemon, which is
 then stopped. Each time the knobs are compared with the originals, the history is checked, and each
-decision that the daemon had logged a second or more before its death is looked for in it.
+decision that the daemon had logged a second or more before its death is looked for in it. A kill
+takes half a minute on the real kernel in the lab; the variant `files` needs no lab (kill_files.py).
 """
 
 from __future__ import annotations
 
 import re
 import signal
+import tempfile
 import time
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from datetime import datetime
+from pathlib import Path
 from random import Random
 
 from tests.bench.context import Context, Scenario
 from tests.bench.faults import keep
+from tests.bench.kill_files import FileMachine
 from tests.bench.product import STATE_DIR, Product
 from tests.bench.report import Report
 from tests.lab import fio
@@ -24,10 +29,16 @@ from tests.lab.guest import Guest
 from tests.lab.session import Process, Session
 from tests.lab.stack import BcacheStack
 
-KILLS = {"200": 200, "20": 20}
+FILES = "files"
+KILLS = {"200": 200, "20": 20, FILES: 200}
 LONGEST_S = 4.0
 # What may be lost, and by how much a log line may differ from the row of its decision.
 LOST_MS, APART_MS = 1000.0, 400.0
+KEPT = "SELECT at_unix_ns FROM decisions"
+NOTES = (
+    "ran without a guest: the knobs are files, written at once as the kernel's are; the daemon, its"
+    " journal, its history and `ebbgate restore` are the real ones; its probe plays a recording",
+)
 _LINE = re.compile(r"^(\S+ \S+),(\d+) \S+: idle_destage: ", re.M)
 
 
@@ -56,7 +67,7 @@ def one(guest: Session, stack: BcacheStack, random: Random, *, restart: bool) ->
     log = product.stop(signal.SIGKILL)
     found = {
         "damaged": float(product.rows("PRAGMA integrity_check") != [("ok",)]),
-        "lost": float(lost(product, log, killed_ms)),
+        "lost": float(lost(product.rows(KEPT), log, killed_ms)),
     }
     if restart:
         product.start()
@@ -67,9 +78,8 @@ def one(guest: Session, stack: BcacheStack, random: Random, *, restart: bool) ->
     return {"touched": float(touched), "left": float(len(left)), **found}
 
 
-def lost(product: Product, log: str, killed_ms: float) -> int:
-    """Logged decisions, older than a second at the kill, that the history does not have."""
-    rows = product.rows("SELECT at_unix_ns FROM decisions")
+def lost(rows: Sequence[tuple[int]], log: str, killed_ms: float) -> int:
+    """Logged decisions, older than a second at the kill, that are not in `rows` (of KEPT)."""
     kept_ms = [at_ns / 1e6 for (at_ns,) in rows]
     logged_ms = [
         datetime.fromisoformat(at).timestamp() * 1000 + float(thousandths)
@@ -79,19 +89,36 @@ def lost(product: Product, log: str, killed_ms: float) -> int:
     return sum(all(abs(at_ms - other) > APART_MS for other in kept_ms) for at_ms in due)
 
 
-def run(context: Context) -> Report:
-    """Two hundred times, or twenty; on one volume under one load."""
-    variant = context.variant or "200"
-    runs: dict[str, list[dict[str, float]]] = {"restore": [], "restart": []}
+def in_lab(context: Context, restarts: Sequence[bool]) -> Iterator[dict[str, float]]:
+    """On one real volume under one load."""
     random = Random(context.seed)
     with Guest() as guest, BcacheStack(guest) as stack, ExitStack() as exits:
         stack.expect_changed("writeback_rate")
         guest.run(["rm", "-rf", STATE_DIR])
         keep(bursts(guest, stack.device), exits)
-        for number in range(KILLS[variant] * context.repetitions):
-            arm = "restart" if number % 2 else "restore"
-            runs[arm].append(one(guest, stack, random, restart=arm == "restart"))
-            context.say(f"kill {number + 1}: {runs[arm][-1]}")
+        for restart in restarts:
+            yield one(guest, stack, random, restart=restart)
+
+
+def on_files(context: Context, restarts: Sequence[bool]) -> Iterator[dict[str, float]]:
+    """On one machine of files."""
+    random = Random(context.seed)
+    with tempfile.TemporaryDirectory() as name:
+        machine = FileMachine(Path(name))
+        for restart in restarts:
+            found, log, killed_ms = machine.life(random, restart=restart)
+            yield {**found, "lost": float(lost(machine.rows(KEPT), log, killed_ms))}
+
+
+def run(context: Context) -> Report:
+    """Two hundred times, or twenty."""
+    variant = context.variant or "200"
+    arms = [("restore", "restart")[n % 2] for n in range(KILLS[variant] * context.repetitions)]
+    runs: dict[str, list[dict[str, float]]] = {"restore": [], "restart": []}
+    lives = (on_files if variant == FILES else in_lab)(context, [a == "restart" for a in arms])
+    for number, (arm, found) in enumerate(zip(arms, lives, strict=True)):
+        runs[arm].append(found)
+        context.say(f"kill {number + 1}: {found}")
     every = [found for each in runs.values() for found in each]
     ratios = {name: max(found[name] for found in every) for name in ("left", "damaged", "lost")}
     ratios["kills"] = float(len(every))
@@ -99,7 +126,7 @@ def run(context: Context) -> Report:
     ratios["tuned_share"] = sum(found["touched"] > 0 for found in every) / len(every)
     goals = {"left": "== 0", "damaged": "== 0", "lost": "== 0", "tuned_share": ">= 0.5"}
     goals["kills"] = f">= {KILLS[variant]}"
-    return Report("kill9-random", runs, ratios, goals)
+    return Report("kill9-random", runs, ratios, goals, NOTES if variant == FILES else ())
 
 
 SCENARIO = Scenario(

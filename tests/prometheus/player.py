@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A probe that plays recordings: python -m tests.prometheus.player
+"""A probe that plays recordings: python -m tests.prometheus.player [--played NAME...]
 
-I/O: speaks the probe's protocol (bpf/README.md) on standard input and output. Two recordings of
-real caches are played in their own time, one after the other and over again, to the first volume
-that is to be tracked; its counters go on, as those of a probe that saw all of it would.
+I/O: speaks the probe's protocol (bpf/README.md) on standard input and output. Recordings of real
+caches (without names: two) are played in their own time, one after the other and over again, to
+the first volume that is to be tracked; its counters go on, as those of a probe that saw it all.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import select
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from io import FileIO
 from itertools import cycle
 from pathlib import Path
@@ -35,6 +36,9 @@ _STAMPS = ("ns", "last_ns")
 
 def main() -> None:
     """Until standard input ends or says `quit`."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--played", nargs="+", default=PLAYED)
+    played: Sequence[str] = parser.parse_args().played
     hello = {"t": "hello", "protocol": PROTOCOL_VERSION, "probe": "ebpf", "version": "recorded"}
     say({**hello, "ns": time.monotonic_ns(), "boot_id": "recorded", "signals": {}})
     # Unbuffered: a command must not wait behind another where `select` does not see it.
@@ -46,14 +50,14 @@ def main() -> None:
         else:
             return
         if words[0] == "track":
-            play(words[1], commands)
+            play(words[1], played, commands)
 
 
-def play(volume: str, commands: FileIO) -> None:
+def play(volume: str, names: Sequence[str], commands: FileIO) -> None:
     """All recordings, for ever."""
     say({"t": "track", "ns": time.monotonic_ns(), "vol": volume})
     before: Record = {}
-    for name in cycle(PLAYED):
+    for name in cycle(names):
         records = list(read(name))
         shift_ns = time.monotonic_ns() - records[0]["ns"]
         last: Record = {}
