@@ -109,6 +109,20 @@ def test_pressure(signals: dict[str, Any], later_ms: int, why: str) -> None:
     assert why in state.why
 
 
+@pytest.mark.parametrize(
+    ("again_ms", "phase"), [(8_500, Phase.WAIT), (13_200, Phase.WAIT), (13_250, Phase.PRESSURE)]
+)
+def test_a_pressure_that_made_the_device_busy_is_not_back_at_once(
+    again_ms: int, phase: Phase
+) -> None:
+    light, heavy = ({"backing_busy_foreground_ratio": busy} for busy in (0.1, 0.7))
+    pressed = (busy_frame(1000), busy_frame(6000, **light))
+    assert after(*pressed, busy_frame(8250, **light)).phase is Phase.PRESSURE
+    gone = (*pressed, busy_frame(8250, **heavy))
+    assert after(*gone).why == "the pressure is gone"
+    assert after(*gone, busy_frame(again_ms, **light)).phase is phase
+
+
 def test_what_is_too_little_for_a_gap_still_goes_when_it_is_old() -> None:
     frames = [busy_frame(1000 + 60_000 * minute, **LITTLE) for minute in range(11)]
     assert after(*frames[:-1]).phase is Phase.NORMAL

@@ -136,7 +136,11 @@ def pressure_reason(state: DestageState, frame: Frame, params: DestageParams) ->
         return f"dirty data has waited {waited_ns // NS_PER_S} s for a gap"
     busy = frame.backing_busy_foreground_ratio
     light = busy is not None and busy < params.light_ratio * ease
-    if light and waited_ns >= params.light_after_ns and not _slow(frame, params, 0.5 * ease):
+    # Counted anew after a pressure that users did not bear: it would be back within a second.
+    calm_ns = waited_ns
+    if state.phase is Phase.WAIT:
+        calm_ns = min(waited_ns, frame.at_ns - state.since_ns)
+    if light and calm_ns >= params.light_after_ns and not _slow(frame, params, 0.5 * ease):
         return f"no gap comes, but users keep the backing device only {busy:.0%} busy"
     return ""
 
