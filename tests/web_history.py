@@ -22,7 +22,7 @@ from ebbgate.lock import DaemonLock
 from ebbgate.model.volume import Mode
 from ebbgate.store.db import Store
 from ebbgate.store.intents import IntentKind, Intents
-from ebbgate.store.retention import DEFAULT_LIMITS, Limits
+from ebbgate.store.limits import DEFAULT_LIMITS, Limits
 from ebbgate.store.upkeep import Upkeep, roll_up_one
 from ebbgate.units import GIB, NS_PER_S
 from tests.web_tape import Tape, play

@@ -34,7 +34,7 @@ from ebbgate import config_web, units
 from ebbgate.config_web import BadWeb, WebSettings
 from ebbgate.errors import ConfigError
 from ebbgate.model.volume import Mode
-from ebbgate.store.retention import (
+from ebbgate.store.limits import (
     AGE_NS_MAX,
     AGE_NS_MIN,
     DEFAULT_LIMITS,

@@ -26,8 +26,8 @@ from ebbgate.model.frame import Frame
 from ebbgate.model.records import Edge
 from ebbgate.store.backlog import Backlog, Task
 from ebbgate.store.db import Store
+from ebbgate.store.limits import DEFAULT_LIMITS, Limits
 from ebbgate.store.opener import TROUBLE, Opener
-from ebbgate.store.retention import DEFAULT_LIMITS, Limits
 from ebbgate.store.trouble import Health
 from ebbgate.units import NS_PER_S, format_ns
 

@@ -15,7 +15,7 @@ from typing import Any
 from ebbgate.model.frame import Frame
 from ebbgate.store import samples
 from ebbgate.store.db import Store
-from ebbgate.store.retention import DAY_NS, Limits
+from ebbgate.store.limits import DAY_NS, Limits
 from ebbgate.store.rollup import Row
 from ebbgate.store.upkeep import Upkeep
 from ebbgate.units import MIB, NS_PER_S

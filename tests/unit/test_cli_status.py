@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from tests.builders import journal_entry, live_document
+from tests.lab import host
 from tests.unit.conftest import BOOT_ID, NOW_NS, Cli
 
 WIDTH = 80
@@ -140,3 +143,11 @@ def test_what_sysfs_lacks_is_a_dash_and_null(cli: Cli) -> None:
 
 def test_json_before_and_after_the_command_is_the_same(cli: Cli) -> None:
     assert cli("--json", "status").out == cli("status", "--json").out
+
+
+def test_the_command_starts_without_what_only_the_daemon_needs() -> None:
+    code = "import sys, ebbgate.cli.status, ebbgate.cli.page; print(*sys.modules)"
+    loaded = host.run([sys.executable, "-c", code], env={"PYTHONPATH": ":".join(sys.path)}).split()
+    assert "ebbgate.cli.status" in loaded
+    heavy = ("asyncio", "yaml", "ebbgate.policy.", "ebbgate.actuators.", "ebbgate.doctor.advice")
+    assert [name for name in loaded if name.startswith(heavy)] == []

@@ -10,7 +10,7 @@ import pytest
 from ebbgate.config import DEFAULT_FILE, Config, load_config
 from ebbgate.errors import ConfigError
 from ebbgate.model.volume import Mode
-from ebbgate.store.retention import DAY_NS, Limits
+from ebbgate.store.limits import DAY_NS, Limits
 from ebbgate.units import GIB, NS_PER_MS
 
 WHOLE = """

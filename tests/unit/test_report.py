@@ -18,7 +18,7 @@ from ebbgate.errors import UsageError
 from ebbgate.model.decision import Action, Gate, GateKind, Outcome, OutcomeKind
 from ebbgate.model.frame import PathLatency, Rates
 from ebbgate.model.records import Direction
-from ebbgate.store.retention import DAY_NS
+from ebbgate.store.limits import DAY_NS
 from ebbgate.store.review import Review
 from ebbgate.store.rollup import HOUR_NS, MINUTE_NS
 from ebbgate.units import MIB, NS_PER_MS, NS_PER_S

@@ -13,13 +13,14 @@ from hypothesis import strategies as st
 
 from ebbgate.model.decision import Outcome, OutcomeKind
 from ebbgate.store import retention
-from ebbgate.store.retention import DAY_NS, TIERS, Limits, Tier
+from ebbgate.store.limits import DAY_NS, SIZE_BYTES_MIN, Limits
+from ebbgate.store.retention import TIERS, Tier
 from ebbgate.store.rollup import HOUR_NS, MINUTE_NS, SECOND_NS
 from ebbgate.units import MIB
 from tests.builders import action, busy_edge, decision, frame, journal_entry, proposal
 from tests.unit.store_bench import T0_NS, StoreBench
 
-SMALL = Limits(retention.SIZE_BYTES_MIN, 30 * DAY_NS)
+SMALL = Limits(SIZE_BYTES_MIN, 30 * DAY_NS)
 PROMISED = {
     "edges": 6 * HOUR_NS,
     "idle decisions": DAY_NS,

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ebbgate.store.db import Store
-from ebbgate.store.retention import DAY_NS, Limits
+from ebbgate.store.limits import DAY_NS, Limits
 from ebbgate.store.rollup import HOUR_NS, MINUTE_NS, SECOND_NS
 from ebbgate.store.upkeep import Upkeep
 from ebbgate.units import MIB, NS_PER_S

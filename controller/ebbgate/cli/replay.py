@@ -18,7 +18,8 @@ from ebbgate.cli.replay_diff import differences, time_by_gate
 from ebbgate.cli.replay_history import draw_gates, history_run
 from ebbgate.errors import NotFound, UsageError
 from ebbgate.model.decision import Decision
-from ebbgate.policy.defaults import ADAPTIVE, Policy
+from ebbgate.policy import ADAPTIVE
+from ebbgate.policy.defaults import Policy
 from ebbgate.policy.language.compile import compile_policy
 from ebbgate.policy_judge import named
 from ebbgate.probes.replay import (

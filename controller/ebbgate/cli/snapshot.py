@@ -9,7 +9,7 @@ from typing import Any
 
 from ebbgate.cli.context import Context
 from ebbgate.cli.link import DAEMON, Link
-from ebbgate.doctor.report import device_document
+from ebbgate.doctor.device import device_document
 from ebbgate.model.volume import Volume, VolumeState
 from ebbgate.probes.state import read_state
 from ebbgate.units import sectors_to_bytes

@@ -13,7 +13,7 @@ from ebbgate.cli.link import look
 from ebbgate.cli.output import Document, emit
 from ebbgate.cli.snapshot import daemon_document, volume_document
 from ebbgate.model.volume import Kind
-from ebbgate.policy.defaults import ADAPTIVE
+from ebbgate.policy import ADAPTIVE
 from ebbgate.probes.topology import discover, find
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import Any
 from ebbgate.doctor.advice import advise
 from ebbgate.doctor.cost import EMPTY_RUN_NS, Cost
 from ebbgate.doctor.finding import Advice, Facts
-from ebbgate.model.volume import Device, Volume, VolumeState
+from ebbgate.model.volume import Volume, VolumeState
 from ebbgate.probes.block import physical_devices
 from ebbgate.probes.knob import Form
 from ebbgate.probes.knobs import knob_path, knobs_of
@@ -88,20 +88,6 @@ def knob_documents(
             }
         )
     return rows
-
-
-def device_document(device: Device) -> dict[str, Any]:
-    """A device and its queue."""
-    return {
-        "name": device.name,
-        "devno": f"{device.devno[0]}:{device.devno[1]}",
-        "size_bytes": device.size_bytes,
-        "rotational": device.rotational,
-        "scheduler": device.scheduler,
-        "schedulers": list(device.schedulers),
-        "nr_requests": device.nr_requests,
-        "queue_depth": device.queue_depth,
-    }
 
 
 def cost_document(cost: Cost) -> dict[str, Any]:

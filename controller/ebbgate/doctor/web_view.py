@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from ebbgate.doctor import applying, cost, report
 from ebbgate.doctor.advice import advise
+from ebbgate.doctor.device import device_document
 from ebbgate.doctor.finding import Advice, Facts
 from ebbgate.model.volume import Volume, VolumeState
 from ebbgate.probes.knob import Form
@@ -132,8 +133,8 @@ def _volume(sysfs: Sysfs, looked: _Looked) -> Document:
         "mode": looked.mode,
         "state": looked.state.state,
         "cache_mode": looked.state.cache_mode,
-        "backing": report.device_document(volume.backing),
-        "caches": [report.device_document(device) for device in volume.caches],
+        "backing": device_document(volume.backing),
+        "caches": [device_document(device) for device in volume.caches],
         "knobs": report.knob_documents(sysfs, volume, looked.owned, writes=False),
     }
 

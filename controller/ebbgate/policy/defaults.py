@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ebbgate.model.volume import Kind, Volume
+from ebbgate.policy import ADAPTIVE
 from ebbgate.policy.destage_state import DestageParams
 from ebbgate.policy.limits import Limits
 from ebbgate.policy.pace import params_for
@@ -17,8 +18,6 @@ from ebbgate.policy.rules import Rule
 from ebbgate.policy.stream_bypass import StreamParams
 from ebbgate.units import NS_PER_MS
 
-ADAPTIVE = "adaptive"
-"""The policy that runs without any configuration."""
 IDLE_DESTAGE = "idle_destage"
 STREAM_BYPASS = "stream_bypass"
 STREAM_READS = "stream_bypass of reads"

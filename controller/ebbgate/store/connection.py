@@ -15,8 +15,8 @@ from typing import Final
 
 from ebbgate.errors import PermissionDenied, Unavailable
 from ebbgate.store import access
+from ebbgate.store.limits import LOG_BYTES
 from ebbgate.store.migrations import check_not_newer, migrate
-from ebbgate.store.retention import LOG_BYTES
 from ebbgate.store.schema import Migrations
 
 # Another writer's transaction takes milliseconds; a stuck one must be noticed, not waited for.

@@ -18,7 +18,7 @@ from ebbgate.model.decision import JournalEntry
 from ebbgate.store import healing
 from ebbgate.store.connection import code_of, is_damage
 from ebbgate.store.db import Store
-from ebbgate.store.retention import Limits
+from ebbgate.store.limits import Limits
 from ebbgate.store.upkeep import Upkeep
 from ebbgate.units import NS_PER_MS, NS_PER_S
 

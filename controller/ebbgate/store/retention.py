@@ -18,36 +18,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from ebbgate.store.limits import DAY_NS, Limits
 from ebbgate.store.rollup import HOUR_NS, MINUTE_NS, SECOND_NS
-from ebbgate.units import GIB, MIB
 
-DAY_NS: Final = 24 * HOUR_NS
-SIZE_BYTES_MIN: Final = 16 * MIB
-SIZE_BYTES_MAX: Final = 1024 * GIB
-AGE_NS_MIN: Final = DAY_NS
-AGE_NS_MAX: Final = 3660 * DAY_NS
-LOG_BYTES: Final = 4 * MIB
-"""What SQLite's log (WAL) is cut back to; it may be twice that for a moment."""
 _ROWS: Final = 128
 """Deleted in one transaction: a few milliseconds."""
 _SHRINK: Final = (2, 4, 8, 16, 32, 64)
 _BELOW: Final = (2, 4, 8, 16, 32, 64)
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """`size_bytes`: of the file and its log together; `age_ns`: of minutes and knob writes."""
-
-    size_bytes: int = 256 * MIB
-    age_ns: int = 30 * DAY_NS
-
-    @property
-    def pages_bytes(self) -> int:
-        """What the file itself may hold."""
-        return self.size_bytes - 2 * LOG_BYTES
-
-
-DEFAULT_LIMITS: Final = Limits()
 
 
 @dataclass(frozen=True, slots=True)

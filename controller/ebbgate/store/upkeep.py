@@ -13,7 +13,7 @@ from typing import Final
 from ebbgate.store import retention, samples
 from ebbgate.store.connection import transaction
 from ebbgate.store.documents import to_json
-from ebbgate.store.retention import Limits
+from ebbgate.store.limits import Limits
 from ebbgate.store.rollup import (
     COLUMNS,
     HOUR_NS,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ebbgate.model.volume import Kind
-from ebbgate.policy.defaults import ADAPTIVE
+from ebbgate.policy import ADAPTIVE
 from ebbgate.policy.language.problem import Place
 from ebbgate.policy.language.shapes import Located
 from ebbgate.policy.rules import Groups
