@@ -91,7 +91,7 @@ class Sysfs:
         """Whether this process may write the attribute; the kernel may still refuse a value."""
         if str(path).startswith(_DM):
             return self.dm.present()
-        return os.access(self.locate(path), os.W_OK)
+        return os.access(self._where(path), os.W_OK)
 
     def names(self, folder: Path | str) -> frozenset[str]:
         """What is in a folder; nothing where there is none."""
@@ -116,9 +116,7 @@ class Sysfs:
     def _where(self, path: Path | str) -> str:
         """`locate` for what is read and written dozens of times a second: without a new Path."""
         text = str(path)
-        if self.root is CANONICAL_ROOT and text.startswith("/sys/"):
-            return text
-        return str(self.locate(path))
+        return f"{self.root}{text[4:]}" if text.startswith("/sys/") else str(self.locate(path))
 
     def _canonical(self, located: Path) -> Path:
         """The inverse of `locate`; a fake root may itself be reached through a link."""

@@ -18,12 +18,16 @@ from tests.builders import volume
 from tests.fake_sysfs import NO_DM, WatchedSysfs, fake_bcache
 
 
-def make(folder: Path) -> None:
-    """The machine, as it is before ebbgate."""
+def make(folder: Path, *, idle: bool = False) -> None:
+    """The machine, as it is before ebbgate; `idle`: nobody uses it, and nothing is dirty."""
     fake = fake_bcache(folder / "sys")
     fake.write(f"/sys/fs/bcache/{volume().set_uuid}/internal/trigger_gc", "")
     probe = folder / "probe"
     player = "tests.prometheus.player --played lab-gap-drain"
+    if idle:
+        player += " --idle"
+        fake.write("/sys/block/bcache0/bcache/dirty_data", "0.0k")
+        fake.write("/sys/block/bcache0/bcache/state", "clean")
     probe.write_text(f"#!/bin/sh\nexec {sys.executable} -m {player}\n")
     probe.chmod(0o755)
 

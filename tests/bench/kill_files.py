@@ -31,10 +31,10 @@ _PATH = f"PYTHONPATH={REPO / 'controller'}:{REPO}"
 class FileMachine:
     """One folder; the daemon dies and lives in it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, idle: bool = False) -> None:
         self.folder = folder
         self.log = folder / "log"
-        make(folder)
+        make(folder, idle=idle)
         self.originals = knobs(folder)
 
     def argv(self, *words: str) -> Sequence[str | Path]:

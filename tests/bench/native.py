@@ -61,6 +61,13 @@ DEVICES = {"loop": loop_device, "zram": zram_device}
 @contextmanager
 def ebbgate(device: str) -> Iterator[None]:
     """All signals of a plain disk: arrivals, runs, gaps, latency and depth."""
+    with probed(device):
+        yield
+
+
+@contextmanager
+def probed(device: str) -> Iterator[int]:
+    """The same; gives the probe's process."""
     number = Path(f"/sys/block/{device}/dev").read_text().strip()
     track = f"d kind=disk volume={number} backing={number}"
     argv = [str(PROBE), "--track", track]
@@ -72,7 +79,7 @@ def ebbgate(device: str) -> Iterator[None]:
         # Its answer to the first command: attached, and counting.
         next(line for line in process.stdout if '"track"' in line)
         try:
-            yield
+            yield process.pid
         finally:
             process.stdin.close()
             process.stdout.read()

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A probe that plays recordings: python -m tests.prometheus.player [--played NAME...]
+"""A probe that plays recordings: python -m tests.prometheus.player [--played NAME...] [--idle]
 
 I/O: speaks the probe's protocol (bpf/README.md) on standard input and output. Recordings of real
 caches (without names: two) are played in their own time, one after the other and over again, to
 the first volume that is to be tracked; its counters go on, as those of a probe that saw it all.
+With --idle it is the first tick of the first one alone, over and over: nobody uses the volume.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from ebbgate.units import NS_PER_S
 
 Record = dict[str, Any]
 PLAYED = ("lab-mixed-stream", "lab-dm-gap-drain")
+TICK_S = 0.25
 _FOLDER = Path(__file__).parent.parent / "replay"
 _COUNTED = {
     "tick": ("fg", "runs", "gaps", "gaps_ns", "path", "bypass", "destage", "lost"),
@@ -38,7 +40,8 @@ def main() -> None:
     """Until standard input ends or says `quit`."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--played", nargs="+", default=PLAYED)
-    played: Sequence[str] = parser.parse_args().played
+    parser.add_argument("--idle", action="store_true")
+    wanted = parser.parse_args()
     hello = {"t": "hello", "protocol": PROTOCOL_VERSION, "probe": "ebpf", "version": "recorded"}
     say({**hello, "ns": time.monotonic_ns(), "boot_id": "recorded", "signals": {}})
     # Unbuffered: a command must not wait behind another where `select` does not see it.
@@ -50,7 +53,10 @@ def main() -> None:
         else:
             return
         if words[0] == "track":
-            play(words[1], played, commands)
+            if wanted.idle:
+                rest(words[1], wanted.played[0], commands)
+            else:
+                play(words[1], wanted.played, commands)
 
 
 def play(volume: str, names: Sequence[str], commands: FileIO) -> None:
@@ -70,6 +76,16 @@ def play(volume: str, names: Sequence[str], commands: FileIO) -> None:
             say({**record, **so_far, **total, **moved, "vol": volume})
             last |= so_far
         before = plus(before, last)
+
+
+def rest(volume: str, name: str, commands: FileIO) -> None:
+    """The first tick, each quarter of a second, for ever."""
+    say({"t": "track", "ns": time.monotonic_ns(), "vol": volume})
+    first = next(record for record in read(name) if record["t"] == "tick")
+    shift_ns = time.monotonic_ns() - first["ns"]
+    moved = {key: first[key] + shift_ns for key in _STAMPS if key in first}
+    while not asked_to_end(commands, TICK_S):
+        say({**first, **moved, "ns": time.monotonic_ns(), "vol": volume})
 
 
 def read(name: str) -> Iterator[Record]:

@@ -32,15 +32,15 @@ def read_bcache_state(
     of 25): the other knobs, cache mode and size are taken over, so a caller that ticks fast does
     without `previous` now and then.
     """
-    own = _backing_folder(volume)
+    state, dirty, available = _level_files(volume)
     knobs = _refreshed(sysfs, volume, previous, fresh) if previous else read_knobs(sysfs, volume)
     return VolumeState(
         at_ns=now_ns,
-        state=sysfs.read_text(own / "state"),
+        state=sysfs.read_text(state),
         cache_mode=knobs.get("cache_mode"),
-        dirty_bytes=_size(sysfs, own / "dirty_data"),
+        dirty_bytes=_size(sysfs, dirty),
         cache_bytes=previous.cache_bytes if previous else _cache_bytes(sysfs, volume),
-        in_use_ratio=_in_use_ratio(sysfs, volume),
+        in_use_ratio=_in_use_ratio(sysfs, available),
         knobs=knobs,
     )
 
@@ -81,13 +81,15 @@ def _refreshed(
     return found
 
 
-def _backing_folder(volume: Volume) -> Path:
-    where = folder(volume, Place.BACKING)
-    assert where is not None
-    return where
+@lru_cache(maxsize=64)
+def _level_files(volume: Volume) -> tuple[str, str, str | None]:
+    """State, dirty data, and what is available of the cache (None while none is attached)."""
+    own, cache_set = folder(volume, Place.BACKING), folder(volume, Place.SET)
+    available = str(cache_set / "cache_available_percent") if cache_set else None
+    return f"{own}/state", f"{own}/dirty_data", available
 
 
-def _size(sysfs: Sysfs, path: Path) -> int | None:
+def _size(sysfs: Sysfs, path: Path | str) -> int | None:
     text = sysfs.read_text(path)
     try:
         return None if text is None else max(0, units.parse_hprint(text))
@@ -107,8 +109,7 @@ def _cache_bytes(sysfs: Sysfs, volume: Volume) -> int | None:
     return bucket_bytes * sum(count for count in buckets if count is not None)
 
 
-def _in_use_ratio(sysfs: Sysfs, volume: Volume) -> float | None:
+def _in_use_ratio(sysfs: Sysfs, file: str | None) -> float | None:
     """The kernel compares `in_use` with its cutoffs and shows 100 minus it."""
-    where = folder(volume, Place.SET)
-    available = sysfs.read_int(where / "cache_available_percent") if where else None
+    available = sysfs.read_int(file) if file else None
     return None if available is None else (100 - available) / 100
