@@ -2,8 +2,8 @@
 """The variant `files` of kill9-random: the daemon's own processes on a machine of files.
 
 I/O: processes of this machine. A start takes a second here and not ten, so two hundred kills are a
-matter of minutes, and they come at any moment from the first instruction on: also into a start that
-puts back what the kill before it left.
+matter of minutes. Every other one comes at any moment from the first instruction on, also into a
+start that puts back what the kill before it left; the others come once decisions are made.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tests.lab import host
 from tests.lab.wait import wait_until
 
 REPO = Path(__file__).resolve().parents[2]
-LONGEST_S = 6.0
+LONGEST_S = 3.0
 VOLATILE = ("writeback_rate", "trigger_gc")
 """The kernel writes the first one itself; the second one holds nothing."""
 _PATH = f"PYTHONPATH={REPO / 'controller'}:{REPO}"
@@ -46,6 +46,10 @@ class FileMachine:
         self.log.write_bytes(b"")
         return host.start(self.argv("daemon"), self.log)
 
+    def wait_for_decision(self) -> None:
+        """Until the daemon that was started last has said one."""
+        wait_until(lambda: ": idle_destage: " in self.log.read_text(), 60, "a decision")
+
     def changed(self) -> list[str]:
         """Files that are not as they were."""
         now = knobs(self.folder)
@@ -65,6 +69,8 @@ class FileMachine:
         when it was killed (CLOCK_REALTIME, ms).
         """
         daemon = self.start()
+        if restart:
+            self.wait_for_decision()
         # The moment is what is random; there is nothing to wait for.
         time.sleep(random.uniform(0.0, LONGEST_S))
         touched, killed_ms = len(self.changed()), time.time_ns() / 1e6
@@ -73,7 +79,7 @@ class FileMachine:
         log = self.log.read_text()
         if restart:
             following = self.start()
-            wait_until(lambda: ": idle_destage: " in self.log.read_text(), 60, "a decision")
+            self.wait_for_decision()
             host.stop(following, 30)
         else:
             host.run(self.argv("restore"))
