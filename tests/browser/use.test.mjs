@@ -12,6 +12,18 @@ before(async () => {
 });
 after(() => browser.close());
 
+test("what the stream tells at its begin is asked for by no other request", async () => {
+  const tab = await bench.tab(browser);
+  const asked = [];
+  tab.page.on("request", (request) => asked.push(new URL(request.url()).pathname));
+  await bench.visit(tab.page, "overview");
+  await tab.page.locator('.pulse[data-state="live"]').waitFor();
+  const api = asked.filter((path) => path.startsWith("/api/"));
+  assert.deepEqual(api.sort(), ["/api/v1/events", "/api/v1/intents"]);
+  tab.quiet();
+  await tab.close();
+});
+
 test("a decision opens its explanation, by mouse and by keyboard, and gives the focus back", async () => {
   const tab = await bench.tab(browser);
   await bench.visit(tab.page, "decisions");

@@ -12,6 +12,7 @@ from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
 import pytest
 
@@ -83,6 +84,24 @@ def test_what_happens_is_told_within_a_moment(running: Served, folder: Path) -> 
     assert (answered["id"], answered["outcome"]) == (wish, "held")
 
 
+def test_volumes_of_which_nothing_is_new_are_told_once(running: Served, folder: Path) -> None:
+    with running.events() as events:
+        assert {next(events)[0], next(events)[0]} == {"volumes", "health"}
+        for _ in range(3):
+            number = decide(folder)[0]
+            kinds = [(name, data) for name, _, data in _up_to_decision(events, number)]
+            assert {name for name, _ in kinds} <= {"health", "decision"}
+
+
+def _up_to_decision(
+    events: Iterator[tuple[str, str, Any]], number: int
+) -> Iterator[tuple[str, str, Any]]:
+    for event in events:
+        yield event
+        if event[0] == "decision" and event[2]["id"] == number:
+            return
+
+
 def test_a_new_live_document_is_told(running: Served, folder: Path) -> None:
     with running.events() as events, closing(Store.open(folder / "history.db")) as store:
         next(events)
@@ -131,13 +150,12 @@ def test_a_reader_that_missed_too_much_begins_anew(running: Served, folder: Path
 
 def test_a_history_that_is_begun_anew_resets_its_readers(running: Served, folder: Path) -> None:
     with running.events() as events:
-        # Twice what is now: of the stream's own begin, and of the first look for all.
-        for _ in range(4):
-            next(events)
+        # The look for all streams has begun, too, once it has told of something.
+        decide(folder)
+        next(name for name, _, _ in events if name == "decision")
         for part in ("", "-wal", "-shm"):
             (folder / f"history.db{part}").unlink(missing_ok=True)
-        number = decide(folder)[0]
-        assert number == 1
+        assert decide(folder) == [1]
         assert next(name for name, _, _ in events if name not in ("volumes", "health")) == RESET
         fresh = decide(folder)[0]
         assert next(d["id"] for n, _, d in events if n == "decision") == fresh

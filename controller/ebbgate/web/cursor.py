@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -49,14 +50,16 @@ def parse(text: str) -> Cursor | None:
 @dataclass(frozen=True, slots=True)
 class Event:
     """One event. `data`: JSON on one line. `at`: what is told with it; parts that it says nothing
-    of are 0. `newest`: a later one of its name makes it needless. `restart`: from here on numbers
-    are counted anew, as the history is another one.
+    of are 0. `newest`: a later one of its name makes it needless; `says`: what such a one says but
+    for times, and who was told the same needs it not (None: it is told all the same). `restart`:
+    from here on numbers are counted anew, as the history is another one.
     """
 
     name: str
     data: bytes
     at: Cursor = Cursor()
     newest: bool = False
+    says: object = None
     restart: bool = False
 
 
@@ -65,9 +68,11 @@ def after(cursor: Cursor, event: Event) -> Cursor:
     return event.at if event.restart else cursor.beyond(event.at)
 
 
-def is_news(cursor: Cursor, event: Event) -> bool:
-    """Was it not told to a reader who is there?"""
-    return event.newest or event.restart or not cursor.covers(event.at)
+def is_news(cursor: Cursor, told: Mapping[str, object], event: Event) -> bool:
+    """Was it not told to a reader who is there? `told`: what the newest of each name said."""
+    if event.newest:
+        return event.says is None or event.says != told.get(event.name)
+    return event.restart or not cursor.covers(event.at)
 
 
 def encode(event: Event, cursor: Cursor) -> bytes:

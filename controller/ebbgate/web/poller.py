@@ -18,7 +18,6 @@ from typing import Final
 from ebbgate.web import news
 from ebbgate.web.cursor import Cursor, Event, after
 from ebbgate.web.databases import Databases, Look
-from ebbgate.web.plain import to_json
 
 _LOG = logging.getLogger(__name__)
 _EACH_S: Final = 0.5
@@ -89,26 +88,29 @@ class Poller:
 
     def _documents(self, look: Look) -> list[Event]:
         found = []
-        told = (look.alive, look.why, {name: each.at_unix_ns for name, each in look.live.items()})
-        if told != self._told:
-            self._told = told
+        if look.essence != self._told:
+            self._told = look.essence
             found.append(volumes_event(look))
-        health = look.health()
-        # Times alone are no news.
-        daemon = replace(health.daemon, at_unix_s=None, age_s=None)
-        essence = replace(health, now_unix_s=0.0, daemon=daemon)
+        health = health_event(look)
         now_s = time.monotonic()
-        if essence != self._health or now_s - self._health_s >= _HEALTH_S:
-            self._health, self._health_s = essence, now_s
-            found.append(health_event(look))
+        if health.says != self._health:
+            self._health, self._health_s = health.says, now_s
+            found.append(health)
+        elif now_s - self._health_s >= _HEALTH_S:
+            self._health_s = now_s
+            found.append(replace(health, says=None))
         return found
 
 
 def volumes_event(look: Look) -> Event:
     """As `GET /api/v1/volumes` answers."""
-    return Event("volumes", look.volumes_json, newest=True)
+    return Event("volumes", look.volumes_json, newest=True, says=look.essence)
 
 
 def health_event(look: Look) -> Event:
     """As `GET /api/v1/health` answers."""
-    return Event("health", to_json(look.health()), newest=True)
+    health = look.health()
+    # Times alone are no news.
+    daemon = replace(health.daemon, at_unix_s=None, age_s=None)
+    essence = replace(health, now_unix_s=0.0, daemon=daemon)
+    return Event("health", look.health_json, newest=True, says=essence)

@@ -68,15 +68,17 @@ class EventStream(Response):
     async def _chunks(self) -> AsyncIterator[bytes]:
         yield _HEAD
         cursor, missed = await asyncio.to_thread(self._begin)
+        told: dict[str, object] = {}
         for event in missed:
-            cursor = after(cursor, event)
+            cursor = _tell(cursor, told, event)
             yield encode(event, cursor)
+        missed.clear()
         while not self._reader.closed:
             next_event = await self._reader.next(COMMENT_S)
             if next_event is None:
                 yield COMMENT
-            elif is_news(cursor, next_event):
-                cursor = after(cursor, next_event)
+            elif is_news(cursor, told, next_event):
+                cursor = _tell(cursor, told, next_event)
                 yield encode(next_event, cursor)
 
     def _begin(self) -> tuple[Cursor, list[Event]]:
@@ -92,6 +94,13 @@ class EventStream(Response):
             # Not to be told now: whatever it was, it is read anew.
             return Cursor(), [Event(RESET, b"{}", now or Cursor(), restart=True), *present]
         return known, [*missed, *present]
+
+
+def _tell(cursor: Cursor, told: dict[str, object], event: Event) -> Cursor:
+    """Where the reader is once it was told an event, which is noted."""
+    if event.newest:
+        told[event.name] = event.says
+    return after(cursor, event)
 
 
 async def _gone(receive: Receive) -> None:
