@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from threading import Event as Flag
-from threading import Thread
+from threading import Lock, Thread
 from typing import Final
 
 from ebbgate.web import news
@@ -36,6 +36,7 @@ class Poller:
         self._wanted = Flag()
         self._stop = Flag()
         self._thread = Thread(target=self._run, name="poller", daemon=True)
+        self._beginning = Lock()
         self._cursor: Cursor | None = None
         self._told: object = None
         self._health: object = None
@@ -58,11 +59,18 @@ class Poller:
         else:
             self._wanted.clear()
 
+    def begin(self) -> None:
+        """From now on nothing is missed. To be called by each new reader, once it is `want`ed and
+        before it looks where it stands; from any thread.
+        """
+        with self._beginning:
+            if self._cursor is None:
+                self._cursor = news.newest(self._databases)
+
     def _run(self) -> None:
         while not self._stop.is_set():
             if not self._wanted.is_set():
-                # What comes until the next reader is its own to catch up.
-                self._cursor = self._told = self._health = None
+                self._forget()
                 self._wanted.wait()
                 continue
             try:
@@ -75,11 +83,17 @@ class Poller:
                 self._publish(events)
             self._stop.wait(_EACH_S)
 
+    def _forget(self) -> None:
+        """What comes until the next reader is its own to catch up."""
+        with self._beginning:
+            if not self._wanted.is_set():
+                self._cursor = self._told = self._health = None
+
     def look(self) -> list[Event]:
         """What is new since the last look."""
         found = [*self._documents(self._databases.look())]
+        self.begin()
         if self._cursor is None:
-            self._cursor = news.newest(self._databases)
             return found
         fresh = news.since(self._databases, self._cursor) or []
         for event in fresh:

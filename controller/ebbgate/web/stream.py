@@ -31,7 +31,13 @@ class EventStream(Response):
     media_type = "text/event-stream"
 
     def __init__(
-        self, hub: Hub, reader: Reader, databases: Databases, last_id: str | None, left: Any
+        self,
+        hub: Hub,
+        reader: Reader,
+        databases: Databases,
+        last_id: str | None,
+        began: Any,
+        left: Any,
     ) -> None:
         super().__init__(headers={"cache-control": "no-store", "x-accel-buffering": "no"})
         del self.headers["content-length"]
@@ -39,6 +45,7 @@ class EventStream(Response):
         self._reader = reader
         self._databases = databases
         self._last_id = last_id
+        self._began: Callable[[], None] = began
         self._left: Callable[[], None] = left
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -83,6 +90,7 @@ class EventStream(Response):
 
     def _begin(self) -> tuple[Cursor, list[Event]]:
         """Where the reader stands, what it missed, and how everything is now."""
+        self._began()
         look = self._databases.look(_LOOK_AGE_S)
         present = [volumes_event(look), health_event(look)]
         now = news.newest(self._databases)
