@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final, NamedTuple, Self
 
 from ebbgate.store import samples
-from ebbgate.store.connection import open_reader
+from ebbgate.store.connection import identity_of, open_reader
 from ebbgate.store.documents import Document
 from ebbgate.store.queries import History, need_current
 from ebbgate.store.rollup import HOUR_NS, MINUTE_NS, SECOND_NS, Row, bucket_ns, merge
@@ -177,6 +177,10 @@ class WebHistory(History):
         return found
 
     # ---- what is new ---------------------------------------------------------------------------
+    def identity(self) -> int:
+        """Which file this is."""
+        return identity_of(self._connection)
+
     def newest(self) -> tuple[int, int]:
         """The last decision and the last knob write; 0 without any."""
         row = self._connection.execute(

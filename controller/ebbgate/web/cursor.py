@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-_TEXT: Final = re.compile(r"^\d{1,18}(\.\d{1,18}){4}$")
+_TEXT: Final = re.compile(r"^\d{1,18}(\.\d{1,18}){6}$")
 COMMENT: Final = b": alive\n\n"
 
 
@@ -16,7 +16,8 @@ COMMENT: Final = b": alive\n\n"
 class Cursor:
     """The last decision, knob write and wish that were told; the first wish that has no answer yet
     (one more than the last, where all have), and how many have one. No part of it is a time: clocks
-    are set. All parts only grow.
+    are set. These parts only grow, within one file: `history` and `wishes` say which files these
+    are, 0 where nothing is said of that.
     """
 
     decision: int = 0
@@ -24,22 +25,28 @@ class Cursor:
     intent: int = 0
     pending: int = 0
     answered: int = 0
+    history: int = 0
+    wishes: int = 0
 
     def __str__(self) -> str:
-        return ".".join(map(str, self.parts))
+        return ".".join(map(str, (*self.parts, self.history, self.wishes)))
 
     @property
     def parts(self) -> tuple[int, ...]:
-        """Its five numbers."""
+        """The numbers that grow."""
         return self.decision, self.action, self.intent, self.pending, self.answered
 
     def covers(self, other: Cursor) -> bool:
-        """Was everything up to `other` told?"""
+        """Was everything up to `other` told, of the same files?"""
+        if other.history not in (0, self.history) or other.wishes not in (0, self.wishes):
+            return False
         return all(ours >= theirs for ours, theirs in zip(self.parts, other.parts, strict=True))
 
     def beyond(self, other: Cursor) -> Cursor:
         """The farther of both, each part by itself."""
-        return Cursor(*map(max, self.parts, other.parts))
+        farther = map(max, self.parts, other.parts)
+        files = other.history or self.history, other.wishes or self.wishes
+        return Cursor(*farther, *files)
 
 
 def parse(text: str) -> Cursor | None:
