@@ -59,6 +59,15 @@ def check_name(knob: str) -> None:
         raise _no_knob(knob, "", tuple(BOUNDS))
 
 
+def set_refusal(knob: str) -> str:
+    """Why nobody may set a knob through ebbgate; empty where it may be set."""
+    try:
+        check_name(knob)
+    except UsageError as error:
+        return error.message
+    return ""
+
+
 def bounded_value(knob: str, text: str) -> str:
     """The value of a knob of any volume, as the kernel takes it. Raises UsageError."""
     bound = BOUNDS[knob]

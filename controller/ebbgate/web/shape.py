@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from ebbgate import __version__
+from ebbgate.actuators.asked import set_refusal
 from ebbgate.store.queries import Live
 from ebbgate.units import NS_PER_S
 from ebbgate.web.models_history import Action, DecidedGate, Decision, ExplainedDecision
@@ -42,9 +43,20 @@ def volume(live: Live, hit: float | None, now_unix_ns: int, daemon_alive: bool |
         "hit_ratio_window_s": HIT_WINDOW_NS / NS_PER_S,
         "cutoff_dirty_bytes": cutoff,
         "dirty_floor_bytes": said.get("dirty_floor_bytes"),
+        "knobs": _knobs(said.get("knobs")),
     }
     found: Volume = build(Volume, said | passing(live, hit, now_unix_ns, daemon_alive))
     return found
+
+
+def _knobs(told: Any) -> Any:
+    """With what a person may ask for; a document of another version stays as it is."""
+    if not isinstance(told, dict):
+        return told
+    return {
+        name: {**each, "refusal": set_refusal(name) or None} if isinstance(each, dict) else each
+        for name, each in told.items()
+    }
 
 
 def passing(

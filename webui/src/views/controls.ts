@@ -14,6 +14,9 @@ const MODES: readonly (readonly [string, string])[] = [
   ["enforce", "Applies; keeps the originals and puts them back."],
 ];
 
+// The last one is without an end.
+const HOLDS = ["10 min", "1 h", "8 h", ""] as const;
+
 export interface Controls {
   element: HTMLElement;
   update: (volume: Volume) => void;
@@ -36,8 +39,8 @@ export function controls(): Controls {
     ),
   );
   const hold = button(
-    "Hold",
-    withVolume((volume) => void holdOrNot(volume)),
+    "Hold …",
+    withVolume((volume) => (volume.held ? void endHold(volume) : askHold(volume))),
   );
   const clean = button("Clean …", withVolume(askClean));
   const drain = button("Drain …", withVolume(askDrain));
@@ -67,7 +70,7 @@ export function controls(): Controls {
       modes.forEach((each, i) =>
         attribute(each, "aria-pressed", String(MODES[i]?.[0] === volume.mode)),
       );
-      text(hold, volume.held ? "End the hold" : "Hold");
+      text(hold, volume.held ? "End the hold" : "Hold …");
       drain.hidden = volume.kind === "dm-writecache";
       clean.hidden = volume.kind === "bcache";
       drawWishes(wishes, volume);
@@ -121,9 +124,28 @@ async function changeMode(volume: Volume, mode: string): Promise<void> {
   await wish(`${volume.title}: ${mode}`, "mode", volume.volume, { mode });
 }
 
-async function holdOrNot(volume: Volume): Promise<void> {
-  const on = !volume.held;
-  await wish(`${volume.title}: ${on ? "hold" : "end the hold"}`, "hold", volume.volume, { on });
+async function endHold(volume: Volume): Promise<void> {
+  await wish(`${volume.title}: end the hold`, "hold", volume.volume, { on: false });
+}
+
+function askHold(volume: Volume): void {
+  const choice = h(
+    "select",
+    {},
+    HOLDS.map((time) => h("option", { value: time }, time || "until I release it")),
+  );
+  const content = field(
+    "For",
+    choice,
+    "Every knob stays where it is. A time that is over, End the hold and Release all end it.",
+  );
+  form(`Hold ${volume.title}`, content, "Hold", () => {
+    const time = parseNs(choice.value);
+    const args = time === null ? { on: true } : { on: true, for_ns: time };
+    const title = `${volume.title}: hold ${choice.value && `for ${choice.value}`}`.trim();
+    void wish(title, "hold", volume.volume, args);
+    return null;
+  });
 }
 
 async function release(volume: Volume, knob: string | null): Promise<void> {
@@ -198,12 +220,42 @@ function askClean(volume: Volume): void {
   });
 }
 
+/** The knobs that can be set, and those that cannot with the reason, by name. */
+function byRefusal(volume: Volume): [string[], [string, string][]] {
+  const all = Object.entries(volume.knobs).sort(([a], [b]) => (a < b ? -1 : 1));
+  const refused = all.flatMap(([name, { refusal }]): [string, string][] =>
+    refusal === null ? [] : [[name, refusal]],
+  );
+  return [all.filter(([, { refusal }]) => refusal === null).map(([name]) => name), refused];
+}
+
+function refusals(refused: readonly (readonly [string, string])[]): Child {
+  if (refused.length === 0) return null;
+  return h(
+    "details",
+    {},
+    h("summary", {}, `Not to be set here: ${refused.length}`),
+    h(
+      "ul",
+      { class: "plain-list" },
+      refused.map(([name, why]) => h("li", {}, h("code", {}, name), ` – ${why}`)),
+    ),
+  );
+}
+
 function askSet(volume: Volume): void {
-  const names = Object.keys(volume.knobs).sort();
+  const [settable, refused] = byRefusal(volume);
+  if (settable.length === 0) {
+    open(`Set a knob of ${volume.title}`, [
+      h("p", {}, `${volume.title} is ${volume.kind}, of which no knob can be set now.`),
+      refusals(refused),
+    ]);
+    return;
+  }
   const knob = h(
     "select",
     {},
-    names.map((name) => h("option", { value: name }, name)),
+    settable.map((name) => h("option", { value: name }, name)),
   );
   const value = h("input", { type: "text", autocomplete: "off", required: true });
   const time = h("input", { type: "text", autocomplete: "off", placeholder: "10min" });
@@ -215,6 +267,7 @@ function askSet(volume: Volume): void {
   const content = [
     field("Knob", knob),
     now,
+    refusals(refused),
     field("Value", value, "With a unit (4MiB, 10MiB/s, 20%, 2ms), or bare as the kernel takes it."),
     field("For", time, "A time such as 10min; empty: until it is released."),
   ];
