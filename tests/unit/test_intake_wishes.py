@@ -92,7 +92,8 @@ def test_a_kind_of_a_newer_ebbgate_is_answered(asked: Asked) -> None:
     with sqlite3.connect(asked.folder / "intents.db") as database:
         database.execute(
             "INSERT INTO intents (kind, volume, args, who, at_unix_ns) "
-            "VALUES ('warm', 'bcache0', 'not json', 'jo', 1)"
+            "VALUES ('warm', 'bcache0', 'not json', 'jo', ?)",
+            (asked.clocks.wall_ns,),
         )
     asked.poll()
     answered = asked.intents.get(1)
