@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable
+from functools import lru_cache
 
 from ebbgate.actuators.bounds import (
     BOUNDS,
@@ -59,6 +60,7 @@ def check_name(knob: str) -> None:
         raise _no_knob(knob, "", tuple(BOUNDS))
 
 
+@lru_cache(256)
 def set_refusal(knob: str) -> str:
     """Why nobody may set a knob through ebbgate; empty where it may be set."""
     try:

@@ -44,9 +44,11 @@ class Cursor:
 
     def beyond(self, other: Cursor) -> Cursor:
         """The farther of both, each part by itself."""
-        farther = map(max, self.parts, other.parts)
-        files = other.history or self.history, other.wishes or self.wishes
-        return Cursor(*farther, *files)
+        return Cursor(
+            *map(max, self.parts, other.parts),
+            history=other.history or self.history,
+            wishes=other.wishes or self.wishes,
+        )
 
 
 def parse(text: str) -> Cursor | None:

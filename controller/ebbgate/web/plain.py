@@ -40,7 +40,8 @@ def to_json(value: Any) -> bytes:
 
 def plain(value: Any) -> dict[str, Any]:
     """The fields of a dataclass by name. Raises TypeError for what is none."""
-    return {name: getattr(value, name) for name in _names(type(value))}
+    cls: Any = type(value)
+    return {name: getattr(value, name) for name in _names(cls)}
 
 
 @cache
