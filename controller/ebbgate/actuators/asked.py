@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable
-from functools import lru_cache
 
 from ebbgate.actuators.bounds import (
     BOUNDS,
@@ -56,18 +55,13 @@ def asked_value(volume: Volume, knob: str, text: str) -> str:
 
 def check_name(knob: str) -> None:
     """Raises UsageError for what is a knob of no kind of volume, without a look at one."""
-    if knob not in BOUNDS:
+    if not may_be_set(knob):
         raise _no_knob(knob, "", tuple(BOUNDS))
 
 
-@lru_cache(256)
-def set_refusal(knob: str) -> str:
-    """Why nobody may set a knob through ebbgate; empty where it may be set."""
-    try:
-        check_name(knob)
-    except UsageError as error:
-        return error.message
-    return ""
+def may_be_set(knob: str) -> bool:
+    """Is it a knob that a person may set through ebbgate, on a volume that has it?"""
+    return knob in BOUNDS
 
 
 def bounded_value(knob: str, text: str) -> str:

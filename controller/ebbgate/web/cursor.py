@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 _TEXT: Final = re.compile(r"^\d{1,18}(\.\d{1,18}){6}$")
@@ -44,8 +44,8 @@ class Cursor:
 
     def beyond(self, other: Cursor) -> Cursor:
         """The farther of both, each part by itself."""
-        return Cursor(
-            *map(max, self.parts, other.parts),
+        return replace(
+            Cursor(*map(max, self.parts, other.parts)),
             history=other.history or self.history,
             wishes=other.wishes or self.wishes,
         )

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from ebbgate import __version__
-from ebbgate.actuators.asked import set_refusal
+from ebbgate.actuators.asked import may_be_set
 from ebbgate.store.queries import Live
 from ebbgate.units import NS_PER_S
 from ebbgate.web.models_history import Action, DecidedGate, Decision, ExplainedDecision
@@ -54,7 +54,7 @@ def _knobs(told: Any) -> Any:
     if not isinstance(told, dict):
         return told
     return {
-        name: {**each, "refusal": set_refusal(name) or None} if isinstance(each, dict) else each
+        name: {**each, "settable": may_be_set(name)} if isinstance(each, dict) else each
         for name, each in told.items()
     }
 

@@ -860,8 +860,8 @@ export interface components {
             original: string | null;
             /** @description kernel, ebbgate, or manual: somebody else has written it since. */
             owner: string;
-            /** @description Why it cannot be set through ebbgate; null: it can, within its bounds. */
-            refusal: string | null;
+            /** @description May a person set it through ebbgate, within its bounds? */
+            settable: boolean;
             /** @description As the kernel takes it; null: not known. */
             value: string | null;
         };

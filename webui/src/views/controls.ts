@@ -2,7 +2,7 @@
 // What a person may ask for on a volume: mode, hold, release, drain, clean, set.
 import type { Volume } from "../api/types";
 import { parseNs, untilClockNs } from "../lib/duration";
-import { knobValue } from "../lib/format";
+import { knobValue, plural } from "../lib/format";
 import { confirm, open } from "./dialog";
 import { attribute, button, fill, h, text, uid, type Child } from "./dom";
 import { wish } from "./wish";
@@ -220,38 +220,15 @@ function askClean(volume: Volume): void {
   });
 }
 
-/** The knobs that can be set, and those that cannot with the reason, by name. */
-function byRefusal(volume: Volume): [string[], [string, string][]] {
-  const all = Object.entries(volume.knobs).sort(([a], [b]) => (a < b ? -1 : 1));
-  const refused = all.flatMap(([name, { refusal }]): [string, string][] =>
-    refusal === null ? [] : [[name, refusal]],
-  );
-  return [all.filter(([, { refusal }]) => refusal === null).map(([name]) => name), refused];
-}
-
-function refusals(refused: readonly (readonly [string, string])[]): Child {
-  if (refused.length === 0) return null;
-  return h(
-    "details",
-    {},
-    h("summary", {}, `Not to be set here: ${refused.length}`),
-    h(
-      "ul",
-      { class: "plain-list" },
-      refused.map(([name, why]) => h("li", {}, h("code", {}, name), ` – ${why}`)),
-    ),
-  );
-}
-
 function askSet(volume: Volume): void {
-  const [settable, refused] = byRefusal(volume);
+  const all = Object.entries(volume.knobs).sort(([a], [b]) => (a < b ? -1 : 1));
+  const settable = all.filter(([, knob]) => knob.settable).map(([name]) => name);
   if (settable.length === 0) {
-    open(`Set a knob of ${volume.title}`, [
-      h("p", {}, `${volume.title} is ${volume.kind}, of which no knob can be set now.`),
-      refusals(refused),
-    ]);
+    const why = `${volume.title} is ${volume.kind}, and has no knob that can be set now.`;
+    open(`Set a knob of ${volume.title}`, h("p", {}, why));
     return;
   }
+  const others = all.length - settable.length;
   const knob = h(
     "select",
     {},
@@ -265,9 +242,8 @@ function askSet(volume: Volume): void {
   knob.addEventListener("change", show);
   show();
   const content = [
-    field("Knob", knob),
+    field("Knob", knob, others > 0 ? `${plural(others, "other")} of it ebbgate never writes.` : ""),
     now,
-    refusals(refused),
     field("Value", value, "With a unit (4MiB, 10MiB/s, 20%, 2ms), or bare as the kernel takes it."),
     field("For", time, "A time such as 10min; empty: until it is released."),
   ];
