@@ -11,8 +11,9 @@ from typing import Any
 
 from ebbgate.intake import Intake
 from ebbgate.loop import VolumeLoop
+from ebbgate.model.wish import IntentKind
 from ebbgate.policy_book import PolicyBook
-from ebbgate.store.intents import Intent, IntentKind, Intents
+from ebbgate.store.intents import Intent, Intents
 from ebbgate.units import NS_PER_S
 from tests.loop_bench import DEADLINE_S, LoopBench
 
@@ -79,7 +80,7 @@ class Asked:
         self.intake.keeper.use(self.intake.keeper.intents)
 
     def ask(self, kind: IntentKind, volume: str | None = "bcache0", **args: Any) -> Intent:
-        number = self.intents.add_intent(kind, volume, args, "jo", 1)
+        number = self.intents.add_intent(kind, volume, args, "jo", self.clocks.wall_ns)
         deadline = time.monotonic() + DEADLINE_S
         while True:
             self.intake.poll()

@@ -20,8 +20,9 @@ from typing import Any
 from ebbgate import __version__
 from ebbgate.lock import DaemonLock
 from ebbgate.model.volume import Mode
+from ebbgate.model.wish import IntentKind
 from ebbgate.store.db import Store
-from ebbgate.store.intents import IntentKind, Intents
+from ebbgate.store.intents import Intents
 from ebbgate.store.limits import DEFAULT_LIMITS, Limits
 from ebbgate.store.upkeep import Upkeep, roll_up_one
 from ebbgate.units import GIB, NS_PER_S

@@ -23,12 +23,14 @@ from ebbgate.actuators.asked import (
 )
 from ebbgate.errors import UsageError
 from ebbgate.model.volume import Mode, Volume
+from ebbgate.model.wish import IntentKind
 from ebbgate.policy.language.yaml_events import BYTES_MAX
-from ebbgate.store.intents import IntentKind
 from ebbgate.units import NS_PER_S, format_bytes, format_ns
 
 LONGEST_NS: Final = 30 * 24 * 3600 * NS_PER_S
 """A wish for longer than a month is one without an end, and should say so."""
+WAITS_NS: Final = 300 * NS_PER_S
+"""So long what is asked for may wait for a daemon; nobody is to be surprised by it later."""
 POLICY_NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 """The name of a policy's file without its `.yaml`."""
 ADVICE_ID: Final = re.compile(r"EBB-[0-9]{3}")

@@ -15,6 +15,8 @@ from typing import Any, TypeVar
 from ebbgate.errors import Unavailable
 
 T = TypeVar("T")
+Answer = tuple[bool, str]
+"""Done or refused, and the sentences for the person."""
 
 
 class Beside:

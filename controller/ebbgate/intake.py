@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol
 
-from ebbgate.asking import check
-from ebbgate.beside import Beside
+from ebbgate.asking import WAITS_NS, check
+from ebbgate.beside import Answer, Beside
 from ebbgate.errors import ActuationError, EbbgateError, NotFound
 from ebbgate.intake_changes import ChangeIntake
 from ebbgate.intake_policies import PolicyIntake
@@ -18,10 +18,11 @@ from ebbgate.intake_wishes import WishIntake
 from ebbgate.keeper import Keeper
 from ebbgate.loop import VolumeLoop
 from ebbgate.model.volume import Mode
-from ebbgate.model.wish import WishKind
+from ebbgate.model.wish import IntentKind, WishKind
 from ebbgate.policy_book import PolicyBook
-from ebbgate.store.intents import Intent, IntentKind, Intents
+from ebbgate.store.intents import Intent, Intents
 from ebbgate.sysfs import Sysfs
+from ebbgate.units import format_ns
 
 _LOG = logging.getLogger(__name__)
 _TRY_EACH = 10
@@ -45,14 +46,11 @@ class Target(Protocol):
         """Take over what has changed in the folder of policies."""
 
 
-Answer = tuple[bool, str]
-"""Done or refused, and the sentence for the person."""
-
-
 class Intake:
     """Polls the intents; one that cannot be carried out gets its reason as the outcome.
 
-    An answer that cannot be written is kept and written later; nothing is carried out twice. Where
+    One that has waited for a daemon longer than `asking.WAITS_NS` is not carried out any more. An
+    answer that cannot be written is kept and written later; nothing is carried out twice. Where
     the database cannot be used, tuning goes on with the modes of the settings; `error` says so, and
     it is tried again now and then.
     """
@@ -70,6 +68,7 @@ class Intake:
         history = state_dir / "history.db"
         changes = ChangeIntake(target, history, self._wishes, self._beside)
         self._answers: dict[int, Answer] = {}
+        self._begun: set[int] = set()
         self._failing = False
         self._kinds: Mapping[str, Callable[[Intent, VolumeLoop], str]] = {
             IntentKind.MODE: self._mode,
@@ -102,6 +101,7 @@ class Intake:
             waiting = {intent.id for intent in pending}
             self._wishes.forget_all_but(waiting)
             self._beside.forget_all_but(waiting)
+            self._begun &= waiting
             for intent in pending:
                 self._answer(intent)
         except sqlite3.Error as error:
@@ -148,6 +148,12 @@ class Intake:
 
     def _carry_out(self, intent: Intent) -> Answer | None:
         """Done or refused, and the sentence for the person; None while it is under way."""
+        if intent.id not in self._begun:
+            waited_ns = self.keeper.wall_ns() - intent.at_unix_ns
+            if waited_ns > WAITS_NS:
+                waited = format_ns(waited_ns)
+                return False, f"expired: nobody was there to carry it out for {waited}; ask again"
+            self._begun.add(intent.id)
         try:
             if self._wishes.under_way(intent):
                 return self._wishes.outcome(intent)
@@ -165,11 +171,7 @@ class Intake:
         loops = list(self._target.volumes.values())
         if intent.volume is None:
             return loops
-        found = [
-            loop
-            for loop in loops
-            if intent.volume in (loop.volume.name, loop.volume.title, loop.volume.kernel_name)
-        ]
+        found = [loop for loop in loops if loop.volume.is_called(intent.volume)]
         if not found:
             raise NotFound(f"no such volume: {intent.volume}")
         return found[:1]

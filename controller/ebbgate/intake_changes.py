@@ -13,7 +13,7 @@ from typing import Protocol
 
 from ebbgate.actuators.asked import asked_value, is_trigger
 from ebbgate.actuators.bounds import say
-from ebbgate.beside import Beside
+from ebbgate.beside import Answer, Beside
 from ebbgate.doctor import applying, report
 from ebbgate.doctor.advice import advise
 from ebbgate.doctor.finding import Change
@@ -26,8 +26,6 @@ from ebbgate.probes.state import read_state
 from ebbgate.store.intents import Intent
 from ebbgate.store.queries_undo import Written, written
 from ebbgate.sysfs import Sysfs
-
-Answer = tuple[bool, str]
 
 
 class Machine(Protocol):
@@ -99,11 +97,7 @@ class ChangeIntake:
         loop = self._target.volumes.get(action.volume)
         if loop is None:
             raise NotFound(f"{action.volume} is not here now", "see ebbgate status")
-        if intent.volume is not None and intent.volume not in (
-            loop.volume.name,
-            loop.volume.title,
-            loop.volume.kernel_name,
-        ):
+        if intent.volume is not None and not loop.volume.is_called(intent.volume):
             raise UsageError(f"that write was to {loop.volume.title}, not to {intent.volume}")
         return loop
 

@@ -10,13 +10,10 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from ebbgate import policy_shelf
-from ebbgate.beside import Beside
+from ebbgate.beside import Answer, Beside
 from ebbgate.loop import VolumeLoop
 from ebbgate.policy_book import PolicyBook
 from ebbgate.store.intents import Intent
-
-Answer = tuple[bool, str]
-"""Done or refused, and the sentences for the person."""
 
 
 class Followed(Protocol):

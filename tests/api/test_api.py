@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ebbgate.store.intents import IntentKind
+from ebbgate.model.wish import IntentKind
 from tests.api.stack import BUILD, SCHEMATHESIS, SETS, TOKEN, history, served
 from tests.lab import host
 from tests.prometheus.stack import REPO, get

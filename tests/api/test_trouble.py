@@ -9,10 +9,9 @@ import json
 import os
 import shutil
 import signal
-import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from tests import web_history
 from tests.api.stack import SETS, TOKEN, Site, history, served
 from tests.builders import decision, proposal
 from tests.prometheus.stack import REPO, free_port, until
+from tests.trouble import Trouble, damaged, locked, missing
 from tests.unit.web_bench import DEADLINE_S, Answer, complaint
 
 # A day of history is made first, on whatever machine this is.
@@ -131,37 +131,9 @@ def test_a_web_process_that_was_killed_tells_what_was_missed(
 
 
 # ---- the history ---------------------------------------------------------------------------------
-@contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """By a program that keeps everybody out."""
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-        connection.execute("BEGIN EXCLUSIVE")
-        connection.execute("CREATE TABLE IF NOT EXISTS kept (row)")
-        yield
-        connection.execute("ROLLBACK")
-
-
-@contextmanager
-def damaged(path: Path) -> Iterator[None]:
-    whole = path.read_bytes()
-    path.write_bytes(os.urandom(len(whole)))
-    yield
-    path.write_bytes(whole)
-
-
-@contextmanager
-def gone(path: Path) -> Iterator[None]:
-    aside = path.with_suffix(".aside")
-    path.rename(aside)
-    yield
-    aside.rename(path)
-
-
-Trouble = Callable[[Path], AbstractContextManager[None]]
-
-
-@pytest.mark.parametrize(("trouble", "lasts_s"), [(locked, LOCKED_S), (damaged, 0.0), (gone, 0.0)])
+@pytest.mark.parametrize(
+    ("trouble", "lasts_s"), [(locked, LOCKED_S), (damaged, 0.0), (missing, 0.0)]
+)
 @pytest.mark.timeout(120)
 def test_a_history_that_cannot_be_read_is_said_by_every_route_and_is_back_by_itself(
     site: Site, state: Path, trouble: Trouble, lasts_s: float
@@ -209,7 +181,7 @@ def test_a_history_that_was_replaced_is_the_new_one_and_streams_begin_anew(
 def test_a_list_of_wishes_that_is_missing_hides_nothing_and_loses_nothing(
     site: Site, state: Path
 ) -> None:
-    with gone(state / "intents.db"), DaemonLock(state / "ebbgated.lock"):
+    with missing(state / "intents.db"), DaemonLock(state / "ebbgated.lock"):
         found = ask(site, "/health").json
         assert (found["intents"]["ok"], found["history"]["ok"]) == (False, True)
         assert ask(site, "/intents").json == {"intents": []}

@@ -43,6 +43,7 @@ NOTES = (
     " loop, its decisions, its history and ebbgate-web are the real ones; of the 64 volumes it"
     " follows the 42 that are bcache's",
     "readers ran on the same machine, behind everything; each asks one route every 5 s",
+    "web_cpu_s_per_1000: what ebbgate-web spent on 1000 answers and on the event streams meanwhile",
     "jitter: how far the time between two ticks is from the period",
 )
 
@@ -112,6 +113,7 @@ def arm(running: Site, context: Context, seed: int, *, readers: bool) -> dict[st
     context.say("with readers" if readers else "without readers")
     time.sleep(SETTLE_S)
     began_ns, cpu_s = time.monotonic_ns(), cpu_seconds(running.daemon.pid)
+    web_cpu_s = cpu_seconds(running.web.pid)
     found: dict[str, float] = {}
     if readers:
         load = [running.port, ARM_S, READERS, STREAMS, SLOW, seed]
@@ -119,6 +121,8 @@ def arm(running: Site, context: Context, seed: int, *, readers: bool) -> dict[st
         found = dict(told["metrics"])
         if told["errors"]:
             context.say(f"errors: {told['errors']}")
+        asked = found["requests_per_s"] * ARM_S
+        found["web_cpu_s_per_1000"] = (cpu_seconds(running.web.pid) - web_cpu_s) / asked * 1000
         found["web_rss_mib_max"] = rss_max_kib(running.web.pid) / 1024
     else:
         time.sleep(ARM_S)

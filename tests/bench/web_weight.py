@@ -56,6 +56,7 @@ def measure(context: Context) -> dict[str, float]:
     return {
         "interactive_ms": median(each["interactive_ms"] for each in loads),
         "interactive_ms_worst": max(each["interactive_ms"] for each in loads),
+        "browser_cpu_ms": median(each["cpu_ms"] for each in loads),
         "page_kib": max(each["page"] for each in loads) / 1024,
         "api_kib": max(each["api"] for each in loads) / 1024,
         "heap_mib_end": found["heap_mib"][-1],

@@ -12,6 +12,18 @@ before(async () => {
 });
 after(() => browser.close());
 
+test("what the stream tells at its begin is asked for by no other request", async () => {
+  const tab = await bench.tab(browser);
+  const asked = [];
+  tab.page.on("request", (request) => asked.push(new URL(request.url()).pathname));
+  await bench.visit(tab.page, "overview");
+  await tab.page.locator('.pulse[data-state="live"]').waitFor();
+  const api = asked.filter((path) => path.startsWith("/api/"));
+  assert.deepEqual(api.sort(), ["/api/v1/events", "/api/v1/intents"]);
+  tab.quiet();
+  await tab.close();
+});
+
 test("a decision opens its explanation, by mouse and by keyboard, and gives the focus back", async () => {
   const tab = await bench.tab(browser);
   await bench.visit(tab.page, "decisions");
@@ -122,6 +134,75 @@ test("a change asks for the token; a wrong one is refused, the right one taken",
   assert.equal(await dialog.count(), 0);
   await bench.ask(tab.page, "mode", volume, { mode: before_ });
   tab.quiet(UNAUTHORIZED);
+  await tab.close();
+});
+
+async function allow(tab) {
+  await tab.page.getByRole("button", { name: "Changes: locked" }).click();
+  const dialog = tab.page.getByRole("dialog", { name: "Token for changes" });
+  await dialog.getByLabel("Token").fill(bench.TOKEN);
+  await tab.page.keyboard.press("Enter");
+  await dialog.waitFor({ state: "detached" });
+}
+
+async function lastAsked(page) {
+  const response = await page.request.get(`${bench.URL_}/api/v1/intents?limit=1`);
+  return (await response.json()).intents[0];
+}
+
+test("a hold is for a time or until it is released", async () => {
+  const tab = await bench.tab(browser);
+  const volume = await bench.someVolume(tab.page);
+  await bench.openVolume(tab.page, volume);
+  await allow(tab);
+  for (const [choice, title, args] of [
+    ["1 h", "hold for 1 h", { on: true, for_ns: 3600e9 }],
+    ["until I release it", "hold", { on: true }],
+  ]) {
+    await tab.page.getByRole("button", { name: "Hold …" }).click();
+    const dialog = tab.page.getByRole("dialog", { name: /^Hold / });
+    await dialog.getByLabel("For").selectOption(choice);
+    await dialog.getByRole("button", { name: "Hold", exact: true }).click();
+    const toast = tab.page.locator('.toast[data-state="good"]', { hasText: title });
+    await toast.waitFor();
+    await toast.getByRole("button", { name: "Dismiss" }).click();
+    const asked = await lastAsked(tab.page);
+    assert.deepEqual([asked.kind, asked.volume, asked.args], ["hold", volume, args]);
+  }
+  await bench.ask(tab.page, "hold", volume, { on: false });
+  tab.quiet();
+  await tab.close();
+});
+
+test("only knobs that can be set are offered, for a time or until they are released", async () => {
+  const tab = await bench.tab(browser);
+  const response = await tab.page.request.get(`${bench.URL_}/api/v1/volumes`);
+  const { volumes } = await response.json();
+  const every = volumes.flatMap(({ knobs }) => Object.values(knobs));
+  assert.ok(every.some(({ settable }) => !settable));
+  for (const { volume, knobs } of volumes.slice(0, 3)) {
+    const settable = Object.keys(knobs).filter((name) => knobs[name].settable);
+    await bench.openVolume(tab.page, volume);
+    await tab.page.getByRole("button", { name: "Set a knob …" }).click();
+    const dialog = tab.page.getByRole("dialog", { name: /^Set a knob of / });
+    assert.deepEqual(await dialog.locator("option").allTextContents(), settable.sort());
+    await tab.page.keyboard.press("Escape");
+    await dialog.waitFor({ state: "detached" });
+  }
+  const [{ volume }] = volumes;
+  await bench.openVolume(tab.page, volume);
+  await allow(tab);
+  await tab.page.getByRole("button", { name: "Set a knob …" }).click();
+  const dialog = tab.page.getByRole("dialog", { name: /^Set a knob of / });
+  await dialog.getByLabel("Knob").selectOption("sequential_cutoff");
+  await dialog.getByLabel("Value").fill("1MiB");
+  await dialog.getByLabel("For").fill("10min");
+  await dialog.getByRole("button", { name: "Set" }).click();
+  await tab.page.locator('.toast[data-state="good"]', { hasText: "sequential_cutoff" }).waitFor();
+  const { args } = await lastAsked(tab.page);
+  assert.deepEqual(args, { knob: "sequential_cutoff", value: "1MiB", for_ns: 600e9 });
+  await bench.ask(tab.page, "release", volume, { knob: "sequential_cutoff" });
+  tab.quiet();
   await tab.close();
 });
 

@@ -11,7 +11,7 @@ const DRAWN = ".volume-card, .volume-row";
 const MIB = 1024 * 1024;
 
 /** Times of one load in an empty profile, ms after it was asked for; bytes as they come. */
-async function load(browser) {
+async function load(browser, debug) {
   const tab = await bench.tab(browser);
   const session = await tab.page.context().newCDPSession(tab.page);
   const kinds = new Map();
@@ -26,13 +26,21 @@ async function load(browser) {
   session.on("Network.dataReceived", ({ requestId, encodedDataLength }) => {
     bytes[kinds.get(requestId) ?? "page"] += encodedDataLength;
   });
+  const before = await cpuSeconds(debug);
   await tab.page.addInitScript(observe, { wanted: VOLUMES, drawn: DRAWN });
   await tab.page.goto(`${bench.URL_}/#/overview`);
   const ready = await tab.page.waitForFunction(() => globalThis.ebbgateReady);
-  const found = { interactive_ms: await ready.jsonValue(), ...bytes };
+  const cpu_ms = ((await cpuSeconds(debug)) - before) * 1000;
+  const found = { interactive_ms: await ready.jsonValue(), cpu_ms, ...bytes };
   tab.quiet();
   await tab.close();
   return found;
+}
+
+/** What all processes of the browser have spent. */
+async function cpuSeconds(debug) {
+  const { processInfo } = await debug.send("SystemInfo.getProcessInfo");
+  return processInfo.reduce((sum, { cpuTime }) => sum + cpuTime, 0);
 }
 
 /** In the page: when all volumes are drawn and a press of a key would be answered at once. */
@@ -72,9 +80,10 @@ async function heap(browser) {
 
 const browser = await bench.browse();
 try {
+  const debug = await browser.newBrowserCDPSession();
   const loads = [];
   for (let number = 0; number < LOADS; number += 1)
-    loads.push(await load(browser));
+    loads.push(await load(browser, debug));
   console.log(
     JSON.stringify({ loads, heap_mib: MINUTES > 0 ? await heap(browser) : [] }),
   );

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from ebbgate.asking import LONGEST_NS, REQUESTS, Scope, check
 from ebbgate.errors import UsageError
 from ebbgate.model.volume import Kind
+from ebbgate.model.wish import IntentKind
 from ebbgate.policy.language.yaml_events import BYTES_MAX
-from ebbgate.store.intents import IntentKind
 from ebbgate.units import NS_PER_S
 from tests.builders import volume
 

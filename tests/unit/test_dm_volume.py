@@ -56,7 +56,15 @@ def test_a_volume_is_found_with_all_of_its_devices(fake: FakeSysfs) -> None:
 @pytest.mark.parametrize("name", ["vg-data", "vg/data", "dm-0"])
 def test_it_goes_by_each_of_its_names(fake: FakeSysfs, name: str) -> None:
     sysfs, _ = machine(fake)
-    assert find(sysfs, name).name == "vg-data"
+    found = find(sysfs, name)
+    assert found.name == "vg-data"
+    assert found.is_called(name)
+
+
+@pytest.mark.parametrize("name", ["", "vg", "data", "dm-", "dm-2", "/dev/vg/data", "VG/data"])
+def test_it_goes_by_no_other_name(fake: FakeSysfs, name: str) -> None:
+    sysfs, _ = machine(fake)
+    assert not find(sysfs, "vg/data").is_called(name)
 
 
 def test_a_part_of_it_is_not_the_volume(fake: FakeSysfs) -> None:

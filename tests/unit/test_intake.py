@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,8 @@ import pytest
 
 from ebbgate.intake import Intake
 from ebbgate.model.volume import Mode
-from ebbgate.store.intents import Intent, IntentKind, Intents
+from ebbgate.model.wish import IntentKind
+from ebbgate.store.intents import Intent, Intents
 from tests.asked_bench import Daemon, answer
 from tests.loop_bench import LoopBench
 
@@ -24,7 +26,7 @@ class Person:
         self.intake = Intake(folder, daemon)
 
     def ask(self, kind: IntentKind, volume: str | None = "bcache0", **args: Any) -> Intent:
-        number = self.intents.add_intent(kind, volume, args, "a person", 1)
+        number = self.intents.add_intent(kind, volume, args, "a person", time.time_ns())
         self.intake.poll()
         answered = self.intents.get(number)
         assert answered is not None
@@ -98,7 +100,9 @@ def test_an_unknown_volume_is_named(person: Person) -> None:
 
 def test_intents_are_carried_out_once_and_in_order(person: Person, daemon: Daemon) -> None:
     for on in (True, False):
-        person.intents.add_intent(IntentKind.HOLD, "bcache0", {"on": on}, "a person", 1)
+        person.intents.add_intent(
+            IntentKind.HOLD, "bcache0", {"on": on}, "a person", time.time_ns()
+        )
     person.intake.poll()
     assert not held(daemon)
     daemon.volumes["bcache0"].hold(True)

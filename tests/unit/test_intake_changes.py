@@ -13,11 +13,11 @@ import pytest
 from ebbgate.actuators.bounds import CONGESTED, CUTOFF
 from ebbgate.model.decision import Action, JournalEntry, Outcome, OutcomeKind
 from ebbgate.model.volume import Mode
-from ebbgate.model.wish import Wish
+from ebbgate.model.wish import IntentKind, Wish
 from ebbgate.policy.limits import Bounds, Limits
 from ebbgate.policy.wishes import WISH
 from ebbgate.store.db import Store
-from ebbgate.store.intents import Intent, IntentKind
+from ebbgate.store.intents import Intent
 from ebbgate.units import MIB
 from tests.asked_bench import Asked, answer
 from tests.loop_bench import LoopBench
@@ -120,7 +120,9 @@ def test_a_database_that_takes_one_wish_only_leaves_none(
     asked: Asked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert asked.ask(IntentKind.SET, knob=READ, value="1500").ok
-    number = asked.intents.add_intent(IntentKind.APPLY, "bcache0", {"id": "EBB-205"}, "jo", 1)
+    number = asked.intents.add_intent(
+        IntentKind.APPLY, "bcache0", {"id": "EBB-205"}, "jo", asked.clocks.wall_ns
+    )
     add, full = asked.intake.keeper.intents.add_wish, True
 
     def add_wish(wish: Wish) -> Wish:

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import pytest
 
+from ebbgate.asking import WAITS_NS
 from ebbgate.model.decision import GateKind
 from ebbgate.model.volume import Mode
-from ebbgate.model.wish import WishKind
-from ebbgate.store.intents import IntentKind
+from ebbgate.model.wish import IntentKind, WishKind
 from ebbgate.units import MIB, NS_PER_S
-from tests.asked_bench import MINUTE_NS, Asked, answer
+from tests.asked_bench import HOUR_NS, MINUTE_NS, Asked, answer
 
 
 # ---- hold ---------------------------------------------------------------------------------------
@@ -188,4 +188,54 @@ def test_a_damaged_database_stops_nothing_and_is_used_again_once_it_can_be(
         asked.poll()
     assert asked.intake.error == ""
     assert asked.bench.loop.mode is Mode.OBSERVE
+    assert asked.percent() == "20"
+
+
+# ---- what waited for a daemon --------------------------------------------------------------------
+def _asked_before(asked: Asked, waited_ns: int) -> int:
+    args = {"knob": "writeback_percent", "value": "20", "for_ns": HOUR_NS}
+    at_ns = asked.clocks.wall_ns
+    number = asked.intents.add_intent(IntentKind.SET, "bcache0", args, "web", at_ns)
+    asked.clocks.passes(waited_ns)
+    asked.start()
+    return number
+
+
+def test_what_waited_too_long_for_a_daemon_is_not_carried_out(asked: Asked) -> None:
+    number = _asked_before(asked, WAITS_NS + 1)
+    asked.poll()
+    found = asked.intents.get(number)
+    assert found is not None
+    assert found.ok is False
+    assert str(found.outcome).startswith("expired: nobody was there to carry it out")
+    assert asked.intents.wishes() == ()
+    assert asked.percent() == "10"
+
+
+def test_what_waited_no_longer_is_carried_out_and_lasts_from_then_on(asked: Asked) -> None:
+    _asked_before(asked, WAITS_NS)
+    asked.poll()
+    assert asked.percent() == "20"
+    asked.clocks.passes(HOUR_NS - 1)
+    asked.poll()
+    assert asked.percent() == "20"
+
+
+def test_what_takes_long_once_it_is_begun_does_not_expire(asked: Asked) -> None:
+    number = _asked_before(asked, 0)
+    asked.intake.poll()
+    assert asked.intake._wishes.under_way(asked.intents.pending()[0])
+    asked.clocks.passes(WAITS_NS + MINUTE_NS)
+    asked.poll()
+    asked.poll()
+    found = asked.intents.get(number)
+    assert found is not None
+    assert found.ok is True
+
+
+def test_a_wish_in_force_outlives_a_long_absence_of_the_daemon(asked: Asked) -> None:
+    asked.set(for_ns=HOUR_NS)
+    asked.clocks.passes(2 * WAITS_NS)
+    asked.start()
+    asked.poll()
     assert asked.percent() == "20"

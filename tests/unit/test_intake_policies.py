@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ebbgate.store.intents import Intent, IntentKind
+from ebbgate.model.wish import IntentKind
+from ebbgate.store.intents import Intent
 from tests.asked_bench import Asked, answer
 
 MINE = "version: 1\nname: mine\nwhy: A test.\nstrategies: [stream_bypass]\n"

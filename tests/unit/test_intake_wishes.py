@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ebbgate.store.intents import IntentKind
+from ebbgate.model.wish import IntentKind
 from tests.asked_bench import HOUR_NS, MINUTE_NS, Asked, answer
 from tests.unit.test_loop_knobs import busy
 
@@ -92,7 +92,8 @@ def test_a_kind_of_a_newer_ebbgate_is_answered(asked: Asked) -> None:
     with sqlite3.connect(asked.folder / "intents.db") as database:
         database.execute(
             "INSERT INTO intents (kind, volume, args, who, at_unix_ns) "
-            "VALUES ('warm', 'bcache0', 'not json', 'jo', 1)"
+            "VALUES ('warm', 'bcache0', 'not json', 'jo', ?)",
+            (asked.clocks.wall_ns,),
         )
     asked.poll()
     answered = asked.intents.get(1)
@@ -119,7 +120,7 @@ def test_a_trigger_leaves_nothing_behind(asked: Asked) -> None:
 
 def test_a_person_who_did_not_wait_gets_nothing_later(asked: Asked) -> None:
     args = {"knob": "writeback_percent", "value": "20"}
-    number = asked.intents.add_intent(IntentKind.SET, "bcache0", args, "jo", 1)
+    number = asked.intents.add_intent(IntentKind.SET, "bcache0", args, "jo", asked.clocks.wall_ns)
     asked.intake.poll()
     asked.intents.resolve(number, "given up by the person who asked", ok=False)
     asked.intake.poll()
@@ -228,7 +229,7 @@ def test_an_answer_that_cannot_be_written_is_written_later_and_nothing_done_twic
 ) -> None:
     connection = asked.intake._intents._connection
     args = {"knob": "trigger_gc", "value": "1"}
-    number = asked.intents.add_intent(IntentKind.SET, "bcache0", args, "jo", 1)
+    number = asked.intents.add_intent(IntentKind.SET, "bcache0", args, "jo", asked.clocks.wall_ns)
     connection.execute("PRAGMA query_only = ON")
     for _ in range(3):
         asked.poll()

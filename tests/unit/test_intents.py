@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from ebbgate.model.volume import Mode
-from ebbgate.model.wish import Wish, WishKind
+from ebbgate.model.wish import IntentKind, Wish, WishKind
 from ebbgate.store.connection import open_writer
-from ebbgate.store.intents import IntentKind, Intents
+from ebbgate.store.intents import Intents
 from ebbgate.store.schema import INTENTS
 
 

@@ -14,7 +14,8 @@ import pytest
 
 from ebbgate.machine import Daemon
 from ebbgate.model.volume import Mode
-from ebbgate.store.intents import Intent, IntentKind, Intents
+from ebbgate.model.wish import IntentKind
+from ebbgate.store.intents import Intent, Intents
 from tests.loop_bench import DEADLINE_S
 from tests.unit.test_machine_volumes import Bench
 

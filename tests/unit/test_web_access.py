@@ -14,9 +14,10 @@ from typing import Any
 
 import pytest
 
+from ebbgate.model.wish import IntentKind
 from ebbgate.store import access
 from ebbgate.store.db import Store
-from ebbgate.store.intents import IntentKind, Intents
+from ebbgate.store.intents import Intents
 from tests.builders import decision, frame, proposal
 from tests.house_rules import REPO
 
@@ -50,7 +51,8 @@ _HEAD = """
 import json, os, sys
 from pathlib import Path
 from ebbgate.store.db import Store
-from ebbgate.store.intents import IntentKind, Intents
+from ebbgate.model.wish import IntentKind
+from ebbgate.store.intents import Intents
 from ebbgate.store.queries_web import Wanted, WebHistory
 from ebbgate.store.queries_web_intents import WebIntents
 folder, said = Path(sys.argv[1]), {}

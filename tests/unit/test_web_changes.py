@@ -62,6 +62,23 @@ def test_the_files_of_the_folder_are_shown_with_what_is_wrong(web: Bench) -> Non
     assert files[1]["errors"][0]["line"] == 1
 
 
+def test_a_policy_file_that_changes_is_seen_at_the_next_look(web: Bench) -> None:
+    def files() -> dict[str, bool]:
+        return {each["name"]: each["ok"] for each in web.get("/policies").json["files"]}
+
+    assert files() == {}
+    web.policies.mkdir()
+    (web.policies / "a.yaml").write_text("version: 1\nname: a\n")
+    assert files() == {"a": True}
+    assert files() == {"a": True}
+    (web.policies / "a.yaml").write_text("version: 2\nname: a\n")
+    assert files() == {"a": False}
+    (web.policies / "a.yaml").rename(web.policies / "b.yaml")
+    assert files() == {"b": False}
+    (web.policies / "b.yaml").unlink()
+    assert files() == {}
+
+
 def test_the_language_is_the_shipped_schema(still: Bench) -> None:
     answer = still.get("/policy-schema")
     assert answer.headers["content-type"] == "application/schema+json"

@@ -12,12 +12,14 @@ from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
 import pytest
 
 from ebbgate.model.decision import Outcome, OutcomeKind
+from ebbgate.model.wish import IntentKind
 from ebbgate.store.db import Store
-from ebbgate.store.intents import IntentKind, Intents
+from ebbgate.store.intents import Intents
 from ebbgate.web import server, stream
 from ebbgate.web.cursor import Cursor, Event, after, encode, parse
 from ebbgate.web.hub import NEWS_MAX, READERS_MAX, RESET, Hub, Reader
@@ -83,6 +85,24 @@ def test_what_happens_is_told_within_a_moment(running: Served, folder: Path) -> 
     assert (answered["id"], answered["outcome"]) == (wish, "held")
 
 
+def test_volumes_of_which_nothing_is_new_are_told_once(running: Served, folder: Path) -> None:
+    with running.events() as events:
+        assert {next(events)[0], next(events)[0]} == {"volumes", "health"}
+        for _ in range(3):
+            number = decide(folder)[0]
+            kinds = [(name, data) for name, _, data in _up_to_decision(events, number)]
+            assert {name for name, _ in kinds} <= {"health", "decision"}
+
+
+def _up_to_decision(
+    events: Iterator[tuple[str, str, Any]], number: int
+) -> Iterator[tuple[str, str, Any]]:
+    for event in events:
+        yield event
+        if event[0] == "decision" and event[2]["id"] == number:
+            return
+
+
 def test_a_new_live_document_is_told(running: Served, folder: Path) -> None:
     with running.events() as events, closing(Store.open(folder / "history.db")) as store:
         next(events)
@@ -109,7 +129,7 @@ def test_a_reader_that_comes_back_is_told_what_it_missed_once(
 
 
 @pytest.mark.parametrize(
-    "last", ["", "yesterday", "1.2.3", "999999.1.1.1.1", "-1.0.0.0.0", "1" * 500]
+    "last", ["", "yesterday", "1.2.3", "999999.1.1.1.1.0.0", "-1.0.0.0.0.0.0", "1" * 500]
 )
 def test_a_reader_from_nowhere_begins_anew(running: Served, last: str) -> None:
     with running.events(last) as events:
@@ -131,16 +151,37 @@ def test_a_reader_that_missed_too_much_begins_anew(running: Served, folder: Path
 
 def test_a_history_that_is_begun_anew_resets_its_readers(running: Served, folder: Path) -> None:
     with running.events() as events:
-        # Twice what is now: of the stream's own begin, and of the first look for all.
-        for _ in range(4):
-            next(events)
+        next(events)
+        # The look for all streams has begun, too, once it has told of something.
+        decide(folder)
+        next(name for name, _, _ in events if name == "decision")
         for part in ("", "-wal", "-shm"):
             (folder / f"history.db{part}").unlink(missing_ok=True)
-        number = decide(folder)[0]
-        assert number == 1
+        assert decide(folder) == [1]
         assert next(name for name, _, _ in events if name not in ("volumes", "health")) == RESET
         fresh = decide(folder)[0]
         assert next(d["id"] for n, _, d in events if n == "decision") == fresh
+
+
+def test_a_reader_that_slept_while_the_history_was_begun_anew_and_outgrew_it_begins_anew(
+    running: Served, folder: Path
+) -> None:
+    with running.events() as events:
+        known = parse(next(events)[1])
+        assert known is not None
+    for part in ("", "-wal", "-shm"):
+        (folder / f"history.db{part}").unlink(missing_ok=True)
+    assert decide(folder, known.decision + 1)[-1] > known.decision
+    with closing(Store.open(folder / "history.db")) as store:
+        made = [Outcome(action(), OutcomeKind.CHANGED, 1, "40")] * (known.action + 1)
+        store.add_outcomes(made, None, time.time_ns())
+    with running.events(str(known)) as events:
+        name, cursor, _ = next(events)
+    assert name == RESET
+    found = parse(cursor)
+    assert found is not None
+    assert found.history not in (0, known.history)
+    assert found.wishes == known.wishes
 
 
 def test_beyond_the_bound_a_reader_is_asked_to_wait(running: Served) -> None:
@@ -246,12 +287,13 @@ def test_a_hub_that_closes_ends_its_readers_and_takes_no_more() -> None:
 
 # ---- the cursor --------------------------------------------------------------------------------
 def test_a_cursor_is_read_as_it_is_written() -> None:
-    cursor = Cursor(12, 34, 5, 4, 3)
+    cursor = Cursor(12, 34, 5, 4, 3, 678, 9)
     assert parse(str(cursor)) == cursor
 
 
 @pytest.mark.parametrize(
-    "text", ["", "1.2.3", "1.2.3.4.5.6", "a.b.c.d.e", "1.2.3.4.-5", "1.2.3.4.5\n", " 1.2.3.4.5"]
+    "text",
+    ["", "1.2.3.4.5", "1.2.3.4.5.6.7.8", "a.b.c.d.e.f.g", "1.2.3.4.-5.6.7", "1.2.3.4.5.6.7\n"],
 )
 def test_what_is_no_cursor_is_none(text: str) -> None:
     assert parse(text) is None
@@ -265,7 +307,16 @@ def test_an_event_moves_only_its_own_part_of_the_cursor() -> None:
     assert anew == Cursor(1, 1, 1, 1, 1)
 
 
+def test_a_cursor_of_another_file_covers_nothing_however_far_it_is() -> None:
+    here = Cursor(90, 90, 90, 90, 90, history=7, wishes=8)
+    assert here.covers(Cursor(10, 10, 1, 1, 1, history=7, wishes=8))
+    assert here.covers(Cursor(decision=10)), "an event says nothing of files"
+    assert not here.covers(Cursor(10, 10, 1, 1, 1, history=6, wishes=8))
+    assert not here.covers(Cursor(10, 10, 1, 1, 1, history=7, wishes=9))
+    assert here.beyond(Cursor(decision=91)) == replace(here, decision=91)
+
+
 def test_an_event_is_three_lines_and_an_empty_one() -> None:
     assert encode(Event("action", b'{"id":1}'), Cursor(1, 2, 3, 4, 5)) == (
-        b'event: action\nid: 1.2.3.4.5\ndata: {"id":1}\n\n'
+        b'event: action\nid: 1.2.3.4.5.0.0\ndata: {"id":1}\n\n'
     )

@@ -3,17 +3,17 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 
 from ebbgate.store.db import Store
 from ebbgate.web import databases
+from tests.trouble import Trouble, damaged, locked, missing
 from tests.unit.web_bench import RIGHT, Bench, served
 
 QUESTIONS = (
@@ -24,33 +24,6 @@ QUESTIONS = (
     "/decisions",
     "/decisions/1",
 )
-
-
-@contextmanager
-def missing(path: Path) -> Iterator[None]:
-    aside = path.with_suffix(".aside")
-    path.rename(aside)
-    yield
-    aside.rename(path)
-
-
-@contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """By a program that keeps everybody out."""
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.execute("PRAGMA journal_mode = DELETE")
-        connection.execute("BEGIN EXCLUSIVE")
-        yield
-        connection.execute("ROLLBACK")
-        connection.execute("PRAGMA journal_mode = WAL")
-
-
-@contextmanager
-def damaged(path: Path) -> Iterator[None]:
-    whole = path.read_bytes()
-    path.write_bytes(os.urandom(len(whole)))
-    yield
-    path.write_bytes(whole)
 
 
 @contextmanager
@@ -80,7 +53,6 @@ def of_a_newer_version(path: Path) -> Iterator[None]:
         connection.execute(f"PRAGMA user_version = {known}")
 
 
-Trouble = Callable[[Path], AbstractContextManager[None]]
 each_trouble = pytest.mark.parametrize(
     "trouble", [missing, locked, damaged, empty, a_folder, of_a_newer_version]
 )

@@ -7,7 +7,8 @@ import { Atom } from "./lib/atom";
 import { merged } from "./lib/merge";
 
 const INTENTS_KEPT = 50;
-const HEALTH_MS = 10_000;
+// The stream tells of health every few seconds, whether there is news or not.
+const SILENT_MS = 10_000;
 const UNAUTHORIZED = 401;
 
 export const volumes = new Atom<Volumes | null>(null);
@@ -44,10 +45,6 @@ export function serverNow(): number {
   return told === undefined ? Date.now() / 1000 : told + (Date.now() - heardMs.get()) / 1000;
 }
 
-async function readAll(): Promise<void> {
-  await Promise.all([readHealth(), readVolumes(), readIntents()]);
-}
-
 async function readVolumes(): Promise<void> {
   try {
     takeVolumes(await get<Volumes>("volumes"));
@@ -74,29 +71,40 @@ export async function readHealth(): Promise<void> {
   }
 }
 
+/** Without the stream, which tells of both by itself. */
+async function readPresent(): Promise<void> {
+  await Promise.all([readHealth(), readVolumes()]);
+}
+
+function readLists(): void {
+  void readIntents();
+  generation.set(generation.get() + 1);
+}
+
 export function start(): void {
-  void readAll();
+  void readIntents();
+  let toldMs = Date.now();
   new Live({
     volumes: takeVolumes,
     decision: (data) => decided.set(data),
     action: (data) => acted.set(data),
     intent: (data) => takeIntents([data]),
-    health: (data) => health.set(data),
-    reset: () => {
-      void readAll();
-      generation.set(generation.get() + 1);
+    health: (data) => {
+      toldMs = Date.now();
+      health.set(data);
+      connection.set("open");
     },
+    reset: readLists,
     state: (state) => {
       const before = connection.get();
       connection.set(state);
-      if (state !== "open") return;
-      if (before === "locked") {
-        void readAll();
-        generation.set(generation.get() + 1);
-      } else void readHealth();
+      if (before === "locked" && state === "open") readLists();
+      // A server may be there and have no stream left.
+      if (state === "lost" && volumes.get() === null) void readPresent();
     },
   });
   setInterval(() => {
-    if (document.visibilityState === "visible") void readHealth();
-  }, HEALTH_MS);
+    const silent = Date.now() - toldMs >= SILENT_MS;
+    if (silent && document.visibilityState === "visible") void readPresent();
+  }, SILENT_MS);
 }

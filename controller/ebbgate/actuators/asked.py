@@ -55,8 +55,13 @@ def asked_value(volume: Volume, knob: str, text: str) -> str:
 
 def check_name(knob: str) -> None:
     """Raises UsageError for what is a knob of no kind of volume, without a look at one."""
-    if knob not in BOUNDS:
+    if not may_be_set(knob):
         raise _no_knob(knob, "", tuple(BOUNDS))
+
+
+def may_be_set(knob: str) -> bool:
+    """Is it a knob that a person may set through ebbgate, on a volume that has it?"""
+    return knob in BOUNDS
 
 
 def bounded_value(knob: str, text: str) -> str:

@@ -27,9 +27,9 @@ from ebbgate.doctor.applying import (
 from ebbgate.doctor.finding import Advice, Change
 from ebbgate.errors import UsageError
 from ebbgate.model.volume import Volume
+from ebbgate.model.wish import IntentKind
 from ebbgate.probes.topology import find
 from ebbgate.run import run
-from ebbgate.store.intents import IntentKind
 
 if TYPE_CHECKING:
     from ebbgate.cli.page import Page

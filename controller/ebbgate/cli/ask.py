@@ -17,8 +17,9 @@ from ebbgate.cli.link import need_daemon
 from ebbgate.cli.output import Document, emit
 from ebbgate.errors import ActuationError, EbbgateError, NotFound, Unavailable, UsageError
 from ebbgate.model.volume import Mode
+from ebbgate.model.wish import IntentKind
 from ebbgate.probes.topology import find
-from ebbgate.store.intents import Intent, IntentKind, Intents
+from ebbgate.store.intents import Intent, Intents
 from ebbgate.units import NS_PER_S, parse_duration_ns
 
 if TYPE_CHECKING:

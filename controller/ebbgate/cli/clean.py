@@ -16,8 +16,8 @@ from ebbgate.cli.link import need_daemon
 from ebbgate.cli.output import Document, emit
 from ebbgate.errors import UsageError
 from ebbgate.model.volume import Kind
+from ebbgate.model.wish import IntentKind
 from ebbgate.probes.topology import find
-from ebbgate.store.intents import IntentKind
 from ebbgate.units import NS_PER_S, parse_duration_ns
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ from ebbgate.cli.link import no_daemon
 from ebbgate.cli.output import Document, emit
 from ebbgate.errors import ActuationError, EbbgateError
 from ebbgate.model.decision import Outcome, OutcomeKind
-from ebbgate.model.wish import Wish, WishKind
+from ebbgate.model.wish import IntentKind, Wish, WishKind
 from ebbgate.probes.topology import find
-from ebbgate.store.intents import IntentKind, Intents
+from ebbgate.store.intents import Intents
 from ebbgate.store.leftovers import Leftovers
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from ebbgate.cli.ask import ask, parse_for
 from ebbgate.cli.context import Context, json_option
 from ebbgate.cli.output import Document, emit
 from ebbgate.errors import UsageError
+from ebbgate.model.wish import IntentKind
 from ebbgate.probes.topology import find
-from ebbgate.store.intents import IntentKind
 from ebbgate.units import NS_PER_S
 
 if TYPE_CHECKING:

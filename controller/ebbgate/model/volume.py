@@ -87,6 +87,10 @@ class Volume:
         """Its folder in /sys/block."""
         return self.sys_name or self.name
 
+    def is_called(self, name: str) -> bool:
+        """Does a person who says this mean it?"""
+        return name in (self.name, self.title, self.kernel_name)
+
 
 @dataclass(frozen=True, slots=True)
 class VolumeState:

@@ -1,10 +1,26 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a person asked for that lasts: a knob's value, a drain, a hold. Pure."""
+"""What a person may ask for, and what of it lasts: a knob's value, a drain, a hold. Pure."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+
+
+class IntentKind(StrEnum):
+    """What a person may ask for."""
+
+    MODE = "mode"
+    HOLD = "hold"
+    RESTORE = "restore"
+    CLEAN = "clean"
+    SET = "set"
+    DRAIN = "drain"
+    RELEASE = "release"
+    APPLY = "apply"
+    UNDO = "undo"
+    POLICY_SAVE = "policy_save"
+    POLICY_REMOVE = "policy_remove"
 
 
 class WishKind(StrEnum):

@@ -48,7 +48,7 @@ def find(sysfs: Sysfs, name: str) -> Volume:
     known = discover(sysfs)
     wanted = _kernel_name(sysfs, name)
     for volume in known:
-        if wanted in (volume.name, volume.title, volume.kernel_name):
+        if volume.is_called(wanted):
             return volume
     raise _why_not(sysfs, name, wanted, known)
 

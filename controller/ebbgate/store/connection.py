@@ -7,6 +7,7 @@ WAL mode: readers never wait for the daemon and the daemon never waits for them.
 from __future__ import annotations
 
 import os
+import secrets
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -67,6 +68,7 @@ def open_writer(
             if not connection.execute("PRAGMA page_count").fetchone()[0]:
                 # Later it would take the whole file to be rebuilt (store.upkeep).
                 connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+                connection.execute(f"PRAGMA application_id = {1 + secrets.randbits(30)}")
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute(f"PRAGMA journal_size_limit = {LOG_BYTES}")
             connection.execute("PRAGMA synchronous = NORMAL")
@@ -77,6 +79,14 @@ def open_writer(
             raise
     connection.row_factory = sqlite3.Row
     return connection
+
+
+def identity_of(connection: sqlite3.Connection) -> int:
+    """Which file this is: a number that was drawn when it was made. 0 where that was before files
+    had one.
+    """
+    found: int = connection.execute("PRAGMA application_id").fetchone()[0]
+    return found
 
 
 def open_in_memory(migrations: Migrations) -> sqlite3.Connection:

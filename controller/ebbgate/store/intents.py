@@ -30,33 +30,16 @@ import sqlite3
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from pathlib import Path
 from threading import RLock
 from typing import Any, Final, Self
 
 from ebbgate.model.volume import Mode
-from ebbgate.model.wish import Wish, WishKind
+from ebbgate.model.wish import IntentKind, Wish, WishKind
 from ebbgate.store import access
 from ebbgate.store.connection import open_in_memory, open_writer, transaction
 from ebbgate.store.documents import to_json
 from ebbgate.store.schema import INTENTS
-
-
-class IntentKind(StrEnum):
-    """What a person may ask for."""
-
-    MODE = "mode"
-    HOLD = "hold"
-    RESTORE = "restore"
-    CLEAN = "clean"
-    SET = "set"
-    DRAIN = "drain"
-    RELEASE = "release"
-    APPLY = "apply"
-    UNDO = "undo"
-    POLICY_SAVE = "policy_save"
-    POLICY_REMOVE = "policy_remove"
 
 
 @dataclass(frozen=True, slots=True)

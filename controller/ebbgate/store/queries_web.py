@@ -13,10 +13,10 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
 from ebbgate.store import samples
-from ebbgate.store.connection import open_reader
+from ebbgate.store.connection import identity_of, open_reader
 from ebbgate.store.documents import Document
 from ebbgate.store.queries import History, need_current
 from ebbgate.store.rollup import HOUR_NS, MINUTE_NS, SECOND_NS, Row, bucket_ns, merge
@@ -42,6 +42,10 @@ _ACTIONS: Final = """
     SELECT * FROM actions WHERE volume = ? AND at_unix_ns >= ? AND at_unix_ns < ?
     ORDER BY at_unix_ns DESC, id DESC LIMIT ?
 """
+_PATHS: Final = """
+    SELECT at_unix_ns, paths FROM samples WHERE volume = ? AND span_ns = ?
+    AND at_unix_ns >= ? AND at_unix_ns < ? ORDER BY at_unix_ns
+"""
 _OLDEST: Final = "SELECT min(at_unix_ns) FROM samples WHERE volume = ? AND span_ns = ?"
 
 
@@ -57,6 +61,14 @@ class Wanted:
     until_unix_ns: int = (1 << 63) - 1
     before_id: int = (1 << 63) - 1
     limit: int = 100
+
+
+class LiveRow(NamedTuple):
+    """What the daemon last said of a volume, its document not yet read."""
+
+    volume: str
+    at_unix_ns: int
+    text: str
 
 
 class WebHistory(History):
@@ -100,6 +112,29 @@ class WebHistory(History):
             rest[bucket_ns(row["at_unix_ns"], span_ns)].append(row)
         return found + [merge(rows, at_ns, span_ns) for at_ns, rows in sorted(rest.items())]
 
+    def live_rows(self) -> list[LiveRow]:
+        """Every live document as it is kept."""
+        rows = self._connection.execute("SELECT volume, at_unix_ns, document FROM live")
+        return [LiveRow(*row) for row in rows]
+
+    def hit_ratio(self, volume: str, since_unix_ns: int, until_unix_ns: int) -> float | None:
+        """Share of the reads in `[since, until)` that found all their data in the cache; None
+        without any.
+
+        By whole minutes where there are any, and the seconds after these.
+        """
+        minutes = self._paths(volume, MINUTE_NS, since_unix_ns, until_unix_ns)
+        rest_ns = minutes[-1][0] + MINUTE_NS if minutes else since_unix_ns
+        seconds = self._paths(volume, SECOND_NS, rest_ns, until_unix_ns)
+        return samples.hit_ratio([text for _, text in (*minutes, *seconds)])
+
+    def _paths(
+        self, volume: str, span_ns: int, since_unix_ns: int, until_unix_ns: int
+    ) -> list[tuple[int, str]]:
+        cursor = self._connection.cursor()
+        cursor.row_factory = None
+        return cursor.execute(_PATHS, (volume, span_ns, since_unix_ns, until_unix_ns)).fetchall()
+
     def wanted_decisions(self, wanted: Wanted) -> list[Document]:
         """The newest first, each with its explanation."""
         rows = self._connection.execute(
@@ -142,6 +177,10 @@ class WebHistory(History):
         return found
 
     # ---- what is new ---------------------------------------------------------------------------
+    def identity(self) -> int:
+        """Which file this is."""
+        return identity_of(self._connection)
+
     def newest(self) -> tuple[int, int]:
         """The last decision and the last knob write; 0 without any."""
         row = self._connection.execute(

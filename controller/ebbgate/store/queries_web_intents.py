@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
 
-from ebbgate.store.connection import open_reader
+from ebbgate.store.connection import identity_of, open_reader
 from ebbgate.store.schema import INTENTS
 
 _NEWEST: Final = "SELECT * FROM intents WHERE id < ? ORDER BY id DESC LIMIT ?"
@@ -54,6 +54,10 @@ class WebIntents:
     def close(self) -> None:
         """Close the file."""
         self._connection.close()
+
+    def identity(self) -> int:
+        """Which file this is."""
+        return identity_of(self._connection)
 
     def newest(self, limit: int, before_id: int = (1 << 63) - 1) -> list[IntentRow]:
         """The newest first."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Sequence
 from typing import Any, Final
 
 from ebbgate.store.documents import figures_by_path
-from ebbgate.store.rollup import COLUMNS, MEASURED, SECOND_NS, Row
+from ebbgate.store.rollup import COLUMNS, IOS, MEASURED, SECOND_NS, Row
 
 _GIVEN: Final = ("volume", "span_ns")
 _LATENCY: Final = "latency"
@@ -42,6 +43,20 @@ def read(
     if span_ns == SECOND_NS:
         same |= {"samples": 1, "covered_ns": span_ns, "known": "{}"}
     return _parsed(columns, rows, same)
+
+
+def hit_ratio(texts: Sequence[str]) -> float | None:
+    """Share of reads that found all their data in the cache, over rows; None where nothing was
+    read. `texts`: their column `paths`.
+    """
+    hits = reads = 0
+    for taken in json.loads(f"[{','.join(texts)}]"):
+        for name, figures in figures_by_path(taken).items():
+            if name.startswith("read "):
+                ios = figures[IOS] or 0
+                reads += ios
+                hits += ios if name == "read hit" else 0
+    return hits / reads if reads else None
 
 
 def _parsed(columns: tuple[str, ...], rows: list[tuple[Any, ...]], same: Row) -> list[Row]:

@@ -111,7 +111,7 @@ class Api:
             routes_doctor(self.databases, self._sysfs, self._proc), prefix=PREFIX
         )
         self.app.include_router(routes_metrics(self.databases))
-        streams = routes_events(self.databases, self.hub, self.poller.want)
+        streams = routes_events(self.databases, self.hub, self.poller)
         self.app.include_router(streams, prefix=PREFIX)
         self.app.get(f"{PREFIX}/openapi.json", include_in_schema=False)(self._openapi)
         _add_pages(self.app, self.config.web.ui_dir)

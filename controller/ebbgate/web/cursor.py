@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Final
 
-_TEXT: Final = re.compile(r"^\d{1,18}(\.\d{1,18}){4}$")
+_TEXT: Final = re.compile(r"^\d{1,18}(\.\d{1,18}){6}$")
 COMMENT: Final = b": alive\n\n"
 
 
@@ -15,7 +16,8 @@ COMMENT: Final = b": alive\n\n"
 class Cursor:
     """The last decision, knob write and wish that were told; the first wish that has no answer yet
     (one more than the last, where all have), and how many have one. No part of it is a time: clocks
-    are set. All parts only grow.
+    are set. These parts only grow, within one file: `history` and `wishes` say which files these
+    are, 0 where nothing is said of that.
     """
 
     decision: int = 0
@@ -23,22 +25,30 @@ class Cursor:
     intent: int = 0
     pending: int = 0
     answered: int = 0
+    history: int = 0
+    wishes: int = 0
 
     def __str__(self) -> str:
-        return ".".join(map(str, self.parts))
+        return ".".join(map(str, (*self.parts, self.history, self.wishes)))
 
     @property
     def parts(self) -> tuple[int, ...]:
-        """Its five numbers."""
+        """The numbers that grow."""
         return self.decision, self.action, self.intent, self.pending, self.answered
 
     def covers(self, other: Cursor) -> bool:
-        """Was everything up to `other` told?"""
+        """Was everything up to `other` told, of the same files?"""
+        if other.history not in (0, self.history) or other.wishes not in (0, self.wishes):
+            return False
         return all(ours >= theirs for ours, theirs in zip(self.parts, other.parts, strict=True))
 
     def beyond(self, other: Cursor) -> Cursor:
         """The farther of both, each part by itself."""
-        return Cursor(*map(max, self.parts, other.parts))
+        return replace(
+            Cursor(*map(max, self.parts, other.parts)),
+            history=other.history or self.history,
+            wishes=other.wishes or self.wishes,
+        )
 
 
 def parse(text: str) -> Cursor | None:
@@ -49,14 +59,16 @@ def parse(text: str) -> Cursor | None:
 @dataclass(frozen=True, slots=True)
 class Event:
     """One event. `data`: JSON on one line. `at`: what is told with it; parts that it says nothing
-    of are 0. `newest`: a later one of its name makes it needless. `restart`: from here on numbers
-    are counted anew, as the history is another one.
+    of are 0. `newest`: a later one of its name makes it needless; `says`: what such a one says but
+    for times, and who was told the same needs it not (None: it is told all the same). `restart`:
+    from here on numbers are counted anew, as the history is another one.
     """
 
     name: str
     data: bytes
     at: Cursor = Cursor()
     newest: bool = False
+    says: object = None
     restart: bool = False
 
 
@@ -65,9 +77,11 @@ def after(cursor: Cursor, event: Event) -> Cursor:
     return event.at if event.restart else cursor.beyond(event.at)
 
 
-def is_news(cursor: Cursor, event: Event) -> bool:
-    """Was it not told to a reader who is there?"""
-    return event.newest or event.restart or not cursor.covers(event.at)
+def is_news(cursor: Cursor, told: Mapping[str, object], event: Event) -> bool:
+    """Was it not told to a reader who is there? `told`: what the newest of each name said."""
+    if event.newest:
+        return event.says is None or event.says != told.get(event.name)
+    return event.restart or not cursor.covers(event.at)
 
 
 def encode(event: Event, cursor: Cursor) -> bytes:

@@ -23,11 +23,11 @@ from ebbgate.store.connection import NothingRecorded
 from ebbgate.store.queries import Live
 from ebbgate.store.queries_web import WebHistory
 from ebbgate.store.queries_web_intents import WebIntents
-from ebbgate.store.rollup import MINUTE_NS, SECOND_NS
 from ebbgate.units import NS_PER_S
 from ebbgate.web import shape
 from ebbgate.web.models_live import Health, Readable, Volumes
-from ebbgate.web.plain import to_json
+from ebbgate.web.plain import extended, plain, to_json
+from ebbgate.web.told import Told, of_rows
 
 _HITS_NS: Final = 5 * NS_PER_S
 """A ratio over minutes is not computed anew for each look."""
@@ -36,10 +36,10 @@ _DAEMON: Final = ""
 
 @dataclass(frozen=True)
 class Look:
-    """What there is at one moment. `why`: the history cannot be read; then `live` is empty."""
+    """What there is at one moment. `why`: the history cannot be read; then `told` is empty."""
 
     now_unix_ns: int
-    live: Mapping[str, Live]
+    told: Mapping[str, Told]
     hits: Mapping[str, float | None]
     pid: int | None
     alive: bool | None
@@ -47,13 +47,37 @@ class Look:
     intents_why: str | None
 
     @cached_property
-    def volumes_json(self) -> bytes:
-        """All of them, made once for everybody who looks at the same time."""
-        return to_json(self.volumes())
+    def essence(self) -> object:
+        """What the volumes are: equal for looks between which nothing but time has passed."""
+        return self.alive, self.why, {name: each.at_unix_ns for name, each in self.live.items()}
 
-    def volumes(self) -> Volumes:
-        """As the API says it."""
-        return shape.volumes(self.live, self.hits, self.now_unix_ns, self.alive, self.why)
+    @cached_property
+    def live(self) -> Mapping[str, Live]:
+        """The documents by volume; under the empty name what the daemon says of itself."""
+        return {name: each.live for name, each in self.told.items()}
+
+    @cached_property
+    def volumes_json(self) -> bytes:
+        """All of them as `Volumes`, made once for everybody who looks at the same time."""
+        found: list[bytes] = []
+        unreadable: list[str] = []
+        for name, each in sorted(self.told.items()):
+            if not name:
+                continue
+            if each.steady is None:
+                unreadable.append(name)
+                continue
+            hit = self.hits.get(name)
+            passing = shape.passing(each.live, hit, self.now_unix_ns, self.alive)
+            found.append(extended(to_json(passing), each.steady))
+        head = plain(Volumes(self.now_unix_ns / NS_PER_S, self.alive, self.why, unreadable, []))
+        del head["volumes"]
+        return extended(to_json(head), b'{"volumes":[%s]}' % b",".join(found))
+
+    @cached_property
+    def health_json(self) -> bytes:
+        """As the API says it, made once for everybody who looks at the same time."""
+        return to_json(self.health())
 
     def health(self) -> Health:
         """As the API says it."""
@@ -75,6 +99,7 @@ class Databases:
         self.wall_ns = wall_ns
         self._looking = Lock()
         self._newest: tuple[Look | None, float] = (None, 0.0)
+        self._told: Mapping[str, Told] = {}
         self._hits: dict[str, tuple[int, float | None]] = {}
 
     @contextmanager
@@ -110,17 +135,17 @@ class Databases:
             return found
 
     def _look(self) -> Look:
-        live: Mapping[str, Live] = {}
+        told: Mapping[str, Told] = {}
         hits: dict[str, float | None] = {}
         why = None
         try:
             with self.history() as history:
-                live = history.live()
-                hits = {name: self._hit_ratio(history, name) for name in live if name}
+                told = self._told = of_rows(history.live_rows(), self._told)
+                hits = {name: self._hit_ratio(history, name) for name in told if name}
         except EbbgateError as error:
             why = error.message
         pid, alive = self._daemon()
-        return Look(self.wall_ns(), live, hits, pid, alive, why, self._intents_why())
+        return Look(self.wall_ns(), told, hits, pid, alive, why, self._intents_why())
 
     def _daemon(self) -> tuple[int | None, bool | None]:
         try:
@@ -143,10 +168,7 @@ class Databases:
         at_ns, known = self._hits.get(volume, (0, None))
         if abs(now_ns - at_ns) < _HITS_NS:
             return known
-        # Whole minutes where there are any: a look at all seconds of 64 volumes is dear.
-        rows = history.rows(volume, now_ns - shape.HIT_WINDOW_NS, now_ns, MINUTE_NS)
-        rows = rows or history.rows(volume, now_ns - shape.HIT_WINDOW_NS, now_ns, SECOND_NS)
-        found = shape.hit_ratio_of(rows)
+        found = history.hit_ratio(volume, now_ns - shape.HIT_WINDOW_NS, now_ns)
         self._hits[volume] = (now_ns, found)
         return found
 

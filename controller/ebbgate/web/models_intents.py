@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from ebbgate import asking
-from ebbgate.store.intents import IntentKind
+from ebbgate.model.wish import IntentKind
 from ebbgate.web.about import Of
 
 

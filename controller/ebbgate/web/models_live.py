@@ -80,6 +80,7 @@ class Knob:
     value: Annotated[str | None, Of("As the kernel takes it; null: not known.")]
     original: Annotated[str | None, Of("What it was before ebbgate; null: ebbgate holds it not.")]
     owner: Annotated[str, Of("kernel, ebbgate, or manual: somebody else has written it since.")]
+    settable: Annotated[bool, Of("May a person set it through ebbgate, within its bounds?")]
 
 
 @dataclass(frozen=True, slots=True)

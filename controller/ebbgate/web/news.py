@@ -22,19 +22,20 @@ def newest(databases: Databases) -> Cursor | None:
     try:
         with databases.history() as history:
             decision, action = history.newest()
+            file = history.identity()
         try:
             with databases.intents() as intents:
-                last = intents.last()
+                last, wishes = intents.last(), intents.identity()
         except NothingRecorded:
-            last = (0, 0, 0)
+            last, wishes = (0, 0, 0), 0
     except EbbgateError:
         return None
-    return Cursor(decision, action, *last)
+    return Cursor(decision, action, *last, history=file, wishes=wishes)
 
 
 def since(databases: Databases, cursor: Cursor) -> list[Event] | None:
     """What is new, in the order of its kind and time; one `reset` where it is too much, or where
-    the history is another one. None where it cannot be read now.
+    a database is another one. None where it cannot be read now.
     """
     now = newest(databases)
     if now is None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,25 +27,63 @@ from ebbgate.web.models_policies import (
 from ebbgate.web.plain import build
 
 
-def all_policies(folder: Path, live: Mapping[str, Live]) -> Policies:
-    """Everything; a folder or a file that cannot be read is said so."""
-    why = None
-    paths: list[Path] = []
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What was read; `marks`: of the files that it was read from."""
+
+    marks: object
+    files: list[PolicyFile]
+    shipped: list[ShippedPolicy]
+    names: Mapping[str, str]
+
+
+class AllPolicies:
+    """Every policy there is, judged anew only when a file has changed. Any thread may ask."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._found: _Found | None = None
+
+    def now(self, live: Mapping[str, Live]) -> Policies:
+        """Everything; a folder or a file that cannot be read is said so."""
+        why = None
+        paths: list[Path] = []
+        try:
+            paths = policy_files.policy_files(self._folder)
+        except OSError as error:
+            why = f"{self._folder}: {error.strerror}"
+        found = self._read(paths)
+        return Policies(
+            folder=str(self._folder),
+            folder_why=why,
+            files=found.files,
+            shipped=found.shipped,
+            effective=[
+                _effective(name, each.document, found.names)
+                for name, each in sorted(live.items())
+                if name
+            ],
+        )
+
+    def _read(self, paths: list[Path]) -> _Found:
+        ours = policy_files.policy_files(policy_files.shipped_folder())
+        # Before the files are read: what changes meanwhile is seen at the next look.
+        marks = [_mark(path) for path in (*paths, *ours)]
+        known = self._found
+        if known is not None and known.marks == marks:
+            return known
+        files = [_file(path, self._folder) for path in paths]
+        self._found = _Found(marks, files, _shipped(), _names(paths))
+        return self._found
+
+
+def _mark(path: Path) -> tuple[object, ...]:
+    """What differs once a file was written, replaced or given other rights."""
     try:
-        paths = policy_files.policy_files(folder)
-    except OSError as error:
-        why = f"{folder}: {error.strerror}"
-    files = [_file(path, folder) for path in paths]
-    names = _names(paths)
-    return Policies(
-        folder=str(folder),
-        folder_why=why,
-        files=files,
-        shipped=_shipped(),
-        effective=[
-            _effective(name, each.document, names) for name, each in sorted(live.items()) if name
-        ],
-    )
+        found = path.stat()
+    except OSError:
+        return (str(path),)
+    return str(path), found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 def check(name: str, text: str, folder: Path) -> Checked:

@@ -12,13 +12,12 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from threading import Event as Flag
-from threading import Thread
+from threading import Lock, Thread
 from typing import Final
 
 from ebbgate.web import news
 from ebbgate.web.cursor import Cursor, Event, after
 from ebbgate.web.databases import Databases, Look
-from ebbgate.web.plain import to_json
 
 _LOG = logging.getLogger(__name__)
 _EACH_S: Final = 0.5
@@ -37,6 +36,7 @@ class Poller:
         self._wanted = Flag()
         self._stop = Flag()
         self._thread = Thread(target=self._run, name="poller", daemon=True)
+        self._beginning = Lock()
         self._cursor: Cursor | None = None
         self._told: object = None
         self._health: object = None
@@ -59,11 +59,18 @@ class Poller:
         else:
             self._wanted.clear()
 
+    def begin(self) -> None:
+        """From now on nothing is missed. To be called by each new reader, once it is `want`ed and
+        before it looks where it stands; from any thread.
+        """
+        with self._beginning:
+            if self._cursor is None:
+                self._cursor = news.newest(self._databases)
+
     def _run(self) -> None:
         while not self._stop.is_set():
             if not self._wanted.is_set():
-                # What comes until the next reader is its own to catch up.
-                self._cursor = self._told = self._health = None
+                self._forget()
                 self._wanted.wait()
                 continue
             try:
@@ -76,11 +83,17 @@ class Poller:
                 self._publish(events)
             self._stop.wait(_EACH_S)
 
+    def _forget(self) -> None:
+        """What comes until the next reader is its own to catch up."""
+        with self._beginning:
+            if not self._wanted.is_set():
+                self._cursor = self._told = self._health = None
+
     def look(self) -> list[Event]:
         """What is new since the last look."""
         found = [*self._documents(self._databases.look())]
+        self.begin()
         if self._cursor is None:
-            self._cursor = news.newest(self._databases)
             return found
         fresh = news.since(self._databases, self._cursor) or []
         for event in fresh:
@@ -89,26 +102,29 @@ class Poller:
 
     def _documents(self, look: Look) -> list[Event]:
         found = []
-        told = (look.alive, look.why, {name: each.at_unix_ns for name, each in look.live.items()})
-        if told != self._told:
-            self._told = told
+        if look.essence != self._told:
+            self._told = look.essence
             found.append(volumes_event(look))
-        health = look.health()
-        # Times alone are no news.
-        daemon = replace(health.daemon, at_unix_s=None, age_s=None)
-        essence = replace(health, now_unix_s=0.0, daemon=daemon)
+        health = health_event(look)
         now_s = time.monotonic()
-        if essence != self._health or now_s - self._health_s >= _HEALTH_S:
-            self._health, self._health_s = essence, now_s
-            found.append(health_event(look))
+        if health.says != self._health:
+            self._health, self._health_s = health.says, now_s
+            found.append(health)
+        elif now_s - self._health_s >= _HEALTH_S:
+            self._health_s = now_s
+            found.append(replace(health, says=None))
         return found
 
 
 def volumes_event(look: Look) -> Event:
     """As `GET /api/v1/volumes` answers."""
-    return Event("volumes", look.volumes_json, newest=True)
+    return Event("volumes", look.volumes_json, newest=True, says=look.essence)
 
 
 def health_event(look: Look) -> Event:
     """As `GET /api/v1/health` answers."""
-    return Event("health", to_json(look.health()), newest=True)
+    health = look.health()
+    # Times alone are no news.
+    daemon = replace(health.daemon, at_unix_s=None, age_s=None)
+    essence = replace(health, now_unix_s=0.0, daemon=daemon)
+    return Event("health", look.health_json, newest=True, says=essence)

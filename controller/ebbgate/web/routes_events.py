@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
@@ -13,13 +11,14 @@ from ebbgate.web.databases import Databases
 from ebbgate.web.failure import ApiError
 from ebbgate.web.hub import READERS_MAX, Hub
 from ebbgate.web.models_live import StreamEvent
+from ebbgate.web.poller import Poller
 from ebbgate.web.route import answers
 from ebbgate.web.schema import REF
 from ebbgate.web.stream import EventStream
 
 
-def routes_events(databases: Databases, hub: Hub, want: Callable[[bool], None]) -> APIRouter:
-    """`want`: is anybody there to be told?"""
+def routes_events(databases: Databases, hub: Hub, poller: Poller) -> APIRouter:
+    """`poller`: who looks while anybody is there to be told."""
     router = APIRouter(tags=["now"])
     about = answers(StreamEvent, 503)
     about["openapi_extra"]["responses"]["200"] = {
@@ -40,8 +39,12 @@ def routes_events(databases: Databases, hub: Hub, want: Callable[[bool], None]) 
         if reader is None:
             text = f"{READERS_MAX} event streams are open already"
             raise ApiError(503, text, "close a page, or wait", retry_after_s=10)
-        want(True)
+        poller.want(True)
         last_id = request.headers.get("last-event-id")
-        return EventStream(hub, reader, databases, last_id, lambda: want(bool(len(hub))))
+
+        def left() -> None:
+            poller.want(bool(len(hub)))
+
+        return EventStream(hub, reader, databases, last_id, poller.begin, left)
 
     return router

@@ -64,7 +64,7 @@ def routes_intents(databases: Databases) -> APIRouter:
     @router.post("/intents", summary="Wish something", **adding)
     def add(request: Request, wanted: NewIntent = _WANTED) -> Response:
         """The daemon carries it out within a second or two: follow it by its number, or by the
-        event stream.
+        event stream. One that it finds more than five minutes later is not carried out any more.
         """
         who = asked_for.who_asked(request.headers.get("x-ebbgate-who"))
         return reply(asked_for.add(databases, wanted, who), 202)

@@ -28,7 +28,7 @@ def routes_live(databases: Databases) -> APIRouter:
         """Always answered, with what is known: a database that is missing, locked or damaged, and
         a daemon that is dead, are data.
         """
-        return reply(databases.look(_AGE_S).health())
+        return as_json(databases.look(_AGE_S).health_json)
 
     @router.get("/volumes", summary="Every volume as it is now", **answers(Volumes))
     def volumes() -> Response:

@@ -26,6 +26,7 @@ def routes_policies(databases: Databases) -> APIRouter:
     """Their routes."""
     router = APIRouter(tags=["policies"])
     folder = databases.config.policy_dir
+    everything = looked_at.AllPolicies(folder)
     runs = DryRuns(databases)
     about = answers(Policies)
     about["openapi_extra"]["responses"]["200"] = {
@@ -37,7 +38,7 @@ def routes_policies(databases: Databases) -> APIRouter:
     @router.get("/policies", summary="All policies", **answers(Policies))
     def policies() -> Response:
         """The administrator's files, the shipped ones, and what runs for each volume."""
-        return reply(looked_at.all_policies(folder, databases.look(1.0).live))
+        return reply(everything.now(databases.look(1.0).live))
 
     @router.get("/policy-schema", summary="The policy language", **about)
     def policy_schema() -> Response:

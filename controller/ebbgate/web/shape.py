@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from ebbgate import __version__
+from ebbgate.actuators.asked import may_be_set
 from ebbgate.store.queries import Live
-from ebbgate.store.rollup import Row, hit_ratio, merge_paths
 from ebbgate.units import NS_PER_S
 from ebbgate.web.models_history import Action, DecidedGate, Decision, ExplainedDecision
 from ebbgate.web.models_live import (
@@ -20,7 +20,6 @@ from ebbgate.web.models_live import (
     Proposal,
     Readable,
     Volume,
-    Volumes,
 )
 from ebbgate.web.plain import Mismatch, build
 
@@ -31,51 +30,45 @@ HIT_WINDOW_NS: Final = 300 * NS_PER_S
 _MAY_BE_NEVER: Final = ("time_to_full_s", "time_to_clean_s")
 
 
-def volumes(
-    live: Mapping[str, Live],
-    hits: Mapping[str, float | None],
-    now_unix_ns: int,
-    daemon_alive: bool | None,
-    why: str | None = None,
-) -> Volumes:
-    """Every volume; `hits`: hit ratios by volume; `why`: nothing could be read, and why."""
-    found: list[Volume] = []
-    unreadable: list[str] = []
-    for name, each in sorted(live.items()):
-        if not name:
-            continue
-        try:
-            found.append(volume(each, hits.get(name), now_unix_ns, daemon_alive))
-        except Mismatch:
-            unreadable.append(name)
-    return Volumes(now_unix_ns / NS_PER_S, daemon_alive, why, unreadable, found)
-
-
 def volume(live: Live, hit: float | None, now_unix_ns: int, daemon_alive: bool | None) -> Volume:
     """One volume. Raises Mismatch for a document of another version."""
     said = dict(live.document)
     never = [name for name in _MAY_BE_NEVER if said.get(name) == math.inf]
     said |= dict.fromkeys(never)
-    age_ns = now_unix_ns - live.at_unix_ns
     known = (said.get("dirty_bytes"), said.get("room_bytes"))
     cutoff = None if None in known else sum(each for each in known if each is not None)
     said |= {
         "at_unix_s": live.at_unix_ns / NS_PER_S,
-        "age_s": max(0.0, age_ns / NS_PER_S),
-        "stale": age_ns > STALE_NS or daemon_alive is False,
         "never": never,
-        "hit_ratio": hit,
         "hit_ratio_window_s": HIT_WINDOW_NS / NS_PER_S,
         "cutoff_dirty_bytes": cutoff,
         "dirty_floor_bytes": said.get("dirty_floor_bytes"),
+        "knobs": _knobs(said.get("knobs")),
     }
-    found: Volume = build(Volume, said)
+    found: Volume = build(Volume, said | passing(live, hit, now_unix_ns, daemon_alive))
     return found
 
 
-def hit_ratio_of(rows: Iterable[Row]) -> float | None:
-    """Over all rows; None without reads."""
-    return hit_ratio(merge_paths(row["paths"] for row in rows))
+def _knobs(told: Any) -> Any:
+    """With what a person may ask for; a document of another version stays as it is."""
+    if not isinstance(told, dict):
+        return told
+    return {
+        name: {**each, "settable": may_be_set(name)} if isinstance(each, dict) else each
+        for name, each in told.items()
+    }
+
+
+def passing(
+    live: Live, hit: float | None, now_unix_ns: int, daemon_alive: bool | None
+) -> dict[str, Any]:
+    """The fields of a volume that change while the daemon says nothing new of it."""
+    age_ns = now_unix_ns - live.at_unix_ns
+    return {
+        "age_s": max(0.0, age_ns / NS_PER_S),
+        "stale": age_ns > STALE_NS or daemon_alive is False,
+        "hit_ratio": hit,
+    }
 
 
 def health(

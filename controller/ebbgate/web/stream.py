@@ -31,7 +31,13 @@ class EventStream(Response):
     media_type = "text/event-stream"
 
     def __init__(
-        self, hub: Hub, reader: Reader, databases: Databases, last_id: str | None, left: Any
+        self,
+        hub: Hub,
+        reader: Reader,
+        databases: Databases,
+        last_id: str | None,
+        began: Any,
+        left: Any,
     ) -> None:
         super().__init__(headers={"cache-control": "no-store", "x-accel-buffering": "no"})
         del self.headers["content-length"]
@@ -39,6 +45,7 @@ class EventStream(Response):
         self._reader = reader
         self._databases = databases
         self._last_id = last_id
+        self._began: Callable[[], None] = began
         self._left: Callable[[], None] = left
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -68,19 +75,22 @@ class EventStream(Response):
     async def _chunks(self) -> AsyncIterator[bytes]:
         yield _HEAD
         cursor, missed = await asyncio.to_thread(self._begin)
+        told: dict[str, object] = {}
         for event in missed:
-            cursor = after(cursor, event)
+            cursor = _tell(cursor, told, event)
             yield encode(event, cursor)
+        missed.clear()
         while not self._reader.closed:
             next_event = await self._reader.next(COMMENT_S)
             if next_event is None:
                 yield COMMENT
-            elif is_news(cursor, next_event):
-                cursor = after(cursor, next_event)
+            elif is_news(cursor, told, next_event):
+                cursor = _tell(cursor, told, next_event)
                 yield encode(next_event, cursor)
 
     def _begin(self) -> tuple[Cursor, list[Event]]:
         """Where the reader stands, what it missed, and how everything is now."""
+        self._began()
         look = self._databases.look(_LOOK_AGE_S)
         present = [volumes_event(look), health_event(look)]
         now = news.newest(self._databases)
@@ -92,6 +102,13 @@ class EventStream(Response):
             # Not to be told now: whatever it was, it is read anew.
             return Cursor(), [Event(RESET, b"{}", now or Cursor(), restart=True), *present]
         return known, [*missed, *present]
+
+
+def _tell(cursor: Cursor, told: dict[str, object], event: Event) -> Cursor:
+    """Where the reader is once it was told an event, which is noted."""
+    if event.newest:
+        told[event.name] = event.says
+    return after(cursor, event)
 
 
 async def _gone(receive: Receive) -> None:

@@ -37,7 +37,7 @@ export class Live {
     document.addEventListener("visibilitychange", () => {
       if (document.visibilityState === "visible") this.#look();
     });
-    for (const event of ["online", "ebbgate-token"])
+    for (const event of ["online", "offline", "ebbgate-token"])
       window.addEventListener(event, () => this.reconnect());
     window.addEventListener("pagehide", () => this.#close());
     window.addEventListener("pageshow", (event) => {

@@ -136,7 +136,7 @@ export interface paths {
         put?: never;
         /**
          * Wish something
-         * @description The daemon carries it out within a second or two: follow it by its number, or by the event stream.
+         * @description The daemon carries it out within a second or two: follow it by its number, or by the event stream. One that it finds more than five minutes later is not carried out any more.
          */
         post: operations["post_intents"];
         delete?: never;
@@ -860,6 +860,8 @@ export interface components {
             original: string | null;
             /** @description kernel, ebbgate, or manual: somebody else has written it since. */
             owner: string;
+            /** @description May a person set it through ebbgate, within its bounds? */
+            settable: boolean;
             /** @description As the kernel takes it; null: not known. */
             value: string | null;
         };

@@ -2,7 +2,7 @@
 // What a person may ask for on a volume: mode, hold, release, drain, clean, set.
 import type { Volume } from "../api/types";
 import { parseNs, untilClockNs } from "../lib/duration";
-import { knobValue } from "../lib/format";
+import { knobValue, plural } from "../lib/format";
 import { confirm, open } from "./dialog";
 import { attribute, button, fill, h, text, uid, type Child } from "./dom";
 import { wish } from "./wish";
@@ -13,6 +13,9 @@ const MODES: readonly (readonly [string, string])[] = [
   ["advise", "Decides and shows, touches nothing."],
   ["enforce", "Applies; keeps the originals and puts them back."],
 ];
+
+// The last one is without an end.
+const HOLDS = ["10 min", "1 h", "8 h", ""] as const;
 
 export interface Controls {
   element: HTMLElement;
@@ -36,8 +39,8 @@ export function controls(): Controls {
     ),
   );
   const hold = button(
-    "Hold",
-    withVolume((volume) => void holdOrNot(volume)),
+    "Hold …",
+    withVolume((volume) => (volume.held ? void endHold(volume) : askHold(volume))),
   );
   const clean = button("Clean …", withVolume(askClean));
   const drain = button("Drain …", withVolume(askDrain));
@@ -67,7 +70,7 @@ export function controls(): Controls {
       modes.forEach((each, i) =>
         attribute(each, "aria-pressed", String(MODES[i]?.[0] === volume.mode)),
       );
-      text(hold, volume.held ? "End the hold" : "Hold");
+      text(hold, volume.held ? "End the hold" : "Hold …");
       drain.hidden = volume.kind === "dm-writecache";
       clean.hidden = volume.kind === "bcache";
       drawWishes(wishes, volume);
@@ -121,9 +124,28 @@ async function changeMode(volume: Volume, mode: string): Promise<void> {
   await wish(`${volume.title}: ${mode}`, "mode", volume.volume, { mode });
 }
 
-async function holdOrNot(volume: Volume): Promise<void> {
-  const on = !volume.held;
-  await wish(`${volume.title}: ${on ? "hold" : "end the hold"}`, "hold", volume.volume, { on });
+async function endHold(volume: Volume): Promise<void> {
+  await wish(`${volume.title}: end the hold`, "hold", volume.volume, { on: false });
+}
+
+function askHold(volume: Volume): void {
+  const choice = h(
+    "select",
+    {},
+    HOLDS.map((time) => h("option", { value: time }, time || "until I release it")),
+  );
+  const content = field(
+    "For",
+    choice,
+    "Every knob stays where it is. A time that is over, End the hold and Release all end it.",
+  );
+  form(`Hold ${volume.title}`, content, "Hold", () => {
+    const time = parseNs(choice.value);
+    const args = time === null ? { on: true } : { on: true, for_ns: time };
+    const title = `${volume.title}: hold ${choice.value && `for ${choice.value}`}`.trim();
+    void wish(title, "hold", volume.volume, args);
+    return null;
+  });
 }
 
 async function release(volume: Volume, knob: string | null): Promise<void> {
@@ -199,11 +221,18 @@ function askClean(volume: Volume): void {
 }
 
 function askSet(volume: Volume): void {
-  const names = Object.keys(volume.knobs).sort();
+  const all = Object.entries(volume.knobs).sort(([a], [b]) => (a < b ? -1 : 1));
+  const settable = all.filter(([, knob]) => knob.settable).map(([name]) => name);
+  if (settable.length === 0) {
+    const why = `${volume.title} is ${volume.kind}, and has no knob that can be set now.`;
+    open(`Set a knob of ${volume.title}`, h("p", {}, why));
+    return;
+  }
+  const others = all.length - settable.length;
   const knob = h(
     "select",
     {},
-    names.map((name) => h("option", { value: name }, name)),
+    settable.map((name) => h("option", { value: name }, name)),
   );
   const value = h("input", { type: "text", autocomplete: "off", required: true });
   const time = h("input", { type: "text", autocomplete: "off", placeholder: "10min" });
@@ -213,7 +242,7 @@ function askSet(volume: Volume): void {
   knob.addEventListener("change", show);
   show();
   const content = [
-    field("Knob", knob),
+    field("Knob", knob, others > 0 ? `${plural(others, "other")} of it ebbgate never writes.` : ""),
     now,
     field("Value", value, "With a unit (4MiB, 10MiB/s, 20%, 2ms), or bare as the kernel takes it."),
     field("For", time, "A time such as 10min; empty: until it is released."),

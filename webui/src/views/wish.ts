@@ -81,7 +81,10 @@ export function explained(problem: unknown): string {
 async function answered(intent: Intent, shown: Toast): Promise<Intent | null> {
   const resolved = await outcome(intent.id);
   if (resolved === null) {
-    shown.say("bad", "the daemon has not answered yet; it will be carried out when it does");
+    shown.say(
+      "bad",
+      "the daemon has not answered yet. It carries this out if it comes back within five minutes, and not later.",
+    );
     return null;
   }
   shown.say(resolved.ok === true ? "good" : "bad", resolved.outcome ?? "done");
