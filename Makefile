@@ -14,6 +14,8 @@ PY := $(VENV)/bin/python
 SYSTEM_PYTHON := /usr/bin/python3
 PROBE := $(BUILD)/ebbgate-probe
 export PYTHONPYCACHEPREFIX := $(BUILD)/pycache
+# As images of containers set it: each of the many programs that tests start would be compiled anew.
+unexport PYTHONDONTWRITEBYTECODE
 export HYPOTHESIS_STORAGE_DIRECTORY := $(BUILD)/hypothesis
 export PYTHONPATH := $(CURDIR)/controller:$(CURDIR)
 
@@ -47,9 +49,11 @@ SOURCES = git ls-files -co --exclude-standard
 SHELL_SOURCES = { $(SOURCES) | xargs -r grep -lsE '^\#!.*\b(ba|da)?sh\b'; $(SOURCES) '*.sh'; } | sort -u
 C_SOURCES = $(SOURCES) '*.c' '*.h' | xargs -r ls -d 2>/dev/null
 
-# $(call tier,NAME,COMMAND): runs a tier of tests and closes it with one line.
+# $(call tier,NAME,COMMAND): runs a tier of tests and closes it with one line. TIER_FD: where it is
+# said at once that it begins, since make keeps the rest back until the tier is over (`make test`).
+TIER_FD ?= 1
 define tier
-	@echo "== $(1)"; start=$$SECONDS; \
+	@echo "== $(1)" >&$(TIER_FD); start=$$SECONDS; \
 	if $(2); then echo "== tier $(1): ok, $$((SECONDS - start)) s"; \
 	else code=$$?; echo "== tier $(1): FAILED, $$((SECONDS - start)) s"; exit $$code; fi
 endef
@@ -155,17 +159,19 @@ fmt: venv | $(BUILD)/.deps-check ## format Python and C
 	$(C_SOURCES) | xargs -r clang-format -i
 
 # ---- tests ---------------------------------------------------------------------------------------
-.PHONY: test test-unit test-bpf test-replay test-shell test-api test-prometheus test-lab test-full
+.PHONY: test test-quick test-ready test-unit test-bpf test-replay test-shell test-api test-openapi
+.PHONY: test-web-current test-prometheus test-lab test-full
 test: ## all tests, the lab included
-	@$(MAKE) --no-print-directory test-unit
-	@$(MAKE) --no-print-directory test-bpf
-	@$(MAKE) --no-print-directory test-replay
-	@$(MAKE) --no-print-directory test-shell
-	@$(MAKE) --no-print-directory test-webui
-	@$(MAKE) --no-print-directory test-api
-	@$(MAKE) --no-print-directory test-prometheus
-	@$(MAKE) --no-print-directory test-browser
+	@$(MAKE) --no-print-directory test-quick
 	@$(MAKE) --no-print-directory test-lab
+
+# The longest first, two at a time: what waits leaves its processor to the other.
+QUICK := test-browser test-unit test-api test-prometheus test-replay test-shell test-webui test-bpf
+test-quick: test-ready ## all tests but the lab, two tiers at a time
+	@exec 3>&1; $(MAKE) --no-print-directory -j2 --output-sync=target TIER_FD=3 $(QUICK)
+
+# Whatever has to be brought or built, before two tiers would do so at the same time.
+test-ready: venv venv-web $(UI)/app.js $(BROWSER_MODULES) | $(BUILD)/.deps-build $(BUILD)/.deps-web
 
 test-unit: venv ## pure core, store, command line; no root, seconds
 	$(call tier,unit,$(PY) -m pytest tests/unit $(K))
@@ -179,8 +185,12 @@ test-replay: venv ## recorded probe streams against their golden decisions (UPDA
 test-shell: venv ## what lvm-scripts print, against reviewed texts (UPDATE=1: write these anew)
 	$(call tier,shell,EBBGATE_UPDATE_GOLDEN=$(UPDATE) $(PY) -m pytest tests/shell $(K))
 
-test-api: venv venv-web ## the whole OpenAPI on Debian's FastAPI and on a current one
+test-api: test-openapi test-web-current ## the whole OpenAPI on Debian's FastAPI and on a current one
+
+test-openapi: venv venv-web
 	$(call tier,api,$(PY) -m pytest -m '$(LAB_TESTS)' tests/api $(K))
+
+test-web-current: venv-web
 	$(call tier,web_current,EBBGATE_OTHER_PYTHON=$(SYSTEM_PYTHON) \
 		$(BUILD)/venv-web/bin/python -m pytest tests/unit/test_web_*.py $(K))
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 
 from hypothesis import settings
@@ -18,3 +19,9 @@ def pytest_configure(config: object) -> None:
     """Markers; `--strict-markers` refuses any other."""
     add = config.addinivalue_line  # type: ignore[attr-defined]
     add("markers", "full: a long variant, run by `make test-full` only")
+
+
+def pytest_collection_finish() -> None:
+    """What was collected stays to the end: no search for garbage has to look at it again."""
+    gc.collect()
+    gc.freeze()

@@ -62,8 +62,12 @@ class FakeSysfs:
     def write(self, path: str, text: str) -> None:
         """A file below `/sys`, with the line end that the kernel adds."""
         where = self.sysfs.locate(path)
-        where.parent.mkdir(parents=True, exist_ok=True)
-        where.write_text(text + "\n")
+        try:
+            where.write_text(text + "\n")
+        except FileNotFoundError:
+            # Seldom: a thousand of these trees are made, of sixty files in a few folders.
+            where.parent.mkdir(parents=True, exist_ok=True)
+            where.write_text(text + "\n")
 
     def read(self, path: str) -> str:
         """What the file holds now."""

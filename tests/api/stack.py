@@ -25,7 +25,7 @@ SETS = {
 }
 SCHEMATHESIS = BUILD / "venv-api" / "bin" / "schemathesis"
 TOKEN = "a-token-that-nobody-would-ever-guess"
-_VOLUMES = ("--volumes", "3", "--hours", "1")
+_VOLUMES = ("--volumes", "3", "--hours", "0.3")
 
 
 @contextmanager

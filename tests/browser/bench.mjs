@@ -84,6 +84,15 @@ export async function tab(browser, { width = 1280, height = 900, theme = "light"
   };
 }
 
+/** Another width of the window, with the height that goes with it; once everything is drawn anew. */
+export async function resize(page, width) {
+  await page.setViewportSize({ width, height: width < 500 ? 760 : 900 });
+  // What is drawn by size is told of it before the first frame, and draws before the second.
+  await page.evaluate(
+    () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))),
+  );
+}
+
 export async function visit(page, name, url = URL_) {
   await page.goto(`${url}/#/${name}`);
   // Another address behind the # is no new document.

@@ -18,6 +18,11 @@ from tests.lab import host
 REPO = Path(__file__).resolve().parents[2]
 UI = REPO / "build" / "webui"
 DEADLINE_S = 180.0
+_HISTORIES = {
+    "live": ["--volumes", "3", "--hours", "24", "--live"],
+    # For the overview alone, which shows how each volume is now.
+    "many": ["--volumes", "64", "--hours", "0.05"],
+}
 _PATH = f"PYTHONPATH={REPO / 'controller'}:{REPO}"
 
 
@@ -41,12 +46,12 @@ def stack(folder: Path) -> Iterator[Stack]:
     token = folder / "token"
     token.write_text(secrets.token_urlsafe(32) + "\n", encoding="ascii")
     with ExitStack() as ended:
-        for name, words in (
-            ("live", ["--volumes", "3", "--hours", "24", "--live"]),
-            ("many", ["--volumes", "64", "--hours", "0.2"]),
-        ):
-            writer = _start(["tests.web_history", folder / name, *words], folder / f"{name}.log")
-            ended.callback(host.stop, writer)
+        writers: dict[str, host.Running] = {}
+        for name, words in _HISTORIES.items():
+            argv: list[str | Path] = ["tests.web_history", folder / name, *words]
+            writers[name] = _start(argv, folder / f"{name}.log")
+            ended.callback(host.stop, writers[name])
+        for name, writer in writers.items():
             _said(folder / f"{name}.log", r"volumes, .* hours", writer)
         closed = folder / "closed.toml"
         closed.write_text('[web]\nreading = "token"\n', encoding="ascii")

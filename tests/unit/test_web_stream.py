@@ -27,16 +27,33 @@ from tests.builders import action, decision, proposal
 from tests.unit.web_bench import DEADLINE_S, Bench, Served, served, until
 
 
+def copied(web_history: Path, folder: Path) -> Path:
+    for name in ("history.db", "intents.db"):
+        shutil.copy(web_history / name, folder)
+    return folder
+
+
 @pytest.fixture
 def folder(web_history: Path, tmp_path: Path) -> Path:
-    for name in ("history.db", "intents.db"):
-        shutil.copy(web_history / name, tmp_path)
-    return tmp_path
+    return copied(web_history, tmp_path)
 
 
 @pytest.fixture
 def running(folder: Path) -> Iterator[Served]:
+    """A server of its own, for a test that takes something away from the others."""
     with served(folder) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def shared_folder(web_history: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return copied(web_history, tmp_path_factory.mktemp("stream"))
+
+
+@pytest.fixture(scope="module")
+def shared(shared_folder: Path) -> Iterator[Served]:
+    """One server for tests that only add to its history: a stream begins with what is now."""
+    with served(shared_folder) as server:
         yield server
 
 
@@ -54,8 +71,8 @@ def write_knob(folder: Path, number: int) -> None:
 
 
 # ---- over the wire -----------------------------------------------------------------------------
-def test_a_stream_begins_with_how_everything_is(running: Served) -> None:
-    with running.events() as events:
+def test_a_stream_begins_with_how_everything_is(shared: Served) -> None:
+    with shared.events() as events:
         first = dict((name, data) for name, _, data in (next(events), next(events)))
     assert [each["volume"] for each in first["volumes"]["volumes"]] == [
         "bcache0",
@@ -65,12 +82,12 @@ def test_a_stream_begins_with_how_everything_is(running: Served) -> None:
     assert first["health"]["history"] == {"ok": True, "why": None}
 
 
-def test_what_happens_is_told_within_a_moment(running: Served, folder: Path) -> None:
-    with running.events() as events:
+def test_what_happens_is_told_within_a_moment(shared: Served, shared_folder: Path) -> None:
+    with shared.events() as events:
         next(events)
-        number = decide(folder)[0]
-        write_knob(folder, number)
-        with closing(Intents.open(folder / "intents.db")) as intents:
+        number = decide(shared_folder)[0]
+        write_knob(shared_folder, number)
+        with closing(Intents.open(shared_folder / "intents.db")) as intents:
             wish = intents.add_intent(IntentKind.HOLD, None, {"on": True}, "jo", time.time_ns())
             seen: dict[str, object] = {}
             for name, _, data in events:
@@ -112,18 +129,18 @@ def test_a_new_live_document_is_told(running: Served, folder: Path) -> None:
 
 
 def test_a_reader_that_comes_back_is_told_what_it_missed_once(
-    running: Served, folder: Path
+    shared: Served, shared_folder: Path
 ) -> None:
-    with running.events() as events:
+    with shared.events() as events:
         last = next(events)[1]
-    missed = decide(folder, 20)
-    with running.events(last) as events:
+    missed = decide(shared_folder, 20)
+    with shared.events(last) as events:
         told = [next(events) for _ in range(20)]
-        fresh = decide(folder)[0]
+        fresh = decide(shared_folder)[0]
         later = [next(d["id"] for n, _, d in events if n == "decision")]
     assert [data["id"] for _, _, data in told] == missed
     assert later == [fresh]
-    with running.events(told[9][1]) as events:
+    with shared.events(told[9][1]) as events:
         again = [next(events)[2]["id"] for _ in range(10)]
     assert again == missed[10:]
 
@@ -131,17 +148,17 @@ def test_a_reader_that_comes_back_is_told_what_it_missed_once(
 @pytest.mark.parametrize(
     "last", ["", "yesterday", "1.2.3", "999999.1.1.1.1.0.0", "-1.0.0.0.0.0.0", "1" * 500]
 )
-def test_a_reader_from_nowhere_begins_anew(running: Served, last: str) -> None:
-    with running.events(last) as events:
+def test_a_reader_from_nowhere_begins_anew(shared: Served, last: str) -> None:
+    with shared.events(last) as events:
         assert next(events)[0] == RESET
         assert {next(events)[0], next(events)[0]} == {"volumes", "health"}
 
 
-def test_a_reader_that_missed_too_much_begins_anew(running: Served, folder: Path) -> None:
-    with running.events() as events:
+def test_a_reader_that_missed_too_much_begins_anew(shared: Served, shared_folder: Path) -> None:
+    with shared.events() as events:
         last = next(events)[1]
-    numbers = decide(folder, NEWS_MAX + 1)
-    with running.events(last) as events:
+    numbers = decide(shared_folder, NEWS_MAX + 1)
+    with shared.events(last) as events:
         name, cursor, _ = next(events)
     assert name == RESET
     found = parse(cursor)

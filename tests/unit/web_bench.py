@@ -35,6 +35,7 @@ DEADLINE_S = 20.0
 NOW_S = 1_800_003_600
 HOST = {"host": "localhost:8380"}
 JSON = {"content-type": "application/json"}
+_PASSED_ON = ("PATH", "PYTHONPYCACHEPREFIX")
 RIGHT = {"authorization": f"Bearer {TOKEN}"}
 
 
@@ -204,7 +205,8 @@ def served(folder: Path, *options: str) -> Iterator[Served]:
     argv = [sys.executable, "-m", "ebbgate.web", "--as-root", "--listen", "127.0.0.1:0"]
     argv += ["--state-dir", str(folder), "--token-file", str(folder / "web-token"), *options]
     (folder / "web-token").write_text(f"{TOKEN}\n")
-    env = {"PYTHONPATH": f"{REPO / 'controller'}:{REPO}", "PATH": os.environ["PATH"]}
+    env = {"PYTHONPATH": f"{REPO / 'controller'}:{REPO}"}
+    env |= {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
     process = subprocess.Popen(argv, stderr=subprocess.PIPE, text=True, env=env)
     try:
         assert process.stderr is not None
