@@ -156,7 +156,7 @@ def test_pages_of_decisions_follow_each_other_without_a_gap(still: Bench, of: st
     while len(pages) < 40:
         page = still.get(query).json
         pages += [each["id"] for each in page["decisions"]]
-        query = f"/decisions?limit=7&before_id={page['next_before_id']}"
+        query = f"/decisions?{of}limit=7&before_id={page['next_before_id']}"
     assert pages[:40] == whole
     assert whole == sorted(whole, reverse=True)
 
