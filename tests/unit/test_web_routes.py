@@ -148,14 +148,15 @@ def test_the_hit_ratio_counts_reads_of_the_last_minutes(still: Bench) -> None:
 
 
 # ---- decisions ---------------------------------------------------------------------------------
-def test_pages_of_decisions_follow_each_other_without_a_gap(still: Bench) -> None:
-    whole = [each["id"] for each in still.get("/decisions?limit=40").json["decisions"]]
+@pytest.mark.parametrize("of", ["", "volume=bcache0&"])
+def test_pages_of_decisions_follow_each_other_without_a_gap(still: Bench, of: str) -> None:
+    whole = [each["id"] for each in still.get(f"/decisions?{of}limit=40").json["decisions"]]
     pages: list[int] = []
-    query = "/decisions?limit=7"
+    query = f"/decisions?{of}limit=7"
     while len(pages) < 40:
         page = still.get(query).json
         pages += [each["id"] for each in page["decisions"]]
-        query = f"/decisions?limit=7&before_id={page['next_before_id']}"
+        query = f"/decisions?{of}limit=7&before_id={page['next_before_id']}"
     assert pages[:40] == whole
     assert whole == sorted(whole, reverse=True)
 

@@ -102,8 +102,10 @@ def _packed(
         if source_ns > span_ns:
             continue
         rows = connection.execute(_READ, (volume, source_ns, since_ns, until_ns)).fetchall()
-        for at_ns, text in rows:
-            if text is not None:
-                yield at_ns, json.loads(text).get(str(op), [])
+        known = [(at_ns, text) for at_ns, text in rows if text is not None]
+        # All in one go: a day has 1440 of them.
+        documents = json.loads(f"[{','.join([text for _, text in known])}]")
+        for (at_ns, _), document in zip(known, documents, strict=True):
+            yield at_ns, document.get(str(op), [])
         if rows:
             since_ns = rows[-1][0] + source_ns

@@ -27,16 +27,21 @@ _STEPS: Final = 20_000
 """Of SQLite's machine between two looks at the clock: some milliseconds."""
 
 _DECISION: Final = "SELECT id, volume, at_unix_ns, acted, document FROM decisions"
-_DECISIONS: Final = f"""
-    {_DECISION}
-    WHERE (:volume IS NULL OR volume = :volume)
-      AND at_unix_ns >= :since AND at_unix_ns < :until AND id < :before
-      AND (:strategy IS NULL OR gate_strategy = :strategy OR cutoff_strategy = :strategy OR id IN
-           (SELECT decision_id FROM actions WHERE strategy = :strategy))
-      AND (:knob IS NULL AND :outcome IS NULL OR id IN
-           (SELECT decision_id FROM actions WHERE (:knob IS NULL OR knob = :knob)
-            AND (:outcome IS NULL OR outcome = :outcome)))
-    ORDER BY id DESC LIMIT :limit
+_FITTING: Final = """
+    at_unix_ns >= :since AND at_unix_ns < :until
+    AND (:strategy IS NULL OR gate_strategy = :strategy OR cutoff_strategy = :strategy OR id IN
+         (SELECT decision_id FROM actions WHERE strategy = :strategy))
+    AND (:knob IS NULL AND :outcome IS NULL OR id IN
+         (SELECT decision_id FROM actions WHERE (:knob IS NULL OR knob = :knob)
+          AND (:outcome IS NULL OR outcome = :outcome)))
+"""
+_OF_ALL: Final = f"{_DECISION} WHERE id < :before AND {_FITTING} ORDER BY id DESC LIMIT :limit"
+# The + keeps SQLite from going through those of all volumes by number: there is an index by time.
+_OF_VOLUME: Final = f"""
+    {_DECISION} WHERE id IN (
+        SELECT id FROM decisions WHERE volume = :volume AND +id < :before AND {_FITTING}
+        ORDER BY +id DESC LIMIT :limit)
+    ORDER BY id DESC
 """
 _ACTIONS: Final = """
     SELECT * FROM actions WHERE volume = ? AND at_unix_ns >= ? AND at_unix_ns < ?
@@ -138,7 +143,7 @@ class WebHistory(History):
     def wanted_decisions(self, wanted: Wanted) -> list[Document]:
         """The newest first, each with its explanation."""
         rows = self._connection.execute(
-            _DECISIONS,
+            _OF_ALL if wanted.volume is None else _OF_VOLUME,
             {
                 "volume": wanted.volume,
                 "knob": wanted.knob,
