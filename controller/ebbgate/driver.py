@@ -154,11 +154,6 @@ class Driver:
             self._again.discard("restore")
             self.release("it failed before")
 
-    def release_gate(self, why: str) -> None:
-        """Put the knobs of the gate back: they make sense only together."""
-        reason = Reason(IDLE_DESTAGE, why)
-        self.thread.submit("manual", lambda hand: hand.release(hand.plan.knobs[::-1], reason))
-
     def gate(
         self,
         wished: Gate | None,
@@ -245,10 +240,19 @@ class Driver:
         for outcomes, latency_ns in kept:
             self._outbox.outcomes(outcomes, latency_ns)
 
-    def count_manual(self, knobs: list[str]) -> None:
-        """Somebody else wrote these."""
+    def leave_alone(self, knobs: list[str], seen: VolumeState) -> None:
+        """Somebody else wrote these: said, counted, and those of the gate, which make sense only
+        together, are put back.
+        """
+        name = self.hand.volume.name
+        for knob in knobs:
+            new, left = seen.knobs.get(knob), f"left alone until `ebbgate release {name}`"
+            _LOG.warning("%s: %s was changed by somebody else to %s: %s", name, knob, new, left)
         with self._counting:
             self.changes = totals.add_pairs(self.changes, [(knob, MANUAL) for knob in knobs])
+        if any(knob in self.hand.plan.knobs for knob in knobs):
+            reason = Reason(IDLE_DESTAGE, "a knob of the gate is manual")
+            self.thread.submit("manual", lambda hand: hand.release(hand.plan.knobs[::-1], reason))
 
     def submit(self, name: str, job: Job) -> None:
         """Have a job done on the knobs' thread, in its turn."""

@@ -103,7 +103,10 @@ class VolumeLoop:
         elif isinstance(record, Tick):
             self.frames = absorb(self.frames, record)
             self.lost = dict(record.lost)
-            self._watch_sleep(record)
+            # From the moment the delay is ours the thread's sleep is known to end.
+            delay = self.hand.held.get(DELAY)
+            ours = (delay.taken_ns, delay.original) if delay else None
+            self.asleep = kernel_sleep.followed(self.asleep, ours, record)
 
     def _on_edge(self, edge: Edge) -> None:
         """The gate first: a request waits for it. Then all that can wait."""
@@ -126,8 +129,8 @@ class VolumeLoop:
             self.wished.watch(seen, frame)
         self.last_seen = seen
         self.state = evaluate.on_frame(self.state, frame, self.policy)
-        over, state, acts = self.over, self.state, self._acts()
-        self.over = overrule.on_frame(over, frame, state, self.policy, applied=acts)
+        acts = self._acts()
+        self.over = overrule.on_frame(self.over, frame, self.state, self.policy, applied=acts)
         decision = self._record_decision()
         # No sample of the queue adjusts what a person or a rule has asked for.
         by_rule = evaluate.gate_reason(self.state)[0] != IDLE_DESTAGE
@@ -240,15 +243,6 @@ class VolumeLoop:
             due_ns = max(due_ns, self.told_wait_ns)
         return self.now_ns() - due_ns
 
-    def _watch_sleep(self, tick: Tick) -> None:
-        """From the moment the delay is ours the thread's sleep is known to end."""
-        delay = self.hand.held.get(DELAY)
-        if delay is None:
-            self.asleep = None
-            return
-        asleep = kernel_sleep.taken_over(self.asleep, delay.taken_ns, delay.original)
-        self.asleep = kernel_sleep.on_destage(asleep, tick.at_ns, tick.destage_done.ios)
-
     def _view(self) -> View:
         return View(
             volume=self.volume,
@@ -258,7 +252,7 @@ class VolumeLoop:
             held=self.held,
             gate=self.driver.applied.gate,
             gate_since_ns=self.driver.gate_since_ns,
-            originals={knob: held.original for knob, held in list(self.hand.held.items())},
+            originals=self._originals(),
             manual=frozenset(self.hand.manual),
             lost=self.lost,
             cleaning=self.cleaning,
@@ -267,6 +261,9 @@ class VolumeLoop:
             sleep_left_s=kernel_sleep.left_s(self.asleep, self.now_ns()),
             totals=self._totals(),
         )
+
+    def _originals(self) -> dict[str, str]:
+        return {knob: held.original for knob, held in list(self.hand.held.items())}
 
     def _totals(self) -> Totals:
         trips, changes = self.over.regret.trips(), self.driver.changes
@@ -289,21 +286,12 @@ class VolumeLoop:
     def _look_at_knobs(self, seen: VolumeState) -> None:
         if not (self._acts() or self.wished.pins):
             return
-        originals = {knob: held.original for knob, held in list(self.hand.held.items())}
-        if loaded_anew(self.last_seen, seen, originals):
+        if loaded_anew(self.last_seen, seen, self._originals()):
             _LOG.warning("%s: its table was loaded anew: set again", self.volume.title)
             self.driver.loaded_anew(seen)
             return
         self.wished.beaten(taken := self.hand.check_manual(seen.knobs))
-        self.driver.count_manual(taken)
-        left, name = "left alone until `ebbgate release", self.volume.name
-        for knob in taken:
-            new = seen.knobs.get(knob)
-            _LOG.warning(
-                "%s: %s was changed by somebody else to %s: %s %s`", name, knob, new, left, name
-            )
-        if any(knob in self.hand.plan.knobs for knob in taken):
-            self.driver.release_gate("a knob of the gate is manual")
+        self.driver.leave_alone(taken, seen)
 
 
 def _now(_: int, call: Callable[[], None]) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from ebbgate.model.records import Tick
 from ebbgate.units import NS_PER_S
 
 DELAY = "writeback_delay"
@@ -28,6 +29,15 @@ class KernelSleep:
     until_ns: int
     done_ios: int | None = None
     over: bool = False
+
+
+def followed(
+    state: KernelSleep | None, ours: tuple[int, str] | None, tick: Tick
+) -> KernelSleep | None:
+    """At each tick of the probe; `ours`: since when the knob is, and its seconds before."""
+    if ours is None:
+        return None
+    return on_destage(taken_over(state, *ours), tick.at_ns, tick.destage_done.ios)
 
 
 def taken_over(state: KernelSleep | None, taken_ns: int, original: str) -> KernelSleep:
