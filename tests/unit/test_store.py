@@ -6,9 +6,11 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
-from threading import Thread
+from threading import Barrier, Thread
 
 import pytest
 
@@ -16,7 +18,7 @@ from ebbgate.errors import PermissionDenied, Unavailable
 from ebbgate.model.decision import Gate, GateKind, Outcome, OutcomeKind
 from ebbgate.model.frame import PathLatency, Rates
 from ebbgate.model.records import Direction
-from ebbgate.store.connection import open_writer
+from ebbgate.store.connection import identity_of, open_writer
 from ebbgate.store.db import Store
 from ebbgate.store.documents import SAMPLE_SPAN_NS, decision_document, to_json
 from ebbgate.store.migrations import migrate, version
@@ -137,6 +139,20 @@ def test_threads_take_turns(store: Store, path: Path) -> None:
     for thread in threads:
         thread.join()
     assert len(history(path).decisions(None, 1000)) == 200
+
+
+def test_programs_that_make_the_same_file_at_once_all_get_it(tmp_path: Path) -> None:
+    for number in range(20):
+        together, path = Barrier(4), tmp_path / f"{number}.db"
+
+        def make(path: Path = path, together: Barrier = together) -> int:
+            together.wait()
+            with closing(open_writer(path, HISTORY)) as connection:
+                return identity_of(connection)
+
+        with ThreadPoolExecutor(4) as programs:
+            found = {made.result() for made in [programs.submit(make) for _ in range(4)]}
+        assert len(found) == 1 and found != {0}
 
 
 def test_a_reader_cannot_write(store: Store, path: Path) -> None:

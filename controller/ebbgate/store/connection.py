@@ -7,8 +7,8 @@ WAL mode: readers never wait for the daemon and the daemon never waits for them.
 from __future__ import annotations
 
 import os
-import secrets
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +22,7 @@ from ebbgate.store.schema import Migrations
 
 # Another writer's transaction takes milliseconds; a stuck one must be noticed, not waited for.
 _BUSY_TIMEOUT_S: Final = 5.0
+_RETRY_S: Final = 0.01
 _START: Final = "start the daemon: systemctl start ebbgated"
 
 
@@ -68,8 +69,7 @@ def open_writer(
             if not connection.execute("PRAGMA page_count").fetchone()[0]:
                 # Later it would take the whole file to be rebuilt (store.upkeep).
                 connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
-                connection.execute(f"PRAGMA application_id = {1 + secrets.randbits(30)}")
-            connection.execute("PRAGMA journal_mode = WAL")
+            _use_log(connection)
             connection.execute(f"PRAGMA journal_size_limit = {LOG_BYTES}")
             connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute("PRAGMA foreign_keys = ON")
@@ -81,9 +81,23 @@ def open_writer(
     return connection
 
 
+def _use_log(connection: sqlite3.Connection) -> None:
+    """WAL. SQLite does not wait by itself here for another program that is making the same file."""
+    until_s = time.monotonic() + _BUSY_TIMEOUT_S
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if code_of(error) != sqlite3.SQLITE_BUSY or time.monotonic() >= until_s:
+                raise
+            time.sleep(_RETRY_S)
+        else:
+            return
+
+
 def identity_of(connection: sqlite3.Connection) -> int:
-    """Which file this is: a number that was drawn when it was made. 0 where that was before files
-    had one.
+    """Which file this is: a number that was drawn when it was made (store.migrations). 0 where that
+    was before files had one.
     """
     found: int = connection.execute("PRAGMA application_id").fetchone()[0]
     return found

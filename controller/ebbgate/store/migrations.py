@@ -7,6 +7,7 @@ with its count, so a crash in the middle leaves the file at the version before.
 
 from __future__ import annotations
 
+import secrets
 import sqlite3
 
 from ebbgate.errors import Unavailable
@@ -50,6 +51,9 @@ def _migrate_once(connection: sqlite3.Connection, migrations: Migrations) -> int
     connection.execute("BEGIN IMMEDIATE")
     try:
         seen = version(connection)
+        if seen == 0:
+            # Another file from now on, even under the same name.
+            connection.execute(f"PRAGMA application_id = {1 + secrets.randbits(30)}")
         if seen < len(migrations):
             for statement in migrations[seen]:
                 connection.execute(statement)
