@@ -218,9 +218,10 @@ def test_a_port_of_the_guest_is_reached_from_the_host_and_nothing_the_other_way(
         port = free.getsockname()[1]
     try:
         with Guest([], memory_mib=512, forwards={8000: port}) as guest:
-            guest.spawn(["python3", "-m", "http.server", "8000", "--directory", "/proc/sys/kernel"])
-            url = f"http://127.0.0.1:{port}/hostname"
-            assert wait_until(lambda: fetched(url), 60, url) == b"lab\n"
+            guest.check("mkdir /run/served; echo here > /run/served/word")
+            guest.spawn(["python3", "-m", "http.server", "8000", "--directory", "/run/served"])
+            url = f"http://127.0.0.1:{port}/word"
+            assert wait_until(lambda: fetched(url), 60, url) == b"here\n"
             host = f"http.client.HTTPConnection('10.0.2.2', {port}, timeout=5).connect()"
             assert guest.run(["python3", "-c", f"import http.client; {host}"]).rc != 0
     except NoLab as reason:
