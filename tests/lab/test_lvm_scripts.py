@@ -122,6 +122,7 @@ def test_an_attach_that_is_terminated_leaves_nothing_behind(bench: ScriptBench) 
     bench.check_files(DEVICE)
 
 
+@pytest.mark.full
 def test_an_interrupted_detach_puts_the_cache_back(bench: ScriptBench) -> None:
     bench.make_volume()
     bench.make_files(DEVICE)
