@@ -152,12 +152,24 @@ put() {
 
 write_file() { printf '%s\n' "$1" 2>/dev/null >"$2"; }
 
-# held COMMAND...: runs it to its end, whatever signal comes.
-held() { (
+# held COMMAND...: runs it to its end, whatever signal comes, which is noted. The command is born with
+# the signals ignored: one that had to say so itself could be hit before it does.
+held() {
+    local process status
     trap '' INT TERM HUP
-    trap - EXIT
-    "$@"
-) }
+    (
+        trap - EXIT
+        "$@"
+    ) &
+    process=$!
+    if ((begun)); then trap 'interrupted=1' INT TERM HUP; else trap - INT TERM HUP; fi
+    # A signal ends the wait, and not what is waited for.
+    while :; do
+        status=0
+        wait "$process" || status=$?
+        kill -0 "$process" 2>/dev/null || return "$status"
+    done
+}
 
 # undo REASON LINE: LINE takes back the last step; REASON is what is wrong if it cannot.
 undo() {
