@@ -20,7 +20,7 @@ from tests.lab.script_bench import ScriptBench
 from tests.lab.session import Session
 
 # A boot under emulation on a busy machine takes longer than a unit test ever may.
-_TIMEOUT_S = 300
+_TIMEOUT_S = 600
 _EXIT_LINE_CHARS = 500
 _LOST = pytest.StashKey[bool]()
 

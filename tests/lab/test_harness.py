@@ -144,7 +144,7 @@ def test_a_mirrored_folder_is_a_copy_that_follows_when_told(guest: Session) -> N
 
 
 def test_waiting_in_vain_says_for_what() -> None:
-    with pytest.raises(LabError, match=r"waited 0\.1 s in vain for a miracle"):
+    with pytest.raises(LabError, match=r"waited 0\.3 s in vain for a miracle"):
         wait_until(lambda: False, 0.1, "a miracle")
 
 
