@@ -123,10 +123,10 @@ def test_beside_a_running_daemon_it_reads_and_wishes(folder: Path) -> None:
 
 @needs_root
 def test_it_sees_what_is_written_meanwhile(folder: Path, daemon: ExitStack) -> None:
-    assert as_web(folder, READ)["decisions"] == [1]
+    assert as_web(folder, READ) == {"decisions": [1], "live": ["bcache0"]}
     with closing(Store.open(folder / "history.db")) as store:
         store.add_decision(decision(proposal()), 2)
-        assert as_web(folder, READ)["decisions"] == [2, 1]
+        assert as_web(folder, READ) == {"decisions": [2, 1], "live": ["bcache0"]}
 
 
 @needs_root
@@ -155,7 +155,7 @@ os.kill(os.getpid(), 9)
     argv = [sys.executable, "-c", _HEAD.replace("{body}", body), str(folder)]
     assert subprocess.run(argv, env=env, check=False).returncode == -9
     assert (folder / "history.db-wal").stat().st_size
-    assert as_web(folder, READ)["decisions"] == [1]
+    assert as_web(folder, READ) == {"decisions": [1], "live": []}
 
 
 @needs_root
