@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.prometheus.stack import REPO, Program, running, until
+from tests.programs import REPO, Program, running, until
 from tests.unit.web_bench import Served
 
 BUILD = REPO / "build"

@@ -14,7 +14,7 @@ import pytest
 from ebbgate.model.wish import IntentKind
 from tests.api.stack import BUILD, SCHEMATHESIS, SETS, TOKEN, history, served
 from tests.lab import host
-from tests.prometheus.stack import REPO, get
+from tests.programs import REPO, get
 from tests.unit.web_bench import Served, complaint
 
 HERE = Path(__file__).resolve().parent

@@ -23,7 +23,7 @@ from ebbgate.store.db import Store
 from tests import web_history
 from tests.api.stack import SETS, TOKEN, Site, history, served
 from tests.builders import decision, proposal
-from tests.prometheus.stack import REPO, free_port, until
+from tests.programs import REPO, free_port, until
 from tests.trouble import Trouble, damaged, locked, missing
 from tests.unit.web_bench import DEADLINE_S, Answer, complaint
 

@@ -16,7 +16,6 @@ import time
 from pathlib import Path
 from statistics import median
 
-from tests.bench import web_load
 from tests.bench.context import Context, Scenario
 from tests.bench.faults import reader
 from tests.bench.kill_files import FileMachine
@@ -103,9 +102,9 @@ def native() -> dict[str, float]:
 
 def used_s(pid: int) -> float:
     """CPU time of a process of this machine in the seconds that are measured."""
-    before_s = web_load.cpu_seconds(pid)
+    before_s = host.cpu_seconds(pid)
     time.sleep(SECONDS)
-    return web_load.cpu_seconds(pid) - before_s
+    return host.cpu_seconds(pid) - before_s
 
 
 def run(context: Context) -> Report:

@@ -9,7 +9,6 @@ start that puts back what the kill before it left; the others come once decision
 from __future__ import annotations
 
 import sqlite3
-import sys
 import time
 from collections.abc import Sequence
 from contextlib import closing
@@ -17,9 +16,9 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from tests.bench.file_machine import knobs, make
 from tests.lab import host
 from tests.lab.wait import wait_until
+from tests.played import machine
 
 REPO = Path(__file__).resolve().parents[2]
 LONGEST_S = 3.0
@@ -34,12 +33,12 @@ class FileMachine:
     def __init__(self, folder: Path, *, idle: bool = False) -> None:
         self.folder = folder
         self.log = folder / "log"
-        make(folder, idle=idle)
-        self.originals = knobs(folder)
+        machine.make(folder, ["lab-gap-drain"], idle=idle)
+        self.originals = machine.knobs(folder)
 
     def argv(self, *words: str) -> Sequence[str | Path]:
         """A process of this machine."""
-        return ["env", _PATH, sys.executable, "-m", "tests.bench.file_machine", self.folder, *words]
+        return ["env", _PATH, *machine.argv(self.folder, *words)]
 
     def start(self) -> host.Running:
         """A daemon with a log of its own."""
@@ -52,7 +51,7 @@ class FileMachine:
 
     def changed(self) -> list[str]:
         """Files that are not as they were."""
-        now = knobs(self.folder)
+        now = machine.knobs(self.folder)
         steady = {file for file in self.originals if Path(file).name not in VOLATILE}
         return sorted(file for file in steady if now.get(file) != self.originals[file])
 

@@ -112,8 +112,8 @@ def arm(running: Site, context: Context, seed: int, *, readers: bool) -> dict[st
     """One minute with or without them."""
     context.say("with readers" if readers else "without readers")
     time.sleep(SETTLE_S)
-    began_ns, cpu_s = time.monotonic_ns(), cpu_seconds(running.daemon.pid)
-    web_cpu_s = cpu_seconds(running.web.pid)
+    began_ns, cpu_s = time.monotonic_ns(), host.cpu_seconds(running.daemon.pid)
+    web_cpu_s = host.cpu_seconds(running.web.pid)
     found: dict[str, float] = {}
     if readers:
         load = [running.port, ARM_S, READERS, STREAMS, SLOW, seed]
@@ -122,25 +122,20 @@ def arm(running: Site, context: Context, seed: int, *, readers: bool) -> dict[st
         if told["errors"]:
             context.say(f"errors: {told['errors']}")
         asked = found["requests_per_s"] * ARM_S
-        found["web_cpu_s_per_1000"] = (cpu_seconds(running.web.pid) - web_cpu_s) / asked * 1000
+        found["web_cpu_s_per_1000"] = (host.cpu_seconds(running.web.pid) - web_cpu_s) / asked * 1000
         found["web_rss_mib_max"] = rss_max_kib(running.web.pid) / 1024
     else:
         time.sleep(ARM_S)
     ended_ns = time.monotonic_ns()
+    spent_s = host.cpu_seconds(running.daemon.pid) - cpu_s
     seen = jitter_ms([each for each in ticks(running.folder) if began_ns <= each <= ended_ns])
     return found | {
         "jitter_ms_p50": median(seen),
         "jitter_ms_p99": percentile(seen, 0.99),
         "jitter_ms_max": max(seen),
         "ticks": len(seen),
-        "daemon_cpu": (cpu_seconds(running.daemon.pid) - cpu_s) / (ended_ns - began_ns) * NS_PER_S,
+        "daemon_cpu": spent_s / (ended_ns - began_ns) * NS_PER_S,
     }
-
-
-def cpu_seconds(pid: int) -> float:
-    """What a process and its threads have spent (proc(5), stat)."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def rss_max_kib(pid: int) -> int:

@@ -27,6 +27,7 @@ from ebbgate.recorder import Recorder
 from ebbgate.store.queries import History
 from ebbgate.units import GIB
 from tests.fake_sysfs import NO_DM, FakeSysfs, WatchedSysfs
+from tests.played.machine import probe_of
 
 
 class Ticking(Daemon):
@@ -59,10 +60,7 @@ def main() -> None:
     with closing(History.open(state / "history.db")) as history:
         machine(folder / "sys", sorted(n for n in history.live() if n.startswith("bcache")))
     sysfs = WatchedSysfs(folder / "sys", NO_DM)
-    probe = folder / "probe"
-    probe.write_text(f"#!/bin/sh\nexec {sys.executable} -m tests.prometheus.player\n")
-    probe.chmod(0o755)
-    config = Config(state, probe, policy_dir=policies, mode=Mode.ENFORCE)
+    config = Config(state, probe_of(folder), policy_dir=policies, mode=Mode.ENFORCE)
     # As the daemon's own main does it.
     sys.setswitchinterval(0.0005)
     recorder = Recorder(config.history_path)

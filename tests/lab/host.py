@@ -106,3 +106,9 @@ def stop(process: Running, grace_s: float = 5) -> None:
         except subprocess.TimeoutExpired:
             process.kill()
     process.wait()
+
+
+def cpu_seconds(pid: int) -> float:
+    """What a process and its threads have spent (proc(5), stat)."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

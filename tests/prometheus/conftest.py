@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.prometheus.stack import Stack, stack, until
+from tests.programs import until
+from tests.prometheus.stack import Stack, stack
 
 RAN_S = 25
 """So long after its start each part of the load was there once."""

@@ -1,105 +1,29 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The daemon, ebbgate-web and Prometheus, each a process of its own on free ports of the loopback.
 
-I/O: processes, HTTP. What was started is ended by its process id.
+The daemon's machine is one of files (tests/played). I/O: processes, HTTP.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import re
-import signal
-import socket
-import subprocess
 import sys
 import time
 import urllib.parse
-import urllib.request
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
+from tests.played import machine
+from tests.programs import REPO, Program, free_port, get, running, until
 from tests.prometheus import program
 
-REPO = Path(__file__).resolve().parent.parent.parent
 PACKAGING = REPO / "packaging"
 RULES = PACKAGING / "prometheus/ebbgate.rules.yml"
 DASHBOARD = PACKAGING / "grafana/ebbgate.json"
-PATIENCE_S = 150.0
-_END_S = 15.0
-_OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-Found = TypeVar("Found")
-
-
-def get(url: str, **headers: str) -> str:
-    """What a server answers. Raises OSError where it does not."""
-    request = urllib.request.Request(url, headers=headers)
-    with _OPENER.open(request, timeout=10) as answer:
-        text: str = answer.read().decode()
-    return text
-
-
-def until(what: str, look: Callable[[], Found | None], patience_s: float = PATIENCE_S) -> Found:
-    """The first answer that is one; a server that is not there yet has none."""
-    deadline_s, pause_s, why = time.monotonic() + patience_s, 0.02, "nothing"
-    while time.monotonic() < deadline_s:
-        try:
-            found = look()
-        except OSError as error:
-            found, why = None, str(error)
-        if found:
-            return found
-        time.sleep(pause_s)
-        pause_s = min(0.5, pause_s * 1.5)
-    raise AssertionError(f"{what} did not come true in {patience_s:g} s; last: {why}")
-
-
-@dataclass(slots=True)
-class Program:
-    """One process; `log`: what it wrote to standard output and error."""
-
-    process: subprocess.Popen[bytes]
-    log: Path
-
-    def said(self, pattern: str) -> str | None:
-        """The first group of the first match in its log. Raises AssertionError where it ended."""
-        assert self.process.poll() is None, f"ended: {self.log.read_text()[-2000:]}"
-        match = re.search(pattern, self.log.read_text())
-        return match[1] if match else None
-
-    def end(self, number: signal.Signals = signal.SIGTERM) -> None:
-        """By its id; with SIGKILL where it does not hear."""
-        if self.process.poll() is None:
-            os.kill(self.process.pid, number)
-        try:
-            self.process.wait(_END_S)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-
-
-@contextmanager
-def running(folder: Path, name: str, argv: Sequence[str | Path]) -> Iterator[Program]:
-    """A program, ended on the way out."""
-    log = folder / f"{name}.log"
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(REPO / "controller"), str(REPO)])}
-    with log.open("wb") as out:
-        process = subprocess.Popen(
-            argv,
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=subprocess.STDOUT,
-            env=env,
-            cwd=folder,
-        )
-    program = Program(process, log)
-    try:
-        yield program
-    finally:
-        program.end()
 
 
 @dataclass(slots=True)
@@ -138,8 +62,8 @@ class Stack:
 def stack(folder: Path) -> Iterator[Stack]:
     """Everything, from an empty folder."""
     with ExitStack() as exits:
-        argv: list[str | Path] = [sys.executable, "-m", "tests.prometheus.machine", folder]
-        daemon = exits.enter_context(running(folder, "daemon", argv))
+        machine.make(folder)
+        daemon = exits.enter_context(running(folder, "daemon", machine.argv(folder, "daemon")))
         web = exits.enter_context(running(folder, "web", _web(folder)))
         web_url = until("ebbgate-web", lambda: web.said(r"(http://127\.0\.0\.1:\d+)/"))
         port = free_port()
@@ -161,14 +85,6 @@ scrape_configs:
   - job_name: ebbgate
     static_configs: [{{targets: ["{target}"]}}]
 """
-
-
-def free_port() -> int:
-    """One that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
 
 
 def _web(folder: Path) -> list[str | Path]:

@@ -15,9 +15,10 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from ebbgate.web.metrics_names import FAMILIES
+from tests.programs import until
 from tests.prometheus import program
 from tests.prometheus.dashboard import Query, put_in, queries
-from tests.prometheus.stack import DASHBOARD, RULES, Stack, until
+from tests.prometheus.stack import DASHBOARD, RULES, Stack
 
 MAY_BE_EMPTY: Final = {
     # Only while the dirty data grows, or shrinks.

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""ebbgate on a machine of files: python -m tests.bench.file_machine FOLDER daemon|WORD...
+"""ebbgate on a machine of files: python -m tests.played.machine FOLDER daemon|WORD...
 
 I/O: the /sys is FOLDER/sys, the state FOLDER/state; `daemon` is ebbgated with all that its own
-command line does, another word is a command of ebbgate. The one volume is bcache0; its probe plays
-a recording of a real one.
+command line does, until SIGTERM; another word is a command of ebbgate. The one volume is bcache0,
+enforced; its probe plays recordings of real ones (player.py). The knobs are files.
 """
 
 from __future__ import annotations
 
+import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from ebbgate import cli, daemon
@@ -18,18 +20,31 @@ from tests.builders import volume
 from tests.fake_sysfs import NO_DM, WatchedSysfs, fake_bcache
 
 
-def make(folder: Path, *, idle: bool = False) -> None:
-    """The machine, as it is before ebbgate; `idle`: nobody uses it, and nothing is dirty."""
+def make(folder: Path, played: Sequence[str] = (), *, idle: bool = False) -> None:
+    """The machine, as it is before ebbgate. `played`: recordings, the player's own choice without
+    one; `idle`: nobody uses the volume, and nothing is dirty.
+    """
     fake = fake_bcache(folder / "sys")
     fake.write(f"/sys/fs/bcache/{volume().set_uuid}/internal/trigger_gc", "")
-    probe = folder / "probe"
-    player = "tests.prometheus.player --played lab-gap-drain"
     if idle:
-        player += " --idle"
         fake.write("/sys/block/bcache0/bcache/dirty_data", "0.0k")
         fake.write("/sys/block/bcache0/bcache/state", "clean")
-    probe.write_text(f"#!/bin/sh\nexec {sys.executable} -m {player}\n")
-    probe.chmod(0o755)
+    words = ["--played", *played] if played else []
+    probe_of(folder, *words, *(["--idle"] if idle else []))
+
+
+def probe_of(folder: Path, *words: str) -> Path:
+    """The machine's probe, a program; `words`: of the player."""
+    path = folder / "probe"
+    command = shlex.join([sys.executable, "-m", "tests.played.player", *words])
+    path.write_text(f"#!/bin/sh\nexec {command}\n")
+    path.chmod(0o755)
+    return path
+
+
+def argv(folder: Path, *words: str) -> list[str | Path]:
+    """A process of this machine; its PYTHONPATH has the controller and the repository."""
+    return [sys.executable, "-m", "tests.played.machine", folder, *words]
 
 
 def knobs(folder: Path) -> dict[str, str]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A probe that plays recordings: python -m tests.prometheus.player [--played NAME...] [--idle]
+"""A probe that plays recordings: python -m tests.played.player [--played NAME...] [--idle]
 
 I/O: speaks the probe's protocol (bpf/README.md) on standard input and output. Recordings of real
 caches (without names: two) are played in their own time, one after the other and over again, to

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Programs that a test starts, asks and ends. I/O: processes, HTTP on the loopback.
+
+What was started is ended by its process id.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import time
+import urllib.request
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+REPO = Path(__file__).resolve().parent.parent
+PATIENCE_S = 150.0
+_END_S = 15.0
+_OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+Found = TypeVar("Found")
+
+
+def get(url: str, **headers: str) -> str:
+    """What a server answers. Raises OSError where it does not."""
+    request = urllib.request.Request(url, headers=headers)
+    with _OPENER.open(request, timeout=10) as answer:
+        text: str = answer.read().decode()
+    return text
+
+
+def until(what: str, look: Callable[[], Found | None], patience_s: float = PATIENCE_S) -> Found:
+    """The first answer that is one; a server that is not there yet has none."""
+    deadline_s, pause_s, why = time.monotonic() + patience_s, 0.02, "nothing"
+    while time.monotonic() < deadline_s:
+        try:
+            found = look()
+        except OSError as error:
+            found, why = None, str(error)
+        if found:
+            return found
+        time.sleep(pause_s)
+        pause_s = min(0.5, pause_s * 1.5)
+    raise AssertionError(f"{what} did not come true in {patience_s:g} s; last: {why}")
+
+
+@dataclass(slots=True)
+class Program:
+    """One process; `log`: what it wrote to standard output and error."""
+
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    def said(self, pattern: str) -> str | None:
+        """The first group of the first match in its log. Raises AssertionError where it ended."""
+        assert self.process.poll() is None, f"ended: {self.log.read_text()[-2000:]}"
+        match = re.search(pattern, self.log.read_text())
+        return match[1] if match else None
+
+    def end(self, number: signal.Signals = signal.SIGTERM) -> None:
+        """By its id; with SIGKILL where it does not hear."""
+        if self.process.poll() is None:
+            os.kill(self.process.pid, number)
+        try:
+            self.process.wait(_END_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+@contextmanager
+def running(folder: Path, name: str, argv: Sequence[str | Path]) -> Iterator[Program]:
+    """A program, ended on the way out."""
+    log = folder / f"{name}.log"
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(REPO / "controller"), str(REPO)])}
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            env=env,
+            cwd=folder,
+        )
+    program = Program(process, log)
+    try:
+        yield program
+    finally:
+        program.end()
+
+
+def free_port() -> int:
+    """One that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    return port
