@@ -206,7 +206,7 @@ test-full: ## the same with every long variant
 # ---- the lab, for people -------------------------------------------------------------------------
 .PHONY: bench demo
 bench: venv probe | $(BUILD)/.deps-lab ## list the scenarios; S=NAME runs one (V= variant, N= repetitions, SEED=)
-	@$(PY) -m tests.bench $(S) $(if $(V),--variant $(V)) $(if $(N),--repetitions $(N)) $(if $(SEED),--seed $(SEED))
+	@$(NODE) $(PY) -m tests.bench $(S) $(if $(V),--variant $(V)) $(if $(N),--repetitions $(N)) $(if $(SEED),--seed $(SEED))
 
 demo: venv probe webui | $(BUILD)/.deps-lab ## a real bcache, stock against ebbgate, live (KEEP=1: stay)
 	@$(PY) -m tests.lab.demo $(if $(KEEP),--keep)
