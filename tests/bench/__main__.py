@@ -38,7 +38,11 @@ def scenarios() -> dict[str, Scenario]:
 def machine() -> dict[str, str]:
     """Where a figure comes from."""
     cpus = Path("/proc/cpuinfo").read_text().count("processor\t")
-    commit = host.run(["git", "-C", REPO, "describe", "--always", "--dirty"]).strip()
+    commit = host.run(["git", "-C", REPO, "describe", "--always"]).strip()
+    # A result that was kept just before changes nothing of what is measured.
+    others = [".", f":!{RESULTS.relative_to(REPO)}"]
+    if host.run(["git", "-C", REPO, "status", "--porcelain", "--", *others]).strip():
+        commit += "-dirty"
     return {
         "machine": f"{cpus} CPUs, {platform.machine()}, QEMU without KVM",
         "kernel": platform.release(),

@@ -33,6 +33,11 @@ export function takeIntents(rows: readonly Intent[]): void {
   intents.set(merged(intents.get(), rows, INTENTS_KEPT));
 }
 
+/** What people call a volume; its name where nobody has told yet. */
+export function titleOf(name: string): string {
+  return volumes.get()?.volumes.find((each) => each.volume === name)?.title ?? name;
+}
+
 /** Ages are told by the server: browsers' clocks are often wrong. Seconds since the document. */
 export function ageSeconds(atUnixSeconds: number): number {
   const told = volumes.get()?.now_unix_s ?? Date.now() / 1000;

@@ -52,6 +52,7 @@ class EffectivePolicy:
     """What runs for a volume now."""
 
     volume: Annotated[str, Of("The volume.")]
+    title: Annotated[str, Of("What people call it.")]
     policy: Annotated[str, Of("The policy by its name.")]
     overlay: Annotated[str | None, Of("The part of its schedule that is in force.")]
     file: Annotated[str | None, Of("Its file, of an administrator's; null: shipped.")]

@@ -130,8 +130,8 @@ def _names(paths: list[Path]) -> dict[str, str]:
 def _effective(
     volume: str, document: Mapping[str, Any], names: Mapping[str, str]
 ) -> EffectivePolicy:
-    policy = str(document.get("policy"))
-    return EffectivePolicy(volume, policy, document.get("overlay"), names.get(policy))
+    policy, title = str(document.get("policy")), str(document.get("title", volume))
+    return EffectivePolicy(volume, title, policy, document.get("overlay"), names.get(policy))
 
 
 def _problems(problems: tuple[Problem, ...]) -> list[PolicyProblem]:

@@ -734,6 +734,8 @@ export interface components {
             overlay: string | null;
             /** @description The policy by its name. */
             policy: string;
+            /** @description What people call it. */
+            title: string;
             /** @description The volume. */
             volume: string;
         };

@@ -5,7 +5,7 @@ import type { Action, Decision, Decisions } from "../api/types";
 import { clock, dateTime, day, knobValue, plural } from "../lib/format";
 import { merged } from "../lib/merge";
 import { format, type Route } from "../lib/route";
-import { decided, generation, serverNow, volumes } from "../state";
+import { decided, generation, serverNow, titleOf, volumes } from "../state";
 import { confirm } from "./dialog";
 import { asked } from "./asked";
 import { button, fill, h, text } from "./dom";
@@ -106,12 +106,11 @@ function byDay(rows: readonly Decision[]): HTMLElement[] {
 }
 
 function item(decision: Decision): HTMLElement {
-  const title = volumes.get()?.volumes.find((each) => each.volume === decision.volume)?.title;
   return h(
     "li",
     { class: "decision", "data-acted": String(decision.acted) },
     h("span", { class: "when" }, clock(decision.at_unix_s)),
-    h("a", { class: "of", href: format("volume", decision.volume) }, title ?? decision.volume),
+    h("a", { class: "of", href: format("volume", decision.volume) }, titleOf(decision.volume)),
     h("span", { class: "reason-text" }, decision.reason, h("small", {}, wanted(decision))),
     h(
       "span",
@@ -153,7 +152,7 @@ async function askUndo(action: Action): Promise<void> {
       h(
         "p",
         {},
-        `${action.volume} gets ${knobValue(action.knob, action.old)} back, and no strategy changes it until you release it.`,
+        `${titleOf(action.volume)} gets ${knobValue(action.knob, action.old)} back, and no strategy changes it until you release it.`,
       ),
       h(
         "p",
@@ -164,7 +163,7 @@ async function askUndo(action: Action): Promise<void> {
     "Undo",
   );
   if (sure)
-    await wish(`${action.volume}: undo ${action.knob}`, "undo", action.volume, {
+    await wish(`${titleOf(action.volume)}: undo ${action.knob}`, "undo", action.volume, {
       action_id: action.id,
     });
 }

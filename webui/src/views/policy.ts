@@ -288,7 +288,7 @@ async function remove(page: Page): Promise<void> {
 function effectiveTable(policies: Policies): HTMLElement {
   if (policies.effective.length === 0) return h("p", { class: "hint" }, "No volume is followed.");
   const rows = policies.effective.map((each) => [
-    h("a", { href: format("volume", each.volume) }, each.volume),
+    h("a", { href: format("volume", each.volume) }, each.title),
     each.policy,
     each.overlay ?? "",
     each.file ?? "shipped",
