@@ -23,6 +23,8 @@ assume_yes=0
 force=0
 interrupted=0
 begun=0
+orders=
+answers=
 undo_commands=()
 undo_reasons=()
 ARGUMENTS=("$@")
@@ -152,22 +154,41 @@ put() {
 
 write_file() { printf '%s\n' "$1" 2>/dev/null >"$2"; }
 
-# held COMMAND...: runs it to its end, whatever signal comes, which is noted. The command is born with
-# the signals ignored: one that had to say so itself could be hit before it does.
+# held COMMAND...: runs it to its end, whatever signal comes, which is noted. The worker runs it, so it
+# sees what was known when the worker was hired.
 held() {
-    local process status
-    trap '' INT TERM HUP
-    (
-        trap - EXIT
+    local IFS=' ' status
+    if [[ -z $orders ]]; then
         "$@"
-    ) &
-    process=$!
-    if ((begun)); then trap 'interrupted=1' INT TERM HUP; else trap - INT TERM HUP; fi
-    # A signal ends the wait, and not what is waited for.
-    while :; do
+        return
+    fi
+    printf '%s\n' "${*@Q}" >&"$orders"
+    read -r status <&"$answers" || return 1
+    return "$status"
+}
+
+# hire: starts the worker, a process that runs the steps. It says that it is there once it ignores the
+# signals, and its children are born so: no signal hits a step. This process notes them all the while:
+# none is lost. (A child of this one would be born with the signals' defaults, or this one deaf.)
+hire() {
+    local printed hired
+    exec {printed}>&1
+    coproc WORKER { work "$printed"; }
+    exec {printed}>&-
+    orders=${WORKER[1]} answers=${WORKER[0]}
+    read -r hired <&"$answers" || die failed "the process that runs the steps did not begin"
+}
+
+# work FD: the worker's life. What steps print goes to FD.
+work() {
+    local printed=$1 order status
+    trap - EXIT
+    trap '' INT TERM HUP
+    echo hired
+    while read -r order; do
         status=0
-        wait "$process" || status=$?
-        kill -0 "$process" 2>/dev/null || return "$status"
+        (eval "$order") </dev/null >&"$printed" {printed}>&- || status=$?
+        echo "$status"
     done
 }
 
@@ -189,6 +210,7 @@ begin() {
     begun=1
     trap cleanup EXIT
     trap 'interrupted=1' INT TERM HUP
+    hire
 }
 
 stop_if_interrupted() {

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What a signal does to a script of lvm-scripts, at any moment. I/O: processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+from random import Random
+from threading import Timer
+
+LIB = Path(__file__).resolve().parents[2] / "lvm-scripts" / "lib.sh"
+SIGNALS = 150
+STEPS = f"""
+. {LIB}
+begin
+echo ready
+while :; do
+    held sh -c : || echo hit
+    if ((interrupted)); then
+        interrupted=0
+        echo noted
+    fi
+done
+"""
+
+
+def test_no_signal_hits_a_step_and_none_is_lost() -> None:
+    """To the whole group, as a terminal sends it, while step follows step."""
+    random = Random(1)
+    argv = ["bash", "-c", STEPS]
+    with subprocess.Popen(
+        argv, stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        assert process.stdout is not None
+        # A signal that is lost leaves nothing to read.
+        late = Timer(60, process.kill)
+        late.start()
+        try:
+            assert process.stdout.readline() == "ready\n"
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) * (SIGNALS // 3):
+                # The moment is what is random.
+                time.sleep(random.uniform(0.0, 0.004))
+                os.killpg(process.pid, number)
+                assert process.stdout.readline() == "noted\n"
+        finally:
+            late.cancel()
+            os.killpg(process.pid, signal.SIGKILL)
