@@ -45,7 +45,7 @@ class Gaps:
     drain: str
 
 
-VARIANTS = {"2.5s": Gaps(2.5, 7, ">= 1"), "10s": Gaps(10.0, 4, ">= 2")}
+VARIANTS = {"2.5s": Gaps(2.5, 7, ">= 1"), "10s": Gaps(10.0, 6, ">= 2")}
 
 
 def run(context: Context) -> Report:
