@@ -79,6 +79,18 @@ def test_a_policy_file_that_changes_is_seen_at_the_next_look(web: Bench) -> None
     assert files() == {}
 
 
+def test_what_runs_where_is_told_under_the_names_that_people_use(still: Bench) -> None:
+    told = {each["title"]: each for each in still.get("/policies").json["effective"]}
+    assert list(told) == ["bcache0", "bcache1", "vg/data2"]
+    assert told["vg/data2"] == {
+        "volume": "vg-data2",
+        "title": "vg/data2",
+        "policy": "adaptive",
+        "overlay": None,
+        "file": None,
+    }
+
+
 def test_the_language_is_the_shipped_schema(still: Bench) -> None:
     answer = still.get("/policy-schema")
     assert answer.headers["content-type"] == "application/schema+json"
