@@ -55,6 +55,7 @@ package_hint() {
     cache_check) echo "install the package thin-provisioning-tools" ;;
     make-bcache | bcache-super-show) echo "install the package bcache-tools" ;;
     lvs | pvs | lvconvert) echo "install the package lvm2" ;;
+    dmsetup) echo "install the package dmsetup" ;;
     *) echo "install the package that has $1" ;;
     esac
 }

@@ -41,13 +41,15 @@ class Machine:
     superblock: str = ""
     sysfs: dict[str, str] = field(default_factory=dict)
     """Files of /sys with their text; `-> NAME` is a link."""
+    without: str = ""
+    """A program that is not installed."""
 
     def run(self, *argv: str) -> str:
         """What a script prints, both channels, and its exit code, in one text."""
         self._install()
         sys, proc = self.root / "sys", self.root / "proc"
         env = {
-            "PATH": f"{self.root}/bin:{os.environ['PATH']}",
+            "PATH": f"{self.root}/bin:{self._programs()}",
             "EBBGATE_SYS": str(sys),
             "EBBGATE_PROC": str(proc),
             "EBBGATE_LVM_LOCKS": str(self.root),
@@ -86,6 +88,14 @@ class Machine:
                 link.symlink_to(text.removeprefix("-> "))
             else:
                 self.file(f"sys/{path}", text)
+
+    def _programs(self) -> str:
+        """The folders of this machine's own programs, which are not recorded."""
+        places = os.environ["PATH"].split(os.pathsep)
+        if self.without:
+            (self.root / "bin" / self.without).unlink(missing_ok=True)
+            places = [each for each in places if not (Path(each) / self.without).exists()]
+        return os.pathsep.join(places)
 
     def _dmsetup(self) -> str:
         table = f'case "$*" in *target\\ writecache*) exit 0 ;; esac; {_say(self.dm_table)}'

@@ -276,6 +276,37 @@ def test_a_lock_that_lvm_does_not_let_go_is_named(script: str, tmp_path: Path) -
     assert text.endswith("exit 69\n")
 
 
+@pytest.mark.parametrize(
+    ("argv", "program", "package"),
+    [
+        (("lvmcache-attach", "-n", "vg/data", "/dev/sdb"), "dmsetup", "dmsetup"),
+        (("lvmcache-attach", "-n", "vg/data", "/dev/sdb"), "lvconvert", "lvm2"),
+        (("lvmcache-detach", "-n", "vg/data"), "dmsetup", "dmsetup"),
+        (("lvmcache-detach", "-n", "vg/data"), "cache_check", "thin-provisioning-tools"),
+        (("writecache-attach", "-n", "vg/data", "/dev/sdb"), "dmsetup", "dmsetup"),
+        (("writecache-detach", "-n", "vg/data"), "lvs", "lvm2"),
+        (("bcache-attach", "-n", "/dev/sda", "/dev/sdb"), "make-bcache", "bcache-tools"),
+        (("bcache-detach", "-n", "bcache0"), "bcache-super-show", "bcache-tools"),
+    ],
+)
+def test_a_program_that_is_missing_is_named_with_its_package(
+    argv: tuple[str, ...], program: str, package: str, tmp_path: Path
+) -> None:
+    text = Machine(tmp_path, without=program).run(*argv)
+    assert f"{program} is not installed\n  install the package {package}\nexit 69\n" in text
+
+
+@pytest.mark.parametrize(("device", "code"), [("dm-0", 69), ("sda", 0)])
+def test_the_state_of_mapped_volumes_is_not_left_out_in_silence(
+    device: str, code: int, tmp_path: Path
+) -> None:
+    text = Machine(tmp_path, without="dmsetup", sysfs={f"block/{device}/size": "8\n"}).run(
+        "stack-status"
+    )
+    assert text.endswith(f"exit {code}\n")
+    assert ("dmsetup is not installed" in text) is (code == 69)
+
+
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_help_names_every_option(script: str, tmp_path: Path) -> None:
     source = (REPO / "lvm-scripts" / script).read_text()
