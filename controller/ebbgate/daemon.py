@@ -43,6 +43,9 @@ def main(argv: Sequence[str] | None = None, sysfs: Sysfs | None = None) -> int:
     # An edge must not wait for another thread's turn at the interpreter (5 ms by default).
     sys.setswitchinterval(0.0005)
     try:
+        # Another tree of files than this machine's own needs no rights.
+        if sysfs is None and os.geteuid() != 0:
+            raise PermissionDenied("ebbgated needs root", "start it with systemd or sudo")
         return _run(options, sysfs or Sysfs())
     except EbbgateError as error:
         print(f"ebbgated: {error}", file=sys.stderr)
@@ -63,8 +66,6 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _run(options: argparse.Namespace, sysfs: Sysfs) -> int:
-    if os.geteuid() != 0:
-        raise PermissionDenied("ebbgated needs root", "start it with systemd or sudo")
     config = load_config(
         options.config,
         state_dir=options.state_dir,

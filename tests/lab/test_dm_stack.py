@@ -70,6 +70,7 @@ def test_a_writecache_is_made_and_drains(guest: Session, lvm: bool) -> None:
         assert stack.status().error == 0
 
 
+@pytest.mark.full
 def test_leaving_a_cache_names_a_threshold_that_was_not_put_back(guest: Session) -> None:
     with (
         pytest.raises(UncleanStack, match="knob migration_threshold: 2048 -> 256"),

@@ -58,6 +58,7 @@ def test_a_command_past_its_timeout_is_killed_with_its_children(guest: Session) 
     wait_until(lambda: not running(guest, int(done.stdout)), 10, "the child to be gone")
 
 
+@pytest.mark.full
 def test_a_killed_command_that_does_not_end_is_no_lost_guest(guest: Session) -> None:
     done = guest.run("echo out; setsid sleep 60 & wait", timeout_s=2)
     assert (done.timed_out, done.stdout) == (True, "out\n")
@@ -199,6 +200,7 @@ def test_a_kernel_panic_is_a_lost_guest_and_not_a_failed_command() -> None:
     assert time.monotonic() - started < 120, "a lost guest must show at once"
 
 
+@pytest.mark.full
 def test_code_may_be_patched_under_load(guest: Session) -> None:
     """The probe's life is that of tracepoints that come and go; QEMU 7.2 hangs here."""
     steady: dict[str, str | int] = {"time_based": 1, "runtime": 60, "numjobs": 2}
