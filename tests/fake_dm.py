@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import errno
+import re
 from dataclasses import dataclass, field
 
 from ebbgate.dm import UUID_REF, DeviceMapper, DmDevice, Target
@@ -96,7 +97,9 @@ class FakeDm(DeviceMapper):
         (target,) = targets
         assert (target.start_sectors, target.length_sectors) == (0, LENGTH_SECTORS)
         # What messages had set is gone, and promotions are counted anew.
-        found.table, found.threshold, found.promotions = target.params, 2048, 0
+        threshold = re.search(r"migration_threshold (\d+)", target.params)
+        found.table, found.promotions = target.params, 0
+        found.threshold = int(threshold[1]) if threshold else 2048
 
     def message(self, ref: str, text: str) -> None:
         found = self.find(ref)

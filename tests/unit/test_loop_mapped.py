@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from ebbgate.actuators.hand import Hand
+from ebbgate.dm import Target
 from ebbgate.errors import ActuationError
 from ebbgate.loop import VolumeLoop
 from ebbgate.model.volume import Mode
@@ -20,7 +21,7 @@ from ebbgate.probes.state import read_state
 from ebbgate.probes.topology import find
 from ebbgate.units import MIB, NS_PER_MS, NS_PER_S
 from tests.builders import busy_edge, idle_edge, queue_sample, tick
-from tests.fake_dm import CACHE_TABLE, FakeCache, fake_lvm
+from tests.fake_dm import CACHE_TABLE, LENGTH_SECTORS, FakeCache, fake_lvm
 from tests.fake_sysfs import FakeSysfs, WatchedSysfs
 from tests.loop_bench import DEADLINE_S, Kept
 
@@ -146,6 +147,21 @@ def test_a_table_loaded_anew_is_no_hand(bench: MappedBench) -> None:
     bench.loop.release("stop")
     bench.settle()
     assert bench.cache.threshold == 2048
+
+
+def test_the_threshold_of_another_table_is_no_hand_and_is_what_comes_back(
+    bench: MappedBench,
+) -> None:
+    bench.tick()
+    table = CACHE_TABLE.replace("mq 10", "mq 12") + " migration_threshold 4096"
+    bench.dm.reload(NAME, (Target(0, LENGTH_SECTORS, "cache", table),))
+    bench.tick()
+    assert bench.cache.threshold == 0
+    assert bench.loop.hand.manual == set()
+    bench.loop.release("stop")
+    bench.settle()
+    assert bench.cache.threshold == 4096
+    assert bench.kept.open == set()
 
 
 def test_a_volume_that_somebody_changed_keeps_what_he_set(bench: MappedBench) -> None:

@@ -138,11 +138,18 @@ class Hand:
 
     def loaded_anew(self, seen: Mapping[str, str]) -> None:
         """The kernel started over with its own values: our last writes are gone, by no one's hand.
+        A value that is neither ours nor what it was before us came with another table: it is what
+        will be put back.
 
         Only for a moment at which no write is under way.
         """
-        for knob, mine in self.held.items():
-            mine.written = seen.get(knob, mine.written)
+        for knob, mine in list(self.held.items()):
+            value = seen.get(knob, mine.written)
+            if any(same_value(knob, known, value) for known in (mine.written, mine.original)):
+                mine.written = value
+                continue
+            del self.held[knob]
+            self.journal.close(self.volume.name, knob, f"another table was loaded: {value}")
 
     def forget_manual(self, knob: str | None = None) -> None:
         """A person gave the knob back to us; all of them without a name."""

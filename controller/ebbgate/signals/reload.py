@@ -10,14 +10,17 @@ from ebbgate.model.volume import VolumeState
 
 
 def loaded_anew(before: VolumeState | None, now: VolumeState, originals: Mapping[str, str]) -> bool:
-    """Was a table like the old one loaded? Then the kernel's values are back, by no hand.
+    """Was a table loaded? Then the kernel's values, or those of the table, are back, by no hand.
 
-    dm-cache counts promotions from the last load, and takes its threshold from the table.
+    dm-cache counts promotions and demotions from the last load, and takes its threshold from the
+    table. Where nothing was counted yet, only values as they were before us tell of a load.
     """
     then, new = before.dm if before else None, now.dm
     if not isinstance(then, CacheStatus) or not isinstance(new, CacheStatus):
         return False
-    if (new.promotions, new.demotions) >= (then.promotions, then.demotions) > (0, 0):
+    if new.promotions < then.promotions or new.demotions < then.demotions:
+        return bool(originals)
+    if then.promotions or then.demotions:
         return False
     held = originals.items()
     return bool(held) and all(now.knobs.get(knob) == original for knob, original in held)
