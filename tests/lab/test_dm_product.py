@@ -17,7 +17,7 @@ import pytest
 from tests.bench.dm_coexist import goes_on
 from tests.bench.faults import data_job, keep, load
 from tests.bench.gap_drain import Pieces, fill_job
-from tests.bench.product import Product
+from tests.bench.product import STATE_DIR, Product
 from tests.lab import fio
 from tests.lab.dm_stack import DmCacheStack, DmWritecacheStack
 from tests.lab.session import Session
@@ -28,6 +28,8 @@ SMALL = Pieces(kib=64, dirty_mib=64, range_mib=256)
 
 @pytest.fixture
 def stack(guest: Session) -> Iterator[DmCacheStack]:
+    # What an earlier volume of this name was left with is no business of this one.
+    guest.run(["rm", "-rf", STATE_DIR])
     with DmCacheStack(guest) as made:
         yield made
 
