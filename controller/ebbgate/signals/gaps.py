@@ -81,8 +81,9 @@ def rest_sum_ns(counts: Sequence[float], wait_ns: int) -> float:
 def sure_ns(counts: Sequence[float], quiet_ns: int, share: float) -> int:
     """How long a gap that has lasted `quiet_ns` will last at least, in `share` (0..1) of the cases.
 
-    `quiet_ns` itself where the gaps that were measured say nothing of it. Good to a bucket, in
-    which the gaps are taken to be spread evenly.
+    `quiet_ns` itself where the gaps that were measured say nothing of it, and once it has reached
+    the bucket in which they end: gaps of one length would be called sure up to their very end, a
+    little at a time. Good to a bucket, in which the gaps are taken to be spread evenly.
     """
     left = share * reaching(counts, quiet_ns)
     if left <= _TRACE:
@@ -91,10 +92,10 @@ def sure_ns(counts: Sequence[float], quiet_ns: int, share: float) -> int:
         low, high = bucket_edges_ns(bucket)
         if high <= quiet_ns or reaching(counts, high) >= left:
             continue
-        start = max(low, quiet_ns)
-        at_start = reaching(counts, start)
-        ending = at_start - reaching(counts, high)
-        return start + round((high - start) * (at_start - left) / ending)
+        if low < quiet_ns:
+            return quiet_ns
+        at_low = reaching(counts, low)
+        return low + round((high - low) * (at_low - left) / (at_low - reaching(counts, high)))
     return bucket_edges_ns(len(counts))[0]
 
 
