@@ -149,13 +149,16 @@ def test_hits_and_misses_are_those_of_the_kernels_own_counters(
 def test_promotion_is_background(probe: GuestProbe, stack: DmCacheStack) -> None:
     kernel_before, before = stack.status(), probe.tick(stack.name)
     scan = job(stack, "read", "64k", size="8m", offset="1500m")
-    result = fio.run(stack.session, scan, seed=25)
-    settled(stack)
+    reads = promotions = 0
+    # How soon smq takes a block in is partly by chance: five of these 128 were all, once.
+    while promotions <= 10 and reads < 8 * 128:
+        reads += fio.run(stack.session, scan, seed=25).only.read.ios
+        settled(stack)
+        promotions = stack.status().promotions - kernel_before.promotions
     gain, kernel = Difference(before, probe.tick(stack.name)), stack.status()
-    promotions = kernel.promotions - kernel_before.promotions
-    assert promotions > 10
+    assert kernel.promotions - kernel_before.promotions == promotions > 10
     assert kernel.demotions == kernel_before.demotions
-    assert gain("fg", "read", "ios") == result.only.read.ios == 128
+    assert gain("fg", "read", "ios") == reads
     assert gain("promote", "done_bytes") == promotions * BLOCK
     assert gain("dev", "backing", "read", "bg", "bytes") == promotions * BLOCK
     assert gain("dev", "cache", "write", "bg", "bytes") == promotions * BLOCK
