@@ -6,7 +6,7 @@ seen.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tests.bench.context import Context, Scenario
@@ -64,16 +64,28 @@ def figures(found: Sequence[Lateness]) -> dict[str, float]:
     }
 
 
+def waited_share(
+    before: Mapping[int, tuple[int, int]], after: Mapping[int, tuple[int, int]]
+) -> float:
+    """Of the time in which the emulator had something to do: how much it waited for a core of the
+    host, 0..1. Of its threads that lived all the while.
+    """
+    lived = before.keys() & after.keys()
+    ran, waited = (sum(after[one][i] - before[one][i] for one in lived) for i in (0, 1))
+    return waited / (ran + waited) if ran + waited else 0.0
+
+
 def run(context: Context) -> Report:
     """Several volumes one after the other: each comes clean after some twenty gaps."""
     found: list[dict[str, float]] = []
     with Guest() as guest:
         for repetition in range(context.repetitions):
-            late = []
+            late, before = [], guest.scheduled_ns()
             for number in range(VOLUMES):
                 late.append(measure(guest, context.seed + VOLUMES * repetition + number))
                 context.say(json.dumps(figures(late)))
-            found.append(figures(late))
+            waited = {"emulator_waited": waited_share(before, guest.scheduled_ns())}
+            found.append(figures(late) | waited)
     ratios = {
         "close_p99_ms": max(r["close_p99_ms"] for r in found),
         "idle_late_p99_ms": max(r["idle_late_p99_ms"] for r in found),

@@ -102,6 +102,10 @@ class Guest(Session):
         """Whether the virtual machine still runs."""
         return self._qemu is not None and self._qemu.poll() is None
 
+    def scheduled_ns(self) -> dict[int, tuple[int, int]]:
+        """What the emulator's threads had of the host's cores: see host.scheduled_ns."""
+        return host.scheduled_ns(self._qemu.pid) if self._qemu is not None else {}
+
     def start(self) -> None:
         """Boot and return once the agent answers."""
         emulator.find()

@@ -112,3 +112,15 @@ def cpu_seconds(pid: int) -> float:
     """What a process and its threads have spent (proc(5), stat)."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def scheduled_ns(pid: int) -> dict[int, tuple[int, int]]:
+    """What the threads of a process had of the cores (sched-stats.rst, `/proc/PID/schedstat`): how
+    long each was on one, and how long it was ready to run and had none.
+    """
+    found = {}
+    for thread in Path(f"/proc/{pid}/task").iterdir():
+        with contextlib.suppress(OSError):
+            ran, waited = (thread / "schedstat").read_text().split()[:2]
+            found[int(thread.name)] = int(ran), int(waited)
+    return found
