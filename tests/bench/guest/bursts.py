@@ -75,15 +75,17 @@ class DmCache:
 def read_until(handle: int, options: argparse.Namespace) -> None:
     """Reads without a gap until a file is there.
 
-    Several at once: on a busy host one reader is away for longer than many a gap lasts.
+    Several at once: on a busy host one reader is away for longer than many a gap lasts. Not where
+    the bursts will read: what was read once is in the cache.
     """
 
-    def read(seed: int) -> None:
-        rng, buffer = random.Random(seed), mmap.mmap(-1, BLOCK_BYTES)
+    def read(reader: int) -> None:
+        rng = random.Random(f"reader {reader} of {options.seed}")
+        buffer = mmap.mmap(-1, BLOCK_BYTES)
         while not options.until.exists():
             os.preadv(handle, [buffer], rng.randrange(options.low, options.high, BLOCK_BYTES))
 
-    readers = [threading.Thread(target=read, args=(seed,)) for seed in range(READERS)]
+    readers = [threading.Thread(target=read, args=(reader,)) for reader in range(READERS)]
     for reader in readers:
         reader.start()
     for reader in readers:
