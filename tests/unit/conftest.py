@@ -52,6 +52,8 @@ class Cli:
         self.fake: FakeSysfs = fake_bcache(folder / "sys")
         self.state_dir = folder / "state"
         self.state_dir.mkdir()
+        self.runtime_dir = folder / "run"
+        self.runtime_dir.mkdir()
         self.proc = folder / "proc"
         (self.proc / "sys/kernel/random").mkdir(parents=True)
         (self.proc / "sys/kernel/random/boot_id").write_text(f"{BOOT_ID}\n")
@@ -69,19 +71,21 @@ class Cli:
             sysfs=self.fake.sysfs,
             proc=self.proc,
             state_dir_option=self.state_dir,
+            runtime_dir_option=self.runtime_dir,
             answer_timeout_s=self.timeout_s,
             wall_ns=lambda: self.now_ns,
             euid=lambda: self.euid,
         )
         self._capture.readouterr()
-        code = main(["--state-dir", str(self.state_dir), *words], context)
+        folders = ["--state-dir", str(self.state_dir), "--runtime-dir", str(self.runtime_dir)]
+        code = main([*folders, *words], context)
         out, err = self._capture.readouterr()
         return Result(code, out, err)
 
     @contextmanager
     def daemon(self, *, answers: tuple[bool, str] | None = None) -> Iterator[Store]:
         """Something that holds the daemon's lock and, with `answers`, answers every intent."""
-        lock = os.open(self.state_dir / "ebbgated.lock", os.O_CREAT | os.O_RDWR)
+        lock = os.open(self.runtime_dir / "ebbgated.lock", os.O_CREAT | os.O_RDWR)
         fcntl.flock(lock, fcntl.LOCK_EX)
         os.write(lock, b"4711")
         stop = Event()
@@ -116,7 +120,7 @@ class Cli:
 
 @pytest.fixture
 def cli(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Cli:
-    for name in ("EBBGATE_STATE_DIR", "EBBGATE_PROBE", "SUDO_USER"):
+    for name in ("EBBGATE_STATE_DIR", "EBBGATE_RUNTIME_DIR", "EBBGATE_PROBE", "SUDO_USER"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("COLUMNS", "80")
     return Cli(tmp_path, capsys)

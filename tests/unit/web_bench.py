@@ -69,7 +69,9 @@ class Bench:
         token_file = folder / "web-token"
         token_file.write_text(f"{TOKEN}\n")
         web = replace(WebSettings(token_file=token_file, ui_dir=folder / "ui"), **settings)
-        self.config = Config(folder, folder / "probe", policy_dir=self.policies, web=web)
+        self.config = Config(
+            folder, folder / "probe", policy_dir=self.policies, web=web, runtime_dir=folder
+        )
         self.now_ns = NOW_S * 1_000_000_000
         self.fake = fake_bcache(Path(tempfile.mkdtemp(dir=folder)))
         self.told = Answer(0, {}, b"")
@@ -203,7 +205,8 @@ def _events(answer: http.client.HTTPResponse) -> Iterator[tuple[str, str, Any]]:
 def served(folder: Path, *options: str) -> Iterator[Served]:
     """The program itself, asked to end at the end; it must do so in an orderly way."""
     argv = [sys.executable, "-m", "ebbgate.web", "--as-root", "--listen", "127.0.0.1:0"]
-    argv += ["--state-dir", str(folder), "--token-file", str(folder / "web-token"), *options]
+    argv += ["--state-dir", str(folder), "--runtime-dir", str(folder)]
+    argv += ["--token-file", str(folder / "web-token"), *options]
     (folder / "web-token").write_text(f"{TOKEN}\n")
     env = {"PYTHONPATH": f"{REPO / 'controller'}:{REPO}"}
     env |= {name: os.environ[name] for name in _PASSED_ON if name in os.environ}

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ebbgate.asking import LONGEST_NS, check
 from ebbgate.cli.context import Context, json_option
 from ebbgate.cli.link import need_daemon
 from ebbgate.cli.output import Document, emit
 from ebbgate.errors import ActuationError, EbbgateError, NotFound, Unavailable, UsageError
+from ebbgate.intents.validation import LONGEST_NS, check
 from ebbgate.model.volume import Mode
 from ebbgate.model.wish import IntentKind
 from ebbgate.probes.topology import find

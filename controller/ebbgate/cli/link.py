@@ -14,7 +14,7 @@ from ebbgate.cli.context import Context
 from ebbgate.errors import Unavailable
 from ebbgate.lock import holder
 from ebbgate.model.decision import JournalEntry
-from ebbgate.store.access import make_folder
+from ebbgate.store.access import make_runtime_folder
 from ebbgate.store.connection import NothingRecorded
 from ebbgate.store.queries import History, Live
 from ebbgate.units import NS_PER_S
@@ -66,7 +66,7 @@ def need_daemon(context: Context) -> Link:
 @contextmanager
 def no_daemon(lock: Path) -> Iterator[bool]:
     """Keeps a daemon from starting meanwhile; yields False, and keeps nothing, where one runs."""
-    make_folder(lock.parent)
+    make_runtime_folder(lock.parent)
     handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
     try:
         try:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ebbgate.asking import check
 from ebbgate.cli.ask import ask, parse_for
 from ebbgate.cli.context import Context, json_option
 from ebbgate.cli.output import Document, emit
 from ebbgate.errors import UsageError
+from ebbgate.intents.validation import check
 from ebbgate.model.wish import IntentKind
 from ebbgate.probes.topology import find
 from ebbgate.units import NS_PER_S

@@ -38,6 +38,7 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--config", type=Path, help="default: /etc/ebbgate/ebbgate.toml")
     parser.add_argument("--state-dir", type=Path, help="default: /var/lib/ebbgate")
+    parser.add_argument("--runtime-dir", type=Path, help="default: /run/ebbgate")
     parser.add_argument("--policy-dir", type=Path, help="default: /etc/ebbgate/policies.d")
     parser.add_argument("--ui", type=Path, help="the folder of the built pages")
     parser.add_argument("--listen", help=f"default: {config_web.LISTEN}; port 0: any")
@@ -71,7 +72,9 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _configured(options: argparse.Namespace) -> Config:
-    config = load_config(options.config, state_dir=options.state_dir)
+    config = load_config(
+        options.config, state_dir=options.state_dir, runtime_dir=options.runtime_dir
+    )
     if options.policy_dir:
         config = replace(config, policy_dir=options.policy_dir)
     web = config.web

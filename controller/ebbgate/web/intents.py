@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 from typing import Final
 
-from ebbgate import asking
+from ebbgate.intents import validation
 from ebbgate.store.intents import Intents
 from ebbgate.web.databases import Databases, Look
 from ebbgate.web.failure import ApiError
@@ -65,4 +65,4 @@ def _check(look: Look, wanted: NewIntent) -> None:
         text = f"the daemon does not follow {wanted.volume[:128]}"
         raise ApiError(404, text, "see /api/v1/volumes")
     # By its name only: device-mapper tells a process without rights nothing of a volume.
-    asking.check(wanted.kind, wanted.volume, wanted.args)
+    validation.check(wanted.kind, wanted.volume, wanted.args)

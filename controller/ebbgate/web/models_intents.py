@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
-from ebbgate import asking
+from ebbgate.intents import validation
 from ebbgate.model.wish import IntentKind
 from ebbgate.web.about import Of
 
@@ -14,7 +14,7 @@ from ebbgate.web.about import Of
 def _args() -> str:
     """What each kind takes, for the reader of the document."""
     parts = []
-    for kind, request in asking.REQUESTS.items():
+    for kind, request in validation.REQUESTS.items():
         words = "; ".join(
             f"{name}{'' if word.required else '?'}: {word.about}"
             for name, word in request.words.items()
