@@ -184,14 +184,6 @@ def test_no_file_is_ever_of_the_web_user(folder: Path, daemon: ExitStack) -> Non
     assert {each.stat().st_gid for each in folder.iterdir()} == {GID}
 
 
-def test_an_older_list_of_wishes_is_opened_to_the_group(tmp_path: Path) -> None:
-    path = tmp_path / "intents.db"
-    Intents.open(path).close()
-    path.chmod(0o640)
-    Intents.open(path).close()
-    assert path.stat().st_mode & 0o777 == 0o660
-
-
 def test_a_history_that_was_closed_by_hand_stays_closed(tmp_path: Path) -> None:
     path = tmp_path / "history.db"
     Store.open(path).close()
