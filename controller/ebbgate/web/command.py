@@ -34,7 +34,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="ebbgate-web", description="ebbgate in a browser: reads the history, takes wishes."
+        prog="ebbgate-web",
+        description="ebbgate in a browser: reads the history, passes requests on to ebbgated.",
     )
     parser.add_argument("--config", type=Path, help="default: /etc/ebbgate/ebbgate.toml")
     parser.add_argument("--state-dir", type=Path, help="default: /var/lib/ebbgate")
