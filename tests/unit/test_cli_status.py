@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 import pytest
@@ -31,7 +32,7 @@ def test_with_a_daemon_its_sentence_is_shown(cli: Cli) -> None:
     assert "bcache0  bcache writeback - enforce, gap" in result.out
     assert "drains 420 MiB at 41 MiB/s" in result.out
     assert "paced 40 MiB/s" in result.out
-    assert "daemon 0.1.0 (pid 4711), probe ebpf: running" in result.out
+    assert f"daemon 0.1.0 (pid {os.getpid()}), probe ebpf: running" in result.out
 
 
 def test_a_history_that_could_not_be_written_is_said(cli: Cli) -> None:

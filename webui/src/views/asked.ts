@@ -24,7 +24,7 @@ function intentTable(all: readonly Intent[]): HTMLElement {
     each.volume ?? "every volume",
     `${each.kind} ${argsWord(each.args)}`,
     each.ok === null
-      ? "waits for the daemon, for five minutes at most"
+      ? "accepted; no outcome yet"
       : `${each.ok ? "✓" : "✗"} ${each.outcome ?? ""}`,
   ]);
   return table("What people asked for", ["Time", "Who", "Volume", "What", "Outcome"], rows);
