@@ -242,7 +242,20 @@ def test_an_outcome_that_is_late_can_be_waited_for_again(tmp_path: Path) -> None
         assert open_.outcome(5.0).state == "failed"
 
 
-def test_a_request_that_fits_no_line_is_not_sent(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("volume", "args"),
+    [
+        (None, {"name": "x", "text": "\u00e9" * LINE_BYTES_MAX}),
+        ("a\0b", {}),
+        ("\ud800", {}),
+        ("x" * 256, {}),
+        (None, {"on": [1]}),
+        (None, {"for_ns": 1 << 80}),
+    ],
+)
+def test_what_the_server_would_not_read_is_not_sent(
+    tmp_path: Path, volume: str | None, args: dict[str, object]
+) -> None:
     def script(connection: socket.socket) -> None:
         connection.sendall(GREETING)
         assert connection.recv(1) == b"", "nothing may arrive"
@@ -252,7 +265,7 @@ def test_a_request_that_fits_no_line_is_not_sent(tmp_path: Path) -> None:
         ControlClient.connect(tmp_path / "s", 5.0) as open_,
         pytest.raises(UsageError),
     ):
-        open_.send("policy_save", None, {"name": "x", "text": "é" * LINE_BYTES_MAX}, "", 5.0)
+        open_.send("policy_save", volume, args, "", 5.0)
 
 
 def test_connections_are_closed_when_the_greeting_is_none(

@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+import io
 import json
+import logging
 
 import pytest
 
+from ebbgate.log_format import CleanFormatter
 from ebbgate.text import clean_lines, escape_json
 
 UNSAFE = (
@@ -42,3 +45,21 @@ def test_json_keeps_its_values_and_shows_no_unsafe_character(text: str) -> None:
     assert json.loads(escaped) == {text: [text, "é 한"]}
     assert escaped.replace("\n", "").isprintable()
     assert "é 한" in escaped
+
+
+@pytest.mark.parametrize("text", UNSAFE)
+def test_a_log_line_is_one_line_and_a_stack_keeps_its_lines(text: str) -> None:
+    out = io.StringIO()
+    handler = logging.StreamHandler(out)
+    handler.setFormatter(CleanFormatter("%(levelname)s %(message)s"))
+    log = logging.Logger("test")
+    log.addHandler(handler)
+    log.warning("asked for %s\nERROR forged", text)
+    assert out.getvalue().count("\n") == 1
+    try:
+        raise ValueError(text)
+    except ValueError:
+        log.exception("failed")
+    lines = out.getvalue().split("\n")
+    assert all(line.isprintable() for line in lines)
+    assert "Traceback (most recent call last):" in lines

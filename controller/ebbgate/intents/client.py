@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
-from ebbgate.errors import ActuationError, PermissionDenied, Unavailable
+from ebbgate.errors import ActuationError, PermissionDenied, Unavailable, UsageError
 from ebbgate.intents.protocol import (
     LINE_BYTES_MAX,
     Answer,
@@ -26,6 +26,7 @@ from ebbgate.intents.protocol import (
     Request,
     State,
     decode_message,
+    decode_request,
     encode_request,
 )
 
@@ -110,11 +111,12 @@ class ControlClient:
     ) -> int:
         """Send a request; return its number once the daemon has accepted it.
 
-        Raises Refused, Busy, UsageError for a request that is too long, NotAnswering, Unavailable.
+        Raises UsageError for what is no request, which is not sent; Refused, Busy, NotAnswering and
+        Unavailable.
         """
         deadline_s = time.monotonic() + timeout_s
         self._id = str(next(self._ids))
-        line = encode_request(Request(self._id, str(kind), volume, args, label))
+        line = _checked(Request(self._id, str(kind), volume, args, label))
         try:
             self._socket.settimeout(_left_s(deadline_s))
             self._socket.sendall(line)
@@ -181,6 +183,16 @@ class ControlClient:
     def _not_answering(self) -> NotAnswering:
         who = f"ebbgated (pid {self._pid})" if self._pid else "ebbgated"
         return NotAnswering(f"{who} does not answer", LOG, self._pid)
+
+
+def _checked(request: Request) -> bytes:
+    """Encode a request. Raises UsageError, in the server's words, for one it would not read."""
+    line = encode_request(request)
+    try:
+        decode_request(line)
+    except ProtocolError as error:
+        raise UsageError(error.message, error.hint) from error
+    return line
 
 
 def greet(path: Path, timeout_s: float) -> Greeting:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from ebbgate.intents import validation
+from ebbgate.intents.protocol import NAME_LENGTH_MAX
 from ebbgate.model.wish import IntentKind
 from ebbgate.web.about import Of
 
@@ -51,7 +52,11 @@ class NewIntent:
 
     kind: Annotated[IntentKind, Of("What is asked for.", example="mode")]
     volume: Annotated[
-        str | None, Of("For which volume; null: for all, where that makes sense.")
+        str | None,
+        Of(
+            "For which volume; null: for all, where that makes sense.",
+            bounds={"maxLength": NAME_LENGTH_MAX},
+        ),
     ] = None
     args: Annotated[
         dict[str, Any],
