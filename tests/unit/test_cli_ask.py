@@ -15,7 +15,9 @@ import pytest
 from ebbgate.cli import ask
 from ebbgate.cli.app import COMMANDS
 from ebbgate.intents.protocol import Request
+from ebbgate.sysfs import Sysfs
 from tests.control_harness import refuse
+from tests.fake_dm import FakeDm
 from tests.unit.conftest import Cli
 
 
@@ -182,6 +184,17 @@ def test_text_of_the_daemon_reaches_the_terminal_without_control_characters(cli:
     assert done.out == "held by jo?[2J ?1m? [red]x[/red]\n"
     with cli.daemon(answers=(False, "no\x1b]0;x\x07")):
         assert cli("hold").err.startswith("ebbgate: no?]0;x?\n")
+
+
+def test_who_is_not_root_may_ask_for_a_mapped_volume_by_its_name(cli: Cli) -> None:
+    # Device-mapper answers root alone; the daemon, which is root, knows the volume.
+    cli.fake.sysfs = Sysfs(cli.fake.root, FakeDm(allowed=False))
+    cli.euid = 1000
+    with cli.daemon(answers=(True, "done")):
+        assert cli("enforce", "/dev/vg/data").code == 0
+        assert cli("set", "vg/data", "migration_threshold", "8MiB").code == 0
+        assert cli("set", "vg/data", "migration_treshold", "1").code == 64
+    assert [each["volume"] for each in cli.intents()] == ["vg/data", "vg/data"]
 
 
 @pytest.mark.parametrize("command", ["status", "explain", "enforce", "hold", "doctor", "record"])
