@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -20,9 +19,10 @@ from ebbgate.cli import main
 from ebbgate.cli.context import Context
 from ebbgate.model.volume import Mode
 from ebbgate.store.db import Store
-from ebbgate.store.intents import Intents
 from tests import web_history as web_made
 from tests.asked_bench import Asked
+from tests.control_harness import Asked as Accepted
+from tests.control_harness import Decide, Outcome, answering
 from tests.fake_sysfs import FakeSysfs, fake_bcache
 from tests.loop_bench import DEADLINE_S, LoopBench
 from tests.unit import web_bench
@@ -60,6 +60,7 @@ class Cli:
         self.euid = 0
         self.timeout_s = 2.0
         self.now_ns = NOW_NS
+        self.asked = Accepted()
         self._capture = capture
 
     @property
@@ -83,39 +84,32 @@ class Cli:
         return Result(code, out, err)
 
     @contextmanager
-    def daemon(self, *, answers: tuple[bool, str] | None = None) -> Iterator[Store]:
-        """Something that holds the daemon's lock and, with `answers`, answers every intent."""
+    def daemon(self, *, answers: Outcome | Decide | None = None) -> Iterator[Store]:
+        """A daemon that accepts every request. `answers`: its outcome, or what decides; without it
+        no request ever gets one.
+        """
         lock = os.open(self.runtime_dir / "ebbgated.lock", os.O_CREAT | os.O_RDWR)
         fcntl.flock(lock, fcntl.LOCK_EX)
-        os.write(lock, b"4711")
-        stop = Event()
-        thread = Thread(target=self._answer, args=(stop, answers))
         store = Store.open(self.history)
-        thread.start()
+        decide = answers if callable(answers) else lambda _: answers
         try:
-            yield store
+            with answering(self.runtime_dir / "control.sock", decide) as self.asked:
+                yield store
         finally:
-            stop.set()
-            thread.join()
             store.close()
             os.close(lock)
 
-    def _answer(self, stop: Event, answers: tuple[bool, str] | None) -> None:
-        intents = Intents.open(self.state_dir / "intents.db")
-        while not stop.wait(0.01):
-            for intent in intents.pending() if answers else ():
-                assert answers is not None
-                intents.resolve(intent.id, answers[1], answers[0])
-        intents.close()
-
     def intents(self) -> list[dict[str, Any]]:
-        """Every intent that was ever added, with what became of it."""
-        intents = Intents.open(self.state_dir / "intents.db")
-        try:
-            rows = intents._connection.execute("SELECT * FROM intents ORDER BY id").fetchall()
-            return [{**dict(row), "args": json.loads(row["args"])} for row in rows]
-        finally:
-            intents.close()
+        """Every request that was accepted by the last daemon."""
+        return [
+            {
+                "kind": each.kind,
+                "volume": each.volume,
+                "args": dict(each.args),
+                "label": each.label,
+            }
+            for each in self.asked.requests
+        ]
 
 
 @pytest.fixture
@@ -144,8 +138,7 @@ def still(web_history: Path) -> web_bench.Bench:
 @pytest.fixture
 def web(web_history: Path, tmp_path: Path) -> web_bench.Bench:
     """ebbgate-web over a history of its own."""
-    for name in ("history.db", "intents.db"):
-        shutil.copy(web_history / name, tmp_path)
+    shutil.copy(web_history / "history.db", tmp_path)
     return web_bench.Bench(tmp_path)
 
 

@@ -7,7 +7,6 @@ I/O: databases and sockets of the test. Neither needs a client that only one set
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import http.client
 import json
 import os
@@ -25,8 +24,10 @@ from typing import Any
 
 from ebbgate.config import Config
 from ebbgate.config_web import WebSettings
+from ebbgate.store.db import Store
 from ebbgate.web.app import Api
 from ebbgate.web.guard import Message
+from tests.control_harness import Asked, Decide, answering
 from tests.fake_sysfs import fake_bcache
 from tests.house_rules import REPO
 
@@ -125,15 +126,12 @@ class Bench:
         return told
 
     @contextmanager
-    def daemon(self) -> Iterator[None]:
-        """Something that holds the daemon's lock."""
-        handle = os.open(self.config.lock_path, os.O_CREAT | os.O_RDWR)
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        os.write(handle, b"4711")
-        try:
-            yield
-        finally:
-            os.close(handle)
+    def daemon(
+        self, decide: Decide = lambda _: None, store: Store | None = None
+    ) -> Iterator[Asked]:
+        """A daemon that accepts every request. `decide`: the outcome; without it there is none."""
+        with answering(self.config.socket_path, decide, store) as asked:
+            yield asked
 
 
 async def _asked(

@@ -92,7 +92,7 @@ class Commands(click.Group):
     "--patience",
     type=click.FloatRange(0.1, 600),
     metavar="SECONDS",
-    help="Wait so long for the daemon's answer, instead of 5.",
+    help="Seconds to wait for the outcome of a request (default 5).",
 )
 @json_option
 @click.version_option(__version__, prog_name="ebbgate")
