@@ -85,11 +85,6 @@ class Config:
         return self.state_dir / "history.db"
 
     @property
-    def intents_path(self) -> Path:
-        """The database of what people want."""
-        return self.state_dir / "intents.db"
-
-    @property
     def lock_path(self) -> Path:
         """Held by the one daemon that runs with this runtime folder; holds its process number."""
         return self.runtime_dir / "ebbgated.lock"

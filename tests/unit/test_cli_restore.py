@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import fcntl
 import os
+from contextlib import closing
 from pathlib import Path
 
 from ebbgate.cli.link import no_daemon
+from ebbgate.intents.database import OverrideDatabase
 from ebbgate.lock import holder
 from ebbgate.model.wish import Wish, WishKind
 from ebbgate.store.db import Store
-from ebbgate.store.intents import Intents
 from tests.builders import journal_entry
 from tests.house_rules import REPO
 from tests.unit.conftest import BOOT_ID, Cli
@@ -156,17 +157,15 @@ def test_a_lock_without_a_holder_is_no_daemon(tmp_path: Path) -> None:
 
 # ---- wishes -------------------------------------------------------------------------------------
 def wish(cli: Cli, kind: WishKind, volume: str = "bcache0", knob: str = "") -> None:
-    intents = Intents.open(cli.state_dir / "intents.db")
-    intents.add_wish(Wish(kind, volume, "jo", 1, None, knob, "20" if knob else ""))
-    intents.close()
+    until = 2 if kind is WishKind.DRAIN else None
+    made = Wish(kind, volume, "jo", 1, until, knob, "20" if knob else "")
+    with closing(OverrideDatabase.open(cli.state_dir / "overrides.db")) as database:
+        database.add((made,))
 
 
 def standing(cli: Cli) -> list[tuple[str, str]]:
-    intents = Intents.open(cli.state_dir / "intents.db")
-    try:
-        return [(wish.volume, str(wish.kind)) for wish in intents.wishes()]
-    finally:
-        intents.close()
+    with closing(OverrideDatabase.open(cli.state_dir / "overrides.db")) as database:
+        return [(each.volume, str(each.kind)) for each in database.load().overrides]
 
 
 def test_what_people_wished_is_over_and_is_said(cli: Cli) -> None:
@@ -201,7 +200,7 @@ def test_systemd_keeps_them_for_the_next_daemon(cli: Cli) -> None:
 
 def test_wishes_that_cannot_be_ended_keep_no_knob_from_coming_back(cli: Cli) -> None:
     leave(cli, "writeback_percent", "10")
-    (cli.state_dir / "intents.db").write_bytes(b"no database" * 100)
+    (cli.state_dir / "overrides.db").write_bytes(b"no database" * 100)
     result = cli("restore")
     assert (result.code, cli.fake.read(PERCENT)) == (0, "10")
     assert "could not be ended" in result.out

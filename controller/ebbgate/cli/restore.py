@@ -15,10 +15,10 @@ from ebbgate.cli.context import Context, json_option
 from ebbgate.cli.link import no_daemon
 from ebbgate.cli.output import Document, emit
 from ebbgate.errors import ActuationError, EbbgateError
+from ebbgate.intents.database import OverrideDatabase
 from ebbgate.model.decision import Outcome, OutcomeKind
 from ebbgate.model.wish import IntentKind, Wish, WishKind
 from ebbgate.probes.topology import find
-from ebbgate.store.intents import Intents
 from ebbgate.store.leftovers import Leftovers
 
 if TYPE_CHECKING:
@@ -79,17 +79,21 @@ def _here(context: Context, volume: str | None) -> dict[str, Any]:
 
 def _end_wishes(context: Context, volume: str | None) -> list[str]:
     """Else the next daemon would set them again; what could not be ended is said."""
-    if not context.config.intents_path.exists():
+    path = context.config.overrides_path
+    if not path.exists():
         return []
     name = volume.removeprefix("/dev/") if volume else None
     ended: list[str] = []
     try:
-        intents = Intents.open(context.config.intents_path)
-        with closing(intents):
-            for wish in intents.wishes():
-                if wish.kind is not WishKind.MANUAL and name in (None, wish.volume):
-                    intents.end_wish(wish.id, f"{who()} asked to restore")
-                    ended.append(_ended(wish))
+        with closing(OverrideDatabase.open(path, heal=False)) as database:
+            over = [
+                each
+                for each in database.load().overrides
+                if each.kind is not WishKind.MANUAL and name in (None, each.volume)
+            ]
+            why = f"{who()} asked to restore"
+            database.end({each.id: why for each in over}, context.wall_ns())
+            ended += map(_ended, over)
     except (EbbgateError, sqlite3.Error) as error:
         ended.append(f"what people had set or held could not be ended: {error}")
     return ended

@@ -90,14 +90,16 @@ class OverrideDatabase:
         connection.text_factory = lambda data: data.decode(errors="replace")
 
     @classmethod
-    def open(cls, path: Path) -> Self:
+    def open(cls, path: Path, *, heal: bool = True) -> Self:
         """Open or make the file. One that is damaged is renamed to `overrides.db.damaged` and a new
-        one begun. Raises PermissionDenied and Unavailable.
+        one begun, unless `heal` is false. Raises PermissionDenied and Unavailable.
         """
         _check_owner(path)
         try:
             return cls._opened(path)
         except Damaged as error:
+            if not heal:
+                raise
             aside = path.with_name(f"{path.name}.damaged")
             _LOG.error("%s; it is kept as %s, and a new one is begun", error.message, aside)
             path.replace(aside)

@@ -19,8 +19,6 @@ _LOG = logging.getLogger(__name__)
 GROUP: Final = "ebbgate"
 READ_MODE: Final = 0o640
 """Of what the group may read."""
-WRITE_MODE: Final = 0o660
-"""Of what it may write, too."""
 _FOLDER_MODE: Final = 0o2750
 """Files of the folder are of its group, whoever makes them."""
 
