@@ -41,7 +41,11 @@ class Bench:
         (folder / "state").mkdir()
         self.recorder = Recorder(folder / "state/history.db")
         config = Config(
-            folder / "state", folder / "no-probe", mode=mode, runtime_dir=folder / "run"
+            folder / "state",
+            folder / "no-probe",
+            mode=mode,
+            runtime_dir=folder / "run",
+            policy_dir=folder / "policies.d",
         )
         self.daemon = Daemon(config, self.sysfs, self.recorder, "this boot")
         self.before = self.knobs()
