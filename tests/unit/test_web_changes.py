@@ -154,13 +154,13 @@ def test_a_request_is_sent_to_the_daemon_and_can_be_followed(web: Bench) -> None
         )
     assert answer.status == 202
     (request,) = asked.requests
-    assert (request.kind, request.volume, request.args, request.label) == (
+    user = pwd.getpwuid(os.geteuid()).pw_name
+    assert (request.kind, request.volume, request.args, request.who) == (
         "mode",
         "bcache0",
         {"mode": "enforce"},
-        "jo",
+        f"{user} (jo)",
     )
-    user = pwd.getpwuid(os.geteuid()).pw_name
     assert answer.json == {
         "id": 5,
         "kind": "mode",

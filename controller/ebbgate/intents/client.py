@@ -127,6 +127,8 @@ class ControlClient:
             self._read(deadline_s)
             raise _unexpected() from None
         answer = self._answer(deadline_s)
+        if answer.state is State.REFUSED and answer.busy:
+            raise Busy(answer.text, answer.hint or LOG)
         if answer.state is State.REFUSED:
             raise Refused(answer.text or "refused without a reason", answer.hint)
         if answer.state is not State.ACCEPTED or answer.request is None:
@@ -159,7 +161,8 @@ class ControlClient:
                 error.hint or LOG,
             ) from error
         if isinstance(message, Answer) and message.state is State.ERROR:
-            raise Busy(message.text or "ebbgated closed the connection", message.hint or LOG)
+            kind = Busy if message.busy else Unavailable
+            raise kind(message.text or "ebbgated closed the connection", message.hint or LOG)
         return message
 
     def _line(self, deadline_s: float) -> bytes:
