@@ -13,6 +13,7 @@ from ebbgate import policy_files, policy_shelf
 from ebbgate.errors import ConfigError
 from ebbgate.loop_silence import LoopSilence, measured_loop
 from ebbgate.model.volume import Mode
+from ebbgate.policy.language.parse import Parsed, parse
 from ebbgate.policy_book import PolicyBook
 from ebbgate.units import KIB, NS_PER_MS
 from tests.unit.test_machine_volumes import Bench
@@ -64,10 +65,12 @@ def test_many_large_files_keep_the_loop_awake(tmp_path: Path) -> None:
 def test_the_same_text_is_parsed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(tmp_path, 2)
     book, parsed = PolicyBook(tmp_path), list[str]()
-    parse = policy_files.parse
-    monkeypatch.setattr(
-        policy_files, "parse", lambda text, file: (parsed.append(file), parse(text, file))[1]
-    )
+
+    def counted(text: str | bytes, file: str) -> Parsed:
+        parsed.append(file)
+        return parse(text, file)
+
+    monkeypatch.setattr(policy_files, "parse", counted)
     (tmp_path / "p01.yaml").write_text(large("p01").replace("A test.", "Another test.", 1))
     book.look()
     policy_shelf.save(tmp_path, "mine", "version: 1\nname: mine\nwhy: A test.\n")

@@ -212,11 +212,13 @@ class OverrideDatabase:
         with durable(self._connection) as open_:
             open_.execute(_SET_ASIDE, (reason, number))
 
-    def set_modes(self, modes: Mapping[str, Mode], wall_ns: int) -> None:
-        """Keep the modes that a person chose for these volumes. Raises sqlite3.Error."""
-        rows = [(volume, str(mode), wall_ns) for volume, mode in modes.items()]
+    def set_mode(self, volume: str, mode: Mode | None, wall_ns: int) -> None:
+        """Keep the mode that a person chose for a volume; None: no mode. Raises sqlite3.Error."""
         with durable(self._connection) as open_:
-            open_.executemany(_SET_MODE, rows)
+            if mode is None:
+                open_.execute("DELETE FROM modes WHERE volume = ?", (volume,))
+            else:
+                open_.execute(_SET_MODE, (volume, str(mode), wall_ns))
 
 
 def _check_owner(path: Path) -> None:
