@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Who may read the databases: the group of `ebbgate-web`, and nobody else. I/O: modes of files.
 
-It reads the history and adds rows to the list of wishes. It may not make files in the folder, so
-that nothing there is ever owned by it: the daemon has no right to files that are not root's. SQLite
-gives its log and its index of that the mode and the owner of the database.
+The group reads the history and writes nothing. The journal of originals and the overrides are
+root's alone. SQLite gives its log and the index of its log the mode and the owner of the database.
 """
 
 from __future__ import annotations
@@ -19,9 +18,10 @@ _LOG = logging.getLogger(__name__)
 GROUP: Final = "ebbgate"
 READ_MODE: Final = 0o640
 """Of what the group may read."""
+ROOT_MODE: Final = 0o600
+"""Of what nobody but root may open."""
 _FOLDER_MODE: Final = 0o2750
 """Files of the folder are of its group, whoever makes them."""
-
 _RUNTIME_FOLDER_MODE: Final = 0o755
 
 
