@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A short life of the actuators on one volume, and what is put back after its end.
+
+The real parts: KnobWriter and gates, the journal of originals, `restore`. The machine may be a fake
+one of files or the one that this runs on. I/O: knobs and files of the journal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ebbgate.actuators.gate_thread import drive
+from ebbgate.actuators.hand import Hand, Reason
+from ebbgate.actuators.plan import cutoff_steps
+from ebbgate.actuators.plans import split_steps
+from ebbgate.actuators.restore import restore
+from ebbgate.model.decision import Gate, GateKind, Outcome
+from ebbgate.model.volume import Kind, Volume
+from ebbgate.probes.knob import parse_value
+from ebbgate.probes.knobs import BY_NAME, knob_path
+from ebbgate.recorder import Recorder
+from ebbgate.store.leftovers import Leftovers
+from ebbgate.sysfs import Sysfs
+from ebbgate.units import KIB, MIB, NS_PER_MS
+
+CUTOFF_BYTES = 512 * KIB
+_REASON = Reason("idle_destage", "a test")
+_CLOSED = {Kind.BCACHE: Gate(GateKind.CLOSED, 512), Kind.DM_CACHE: Gate(GateKind.CLOSED)}
+_PACED = {
+    Kind.BCACHE: Gate(GateKind.PACED, 8 * MIB),
+    Kind.DM_CACHE: Gate(GateKind.PACED, depth_ios=4),
+}
+_PULSED = Gate(GateKind.PULSED, 8 * MIB, pulse_ns=NS_PER_MS)
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """The machine, and the folder in which ebbgate keeps its journal."""
+
+    sysfs: Sysfs
+    folder: Path
+    boot_id: str
+
+    def live(self, volume: Volume) -> list[Outcome]:
+        """Take the knobs over, drive the gate, give everything back."""
+        journal = Recorder(self.folder / "history.db")
+        try:
+            hand = Hand(self.sysfs, volume, journal, self.boot_id)
+            return [*_tune(hand), *_give_back(hand)]
+        finally:
+            journal.stop()
+
+    def put_back(self) -> list[Outcome]:
+        """What `ebbgate restore` does."""
+        leftovers = Leftovers.open(self.folder / "history.db", heal=False)
+        try:
+            return restore(leftovers, self.sysfs, self.boot_id)
+        finally:
+            leftovers.close()
+
+    def left(self) -> list[str]:
+        """Knobs whose originals are still kept."""
+        leftovers = Leftovers.open(self.folder / "history.db", heal=False)
+        try:
+            return [entry.knob for entry in leftovers.journal_open()]
+        finally:
+            leftovers.close()
+
+    def value(self, volume: Volume, knob: str) -> str | None:
+        """What the knob has now, in the unit in which the kernel takes it."""
+        path = knob_path(volume, knob)
+        assert path is not None
+        text = self.sysfs.read_text(path)
+        return None if text is None else parse_value(BY_NAME[knob].form, text)
+
+
+def knobs(volume: Volume) -> Sequence[str]:
+    """Every knob that a life writes, in the order in which it takes them over."""
+    if volume.kind is Kind.BCACHE:
+        return (
+            "writeback_delay",
+            "writeback_rate_update_seconds",
+            "idle_max_writeback_rate",
+            "writeback_rate",
+            "writeback_percent",
+            "sequential_cutoff",
+        )
+    return ("migration_threshold", "max_sectors_kb")
+
+
+def _tune(hand: Hand) -> list[Outcome]:
+    kind = hand.volume.kind
+    outcomes = drive(hand, _CLOSED[kind], _REASON)
+    streams = cutoff_steps(CUTOFF_BYTES) if kind is Kind.BCACHE else split_steps(hand.volume)
+    outcomes += hand.apply(streams, _REASON)
+    if kind is Kind.BCACHE:
+        outcomes += drive(hand, _PULSED, _REASON)
+    return [*outcomes, *drive(hand, _PACED[kind], _REASON)]
+
+
+def _give_back(hand: Hand) -> list[Outcome]:
+    outcomes = drive(hand, Gate(GateKind.RELEASED), _REASON)
+    return [*outcomes, *hand.release(list(hand.held), _REASON)]
