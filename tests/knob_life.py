@@ -20,7 +20,8 @@ from ebbgate.model.decision import Gate, GateKind, Outcome
 from ebbgate.model.volume import Kind, Volume
 from ebbgate.probes.knob import parse_value
 from ebbgate.probes.knobs import BY_NAME, knob_path
-from ebbgate.recorder import Recorder
+from ebbgate.store.journal_writer import JournalWriter
+from ebbgate.store.last_written import LastWritten
 from ebbgate.store.leftovers import Leftovers
 from ebbgate.sysfs import Sysfs
 from ebbgate.units import KIB, MIB, NS_PER_MS
@@ -43,9 +44,13 @@ class Home:
     folder: Path
     boot_id: str
 
+    @property
+    def _journal(self) -> Path:
+        return self.folder / "journal.db"
+
     def live(self, volume: Volume) -> list[Outcome]:
         """Take the knobs over, drive the gate, give everything back."""
-        journal = Recorder(self.folder / "history.db")
+        journal = JournalWriter(self._journal, LastWritten(self.folder / "last-written"))
         try:
             hand = Hand(self.sysfs, volume, journal, self.boot_id)
             return [*_tune(hand), *_give_back(hand)]
@@ -54,7 +59,7 @@ class Home:
 
     def put_back(self) -> list[Outcome]:
         """What `ebbgate restore` does."""
-        leftovers = Leftovers.open(self.folder / "history.db", heal=False)
+        leftovers = Leftovers.open(self._journal, heal=False)
         try:
             return restore(leftovers, self.sysfs, self.boot_id)
         finally:
@@ -62,9 +67,9 @@ class Home:
 
     def left(self) -> list[str]:
         """Knobs whose originals are still kept."""
-        leftovers = Leftovers.open(self.folder / "history.db", heal=False)
+        leftovers = Leftovers.open(self._journal, heal=False)
         try:
-            return [entry.knob for entry in leftovers.journal_open()]
+            return [entry.knob for entry in leftovers.entries()]
         finally:
             leftovers.close()
 

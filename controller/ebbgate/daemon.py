@@ -25,6 +25,8 @@ from ebbgate.model.decision import Outcome, OutcomeKind
 from ebbgate.model.volume import Mode
 from ebbgate.recorder import Recorder
 from ebbgate.store.access import make_folder
+from ebbgate.store.journal_writer import JournalWriter
+from ebbgate.store.last_written import LastWritten
 from ebbgate.store.leftovers import Closed, Leftovers
 from ebbgate.store.migrations import NewerSchema
 from ebbgate.sysfs import Sysfs
@@ -78,19 +80,22 @@ def _run(options: argparse.Namespace, sysfs: Sysfs) -> int:
     make_folder(config.state_dir)
     boot_id = boot_id_of(Path("/proc"))
     with DaemonLock(config.state_dir / "ebbgated.lock"):
+        last_written = LastWritten(config.last_written_path)
         unclosed = _restore_leftovers(config, sysfs, boot_id)
+        journal = JournalWriter(config.journal_path, last_written, unclosed)
         recorder = Recorder(config.history_path, config.history)
-        for volume, knob, how in unclosed:
-            recorder.close(volume, knob, how)
         try:
-            asyncio.run(_main(config, sysfs, recorder, boot_id))
+            asyncio.run(_main(config, sysfs, recorder, journal, boot_id))
         finally:
             recorder.stop()
+            journal.stop()
     return 0
 
 
-async def _main(config: Config, sysfs: Sysfs, recorder: Recorder, boot_id: str) -> None:
-    await Daemon(config, sysfs, recorder, boot_id).run()
+async def _main(
+    config: Config, sysfs: Sysfs, recorder: Recorder, journal: JournalWriter, boot_id: str
+) -> None:
+    await Daemon(config, sysfs, recorder, journal, boot_id).run()
 
 
 def boot_id_of(proc: Path) -> str:
@@ -101,10 +106,10 @@ def boot_id_of(proc: Path) -> str:
 def _restore_leftovers(config: Config, sysfs: Sysfs, boot_id: str) -> list[Closed]:
     """A daemon that was killed left its journal open: first put everything back.
 
-    Returns entries that are settled, but could not be marked so. Raises NewerSchema.
+    Returns entries that are settled, but could not be taken out. Raises NewerSchema.
     """
     try:
-        leftovers = Leftovers.open(config.history_path, heal=True)
+        leftovers = Leftovers.open(config.journal_path, heal=True)
     except NewerSchema:
         raise
     except EbbgateError as error:

@@ -28,6 +28,7 @@ from ebbgate.probes.ebpf import EbpfProbe, track_command
 from ebbgate.probes.state import read_state
 from ebbgate.probes.topology import birth, discover
 from ebbgate.recorder import Recorder
+from ebbgate.store.journal_writer import JournalWriter
 from ebbgate.sysfs import Sysfs
 from ebbgate.units import NS_PER_MS, NS_PER_S
 from ebbgate.watchdog import Watchdog
@@ -45,10 +46,18 @@ _PATIENCE = 6
 class Daemon:
     """All volumes of a machine. One event loop owns everything but the gate threads."""
 
-    def __init__(self, config: Config, sysfs: Sysfs, recorder: Recorder, boot_id: str) -> None:
+    def __init__(
+        self,
+        config: Config,
+        sysfs: Sysfs,
+        recorder: Recorder,
+        journal: JournalWriter,
+        boot_id: str,
+    ) -> None:
         self.config = config
         self.sysfs = sysfs
         self.recorder = recorder
+        self.journal = journal
         self.boot_id = boot_id
         self.volumes: dict[str, VolumeLoop] = {}
         self.seen: dict[str, VolumeState] = {}
@@ -210,7 +219,7 @@ class Daemon:
                 self._add(volume)
 
     def _add(self, volume: Volume) -> None:
-        hand = Hand(self.sysfs, volume, self.recorder, self.boot_id)
+        hand = Hand(self.sysfs, volume, self.journal, self.boot_id)
         mode = self.intake.mode_of(volume.name) or self.config.mode_of(volume.name)
         loop = VolumeLoop(
             volume,

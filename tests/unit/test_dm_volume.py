@@ -23,6 +23,7 @@ from ebbgate.probes.topology import discover, find
 from ebbgate.sysfs import Sysfs
 from ebbgate.units import KIB
 from tests.fake_dm import FakeCache, FakeDm, fake_lvm
+from tests.fake_journal import FakeJournal
 from tests.fake_sysfs import FakeSysfs, fake_bcache
 
 WRITECACHE = FakeCache(kind="writecache", table="s 253:4 253:2 4096 0", line="0 1000 400 16")
@@ -165,19 +166,6 @@ def test_streams_are_split_below_a_block(fake: FakeSysfs) -> None:
     assert split_steps(find(sysfs, "vg/data")) == (write(MAX_SECTORS, 32),)
 
 
-class OneEntry:
-    """A journal with one open entry."""
-
-    def __init__(self, entry: JournalEntry) -> None:
-        self.entry: JournalEntry | None = entry
-
-    def journal_open(self, boot_id: str | None = None) -> list[JournalEntry]:
-        return [self.entry] if self.entry else []
-
-    def journal_close(self, volume: str, knob: str, wall_ns: int, how: str) -> None:
-        self.entry = None
-
-
 def entry_of(volume: Volume) -> JournalEntry:
     path = str(knob_path(volume, THRESHOLD))
     return JournalEntry(volume.name, THRESHOLD, path, "2048", "0", "this boot", 1, "idle_destage")
@@ -185,16 +173,16 @@ def entry_of(volume: Volume) -> JournalEntry:
 
 def test_a_renamed_volume_gets_its_threshold_back(fake: FakeSysfs) -> None:
     sysfs, dm = machine(fake, FakeCache(threshold=0))
-    journal = OneEntry(entry_of(find(sysfs, "vg/data")))
+    journal = FakeJournal([entry_of(find(sysfs, "vg/data"))])
     dm.devices[0].name = "vg-other"
     (outcome,) = restore(journal, sysfs, "this boot")
     assert (outcome.kind, dm.devices[0].threshold) == (OutcomeKind.CHANGED, 2048)
-    assert journal.entry is None
+    assert journal.open == {}
 
 
 def test_a_volume_that_is_gone_took_its_threshold_along(fake: FakeSysfs) -> None:
     sysfs, dm = machine(fake)
-    journal = OneEntry(entry_of(find(sysfs, "vg/data")))
+    journal = FakeJournal([entry_of(find(sysfs, "vg/data"))])
     dm.devices.clear()
     (outcome,) = restore(journal, sysfs, "this boot")
     assert (outcome.kind, outcome.error) == (
@@ -205,10 +193,10 @@ def test_a_volume_that_is_gone_took_its_threshold_along(fake: FakeSysfs) -> None
 
 def test_a_refused_message_keeps_the_original_for_the_next_try(fake: FakeSysfs) -> None:
     sysfs, _ = machine(fake, FakeCache(threshold=0, refuses=errno.EBUSY))
-    journal = OneEntry(entry_of(find(sysfs, "vg/data")))
+    journal = FakeJournal([entry_of(find(sysfs, "vg/data"))])
     (outcome,) = restore(journal, sysfs, "this boot")
     assert outcome.kind is OutcomeKind.FAILED
-    assert journal.entry is not None
+    assert list(journal.open) == [THRESHOLD]
 
 
 def test_the_probe_is_told_kind_devices_and_mode(fake: FakeSysfs) -> None:

@@ -67,7 +67,7 @@ def test_a_knob_that_a_person_gives_back_has_that_persons_value_as_original(
     bench.hand.forget_manual()
     bench.drive(PACED)
     assert bench.value("writeback_percent") == "40"
-    assert bench.notebook.entries["writeback_percent"].original == "20"
+    assert bench.notebook.kept["writeback_percent"].original == "20"
     bench.drive(RELEASED)
     assert bench.value("writeback_percent") == "20"
 

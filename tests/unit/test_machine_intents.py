@@ -28,7 +28,7 @@ class Machine(Bench):
     def __init__(self, folder: Path) -> None:
         super().__init__(folder, Mode.ADVISE)
         config = replace(self.daemon.config, policy_dir=folder / "policies.d")
-        self.daemon = Daemon(config, self.sysfs, self.recorder, "this boot")
+        self.daemon = Daemon(config, self.sysfs, self.recorder, self.journal, "this boot")
         self.intents = Intents.open(folder / "state/intents.db")
 
     async def ask(self, kind: IntentKind, volume: str | None, **args: Any) -> Intent:

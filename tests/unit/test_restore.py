@@ -4,15 +4,14 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from ebbgate.actuators.restore import restore
 from ebbgate.model.decision import Outcome, OutcomeKind
-from ebbgate.store.db import Store
 from tests.builders import journal_entry
+from tests.fake_journal import FakeJournal
 from tests.fake_sysfs import FakeSysfs, WatchedSysfs, fake_bcache
 
 BOOT = "this boot"
@@ -25,7 +24,7 @@ class Bench:
     def __init__(self, root: Path) -> None:
         self.fake: FakeSysfs = fake_bcache(root / "sys")
         self.sysfs = WatchedSysfs(root / "sys")
-        self.store = Store.open(root / "history.db")
+        self.journal = FakeJournal()
         for knob, original, ours in (
             ("writeback_delay", "30", "0"),
             ("writeback_rate", "8", "16384"),
@@ -36,21 +35,19 @@ class Bench:
 
     def left(self, knob: str, original: str, **parts: str) -> None:
         known = {"path": f"{FOLDER}/{knob}", "original": original, **parts}
-        self.store.journal_put(journal_entry(knob, **known))
+        self.journal.put(journal_entry(knob, **known))
 
     def restore(self, volume: str | None = None) -> list[Outcome]:
-        return restore(self.store, self.sysfs, BOOT, volume)
+        return restore(self.journal, self.sysfs, BOOT, volume)
 
     @property
     def open(self) -> list[str]:
-        return [entry.knob for entry in self.store.journal_open()]
+        return [entry.knob for entry in self.journal.entries()]
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Bench]:
-    bench = Bench(tmp_path)
-    yield bench
-    bench.store.close()
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path)
 
 
 def test_every_knob_gets_its_original_newest_first_and_the_thread_looks_at_it(

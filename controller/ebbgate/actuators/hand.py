@@ -37,8 +37,10 @@ _WRITABLE = frozenset({*BOUNDS, TABLE, FLUSH})
 class Journal(Protocol):
     """Where originals are kept: durable before `put` returns."""
 
-    def put(self, entry: JournalEntry) -> None:
-        """Keep an original. Raises OSError when it cannot be made durable."""
+    def put(self, entry: JournalEntry) -> JournalEntry:
+        """Keep an original; the entry that is in force. Raises OSError when it cannot be made
+        durable.
+        """
 
     def close(self, volume: str, knob: str, how: str) -> None:
         """The original is back, or must not be put back any more."""
@@ -218,6 +220,7 @@ class Hand:
             if refused is not None:
                 return refused
             mine = self.held[step.knob]
+            action = replace(action, old=mine.written)
             exact = not BY_NAME[step.knob].form.rounded and step.knob != TABLE
             if exact and mine.written == step.value and not step.always:
                 return self._outcome(action, OutcomeKind.UNCHANGED)
@@ -259,12 +262,12 @@ class Hand:
             action.reason,
         )
         try:
-            self.journal.put(entry)
+            kept = self.journal.put(entry)
         except OSError as error:
             return self._outcome(
                 action, OutcomeKind.REFUSED, f"the journal is not writable: {error}"
             )
-        self.held[action.knob] = _Held(original, original, self.now_ns())
+        self.held[action.knob] = _Held(kept.original, original, self.now_ns())
         return None
 
     def _path(self, knob: str) -> Path | None:

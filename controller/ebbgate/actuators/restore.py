@@ -17,11 +17,11 @@ from ebbgate.sysfs import Sysfs
 class OpenJournal(Protocol):
     """The entries that were not closed, oldest first."""
 
-    def journal_open(self, boot_id: str | None = None) -> Sequence[JournalEntry]:
+    def entries(self, boot_id: str | None = None) -> Sequence[JournalEntry]:
         """Open entries; of all boots without `boot_id`."""
 
-    def journal_close(self, volume: str, knob: str, wall_ns: int, how: str) -> None:
-        """Close an entry."""
+    def remove(self, volume: str, knob: str, how: str) -> None:
+        """Take an entry out."""
 
 
 def restore(
@@ -33,15 +33,13 @@ def restore(
     the same name may be another device now. A knob whose file is gone went with its device.
     """
     outcomes = []
-    for entry in reversed(store.journal_open()):
+    for entry in reversed(store.entries()):
         if volume is not None and entry.volume != volume:
             continue
         outcome = _restore_one(entry, sysfs, boot_id)
         outcomes.append(outcome)
         if outcome.kind is not OutcomeKind.FAILED:
-            store.journal_close(
-                entry.volume, entry.knob, time.time_ns(), outcome.error or "restored"
-            )
+            store.remove(entry.volume, entry.knob, outcome.error or "restored")
     return outcomes
 
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 
 import fcntl
 import os
+import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from ebbgate.cli.context import Context
-from ebbgate.errors import Unavailable
+from ebbgate.errors import PermissionDenied, Unavailable
 from ebbgate.lock import holder
 from ebbgate.model.decision import JournalEntry
+from ebbgate.store import journal
 from ebbgate.store.access import make_folder
 from ebbgate.store.connection import NothingRecorded
 from ebbgate.store.queries import History, Live
@@ -49,10 +51,22 @@ def look(context: Context) -> Link:
         return Link(pid is not None, pid)
     try:
         said = history.live()
-        entries = () if pid is not None else tuple(history.journal_open(context.boot_id))
     finally:
         history.close()
-    return Link(pid is not None, pid, said, entries)
+    return Link(pid is not None, pid, said, _left_behind(context) if pid is None else ())
+
+
+def _left_behind(context: Context) -> tuple[JournalEntry, ...]:
+    """Knobs that are not back; nothing for whoever may not read the journal, which only root may.
+
+    Raises Unavailable for a damaged file.
+    """
+    try:
+        return tuple(journal.read(context.config.journal_path, context.boot_id))
+    except (NothingRecorded, PermissionDenied):
+        return ()
+    except sqlite3.Error as error:
+        raise Unavailable(f"the journal cannot be read: {error}", "run ebbgate restore") from error
 
 
 def need_daemon(context: Context) -> Link:

@@ -65,7 +65,7 @@ def _here(context: Context, volume: str | None) -> dict[str, Any]:
     """Write the originals from this process; the volume may be gone: its name is not looked up."""
     name = volume.removeprefix("/dev/") if volume else None
     # The file is left as it is: a daemon that starts moves a damaged one aside.
-    journal = Leftovers.open(context.config.history_path, heal=False)
+    journal = Leftovers.open(context.config.journal_path, heal=False)
     try:
         outcomes = put_back(journal, context.sysfs, context.boot_id, name)
     finally:

@@ -21,6 +21,8 @@ READ_MODE: Final = 0o640
 """Of what the group may read."""
 WRITE_MODE: Final = 0o660
 """Of what it may write, too."""
+ROOT_MODE: Final = 0o600
+"""Of what nobody but root may open."""
 _FOLDER_MODE: Final = 0o2750
 """Files of the folder are of its group, whoever makes them."""
 
@@ -53,12 +55,15 @@ def make_folder(path: Path) -> None:
 def make_file(path: Path, mode: int) -> None:
     """The empty file of a database, where it is not there; its mode whatever the umask is.
 
-    Of an older file of ours only the group's right to write is added. Raises OSError.
+    Of an older file of ours only the group's right to write is added; one that is root's alone
+    loses all rights of others. Raises OSError.
     """
     handle = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, mode)
     try:
         found = os.fstat(handle)
         wanted = mode if not found.st_size else stat.S_IMODE(found.st_mode) | (mode & stat.S_IWGRP)
+        if mode == ROOT_MODE:
+            wanted = mode
         if found.st_uid == os.geteuid() and stat.S_IMODE(found.st_mode) != wanted:
             os.fchmod(handle, wanted)
     finally:

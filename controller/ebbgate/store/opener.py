@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Final
 
 from ebbgate.errors import EbbgateError, Unavailable
-from ebbgate.model.decision import JournalEntry
 from ebbgate.store import healing
 from ebbgate.store.connection import code_of, is_damage
 from ebbgate.store.db import Store
@@ -26,7 +25,6 @@ from ebbgate.units import NS_PER_MS, NS_PER_S
 
 _LOG = logging.getLogger(__name__)
 _CHECK_S: Final = 5.0
-"""Less than whoever journals an original waits (ebbgate.recorder)."""
 _TIDY_NS: Final = 20 * NS_PER_MS
 _REOPEN_NS: Final = 2 * NS_PER_S
 _BUSY_TIMEOUT_S: Final = 1.0
@@ -52,7 +50,6 @@ class Opener:
         self._path = path
         self._store: Store | None = None
         self._file: tuple[int, int] | None = None
-        self._open_originals: dict[tuple[str, str], JournalEntry] = {}
         self._refused: tuple[int, str] | None = None
         self._upkeep = Upkeep(limits)
         self.log = LogWatch(path, limits)
@@ -60,7 +57,8 @@ class Opener:
     def store(self) -> Store:
         """The store, opened where it is not. Raises one of TROUBLE."""
         if self._store is not None and _identity(self._path) != self._file:
-            self._take_along()
+            _LOG.warning("%s was moved or deleted; a new history is begun", self._path)
+            self.close()
         if self._store is None:
             self._store = self._opened()
             self._file = _identity(self._path)
@@ -77,16 +75,6 @@ class Opener:
             index = self._path.with_name(f"{self._path.name}-shm")
             return f"{text}: {holders(index)} holds a lock on it"
         return text
-
-    def journal_put(self, entry: JournalEntry) -> None:
-        """Keep an original; durable on return. Raises one of TROUBLE."""
-        self.store().journal_put(entry)
-        self._open_originals.setdefault((entry.volume, entry.knob), entry)
-
-    def journal_close(self, store: Store, volume: str, knob: str, wall_ns: int, how: str) -> None:
-        """The original is back, or must not be put back any more. Raises sqlite3.Error."""
-        store.journal_close(volume, knob, wall_ns, how)
-        self._open_originals.pop((volume, knob), None)
 
     def failed(self, error: BaseException) -> None:
         """Something went wrong with the store: see to it that it can go right the next time."""
@@ -124,21 +112,11 @@ class Opener:
         try:
             store = self._checked(healing.open_healed(self._path))
             store.set_busy_timeout(_BUSY_TIMEOUT_S)
-            self._put_again(store)
         except TROUBLE as error:
             self._refused = (now_ns, str(getattr(error, "message", error)))
             raise
         self._refused = None
         return store
-
-    def _put_again(self, store: Store) -> None:
-        """Whatever file this is now: what is not back is to be in it."""
-        try:
-            for entry in self._open_originals.values():
-                store.journal_put(entry)
-        except BaseException:
-            store.close()
-            raise
 
     def _checked(self, store: Store) -> Store:
         try:
@@ -150,17 +128,6 @@ class Opener:
             return store
         store.close()
         return healing.renew(self._path, wrong)
-
-    def _take_along(self) -> None:
-        """The file was moved or deleted under us: what is in it is kept by nobody now."""
-        assert self._store is not None
-        _LOG.warning("%s was moved or deleted; a new history is begun", self._path)
-        try:
-            for entry in self._store.journal_open():
-                self._open_originals.setdefault((entry.volume, entry.knob), entry)
-        except sqlite3.Error as error:
-            _LOG.warning("its originals of knobs could not all be read: %s", error)
-        self.close()
 
 
 def is_of_the_record(error: sqlite3.Error) -> bool:
