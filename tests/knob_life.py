@@ -7,9 +7,10 @@ one of files or the one that this runs on. I/O: knobs and files of the journal.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from ebbgate.actuators.gate_thread import drive
 from ebbgate.actuators.hand import Hand, Reason
@@ -19,7 +20,7 @@ from ebbgate.actuators.restore import restore
 from ebbgate.model.decision import Gate, GateKind, Outcome
 from ebbgate.model.volume import Kind, Volume
 from ebbgate.probes.knob import parse_value
-from ebbgate.probes.knobs import BY_NAME, knob_path
+from ebbgate.probes.knobs import BY_NAME, knob_path, same_value
 from ebbgate.store.journal_writer import JournalWriter
 from ebbgate.store.last_written import LastWritten
 from ebbgate.store.leftovers import Leftovers
@@ -27,6 +28,17 @@ from ebbgate.sysfs import Sysfs
 from ebbgate.units import KIB, MIB, NS_PER_MS
 
 CUTOFF_BYTES = 512 * KIB
+BY_ADMINISTRATOR: Final[Mapping[str, str]] = {
+    "writeback_delay": "17",
+    "writeback_rate_update_seconds": "7",
+    "writeback_percent": "23",
+    "sequential_cutoff": "3145728",
+    "migration_threshold": "7777",
+    "max_sectors_kb": "96",
+}
+"""Values that are neither originals nor ebbgate's. Not of writeback_rate, which the kernel writes
+itself, and not of a switch, which has no third value.
+"""
 _REASON = Reason("idle_destage", "a test")
 _CLOSED = {Kind.BCACHE: Gate(GateKind.CLOSED, 512), Kind.DM_CACHE: Gate(GateKind.CLOSED)}
 _PACED = {
@@ -73,6 +85,20 @@ class Home:
         finally:
             leftovers.close()
 
+    def values(self, volume: Volume) -> dict[str, str]:
+        """Every knob that a life writes and that this kernel has."""
+        found = {knob: self.value(volume, knob) for knob in knobs(volume)}
+        return {knob: value for knob, value in found.items() if value is not None}
+
+    def administrator_writes(self, volume: Volume, knob: str) -> None:
+        """A value of BY_ADMINISTRATOR, as a person writes it with echo or dmsetup."""
+        path, value = knob_path(volume, knob), BY_ADMINISTRATOR[knob]
+        assert path is not None
+        if str(path).startswith("dm:"):
+            Sysfs.write_text(self.sysfs, path, value)
+        else:
+            self.sysfs.locate(path).write_text(f"{value}\n")
+
     def value(self, volume: Volume, knob: str) -> str | None:
         """What the knob has now, in the unit in which the kernel takes it."""
         path = knob_path(volume, knob)
@@ -93,6 +119,23 @@ def knobs(volume: Volume) -> Sequence[str]:
             "sequential_cutoff",
         )
     return ("migration_threshold", "max_sectors_kb")
+
+
+def wrong(
+    originals: Mapping[str, str], now: Mapping[str, str], by_administrator: str = ""
+) -> dict[str, str]:
+    """Knobs that are not what they must be in the end, in words.
+
+    `by_administrator`: the knob that has to have the administrator's value, if any.
+    """
+    due = dict(originals)
+    if by_administrator:
+        due[by_administrator] = BY_ADMINISTRATOR[by_administrator]
+    return {
+        knob: f"{now.get(knob)}, not {value}"
+        for knob, value in due.items()
+        if not same_value(knob, value, now.get(knob, ""))
+    }
 
 
 def _tune(hand: Hand) -> list[Outcome]:

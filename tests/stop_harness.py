@@ -7,34 +7,23 @@ I/O: files below one folder, children of this process.
 from __future__ import annotations
 
 import json
-import os
-import shutil
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from ebbgate.model.volume import Volume
-from ebbgate.probes.knobs import knob_path, same_value
+from ebbgate.probes.knobs import knob_path
 from ebbgate.sysfs import Sysfs
 from tests.builders import mapped_volume, volume
 from tests.fake_dm import FakeCache, FakeDm, fake_lvm
 from tests.fake_sysfs import FakeSysfs, WatchedSysfs, fake_bcache
-from tests.knob_life import Home, knobs
+from tests.knob_life import BY_ADMINISTRATOR, Home, knobs, wrong
 from tests.syscalls import Call, Child
 
 BOOT: Final = "this boot"
-BY_ADMINISTRATOR: Final[Mapping[str, str]] = {
-    "writeback_delay": "17",
-    "writeback_rate_update_seconds": "7",
-    "writeback_percent": "23",
-    "sequential_cutoff": "3145728",
-    "migration_threshold": "7777",
-    "max_sectors_kb": "96",
-}
-"""Values that are neither originals nor ebbgate's. Not of writeback_rate, which the kernel writes
-itself, and not of a switch, which has no third value.
-"""
+
+Snapshot = Mapping[Path, bytes]
 
 
 class DmOnFiles(FakeDm):
@@ -71,6 +60,7 @@ class Machine:
     volume: Volume
     home: Home
     originals: Mapping[str, str]
+    _made_as: Snapshot = field(default_factory=dict)
 
     @classmethod
     def bcache(cls, root: Path) -> Machine:
@@ -96,78 +86,81 @@ class Machine:
         home = Home(sysfs, root / "state", BOOT)
         home.folder.mkdir()
         made = cls(root, volume, home, {})
-        made.originals = made.values()
-        shutil.copytree(root, made._pristine, symlinks=True)
+        # An empty journal is there already: making one is not what is stopped here.
+        assert home.left() == []
+        made.originals = home.values(volume)
+        made._made_as = made.snapshot()
         return made
-
-    @property
-    def _pristine(self) -> Path:
-        return self.root.with_name(f"{self.root.name}.pristine")
 
     def reset(self) -> None:
         """As it was made."""
-        for part in ("dm", "state"):
-            shutil.rmtree(self.root / part, ignore_errors=True)
-            if (self._pristine / part).exists():
-                shutil.copytree(self._pristine / part, self.root / part)
-        for knob in knobs(self.volume):
-            path = str(knob_path(self.volume, knob))
-            if path.startswith("/sys/"):
-                kept = Sysfs(self._pristine / "sys").locate(path)
-                # The links of the copy lead into the original tree.
-                text = _ORIGINAL_TEXT.setdefault(str(kept), kept.read_text())
-                self.home.sysfs.locate(path).write_text(text)
+        self.load(self._made_as)
 
-    def values(self) -> dict[str, str]:
-        """Every knob that a life writes, as it is now."""
-        found = {knob: self.home.value(self.volume, knob) for knob in knobs(self.volume)}
-        return {knob: value for knob, value in found.items() if value is not None}
+    def snapshot(self) -> Snapshot:
+        """Every knob and every file of ebbgate, as a process that is killed now leaves them."""
+        folders = [self.root / part for part in ("dm", "state") if (self.root / part).exists()]
+        found = [file for folder in folders for file in folder.iterdir()]
+        return {file: file.read_bytes() for file in (*self._knob_files(), *found)}
 
-    def administrator_writes(self, knob: str) -> None:
-        """As a person does with echo or dmsetup."""
-        path = knob_path(self.volume, knob)
-        assert path is not None
-        if str(path).startswith("dm:"):
-            Sysfs.write_text(self.home.sysfs, path, BY_ADMINISTRATOR[knob])
-        else:
-            self.home.sysfs.locate(path).write_text(f"{BY_ADMINISTRATOR[knob]}\n")
+    def load(self, snapshot: Snapshot) -> None:
+        """As it was then."""
+        for file in self.snapshot().keys() - snapshot.keys():
+            file.unlink()
+        for file, content in snapshot.items():
+            file.write_bytes(content)
+
+    def _knob_files(self) -> list[Path]:
+        paths = [str(knob_path(self.volume, knob)) for knob in knobs(self.volume)]
+        return [self.home.sysfs.locate(path) for path in paths if path.startswith("/sys/")]
 
     def wrong(self, by_administrator: str = "") -> dict[str, str]:
-        """Knobs that are not what they must be in the end, with their values."""
-        now = self.values()
-        due = dict(self.originals)
-        if by_administrator:
-            due[by_administrator] = BY_ADMINISTRATOR[by_administrator]
-        return {
-            knob: f"{now.get(knob)}, not {value}"
-            for knob, value in due.items()
-            if not same_value(knob, value, now.get(knob, ""))
-        }
+        """Knobs that are not what they must be in the end."""
+        return wrong(self.originals, self.home.values(self.volume), by_administrator)
 
     def child(self, work: Callable[[], object] | None = None) -> Child:
         """A process that lives, or does something else, on this machine."""
         return Child(work or (lambda: self.home.live(self.volume)), [self.root])
 
-    def calls(self, work: Callable[[], object] | None = None) -> list[Call]:
-        """Every system call of an undisturbed life."""
+    def moments(self, work: Callable[[], object] | None = None) -> list[tuple[Call, Snapshot]]:
+        """Every system call of an undisturbed life, and what a kill just before it would leave."""
         with self.child(work) as child:
-            found = list(child.calls())
+            found = [(call, self.snapshot()) for call in child.calls()]
         assert child.exit_code == 0
         return found
 
-    def stopped(self, number: int, work: Callable[[], object] | None = None) -> Child:
-        """A child that has made `number` calls and is about to make another."""
-        child = self.child(work)
-        for _ in range(number + 1):
-            if child.next_call() is None:
-                break
-        return child
+    def stop_at(
+        self, number: int, by_administrator: str = "", work: Callable[[], object] | None = None
+    ) -> Call | None:
+        """A life that is killed before its call of this number, from 0; which call that was.
+
+        `by_administrator`: a knob that a person writes at that moment. None: it ended before.
+        """
+        call = None
+        with self.child(work) as child:
+            for _ in range(number + 1):
+                call = child.next_call()
+            if by_administrator:
+                self.home.administrator_writes(self.volume, by_administrator)
+        return call
 
 
-_ORIGINAL_TEXT: dict[str, str] = {}
+def others(volume: Volume) -> list[str]:
+    """Knobs that an administrator may write to a value of their own."""
+    return [knob for knob in knobs(volume) if knob in BY_ADMINISTRATOR]
+
+
+def next_knobs(calls: Sequence[Call], volume: Volume) -> list[str]:
+    """For each call, the knob that is written next, or was written last."""
+    found: list[str] = []
+    knob = others(volume)[-1]
+    for call in reversed(calls):
+        named = knob_of(call)
+        knob = named if named in others(volume) else knob
+        found.append(knob)
+    return found[::-1]
 
 
 def knob_of(call: Call) -> str:
     """The knob whose file a call is about; empty for one of the journal."""
-    name = os.path.basename(call.path)  # noqa: PTH119
-    return name.removeprefix(".").removesuffix(".new")
+    name = Path(call.path).name.removeprefix(".").removesuffix(".new")
+    return "migration_threshold" if name == "vg-data" else name

@@ -206,6 +206,9 @@ class Child:
                 return None
         except OSError:
             return None
+        if name == "ioctl" and not path.startswith("/dev/"):
+            # Python asks whether a file that it opens is a terminal.
+            return None
         return Call(name, path, thread) if path.startswith(self._below) else None
 
     def _text(self, address: int) -> str:
