@@ -19,16 +19,15 @@ import struct
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import Final, NoReturn
 
 # ptrace(2), sys/ptrace.h, sys/user.h.
 _CONT, _SYSCALL, _POKEUSER, _SEIZE, _GET_SYSCALL_INFO = 7, 24, 6, 0x4206, 0x420E
-_OPTIONS: Final = 0x1 | 0x8 | 0x100000
-"""Mark stops at system calls, follow new threads, kill the child with this process."""
+_OPTIONS: Final = 0x1 | 0x2 | 0x4 | 0x8 | 0x100000
+"""Mark stops at system calls, follow new processes and threads, end all with this process."""
 _SYSCALL_STOP: Final = signal.SIGTRAP | 0x80
 _ENTRY, _EXIT = 1, 2
 _INFO: Final = struct.Struct("=BxxxIQQQ6Q")
@@ -55,10 +54,6 @@ BY_HANDLE: Final = {
 BY_PATH: Final = {82: 0, 87: 0, 257: 1}
 """Calls that name a file by a path, and in which argument: rename, unlink, openat."""
 _PATH_NAMES: Final = {82: "rename", 87: "unlink", 257: "openat"}
-
-
-class Ended(Exception):
-    """The child ended before it came to a point that was waited for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,16 +143,18 @@ class Child:
     def kill(self) -> None:
         """SIGKILL; returns when nothing of the child is left."""
         self._pending = None
-        if self.exit_code is None:
-            os.kill(self.pid, signal.SIGKILL)
-        while self.exit_code is None:
-            with suppress(ChildProcessError):
+        with suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
+        while True:
+            try:
                 thread, status = os.waitpid(-self.pid, _WALL)
-                if os.WIFSTOPPED(status):
-                    with suppress(ProcessLookupError):
-                        _ptrace(_CONT, thread, 0, 0)
-                elif thread == self.pid:
-                    self.exit_code = os.waitstatus_to_exitcode(status)
+            except ChildProcessError:
+                return
+            if os.WIFSTOPPED(status):
+                with suppress(ProcessLookupError):
+                    _ptrace(_CONT, thread, 0, 0)
+            elif thread == self.pid:
+                self.exit_code = os.waitstatus_to_exitcode(status)
 
     def _wait(self, timeout_s: float | None) -> tuple[int, int]:
         if timeout_s is None:
@@ -197,10 +194,10 @@ class Child:
             return None
         try:
             if number in BY_HANDLE:
-                path = str(Path(f"/proc/{self.pid}/fd/{arguments[0]}").readlink())
+                path = str(Path(f"/proc/{thread}/fd/{arguments[0]}").readlink())
                 name = BY_HANDLE[number]
             elif number in BY_PATH:
-                path = self._text(arguments[BY_PATH[number]])
+                path = _text(thread, arguments[BY_PATH[number]])
                 name = _PATH_NAMES[number]
             else:
                 return None
@@ -210,16 +207,6 @@ class Child:
             # Python asks whether a file that it opens is a terminal.
             return None
         return Call(name, path, thread) if path.startswith(self._below) else None
-
-    def _text(self, address: int) -> str:
-        """A string of the child, read up to the end of its page at most."""
-        page_end = (address // _PATH_BYTES_MAX + 1) * _PATH_BYTES_MAX
-        with Path(f"/proc/{self.pid}/mem").open("rb", buffering=0) as memory:
-            memory.seek(address)
-            found = memory.read(page_end - address)
-            if b"\0" not in found:
-                found += memory.read(_PATH_BYTES_MAX)
-        return found.split(b"\0", 1)[0].decode(errors="replace")
 
 
 def possible() -> bool:
@@ -247,25 +234,20 @@ def _run(work: Callable[[], object]) -> NoReturn:
         os._exit(code)
 
 
+def _text(thread: int, address: int) -> str:
+    """A string of the child, read up to the end of its page at most."""
+    page_end = (address // _PATH_BYTES_MAX + 1) * _PATH_BYTES_MAX
+    with Path(f"/proc/{thread}/mem").open("rb", buffering=0) as memory:
+        memory.seek(address)
+        found = memory.read(page_end - address)
+        if b"\0" not in found:
+            found += memory.read(_PATH_BYTES_MAX)
+    return found.split(b"\0", 1)[0].decode(errors="replace")
+
+
 def _ptrace(request: int, thread: int, address: int, data: int) -> None:
     if _libc.ptrace(request, thread, address, data) < 0:
         number = ctypes.get_errno()
         if number == errno.ESRCH:
             raise ProcessLookupError(number, os.strerror(number))
         raise OSError(number, os.strerror(number))
-
-
-@contextmanager
-def time_limit(seconds: int) -> Iterator[None]:
-    """Raises TimeoutError in the middle of a wait that does not end."""
-
-    def late(_: int, __: FrameType | None) -> None:
-        raise TimeoutError(f"not done in {seconds} s")
-
-    before = signal.signal(signal.SIGALRM, late)
-    signal.alarm(seconds)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)

@@ -12,6 +12,7 @@ I/O: knobs of the kernel, children of this process.
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 import time
 from collections.abc import Iterator
@@ -39,6 +40,7 @@ def kills(home: Home, volume_name: str, count: int, first: int) -> Iterator[dict
     def child() -> Child:
         return Child(lambda: home.live(volume), below)
 
+    renew(home)
     with child() as undisturbed:
         calls = list(undisturbed.calls())
     if undisturbed.exit_code or wrong(originals, home.values(volume)):
@@ -48,6 +50,7 @@ def kills(home: Home, volume_name: str, count: int, first: int) -> Iterator[dict
         place = number * len(calls) // count % len(calls)
         by = writable[number // 2 % len(writable)] if number % 2 else ""
         began_s = time.monotonic()
+        renew(home)
         with child() as victim:
             for _ in range(place + 1):
                 call = victim.next_call()
@@ -71,6 +74,14 @@ def kills(home: Home, volume_name: str, count: int, first: int) -> Iterator[dict
             home.sysfs.write_text(path, originals[knob])
 
 
+def renew(home: Home) -> None:
+    """An empty journal: each life makes the same calls, and finds no rest of the one before."""
+    shutil.rmtree(home.folder, ignore_errors=True)
+    home.folder.mkdir(parents=True)
+    if home.left():
+        raise SystemExit("a new journal is not empty")
+
+
 def steady(values: dict[str, str]) -> dict[str, str]:
     """Those that only people and ebbgate write."""
     return {knob: value for knob, value in values.items() if knob not in BY_KERNEL}
@@ -79,7 +90,6 @@ def steady(values: dict[str, str]) -> dict[str, str]:
 def main() -> None:
     """All of them."""
     volume, count, first, folder = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
-    Path(folder).mkdir(parents=True, exist_ok=True)
     boot_id = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     for found in kills(Home(Sysfs(), Path(folder), boot_id), volume, count, first):
         print(json.dumps(found), flush=True)
