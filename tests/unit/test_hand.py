@@ -36,6 +36,8 @@ def test_the_original_is_in_the_journal_before_the_first_write(bench: HandBench)
         at_unix_ns=5,
         by="idle_destage",
         why="idle 410 ms >= wait 300 ms",
+        device_uuid="0b1e5000-0000-4000-8000-000000000001",
+        instance=bench.sysfs.inode_of("/sys/block/bcache0/bcache"),
     )
     assert bench.value("writeback_percent") == "40"
 

@@ -14,6 +14,8 @@ import pytest
 from ebbgate.config import Config, load_config
 from ebbgate.daemon import _restore_leftovers
 from ebbgate.store.journal import Journal, read
+from ebbgate.store.last_written import LastWritten
+from ebbgate.store.leftovers import Closed
 from ebbgate.store.migrations import NewerSchema
 from tests.builders import journal_entry
 from tests.unit.conftest import BOOT_ID, Cli
@@ -48,6 +50,15 @@ def percent(cli: Cli) -> str | None:
 
 def config(cli: Cli) -> Config:
     return load_config(state_dir=cli.state_dir, environ={})
+
+
+def start(cli: Cli) -> list[Closed]:
+    """What a daemon does before anything else."""
+    last_written = LastWritten(cli.state_dir / "last-written")
+    try:
+        return _restore_leftovers(config(cli), cli.fake.sysfs, BOOT_ID, last_written)
+    finally:
+        last_written.close()
 
 
 def damaged(path: Path) -> None:
@@ -94,7 +105,7 @@ def test_a_daemon_that_starts_puts_back_and_begins_a_new_journal(
 ) -> None:
     damaged(machine.journal_path)
     caplog.set_level(logging.WARNING)
-    assert _restore_leftovers(config(machine), machine.fake.sysfs, BOOT_ID) == []
+    assert start(machine) == []
     assert (percent(machine), originals(machine.journal_path)) == ("10", [])
     assert len(aside(machine.journal_path)) == 1
     assert "put 1 knobs back" in caplog.text
@@ -104,7 +115,7 @@ def test_a_daemon_starts_where_nothing_can_be_read(
     machine: Cli, caplog: pytest.LogCaptureFixture
 ) -> None:
     machine.journal_path.write_bytes(os.urandom(100_000))
-    assert _restore_leftovers(config(machine), machine.fake.sysfs, BOOT_ID) == []
+    assert start(machine) == []
     assert originals(machine.journal_path) == []
 
 
@@ -112,7 +123,7 @@ def test_a_daemon_starts_where_there_is_a_folder_instead_of_a_file(
     cli: Cli, caplog: pytest.LogCaptureFixture
 ) -> None:
     cli.journal_path.mkdir()
-    assert _restore_leftovers(config(cli), cli.fake.sysfs, BOOT_ID) == []
+    assert start(cli) == []
     assert "whether knobs were left behind is not known" in caplog.text
 
 
@@ -120,7 +131,7 @@ def test_what_is_back_and_could_not_be_marked_so_is_handed_on(
     machine: Cli, caplog: pytest.LogCaptureFixture
 ) -> None:
     refuse_changes(machine.journal_path)
-    unclosed = _restore_leftovers(config(machine), machine.fake.sysfs, BOOT_ID)
+    unclosed = start(machine)
     assert ("bcache0", "writeback_percent", "restored") in unclosed
     assert percent(machine) == "10"
     assert "disk is full" in caplog.text
@@ -132,11 +143,11 @@ def test_a_daemon_does_not_start_on_a_journal_of_a_newer_version_but_puts_back(
     with closing(sqlite3.connect(machine.journal_path)) as connection:
         connection.execute("PRAGMA user_version = 99")
     with pytest.raises(NewerSchema, match="install the newer ebbgate"):
-        _restore_leftovers(config(machine), machine.fake.sysfs, BOOT_ID)
+        start(machine)
     assert percent(machine) == "10"
 
 
 def test_a_sound_journal_is_brought_up_to_date(machine: Cli) -> None:
     machine.journal(journal_entry("writeback_delay", boot_id="another boot", at_unix_ns=1))
-    assert _restore_leftovers(config(machine), machine.fake.sysfs, BOOT_ID) == []
+    assert start(machine) == []
     assert originals(machine.journal_path) == []

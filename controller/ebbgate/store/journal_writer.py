@@ -22,7 +22,7 @@ from ebbgate.probes.knobs import same_value
 from ebbgate.store import journal_healing
 from ebbgate.store.connection import is_damage
 from ebbgate.store.journal import Journal
-from ebbgate.store.last_written import LastWritten, Values
+from ebbgate.store.last_written import IN_JOURNAL_ALONE, LastWritten, Values
 from ebbgate.store.leftovers import Closed
 from ebbgate.store.opener import TROUBLE
 
@@ -94,7 +94,8 @@ class JournalWriter:
 
         Takes microseconds, and waits for no disk.
         """
-        self._last.writing(entry, Values(new, before))
+        if entry.knob not in IN_JOURNAL_ALONE:
+            self._last.writing(entry, Values(new, before))
 
     def close(self, volume: str, knob: str, how: str) -> None:
         """The original is back, or must not be put back any more. Returns at once."""
@@ -172,16 +173,21 @@ class JournalWriter:
         journal = self._open()
         older = journal.find(entry.volume, entry.knob)
         if older is not None and self._still_ours(older, entry):
-            self._last.begin(older)
-            self._last.writing(older, Values(entry.last_written, entry.original))
+            self._begin(older, Values(entry.last_written, entry.original))
             self._entries[older.volume, older.knob] = older
             return older
-        self._last.begin(entry)
+        self._begin(entry, Values(entry.last_written, entry.original))
         journal.put(entry)
         self._entries[entry.volume, entry.knob] = entry
         if older is not None:
             self._last.end(older)
         return entry
+
+    def _begin(self, entry: JournalEntry, values: Values) -> None:
+        """Raises OSError."""
+        if entry.knob not in IN_JOURNAL_ALONE:
+            self._last.begin(entry)
+            self._last.writing(entry, values)
 
     def _still_ours(self, older: JournalEntry, found: JournalEntry) -> bool:
         """Has the knob of an open entry still a value of ebbgate's, on the same device?"""

@@ -26,7 +26,10 @@ from threading import Lock
 from typing import Final, NamedTuple
 
 from ebbgate.model.decision import JournalEntry
+from ebbgate.probes.dm_knobs import TABLE
 
+IN_JOURNAL_ALONE: Final = frozenset({TABLE})
+"""Too long for this file, and written once only: what the journal says of it is exact."""
 _RECORD_BYTES: Final = 512
 _ROOT_ONLY: Final = 0o600
 _WORDS: Final = 3

@@ -16,6 +16,7 @@ from ebbgate.model.decision import JournalEntry
 from ebbgate.store import journal_healing
 from ebbgate.store.connection import is_damage
 from ebbgate.store.journal import Journal
+from ebbgate.store.last_written import LastWritten, Values
 from ebbgate.store.opener import TROUBLE
 
 Closed = tuple[str, str, str]
@@ -27,38 +28,45 @@ class Leftovers:
     entries that are settled and could not be taken out.
     """
 
-    def __init__(self, journal: Journal | None, entries: Sequence[JournalEntry]) -> None:
+    def __init__(
+        self,
+        journal: Journal | None,
+        entries: Sequence[JournalEntry],
+        last_written: LastWritten | None,
+    ) -> None:
         self._journal = journal
+        self._last = last_written
         self._entries = entries
         self.trouble: Exception | None = None
         self.complaint = ""
         self.unclosed: list[Closed] = []
+        self._removed: set[tuple[str, str]] = set()
 
     @classmethod
-    def open(cls, path: Path, *, heal: bool) -> Self:
+    def open(cls, path: Path, last_written: LastWritten | None, *, heal: bool) -> Self:
         """Through SQLite, or else whatever can still be read from the file.
 
-        `heal`: move a damaged file aside and begin a new one. Raises Unavailable and
-        PermissionDenied where nothing can be read.
+        `last_written`: None where its file cannot be used. `heal`: move a damaged file aside and
+        begin a new one. Raises Unavailable and PermissionDenied where nothing can be read.
         """
         try:
             journal = journal_healing.open_healed(path) if heal else Journal.open(path)
         except TROUBLE as error:
-            return cls._salvaged(path, error)
+            return cls._salvaged(path, last_written, error)
         try:
-            return cls(journal, journal.entries())
+            return cls(journal, journal.entries(), last_written)
         except sqlite3.Error as error:
             journal.close()
-            return cls._salvaged(path, error)
+            return cls._salvaged(path, last_written, error)
 
     @classmethod
-    def _salvaged(cls, path: Path, error: Exception) -> Self:
+    def _salvaged(cls, path: Path, last: LastWritten | None, error: Exception) -> Self:
         entries, whole = journal_healing.salvage(path)
         if not entries and not whole:
             if isinstance(error, EbbgateError):
                 raise error
             raise Unavailable(f"{path} cannot be used: {error}", "see the system's log") from error
-        found = cls(None, entries)
+        found = cls(None, entries, last)
         found.trouble = error
         found.complaint = _complaint(error, whole=whole)
         return found
@@ -67,8 +75,13 @@ class Leftovers:
         """Entries that were open, oldest first; of every boot without `boot_id`."""
         return [entry for entry in self._entries if boot_id in (None, entry.boot_id)]
 
+    def values(self, entry: JournalEntry) -> Values | None:
+        """What was last written to the knob, and before that; None where it is not known."""
+        return self._last.values(entry) if self._last else None
+
     def remove(self, volume: str, knob: str, how: str) -> None:
         """Take out an entry that is settled, if that is possible."""
+        self._removed.add((volume, knob))
         if self._journal is not None:
             try:
                 self._journal.remove(volume, knob)
@@ -77,6 +90,10 @@ class Leftovers:
             else:
                 return
         self.unclosed.append((volume, knob, how))
+
+    def left(self) -> list[JournalEntry]:
+        """Entries that are not settled."""
+        return [entry for entry in self._entries if (entry.volume, entry.knob) not in self._removed]
 
     def close(self) -> None:
         """Close the file."""
