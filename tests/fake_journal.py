@@ -19,9 +19,11 @@ class FakeJournal:
 
     def __init__(self, entries: Iterable[JournalEntry] = ()) -> None:
         self.broken = False
-        self.all = {(entry.volume, entry.knob): entry for entry in entries}
+        self.all: dict[tuple[str, str], JournalEntry] = {}
         self.last: dict[str, Values] = {}
         self.closed: list[tuple[str, str]] = []
+        for entry in entries:
+            FakeJournal.put(self, entry)
 
     @property
     def open(self) -> dict[str, JournalEntry]:

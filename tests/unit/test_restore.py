@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from ebbgate.actuators.ownership import identify
-from ebbgate.actuators.restore import restore
+from ebbgate.actuators.restore import Work, restore
 from ebbgate.actuators.volume_workers import VolumeWorkers
 from ebbgate.model.decision import JournalEntry, Outcome, OutcomeKind
 from ebbgate.units import NS_PER_S
@@ -319,18 +319,23 @@ def test_a_volume_that_hangs_keeps_neither_the_others_nor_the_restore(
     bench.left("writeback_percent", "10", volume="bcache1")
     bench.left("writeback_delay", "30", volume="bcache1")
 
-    def look(volume: str) -> None:
-        if volume == "bcache1":
-            # As a write to bcache does while it registers a device.
-            os.open(pipe, os.O_RDONLY)
+    def hanging(work: Work) -> Work:
+        def hangs(entry: JournalEntry) -> Outcome:
+            if entry.volume == "bcache1":
+                # As a write to bcache does while it registers a device.
+                os.open(pipe, os.O_RDONLY)
+            return work(entry)
+
+        return hangs
 
     workers = VolumeWorkers(lambda: None, deadline_ns=NS_PER_S // 2)
     begun_s = time.monotonic()
     outcomes = restore(
-        bench.journal, bench.sysfs, BOOT, workers=lambda groups, work: workers(
-            groups, lambda entry: (look(entry.volume), work(entry))[1]
-        )
-    )  # fmt: skip
+        bench.journal,
+        bench.sysfs,
+        BOOT,
+        workers=lambda groups, work: workers(groups, hanging(work)),
+    )
     assert time.monotonic() - begun_s < 5
     failed = [outcome for outcome in outcomes if outcome.kind is OutcomeKind.FAILED]
     assert {outcome.action.volume for outcome in failed} == {"bcache1"}
