@@ -7,7 +7,8 @@ one of files or the one that this runs on. I/O: knobs and files of the journal.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -16,7 +17,7 @@ from ebbgate.actuators.gate_thread import drive
 from ebbgate.actuators.hand import Hand, Reason
 from ebbgate.actuators.plan import cutoff_steps
 from ebbgate.actuators.plans import split_steps
-from ebbgate.actuators.restore import restore
+from ebbgate.actuators.restore import Workers, one_by_one, restore
 from ebbgate.model.decision import Gate, GateKind, Outcome
 from ebbgate.model.volume import Kind, Volume
 from ebbgate.probes.knob import parse_value
@@ -56,34 +57,41 @@ class Home:
     folder: Path
     boot_id: str
 
-    @property
-    def _journal(self) -> Path:
-        return self.folder / "journal.db"
-
     def live(self, volume: Volume) -> list[Outcome]:
         """Take the knobs over, drive the gate, give everything back."""
-        journal = JournalWriter(self._journal, LastWritten(self.folder / "last-written"))
+        with closing(self._last_written()) as last, self._leftovers(last) as leftovers:
+            # As the daemon does at its start.
+            last.keep_only(leftovers.left())
+        last = self._last_written()
+        journal = JournalWriter(self._journal, last)
         try:
             hand = Hand(self.sysfs, volume, journal, self.boot_id)
             return [*_tune(hand), *_give_back(hand)]
         finally:
             journal.stop()
+            last.close()
 
-    def put_back(self) -> list[Outcome]:
+    def put_back(self, workers: Workers = one_by_one) -> list[Outcome]:
         """What `ebbgate restore` does."""
-        leftovers = Leftovers.open(self._journal, heal=False)
-        try:
-            return restore(leftovers, self.sysfs, self.boot_id)
-        finally:
-            leftovers.close()
+        with closing(self._last_written()) as last, self._leftovers(last) as leftovers:
+            return restore(leftovers, self.sysfs, self.boot_id, workers=workers)
 
     def left(self) -> list[str]:
         """Knobs whose originals are still kept."""
-        leftovers = Leftovers.open(self._journal, heal=False)
-        try:
+        with self._leftovers(None) as leftovers:
             return [entry.knob for entry in leftovers.entries()]
-        finally:
-            leftovers.close()
+
+    @property
+    def _journal(self) -> Path:
+        return self.folder / "journal.db"
+
+    def _last_written(self) -> LastWritten:
+        return LastWritten(self.folder / "last-written")
+
+    @contextmanager
+    def _leftovers(self, last: LastWritten | None) -> Iterator[Leftovers]:
+        with closing(Leftovers.open(self._journal, last, heal=False)) as leftovers:
+            yield leftovers
 
     def values(self, volume: Volume) -> dict[str, str]:
         """Every knob that a life writes and that this kernel has."""

@@ -32,18 +32,23 @@ class DmOnFiles(FakeDm):
     def __init__(self, folder: Path, *devices: FakeCache) -> None:
         super().__init__(*devices)
         self._folder = folder
+        self._writing = False
 
     def find(self, ref: str) -> FakeCache:
         found = super().find(ref)
         kept = self._folder / found.name
-        if kept.exists():
+        if kept.exists() and not self._writing:
             found.threshold = json.loads(kept.read_text())
         return found
 
     def message(self, ref: str, text: str) -> None:
-        super().message(ref, text)
-        found = next(each for each in self.devices if each is super(DmOnFiles, self).find(ref))
-        self.keep(found)
+        # A message is no look at the device.
+        self._writing = True
+        try:
+            super().message(ref, text)
+            self.keep(self.find(ref))
+        finally:
+            self._writing = False
 
     def keep(self, device: FakeCache) -> None:
         """In one step, as the kernel does."""
@@ -128,6 +133,17 @@ class Machine:
         assert child.exit_code == 0
         return found
 
+    def go_on_after(self, number: int, by_administrator: str) -> list[Call]:
+        """A life beside which a person writes a knob before its call of this number, from 0; all of
+        its calls. Their order is not always the same: the journal has a thread of its own.
+        """
+        with self.child() as child:
+            found = [call for _ in range(number + 1) if (call := child.next_call())]
+            self.home.administrator_writes(self.volume, by_administrator)
+            found += child.calls()
+        assert child.exit_code == 0
+        return found
+
     def stop_at(
         self, number: int, by_administrator: str = "", work: Callable[[], object] | None = None
     ) -> Call | None:
@@ -142,6 +158,19 @@ class Machine:
             if by_administrator:
                 self.home.administrator_writes(self.volume, by_administrator)
         return call
+
+
+def cannot_be_noticed(calls: Sequence[Call], number: int, knob: str) -> bool:
+    """Is this moment between the last look at the knob and the look after its write?
+
+    The kernel has no call that compares and writes in one step. And what is read back after a write
+    may be what the kernel made of it.
+    """
+    before = [call for call in calls[:number] if knob_of(call) == knob]
+    after = [call for call in calls[number:] if knob_of(call) == knob]
+    written_next = bool(after) and Path(after[0].path).name.endswith(".new")
+    just_written = bool(before) and before[-1].name == "rename"
+    return written_next or just_written or (len(before) > 1 and before[-2].name == "rename")
 
 
 def others(volume: Volume) -> list[str]:

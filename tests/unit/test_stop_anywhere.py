@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from ebbgate.actuators.plan import FAST
 from tests import syscalls
-from tests.stop_harness import Machine, next_knobs
+from tests.stop_harness import Machine, cannot_be_noticed, knob_of, next_knobs
+from tests.syscalls import Call
 
 pytestmark = [
     pytest.mark.skipif(not syscalls.possible(), reason="this process may not trace its children"),
@@ -51,6 +53,28 @@ def test_what_an_administrator_writes_at_that_moment_stays(machine: Machine) -> 
         where = f"call {number}: {call}, {knob} by the administrator, {outcomes}"
         assert machine.wrong(knob) == {}, where
         assert machine.home.left() == [], where
+
+
+def test_what_an_administrator_writes_stays_when_it_is_not_killed(machine: Machine) -> None:
+    """For knobs of a gate: after the last write of the gate. Before that they are looked at once a
+    second (test_hand), since a request waits for their writes.
+    """
+    due = next_knobs([call for call, _ in machine.moments()], machine.volume)
+    for number, knob in list(enumerate(due))[::3]:
+        machine.reset()
+        calls = machine.go_on_after(number, knob)
+        gate_follows = knob in FAST and before_gate(calls, number, knob)
+        if gate_follows or cannot_be_noticed(calls, number, knob):
+            continue
+        where = f"call {number}: {calls[number:][:1]}, {knob} by the administrator"
+        assert machine.wrong(knob) == {}, where
+        assert machine.home.left() == [], where
+
+
+def before_gate(calls: list[Call], number: int, knob: str) -> bool:
+    """Is the knob still to be written more often than once, to give it back?"""
+    writes = [call for call in calls[number:] if knob_of(call) == knob and call.name == "rename"]
+    return len(writes) > 1
 
 
 def test_a_kill_leaves_what_was_taken_for_it(machine: Machine) -> None:
