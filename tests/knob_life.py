@@ -59,14 +59,25 @@ class Home:
 
     def live(self, volume: Volume) -> list[Outcome]:
         """Take the knobs over, drive the gate, give everything back."""
+        with self._writer() as journal:
+            hand = Hand(self.sysfs, volume, journal, self.boot_id)
+            return [*_tune(hand), *_give_back(hand)]
+
+    def tune(self, *volumes: Volume) -> list[Outcome]:
+        """Take the knobs of these volumes over and end without giving anything back."""
+        with self._writer() as journal:
+            hands = [Hand(self.sysfs, volume, journal, self.boot_id) for volume in volumes]
+            return [outcome for hand in hands for outcome in _tune(hand)]
+
+    @contextmanager
+    def _writer(self) -> Iterator[JournalWriter]:
         with closing(self._last_written()) as last, self._leftovers(last) as leftovers:
             # As the daemon does at its start.
             last.keep_only(leftovers.left())
         last = self._last_written()
         journal = JournalWriter(self._journal, last)
         try:
-            hand = Hand(self.sysfs, volume, journal, self.boot_id)
-            return [*_tune(hand), *_give_back(hand)]
+            yield journal
         finally:
             journal.stop()
             last.close()

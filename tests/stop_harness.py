@@ -14,14 +14,16 @@ from typing import Final
 
 from ebbgate.model.volume import Volume
 from ebbgate.probes.knobs import knob_path
+from ebbgate.probes.topology import find
 from ebbgate.sysfs import Sysfs
 from tests.builders import mapped_volume, volume
 from tests.fake_dm import FakeCache, FakeDm, fake_lvm
-from tests.fake_sysfs import FakeSysfs, WatchedSysfs, fake_bcache
+from tests.fake_sysfs import SET_UUID, FakeSysfs, WatchedSysfs, fake_bcache
 from tests.knob_life import BY_ADMINISTRATOR, Home, knobs, wrong
 from tests.syscalls import Call, Child
 
 BOOT: Final = "this boot"
+OTHER_SET_UUID: Final = SET_UUID.replace("1", "6")
 
 Snapshot = Mapping[Path, bytes]
 
@@ -72,6 +74,16 @@ class Machine:
         """The ordinary volume of bcache."""
         fake_bcache(root / "sys")
         return cls._made(root, volume(), WatchedSysfs(root / "sys"))
+
+    @classmethod
+    def two(cls, root: Path) -> tuple[Machine, Volume]:
+        """bcache0, and another volume beside it."""
+        fake = fake_bcache(root / "sys")
+        fake.disk("vdc", "254:32")
+        fake.disk("vdd", "254:48", rotational=False)
+        fake.bcache("bcache1", backing="vdc", cache="vdd", devno="252:128", set_uuid=OTHER_SET_UUID)
+        other = find(fake.sysfs, "bcache1")
+        return cls._made(root, volume(), WatchedSysfs(root / "sys")), other
 
     @classmethod
     def dm_cache(cls, root: Path) -> Machine:
