@@ -16,6 +16,7 @@ from typing import Final
 
 from ebbgate.model.decision import Outcome, OutcomeKind
 from ebbgate.store import journal_writer
+from tests.knob_life import knobs
 from tests.stop_harness import Machine, Snapshot, knob_of
 from tests.syscalls import Call
 
@@ -61,8 +62,8 @@ class ErrnoBench:
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
-        self._report = machine.root.with_name("told")
-        self.calls = [call for call, _ in machine.moments(self._work)]
+        self._report = machine.told
+        self.calls = machine.calls(self._work)
         self.expected = self._told()
 
     def fails(self, place: int, number: int) -> Faulty:
@@ -156,11 +157,16 @@ class ErrnoBench:
         if told.outcomes != self.expected.outcomes and not told.named:
             broken.append("it is not named")
         # Python makes a call that a signal has interrupted once more.
-        if call is not None and Path(call.path).name.endswith(".new") and number != errno.EINTR:
+        if call is not None and self._is_write(call) and number != errno.EINTR:
             named_knobs = [outcome[0] for outcome in told.bad]
             if named_knobs != [knob_of(call)]:
                 broken.append(f"the knob is not named: {told.bad}")
         return broken
+
+    def _is_write(self, call: Call) -> bool:
+        """Does the call give a value to a knob for which somebody then has to answer?"""
+        written = call.name in ("write", "rename") and "/state/" not in call.path
+        return written and knob_of(call) in knobs(self.machine.volume)
 
     def _left_unsaid(self) -> list[str]:
         told = {outcome[0] for outcome in self._told().bad}

@@ -67,6 +67,8 @@ class Machine:
     volume: Volume
     home: Home
     originals: Mapping[str, str]
+    touched: Sequence[str] = ()
+    """Knobs that did not have their originals when a life was stopped last."""
     _made_as: Snapshot = field(default_factory=dict)
 
     @classmethod
@@ -138,6 +140,19 @@ class Machine:
         """A process that lives, or does something else, on this machine."""
         return Child(work or (lambda: self.home.live(self.volume)), [self.root])
 
+    @property
+    def told(self) -> Path:
+        """A file for what a child has to say, which nothing watches."""
+        return self.root.with_name("told")
+
+    def calls(self, work: Callable[[], object] | None = None) -> list[Call]:
+        """Every system call of an undisturbed life."""
+        self.reset()
+        with self.child(work) as child:
+            found = list(child.calls())
+        assert child.exit_code == 0, f"an undisturbed life ended with {child.exit_code}"
+        return found
+
     def moments(self, work: Callable[[], object] | None = None) -> list[tuple[Call, Snapshot]]:
         """Every system call of an undisturbed life, and what a kill just before it would leave."""
         with self.child(work) as child:
@@ -167,6 +182,7 @@ class Machine:
         with self.child(work) as child:
             for _ in range(number + 1):
                 call = child.next_call()
+            self.touched = sorted(self.wrong())
             if by_administrator:
                 self.home.administrator_writes(self.volume, by_administrator)
         return call

@@ -15,24 +15,17 @@ import json
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from ebbgate.model.volume import Kind
 from tests.bench.context import Context, Scenario
-from tests.bench.product import PYTHON, REPO, staged
+from tests.bench.disturbed import driven
 from tests.bench.report import Report
-from tests.lab.dm_stack import DmCacheStack
 from tests.lab.guest import Guest
 from tests.lab.session import Session
-from tests.lab.stack import BcacheStack
 from tests.stop_harness import Machine, others
 
 FILES, BCACHE, DM_CACHE = "files", "bcache", "dm-cache"
 KILLS = 100
-CACHE_BYTES = 256 << 20
-_DRIVER = Path(__file__).parent / "guest" / "stop_driver.py"
-_STATE = "/run/ebbgate-stop"
-_PATIENCE_S = 900
 Found = dict[str, float]
 
 
@@ -51,9 +44,8 @@ def on_files(context: Context) -> Iterator[Found]:
 def _one(machine: Machine, number: int, by: str) -> Found:
     machine.reset()
     machine.stop_at(number, by)
-    touched = bool(machine.wrong(by))
     machine.home.put_back()
-    return _found(machine.wrong(by), by, machine.home.left(), touched=touched)
+    return _found(machine.wrong(by), by, machine.home.left(), touched=bool(machine.touched))
 
 
 def _restores(machine: Machine, calls: int) -> Iterator[Found]:
@@ -64,9 +56,8 @@ def _restores(machine: Machine, calls: int) -> Iterator[Found]:
             machine.reset()
             machine.stop_at(middle)
             ended = machine.stop_at(number, work=machine.home.put_back) is None
-            touched = bool(machine.wrong())
             machine.home.put_back()
-            yield _found(machine.wrong(), "", machine.home.left(), touched=touched)
+            yield _found(machine.wrong(), "", machine.home.left(), touched=bool(machine.touched))
             number += 1
 
 
@@ -82,26 +73,12 @@ def _found(wrong: dict[str, str], by: str, left: list[str], *, touched: bool) ->
 
 def in_lab(context: Context, guest: Session, kind: Kind) -> Iterator[Found]:
     """A hundred kills on a real volume."""
-    make = (
-        BcacheStack(guest) if kind is Kind.BCACHE else DmCacheStack(guest, cache_bytes=CACHE_BYTES)
-    )
-    with make as stack:
-        volume = stack.volume if isinstance(stack, BcacheStack) else stack.name
-        for number, said in enumerate(_driven(guest, volume, context.seed), 1):
-            wrong = said["wrong"]
-            if wrong or said["left"] or said["failed"] or number % 10 == 0:
-                context.say(f"{kind} kill {number}: {json.dumps(said)}")
-            found = _found(wrong, said["by"], said["left"], touched=bool(said["touched"]))
-            yield {**found, "seconds": said["seconds"]}
-
-
-def _driven(guest: Session, volume: str, seed: int) -> Iterator[dict[str, Any]]:
-    """Each line that the driver says, but the first."""
-    environment = {"PYTHONPATH": f"{staged(guest)}:{REPO}"}
-    guest.run(["rm", "-rf", _STATE])
-    words = [volume, str(KILLS), str(seed - 1), _STATE]
-    done = guest.run([PYTHON, _DRIVER, *words], env=environment, timeout_s=_PATIENCE_S)
-    yield from map(json.loads, done.check().stdout.splitlines()[1:])
+    for number, said in enumerate(driven(guest, kind, "kill", KILLS, context.seed), 1):
+        wrong = said["wrong"]
+        if wrong or said["left"] or said["failed"] or number % 10 == 0:
+            context.say(f"{kind} kill {number}: {json.dumps(said)}")
+        found = _found(wrong, said["by"], said["left"], touched=bool(said["touched"]))
+        yield {**found, "seconds": said["seconds"]}
 
 
 def run(context: Context) -> Report:
