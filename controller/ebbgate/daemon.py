@@ -21,11 +21,12 @@ from ebbgate.actuators.volume_workers import VolumeWorkers
 from ebbgate.config import Config, load_config
 from ebbgate.errors import EbbgateError, PermissionDenied, Unavailable
 from ebbgate.lock import DaemonLock
+from ebbgate.loop_silence import LoopSilence, measured_loop
 from ebbgate.machine import Daemon
-from ebbgate.model.decision import Outcome, OutcomeKind
+from ebbgate.model.decision import JournalEntry, Outcome, OutcomeKind
 from ebbgate.model.volume import Mode
 from ebbgate.recorder import Recorder
-from ebbgate.store.access import make_folder
+from ebbgate.store.access import make_folder, make_runtime_folder
 from ebbgate.store.journal_writer import JournalWriter
 from ebbgate.store.last_written import LastWritten
 from ebbgate.store.leftovers import Closed, Leftovers
@@ -59,6 +60,7 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="ebbgated", description="Tunes bcache and dm-cache.")
     parser.add_argument("--config", type=Path, help="default: /etc/ebbgate/ebbgate.toml")
     parser.add_argument("--state-dir", type=Path, help="default: /var/lib/ebbgate")
+    parser.add_argument("--runtime-dir", type=Path, help="default: /run/ebbgate")
     parser.add_argument("--probe", type=Path, help="the ebbgate-probe program")
     parser.add_argument("--policy-dir", type=Path, help="default: /etc/ebbgate/policies.d")
     parser.add_argument("--mode", choices=[str(m) for m in Mode], help="mode of every volume")
@@ -72,6 +74,7 @@ def _run(options: argparse.Namespace, sysfs: Sysfs) -> int:
     config = load_config(
         options.config,
         state_dir=options.state_dir,
+        runtime_dir=options.runtime_dir,
         probe_path=options.probe,
         mode=Mode(options.mode) if options.mode else None,
         tick_ms=options.tick_ms,
@@ -79,24 +82,21 @@ def _run(options: argparse.Namespace, sysfs: Sysfs) -> int:
     if options.policy_dir:
         config = replace(config, policy_dir=options.policy_dir)
     make_folder(config.state_dir)
+    make_runtime_folder(config.runtime_dir)
     boot_id = boot_id_of(Path("/proc"))
-    with DaemonLock(config.state_dir / "ebbgated.lock"):
+    with DaemonLock(config.lock_path):
         last_written = _last_written(config)
-        unclosed = _restore_leftovers(config, sysfs, boot_id, last_written)
-        journal = JournalWriter(config.journal_path, last_written, unclosed)
+        unclosed, left = _restore_leftovers(config, sysfs, boot_id, last_written)
+        journal = JournalWriter(config.journal_path, last_written, unclosed, left)
         recorder = Recorder(config.history_path, config.history)
         try:
-            asyncio.run(_main(config, sysfs, recorder, journal, boot_id))
+            silence = LoopSilence()
+            with asyncio.Runner(loop_factory=lambda: measured_loop(silence)) as runner:
+                runner.run(Daemon(config, sysfs, recorder, journal, boot_id, silence).run())
         finally:
             recorder.stop()
             journal.stop()
     return 0
-
-
-async def _main(
-    config: Config, sysfs: Sysfs, recorder: Recorder, journal: JournalWriter, boot_id: str
-) -> None:
-    await Daemon(config, sysfs, recorder, journal, boot_id).run()
 
 
 def boot_id_of(proc: Path) -> str:
@@ -115,10 +115,11 @@ def _last_written(config: Config) -> LastWritten:
 
 def _restore_leftovers(
     config: Config, sysfs: Sysfs, boot_id: str, last_written: LastWritten
-) -> list[Closed]:
+) -> tuple[list[Closed], list[JournalEntry]]:
     """A daemon that was killed left its journal open: first put everything back.
 
-    Returns entries that are settled, but could not be taken out. Raises NewerSchema.
+    Returns entries that are settled but could not be taken out, and those that could not be put
+    back. Raises NewerSchema.
     """
     try:
         leftovers = Leftovers.open(config.journal_path, last_written, heal=True)
@@ -126,7 +127,7 @@ def _restore_leftovers(
         raise
     except EbbgateError as error:
         _LOG.error("whether knobs were left behind is not known: %s", error.message)
-        return []
+        return [], []
     try:
         workers = VolumeWorkers(sysfs.dm.forget_handle)
         outcomes: list[Outcome] = restore(leftovers, sysfs, boot_id, workers=workers)
@@ -138,7 +139,7 @@ def _restore_leftovers(
         _LOG.error("%s", leftovers.complaint)
     if isinstance(leftovers.trouble, NewerSchema):
         raise leftovers.trouble
-    return leftovers.unclosed
+    return leftovers.unclosed, leftovers.left()
 
 
 def _say_restored(outcomes: Sequence[Outcome]) -> None:

@@ -25,6 +25,7 @@ from ebbgate.model.frame import Frame
 from ebbgate.model.records import Edge
 from ebbgate.store.backlog import Backlog, Task
 from ebbgate.store.db import Store
+from ebbgate.store.intent_rows import IntentRow
 from ebbgate.store.limits import DEFAULT_LIMITS, Limits
 from ebbgate.store.log_watch import LogHeld, Room
 from ebbgate.store.opener import TROUBLE, Opener
@@ -133,9 +134,36 @@ class Recorder:
         now = time.time_ns()
         self._later(lambda store: store.add_edge(edge, late_ns, now))
 
+    # ---- requests of people --------------------------------------------------------------------
+    def intent(self, intent: IntentRow) -> None:
+        """Keep a request that was accepted; written at the next flush."""
+        self._later(lambda store: store.add_intent(intent))
+
+    def intent_done(self, number: int, ok: bool, outcome: str) -> None:
+        """Keep what became of a request; written at the next flush."""
+        now = time.time_ns()
+        self._later(lambda store: store.resolve_intent(number, now, ok, outcome))
+
+    def abandon_intents(self, below: int, outcome: str) -> None:
+        """Requests with a smaller number that have no outcome were an earlier daemon's."""
+        now = time.time_ns()
+        self._later(lambda store: store.abandon_intents(below, now, outcome))
+
     def flush(self, timeout_s: float = _ANSWER_TIMEOUT_S) -> None:
         """Everything told so far is written on return. Raises OSError."""
         self._now(lambda: None, timeout_s)
+
+    def written(self) -> Future[None]:
+        """Done when everything told so far is written; fails with the error where it cannot be.
+
+        Returns at once.
+        """
+        done: Future[None] = Future()
+        try:
+            self._queue.put_nowait(_Urgent(lambda: None, done))
+        except queue.Full:
+            done.set_exception(OSError("the history's disk does not answer"))
+        return done
 
     def stop(self) -> None:
         """Write what is left and end the thread."""

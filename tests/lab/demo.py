@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 from tests.bench import web
 from tests.bench.gap_drain import QUIET_CACHE, Foreground, Pieces
-from tests.bench.product import PROBE, PYTHON, REPO, SITE, STATE_DIR, Product, staged
+from tests.bench.product import PROBE, PYTHON, REPO, RUNTIME_DIR, SITE, STATE_DIR, Product, staged
 from tests.lab import fio, terminal
 from tests.lab.demo_screen import Screen, print_table
 from tests.lab.demo_watch import Watch
@@ -35,7 +35,7 @@ EXIT_INTERRUPTED = 130
 
 _WRAPPER = f"""#!/bin/sh
 export PYTHONPATH={SITE} EBBGATE_PROBE={PROBE}
-exec {PYTHON} -m ebbgate --state-dir {STATE_DIR} "$@"
+exec {PYTHON} -m ebbgate --state-dir {STATE_DIR} --runtime-dir {RUNTIME_DIR} "$@"
 """
 
 

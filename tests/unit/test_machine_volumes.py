@@ -7,11 +7,17 @@ import asyncio
 import time
 from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
+from threading import Event
 
 import pytest
 
+from ebbgate import machine as machine_module
+from ebbgate.actuators.gate_thread import Job
+from ebbgate.actuators.hand import Hand
+from ebbgate.actuators.ownership import identify
 from ebbgate.config import Config
 from ebbgate.machine import Daemon
+from ebbgate.model.decision import Outcome
 from ebbgate.model.volume import Mode
 from ebbgate.model.wish import Wish, WishKind
 from ebbgate.probes.bcache_state import read_knobs
@@ -20,7 +26,7 @@ from ebbgate.store import journal
 from ebbgate.store.journal_writer import JournalWriter
 from ebbgate.store.last_written import LastWritten
 from ebbgate.units import MIB, NS_PER_S
-from tests.builders import tick, volume
+from tests.builders import journal_entry, tick, volume
 from tests.fake_sysfs import NO_DM, SET_UUID, FakeSysfs, WatchedSysfs, fake_bcache
 from tests.loop_bench import DEADLINE_S
 
@@ -44,7 +50,9 @@ class Bench:
         self.recorder = Recorder(folder / "state/history.db")
         self.last_written = LastWritten(folder / "last-written")
         self.journal = JournalWriter(folder / "state/journal.db", self.last_written)
-        config = Config(folder / "state", folder / "no-probe", mode=mode)
+        config = Config(
+            folder / "state", folder / "no-probe", mode=mode, runtime_dir=folder / "run"
+        )
         self.daemon = Daemon(config, self.sysfs, self.recorder, self.journal, "this boot")
         self.before = self.knobs()
         self.gone = 0
@@ -68,9 +76,11 @@ class Bench:
     def wish(self, knob: str, value: str, *, for_ns: int | None = None) -> Wish:
         now = time.time_ns()
         until = None if for_ns is None else now + for_ns
-        return self.daemon.intake.keeper.add(
-            Wish(WishKind.SET, "bcache0", "jo", now, until, knob, value)
-        )
+        wish = Wish(WishKind.SET, "bcache0", "jo", now, until, knob, value)
+        registry = self.daemon.overrides
+        kept = registry.writer.submit(lambda database: database.add((wish,))).result(DEADLINE_S)
+        registry.enforce(kept)
+        return kept[0]
 
     async def looks(self, count: int = 3) -> None:
         """So many seconds, each with a look at the devices, a record of the probe, and a tick."""
@@ -185,11 +195,11 @@ def test_a_wish_that_is_over_meanwhile_does_not_come_back(
         await bench.looks()
         bench.vanish()
         await bench.looks()
-        keeper = bench.daemon.intake.keeper
+        registry = bench.daemon.overrides
         if how == "released":
-            keeper.end(wish, "jo released it")
+            registry.end(wish, "jo released it")
         else:
-            keeper.now_ns = lambda: time.monotonic_ns() + 61 * NS_PER_S
+            registry.now_ns = lambda: time.monotonic_ns() + 61 * NS_PER_S
         bench.appear()
         await bench.looks()
         assert bench.knobs() == bench.before
@@ -239,3 +249,94 @@ def test_an_inconsistent_volume_gets_neither_policy_nor_wish(bench: Bench) -> No
     bench.run(scenario)
     assert bench.knobs() == bench.before
     assert bench.sysfs.log == []
+
+
+# ---- what an earlier daemon left -----------------------------------------------------------------
+def test_what_could_not_be_put_back_at_the_start_is_put_back_by_the_daemon(
+    tmp_path: Path,
+) -> None:
+    """In whatever mode the volume is: nothing of ebbgate's is left without a reason."""
+    bench = Bench(tmp_path, Mode.ADVISE)
+    path = "/sys/block/bcache0/bcache/writeback_delay"
+    device = identify(bench.sysfs, path)
+    entry = journal_entry(
+        "writeback_delay",
+        original="30",
+        last_written="0",
+        device_uuid=device.uuid,
+        instance=device.instance,
+    )
+    bench.journal.put(entry)
+    bench.journal.stop()
+    bench.journal = JournalWriter(tmp_path / "state/journal.db", bench.last_written, (), [entry])
+    bench.daemon.journal = bench.journal
+    bench.fake.write(path, "0")
+
+    async def scenario() -> None:
+        await bench.looks()
+
+    try:
+        bench.run(scenario)
+        deadline = time.monotonic() + DEADLINE_S
+        while bench.fake.read(path) != "30" and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert bench.fake.read(path) == "30"
+        assert open_entries(bench) == set()
+    finally:
+        bench.stop()
+
+
+def hanging(let_go: Event) -> Job:
+    """As a write to bcache while it registers a device."""
+
+    def job(_: Hand) -> list[Outcome]:
+        let_go.wait(20)
+        return []
+
+    return job
+
+
+def test_a_volume_that_hangs_and_goes_keeps_the_loop_answering(
+    make_bench: Callable[[Mode], Bench],
+) -> None:
+    bench = make_bench(Mode.ENFORCE)
+    let_go = Event()
+
+    async def scenario() -> None:
+        await bench.looks()
+        bench.daemon.volumes["bcache0"].thread.submit("hangs", hanging(let_go))
+        bench.vanish()
+        silent_s, last_s = 0.0, time.monotonic()
+        bench.daemon._discovered_ns = 0
+        gone = asyncio.ensure_future(bench.daemon._discover_when_due(time.monotonic_ns()))
+        while not gone.done():
+            await asyncio.sleep(0.01)
+            silent_s = max(silent_s, time.monotonic() - last_s)
+            last_s = time.monotonic()
+        assert silent_s < 1, "2 s were waited for on the loop itself"
+        assert bench.daemon.volumes == {}
+
+    try:
+        bench.run(scenario)
+    finally:
+        let_go.set()
+
+
+def test_a_stop_waits_for_all_volumes_at_once_and_names_those_that_are_not_back(
+    make_bench: Callable[[Mode], Bench], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine_module, "_STOP_S", 0.5)
+    bench = make_bench(Mode.ENFORCE)
+    let_go = Event()
+
+    async def scenario() -> None:
+        await bench.looks()
+        bench.daemon.volumes["bcache0"].thread.submit("hangs", hanging(let_go))
+        begun_s = time.monotonic()
+        assert await asyncio.to_thread(bench.daemon._release_all) == ["bcache0"]
+        assert time.monotonic() - begun_s < 5
+
+    try:
+        bench.run(scenario)
+    finally:
+        let_go.set()

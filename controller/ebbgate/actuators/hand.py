@@ -122,9 +122,13 @@ class Hand:
             return []
         if found.owner is not Owner.OURS:
             return [self._somebody_else_s(action, found.value)]
+        if self.journal.leave(mine.entry):
+            self._let_go(knob, "another volume of the cache set holds it")
+            return []
         self._paths[knob] = Path(found.path)
         outcome = self._put(action, read_back=knob not in KERNEL_WRITES)
         if outcome.kind is OutcomeKind.FAILED:
+            self.journal.stay(mine.entry)
             self._made_of_it(mine, outcome)
         else:
             self._let_go(knob, "restored")
@@ -140,6 +144,13 @@ class Hand:
     def _let_go(self, knob: str, how: str) -> None:
         del self.held[knob]
         self.journal.close(self.volume.name, knob, how)
+
+    def adopt(self, entry: JournalEntry, values: tuple[str, str]) -> None:
+        """Hold a knob that an earlier daemon left. `values`: what it may have, if nobody else has
+        written it since.
+        """
+        new, before = values
+        self.held[entry.knob] = Held(entry, new, self.now_ns(), before)
 
     def loaded_anew(self, seen: Mapping[str, str]) -> None:
         """The kernel started over with its own values: our last writes are gone, by no one's hand.

@@ -1,22 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Is there a daemon, and what did it last say? I/O: lock file and history, reads only."""
+"""Is there a daemon, and what did it last say? I/O: the control socket; reads the history."""
 
 from __future__ import annotations
 
-import fcntl
-import os
 import sqlite3
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from ebbgate.cli.context import Context
 from ebbgate.errors import PermissionDenied, Unavailable
-from ebbgate.lock import holder
+from ebbgate.intents.client import Busy, NotAnswering, NotRunning, greet
 from ebbgate.model.decision import JournalEntry
 from ebbgate.store import journal
-from ebbgate.store.access import make_folder
 from ebbgate.store.connection import NothingRecorded
 from ebbgate.store.queries import History, Live
 from ebbgate.units import NS_PER_S
@@ -24,14 +19,20 @@ from ebbgate.units import NS_PER_S
 # The daemon writes every second; five missed writes mean that it hangs.
 STALE_NS = 5 * NS_PER_S
 DAEMON = ""
+_GREET_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """What is known of the daemon. `left_behind`: knobs that no running daemon looks after."""
+    """What is known of the daemon.
+
+    `answers`: False where it runs but does not answer. `left_behind`: knobs that no running daemon
+    looks after.
+    """
 
     alive: bool
     pid: int | None
+    answers: bool = True
     said: Mapping[str, Live] = field(default_factory=dict)
     left_behind: tuple[JournalEntry, ...] = ()
 
@@ -43,17 +44,24 @@ class Link:
 
 
 def look(context: Context) -> Link:
-    """All that can be had without asking it. Raises PermissionDenied, Unavailable for damage."""
-    pid = holder(context.config.lock_path)
+    """All that can be had without a request.
+
+    Whether the daemon runs is decided by its greeting on the control socket, and by how fresh the
+    history is where this process has no right to the socket. Raises PermissionDenied where it has
+    no right to the history, either, and Unavailable for damage.
+    """
+    link = _greeted(context)
     try:
         history = History.open(context.config.history_path)
     except NothingRecorded:
-        return Link(pid is not None, pid)
+        return link or Link(alive=False, pid=None)
     try:
         said = history.live()
+        link = link or _by_freshness(said, context.wall_ns())
     finally:
         history.close()
-    return Link(pid is not None, pid, said, _left_behind(context) if pid is None else ())
+    left = () if link.alive else _left_behind(context)
+    return replace(link, said=said, left_behind=left)
 
 
 def _left_behind(context: Context) -> tuple[JournalEntry, ...]:
@@ -69,25 +77,30 @@ def _left_behind(context: Context) -> tuple[JournalEntry, ...]:
         raise Unavailable(f"the journal cannot be read: {error}", "run ebbgate restore") from error
 
 
-def need_daemon(context: Context) -> Link:
-    """Raises Unavailable where no daemon runs."""
-    link = look(context)
-    if not link.alive:
-        raise Unavailable("no daemon is running", "start it: systemctl start ebbgated")
-    return link
+def need_daemon(context: Context) -> None:
+    """Raises Unavailable where no daemon runs, PermissionDenied without a right to ask it."""
+    greet(context.config.socket_path, context.answer_timeout_s)
 
 
-@contextmanager
-def no_daemon(lock: Path) -> Iterator[bool]:
-    """Keeps a daemon from starting meanwhile; yields False, and keeps nothing, where one runs."""
-    make_folder(lock.parent)
-    handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
+def _greeted(context: Context) -> Link | None:
+    """By the socket; None without a right to it."""
     try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-        else:
-            yield True
-    finally:
-        os.close(handle)
+        greeting = greet(context.config.socket_path, _GREET_S)
+    except NotRunning:
+        return Link(alive=False, pid=None)
+    except NotAnswering as error:
+        return Link(alive=True, pid=error.pid, answers=False)
+    except Busy:
+        # All connections are in use: whoever says so is alive.
+        return Link(alive=True, pid=None)
+    except PermissionDenied:
+        return None
+    return Link(alive=True, pid=greeting.pid)
+
+
+def _by_freshness(said: Mapping[str, Live], now_ns: int) -> Link:
+    """By what the daemon last said of itself."""
+    live = said.get(DAEMON)
+    if live is None or now_ns - live.at_unix_ns > STALE_NS:
+        return Link(alive=False, pid=None)
+    return Link(alive=True, pid=live.document.get("pid"))

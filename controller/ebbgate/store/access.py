@@ -26,6 +26,8 @@ ROOT_MODE: Final = 0o600
 _FOLDER_MODE: Final = 0o2750
 """Files of the folder are of its group, whoever makes them."""
 
+_RUNTIME_FOLDER_MODE: Final = 0o755
+
 
 def group_id() -> int | None:
     """The group of `ebbgate-web`; None where it is not installed."""
@@ -52,18 +54,24 @@ def make_folder(path: Path) -> None:
         _LOG.warning("%s: ebbgate-web cannot be let in: %s", path, error.strerror)
 
 
+def make_runtime_folder(path: Path) -> None:
+    """The folder of the control socket and the lock, where it is not there. Only root writes in
+    it; everybody may enter, and the modes of the files in it say who may use them. Raises OSError.
+    """
+    if not path.is_dir():
+        path.mkdir(parents=True, exist_ok=True)
+        path.chmod(_RUNTIME_FOLDER_MODE)
+
+
 def make_file(path: Path, mode: int) -> None:
     """The empty file of a database, where it is not there; its mode whatever the umask is.
 
-    Of an older file of ours only the group's right to write is added; one that is root's alone
-    loses all rights of others. Raises OSError.
+    An older file of ours loses the rights that `mode` does not have. Raises OSError.
     """
     handle = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, mode)
     try:
         found = os.fstat(handle)
-        wanted = mode if not found.st_size else stat.S_IMODE(found.st_mode) | (mode & stat.S_IWGRP)
-        if mode == ROOT_MODE:
-            wanted = mode
+        wanted = mode if not found.st_size else stat.S_IMODE(found.st_mode) & mode
         if found.st_uid == os.geteuid() and stat.S_IMODE(found.st_mode) != wanted:
             os.fchmod(handle, wanted)
     finally:

@@ -152,7 +152,26 @@ _HISTORY_2: Final = (
 )
 # samples: `latency`: the histograms of store/latency.py; NULL where it is not known.
 _HISTORY_3: Final = ("ALTER TABLE samples ADD COLUMN latency TEXT",)
-HISTORY: Final[Migrations] = (_HISTORY_1, _HISTORY_2, _HISTORY_3)
+# intents: what people asked for and what became of it; `id` is the daemon's number of the request.
+# `ok` and the two after it: NULL until it is dealt with.
+_HISTORY_4: Final = (
+    """
+    CREATE TABLE intents (
+        id INTEGER PRIMARY KEY,
+        kind TEXT NOT NULL,
+        volume TEXT,
+        args TEXT NOT NULL,
+        who TEXT NOT NULL,
+        at_unix_ns INTEGER NOT NULL,
+        resolved_unix_ns INTEGER,
+        ok INTEGER,
+        outcome TEXT
+    )
+    """,
+    "CREATE INDEX intents_pending ON intents (id) WHERE resolved_unix_ns IS NULL",
+    "CREATE INDEX intents_resolved ON intents (at_unix_ns) WHERE resolved_unix_ns IS NOT NULL",
+)
+HISTORY: Final[Migrations] = (_HISTORY_1, _HISTORY_2, _HISTORY_3, _HISTORY_4)
 
 _INTENTS_1: Final = (
     """
@@ -202,7 +221,7 @@ _INTENTS_2: Final = (
 INTENTS: Final[Migrations] = (_INTENTS_1, _INTENTS_2)
 
 # originals: one row for each knob that is not back yet; it is deleted once the original is back.
-# `device_uuid` and `instance`: which device the value belongs to (model.identity).
+# `device_uuid` and `instance`: which device the value belongs to (actuators.ownership).
 _JOURNAL_1: Final = (
     """
     CREATE TABLE originals (
@@ -223,3 +242,37 @@ _JOURNAL_1: Final = (
     """,
 )
 JOURNAL: Final[Migrations] = (_JOURNAL_1,)
+
+# overrides: what a person asked for that lasts; `until_unix_ns`: NULL means until it is released.
+# `invalid`: why the row was set aside; then it has no effect. At most one of a kind is in force for
+# a knob: the partial index makes a second one impossible.
+_OVERRIDES_1: Final = (
+    """
+    CREATE TABLE overrides (
+        id INTEGER PRIMARY KEY,
+        kind TEXT NOT NULL,
+        volume TEXT NOT NULL,
+        knob TEXT NOT NULL,
+        value TEXT NOT NULL,
+        who TEXT NOT NULL,
+        at_unix_ns INTEGER NOT NULL,
+        until_unix_ns INTEGER,
+        ended_unix_ns INTEGER,
+        outcome TEXT,
+        invalid TEXT
+    )
+    """,
+    """
+    CREATE UNIQUE INDEX overrides_in_force ON overrides (volume, kind, knob)
+    WHERE ended_unix_ns IS NULL AND invalid IS NULL
+    """,
+    """
+    CREATE TABLE modes (
+        volume TEXT PRIMARY KEY,
+        mode TEXT NOT NULL,
+        at_unix_ns INTEGER NOT NULL,
+        invalid TEXT
+    )
+    """,
+)
+OVERRIDES: Final[Migrations] = (_OVERRIDES_1,)
