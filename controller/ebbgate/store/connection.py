@@ -20,8 +20,8 @@ from ebbgate.store.limits import LOG_BYTES
 from ebbgate.store.migrations import check_not_newer, migrate
 from ebbgate.store.schema import Migrations
 
-# Another writer's transaction takes milliseconds; a stuck one must be noticed, not waited for.
-_BUSY_TIMEOUT_S: Final = 5.0
+BUSY_TIMEOUT_S: Final = 5.0
+"""Another writer's transaction takes milliseconds; a stuck one must be noticed, not waited for."""
 _RETRY_S: Final = 0.01
 _START: Final = "start the daemon: systemctl start ebbgated"
 
@@ -63,7 +63,7 @@ def open_writer(
         access.make_folder(path.parent)
         access.make_file(path, mode)
         connection = sqlite3.connect(
-            path, timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
+            path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
         )
         try:
             if not connection.execute("PRAGMA page_count").fetchone()[0]:
@@ -83,7 +83,7 @@ def open_writer(
 
 def _use_log(connection: sqlite3.Connection) -> None:
     """WAL. SQLite does not wait by itself here for another program that is making the same file."""
-    until_s = time.monotonic() + _BUSY_TIMEOUT_S
+    until_s = time.monotonic() + BUSY_TIMEOUT_S
     while True:
         try:
             connection.execute("PRAGMA journal_mode = WAL")
@@ -131,6 +131,30 @@ def open_reader(path: Path, migrations: Migrations) -> sqlite3.Connection:
             raise
     connection.row_factory = sqlite3.Row
     return connection
+
+
+def set_busy_timeout(connection: sqlite3.Connection, timeout_s: float) -> None:
+    """How long SQLite waits for a lock that another program holds."""
+    connection.execute(f"PRAGMA busy_timeout = {round(timeout_s * 1000)}")
+
+
+def fold_log(connection: sqlite3.Connection, timeout_s: float) -> bool:
+    """Copy the log (WAL) into the file and cut it to nothing.
+
+    Returns False where another program reads an older state of the file for longer than
+    `timeout_s`; the log then stays as long as it is. Raises sqlite3.Error.
+    """
+    before_ms: int = connection.execute("PRAGMA busy_timeout").fetchone()[0]
+    set_busy_timeout(connection, timeout_s)
+    try:
+        busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+    except sqlite3.OperationalError as error:
+        if code_of(error) not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            raise
+        return False
+    finally:
+        set_busy_timeout(connection, before_ms / 1000)
+    return not busy
 
 
 @contextmanager
