@@ -13,6 +13,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
@@ -36,6 +37,9 @@ _LOG = logging.getLogger(__name__)
 _FLUSH_S = 0.8
 """With the time that it takes: nothing is lost in a crash that is older than a second."""
 _ANSWER_TIMEOUT_S = 10.0
+_HANGS_NS = 5 * NS_PER_S
+"""A batch takes milliseconds; whoever keeps a lock on the file holds it up for a second."""
+_NO_ANSWER = "the disk of the history does not answer"
 _QUEUE_MAX = 4_000
 _DECISIONS_KEPT = 32
 """So many back an action may lie behind its decision."""
@@ -70,6 +74,7 @@ class Recorder:
         self._decisions: dict[tuple[str, int], tuple[int, int]] = {}
         self._health = Health()
         self._status_due_ns = 0
+        self._writing_since_ns: int | None = None
         self._thread = Thread(target=self._run, name="recorder", daemon=True)
         self._thread.start()
 
@@ -85,6 +90,9 @@ class Recorder:
 
     def health(self) -> dict[str, Any]:
         """Whether the history is written, the last time in which it was not, and its log."""
+        since_ns = self._writing_since_ns
+        if since_ns is not None and time.monotonic_ns() - since_ns > _HANGS_NS:
+            self._say_trouble(_NO_ANSWER)
         return {**self._health.document(), "log": self._opener.log.document()}
 
     # ---- what the loop tells -------------------------------------------------------------------
@@ -162,16 +170,16 @@ class Recorder:
         try:
             self._queue.put_nowait(_Urgent(lambda: None, done))
         except queue.Full:
-            done.set_exception(OSError("the history's disk does not answer"))
+            done.set_exception(OSError(_NO_ANSWER))
         return done
 
     def stop(self) -> None:
         """Write what is left and end the thread."""
-        try:
+        with suppress(queue.Full):
             self._queue.put(None, timeout=_ANSWER_TIMEOUT_S)
-        except queue.Full:
-            _LOG.error("the history's disk does not answer; %d records are lost", _QUEUE_MAX)
         self._thread.join(_ANSWER_TIMEOUT_S)
+        if self._thread.is_alive():
+            _LOG.error("%s; %d records are lost", _NO_ANSWER, self._queue.qsize())
 
     def _later(self, run: Callable[[Store], None], *, must: bool = False) -> None:
         task = Task(run, must)
@@ -191,7 +199,7 @@ class Recorder:
         except (queue.Full, TimeoutError) as error:
             # It must not be carried out later: the knob will not be written.
             done.cancel()
-            raise OSError("the history's disk does not answer") from error
+            raise OSError(_NO_ANSWER) from error
         except OSError:
             raise
         except TROUBLE as error:
@@ -250,6 +258,13 @@ class Recorder:
 
     def _flush(self) -> Exception | None:
         """Write all that was told; what cannot be written now is kept as far as there is room."""
+        self._writing_since_ns = time.monotonic_ns()
+        try:
+            return self._flush_now()
+        finally:
+            self._writing_since_ns = None
+
+    def _flush_now(self) -> Exception | None:
         while self._overdue:
             self._backlog.add(self._overdue.popleft())
         live, self._live = self._live, {}
@@ -306,12 +321,15 @@ class Recorder:
             _LOG.exception("the history could not be tidied")
 
     def _in_trouble(self, error: Exception) -> None:
-        why = self._opener.reason(error)
+        bug = None if isinstance(error, TROUBLE) else error
+        self._say_trouble(self._opener.reason(error), bug)
+        self._health.dropped += self._backlog.trim()
+
+    def _say_trouble(self, why: str, bug: Exception | None = None) -> None:
+        """Once for each time in which the history cannot be written."""
         if self._health.begin(why, time.time_ns()):
-            bug = None if isinstance(error, TROUBLE) else error
             text = "the history cannot be written (%s); tuning goes on without it"
             _LOG.error(text, why, exc_info=bug)
-        self._health.dropped += self._backlog.trim()
 
     def _out_of_trouble(self) -> None:
         over = self._health.end(time.time_ns())
