@@ -58,6 +58,9 @@ define tier
 	else code=$$?; echo "== tier $(1): FAILED, $$((SECONDS - start)) s"; exit $$code; fi
 endef
 
+# $(call fetched,WHAT): behind a command that needs a package registry; what its failure means.
+fetched = || { echo "make: $(1) could not be fetched (its own message is above); try: check the network, then make again" >&2; exit 1; }
+
 .PHONY: all help
 all: probe ## build everything
 
@@ -79,7 +82,7 @@ venv: $(VENV)/.stamp ## development tools, pinned, in build/venv
 $(VENV)/.stamp: tests/requirements.lock | $(BUILD)/.deps-run $(BUILD)/.deps-check
 	rm -rf $(VENV)
 	$(SYSTEM_PYTHON) -m venv --system-site-packages $(VENV)
-	$(VENV)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $< $(call fetched,the development tools)
 	@touch $@
 
 lock: ## pin the newest development tools in tests/requirements*.lock
@@ -119,7 +122,7 @@ webui: $(UI)/app.js ## build the dashboard (build/webui)
 
 # Node.js comes with the development tools: Debian 12's is too old.
 %/node_modules/.stamp: %/package-lock.json | venv
-	cd $* && $(NODE) npm ci --no-progress --loglevel=error
+	cd $* && $(NODE) npm ci --no-progress --loglevel=error $(call fetched,the packages of $*)
 	@touch $@
 
 $(UI)/app.js: $(WEBUI_SOURCES) $(WEBUI_MODULES)

@@ -134,7 +134,7 @@ class Product:
 
     def _ready(self) -> bool:
         if self.daemon is not None and self.daemon.poll() is not None:
-            raise RuntimeError(f"the daemon ended: {self.daemon.stderr()[-2000:]}")
+            raise RuntimeError(f"the daemon ended:\n{self.daemon.stderr()[-2000:]}")
         if self._mode == "observe":
             # Nothing is decided then: what it sees is all there is to see.
             return self._sees()
