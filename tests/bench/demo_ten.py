@@ -32,7 +32,9 @@ GOALS = {
 }
 NOTES = ("each run is `make demo`, the first command of the README, with its output in a file",)
 # What the demo's last lines are: one row of its table for each figure.
-_TABLE_ROW = re.compile(r"^(foreground read|first request|drained|still dirty|stream|time to clean)")
+_TABLE_ROW = re.compile(
+    r"^(foreground read|first request|drained|still dirty|stream|time to clean)"
+)
 _TABLE_ROWS = 8
 
 
