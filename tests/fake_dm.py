@@ -68,8 +68,8 @@ class FakeDm(DeviceMapper):
     def present(self) -> bool:
         return self.allowed
 
-    def hidden(self) -> bool:
-        return not self.allowed
+    def blocked(self) -> str:
+        return "" if self.allowed else "only root may open /dev/mapper/control"
 
     def names(self) -> tuple[str, ...]:
         return tuple(device.name for device in self.devices)

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from ebbgate import __version__
 from ebbgate.actuators.asked import may_be_set
+from ebbgate.doctor import device_mapper
 from ebbgate.store.queries import Live
 from ebbgate.units import NS_PER_S
 from ebbgate.web.models_history import Action, DecidedGate, Decision, ExplainedDecision
@@ -115,6 +116,8 @@ def _errors(said: Document, alive: bool | None, fresh: bool, age_s: float | None
         found.append(f"the history cannot be written: {(history.get('trouble') or {}).get('why')}")
     if said.get("intents_error"):
         found.append(f"wishes cannot be read: {said['intents_error']}")
+    if why := said.get("device_mapper"):
+        found.append(device_mapper.of_daemon(why))
     probe = said.get("probe") or {}
     if probe and probe.get("state") != "running":
         found.append(f"the probe: {probe.get('state')}")
