@@ -12,15 +12,15 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import functools
 import json
 import os
-import signal
 import sqlite3
 import sys
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any, Final
@@ -47,18 +47,18 @@ class Attacker:
         self.until_s = until_s
         self.random = Random(seed)
         self.counts: Counter[str] = Counter()
+        self.parent = os.getppid()
 
     def goes_on(self) -> bool:
         """Whether the time is not over, and whoever started it still there."""
-        return time.monotonic() < self.until_s and os.getppid() != 1
+        return time.monotonic() < self.until_s and os.getppid() == self.parent
 
-    @contextlib.contextmanager
-    def connected(self) -> Iterator[ControlLine | None]:
-        """A connection that was greeted; None where it was refused. What cuts it off is counted."""
+    def converse(self, talk: Callable[[ControlLine], None]) -> None:
+        """Talk on a connection that was greeted; what refuses or ends it is counted."""
         try:
             with ControlLine(self.socket) as line:
                 self.note(line.receive())
-                yield line
+                talk(line)
         except TimeoutError:
             self.counts["timeouts"] += 1
         except (OSError, ValueError):
@@ -74,40 +74,36 @@ class Attacker:
         time.sleep(self.random.uniform(0, 2 * seconds))
 
     # ---- attacks -------------------------------------------------------------------------------
-    def bad_lines(self) -> None:
+    def bad_lines(self, line: ControlLine) -> None:
         """Wrong requests, one after the other; each must be answered or end the connection."""
-        with self.connected() as line:
-            for _ in range(20):
-                line.send(grammar.line(self.random))
-                self.counts["bad_lines"] += 1
-                self.note(line.receive())
-
-    def half_requests(self) -> None:
-        """A line that never ends, in small pieces."""
-        with self.connected() as line:
-            self.counts["half_requests"] += 1
-            for byte in grammar.half(self.random):
-                line.send(bytes([byte]))
-                self.rest(0.1)
+        for _ in range(20):
+            line.send(grammar.line(self.random))
+            self.counts["bad_lines"] += 1
             self.note(line.receive())
 
-    def flood(self) -> None:
-        """Whole requests as fast as they can be sent, answers read now and then."""
-        with self.connected() as line:
-            for _ in range(50):
-                lines = [json.dumps(grammar.request(self.random)).encode() for _ in range(20)]
-                line.send(b"\n".join(lines) + b"\n")
-                self.counts["flooded"] += len(lines)
-                for _ in lines:
-                    self.note(line.receive())
+    def half_requests(self, line: ControlLine) -> None:
+        """A line that never ends, in small pieces."""
+        self.counts["half_requests"] += 1
+        for byte in grammar.half(self.random):
+            line.send(bytes([byte]))
+            self.rest(0.1)
+        self.note(line.receive())
 
-    def deaf(self) -> None:
+    def flood(self, line: ControlLine) -> None:
+        """Whole requests as fast as they can be sent, answers read now and then."""
+        for _ in range(50):
+            lines = [json.dumps(grammar.request(self.random)).encode() for _ in range(20)]
+            line.send(b"\n".join(lines) + b"\n")
+            self.counts["flooded"] += len(lines)
+            for _ in lines:
+                self.note(line.receive())
+
+    def deaf(self, line: ControlLine) -> None:
         """Requests whose answers are never read."""
-        with self.connected() as line:
-            for _ in range(DEAF_LINES):
-                line.send(grammar.line(self.random))
-                self.counts["deaf_lines"] += 1
-            self.rest(1.0)
+        for _ in range(DEAF_LINES):
+            line.send(grammar.line(self.random))
+            self.counts["deaf_lines"] += 1
+        self.rest(1.0)
 
     def crowd(self) -> None:
         """As many silent connections as can be had."""
@@ -119,6 +115,7 @@ class Attacker:
                 except OSError:
                     self.counts["cut_off"] += 1
             self.rest(2.0)
+        self.rest(1.0)
 
     def churn(self) -> None:
         """Connections that are gone before the greeting."""
@@ -128,15 +125,14 @@ class Attacker:
                 self.counts["churned"] += 1
         self.rest(0.05)
 
-    def policies(self) -> None:
+    def policies(self, line: ControlLine) -> None:
         """Policies that are right, as many and as long as the daemon takes."""
-        with self.connected() as line:
-            for _ in range(10):
-                document = grammar.policy(self.random, self.random.randrange(500))
-                line.send(json.dumps(document).encode() + b"\n")
-                self.counts["policies"] += 1
-                self.note(line.receive())
-            self.rest(0.5)
+        for _ in range(10):
+            document = grammar.policy(self.random, self.random.randrange(500))
+            line.send(json.dumps(document).encode() + b"\n")
+            self.counts["policies"] += 1
+            self.note(line.receive())
+        self.rest(0.5)
 
     def locks(self) -> None:
         """Every lock that can be had on every file that can be opened, held for seconds."""
@@ -218,17 +214,24 @@ def _widen(path: Path) -> None:
     path.chmod(0o777)
 
 
-ATTACKS: Final = (
+TALKS: Final = (
     *(Attacker.bad_lines, Attacker.bad_lines, Attacker.half_requests, Attacker.flood),
-    *(Attacker.deaf, Attacker.crowd, Attacker.churn, Attacker.policies, Attacker.locks),
-    *(Attacker.long_read, Attacker.replace_files),
+    *(Attacker.deaf, Attacker.policies),
+)
+"""Attacks on a connection."""
+OTHERS: Final = (
+    *(Attacker.crowd, Attacker.churn, Attacker.locks, Attacker.long_read),
+    Attacker.replace_files,
 )
 
 
-def child(attack: Callable[[Attacker], None], attacker: Attacker, report: int) -> None:
-    """One attack, over and over; its counts go into the pipe."""
+def attack(number: int, attacker: Attacker, report: int) -> None:
+    """One of them, over and over; its counts go into the pipe."""
     while attacker.goes_on():
-        attack(attacker)
+        if number < len(TALKS):
+            attacker.converse(functools.partial(TALKS[number], attacker))
+        else:
+            OTHERS[number - len(TALKS)](attacker)
     os.write(report, json.dumps(attacker.counts).encode() + b"\n")
 
 
@@ -241,13 +244,13 @@ def main() -> None:
     readable, report = os.pipe()
     until_s = time.monotonic() + float(seconds)
     children = []
-    for number, attack in enumerate(ATTACKS):
+    for number in range(len(TALKS) + len(OTHERS)):
         pid = os.fork()
         if pid == 0:
             os.close(readable)
             code = 1
             try:
-                child(attack, Attacker(Path(folder), until_s, f"{seed} {number}"), report)
+                attack(number, Attacker(Path(folder), until_s, f"{seed} {number}"), report)
                 code = 0
             except BaseException:
                 traceback.print_exc()
@@ -255,7 +258,7 @@ def main() -> None:
                 os._exit(code)
         children.append(pid)
     os.close(report)
-    signal.signal(signal.SIGTERM, lambda *_: [os.kill(pid, signal.SIGKILL) for pid in children])
+    # Whoever ends it, ends all of it: each child sees that its parent is gone.
     total: Counter[str] = Counter()
     with os.fdopen(readable) as reports:
         for line in reports:

@@ -2,7 +2,7 @@
 """Lines that a hostile client of the control socket sends: a grammar of requests, and what is done
 to them. Pure: the same seed gives the same lines.
 
-No line stops the tuner by right, which any client may: what would, names a volume that is not there.
+No line stops the tuner by right, as any client may: such a line names a volume that is not there.
 """
 
 from __future__ import annotations
@@ -33,7 +33,18 @@ _TEXTS: Final = (
     *("bcache*", "dm-0", "vg/data", "💾" * 255, "null", "true", "-1", "1e400", "NaN"),
 )
 _NUMBERS: Final = (-1, 0, 1, 2**31, 2**63 - 1, 2**63, 10**18, int("9" * 400))
-_VALUES: Final = (None, True, False, [], {}, [[]], {"a": {}}, 1.5, *_NUMBERS, *_TEXTS)
+_VALUES: Final[tuple[Any, ...]] = (
+    None,
+    True,
+    False,
+    [],
+    {},
+    [[]],
+    {"a": {}},
+    1.5,
+    *_NUMBERS,
+    *_TEXTS,
+)
 _POLICY: Final = "version: 1\nname: {name}\nwhy: {why}\nmatch: {{volume: nowhere*}}\n"
 _BASES: Final[tuple[Document, ...]] = (
     {"kind": "mode", "volume": NOBODY, "args": {"mode": "observe"}},
@@ -79,7 +90,7 @@ def half(random: Random) -> bytes:
 
 
 def policy(random: Random, number: int) -> Document:
-    """A policy that is right, of a size that takes time to parse, for volumes that are not there."""
+    """A policy that is right, long enough to take time, for volumes that are not there."""
     name = f"hostile-{number}"
     rules = "".join(
         f"  - {{name: r{rule}, why: {random.getrandbits(32)}, when: {{dirty_data: '> 1MiB'}},"
@@ -123,7 +134,7 @@ def _floats(random: Random) -> bytes:
 
 
 def _twice(_: Random) -> bytes:
-    return b'{"v":1,"v":1,"id":"a","id":"b","kind":"mode","kind":"hold"}'
+    return b'{"v":1,"v":1,"id":"a","id":"b","kind":"mode","kind":"undo"}'
 
 
 _RAW: Final[tuple[Callable[[Random], bytes], ...]] = (

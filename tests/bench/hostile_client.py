@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""hostile-client: what a process with the web user's rights can do to root's daemon in ten minutes.
+
+The daemon, its files, its socket and `ebbgate restore` are the real ones, on a machine of files to
+which recordings of real caches are played (tests/played). Beside it: the attacker
+(hostile_attacker.py), and two honest clients, one of them root. Every few seconds `ebbgate restore`
+runs, with the daemon and, in the first half, also after it was killed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from ebbgate.units import NS_PER_MS
+from tests.bench.context import Context, Scenario
+from tests.bench.edges import CLOSED_QUERY
+from tests.bench.hostile_machine import ATTACKER_UID, GID, HONEST_UID, HostileMachine
+from tests.bench.report import Report, percentile
+from tests.lab import host
+from tests.lab.errors import NoLab
+
+SECONDS: Final = {"10min": 600.0, "short": 60.0}
+QUIET_S: Final = 15.0
+RESTORE_EVERY_S: Final = 10.0
+KILL_EVERY: Final = 3
+"""Each third restore of the first half is one without a daemon."""
+GOALS: Final = {
+    "daemon_died": "== 0",
+    "silence_ms_max": "<= 100",
+    "close_p99_ms": "<= 20",
+    "rss_mib_max": "<= 120",
+    "restore_failed": "== 0",
+    "honest_failed": "== 0",
+    "honest_ms_max": "<= 1000",
+    "files_touched": "== 0",
+    "root_files_opened": "== 0",
+    "attacks_failed": "== 0",
+}
+NOTES: Final = (
+    "ran without a guest: the knobs are files; the daemon, its socket, its history and `ebbgate"
+    " restore` are the real ones; its probe plays recordings",
+    "the group of a test stands for the group ebbgate; attacker and honest clients run at nice 10,"
+    " as ebbgate-web does",
+    "quiet: the same measurement without the attacker, before it",
+)
+_ROOTS_OWN: Final = ("journal.db", "overrides.db", "ebbgated.lock")
+
+
+def run(context: Context) -> Report:
+    """Ten minutes, or one."""
+    if os.geteuid() != 0:
+        raise NoLab("no result: the daemon is root's here, and the attacker is not: run it as root")
+    variant = context.variant or "10min"
+    runs: dict[str, list[dict[str, float]]] = {"quiet": [], "attacked": []}
+    for repetition in range(context.repetitions):
+        with tempfile.TemporaryDirectory(prefix="ebbgate-hostile-") as name:
+            machine = HostileMachine(Path(name))
+            machine.begin()
+            try:
+                runs["quiet"].append(quiet(machine))
+                context.say(f"without the attacker: {runs['quiet'][-1]}")
+                seed = context.seed + repetition
+                runs["attacked"].append(attacked(context, machine, SECONDS[variant], seed))
+            finally:
+                machine.end()
+        context.say(f"attacked: {runs['attacked'][-1]}")
+    ratios = {name: max(found[name] for found in runs["attacked"]) for name in GOALS}
+    more = {"tried": 1000.0, "locks": 100.0, "closed": 20.0, "restores": 4.0, "honest": 100.0}
+    ratios |= {name: min(found[name] for found in runs["attacked"]) for name in more}
+    goals = {**GOALS, **{name: f">= {least:g}" for name, least in more.items()}}
+    return Report("hostile-client", runs, ratios, goals, NOTES)
+
+
+def quiet(machine: HostileMachine) -> dict[str, float]:
+    """The same machine with the honest clients alone."""
+    began_ns = time.time_ns()
+    silence = Silence(machine)
+    clients = honest(machine, QUIET_S, 0)
+    until_s = time.monotonic() + QUIET_S
+    while time.monotonic() < until_s:
+        machine.look()
+        silence.look()
+        time.sleep(1.0)
+    found = answered([finished(machine, client, name) for name, client in clients.items()])
+    return {**found, **closes(machine, began_ns), "silence_ms_max": silence.ms_max}
+
+
+def attacked(
+    context: Context, machine: HostileMachine, seconds: float, seed: int
+) -> dict[str, float]:
+    """With the attacker, restored over and over."""
+    began_ns = time.time_ns()
+    silence = Silence(machine)
+    until_s = time.monotonic() + seconds
+    log = machine.folder / "attacker.log"
+    words = (seconds, seed, ATTACKER_UID, GID)
+    attacker = machine.helper("tests.bench.hostile_attacker", log, *words)
+    clients = honest(machine, seconds, seed)
+    restores, failed, longest_s = 0, 0, 0.0
+    while (left_s := until_s - time.monotonic()) > RESTORE_EVERY_S:
+        watch(machine, silence, RESTORE_EVERY_S)
+        restores += 1
+        without = left_s > seconds / 2 and restores % KILL_EVERY == 0
+        works, took_s = (restore_alone if without else restore_beside)(machine)
+        failed += not works
+        longest_s = max(longest_s, took_s)
+        context.say(f"restore {restores}: {'ok' if works else 'FAILED'} in {took_s:.1f} s")
+    watch(machine, silence, max(0.0, left_s))
+    tried = finished(machine, attacker, "attacker")
+    told = [finished(machine, client, name) for name, client in clients.items()]
+    machine.look()
+    context.say(f"the attacker: {tried}")
+    return {
+        **answered(told),
+        **closes(machine, began_ns),
+        "daemon_died": float(machine.died),
+        "silence_ms_max": silence.ms_max,
+        "rss_mib_max": machine.rss_kib_max / 1024,
+        "restores": float(restores),
+        "restore_failed": float(failed),
+        "restore_s_max": longest_s,
+        "files_touched": float(tried.get("files_touched", 0)),
+        "root_files_opened": float(sum(tried.get(f"opened {name}", 0) for name in _ROOTS_OWN)),
+        "attacks_failed": float(tried["attacks_failed"]),
+        "locks": float(tried.get("locks", 0)),
+        "tried": float(sum(tried.get(name, 0) for name in ("bad_lines", "flooded", "deaf_lines"))),
+        "log_mib_max": silence.log_mib_max,
+    }
+
+
+def watch(machine: HostileMachine, silence: Silence, seconds: float) -> None:
+    """Look on for so long."""
+    until_s = time.monotonic() + seconds
+    while time.monotonic() < until_s:
+        machine.look()
+        silence.look()
+        time.sleep(1.0)
+
+
+def restore_beside(machine: HostileMachine) -> tuple[bool, float]:
+    """By the running daemon; an honest client has it tune again right after, so that what it
+    left is not compared.
+    """
+    with machine.alone():
+        return machine.restores()
+
+
+def restore_alone(machine: HostileMachine) -> tuple[bool, float]:
+    """After a crash, with the attacker's locks on whatever it could open."""
+    with machine.alone():
+        machine.kill()
+        found = machine.restores()
+        machine.begin()
+    return found
+
+
+class Silence:
+    """The daemon's own account of its event loop, over all daemons of a run."""
+
+    def __init__(self, machine: HostileMachine) -> None:
+        self._machine = machine
+        self.ms_max = float("nan")
+        self.log_mib_max = 0.0
+
+    def look(self) -> None:
+        """Keep the worst so far; NaN until a daemon has said it."""
+        silence_ns = self._machine.told().get("loop_silence_max_ns")
+        if silence_ns is not None:
+            ms = silence_ns / NS_PER_MS
+            self.ms_max = ms if self.ms_max != self.ms_max else max(self.ms_max, ms)
+        with suppress(FileNotFoundError):
+            size_bytes = (self._machine.folder / "state/history.db-wal").stat().st_size
+            self.log_mib_max = max(self.log_mib_max, size_bytes / 2**20)
+
+
+def honest(machine: HostileMachine, seconds: float, seed: int) -> dict[str, host.Running]:
+    """Root, and another user of the group."""
+    found = {}
+    for name, uid in (("root", 0), ("member", HONEST_UID)):
+        log = machine.folder / f"{name}.log"
+        words = (seconds, seed, uid, GID)
+        found[name] = machine.helper("tests.bench.hostile_honest", log, *words)
+    return found
+
+
+def finished(machine: HostileMachine, process: host.Running, name: str) -> dict[str, Any]:
+    """What a helper said in the end, in its last line."""
+    process.wait(60)
+    lines = host.text_of(machine.folder / f"{name}.log").splitlines()
+    for line in lines[:-1][:20]:
+        print(f"  {name}: {line}", flush=True)
+    found: dict[str, Any] = json.loads(lines[-1])
+    return found
+
+
+def answered(told: Sequence[dict[str, Any]]) -> dict[str, float]:
+    """How the honest clients were served."""
+    took_ms = [ms for each in told for ms in each["took_ms"]]
+    return {
+        "honest": float(len(took_ms)),
+        "honest_failed": float(sum(each["failed"] for each in told)),
+        "honest_ms_p50": percentile(took_ms, 0.5),
+        "honest_ms_max": max(took_ms),
+    }
+
+
+def closes(machine: HostileMachine, since_ns: int) -> dict[str, float]:
+    """How long after a returning request its gate was closed, of all since then."""
+    rows = machine.rows(f"{CLOSED_QUERY} AND at_unix_ns >= {since_ns}")
+    latencies_ms = [row[0] / NS_PER_MS for row in rows] or [float("nan")]
+    return {
+        "closed": float(len(rows)),
+        "close_p99_ms": percentile(latencies_ms, 0.99),
+        "close_ms_max": max(latencies_ms),
+    }
+
+
+SCENARIO = Scenario(
+    "hostile-client",
+    "nothing that the web's user does reaches root: alive, prompt, restorable, bounded",
+    11,
+    run,
+    tuple(SECONDS),
+)
