@@ -95,7 +95,7 @@ def policy(random: Random, number: int) -> Document:
     rules = "".join(
         f"  - {{name: r{rule}, why: {random.getrandbits(32)}, when: {{dirty_data: '> 1MiB'}},"
         " set: {destage_rate: max}, until: {dirty_data: '< 1MiB'}}\n"
-        for rule in range(random.randint(1, 300))
+        for rule in range(random.randint(1, 50))
     )
     text = _POLICY.format(name=name, why=random.getrandbits(64)) + "rules:\n" + rules
     args = {"name": name, "text": text[: LINE_BYTES - 4096]}
@@ -175,5 +175,5 @@ _CHANGES: Final[tuple[Callable[[Random, Document], None], ...]] = (
 def _torn(random: Random, data: bytes) -> bytes:
     """Bytes lost, doubled or changed; the newline stays."""
     at = random.randrange(len(data))
-    more = random.choice((b"", b"\x00", b'"', b"{", b"\xed\xa0\x80", data[at : at + 40]))
+    more = random.choice((b"", b"\x00", b'"', b"{", b"\xed\xa0\x80", data[at:-1][:40]))
     return data[:at] + more + data[at + random.randint(0, 3) : -1] + b"\n"
