@@ -253,7 +253,7 @@ install-group:
 		for unit in ebbgated ebbgate-restore; do \
 			install -D -m 644 packaging/systemd/group.conf $(UNITDIR)/$$unit.service.d/group.conf; done; \
 		install -d -m 2750 -g ebbgate $(STATEDIR); \
-		find $(STATEDIR) -maxdepth 1 -type f -exec chgrp ebbgate {} +; \
+		find $(STATEDIR) -maxdepth 1 -name 'history.db*' -type f -exec chgrp ebbgate {} +; \
 		$(BINDIR)/ebbgate web-token > /dev/null 2>&1 || $(BINDIR)/ebbgate web-token --new > /dev/null; \
 	else echo "no group ebbgate: ebbgate-web cannot run here"; fi
 
