@@ -171,7 +171,7 @@ class Silence:
 
     def look(self) -> None:
         """Keep the worst so far; NaN until a daemon has said it."""
-        silence_ns = self._machine.told().get("loop_silence_max_ns")
+        silence_ns = (self._machine.told().get("loop_silence") or {}).get("max_ns")
         if silence_ns is not None:
             ms = silence_ns / NS_PER_MS
             self.ms_max = ms if self.ms_max != self.ms_max else max(self.ms_max, ms)
