@@ -143,7 +143,6 @@ def test_the_service_tunes_both_kinds_and_a_stop_restores(machine: Session, both
     group = "/sys/fs/cgroup" + show(machine, "ControlGroup")
     peak, limit = int(machine.read(f"{group}/memory.peak")), int(show(machine, "MemoryMax"))
     # A margin is left, though what the kernel caches for it counts, too.
-    print(f"memory.peak {peak >> 10} KiB\n{machine.read(f'{group}/memory.stat')}")
     assert peak < limit * 3 / 4, f"{peak >> 20} of {limit >> 20} MiB"
     machine.check(f"systemctl stop {UNIT}", timeout_s=60)
     assert both.changed() == {}
