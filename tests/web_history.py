@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A day of history for the web to show: python -m tests.web_history DIR [--volumes N] [--live]
 
-I/O: writes history.db and intents.db in DIR. Recordings of tests/replay, played over and over to
+I/O: writes history.db in DIR. Recordings of tests/replay, played over and over to
 the product's own loop, with rests between, and written by the product's own store; the last ends
 now. With --live it then goes on second by second, as a daemon would, until it is interrupted.
 """
@@ -18,14 +18,15 @@ from pathlib import Path
 from typing import Any
 
 from ebbgate import __version__
-from ebbgate.lock import DaemonLock
+from ebbgate.intents.protocol import Request
 from ebbgate.model.volume import Mode
 from ebbgate.model.wish import IntentKind
 from ebbgate.store.db import Store
-from ebbgate.store.intents import Intents
+from ebbgate.store.intent_rows import IntentRow
 from ebbgate.store.limits import DEFAULT_LIMITS, Limits
 from ebbgate.store.upkeep import Upkeep, roll_up_one
 from ebbgate.units import GIB, NS_PER_S
+from tests.control_harness import Outcome, answering
 from tests.web_tape import Tape, play
 
 _HOUR_S = 3600
@@ -103,7 +104,7 @@ class Filler:
 
 
 def fill(folder: Path, count: int, hours: float, now_s: int) -> Filler:
-    """Make both databases; their end is `now_s` (Unix)."""
+    """Make the history; its end is `now_s` (Unix)."""
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch:
         tapes = [(play(name, mode, Path(scratch) / name), mode) for name, mode in _PLAYED]
@@ -114,7 +115,7 @@ def fill(folder: Path, count: int, hours: float, now_s: int) -> Filler:
     for part in filler.parts:
         filler.live(part, now_s)
     filler.daemon(now_s)
-    _ask(folder, now_s)
+    _ask(filler.store, now_s)
     return filler
 
 
@@ -179,31 +180,25 @@ def _daemon(at_s: int) -> dict[str, Any]:
     }
 
 
-def _ask(folder: Path, now_s: int) -> None:
-    intents = Intents.open(folder / "intents.db")
-    asked = (
+def _ask(store: Store, now_s: int) -> None:
+    asked: tuple[tuple[str, dict[str, Any], bool, str, int], ...] = (
         (IntentKind.MODE, {"mode": "enforce"}, True, "bcache0: mode enforce", 20 * _HOUR_S),
         (IntentKind.HOLD, {"on": True}, True, "bcache0: held until it is released", 2 * _HOUR_S),
         (IntentKind.HOLD, {"on": False}, True, "bcache0: goes on", _HOUR_S),
         (IntentKind.DRAIN, {"for_ns": 600 * NS_PER_S}, False, "bcache0: it is clean", 300),
     )
-    for kind, args, ok, outcome, ago_s in asked:
+    for number, (kind, args, ok, outcome, ago_s) in enumerate(asked, start=1):
         at_ns = (now_s - ago_s) * NS_PER_S
-        number = intents.add_intent(kind, "bcache0", args, "admin", at_ns)
-        intents.resolve(number, outcome, ok, at_ns + NS_PER_S)
-    intents.close()
+        store.add_intent(IntentRow(number, kind, "bcache0", args, "admin", at_ns))
+        store.resolve_intent(number, at_ns + NS_PER_S, ok, outcome)
 
 
 def go_on(folder: Path, filler: Filler) -> None:
-    """Second by second, holding the daemon's lock; wishes are answered, not carried out."""
-    intents = Intents.open(folder / "intents.db")
+    """Second by second; requests are answered, not carried out."""
     last_s = int(time.time())
-    with DaemonLock(folder / "ebbgated.lock"):
+    with answering(folder / "control.sock", _outcome, filler.store):
         while True:
             time.sleep(0.1)
-            for intent in intents.pending():
-                text = f"{intent.volume or 'every volume'}: {intent.kind}; nothing is tuned here"
-                intents.resolve(intent.id, text, ok=True)
             now_s = int(time.time())
             for at_s in range(last_s + 1, now_s + 1):
                 with filler.store.batch():
@@ -212,6 +207,10 @@ def go_on(folder: Path, filler: Filler) -> None:
                         filler.live(part, at_s)
                     filler.daemon(at_s)
             last_s = now_s
+
+
+def _outcome(request: Request) -> Outcome:
+    return True, f"{request.volume or 'every volume'}: {request.kind}; nothing is tuned here"
 
 
 def main(argv: Sequence[str] | None = None) -> None:

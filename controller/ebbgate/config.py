@@ -2,6 +2,7 @@
 """The settings of a machine: /etc/ebbgate/ebbgate.toml, environment, options. I/O: reads one file.
 
     state_dir = "/var/lib/ebbgate"     # also EBBGATE_STATE_DIR
+    runtime_dir = "/run/ebbgate"       # of control.sock and the lock; also EBBGATE_RUNTIME_DIR
     probe = "/usr/sbin/ebbgate-probe"  # also EBBGATE_PROBE
     policy_dir = "/etc/ebbgate/policies.d"
     tick = "250ms"                     # 50ms..10s
@@ -45,14 +46,15 @@ from ebbgate.store.limits import (
 
 DEFAULT_FILE: Final = Path("/etc/ebbgate/ebbgate.toml")
 DEFAULT_STATE_DIR: Final = Path("/var/lib/ebbgate")
+DEFAULT_RUNTIME_DIR: Final = Path("/run/ebbgate")
 DEFAULT_TICK_NS: Final = 250 * units.NS_PER_MS
 # Below, reading sysfs costs more than the finer picture is worth; above, people wait for `status`.
 TICK_NS_MIN: Final = 50 * units.NS_PER_MS
 TICK_NS_MAX: Final = 10 * units.NS_PER_S
 DEFAULT_POLICY_DIR: Final = Path("/etc/ebbgate/policies.d")
 _KEYS: Final = (
-    *("state_dir", "probe", "policy_dir", "tick", "mode", "history_size", "history_age"),
-    *("volume", "web"),
+    *("state_dir", "runtime_dir", "probe", "policy_dir", "tick", "mode"),
+    *("history_size", "history_age", "volume", "web"),
 )
 _VOLUME_KEYS: Final = ("mode",)
 # A probe that was built in the source tree beats an installed one of another version.
@@ -75,6 +77,7 @@ class Config:
     volume_modes: tuple[tuple[str, Mode], ...] = ()
     history: Limits = DEFAULT_LIMITS
     web: WebSettings = field(default_factory=lambda: config_web.web_settings({}))
+    runtime_dir: Path = DEFAULT_RUNTIME_DIR
 
     @property
     def history_path(self) -> Path:
@@ -88,8 +91,18 @@ class Config:
 
     @property
     def lock_path(self) -> Path:
-        """Held by the one daemon that runs with this folder; holds its process number."""
-        return self.state_dir / "ebbgated.lock"
+        """Held by the one daemon that runs with this runtime folder; holds its process number."""
+        return self.runtime_dir / "ebbgated.lock"
+
+    @property
+    def socket_path(self) -> Path:
+        """The control socket, on which the daemon takes requests."""
+        return self.runtime_dir / "control.sock"
+
+    @property
+    def overrides_path(self) -> Path:
+        """What people asked for that lasts; only root may open it."""
+        return self.state_dir / "overrides.db"
 
     def mode_of(self, volume: str) -> Mode:
         """The mode that the settings ask for: the very name first, then the first pattern."""
@@ -102,10 +115,11 @@ class Config:
         return self.mode
 
 
-def load_config(
+def load_config(  # noqa: PLR0913 - one per option of the programs
     path: Path | None = None,
     *,
     state_dir: Path | None = None,
+    runtime_dir: Path | None = None,
     probe_path: Path | None = None,
     mode: Mode | None = None,
     tick_ms: int | None = None,
@@ -119,10 +133,14 @@ def load_config(
     config = _from_file(path)
     if "EBBGATE_STATE_DIR" in env:
         config = replace(config, state_dir=Path(env["EBBGATE_STATE_DIR"]))
+    if "EBBGATE_RUNTIME_DIR" in env:
+        config = replace(config, runtime_dir=Path(env["EBBGATE_RUNTIME_DIR"]))
     if "EBBGATE_PROBE" in env:
         config = replace(config, probe_path=Path(env["EBBGATE_PROBE"]))
     if state_dir is not None:
         config = replace(config, state_dir=state_dir)
+    if runtime_dir is not None:
+        config = replace(config, runtime_dir=runtime_dir)
     if probe_path is not None:
         config = replace(config, probe_path=probe_path)
     if mode is not None:
@@ -161,6 +179,7 @@ class _Reader:
         self._known(document, _KEYS, "")
         return Config(
             state_dir=self._path(document, "state_dir", defaults.state_dir),
+            runtime_dir=self._path(document, "runtime_dir", defaults.runtime_dir),
             probe_path=self._path(document, "probe", defaults.probe_path),
             tick_ns=self._tick(document, defaults.tick_ns),
             policy_dir=self._path(document, "policy_dir", defaults.policy_dir),

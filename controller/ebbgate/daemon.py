@@ -24,7 +24,7 @@ from ebbgate.machine import Daemon
 from ebbgate.model.decision import Outcome, OutcomeKind
 from ebbgate.model.volume import Mode
 from ebbgate.recorder import Recorder
-from ebbgate.store.access import make_folder
+from ebbgate.store.access import make_folder, make_runtime_folder
 from ebbgate.store.leftovers import Closed, Leftovers
 from ebbgate.store.migrations import NewerSchema
 from ebbgate.sysfs import Sysfs
@@ -56,6 +56,7 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="ebbgated", description="Tunes bcache and dm-cache.")
     parser.add_argument("--config", type=Path, help="default: /etc/ebbgate/ebbgate.toml")
     parser.add_argument("--state-dir", type=Path, help="default: /var/lib/ebbgate")
+    parser.add_argument("--runtime-dir", type=Path, help="default: /run/ebbgate")
     parser.add_argument("--probe", type=Path, help="the ebbgate-probe program")
     parser.add_argument("--policy-dir", type=Path, help="default: /etc/ebbgate/policies.d")
     parser.add_argument("--mode", choices=[str(m) for m in Mode], help="mode of every volume")
@@ -69,6 +70,7 @@ def _run(options: argparse.Namespace, sysfs: Sysfs) -> int:
     config = load_config(
         options.config,
         state_dir=options.state_dir,
+        runtime_dir=options.runtime_dir,
         probe_path=options.probe,
         mode=Mode(options.mode) if options.mode else None,
         tick_ms=options.tick_ms,
@@ -76,8 +78,9 @@ def _run(options: argparse.Namespace, sysfs: Sysfs) -> int:
     if options.policy_dir:
         config = replace(config, policy_dir=options.policy_dir)
     make_folder(config.state_dir)
+    make_runtime_folder(config.runtime_dir)
     boot_id = boot_id_of(Path("/proc"))
-    with DaemonLock(config.state_dir / "ebbgated.lock"):
+    with DaemonLock(config.lock_path):
         unclosed = _restore_leftovers(config, sysfs, boot_id)
         recorder = Recorder(config.history_path, config.history)
         for volume, knob, how in unclosed:

@@ -9,12 +9,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol
 
-from ebbgate.asking import WAITS_NS, check
 from ebbgate.beside import Answer, Beside
 from ebbgate.errors import ActuationError, EbbgateError, NotFound
 from ebbgate.intake_changes import ChangeIntake
 from ebbgate.intake_policies import PolicyIntake
 from ebbgate.intake_wishes import WishIntake
+from ebbgate.intents.validation import WAITS_NS, check
 from ebbgate.keeper import Keeper
 from ebbgate.loop import VolumeLoop
 from ebbgate.model.volume import Mode
@@ -49,7 +49,7 @@ class Target(Protocol):
 class Intake:
     """Polls the intents; one that cannot be carried out gets its reason as the outcome.
 
-    One that has waited for a daemon longer than `asking.WAITS_NS` is not carried out any more. An
+    One that has waited for a daemon longer than `WAITS_NS` is not carried out any more. An
     answer that cannot be written is kept and written later; nothing is carried out twice. Where
     the database cannot be used, tuning goes on with the modes of the settings; `error` says so, and
     it is tried again now and then.

@@ -17,8 +17,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from ebbgate.asking import POLICY_NAME
 from ebbgate.errors import ActuationError, ConfigError, NotFound, UsageError
+from ebbgate.intents.validation import POLICY_NAME
 from ebbgate.policy.language.document import PolicyDocument
 from ebbgate.policy.language.problem import Problem
 from ebbgate.policy_judge import judge, judge_removal

@@ -26,6 +26,7 @@ from ebbgate.model.frame import Frame
 from ebbgate.model.records import Edge
 from ebbgate.store.backlog import Backlog, Task
 from ebbgate.store.db import Store
+from ebbgate.store.intent_rows import IntentRow
 from ebbgate.store.limits import DEFAULT_LIMITS, Limits
 from ebbgate.store.opener import TROUBLE, Opener
 from ebbgate.store.trouble import Health
@@ -129,6 +130,21 @@ class Recorder:
         """Keep an edge, with how late it was handled."""
         now = time.time_ns()
         self._later(lambda store: store.add_edge(edge, late_ns, now))
+
+    # ---- requests of people --------------------------------------------------------------------
+    def intent(self, intent: IntentRow) -> None:
+        """Keep a request that was accepted; written at the next flush."""
+        self._later(lambda store: store.add_intent(intent))
+
+    def intent_done(self, number: int, ok: bool, outcome: str) -> None:
+        """Keep what became of a request; written at the next flush."""
+        now = time.time_ns()
+        self._later(lambda store: store.resolve_intent(number, now, ok, outcome))
+
+    def abandon_intents(self, below: int, outcome: str) -> None:
+        """Requests with a smaller number that have no outcome were an earlier daemon's."""
+        now = time.time_ns()
+        self._later(lambda store: store.abandon_intents(below, now, outcome))
 
     # ---- the journal ---------------------------------------------------------------------------
     def put(self, entry: JournalEntry) -> None:

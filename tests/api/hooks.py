@@ -87,6 +87,8 @@ _RELATIONS: dict[str, tuple[str, ...]] = {
         r"^[a-z_]+ (is for|takes no|needs) ",
         r"^[a-z_]+: [a-z_]+: ",
         "^X-Ebbgate-Who ",
+        "^(args|volume): ",
+        "^the request takes [0-9]+ bytes; ",
     ),
     "POST /api/v1/policies/dry-run": (r"^the policy:\d",),
 }

@@ -18,11 +18,11 @@ from typing import Any
 
 import pytest
 
-from ebbgate.lock import DaemonLock
 from ebbgate.store.db import Store
 from tests import web_history
 from tests.api.stack import SETS, TOKEN, Site, history, served
 from tests.builders import decision, proposal
+from tests.control_harness import answering
 from tests.programs import REPO, free_port, until
 from tests.trouble import Trouble, damaged, locked, missing
 from tests.unit.web_bench import DEADLINE_S, Answer, complaint
@@ -145,22 +145,30 @@ def test_a_web_process_that_was_killed_tells_what_was_missed(
 
 # ---- the history ---------------------------------------------------------------------------------
 @pytest.mark.parametrize(
-    ("trouble", "lasts_s"), [(locked, LOCKED_S), (damaged, 0.0), (missing, 0.0)]
+    ("trouble", "lasts_s", "requests"),
+    [
+        (locked, LOCKED_S, (503, 503)),
+        (damaged, 0.0, (503, 503)),
+        # Without a history nobody ever asked for anything.
+        (missing, 0.0, (200, 404)),
+    ],
 )
 @pytest.mark.timeout(120)
 def test_a_history_that_cannot_be_read_is_said_by_every_route_and_is_back_by_itself(
-    lasting: Lasting, trouble: Trouble, lasts_s: float
+    lasting: Lasting, trouble: Trouble, lasts_s: float, requests: tuple[int, int]
 ) -> None:
     site, state = lasting.site, lasting.state
     before = statuses(site)
     assert set(before.values()) == {200}
+    during = {**before, **dict.fromkeys(ROUTES[2:8], 503)}
+    during |= dict(zip(("/intents", "/intents/{number}"), requests, strict=True))
     with site.client.events() as events:
         with trouble(state / "history.db"):
             until_s = time.monotonic() + lasts_s
             found = told(events, health=lambda data: not data["history"]["ok"])["health"]
             assert found["history"]["why"]
             while True:
-                assert statuses(site) == {**before, **dict.fromkeys(ROUTES[2:8], 503)}
+                assert statuses(site) == during
                 if time.monotonic() >= until_s:
                     break
             assert ask(site, "/volumes").json["history"]
@@ -194,25 +202,27 @@ def test_a_history_that_was_replaced_is_the_new_one_and_streams_begin_anew(
         assert ask(site, "/volumes/{volume}").status == 404
 
 
-# ---- the list of wishes --------------------------------------------------------------------------
-def test_a_list_of_wishes_that_is_missing_hides_nothing_and_loses_nothing(
+# ---- the daemon ----------------------------------------------------------------------------------
+def test_without_a_daemon_nothing_is_accepted_and_everything_else_is_answered(
     lasting: Lasting,
 ) -> None:
     site, state = lasting.site, lasting.state
-    with missing(state / "intents.db"), DaemonLock(state / "ebbgated.lock"):
-        # One look is shared by all who ask within a moment, such as the test before.
-        until("it is said", lambda: not ask(site, "/health").json["intents"]["ok"])
-        assert ask(site, "/health").json["history"]["ok"]
-        assert ask(site, "/intents").json == {"intents": []}
-        assert ask(site, "/intents/{number}").status == 404
-        assert set(statuses(site).values()) == {200, 404}
+    # One look is shared by all who ask within a moment, such as the test before.
+    until("it is said", lambda: not ask(site, "/health").json["intents"]["ok"])
+    assert ask(site, "/health").json["intents"]["why"] == "ebbgated is not running"
+    assert set(statuses(site).values()) == {200}
+    answer = site.client.ask("POST", "/api/v1/intents", WISH, **WITH_TOKEN)
+    assert (answer.status, answer.error["code"]) == (503, "no_daemon")
+    with answering(state / "control.sock", lambda _: None) as asked:
+        until("it can be asked", lambda: ask(site, "/health").json["intents"]["ok"])
         answer = site.client.ask("POST", "/api/v1/intents", WISH, **WITH_TOKEN)
-        assert answer.status == 503, answer.body
-        assert not (state / "intents.db").exists(), "the daemon would make it with its rights"
-    assert len(ask(site, "/intents").json["intents"]) == 4
+        assert answer.status == 202, answer.body
+        assert [request.kind for request in asked.requests] == ["hold"]
+        # The history has it later, or in this case never; whoever asked can follow it.
+        assert site.client.ask("GET", f"/api/v1/intents/{answer.json['id']}").json == answer.json
+    assert len(ask(site, "/intents").json["intents"]) == 5
 
 
-# ---- the daemon ----------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", SETS)
 @pytest.mark.timeout(120)
 def test_a_daemon_that_dies_is_said_at_once_and_its_return_too(tmp_path: Path, name: str) -> None:
@@ -232,6 +242,6 @@ def test_a_daemon_that_dies_is_said_at_once_and_its_return_too(tmp_path: Path, n
             assert set(statuses(site).values()) == {200}
             refused = site.client.ask("POST", "/api/v1/intents", WISH, **WITH_TOKEN)
             assert (refused.status, refused.error["code"]) == (503, "no_daemon")
-            with DaemonLock(state / "ebbgated.lock"):
+            with answering(state / "control.sock", lambda _: None):
                 back = told(events, health=lambda data: data["daemon"]["alive"])["health"]
                 assert back["daemon"]["pid"] == os.getpid()

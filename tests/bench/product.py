@@ -25,6 +25,8 @@ REPO = Path(__file__).resolve().parents[2]
 SITE = REPO / "build" / "site"
 PROBE = REPO / "build" / "ebbgate-probe"
 STATE_DIR = "/run/ebbgate-state"
+RUNTIME_DIR = "/run/ebbgate-runtime"
+FOLDERS = ("--state-dir", STATE_DIR, "--runtime-dir", RUNTIME_DIR)
 PYTHON = "/usr/bin/python3"
 
 _LIVE = "SELECT document FROM live WHERE volume <> ''"
@@ -78,7 +80,7 @@ class Product:
 
     def start(self) -> None:
         """Start the daemon; returns once it acts on frames of its own probe."""
-        argv = [PYTHON, "-m", "ebbgate.daemon", "--state-dir", STATE_DIR, "--probe", str(PROBE)]
+        argv = [PYTHON, "-m", "ebbgate.daemon", *FOLDERS, "--probe", str(PROBE)]
         argv += ["--mode", self._mode, "--tick-ms", str(self._tick_ms)]
         self.daemon = self.session.spawn(argv, env={"PYTHONPATH": str(self.site)})
         self.wait_until(self._ready, 60, "the daemon to see the volume through its probe")
@@ -113,7 +115,7 @@ class Product:
     def cli(self, *words: str, timeout_s: float = 60) -> str:
         """Run a command of the CLI in the guest; returns its output."""
         # On a slow hour of the host the emulated daemon takes seconds for what takes it none.
-        argv = [PYTHON, "-m", "ebbgate", "--state-dir", STATE_DIR, "--patience", "40", *words]
+        argv = [PYTHON, "-m", "ebbgate", *FOLDERS, "--patience", "40", *words]
         env = {"PYTHONPATH": str(self.site), "EBBGATE_PROBE": str(PROBE)}
         done = self.session.run(argv, env=env, timeout_s=timeout_s)
         return done.check().stdout

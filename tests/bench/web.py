@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from tests.bench.product import PYTHON, STATE_DIR
+from tests.bench.product import FOLDERS, PYTHON
 from tests.lab.errors import LabError
 from tests.lab.guest import NETWORK_ADDRESS
 from tests.lab.session import Process, Session
@@ -74,7 +74,7 @@ class Web:
         """Start ebbgate-web; the relay finds it."""
         # Behind everything that is measured.
         argv = ["nice", "-n", "10", PYTHON, "-m", "ebbgate.web", "--as-root"]
-        argv += ["--state-dir", STATE_DIR]
+        argv += FOLDERS
         argv += ["--listen", f"127.0.0.1:{PORT}", "--token-file", TOKEN_FILE]
         self._processes.insert(0, self._session.spawn(argv, env={"PYTHONPATH": str(self._site)}))
 

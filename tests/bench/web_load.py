@@ -77,7 +77,8 @@ def site(context: Context) -> Iterator[Site]:
 
 def _web(folder: Path) -> list[str | Path]:
     words: list[str | Path] = ["ebbgate.web", "--listen", "127.0.0.1:0", "--ui", UI]
-    words += ["--state-dir", folder / "state", "--policy-dir", folder / "policies"]
+    words += ["--state-dir", folder / "state", "--runtime-dir", folder / "run"]
+    words += ["--policy-dir", folder / "policies"]
     return [*words, *(["--as-root"] if os.geteuid() == 0 else [])]
 
 

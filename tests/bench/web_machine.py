@@ -60,7 +60,11 @@ def main() -> None:
     with closing(History.open(state / "history.db")) as history:
         machine(folder / "sys", sorted(n for n in history.live() if n.startswith("bcache")))
     sysfs = WatchedSysfs(folder / "sys", NO_DM)
-    config = Config(state, probe_of(folder), policy_dir=policies, mode=Mode.ENFORCE)
+    run = folder / "run"
+    run.mkdir()
+    config = Config(
+        state, probe_of(folder), policy_dir=policies, mode=Mode.ENFORCE, runtime_dir=run
+    )
     # As the daemon's own main does it.
     sys.setswitchinterval(0.0005)
     recorder = Recorder(config.history_path)

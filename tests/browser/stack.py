@@ -72,7 +72,8 @@ def _serve(
 ) -> tuple[host.Running, str]:
     policies = folder / "policies.d"
     policies.mkdir(exist_ok=True)
-    words: list[str | Path] = ["ebbgate.web", "--state-dir", folder, "--policy-dir", policies]
+    words: list[str | Path] = ["ebbgate.web", "--state-dir", folder, "--runtime-dir", folder]
+    words += ["--policy-dir", policies]
     words += ["--ui", UI, "--token-file", token, "--listen", "127.0.0.1:0", *more]
     if os.geteuid() == 0:
         words.append("--as-root")

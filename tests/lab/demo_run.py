@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from tests.bench import web
 from tests.bench.gap_drain import QUIET_CACHE, Foreground, Pieces
-from tests.bench.product import PROBE, PYTHON, REPO, SITE, STATE_DIR, Product, staged
+from tests.bench.product import FOLDERS, PROBE, PYTHON, REPO, SITE, Product, staged
 from tests.lab import fio, terminal
 from tests.lab.demo_failure import need_space
 from tests.lab.demo_screen import Screen, print_table
@@ -34,7 +34,7 @@ SEED = 1
 
 _WRAPPER = f"""#!/bin/sh
 export PYTHONPATH={SITE} EBBGATE_PROBE={PROBE}
-exec {PYTHON} -m ebbgate --state-dir {STATE_DIR} "$@"
+exec {PYTHON} -m ebbgate {" ".join(FOLDERS)} "$@"
 """
 
 

@@ -63,11 +63,12 @@ def main() -> int:
     """The exit code of ebbgated or ebbgate."""
     folder = Path(sys.argv[1])
     sysfs: Sysfs = WatchedSysfs(folder / "sys", NO_DM)
+    folders = ["--state-dir", folder / "state", "--runtime-dir", folder / "run"]
     if sys.argv[2:] == ["daemon"]:
-        words = ["--state-dir", folder / "state", "--probe", folder / "probe", "--mode", "enforce"]
+        words = [*folders, "--probe", folder / "probe", "--mode", "enforce"]
         words += ["--policy-dir", folder / "policies"]
         return daemon.main([str(word) for word in words], sysfs)
-    return cli.main(["--state-dir", str(folder / "state"), *sys.argv[2:]], Context(sysfs))
+    return cli.main([*map(str, folders), *sys.argv[2:]], Context(sysfs))
 
 
 if __name__ == "__main__":

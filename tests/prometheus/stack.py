@@ -89,7 +89,12 @@ scrape_configs:
 
 def _web(folder: Path) -> list[str | Path]:
     argv = [sys.executable, "-m", "ebbgate.web", "--listen", "127.0.0.1:0"]
-    folders = {"--state-dir": "state", "--policy-dir": "policies", "--ui": "no-pages"}
+    folders = {
+        "--state-dir": "state",
+        "--runtime-dir": "run",
+        "--policy-dir": "policies",
+        "--ui": "no-pages",
+    }
     for option, name in folders.items():
         argv += [option, str(folder / name)]
     return [*argv, *(["--as-root"] if os.geteuid() == 0 else [])]

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -20,9 +19,10 @@ from ebbgate.cli import main
 from ebbgate.cli.context import Context
 from ebbgate.model.volume import Mode
 from ebbgate.store.db import Store
-from ebbgate.store.intents import Intents
 from tests import web_history as web_made
 from tests.asked_bench import Asked
+from tests.control_harness import Asked as Accepted
+from tests.control_harness import Decide, Outcome, answering
 from tests.fake_sysfs import FakeSysfs, fake_bcache
 from tests.loop_bench import DEADLINE_S, LoopBench
 from tests.unit import web_bench
@@ -52,12 +52,15 @@ class Cli:
         self.fake: FakeSysfs = fake_bcache(folder / "sys")
         self.state_dir = folder / "state"
         self.state_dir.mkdir()
+        self.runtime_dir = folder / "run"
+        self.runtime_dir.mkdir()
         self.proc = folder / "proc"
         (self.proc / "sys/kernel/random").mkdir(parents=True)
         (self.proc / "sys/kernel/random/boot_id").write_text(f"{BOOT_ID}\n")
         self.euid = 0
         self.timeout_s = 2.0
         self.now_ns = NOW_NS
+        self.asked = Accepted()
         self._capture = capture
 
     @property
@@ -69,54 +72,49 @@ class Cli:
             sysfs=self.fake.sysfs,
             proc=self.proc,
             state_dir_option=self.state_dir,
+            runtime_dir_option=self.runtime_dir,
             answer_timeout_s=self.timeout_s,
             wall_ns=lambda: self.now_ns,
             euid=lambda: self.euid,
         )
         self._capture.readouterr()
-        code = main(["--state-dir", str(self.state_dir), *words], context)
+        folders = ["--state-dir", str(self.state_dir), "--runtime-dir", str(self.runtime_dir)]
+        code = main([*folders, *words], context)
         out, err = self._capture.readouterr()
         return Result(code, out, err)
 
     @contextmanager
-    def daemon(self, *, answers: tuple[bool, str] | None = None) -> Iterator[Store]:
-        """Something that holds the daemon's lock and, with `answers`, answers every intent."""
-        lock = os.open(self.state_dir / "ebbgated.lock", os.O_CREAT | os.O_RDWR)
+    def daemon(self, *, answers: Outcome | Decide | None = None) -> Iterator[Store]:
+        """A daemon that accepts every request. `answers`: its outcome, or what decides; without it
+        no request ever gets one.
+        """
+        lock = os.open(self.runtime_dir / "ebbgated.lock", os.O_CREAT | os.O_RDWR)
         fcntl.flock(lock, fcntl.LOCK_EX)
-        os.write(lock, b"4711")
-        stop = Event()
-        thread = Thread(target=self._answer, args=(stop, answers))
         store = Store.open(self.history)
-        thread.start()
+        decide = answers if callable(answers) else lambda _: answers
         try:
-            yield store
+            with answering(self.runtime_dir / "control.sock", decide) as self.asked:
+                yield store
         finally:
-            stop.set()
-            thread.join()
             store.close()
             os.close(lock)
 
-    def _answer(self, stop: Event, answers: tuple[bool, str] | None) -> None:
-        intents = Intents.open(self.state_dir / "intents.db")
-        while not stop.wait(0.01):
-            for intent in intents.pending() if answers else ():
-                assert answers is not None
-                intents.resolve(intent.id, answers[1], answers[0])
-        intents.close()
-
     def intents(self) -> list[dict[str, Any]]:
-        """Every intent that was ever added, with what became of it."""
-        intents = Intents.open(self.state_dir / "intents.db")
-        try:
-            rows = intents._connection.execute("SELECT * FROM intents ORDER BY id").fetchall()
-            return [{**dict(row), "args": json.loads(row["args"])} for row in rows]
-        finally:
-            intents.close()
+        """Every request that was accepted by the last daemon."""
+        return [
+            {
+                "kind": each.kind,
+                "volume": each.volume,
+                "args": dict(each.args),
+                "label": each.label,
+            }
+            for each in self.asked.requests
+        ]
 
 
 @pytest.fixture
 def cli(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Cli:
-    for name in ("EBBGATE_STATE_DIR", "EBBGATE_PROBE", "SUDO_USER"):
+    for name in ("EBBGATE_STATE_DIR", "EBBGATE_RUNTIME_DIR", "EBBGATE_PROBE", "SUDO_USER"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("COLUMNS", "80")
     return Cli(tmp_path, capsys)
@@ -140,8 +138,7 @@ def still(web_history: Path) -> web_bench.Bench:
 @pytest.fixture
 def web(web_history: Path, tmp_path: Path) -> web_bench.Bench:
     """ebbgate-web over a history of its own."""
-    for name in ("history.db", "intents.db"):
-        shutil.copy(web_history / name, tmp_path)
+    shutil.copy(web_history / "history.db", tmp_path)
     return web_bench.Bench(tmp_path)
 
 

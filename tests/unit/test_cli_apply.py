@@ -117,7 +117,7 @@ def test_what_is_not_advised_here_is_not_found(cli: Cli, number: str) -> None:
 
 def test_without_a_daemon_no_knob_is_written(off: Cli) -> None:
     result = off("apply", "EBB-206", "bcache0", "--yes")
-    assert (result.code, "no daemon is running" in result.err) == (69, True)
+    assert (result.code, "ebbgated is not running" in result.err) == (69, True)
     assert off.fake.read("/sys/block/bcache0/bcache/sequential_cutoff") == "0"
 
 
@@ -169,4 +169,4 @@ def test_a_command_of_lvm_is_run_and_its_undo_said(cli: Cli, mapped: Path) -> No
         "undo: lvchange --cachesettings migration_threshold=default vg/data\n"
     )
     assert mapped.read_text() == "--cachesettings migration_threshold=2048 vg/data\n"
-    assert not (cli.state_dir / "intents.db").exists()
+    assert cli.intents() == []

@@ -4,11 +4,20 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import socket
 import sqlite3
+import threading
 
 import pytest
 
+from ebbgate.cli import ask
 from ebbgate.cli.app import COMMANDS
+from ebbgate.intents.protocol import Request
+from ebbgate.sysfs import Sysfs
+from tests.control_harness import refuse
+from tests.fake_dm import FakeDm
 from tests.unit.conftest import Cli
 
 
@@ -19,14 +28,19 @@ def test_a_mode_is_asked_for_and_answered(cli: Cli, mode: str) -> None:
     assert (result.code, result.out) == (0, f"bcache0: mode {mode}\n")
     (intent,) = cli.intents()
     assert (intent["kind"], intent["volume"], intent["args"]) == ("mode", "bcache0", {"mode": mode})
-    assert intent["who"] == "root"
+    assert intent["label"] == ""
 
 
-def test_the_person_behind_sudo_is_kept(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SUDO_USER", "jo")
+@pytest.mark.parametrize(
+    ("user", "label"), [("jo", "jo"), ("root", ""), ("x" * 65, ""), ("a\x1bb", "")]
+)
+def test_the_person_behind_sudo_is_the_label(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, user: str, label: str
+) -> None:
+    monkeypatch.setenv("SUDO_USER", user)
     with cli.daemon(answers=(True, "done")):
-        cli("enforce", "bcache0")
-    assert cli.intents()[0]["who"] == "jo"
+        assert cli("enforce", "bcache0").code == 0
+    assert cli.intents()[0]["label"] == label
 
 
 @pytest.mark.parametrize(
@@ -53,14 +67,25 @@ def test_json_tells_what_was_asked_and_what_became_of_it(cli: Cli) -> None:
         "volume": "bcache0",
         "asked": "mode",
         "mode": "enforce",
+        "request": 5,
         "outcome": "bcache0: mode enforce",
     }
 
 
-def test_a_refusal_is_an_error_with_its_reason(cli: Cli) -> None:
+def test_a_failure_is_an_error_with_its_reason(cli: Cli) -> None:
     with cli.daemon(answers=(False, "the state is inconsistent")):
         result = cli("enforce", "bcache0")
     assert (result.code, "the state is inconsistent" in result.err) == (74, True)
+
+
+def test_a_refusal_is_an_error_with_its_next_step(cli: Cli) -> None:
+    with cli.daemon(answers=refuse):
+        result = cli("enforce", "bcache0")
+    assert (result.code, result.err) == (
+        74,
+        "ebbgate: the test refuses this\n  ask another test\n",
+    )
+    assert cli.intents() == []
 
 
 def test_a_volume_that_the_daemon_does_not_follow(cli: Cli) -> None:
@@ -70,46 +95,106 @@ def test_a_volume_that_the_daemon_does_not_follow(cli: Cli) -> None:
     assert "the daemon does not follow bcache0" in result.err
 
 
-def test_no_daemon_is_said_at_once_and_nothing_is_left_for_later(cli: Cli) -> None:
-    result = cli("enforce", "bcache0")
+@pytest.mark.parametrize(
+    "words",
+    [("enforce", "bcache0"), ("hold",), ("drain", "bcache0", "--within", "1h"), ("hold", "--off")],
+)
+def test_no_daemon_is_said_at_once_with_the_next_step(cli: Cli, words: tuple[str, ...]) -> None:
+    cli.timeout_s = 60.0
+    result = cli(*words)
     assert result.code == 69
-    assert result.err == ("ebbgate: no daemon is running\n  start it: systemctl start ebbgated\n")
-    assert not (cli.state_dir / "intents.db").exists()
+    assert result.err == (
+        "ebbgate: ebbgated is not running\n"
+        "  start it: systemctl start ebbgated (`ebbgate restore` works without it)\n"
+    )
+    assert [*cli.state_dir.iterdir(), *cli.runtime_dir.iterdir()] == [], "nothing is left for later"
 
 
-def test_a_daemon_that_does_not_answer_is_said_and_the_wish_is_taken_back(cli: Cli) -> None:
-    cli.timeout_s = 0.2
+def test_what_the_table_refuses_is_not_sent(cli: Cli) -> None:
+    # The same sentence as of the daemon, which is not there.
+    result = cli("release", "bcache0", "writeback_precent")
+    assert (result.code, "did you mean writeback_percent?" in result.err) == (64, True)
+
+
+def test_a_request_without_an_outcome_in_time_goes_on_and_says_its_number(cli: Cli) -> None:
+    cli.timeout_s = 0.3
     with cli.daemon():
         result = cli("enforce", "bcache0")
     assert result.code == 69
-    assert "the daemon did not answer within 0.2 s" in result.err
-    (intent,) = cli.intents()
-    assert (intent["ok"], intent["outcome"]) == (0, "given up by the person who asked")
+    assert "no outcome within 0.3 s: request 5 was accepted and goes on" in result.err
+    assert "journalctl -u ebbgated" in result.err
 
 
 def test_patience_is_a_persons_own(cli: Cli) -> None:
     cli.timeout_s = 60.0
     with cli.daemon():
-        result = cli("--patience", "0.1", "enforce", "bcache0")
-    assert "the daemon did not answer within 0.1 s" in result.err
+        result = cli("--patience", "0.2", "enforce", "bcache0")
+    assert "no outcome within 0.2 s" in result.err
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("enforce", "bcache0"),
-        ("advise", "bcache0"),
-        ("observe", "bcache0"),
-        ("hold",),
-        ("restore",),
-        ("record", "bcache0"),
-    ],
-)
+def test_who_interrupts_the_waiting_is_told_that_the_request_goes_on(cli: Cli) -> None:
+    cli.timeout_s = 60.0
+    main = threading.main_thread().ident
+    assert main is not None
+
+    def interrupt(_: Request) -> None:
+        # By then the command waits for the outcome.
+        threading.Timer(0.3, signal.pthread_kill, (main, signal.SIGINT)).start()
+
+    with cli.daemon(answers=interrupt):
+        result = cli("enforce", "bcache0")
+    assert result.code == 130
+    assert "request 5 was accepted and goes on" in result.err
+
+
+def test_a_daemon_that_hangs_is_said_with_its_process(cli: Cli) -> None:
+    cli.timeout_s = 0.3
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
+        listening.bind(str(cli.runtime_dir / "control.sock"))
+        listening.listen(8)
+        asked = cli("enforce", "bcache0")
+        shown = cli("status")
+    assert (asked.code, shown.code) == (69, 0)
+    assert f"ebbgated (pid {os.getpid()}) does not answer" in asked.err
+    assert f"ebbgated (pid {os.getpid()}) does not answer" in shown.out
+
+
+def test_on_a_terminal_it_says_what_it_waits_for(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    cli.timeout_s = 0.5
+    monkeypatch.setattr(ask, "_NOTE_AFTER_S", 0.1)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    with cli.daemon():
+        assert "request 5 was accepted; waiting for its outcome (0 s)" in (
+            cli("enforce", "bcache0").err
+        )
+        assert "waiting for its outcome" not in cli("enforce", "bcache0", "--json").err
+
+
+@pytest.mark.parametrize("words", [("restore",), ("record", "bcache0")])
 def test_without_root_the_next_step_is_sudo(cli: Cli, words: tuple[str, ...]) -> None:
     cli.euid = 1000
     result = cli(*words)
     assert result.code == 77
     assert result.err == f"ebbgate: ebbgate {words[0]} needs root\n  run it again with sudo\n"
+
+
+def test_text_of_the_daemon_reaches_the_terminal_without_control_characters(cli: Cli) -> None:
+    with cli.daemon(answers=(True, "held by jo\x1b[2J \x9b1m\u202e [red]x[/red]")):
+        done = cli("hold")
+    assert done.out == "held by jo?[2J ?1m? [red]x[/red]\n"
+    with cli.daemon(answers=(False, "no\x1b]0;x\x07")):
+        assert cli("hold").err.startswith("ebbgate: no?]0;x?\n")
+
+
+def test_who_is_not_root_may_ask_for_a_mapped_volume_by_its_name(cli: Cli) -> None:
+    # Device-mapper answers root alone; the daemon, which is root, knows the volume.
+    cli.fake.sysfs = Sysfs(cli.fake.root, FakeDm(allowed=False))
+    cli.euid = 1000
+    with cli.daemon(answers=(True, "done")):
+        assert cli("enforce", "/dev/vg/data").code == 0
+        assert cli("set", "vg/data", "migration_threshold", "8MiB").code == 0
+        assert cli("set", "vg/data", "migration_treshold", "1").code == 64
+    assert [each["volume"] for each in cli.intents()] == ["vg/data", "vg/data"]
 
 
 @pytest.mark.parametrize("command", ["status", "explain", "enforce", "hold", "doctor", "record"])

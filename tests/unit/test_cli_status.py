@@ -3,10 +3,18 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 
+from ebbgate.cli import link
+from ebbgate.errors import PermissionDenied
+from ebbgate.intents.client import Busy
+from ebbgate.intents.protocol import Greeting
+from ebbgate.store.db import Store
 from tests.builders import journal_entry, live_document
 from tests.lab import host
 from tests.unit.conftest import BOOT_ID, NOW_NS, Cli
@@ -31,7 +39,7 @@ def test_with_a_daemon_its_sentence_is_shown(cli: Cli) -> None:
     assert "bcache0  bcache writeback - enforce, gap" in result.out
     assert "drains 420 MiB at 41 MiB/s" in result.out
     assert "paced 40 MiB/s" in result.out
-    assert "daemon 0.1.0 (pid 4711), probe ebpf: running" in result.out
+    assert f"daemon 0.1.0 (pid {os.getpid()}), probe ebpf: running" in result.out
 
 
 def test_a_history_that_could_not_be_written_is_said(cli: Cli) -> None:
@@ -91,6 +99,54 @@ def test_knobs_that_a_dead_daemon_left_are_announced(cli: Cli) -> None:
     (volume,) = cli("status", "--json").document["volumes"]
     assert volume["knobs"]["writeback_percent"]["owner"] == "left behind"
     assert volume["knobs"]["writeback_percent"]["original"] == "10"
+
+
+def _no_right(path: Path, timeout_s: float) -> Greeting:
+    raise PermissionDenied(f"no access to {path}", "ask root")
+
+
+def test_without_a_right_to_the_socket_the_history_says_whether_a_daemon_runs(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(link, "greet", _no_right)
+    with closing(Store.open(cli.history)) as store:
+        store.set_live("", {"version": "0.1.0", "pid": 815}, NOW_NS - 4_000_000_000)
+        store.set_live("bcache0", live_document(), NOW_NS)
+        fresh = cli("status", "--json").document
+        cli.now_ns += 2_000_000_000
+        old = cli("status", "--json").document
+    assert (fresh["daemon"]["alive"], fresh["daemon"]["pid"]) == (True, 815)
+    assert fresh["volumes"][0]["live"] is True
+    assert (old["daemon"]["alive"], old["daemon"]["pid"]) == (False, None)
+    assert old["volumes"][0]["live"] is False
+
+
+def test_a_daemon_whose_connections_are_all_in_use_is_alive(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(path: Path, timeout_s: float) -> Greeting:
+        raise Busy("too many connections", "wait")
+
+    monkeypatch.setattr(link, "greet", full)
+    with closing(Store.open(cli.history)) as store:
+        store.set_live("bcache0", live_document(), NOW_NS)
+        document = cli("status", "--json").document
+    assert (document["daemon"]["alive"], document["daemon"]["answers"]) == (True, True)
+
+
+def test_stored_text_is_shown_without_control_characters(cli: Cli) -> None:
+    hostile = "x\x1b[2J\x9b1m\u202ey [red]z[/red]"
+    wish = {"kind": "hold", "knob": None, "value": None, "who": hostile, "left_ns": None}
+    policies = {"problems": [hostile], "folder": hostile, "names": [hostile], "kept": True}
+    with cli.daemon() as store:
+        store.set_live("", {"version": hostile, "policies": policies}, NOW_NS)
+        document = live_document(title=hostile, now=hostile, policy=hostile, wishes=[wish])
+        store.set_live("bcache0", document, NOW_NS)
+        for words in (("status",), ("status", "bcache0"), ("explain", "bcache0"), ("doctor",)):
+            for more in ((), ("--json",)):
+                out = cli(*words, *more).out
+                assert out.replace("\n", "").isprintable(), (words, more, ascii(out))
+                assert "[red]" in out
 
 
 def test_one_volume_is_shown_in_full(cli: Cli) -> None:

@@ -148,20 +148,6 @@ def test_a_hold_may_have_an_end(cli: Cli) -> None:
     assert cli("hold", "--off", "--for", "1min").code == 64
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("set", "bcache0", "writeback_percent", "9"),
-        ("drain", "bcache0", "--within", "1h"),
-        ("release", "bcache0"),
-    ],
-)
-def test_without_root_the_next_step_is_sudo(cli: Cli, words: tuple[str, ...]) -> None:
-    cli.euid = 1000
-    result = cli(*words)
-    assert (result.code, "run it again with sudo" in result.err) == (77, True)
-
-
 def test_a_refusal_of_the_daemon_brings_its_own_next_step(cli: Cli) -> None:
     refusal = (
         "bcache0 is in advise, in which the gate is left alone\n  first: ebbgate enforce bcache0"

@@ -15,6 +15,7 @@ from ebbgate.units import GIB, NS_PER_MS
 
 WHOLE = """
 state_dir = "/srv/ebbgate"
+runtime_dir = "/run/ebbgate-test"
 probe = "/opt/ebbgate-probe"
 tick = "500ms"
 mode = "observe"
@@ -42,6 +43,9 @@ def test_every_key_is_read(tmp_path: Path) -> None:
     assert (config.tick_ns, config.mode) == (500 * NS_PER_MS, Mode.OBSERVE)
     assert config.history == Limits(3 * GIB // 2, 90 * DAY_NS)
     assert config.history_path == Path("/srv/ebbgate/history.db")
+    assert config.overrides_path == Path("/srv/ebbgate/overrides.db")
+    assert config.socket_path == Path("/run/ebbgate-test/control.sock")
+    assert config.lock_path == Path("/run/ebbgate-test/ebbgated.lock")
 
 
 def test_a_name_beats_a_pattern_beats_the_default(tmp_path: Path) -> None:
@@ -61,7 +65,10 @@ def test_an_option_beats_the_environment_beats_the_file(tmp_path: Path) -> None:
     file = tmp_path / "ebbgate.toml"
     file.write_text(WHOLE)
     environ = {"EBBGATE_STATE_DIR": "/from/env", "EBBGATE_PROBE": "/env/probe"}
+    environ["EBBGATE_RUNTIME_DIR"] = "/env/run"
     config = load_config(file, environ=environ)
+    assert config.runtime_dir == Path("/env/run")
+    assert load_config(file, runtime_dir=tmp_path, environ=environ).runtime_dir == tmp_path
     assert (config.state_dir, config.probe_path) == (Path("/from/env"), Path("/env/probe"))
     config = load_config(file, state_dir=tmp_path, probe_path=tmp_path, environ=environ)
     assert (config.state_dir, config.probe_path) == (tmp_path, tmp_path)

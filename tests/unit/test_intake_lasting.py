@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from ebbgate.asking import WAITS_NS
+from ebbgate.intents.validation import WAITS_NS
 from ebbgate.model.decision import GateKind
 from ebbgate.model.volume import Mode
 from ebbgate.model.wish import IntentKind, WishKind

@@ -40,7 +40,9 @@ class Bench:
         self.sysfs = WatchedSysfs(folder / "sys", NO_DM)
         (folder / "state").mkdir()
         self.recorder = Recorder(folder / "state/history.db")
-        config = Config(folder / "state", folder / "no-probe", mode=mode)
+        config = Config(
+            folder / "state", folder / "no-probe", mode=mode, runtime_dir=folder / "run"
+        )
         self.daemon = Daemon(config, self.sysfs, self.recorder, "this boot")
         self.before = self.knobs()
         self.gone = 0

@@ -200,7 +200,7 @@ def test_space_is_given_back_when_much_is_forgotten(bench: StoreBench) -> None:
     big = decision(proposal(reason="x" * 12_000))
     for _ in range(10):
         with bench.store.batch():
-            for _ in range(60):
+            for _ in range(80):
                 bench.store.add_decision(big, bench.wall_ns)
     bench.tidy()
     full = bench.size_bytes()

@@ -14,10 +14,9 @@ from typing import Any
 
 import pytest
 
-from ebbgate.model.wish import IntentKind
 from ebbgate.store import access
 from ebbgate.store.db import Store
-from ebbgate.store.intents import Intents
+from ebbgate.store.intent_rows import IntentRow
 from tests.builders import decision, frame, proposal
 from tests.house_rules import REPO
 
@@ -28,17 +27,8 @@ READ = """
 history = WebHistory.open(folder / "history.db")
 said["decisions"] = [row["id"] for row in history.wanted_decisions(Wanted())]
 said["live"] = sorted(history.live())
+said["requests"] = [row.id for row in history.newest_intents(10)]
 history.close()
-"""
-WISH = """
-intents = Intents.open(folder / "intents.db")
-said["wish"] = intents.add_intent(IntentKind.RESTORE, None, {}, "web", 7)
-intents.close()
-"""
-FOLLOW = """
-reading = WebIntents.open(folder / "intents.db")
-said["wishes"] = [row.id for row in reading.newest(10)]
-reading.close()
 """
 SPOIL = """
 for name in ("history.db", "history.db-wal", "history.db-shm"):
@@ -51,10 +41,7 @@ _HEAD = """
 import json, os, sys
 from pathlib import Path
 from ebbgate.store.db import Store
-from ebbgate.model.wish import IntentKind
-from ebbgate.store.intents import Intents
 from ebbgate.store.queries_web import Wanted, WebHistory
-from ebbgate.store.queries_web_intents import WebIntents
 folder, said = Path(sys.argv[1]), {}
 os.umask(0o027)
 try:
@@ -83,7 +70,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def daemon(folder: Path) -> Iterator[ExitStack]:
-    """Both databases with something in them, and open; `close` is the end of the daemon."""
+    """The history with something in it, and open; `close` is the end of the daemon."""
     with ExitStack() as stack:
         before = os.umask(0o027)
         stack.callback(os.umask, before)
@@ -91,8 +78,7 @@ def daemon(folder: Path) -> Iterator[ExitStack]:
         store.add_samples([(frame(), 1)])
         store.add_decision(decision(proposal()), 1)
         store.set_live("bcache0", {}, 1)
-        intents = stack.enter_context(closing(Intents.open(folder / "intents.db")))
-        intents.add_intent(IntentKind.HOLD, None, {"on": True}, "root", 1)
+        store.add_intent(IntentRow(1, "hold", None, {"on": True}, "root", 1))
         yield stack
 
 
@@ -116,29 +102,29 @@ def as_web(folder: Path, *parts: str, gid: int = GID) -> dict[str, Any]:
 
 @needs_root
 @pytest.mark.usefixtures("daemon")
-def test_beside_a_running_daemon_it_reads_and_wishes(folder: Path) -> None:
-    said = as_web(folder, READ, WISH, FOLLOW)
-    assert said == {"decisions": [1], "live": ["bcache0"], "wish": 2, "wishes": [2, 1]}
+def test_beside_a_running_daemon_it_reads(folder: Path) -> None:
+    assert as_web(folder, READ) == {"decisions": [1], "live": ["bcache0"], "requests": [1]}
 
 
 @needs_root
 def test_it_sees_what_is_written_meanwhile(folder: Path, daemon: ExitStack) -> None:
-    assert as_web(folder, READ) == {"decisions": [1], "live": ["bcache0"]}
+    assert as_web(folder, READ)["decisions"] == [1]
     with closing(Store.open(folder / "history.db")) as store:
         store.add_decision(decision(proposal()), 2)
-        assert as_web(folder, READ) == {"decisions": [2, 1], "live": ["bcache0"]}
+        store.add_intent(IntentRow(2, "restore", None, {}, "root", 2))
+        assert as_web(folder, READ) == {
+            "decisions": [2, 1],
+            "live": ["bcache0"],
+            "requests": [2, 1],
+        }
 
 
 @needs_root
 def test_after_the_end_of_the_daemon_it_still_reads(folder: Path, daemon: ExitStack) -> None:
     daemon.close()
     assert not (folder / "history.db-wal").exists()
-    assert as_web(folder, READ, FOLLOW) == {
-        "decisions": [1],
-        "live": ["bcache0"],
-        "wishes": [1],
-    }
-    assert sorted(each.name for each in folder.iterdir()) == ["history.db", "intents.db"]
+    assert as_web(folder, READ) == {"decisions": [1], "live": ["bcache0"], "requests": [1]}
+    assert [each.name for each in folder.iterdir()] == ["history.db"]
 
 
 @needs_root
@@ -147,7 +133,6 @@ def test_after_a_crash_of_the_daemon_it_reads_what_is_in_the_log(folder: Path) -
 store = Store.open(folder / "history.db")
 from tests.builders import decision, proposal
 store.add_decision(decision(proposal()), 1)
-intents = Intents.open(folder / "intents.db")
 os.kill(os.getpid(), 9)
 """
     body = "".join(f"    {line}\n" for line in crash.strip().splitlines())
@@ -155,7 +140,7 @@ os.kill(os.getpid(), 9)
     argv = [sys.executable, "-c", _HEAD.replace("{body}", body), str(folder)]
     assert subprocess.run(argv, env=env, check=False).returncode == -9
     assert (folder / "history.db-wal").stat().st_size
-    assert as_web(folder, READ) == {"decisions": [1], "live": []}
+    assert as_web(folder, READ) == {"decisions": [1], "live": [], "requests": []}
 
 
 @needs_root
@@ -169,27 +154,17 @@ def test_it_can_spoil_nothing_of_the_history(folder: Path) -> None:
 
 @needs_root
 @pytest.mark.usefixtures("daemon")
-@pytest.mark.parametrize("part", [READ, WISH, FOLLOW])
-def test_nobody_of_another_group_gets_in(folder: Path, part: str) -> None:
-    assert as_web(folder, part, gid=FOREIGN_GID) == {"error": "PermissionDenied"}
+def test_nobody_of_another_group_gets_in(folder: Path) -> None:
+    assert as_web(folder, READ, gid=FOREIGN_GID) == {"error": "PermissionDenied"}
 
 
 @needs_root
 def test_no_file_is_ever_of_the_web_user(folder: Path, daemon: ExitStack) -> None:
-    as_web(folder, READ, WISH, FOLLOW)
+    as_web(folder, READ)
     daemon.close()
-    as_web(folder, READ, FOLLOW)
-    as_web(folder, WISH)
+    as_web(folder, READ)
     assert {each.stat().st_uid for each in folder.iterdir()} == {0}
     assert {each.stat().st_gid for each in folder.iterdir()} == {GID}
-
-
-def test_an_older_list_of_wishes_is_opened_to_the_group(tmp_path: Path) -> None:
-    path = tmp_path / "intents.db"
-    Intents.open(path).close()
-    path.chmod(0o640)
-    Intents.open(path).close()
-    assert path.stat().st_mode & 0o777 == 0o660
 
 
 def test_a_history_that_was_closed_by_hand_stays_closed(tmp_path: Path) -> None:

@@ -1,16 +1,25 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Policies that are checked and tried, and wishes that are added: over HTTP."""
+"""Policies that are checked and tried, and requests that are sent on: over HTTP."""
 
 from __future__ import annotations
 
+import os
+import pwd
+import socket
+import time
 from contextlib import closing
+from threading import Event, Thread
 from typing import Any
 
 import pytest
 
-from ebbgate.store.intents import Intents
-from ebbgate.web import openapi
-from tests.unit.web_bench import RIGHT, Bench, complaint
+from ebbgate.model.wish import IntentKind
+from ebbgate.store.db import Store
+from ebbgate.web import intents, openapi
+from ebbgate.web.failure import ApiError
+from ebbgate.web.models_intents import NewIntent
+from tests.control_harness import refuse
+from tests.unit.web_bench import NOW_S, RIGHT, Bench, complaint, until
 
 
 # ---- policies ----------------------------------------------------------------------------------
@@ -133,29 +142,141 @@ def test_a_dry_run_that_cannot_be_meant_is_refused(
         assert answer.error["place"] == {"file": "the policy", "line": 3, "column": 1}
 
 
-# ---- wishes ------------------------------------------------------------------------------------
+# ---- requests ----------------------------------------------------------------------------------
 def wish(kind: str, volume: str | None = "bcache0", **args: Any) -> dict[str, Any]:
     return {"kind": kind, "volume": volume, "args": args}
 
 
-def test_a_wish_is_a_row_that_the_daemon_will_find(web: Bench) -> None:
-    with web.daemon():
+def test_a_request_is_sent_to_the_daemon_and_can_be_followed(web: Bench) -> None:
+    with web.daemon() as asked:
         answer = web.post(
             "/intents", wish("mode", mode="enforce"), **RIGHT, **{"x-ebbgate-who": "jo"}
         )
     assert answer.status == 202
-    assert (answer.json["who"], answer.json["ok"]) == ("web (jo)", None)
-    with closing(Intents.open(web.config.intents_path)) as intents:
-        row = intents.pending()[0]
-    assert (row.id, row.kind, row.volume, row.args) == (5, "mode", "bcache0", {"mode": "enforce"})
+    (request,) = asked.requests
+    assert (request.kind, request.volume, request.args, request.label) == (
+        "mode",
+        "bcache0",
+        {"mode": "enforce"},
+        "jo",
+    )
+    user = pwd.getpwuid(os.geteuid()).pw_name
+    assert answer.json == {
+        "id": 5,
+        "kind": "mode",
+        "volume": "bcache0",
+        "args": {"mode": "enforce"},
+        "who": f"{user} (jo)",
+        "at_unix_s": NOW_S,
+        "resolved_unix_s": None,
+        "ok": None,
+        "outcome": None,
+    }
+    # The history does not have it yet.
     assert web.get("/intents/5").json == answer.json
+    assert [each["id"] for each in web.get("/intents").json["intents"]] == [5, 4, 3, 2, 1]
+    assert [each["id"] for each in web.get("/intents?limit=2").json["intents"]] == [5, 4]
+    assert [each["id"] for each in web.get("/intents?before_id=5").json["intents"]] == [4, 3, 2, 1]
 
 
-def test_without_a_daemon_no_wish_is_kept(web: Bench) -> None:
+def test_the_history_knows_better_than_what_was_remembered(web: Bench) -> None:
+    with (
+        closing(Store.open(web.config.history_path)) as store,
+        web.daemon(lambda _: (True, "bcache0: mode enforce"), store),
+    ):
+        assert web.post("/intents", wish("mode", mode="enforce"), **RIGHT).status == 202
+        until(lambda: web.get("/intents/5").json["ok"], "the outcome")
+    assert web.get("/intents/5").json["outcome"] == "bcache0: mode enforce"
+    assert [each["id"] for each in web.get("/intents").json["intents"]] == [5, 4, 3, 2, 1]
+
+
+def test_without_a_daemon_nothing_is_accepted(web: Bench) -> None:
     answer = web.post("/intents", wish("mode", mode="enforce"), **RIGHT)
     assert answer.status == 503
     assert answer.error["code"] == "no_daemon"
+    assert "systemctl start ebbgated" in answer.error["hint"]
+    assert int(answer.headers["retry-after"]) > 0
     assert web.get("/intents/5").status == 404
+
+
+def test_a_refusal_of_the_daemon_has_its_sentence(web: Bench) -> None:
+    with web.daemon(refuse):
+        answer = web.post("/intents", wish("mode", mode="enforce"), **RIGHT)
+    assert answer.status == 409
+    assert (answer.error["message"], answer.error["hint"]) == (
+        "the test refuses this",
+        "ask another test",
+    )
+    assert web.get("/intents/5").status == 404
+
+
+def test_a_daemon_that_does_not_answer_costs_a_bounded_time_and_no_reader(
+    web: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(intents, "_TIMEOUT_S", 0.3)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
+        listening.bind(str(web.config.socket_path))
+        listening.listen(8)
+        began_s = time.monotonic()
+        answer = web.post("/intents", wish("restore", None), **RIGHT)
+        assert time.monotonic() - began_s < 5.0
+        health = web.get("/health").json
+    assert answer.status == 503
+    assert "does not answer" in answer.error["message"]
+    assert health["daemon"]["alive"] is True, "there is a process"
+    assert health["daemon"]["pid"] == os.getpid()
+    assert "does not answer" in health["intents"]["why"]
+
+
+def test_only_so_many_requests_wait_for_the_daemon(
+    web: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(intents, "_AT_ONCE", 1)
+    requests = intents.Requests(web.api.databases)
+    held, over = Event(), Event()
+
+    def slow(*_: object) -> int:
+        held.set()
+        assert over.wait(10.0)
+        return 5
+
+    monkeypatch.setattr(requests, "_send", slow)
+    wanted = NewIntent(IntentKind.RESTORE)
+    first = Thread(target=requests.add, args=(wanted, ""))
+    first.start()
+    try:
+        assert held.wait(10.0)
+        with pytest.raises(ApiError) as caught:
+            requests.add(wanted, "")
+    finally:
+        over.set()
+        first.join()
+    assert (caught.value.status, caught.value.retry_after_s) == (503, 2)
+    assert requests.add(wanted, "").id == 5
+
+
+def test_what_is_remembered_is_bounded(web: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    requests = intents.Requests(web.api.databases)
+    numbers = iter(range(100, 1000))
+    monkeypatch.setattr(requests, "_send", lambda *_: next(numbers))
+    text = "version: 1\n" + "# long\n" * 1000
+    save = NewIntent(IntentKind.POLICY_SAVE, None, {"name": "night", "text": text})
+    for _ in range(2 * intents._REMEMBERED):
+        assert requests.add(save, "").args["text"] == text
+    found = requests.newest(1000, 1 << 53)
+    assert len(found) == intents._REMEMBERED + 4
+    assert len(found[0].args["text"]) < 300, "the text itself is in its file"
+    monkeypatch.setattr(intents, "_REMEMBERED_S", -1.0)
+    assert [each.id for each in requests.newest(1000, 1 << 53)] == [4, 3, 2, 1]
+
+
+def test_a_long_policy_that_fits_no_line_is_refused(web: Bench) -> None:
+    with web.daemon() as asked:
+        text = "# \u00fc" * 10_000
+        saved = wish("policy_save", None, name="night", text=text)
+        answer = web.post("/intents", saved, **RIGHT)
+    assert answer.status == 422
+    assert asked.requests == []
 
 
 @pytest.mark.parametrize(
@@ -164,7 +285,6 @@ def test_without_a_daemon_no_wish_is_kept(web: Bench) -> None:
         (wish("fly"), 422),
         (wish("mode", mode="brave"), 422),
         (wish("mode", None, mode="enforce"), 422),
-        (wish("mode", "sda", mode="enforce"), 404),
         (wish("set", knob="stop", value="1"), 422),
         (wish("set", knob="sequential_cutoff", value="0"), 422),
         (wish("set", knob="sequential_cutoff", value="1MiB", for_s=1), 422),
@@ -179,15 +299,16 @@ def test_without_a_daemon_no_wish_is_kept(web: Bench) -> None:
 def test_a_wish_that_cannot_be_meant_is_refused_and_not_kept(
     web: Bench, wanted: Any, status: int
 ) -> None:
-    with web.daemon():
+    with web.daemon() as asked:
         answer = web.post("/intents", wanted, **RIGHT)
     assert answer.status == status, answer.body
     assert answer.error["message"]
+    assert asked.requests == [], "the table refuses it here already"
     assert len(web.get("/intents").json["intents"]) == 4
 
 
-@pytest.mark.parametrize("who", ["x" * 65, "a\x07b"])
+@pytest.mark.parametrize("who", ["x" * 65, "a\x07b", "a\x9bb"])
 def test_an_odd_name_of_a_person_is_refused(web: Bench, who: str) -> None:
     with web.daemon():
-        answer = web.post("/intents", wish("restore"), **RIGHT, **{"x-ebbgate-who": who})
+        answer = web.post("/intents", wish("restore", None), **RIGHT, **{"x-ebbgate-who": who})
     assert answer.status == 422

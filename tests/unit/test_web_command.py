@@ -124,7 +124,8 @@ def test_a_port_that_is_taken_is_said(tmp_path: Path, capsys: pytest.CaptureFixt
 
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        options = ["--as-root", "--state-dir", str(tmp_path), "--listen", f"127.0.0.1:{port}"]
+        options = ["--as-root", "--state-dir", str(tmp_path)]
+        options += ["--runtime-dir", str(tmp_path), "--listen", f"127.0.0.1:{port}"]
         assert main(options) == 69
     assert "cannot be listened on" in capsys.readouterr().err
 

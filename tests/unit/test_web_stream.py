@@ -17,9 +17,8 @@ from typing import Any
 import pytest
 
 from ebbgate.model.decision import Outcome, OutcomeKind
-from ebbgate.model.wish import IntentKind
 from ebbgate.store.db import Store
-from ebbgate.store.intents import Intents
+from ebbgate.store.intent_rows import IntentRow
 from ebbgate.web import server, stream
 from ebbgate.web.cursor import Cursor, Event, after, encode, parse
 from ebbgate.web.hub import NEWS_MAX, READERS_MAX, RESET, Hub, Reader
@@ -28,8 +27,7 @@ from tests.unit.web_bench import DEADLINE_S, Bench, Served, served, until
 
 
 def copied(web_history: Path, folder: Path) -> Path:
-    for name in ("history.db", "intents.db"):
-        shutil.copy(web_history / name, folder)
+    shutil.copy(web_history / "history.db", folder)
     return folder
 
 
@@ -87,8 +85,8 @@ def test_what_happens_is_told_within_a_moment(shared: Served, shared_folder: Pat
         next(events)
         number = decide(shared_folder)[0]
         write_knob(shared_folder, number)
-        with closing(Intents.open(shared_folder / "intents.db")) as intents:
-            wish = intents.add_intent(IntentKind.HOLD, None, {"on": True}, "jo", time.time_ns())
+        with closing(Store.open(shared_folder / "history.db")) as store:
+            store.add_intent(IntentRow(5, "hold", None, {"on": True}, "jo", time.time_ns()))
             seen: dict[str, object] = {}
             for name, _, data in events:
                 if name not in ("volumes", "health"):
@@ -96,10 +94,10 @@ def test_what_happens_is_told_within_a_moment(shared: Served, shared_folder: Pat
                 if len(seen) == 3:
                     break
             assert seen["decision"] == number
-            assert seen["intent"] == wish
-            intents.resolve(wish, "held", ok=True)
+            assert seen["intent"] == 5
+            store.resolve_intent(5, time.time_ns(), True, "held")
         answered = next(data for name, _, data in events if name == "intent" and data["ok"])
-    assert (answered["id"], answered["outcome"]) == (wish, "held")
+    assert (answered["id"], answered["outcome"]) == (5, "held")
 
 
 def test_volumes_of_which_nothing_is_new_are_told_once(running: Served, folder: Path) -> None:
@@ -146,7 +144,8 @@ def test_a_reader_that_comes_back_is_told_what_it_missed_once(
 
 
 @pytest.mark.parametrize(
-    "last", ["", "yesterday", "1.2.3", "999999.1.1.1.1.0.0", "-1.0.0.0.0.0.0", "1" * 500]
+    "last",
+    ["", "yesterday", "1.2.3", "999999.1.1.1.1.0", "-1.0.0.0.0.0", "1.2.3.4.5.6.7", "1" * 500],
 )
 def test_a_reader_from_nowhere_begins_anew(shared: Served, last: str) -> None:
     with shared.events(last) as events:
@@ -198,7 +197,6 @@ def test_a_reader_that_slept_while_the_history_was_begun_anew_and_outgrew_it_beg
     found = parse(cursor)
     assert found is not None
     assert found.history not in (0, known.history)
-    assert found.wishes == known.wishes
 
 
 def test_beyond_the_bound_a_reader_is_asked_to_wait(running: Served) -> None:
@@ -304,13 +302,13 @@ def test_a_hub_that_closes_ends_its_readers_and_takes_no_more() -> None:
 
 # ---- the cursor --------------------------------------------------------------------------------
 def test_a_cursor_is_read_as_it_is_written() -> None:
-    cursor = Cursor(12, 34, 5, 4, 3, 678, 9)
+    cursor = Cursor(12, 34, 5, 4, 3, 678)
     assert parse(str(cursor)) == cursor
 
 
 @pytest.mark.parametrize(
     "text",
-    ["", "1.2.3.4.5", "1.2.3.4.5.6.7.8", "a.b.c.d.e.f.g", "1.2.3.4.-5.6.7", "1.2.3.4.5.6.7\n"],
+    ["", "1.2.3.4.5", "1.2.3.4.5.6.7", "a.b.c.d.e.f", "1.2.3.4.-5.6", "1.2.3.4.5.6\n"],
 )
 def test_what_is_no_cursor_is_none(text: str) -> None:
     assert parse(text) is None
@@ -325,15 +323,14 @@ def test_an_event_moves_only_its_own_part_of_the_cursor() -> None:
 
 
 def test_a_cursor_of_another_file_covers_nothing_however_far_it_is() -> None:
-    here = Cursor(90, 90, 90, 90, 90, history=7, wishes=8)
-    assert here.covers(Cursor(10, 10, 1, 1, 1, history=7, wishes=8))
+    here = Cursor(90, 90, 90, 90, 90, history=7)
+    assert here.covers(Cursor(10, 10, 1, 1, 1, history=7))
     assert here.covers(Cursor(decision=10)), "an event says nothing of files"
-    assert not here.covers(Cursor(10, 10, 1, 1, 1, history=6, wishes=8))
-    assert not here.covers(Cursor(10, 10, 1, 1, 1, history=7, wishes=9))
+    assert not here.covers(Cursor(10, 10, 1, 1, 1, history=6))
     assert here.beyond(Cursor(decision=91)) == replace(here, decision=91)
 
 
 def test_an_event_is_three_lines_and_an_empty_one() -> None:
     assert encode(Event("action", b'{"id":1}'), Cursor(1, 2, 3, 4, 5)) == (
-        b'event: action\nid: 1.2.3.4.5.0.0\ndata: {"id":1}\n\n'
+        b'event: action\nid: 1.2.3.4.5.0\ndata: {"id":1}\n\n'
     )

@@ -3,16 +3,21 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 
+from ebbgate.errors import PermissionDenied
+from ebbgate.intents.client import greet
+from ebbgate.intents.protocol import Greeting
 from ebbgate.store.db import Store
-from ebbgate.web import databases
+from ebbgate.web import databases, liveness
 from tests.trouble import Trouble, damaged, locked, missing
 from tests.unit.web_bench import RIGHT, Bench, served
 
@@ -84,26 +89,18 @@ def test_a_history_that_cannot_be_read_is_said_and_comes_back(
 
 
 @each_trouble
-def test_a_list_of_wishes_that_cannot_be_used_is_said_and_hides_nothing_else(
+def test_while_the_history_cannot_be_read_requests_are_accepted_and_shown(
     web: Bench, trouble: Trouble, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(databases, "time", _Clock())
-    with trouble(web.config.intents_path), web.daemon():
+    with trouble(web.config.history_path), web.daemon():
         health = web.get("/health").json
-        assert health["intents"]["ok"] is False
-        assert health["history"]["ok"] is True
-        assert web.get("/volumes").json["volumes"]
-        assert web.get("/intents").status in (200, 503)
-    assert web.get("/health").json["intents"] == {"ok": True, "why": None}
-    assert len(web.get("/intents").json["intents"]) == 4
-
-
-def test_a_wish_that_cannot_be_kept_is_refused(web: Bench) -> None:
-    wish = {"kind": "restore"}
-    with damaged(web.config.intents_path), web.daemon():
-        answer = web.post("/intents", wish, **RIGHT)
-        assert answer.status == 503
-        assert answer.error["message"]
+        assert health["intents"] == {"ok": True, "why": None}
+        assert health["history"]["ok"] is False
+        assert web.post("/intents", {"kind": "restore"}, **RIGHT).status == 202
+        listed = web.get("/intents")
+        assert listed.status == 503 or [e["id"] for e in listed.json["intents"]] == [5]
+    assert [e["id"] for e in web.get("/intents").json["intents"]] == [5, 4, 3, 2, 1]
 
 
 # ---- the daemon --------------------------------------------------------------------------------
@@ -119,13 +116,15 @@ def test_a_daemon_that_is_back_makes_it_fresh_again(
     web: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(databases, "time", _Clock())
+    monkeypatch.setattr(liveness, "time", _Clock())
     assert web.get("/volumes").json["daemon_alive"] is False
+    assert web.get("/health").json["intents"] == {"ok": False, "why": "ebbgated is not running"}
     with web.daemon():
         said = web.get("/volumes").json
         assert said["daemon_alive"] is True
         assert not any(each["stale"] for each in said["volumes"])
         health = web.get("/health").json["daemon"]
-        assert (health["alive"], health["pid"], health["errors"]) == (True, 4711, [])
+        assert (health["alive"], health["pid"], health["errors"]) == (True, os.getpid(), [])
 
 
 def test_a_daemon_that_hangs_is_alive_and_its_word_is_old(web: Bench) -> None:
@@ -136,6 +135,39 @@ def test_a_daemon_that_hangs_is_alive_and_its_word_is_old(web: Bench) -> None:
         assert health["age_s"] == 20
         assert health["errors"] == ["the daemon runs, but its last word is 20 s old"]
         assert all(each["stale"] for each in web.get("/volumes").json["volumes"])
+
+
+def test_many_looks_are_one_connection_a_second(
+    web: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Path] = []
+
+    def counted(path: Path, timeout_s: float) -> Greeting:
+        asked.append(path)
+        return greet(path, timeout_s)
+
+    monkeypatch.setattr(databases, "time", _Clock())
+    monkeypatch.setattr(liveness, "greet", counted)
+    began_s = time.monotonic()
+    with web.daemon():
+        for _ in range(50):
+            assert web.get("/health").json["daemon"]["alive"] is True
+    assert len(asked) <= 1 + (time.monotonic() - began_s)
+
+
+def test_without_a_right_to_the_socket_the_history_says_whether_it_runs(
+    web: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def closed(path: Path, timeout_s: float) -> Greeting:
+        raise PermissionDenied(f"no access to {path}", "ask root")
+
+    monkeypatch.setattr(databases, "time", _Clock())
+    monkeypatch.setattr(liveness, "greet", closed)
+    health = web.get("/health").json
+    assert health["daemon"]["alive"] is True
+    assert "no access to" in health["intents"]["why"]
+    web.now_ns += 20_000_000_000
+    assert web.get("/health").json["daemon"]["alive"] is None
 
 
 def test_what_the_daemon_complains_of_is_in_the_health(web: Bench) -> None:
@@ -166,8 +198,7 @@ def test_nothing_was_ever_there(tmp_path: Path) -> None:
 
 # ---- over the wire -----------------------------------------------------------------------------
 def test_a_stream_outlives_a_history_that_goes_and_comes(web_history: Path, tmp_path: Path) -> None:
-    for name in ("history.db", "intents.db"):
-        shutil.copy(web_history / name, tmp_path)
+    shutil.copy(web_history / "history.db", tmp_path)
     with served(tmp_path) as running, running.events() as events:
         next(events)
         with missing(tmp_path / "history.db"):

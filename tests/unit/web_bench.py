@@ -7,7 +7,6 @@ I/O: databases and sockets of the test. Neither needs a client that only one set
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import http.client
 import json
 import os
@@ -25,8 +24,10 @@ from typing import Any
 
 from ebbgate.config import Config
 from ebbgate.config_web import WebSettings
+from ebbgate.store.db import Store
 from ebbgate.web.app import Api
 from ebbgate.web.guard import Message
+from tests.control_harness import Asked, Decide, answering
 from tests.fake_sysfs import fake_bcache
 from tests.house_rules import REPO
 
@@ -69,7 +70,9 @@ class Bench:
         token_file = folder / "web-token"
         token_file.write_text(f"{TOKEN}\n")
         web = replace(WebSettings(token_file=token_file, ui_dir=folder / "ui"), **settings)
-        self.config = Config(folder, folder / "probe", policy_dir=self.policies, web=web)
+        self.config = Config(
+            folder, folder / "probe", policy_dir=self.policies, web=web, runtime_dir=folder
+        )
         self.now_ns = NOW_S * 1_000_000_000
         self.fake = fake_bcache(Path(tempfile.mkdtemp(dir=folder)))
         self.told = Answer(0, {}, b"")
@@ -123,15 +126,12 @@ class Bench:
         return told
 
     @contextmanager
-    def daemon(self) -> Iterator[None]:
-        """Something that holds the daemon's lock."""
-        handle = os.open(self.config.lock_path, os.O_CREAT | os.O_RDWR)
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        os.write(handle, b"4711")
-        try:
-            yield
-        finally:
-            os.close(handle)
+    def daemon(
+        self, decide: Decide = lambda _: None, store: Store | None = None
+    ) -> Iterator[Asked]:
+        """A daemon that accepts every request. `decide`: the outcome; without it there is none."""
+        with answering(self.config.socket_path, decide, store) as asked:
+            yield asked
 
 
 async def _asked(
@@ -203,7 +203,8 @@ def _events(answer: http.client.HTTPResponse) -> Iterator[tuple[str, str, Any]]:
 def served(folder: Path, *options: str) -> Iterator[Served]:
     """The program itself, asked to end at the end; it must do so in an orderly way."""
     argv = [sys.executable, "-m", "ebbgate.web", "--as-root", "--listen", "127.0.0.1:0"]
-    argv += ["--state-dir", str(folder), "--token-file", str(folder / "web-token"), *options]
+    argv += ["--state-dir", str(folder), "--runtime-dir", str(folder)]
+    argv += ["--token-file", str(folder / "web-token"), *options]
     (folder / "web-token").write_text(f"{TOKEN}\n")
     env = {"PYTHONPATH": f"{REPO / 'controller'}:{REPO}"}
     env |= {name: os.environ[name] for name in _PASSED_ON if name in os.environ}

@@ -62,7 +62,7 @@ async function readIntents(): Promise<void> {
   try {
     takeIntents((await get<{ intents: Intent[] }>("intents", { limit: INTENTS_KEPT })).intents);
   } catch {
-    // The same; health tells of the intents database.
+    // The same; health says whether the history can be read.
   }
 }
 

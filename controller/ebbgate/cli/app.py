@@ -87,21 +87,27 @@ class Commands(click.Group):
     "--config", type=click.Path(path_type=Path), help="Instead of /etc/ebbgate/ebbgate.toml."
 )
 @click.option("--state-dir", type=click.Path(path_type=Path), help="Instead of /var/lib/ebbgate.")
+@click.option("--runtime-dir", type=click.Path(path_type=Path), help="Instead of /run/ebbgate.")
 @click.option(
     "--patience",
     type=click.FloatRange(0.1, 600),
     metavar="SECONDS",
-    help="Wait so long for the daemon's answer, instead of 5.",
+    help="Seconds to wait for the outcome of a request (default 5).",
 )
 @json_option
 @click.version_option(__version__, prog_name="ebbgate")
 @click.pass_obj
 def app(
-    context: Context, config: Path | None, state_dir: Path | None, patience: float | None
+    context: Context,
+    config: Path | None,
+    state_dir: Path | None,
+    runtime_dir: Path | None,
+    patience: float | None,
 ) -> None:
     """Retunes the kernel's block caches in real time and explains every change."""
     context.config_file = config
     context.state_dir_option = state_dir
+    context.runtime_dir_option = runtime_dir
     if patience is not None:
         context.answer_timeout_s = patience
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`apply`: carries out one advice of `doctor`, once a person has said yes. I/O: intents, LVM."""
+"""`apply`: carries out one advice of `doctor`, once a person has said yes.
+
+I/O: the control socket, LVM.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from ebbgate.cli.ask import ask
 from ebbgate.cli.context import Context, json_option
 from ebbgate.cli.doctor import facts_of
 from ebbgate.cli.link import Link, look, need_daemon
-from ebbgate.cli.output import Document, emit
+from ebbgate.cli.output import Document, emit, print_note
 from ebbgate.doctor.advice import advise
 from ebbgate.doctor.applying import (
     NOTHING_LEFT,
@@ -30,6 +33,7 @@ from ebbgate.model.volume import Volume
 from ebbgate.model.wish import IntentKind
 from ebbgate.probes.topology import find
 from ebbgate.run import run
+from ebbgate.units import clean_text
 
 if TYPE_CHECKING:
     from ebbgate.cli.page import Page
@@ -71,11 +75,11 @@ def _mode(link: Link, volume: Volume, wall_ns: int) -> str | None:
 def _confirm(advice: Advice, volume: Volume) -> None:
     if not sys.stdin.isatty():
         raise UsageError("nobody is there to be asked", "say --yes")
-    click.echo(f"{advice.id}: {advice.about} {advice.text}", err=True)
+    print_note(f"{advice.id}: {advice.about} {advice.text}")
     if advice.effect:
-        click.echo(f"Effect: {advice.effect}", err=True)
-    click.echo(f"  {advice.command}", err=True)
-    click.confirm(f"Do this to {volume.title}?", abort=True, err=True)
+        print_note(f"Effect: {advice.effect}")
+    print_note(f"  {advice.command}")
+    click.confirm(f"Do this to {clean_text(volume.title)}?", abort=True, err=True)
 
 
 def _carry_out(context: Context, advice: Advice, change: Change, volume: Volume) -> dict[str, Any]:

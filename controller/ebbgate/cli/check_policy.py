@@ -18,6 +18,7 @@ from ebbgate.policy.language.link import link
 from ebbgate.policy.language.parse import parse
 from ebbgate.policy.language.problem import Problem
 from ebbgate.policy_judge import neighbours
+from ebbgate.text import clean_lines
 
 
 @click.command("check-policy")
@@ -40,7 +41,7 @@ def check_policy(context: Context, files: tuple[Path, ...]) -> None:
         print_json({"policies": good, "problems": [_problem(each) for each in problems]})
     else:
         # Not wrapped: editors and other tools find `FILE:LINE:COLUMN:` at the start of a line.
-        click.echo("\n".join([*map(_line, good), *map(str, problems)]))
+        click.echo(clean_lines("\n".join([*map(_line, good), *map(str, problems)])))
     if problems:
         wrong = len({problem.file for problem in problems})
         errors = "1 error" if len(problems) == 1 else f"{len(problems)} errors"

@@ -1,27 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """`clean`: dm-cache's cleaner with a deadline, dm-writecache's flush, once a person has said yes.
 
-I/O: intents.
+I/O: the control socket.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
-from ebbgate.cli.ask import ask
+from ebbgate.cli.ask import ask, draw_outcome
 from ebbgate.cli.context import Context, json_option
 from ebbgate.cli.link import need_daemon
-from ebbgate.cli.output import Document, emit
+from ebbgate.cli.output import emit, print_note
 from ebbgate.errors import UsageError
 from ebbgate.model.volume import Kind
 from ebbgate.model.wish import IntentKind
 from ebbgate.probes.topology import find
-from ebbgate.units import NS_PER_S, parse_duration_ns
-
-if TYPE_CHECKING:
-    from ebbgate.cli.page import Page
+from ebbgate.units import NS_PER_S, clean_text, parse_duration_ns
 
 _SHORTEST_NS = 10 * NS_PER_S
 _LONGEST_NS = 7 * 24 * 3600 * NS_PER_S
@@ -58,9 +53,10 @@ def clean(context: Context, volume: str, within: str, yes: bool) -> None:
     within_ns = _duration_ns(within)
     need_daemon(context)
     if not yes:
-        click.echo(_PRICE if found.kind is Kind.DM_CACHE else _PRICE_FLUSH, err=True)
-        click.confirm(f"Clean {found.title}?", abort=True, err=True)
-    emit(context, ask(context, IntentKind.CLEAN, found.name, {"within_ns": within_ns}), _draw)
+        print_note(_PRICE if found.kind is Kind.DM_CACHE else _PRICE_FLUSH)
+        click.confirm(f"Clean {clean_text(found.title)}?", abort=True, err=True)
+    answer = ask(context, IntentKind.CLEAN, found.name, {"within_ns": within_ns})
+    emit(context, answer, draw_outcome)
 
 
 def _duration_ns(text: str) -> int:
@@ -71,7 +67,3 @@ def _duration_ns(text: str) -> int:
     if not _SHORTEST_NS <= duration_ns <= _LONGEST_NS:
         raise UsageError("--within takes 10 s to 168 h", "for example --within 30min")
     return duration_ns
-
-
-def _draw(page: Page, document: Document) -> None:
-    page.line(str(document["outcome"]))

@@ -28,6 +28,7 @@ class Context:
     json: bool = False
     config_file: Path | None = None
     state_dir_option: Path | None = None
+    runtime_dir_option: Path | None = None
     answer_timeout_s: float = 5.0
     wall_ns: Callable[[], int] = time.time_ns
     euid: Callable[[], int] = os.geteuid
@@ -37,7 +38,11 @@ class Context:
     def config(self) -> Config:
         """The settings, read on first use. Raises ConfigError."""
         if self._config is None:
-            self._config = load_config(self.config_file, state_dir=self.state_dir_option)
+            self._config = load_config(
+                self.config_file,
+                state_dir=self.state_dir_option,
+                runtime_dir=self.runtime_dir_option,
+            )
         return self._config
 
     @property

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import IO, Any, Final
 
 from ebbgate.store.rollup import COLUMNS
+from ebbgate.text import clean_lines, escape_json
 
 _COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "samples": COLUMNS,
@@ -66,7 +67,8 @@ def csv_figures(volumes: Iterable[Mapping[str, Any]], out: IO[str]) -> None:
     writer.writerow(("volume", "figure", "value"))
     for volume in volumes:
         for figure, value in _flat("", {k: v for k, v in volume.items() if k != "volume"}):
-            writer.writerow((volume["volume"], figure, "unknown" if value is None else value))
+            shown = "unknown" if value is None else value
+            writer.writerow([_cell(each) for each in (volume["volume"], figure, shown)])
 
 
 def _flat(prefix: str, value: Any) -> Iterator[tuple[str, Any]]:
@@ -96,10 +98,12 @@ def _write_json(rows: Iterable[Mapping[str, Any]], out: IO[str]) -> None:
     """One array, a row a line."""
     before = "["
     for row in rows:
-        out.write(f"{before}\n{json.dumps(row, ensure_ascii=False)}")
+        out.write(f"{before}\n{escape_json(json.dumps(row, ensure_ascii=False))}")
         before = ","
     out.write("\n]\n" if before == "," else "[]\n")
 
 
 def _cell(value: Any) -> Any:
-    return json.dumps(value) if isinstance(value, list | dict) else value
+    if isinstance(value, list | dict):
+        return json.dumps(value)
+    return clean_lines(value) if isinstance(value, str) else value

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Is there a daemon, and what did it last say? I/O: lock file and history, reads only."""
+"""Is there a daemon, and what did it last say? I/O: the control socket; reads the history."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import fcntl
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ebbgate.cli.context import Context
-from ebbgate.errors import Unavailable
-from ebbgate.lock import holder
+from ebbgate.errors import PermissionDenied
+from ebbgate.intents.client import Busy, NotAnswering, NotRunning, greet
 from ebbgate.model.decision import JournalEntry
-from ebbgate.store.access import make_folder
+from ebbgate.store.access import make_runtime_folder
 from ebbgate.store.connection import NothingRecorded
 from ebbgate.store.queries import History, Live
 from ebbgate.units import NS_PER_S
@@ -22,14 +22,20 @@ from ebbgate.units import NS_PER_S
 # The daemon writes every second; five missed writes mean that it hangs.
 STALE_NS = 5 * NS_PER_S
 DAEMON = ""
+_GREET_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """What is known of the daemon. `left_behind`: knobs that no running daemon looks after."""
+    """What is known of the daemon.
+
+    `answers`: False where it runs but does not answer. `left_behind`: knobs that no running daemon
+    looks after.
+    """
 
     alive: bool
     pid: int | None
+    answers: bool = True
     said: Mapping[str, Live] = field(default_factory=dict)
     left_behind: tuple[JournalEntry, ...] = ()
 
@@ -41,32 +47,59 @@ class Link:
 
 
 def look(context: Context) -> Link:
-    """All that can be had without asking it. Raises PermissionDenied, Unavailable for damage."""
-    pid = holder(context.config.lock_path)
+    """All that can be had without a request.
+
+    Whether the daemon runs is decided by its greeting on the control socket, and by how fresh the
+    history is where this process has no right to the socket. Raises PermissionDenied where it has
+    no right to the history, either, and Unavailable for damage.
+    """
+    link = _greeted(context)
     try:
         history = History.open(context.config.history_path)
     except NothingRecorded:
-        return Link(pid is not None, pid)
+        return link or Link(alive=False, pid=None)
     try:
         said = history.live()
-        entries = () if pid is not None else tuple(history.journal_open(context.boot_id))
+        link = link or _by_freshness(said, context.wall_ns())
+        entries = () if link.alive else tuple(history.journal_open(context.boot_id))
     finally:
         history.close()
-    return Link(pid is not None, pid, said, entries)
+    return replace(link, said=said, left_behind=entries)
 
 
-def need_daemon(context: Context) -> Link:
-    """Raises Unavailable where no daemon runs."""
-    link = look(context)
-    if not link.alive:
-        raise Unavailable("no daemon is running", "start it: systemctl start ebbgated")
-    return link
+def need_daemon(context: Context) -> None:
+    """Raises Unavailable where no daemon runs, PermissionDenied without a right to ask it."""
+    greet(context.config.socket_path, context.answer_timeout_s)
+
+
+def _greeted(context: Context) -> Link | None:
+    """By the socket; None without a right to it."""
+    try:
+        greeting = greet(context.config.socket_path, _GREET_S)
+    except NotRunning:
+        return Link(alive=False, pid=None)
+    except NotAnswering as error:
+        return Link(alive=True, pid=error.pid, answers=False)
+    except Busy:
+        # All connections are in use: whoever says so is alive.
+        return Link(alive=True, pid=None)
+    except PermissionDenied:
+        return None
+    return Link(alive=True, pid=greeting.pid)
+
+
+def _by_freshness(said: Mapping[str, Live], now_ns: int) -> Link:
+    """By what the daemon last said of itself."""
+    live = said.get(DAEMON)
+    if live is None or now_ns - live.at_unix_ns > STALE_NS:
+        return Link(alive=False, pid=None)
+    return Link(alive=True, pid=live.document.get("pid"))
 
 
 @contextmanager
 def no_daemon(lock: Path) -> Iterator[bool]:
     """Keeps a daemon from starting meanwhile; yields False, and keeps nothing, where one runs."""
-    make_folder(lock.parent)
+    make_runtime_folder(lock.parent)
     handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
     try:
         try:

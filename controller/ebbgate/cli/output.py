@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ebbgate.cli.context import Context
 from ebbgate.errors import EbbgateError
+from ebbgate.text import clean_lines, escape_json
 
 if TYPE_CHECKING:
     from ebbgate.cli.page import Page
@@ -30,8 +31,8 @@ def emit(context: Context, document: Document, draw: Callable[[Page, Document], 
 
 def print_json(document: Document) -> None:
     """One document, keys in the order in which they were put in."""
-    json.dump(document, sys.stdout, indent=2, ensure_ascii=False)
-    sys.stdout.write("\n")
+    text = json.dumps(document, indent=2, ensure_ascii=False)
+    sys.stdout.write(f"{escape_json(text)}\n")
     sys.stdout.flush()
 
 
@@ -39,6 +40,11 @@ def print_error(error: EbbgateError, as_json: bool) -> None:
     """On stderr: one line and the next step, or the one error shape."""
     if as_json:
         body = {"code": error.exit_code, "message": error.message, "hint": error.hint}
-        print(json.dumps({"error": body}), file=sys.stderr)
+        print(escape_json(json.dumps({"error": body})), file=sys.stderr)
     else:
-        print(f"ebbgate: {error}", file=sys.stderr)
+        print(f"ebbgate: {clean_lines(str(error))}", file=sys.stderr)
+
+
+def print_note(text: str) -> None:
+    """On stderr, so that stdout holds nothing but the answer."""
+    print(clean_lines(text), file=sys.stderr, flush=True)

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A page for people: headings, lines and plain tables that fit 80 columns. I/O: stdout."""
+"""A page for people: headings, lines and plain tables that fit 80 columns. I/O: stdout.
+
+Every text is shown as it is: no markup is interpreted, and unsafe characters are replaced.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,8 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
+
+from ebbgate.text import clean_lines
 
 # Wider lines are hard to read even where the terminal has them.
 _WIDTH_MAX = 120
@@ -30,12 +35,14 @@ class Page:
 
     def heading(self, text: str, note: str = "") -> None:
         """A bold line; `note` follows it in plain type."""
-        line = Text(text, style="bold")
-        self._console.print(line.append(f"  {note}", style="not bold") if note else line)
+        line = _text((text, "bold"))
+        if note:
+            line.append_text(_text((f"  {note}", "not bold")))
+        self._console.print(line)
 
     def line(self, text: str, style: str = "", *, indent: int = 0) -> None:
         """A sentence; wraps at its own indent."""
-        for part in textwrap.wrap(text, self._console.width - indent) or [""]:
+        for part in textwrap.wrap(clean_lines(text), self._console.width - indent) or [""]:
             self._console.print(Text(" " * indent + part, style=style))
 
     def gap(self) -> None:
@@ -49,7 +56,7 @@ class Page:
         table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
         for number, column in enumerate(columns):
             table.add_column(
-                column,
+                _text(column),
                 justify="right" if column in right else "left",
                 no_wrap=number < len(columns) - 1,
             )
@@ -64,9 +71,10 @@ class Page:
         table.add_column(style="dim", no_wrap=True)
         table.add_column()
         for name, cell in rows:
-            table.add_row(name, _text(cell))
+            table.add_row(_text(name), _text(cell))
         self._console.print(Padding(table, (0, 0, 0, _INDENT), expand=False))
 
 
 def _text(cell: Cell) -> Text:
-    return Text(cell) if isinstance(cell, str) else Text(cell[0], style=cell[1])
+    text, style = (cell, "") if isinstance(cell, str) else cell
+    return Text(clean_lines(text), style=style)

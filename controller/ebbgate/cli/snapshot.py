@@ -73,6 +73,7 @@ def daemon_document(link: Link) -> dict[str, Any]:
         **(said.document if said and link.alive else {}),
         "alive": link.alive,
         "pid": link.pid,
+        "answers": link.alive and link.answers,
         "left_behind": [
             {"volume": entry.volume, "knob": entry.knob, "original": entry.original}
             for entry in link.left_behind

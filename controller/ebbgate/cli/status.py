@@ -209,7 +209,10 @@ def draw_hidden(page: Page, document: Document) -> None:
 
 def draw_daemon(page: Page, daemon: Document, *, indent: int = 0) -> None:
     """One line on the daemon, and a warning where it left knobs behind."""
-    if daemon["alive"]:
+    if daemon["alive"] and not daemon["answers"]:
+        text = f"ebbgated (pid {daemon['pid']}) does not answer. See: journalctl -u ebbgated"
+        page.line(text, "bold red", indent=indent)
+    elif daemon["alive"]:
         probe = daemon.get("probe") or {}
         state = f"probe {probe.get('kind', '?')}: {probe.get('state', 'unknown')}"
         page.line(

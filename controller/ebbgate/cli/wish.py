@@ -1,24 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`set`, `drain`, `release`: what a person wants for a time, asked of the daemon. I/O: intents."""
+"""`set`, `drain`, `release`: ask the daemon for what lasts a time. I/O: the control socket."""
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from ebbgate.asking import check
-from ebbgate.cli.ask import ask, parse_for
+from ebbgate.cli.ask import ask, draw_outcome, name_of, named, parse_for
 from ebbgate.cli.context import Context, json_option
-from ebbgate.cli.output import Document, emit
+from ebbgate.cli.output import emit
 from ebbgate.errors import UsageError
+from ebbgate.intents.validation import check
 from ebbgate.model.wish import IntentKind
-from ebbgate.probes.topology import find
 from ebbgate.units import NS_PER_S
-
-if TYPE_CHECKING:
-    from ebbgate.cli.page import Page
 
 
 def parse_by(text: str, wall_ns: int) -> int:
@@ -60,14 +56,13 @@ def set_knob(
     which comes in time even if the daemon is restarted meanwhile. Without a time it lasts until
     `ebbgate release VOLUME KNOB`. A knob of the gate ends the tuning of the gate as long.
     """
-    context.need_root("ebbgate set")
-    found = find(context.sysfs, volume)
+    found = named(context, volume)
     for_ns = _time(words, lasting, "for")
     args: dict[str, Any] = {"knob": knob, "value": value}
     if for_ns is not None:
         args["for_ns"] = for_ns
     check(IntentKind.SET, found, args)
-    emit(context, ask(context, IntentKind.SET, found.name, args), _draw)
+    emit(context, ask(context, IntentKind.SET, name_of(found), args), draw_outcome)
 
 
 @click.command()
@@ -83,8 +78,7 @@ def drain(context: Context, volume: str, by: str | None, within: str | None) -> 
     `ebbgate status` shows how far it is and whether it will make it. It is over when the volume is
     clean, when the time is, or at `ebbgate release VOLUME`.
     """
-    context.need_root("ebbgate drain")
-    found = find(context.sysfs, volume)
+    found = named(context, volume)
     if (by is None) == (within is None):
         raise UsageError("a drain needs --by or --within", "for example --by 06:00")
     if by is not None:
@@ -93,7 +87,7 @@ def drain(context: Context, volume: str, by: str | None, within: str | None) -> 
         for_ns = parse_for(within or "", "--within")
     args = {"for_ns": for_ns}
     check(IntentKind.DRAIN, found, args)
-    emit(context, ask(context, IntentKind.DRAIN, found.name, args), _draw)
+    emit(context, ask(context, IntentKind.DRAIN, name_of(found), args), draw_outcome)
 
 
 @click.command()
@@ -107,11 +101,10 @@ def release(context: Context, volume: str, knob: str | None) -> None:
     Ends what `set`, `drain` and `hold` wished, and takes back knobs that somebody else has written:
     their present value counts as the original from then on.
     """
-    context.need_root("ebbgate release")
-    found = find(context.sysfs, volume)
+    found = named(context, volume)
     args = {} if knob is None else {"knob": knob}
     check(IntentKind.RELEASE, found, args)
-    emit(context, ask(context, IntentKind.RELEASE, found.name, args), _draw)
+    emit(context, ask(context, IntentKind.RELEASE, name_of(found), args), draw_outcome)
 
 
 set = set_knob
@@ -125,7 +118,3 @@ def _time(words: tuple[str, ...], option: str | None, word: str) -> int | None:
     if words[0] != word or option is not None:
         raise UsageError(f"what is {' '.join(words)}?", f"for example: {word} 10min")
     return parse_for(" ".join(words[1:]), word)
-
-
-def _draw(page: Page, document: Document) -> None:
-    page.line(str(document["outcome"]))

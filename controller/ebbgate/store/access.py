@@ -24,6 +24,8 @@ WRITE_MODE: Final = 0o660
 _FOLDER_MODE: Final = 0o2750
 """Files of the folder are of its group, whoever makes them."""
 
+_RUNTIME_FOLDER_MODE: Final = 0o755
+
 
 def group_id() -> int | None:
     """The group of `ebbgate-web`; None where it is not installed."""
@@ -48,6 +50,15 @@ def make_folder(path: Path) -> None:
         path.chmod(_FOLDER_MODE)
     except OSError as error:
         _LOG.warning("%s: ebbgate-web cannot be let in: %s", path, error.strerror)
+
+
+def make_runtime_folder(path: Path) -> None:
+    """The folder of the control socket and the lock, where it is not there. Only root writes in
+    it; everybody may enter, and the modes of the files in it say who may use them. Raises OSError.
+    """
+    if not path.is_dir():
+        path.mkdir(parents=True, exist_ok=True)
+        path.chmod(_RUNTIME_FOLDER_MODE)
 
 
 def make_file(path: Path, mode: int) -> None:

@@ -16,6 +16,7 @@ from typing import Any, Final, Self
 from ebbgate.model.decision import Decision, JournalEntry, Outcome
 from ebbgate.model.frame import Frame, Rates
 from ebbgate.model.records import Direction, Edge
+from ebbgate.store import intent_rows as intents
 from ebbgate.store import journal, tally
 from ebbgate.store.connection import durable, open_writer, transaction
 from ebbgate.store.documents import (
@@ -27,6 +28,7 @@ from ebbgate.store.documents import (
     stands,
     to_json,
 )
+from ebbgate.store.intent_rows import IntentRow
 from ebbgate.store.latency import frame_latency
 from ebbgate.store.rollup import MEASURED, MINUTE_NS, bucket_ns
 from ebbgate.store.schema import HISTORY
@@ -144,6 +146,22 @@ class Store:
         with self._write() as open_:
             open_.execute(_ADD_EDGE, row)
             tally.add_edge(open_, edge, wall_ns)
+
+    # ---- requests of people --------------------------------------------------------------------
+    def add_intent(self, intent: IntentRow) -> None:
+        """A request was accepted; its number is the daemon's."""
+        with self._write() as open_:
+            intents.add(open_, intent)
+
+    def resolve_intent(self, number: int, wall_ns: int, ok: bool, outcome: str) -> None:
+        """What became of a request, in a sentence for the person who asked."""
+        with self._write() as open_:
+            intents.resolve(open_, number, wall_ns, ok, outcome)
+
+    def abandon_intents(self, below: int, wall_ns: int, outcome: str) -> None:
+        """Requests of an earlier daemon that it did not finish; `below`: their numbers are."""
+        with self._write() as open_:
+            intents.abandon(open_, below, wall_ns, outcome)
 
     def tidy(self, upkeep: Upkeep, wall_ns: int, mono_ns: int) -> bool:
         """One small step of the upkeep; False when there is nothing to do for now."""

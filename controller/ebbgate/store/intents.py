@@ -19,8 +19,8 @@ policy_save
 policy_remove
            {"name": N}          take NAME.yaml away; what it said stays in NAME.yaml~
 
-`ebbgate.asking` has each of them word by word. Those that last (hold, set, drain, and what apply
-and undo set) are kept as wishes, which outlive the daemon.
+`ebbgate.intents.validation` has each of them word by word. Those that last (hold, set, drain, and
+what apply and undo set) are kept as wishes, which outlive the daemon.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 
 By age, with the defaults: edges 6 hours, decisions 1 day (those for which a knob was written: 7
 days), samples of a second 6 hours, of a minute and knob writes 30 days (`history_age`), samples of
-an hour, tallies and closed originals twelve times that. An open original is never forgotten.
+an hour, tallies, requests and closed originals twelve times that. An open original is never
+forgotten.
 
 By size, whatever was promised by age: the oldest of the cheapest first. Down the list each keeps
 half of its time, then a quarter and so on, but no less than its floor; where even that is too much
@@ -70,6 +71,7 @@ TIERS: Final = (
     _samples(HOUR_NS, 30 * DAY_NS, ages=12),
     Tier("tallies", "volume, at_unix_ns, what, strategy, knob, outcome", "volume = :volume",
          30 * DAY_NS, ages=12),
+    Tier("intents", "id", "resolved_unix_ns IS NOT NULL", DAY_NS, ages=12, by_volume=False),
     Tier("journal", "id", "closed_unix_ns IS NOT NULL", 30 * DAY_NS, ages=12,
          column="closed_unix_ns", by_volume=False),
 )  # fmt: skip

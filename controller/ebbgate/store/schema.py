@@ -173,7 +173,26 @@ _HISTORY_2: Final = (
 )
 # samples: `latency`: the histograms of store/latency.py; NULL where it is not known.
 _HISTORY_3: Final = ("ALTER TABLE samples ADD COLUMN latency TEXT",)
-HISTORY: Final[Migrations] = (_HISTORY_1, _HISTORY_2, _HISTORY_3)
+# intents: what people asked for and what became of it; `id` is the daemon's number of the request.
+# `ok` and the two after it: NULL until it is dealt with.
+_HISTORY_4: Final = (
+    """
+    CREATE TABLE intents (
+        id INTEGER PRIMARY KEY,
+        kind TEXT NOT NULL,
+        volume TEXT,
+        args TEXT NOT NULL,
+        who TEXT NOT NULL,
+        at_unix_ns INTEGER NOT NULL,
+        resolved_unix_ns INTEGER,
+        ok INTEGER,
+        outcome TEXT
+    )
+    """,
+    "CREATE INDEX intents_pending ON intents (id) WHERE resolved_unix_ns IS NULL",
+    "CREATE INDEX intents_resolved ON intents (at_unix_ns) WHERE resolved_unix_ns IS NOT NULL",
+)
+HISTORY: Final[Migrations] = (_HISTORY_1, _HISTORY_2, _HISTORY_3, _HISTORY_4)
 
 _INTENTS_1: Final = (
     """

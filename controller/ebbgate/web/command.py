@@ -15,29 +15,33 @@ from ebbgate import __version__, config_web
 from ebbgate.config import Config, load_config
 from ebbgate.config_web import BadWeb
 from ebbgate.errors import EbbgateError, Unavailable, UsageError
+from ebbgate.log_format import CleanFormatter
+from ebbgate.text import clean_lines
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point; the exit code says what went wrong (errors.py)."""
     options = _options(argv)
-    logging.basicConfig(
-        level=logging.DEBUG if options.verbose else logging.INFO,
-        format="%(message)s" if os.environ.get("JOURNAL_STREAM") else "%(asctime)s %(message)s",
-        stream=sys.stderr,
-    )
+    handler = logging.StreamHandler(sys.stderr)
+    journal = bool(os.environ.get("JOURNAL_STREAM"))
+    handler.setFormatter(CleanFormatter("%(message)s" if journal else "%(asctime)s %(message)s"))
+    level = logging.DEBUG if options.verbose else logging.INFO
+    logging.basicConfig(level=level, handlers=[handler])
     try:
         return _run(options)
     except EbbgateError as error:
-        print(f"ebbgate-web: {error}", file=sys.stderr)
+        print(f"ebbgate-web: {clean_lines(str(error))}", file=sys.stderr)
         return error.exit_code
 
 
 def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="ebbgate-web", description="ebbgate in a browser: reads the history, takes wishes."
+        prog="ebbgate-web",
+        description="ebbgate in a browser: reads the history, passes requests on to ebbgated.",
     )
     parser.add_argument("--config", type=Path, help="default: /etc/ebbgate/ebbgate.toml")
     parser.add_argument("--state-dir", type=Path, help="default: /var/lib/ebbgate")
+    parser.add_argument("--runtime-dir", type=Path, help="default: /run/ebbgate")
     parser.add_argument("--policy-dir", type=Path, help="default: /etc/ebbgate/policies.d")
     parser.add_argument("--ui", type=Path, help="the folder of the built pages")
     parser.add_argument("--listen", help=f"default: {config_web.LISTEN}; port 0: any")
@@ -71,7 +75,9 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _configured(options: argparse.Namespace) -> Config:
-    config = load_config(options.config, state_dir=options.state_dir)
+    config = load_config(
+        options.config, state_dir=options.state_dir, runtime_dir=options.runtime_dir
+    )
     if options.policy_dir:
         config = replace(config, policy_dir=options.policy_dir)
     web = config.web

@@ -8,16 +8,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-_TEXT: Final = re.compile(r"^\d{1,18}(\.\d{1,18}){6}$")
+_TEXT: Final = re.compile(r"^\d{1,18}(\.\d{1,18}){5}$")
 COMMENT: Final = b": alive\n\n"
 
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """The last decision, knob write and wish that were told; the first wish that has no answer yet
-    (one more than the last, where all have), and how many have one. No part of it is a time: clocks
-    are set. These parts only grow, within one file: `history` and `wishes` say which files these
-    are, 0 where nothing is said of that.
+    """The last decision, knob write and request that were sent; the first request without an
+    outcome (one more than the last where all have one); and a number that grows with each outcome.
+    No part of it is a time, since clocks are set. These parts only grow within one file: `history`
+    says which file it is, 0 where that is not said.
     """
 
     decision: int = 0
@@ -26,10 +26,9 @@ class Cursor:
     pending: int = 0
     answered: int = 0
     history: int = 0
-    wishes: int = 0
 
     def __str__(self) -> str:
-        return ".".join(map(str, (*self.parts, self.history, self.wishes)))
+        return ".".join(map(str, (*self.parts, self.history)))
 
     @property
     def parts(self) -> tuple[int, ...]:
@@ -37,8 +36,8 @@ class Cursor:
         return self.decision, self.action, self.intent, self.pending, self.answered
 
     def covers(self, other: Cursor) -> bool:
-        """Was everything up to `other` told, of the same files?"""
-        if other.history not in (0, self.history) or other.wishes not in (0, self.wishes):
+        """Was everything up to `other` sent, of the same file?"""
+        if other.history not in (0, self.history):
             return False
         return all(ours >= theirs for ours, theirs in zip(self.parts, other.parts, strict=True))
 
@@ -47,7 +46,6 @@ class Cursor:
         return replace(
             Cursor(*map(max, self.parts, other.parts)),
             history=other.history or self.history,
-            wishes=other.wishes or self.wishes,
         )
 
 

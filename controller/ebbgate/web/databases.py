@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The two databases and the daemon's lock, as the web sees them. I/O: SQLite, reads; any thread.
+"""The history and the daemon, as the web sees them. I/O: SQLite, reads; any thread.
 
 A file that is missing, locked or damaged is an answer, not the end: the next look may be better.
 """
@@ -18,13 +18,11 @@ from typing import Final
 
 from ebbgate.config import Config
 from ebbgate.errors import EbbgateError, Unavailable
-from ebbgate.lock import holder
-from ebbgate.store.connection import NothingRecorded
 from ebbgate.store.queries import Live
 from ebbgate.store.queries_web import WebHistory
-from ebbgate.store.queries_web_intents import WebIntents
 from ebbgate.units import NS_PER_S
 from ebbgate.web import shape
+from ebbgate.web.liveness import Alive, Liveness
 from ebbgate.web.models_live import Health, Readable, Volumes
 from ebbgate.web.plain import extended, plain, to_json
 from ebbgate.web.told import Told, of_rows
@@ -41,10 +39,17 @@ class Look:
     now_unix_ns: int
     told: Mapping[str, Told]
     hits: Mapping[str, float | None]
-    pid: int | None
-    alive: bool | None
+    daemon: Alive
     why: str | None
-    intents_why: str | None
+
+    @property
+    def alive(self) -> bool | None:
+        """Does the daemon run? None where that cannot be told."""
+        said = self.live.get(_DAEMON)
+        if self.daemon.running is None and said is not None:
+            # No right to ask it: what it says of itself once a second is a sign of life, too.
+            return True if self.now_unix_ns - said.at_unix_ns <= shape.STALE_NS else None
+        return self.daemon.running
 
     @cached_property
     def essence(self) -> object:
@@ -83,10 +88,10 @@ class Look:
         """As the API says it."""
         return shape.health(
             self.live.get(_DAEMON),
-            self.pid,
+            self.daemon.pid,
             self.alive,
             Readable(self.why is None, self.why),
-            Readable(self.intents_why is None, self.intents_why),
+            Readable(self.daemon.why is None, self.daemon.why),
             self.now_unix_ns,
         )
 
@@ -97,6 +102,7 @@ class Databases:
     def __init__(self, config: Config, wall_ns: Callable[[], int] = time.time_ns) -> None:
         self.config = config
         self.wall_ns = wall_ns
+        self._liveness = Liveness(config.socket_path)
         self._looking = Lock()
         self._newest: tuple[Look | None, float] = (None, 0.0)
         self._told: Mapping[str, Told] = {}
@@ -107,16 +113,6 @@ class Databases:
         """Raises EbbgateError."""
         with _told(self.config.history_path):
             opened = WebHistory.open(self.config.history_path)
-            try:
-                yield opened
-            finally:
-                opened.close()
-
-    @contextmanager
-    def intents(self) -> Iterator[WebIntents]:
-        """Raises EbbgateError; NothingRecorded where nobody ever wished anything."""
-        with _told(self.config.intents_path):
-            opened = WebIntents.open(self.config.intents_path)
             try:
                 yield opened
             finally:
@@ -144,24 +140,7 @@ class Databases:
                 hits = {name: self._hit_ratio(history, name) for name in told if name}
         except EbbgateError as error:
             why = error.message
-        pid, alive = self._daemon()
-        return Look(self.wall_ns(), told, hits, pid, alive, why, self._intents_why())
-
-    def _daemon(self) -> tuple[int | None, bool | None]:
-        try:
-            pid = holder(self.config.lock_path)
-        except EbbgateError:
-            return None, None
-        return pid or None, pid is not None
-
-    def _intents_why(self) -> str | None:
-        try:
-            with self.intents():
-                return None
-        except NothingRecorded:
-            return "nobody can be asked yet: the daemon makes the list of wishes when it starts"
-        except EbbgateError as error:
-            return error.message
+        return Look(self.wall_ns(), told, hits, self._liveness.now(), why)
 
     def _hit_ratio(self, history: WebHistory, volume: str) -> float | None:
         now_ns = self.wall_ns()

@@ -236,7 +236,7 @@ class DaemonHealth:
 
 @dataclass(frozen=True, slots=True)
 class Readable:
-    """Can a database be used?"""
+    """Can the history be read, or the daemon be asked?"""
 
     ok: Annotated[bool, Of("Can it?")]
     why: Annotated[str | None, Of("Why not; null where it can.")]
@@ -250,7 +250,7 @@ class Health:
     version: Annotated[str, Of("Of ebbgate-web.")]
     daemon: Annotated[DaemonHealth, Of("The daemon.")]
     history: Annotated[Readable, Of("The history, from which all figures come.")]
-    intents: Annotated[Readable, Of("The list of wishes: without it nothing can be changed.")]
+    intents: Annotated[Readable, Of("Requests to the daemon: can they be made?")]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Final
 
-from ebbgate.asking import POLICY_NAME
+from ebbgate.intents.validation import POLICY_NAME
 from ebbgate.web.about import Of
 
 HOURS_MAX: Final = 24.0

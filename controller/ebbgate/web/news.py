@@ -6,8 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from ebbgate.errors import EbbgateError
-from ebbgate.store.connection import NothingRecorded
-from ebbgate.store.queries_web_intents import IntentRow
+from ebbgate.store.intent_rows import IntentRow
 from ebbgate.units import NS_PER_S
 from ebbgate.web import shape
 from ebbgate.web.cursor import Cursor, Event
@@ -22,15 +21,9 @@ def newest(databases: Databases) -> Cursor | None:
     try:
         with databases.history() as history:
             decision, action = history.newest()
-            file = history.identity()
-        try:
-            with databases.intents() as intents:
-                last, wishes = intents.last(), intents.identity()
-        except NothingRecorded:
-            last, wishes = (0, 0, 0), 0
+            return Cursor(decision, action, *history.last_intent(), history=history.identity())
     except EbbgateError:
         return None
-    return Cursor(decision, action, *last, history=file, wishes=wishes)
 
 
 def since(databases: Databases, cursor: Cursor) -> list[Event] | None:
@@ -59,14 +52,7 @@ def _since(databases: Databases, cursor: Cursor) -> list[Event]:
         of_decision: dict[int, list[dict[str, Any]]] = {}
         for row in actions:
             of_decision.setdefault(row["decision_id"], []).append(row)
-    wishes: list[IntentRow] = []
-    last = Cursor()
-    try:
-        with databases.intents() as intents:
-            wishes = intents.changed(cursor.intent, cursor.pending, most)
-            last = Cursor(0, 0, *intents.last())
-    except NothingRecorded:
-        pass
+        requests, last = history.intents_since(cursor.intent, cursor.pending, most)
     return [
         *(
             Event(
@@ -77,14 +63,14 @@ def _since(databases: Databases, cursor: Cursor) -> list[Event]:
             for row in decisions
         ),
         *(Event("action", to_json(shape.action(row)), Cursor(action=row["id"])) for row in actions),
-        *(Event("intent", to_json(intent(row)), Cursor(intent=row.id)) for row in wishes[:-1]),
+        *(Event("intent", to_json(intent(row)), Cursor(intent=row.id)) for row in requests[:-1]),
         # Not before the last one: a line that breaks between them leaves none untold.
-        *(Event("intent", to_json(intent(row)), last) for row in wishes[-1:]),
+        *(Event("intent", to_json(intent(row)), Cursor(0, 0, *last)) for row in requests[-1:]),
     ]
 
 
 def intent(row: IntentRow) -> Intent:
-    """A wish as the API says it."""
+    """A request as the API shows it."""
     resolved_ns = row.resolved_unix_ns
     return Intent(
         id=row.id,

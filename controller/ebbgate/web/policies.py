@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from ebbgate import policy_files
-from ebbgate.asking import POLICY_NAME
 from ebbgate.errors import EbbgateError
+from ebbgate.intents.validation import POLICY_NAME
 from ebbgate.policy.language.parse import parse
 from ebbgate.policy.language.problem import Problem
 from ebbgate.policy_judge import judge, problem_document

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Wishes of people: added, and followed until they are answered. I/O: HTTP, SQLite."""
+"""Requests of people: sent to the daemon, and followed to their outcome. I/O: HTTP."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from fastapi import APIRouter, Depends, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ebbgate.store.connection import NothingRecorded
-from ebbgate.web import intents as asked_for
+from ebbgate.intents.protocol import LABEL_LENGTH_MAX
 from ebbgate.web.body import taking
 from ebbgate.web.databases import Databases
 from ebbgate.web.failure import ApiError
+from ebbgate.web.intents import Requests, label_of
 from ebbgate.web.models_intents import Intent, IntentList, NewIntent
-from ebbgate.web.news import intent as shaped
 from ebbgate.web.reply import reply
 from ebbgate.web.route import NUMBER, NUMBER_MAX, answers
 
@@ -28,45 +27,40 @@ _WHO: Final = {
     "name": "X-Ebbgate-Who",
     "in": "header",
     "required": False,
-    "description": "Who sits before the page, for the record; at most 64 letters.",
-    "schema": {"type": "string", "maxLength": asked_for.WHO_MAX},
+    "description": "Who sits before the page, for the record; at most 64 characters.",
+    "schema": {"type": "string", "maxLength": LABEL_LENGTH_MAX},
 }
 
 
 def routes_intents(databases: Databases) -> APIRouter:
     """Their routes."""
-    router = APIRouter(tags=["wishes"])
-    adding = answers(Intent, 400, 401, 403, 404, 413, 415, 422, 503, takes=NewIntent, status=202)
+    router = APIRouter(tags=["requests"])
+    requests = Requests(databases)
+    adding = answers(
+        Intent, 400, 401, 403, 404, 409, 413, 415, 422, 503, takes=NewIntent, status=202
+    )
     adding["openapi_extra"]["parameters"] = [_WHO]
 
-    @router.get("/intents", summary="Wishes", **answers(IntentList, 422, 503))
+    @router.get("/intents", summary="Requests", **answers(IntentList, 422, 503))
     def intents(limit: int = _LIMIT, before_id: int | None = _BEFORE) -> Response:
-        """What people wished, the newest first, and what became of it."""
-        try:
-            with databases.intents() as found:
-                rows = found.newest(limit, NUMBER_MAX if before_id is None else before_id)
-        except NothingRecorded:
-            rows = []
-        return reply(IntentList([shaped(row) for row in rows]))
+        """What people asked for, the newest first, and the outcomes."""
+        before = NUMBER_MAX if before_id is None else before_id
+        return reply(IntentList(requests.newest(limit, before)))
 
-    @router.get("/intents/{number}", summary="One wish", **answers(Intent, 404, 422, 503))
+    @router.get("/intents/{number}", summary="One request", **answers(Intent, 404, 422, 503))
     def intent(number: int = NUMBER) -> Response:
-        """What was wished, and what became of it."""
-        try:
-            with databases.intents() as found:
-                row = found.get(number)
-        except NothingRecorded:
-            row = None
-        if row is None:
-            raise ApiError(404, f"there is no wish {number}", "see /api/v1/intents")
-        return reply(shaped(row))
+        """What was asked for, and its outcome."""
+        found = requests.get(number)
+        if found is None:
+            raise ApiError(404, f"there is no request {number}", "see /api/v1/intents")
+        return reply(found)
 
-    @router.post("/intents", summary="Wish something", **adding)
+    @router.post("/intents", summary="Ask for something", **adding)
     def add(request: Request, wanted: NewIntent = _WANTED) -> Response:
-        """The daemon carries it out within a second or two: follow it by its number, or by the
-        event stream. One that it finds more than five minutes later is not carried out any more.
+        """Answered once the daemon has accepted or refused the request. It is carried out within a
+        second or two: follow it by its number, or by the event stream.
         """
-        who = asked_for.who_asked(request.headers.get("x-ebbgate-who"))
-        return reply(asked_for.add(databases, wanted, who), 202)
+        label = label_of(request.headers.get("x-ebbgate-who"))
+        return reply(requests.add(wanted, label), 202)
 
     return router

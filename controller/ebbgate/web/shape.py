@@ -74,13 +74,13 @@ def passing(
 
 def health(
     daemon: Live | None,
-    holder_pid: int | None,
+    daemon_pid: int | None,
     alive: bool | None,
     history: Readable,
     intents: Readable,
     now_unix_ns: int,
 ) -> Health:
-    """What works. `holder_pid`: the process that holds the daemon's lock, where that is known."""
+    """What works. `daemon_pid`: the process that answers on the control socket, where known."""
     said: Document = daemon.document if daemon else {}
     age_ns = now_unix_ns - daemon.at_unix_ns if daemon else None
     fresh = age_ns is not None and age_ns <= STALE_NS
@@ -89,7 +89,7 @@ def health(
         version=__version__,
         daemon=DaemonHealth(
             alive=alive,
-            pid=holder_pid or (said.get("pid") if fresh else None),
+            pid=daemon_pid or (said.get("pid") if fresh else None),
             version=said.get("version"),
             at_unix_s=daemon.at_unix_ns / NS_PER_S if daemon else None,
             age_s=None if age_ns is None else max(0.0, age_ns / NS_PER_S),

@@ -129,14 +129,14 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Wishes
-         * @description What people wished, the newest first, and what became of it.
+         * Requests
+         * @description What people asked for, the newest first, and the outcomes.
          */
         get: operations["get_intents"];
         put?: never;
         /**
-         * Wish something
-         * @description The daemon carries it out within a second or two: follow it by its number, or by the event stream. One that it finds more than five minutes later is not carried out any more.
+         * Ask for something
+         * @description Answered once the daemon has accepted or refused the request. It is carried out within a second or two: follow it by its number, or by the event stream.
          */
         post: operations["post_intents"];
         delete?: never;
@@ -153,8 +153,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * One wish
-         * @description What was wished, and what became of it.
+         * One request
+         * @description What was asked for, and its outcome.
          */
         get: operations["get_intents_number"];
         put?: never;
@@ -804,16 +804,16 @@ export interface components {
             daemon: components["schemas"]["DaemonHealth"];
             /** @description The history, from which all figures come. */
             history: components["schemas"]["Readable"];
-            /** @description The list of wishes: without it nothing can be changed. */
+            /** @description Requests to the daemon: can they be made? */
             intents: components["schemas"]["Readable"];
             /** @description The time of this answer. Unit: s since 1970. */
             now_unix_s: number;
             /** @description Of ebbgate-web. */
             version: string;
         };
-        /** @description A wish of a person, and what became of it. */
+        /** @description A request of a person, and its outcome. */
         Intent: {
-            /** @description The rest of it. */
+            /** @description The arguments of its kind; long texts are shortened. */
             args: {
                 [key: string]: unknown;
             };
@@ -822,22 +822,22 @@ export interface components {
             /** @description Its number. */
             id: number;
             /**
-             * @description What was wished.
+             * @description What was asked for.
              * @example mode
              */
             kind: string;
-            /** @description Was it carried out? Null: not answered yet. */
+            /** @description Was it carried out? Null: no outcome yet. */
             ok: boolean | null;
-            /** @description What became of it, in a sentence. */
+            /** @description The outcome in a sentence; null: none yet. */
             outcome: string | null;
-            /** @description When it was answered. Unit: s since 1970. */
+            /** @description When it got its outcome. Unit: s since 1970. */
             resolved_unix_s: number | null;
             /** @description For which volume; null: for all, or for none. */
             volume: string | null;
-            /** @description Who wished it. */
+            /** @description Who asked: a user of the machine, and who sits before the page. */
             who: string;
         };
-        /** @description Wishes, the newest first. */
+        /** @description Requests, the newest first. */
         IntentList: {
             /** @description The newest first. */
             intents: components["schemas"]["Intent"][];
@@ -899,10 +899,10 @@ export interface components {
             /** @description The volume. */
             volume: string;
         };
-        /** @description A wish to add. The daemon carries it out within a second or two. */
+        /** @description A request to the daemon, which carries it out within a second or two. */
         NewIntent: {
             /**
-             * @description The rest of it, by kind. mode (How far ebbgate may go with the volume, from now on.): mode: observe, advise or enforce. hold (Freeze every knob where it is, or go on.): on?: false: go on; true where it is left out; for_ns?: for so long, ns; without it until released. restore (Put every original back; the mode is advise then.): nothing. clean (Have dm-cache's cleaner write all dirty data back.): within_ns: given up after so long, ns. set (A knob keeps a value, which no strategy changes meanwhile.): knob: a knob by the kernel's name; value: with a unit, or as the kernel takes it; for_ns?: for so long, ns; without it until released. drain (Open the gate so far that all is clean in time.): for_ns: clean within so long, ns. release (Give a knob back to the strategies; without one: every knob, and end holds and drains.): knob?: a knob by the kernel's name. apply (Set the knobs that an advice names, all or none of them, until they are released.): id: the advice, such as EBB-206; it must hold now. undo (Put back what a knob was before one recorded write of it, until it is released.): action_id: the number of the knob write in the history. policy_save (Keep a policy and follow it at once; what it replaces stays in NAME.yaml~.): name: of the file, without .yaml; text: of the policy, at most 64 KiB. policy_remove (Take a policy away; what it said stays in NAME.yaml~.): name: of the file, without .yaml.
+             * @description The arguments, by kind. mode (How far ebbgate may go with the volume, from now on.): mode: observe, advise or enforce. hold (Freeze every knob where it is, or go on.): on?: false: go on; true where it is left out; for_ns?: for so long, ns; without it until released. restore (Put every original back; the mode is advise then.): nothing. clean (Have dm-cache's cleaner write all dirty data back.): within_ns: given up after so long, ns. set (A knob keeps a value, which no strategy changes meanwhile.): knob: a knob by the kernel's name; value: with a unit, or as the kernel takes it; for_ns?: for so long, ns; without it until released. drain (Open the gate so far that all is clean in time.): for_ns: clean within so long, ns. release (Give a knob back to the strategies; without one: every knob, and end holds and drains.): knob?: a knob by the kernel's name. apply (Set the knobs that an advice names, all or none of them, until they are released.): id: the advice, such as EBB-206; it must hold now. undo (Put back what a knob was before one recorded write of it, until it is released.): action_id: the number of the knob write in the history. policy_save (Keep a policy and follow it at once; what it replaces stays in NAME.yaml~.): name: of the file, without .yaml; text: of the policy, at most 64 KiB. policy_remove (Take a policy away; what it said stays in NAME.yaml~.): name: of the file, without .yaml.
              * @example {
              *       "mode": "enforce"
              *     }
@@ -911,7 +911,7 @@ export interface components {
                 [key: string]: unknown;
             };
             /**
-             * @description What is wished.
+             * @description What is asked for.
              * @example mode
              * @enum {string}
              */
@@ -1077,7 +1077,7 @@ export interface components {
             /** @description Requests that arrived. Unit: requests/s. */
             iops: number;
         };
-        /** @description Can a database be used? */
+        /** @description Can the history be read, or the daemon be asked? */
         Readable: {
             /** @description Can it? */
             ok: boolean;
@@ -1747,7 +1747,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Who sits before the page, for the record; at most 64 letters. */
+                /** @description Who sits before the page, for the record; at most 64 characters. */
                 "X-Ebbgate-Who"?: string;
             };
             path?: never;
@@ -1797,6 +1797,15 @@ export interface operations {
             };
             /** @description not found */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description conflict */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -23,9 +23,7 @@ function intentTable(all: readonly Intent[]): HTMLElement {
     each.who,
     each.volume ?? "every volume",
     `${each.kind} ${argsWord(each.args)}`,
-    each.ok === null
-      ? "waits for the daemon, for five minutes at most"
-      : `${each.ok ? "✓" : "✗"} ${each.outcome ?? ""}`,
+    each.ok === null ? "accepted; no outcome yet" : `${each.ok ? "✓" : "✗"} ${each.outcome ?? ""}`,
   ]);
   return table("What people asked for", ["Time", "Who", "Volume", "What", "Outcome"], rows);
 }

@@ -64,7 +64,7 @@ function healthFacts(known: Health): HTMLElement {
         : "unknown",
     ],
     ["History", known.history.ok ? "readable" : (known.history.why ?? "cannot be read")],
-    ["Wishes", known.intents.ok ? "can be made" : (known.intents.why ?? "cannot be made")],
+    ["Changes", known.intents.ok ? "accepted" : (known.intents.why ?? "not possible")],
     ...daemon.errors.map((error) => ["Error", error] as const),
   ]);
 }

@@ -169,8 +169,8 @@ function problems(state: string, known: Health | null): (readonly [string, strin
       `${last} Nothing is measured or tuned; figures are how they were. Start it: systemctl start ebbgated`,
     ]);
   }
-  if (!known.intents.ok) {
-    found.push(["Nobody can ask for anything.", `${known.intents.why ?? "No reason is known"}.`]);
+  if (!known.intents.ok && known.daemon.alive !== false) {
+    found.push(["Changes are not possible.", `${known.intents.why ?? "No reason is known"}.`]);
   }
   for (const error of known.daemon.alive === true ? known.daemon.errors : [])
     found.push(["ebbgated:", error]);

@@ -65,7 +65,7 @@ export async function wish(
     if (intent === null) return null;
     takeIntents([intent]);
     shown = toast(title);
-    shown.say("waiting", "asked; the daemon looks at it …");
+    shown.say("waiting", "accepted; waiting for the outcome …");
     return await answered(intent, shown);
   } catch (problem) {
     (shown ?? toast(title)).say("bad", explained(problem));
@@ -83,7 +83,7 @@ async function answered(intent: Intent, shown: Toast): Promise<Intent | null> {
   if (resolved === null) {
     shown.say(
       "bad",
-      "the daemon has not answered yet. It carries this out if it comes back within five minutes, and not later.",
+      "The daemon accepted this request, but there is no outcome yet. What people asked for shows it when it is there.",
     );
     return null;
   }

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ebbgate.asking import LONGEST_NS, REQUESTS, Scope, check
 from ebbgate.errors import UsageError
+from ebbgate.intents.validation import LONGEST_NS, REQUESTS, Scope, check
 from ebbgate.model.volume import Kind
 from ebbgate.model.wish import IntentKind
 from ebbgate.policy.language.yaml_events import BYTES_MAX

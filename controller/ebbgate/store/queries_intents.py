@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What readers ask of the history's table of requests. I/O: SQLite, read-only."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Final, Self
+
+from ebbgate.errors import Unavailable
+from ebbgate.store.connection import NothingRecorded, identity_of, open_reader
+from ebbgate.store.intent_rows import IntentRow, read
+from ebbgate.store.queries import need_current
+from ebbgate.store.schema import HISTORY
+
+_NEWEST: Final = "SELECT * FROM intents WHERE id < ? ORDER BY id DESC LIMIT ?"
+_CHANGED: Final = """
+    SELECT * FROM intents WHERE id > ? OR id >= ? AND resolved_unix_ns IS NOT NULL
+    ORDER BY id LIMIT ?
+"""
+_LAST: Final = """
+    SELECT coalesce(max(id), 0),
+           coalesce(min(CASE WHEN resolved_unix_ns IS NULL THEN id END), max(id) + 1, 0),
+           count(resolved_unix_ns)
+    FROM intents
+"""
+
+
+class IntentHistory:
+    """The history's requests, open for one answer. One thread only."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        """Open `history.db`. Raises NothingRecorded, PermissionDenied, Unavailable for a bad or an
+        older file.
+        """
+        connection = open_reader(path, HISTORY)
+        try:
+            need_current(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return cls(connection)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+    def identity(self) -> int:
+        """Which file this is: another number where a new history was begun."""
+        return identity_of(self._connection)
+
+    def newest(self, limit: int, before_id: int = (1 << 63) - 1) -> list[IntentRow]:
+        """The newest first."""
+        return [read(row) for row in self._connection.execute(_NEWEST, (before_id, limit))]
+
+    def get(self, number: int) -> IntentRow | None:
+        """One request as it is now."""
+        row = self._connection.execute("SELECT * FROM intents WHERE id = ?", (number,)).fetchone()
+        return None if row is None else read(row)
+
+    def changed(self, after_id: int, pending_id: int, limit: int) -> list[IntentRow]:
+        """Added after the one number, or answered and not below the other; the oldest first."""
+        rows = self._connection.execute(_CHANGED, (after_id, pending_id, limit))
+        return [read(row) for row in rows]
+
+    def last(self) -> tuple[int, int, int]:
+        """The last number; the first that has no answer yet, or one more than the last; how many
+        have one.
+        """
+        last, pending, answered = self._connection.execute(_LAST).fetchone()
+        return last, pending, answered
+
+
+def last_number(path: Path) -> int | None:
+    """The number of the newest request in the history; 0 without any, None where it cannot be
+    read: then what the next number may be is not known.
+    """
+    try:
+        opened = IntentHistory.open(path)
+    except NothingRecorded:
+        return 0
+    except Unavailable:
+        return None
+    try:
+        return opened.last()[0]
+    except sqlite3.Error:
+        return None
+    finally:
+        opened.close()
