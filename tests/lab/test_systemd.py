@@ -36,6 +36,16 @@ WATCHDOG_S = 10
 # systemd's own notice, the kill, and a restore under emulation.
 GRACE_S = 15
 DIRTY = Pieces(kib=64, dirty_mib=48, range_mib=256)
+OWNERS = {
+    "/run/ebbgate": "750 root:ebbgate",
+    "/run/ebbgate/control.sock": "660 root:ebbgate",
+    "/run/ebbgate/ebbgated.lock": "600 root:ebbgate",
+    "/var/lib/ebbgate": "2750 root:ebbgate",
+    "/var/lib/ebbgate/history.db": "640 root:ebbgate",
+    "/var/lib/ebbgate/journal.db": "600 root:ebbgate",
+    "/var/lib/ebbgate/overrides.db": "600 root:ebbgate",
+}
+"""What the group may enter, ask and read, and what is root's alone."""
 KERNELS_OWN = frozenset({"writeback_rate"})
 """The kernel itself moves it."""
 
@@ -140,6 +150,8 @@ def test_the_service_tunes_both_kinds_and_a_stop_restores(machine: Session, both
     assert show(machine, "ActiveState") == "active"
     status = machine.check("ebbgate status", timeout_s=60)
     assert "cannot ask device-mapper" not in status
+    owners = machine.check(["stat", "-c", "%n %a %U:%G", *OWNERS]).splitlines()
+    assert dict(line.split(" ", 1) for line in owners) == OWNERS
     group = "/sys/fs/cgroup" + show(machine, "ControlGroup")
     peak, limit = int(machine.read(f"{group}/memory.peak")), int(show(machine, "MemoryMax"))
     # A margin is left, though what the kernel caches for it counts, too.
