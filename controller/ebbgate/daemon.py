@@ -20,6 +20,7 @@ from ebbgate.actuators.restore import restore
 from ebbgate.config import Config, load_config
 from ebbgate.errors import EbbgateError, PermissionDenied
 from ebbgate.lock import DaemonLock
+from ebbgate.loop_silence import LoopSilence, measured_loop
 from ebbgate.machine import Daemon
 from ebbgate.model.decision import Outcome, OutcomeKind
 from ebbgate.model.volume import Mode
@@ -86,14 +87,12 @@ def _run(options: argparse.Namespace, sysfs: Sysfs) -> int:
         for volume, knob, how in unclosed:
             recorder.close(volume, knob, how)
         try:
-            asyncio.run(_main(config, sysfs, recorder, boot_id))
+            silence = LoopSilence()
+            with asyncio.Runner(loop_factory=lambda: measured_loop(silence)) as runner:
+                runner.run(Daemon(config, sysfs, recorder, boot_id, silence).run())
         finally:
             recorder.stop()
     return 0
-
-
-async def _main(config: Config, sysfs: Sysfs, recorder: Recorder, boot_id: str) -> None:
-    await Daemon(config, sysfs, recorder, boot_id).run()
 
 
 def boot_id_of(proc: Path) -> str:

@@ -259,6 +259,15 @@ class Driver:
         self._again.discard(name)
         self.thread.submit(name, job)
 
+    def when_settled(self, call: Callable[[], None]) -> None:
+        """Call once when all that was begun so far is done; on the knobs' thread."""
+
+        def job(_hand: Hand) -> list[Outcome]:
+            call()
+            return []
+
+        self.thread.submit("settled", job)
+
     def _reported(self, name: str, outcomes: list[Outcome], since_ns: int | None) -> None:
         """On the gate thread, or on the loop's where a gate was a quick one."""
         with self._counting:

@@ -183,6 +183,15 @@ class VolumeLoop:
         self.over = self.wished.take(standing, self.over)
         self.last_key = ()
 
+    def when_settled(self, call: Callable[[], None]) -> None:
+        """Call once when the knob writes that were begun are done; on the knobs' thread."""
+        self.driver.when_settled(call)
+
+    def publish(self) -> None:
+        """Tell people how the volume is now."""
+        if self.state.frame is not None:
+            self._tell_people(self.state.frame)
+
     def take_back(self, knob: str | None) -> tuple[str, ...]:
         """Take the knob (without a name: every one) that somebody else has written back; which."""
         taken = tuple(sorted(each for each in self.hand.manual if knob in (None, each)))

@@ -12,22 +12,28 @@ import logging
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from ebbgate import __version__
 from ebbgate.actuators.hand import Hand
+from ebbgate.background import BackgroundWorker
 from ebbgate.config import Config
-from ebbgate.intake import Intake
+from ebbgate.intent_dispatcher import ENDED, IntentDispatcher
+from ebbgate.intents.override_writer import OverrideWriter
+from ebbgate.intents.server import ControlServer
 from ebbgate.loop import VolumeLoop
+from ebbgate.loop_silence import LoopSilence
 from ebbgate.model.records import Complaint, Edge, Record, Untracked
 from ebbgate.model.volume import Mode, Volume, VolumeState
+from ebbgate.override_registry import OverrideRegistry
 from ebbgate.policy_book import PolicyBook
 from ebbgate.priority import Priority
 from ebbgate.probes.ebpf import EbpfProbe, track_command
 from ebbgate.probes.state import read_state
 from ebbgate.probes.topology import birth, discover
 from ebbgate.recorder import Recorder
+from ebbgate.store.queries_intents import last_number
 from ebbgate.sysfs import Sysfs
 from ebbgate.units import NS_PER_MS, NS_PER_S
 from ebbgate.watchdog import Watchdog
@@ -43,9 +49,19 @@ _PATIENCE = 6
 
 
 class Daemon:
-    """All volumes of a machine. One event loop owns everything but the gate threads."""
+    """All volumes of a machine. One event loop owns everything but the gate threads.
 
-    def __init__(self, config: Config, sysfs: Sysfs, recorder: Recorder, boot_id: str) -> None:
+    `silence`: of that loop, where it is measured.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        sysfs: Sysfs,
+        recorder: Recorder,
+        boot_id: str,
+        silence: LoopSilence | None = None,
+    ) -> None:
         self.config = config
         self.sysfs = sysfs
         self.recorder = recorder
@@ -53,8 +69,14 @@ class Daemon:
         self.volumes: dict[str, VolumeLoop] = {}
         self.seen: dict[str, VolumeState] = {}
         self.probe = EbpfProbe(config.probe_path, self.on_record, self.on_probe_restart)
-        self.intake = Intake(config.state_dir, self)
+        self.silence = silence or LoopSilence()
         self.policies = PolicyBook(config.policy_dir)
+        self.overrides = OverrideRegistry(OverrideWriter(config.overrides_path), self.volumes)
+        self.overrides.load()
+        first = _first_number(last_number(config.history_path))
+        recorder.abandon_intents(first, ENDED)
+        self.intents = IntentDispatcher(self, self.overrides, recorder, config.history_path, first)
+        self.control = ControlServer(config.socket_path, self.intents.submit)
         self.watchdog = Watchdog()
         self.priority = Priority(0, recorder.thread_id)
         self.started_wall_ns = time.time_ns()
@@ -66,13 +88,16 @@ class Daemon:
         self._full_ns: dict[str, int] = {}
         self._policy_keys: dict[str, tuple[object, ...]] = {}
         self._mapper_blocked = ""
+        self._policy_reader = BackgroundWorker("policies")
+        self._following: asyncio.Task[None] | None = None
 
     async def run(self) -> None:
         """Until SIGTERM or SIGINT. Everything is restored on the way out, whatever happened."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop.set)
-        loop.add_signal_handler(signal.SIGHUP, lambda: self.policies.look(again=True))
+        loop.add_signal_handler(signal.SIGHUP, lambda: self._begin_to_follow(again=True))
+        self.control.start()
         probe = asyncio.create_task(self.probe.run())
         ticks = asyncio.create_task(self._tick_forever())
         stop = asyncio.create_task(self._stop.wait())
@@ -80,11 +105,14 @@ class Daemon:
         gc.freeze()
         try:
             self.watchdog.ready()
+            self.silence.begin()
             done, _ = await asyncio.wait({probe, ticks, stop}, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
                 task.result()
         finally:
             self.watchdog.stopping()
+            await self.control.stop()
+            await self.intents.stop()
             ticks.cancel()
             stop.cancel()
             await self.probe.stop()
@@ -139,9 +167,11 @@ class Daemon:
             self._slow_ns = now_ns
             await self._discover_when_due(now_ns)
             await _let_others()
-            self.follow_policies()
+            self._begin_to_follow()
+            self._apply_policies()
             await _let_others()
-            self.intake.poll()
+            self.control.look()
+            self.intents.poll()
             await _let_others()
         for name in list(self.volumes):
             await self._tick_volume(name, slow)
@@ -172,9 +202,24 @@ class Daemon:
         unmoved = was_quiet and volume.thread.quiet and volume.thread.generation == before
         volume.on_tick(seen, quiet=ours and unmoved)
 
-    def follow_policies(self) -> None:
-        """Files that changed, and the hour of a schedule."""
-        self.policies.look()
+    async def follow_policies(self, *, again: bool = False) -> None:
+        """Take over what has changed in the folder; read and parsed beside the event loop."""
+        self.policies.take(await self._policy_reader.run(lambda: self.policies.read(again=again)))
+        self._apply_policies()
+
+    def _begin_to_follow(self, *, again: bool = False) -> None:
+        """The same beside the ticks; one look at a time."""
+        if again or self._following is None or self._following.done():
+            self._following = asyncio.create_task(self._follow(again))
+
+    async def _follow(self, again: bool) -> None:
+        try:
+            await self.follow_policies(again=again)
+        except Exception:
+            _LOG.exception("the policies cannot be looked at")
+
+    def _apply_policies(self) -> None:
+        """Policies that changed, and the hour of a schedule."""
         for name, volume in self.volumes.items():
             key = self.policies.key_of(volume.volume)
             if key != self._policy_keys.get(name):
@@ -219,7 +264,7 @@ class Daemon:
 
     def _add(self, volume: Volume) -> None:
         hand = Hand(self.sysfs, volume, self.recorder, self.boot_id)
-        mode = self.intake.mode_of(volume.name) or self.config.mode_of(volume.name)
+        mode = self.overrides.modes.get(volume.name) or self.config.mode_of(volume.name)
         loop = VolumeLoop(
             volume,
             hand,
@@ -232,7 +277,7 @@ class Daemon:
         self.volumes[volume.name] = loop
         self._born[volume.name] = birth(self.sysfs, volume)
         self._policy_keys[volume.name] = self.policies.key_of(volume)
-        self.intake.keeper.adopt(volume.name)
+        self.overrides.adopt(volume.name)
         over, policy = volume.backing.name, loop.policy.name
         _LOG.info(
             "%s: %s over %s, mode %s, policy %s", volume.title, volume.kind, over, mode, policy
@@ -245,6 +290,7 @@ class Daemon:
         loop = self.volumes.pop(name)
         _LOG.info("%s: gone or changed; no longer followed", name)
         self.probe.command(f"untrack {name}")
+        loop.wished.abandon("the volume is gone")
         loop.release("the volume is gone or changed", only_ours=True)
         loop.thread.stop(2.0)
         self.recorder.drop_live(name)
@@ -260,7 +306,13 @@ class Daemon:
             "started_unix_ns": self.started_wall_ns,
             "tick_ns": self.config.tick_ns,
             "history": self.recorder.health(),
-            "intents_error": self.intake.error,
+            "intents_error": self.overrides.writer.error or self.control.problem,
+            "control": {
+                "socket": str(self.config.socket_path),
+                "problem": self.control.problem,
+                "connections": self.control.open_connections,
+            },
+            "loop_silence": self.silence.told(),
             "device_mapper": self._mapper_blocked or None,
             "policies": self.policies.told(),
             "probe": {
@@ -274,7 +326,16 @@ class Daemon:
         }
         self.recorder.live("", document)
 
-    # ---- what people want (called by the intake) -----------------------------------------------
+    # ---- what people want (called by the dispatcher) -------------------------------------------
+    async def publish(self, names: Collection[str]) -> None:
+        """Look at these volumes and tell the recorder how they are now."""
+        for name in names:
+            if name in self.volumes and name in self.seen:
+                await self._tick_volume(name, slow=True)
+            if name in self.volumes:
+                self.volumes[name].publish()
+        self._tell_state()
+
     def restore_volume(self, name: str) -> str:
         """Put a volume's knobs back and stop acting on it: back to advise."""
         self.volumes[name].set_mode(Mode.ADVISE, "asked for by a person")
@@ -289,6 +350,11 @@ class Daemon:
                 _LOG.error("%s: a knob write hangs in the kernel; `ebbgate restore` later", name)
             self.recorder.drop_live(name)
         self.recorder.drop_live("")
+
+
+def _first_number(last: int | None) -> int:
+    """Of requests: one more than the last; where that is not known, one that is surely greater."""
+    return int(time.time()) if last is None else last + 1
 
 
 async def _let_others() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from ebbgate.policy.defaults import Policy
 from ebbgate.policy.language.choose import LocalTime, choose, entry_at
 from ebbgate.policy.language.compile import compile_policy
 from ebbgate.policy.language.document import PolicyDocument
-from ebbgate.policy.language.link import load
+from ebbgate.policy.language.link import link
 
 _LOG = logging.getLogger(__name__)
 _OBSERVE = "observe-only"
@@ -32,6 +33,15 @@ def local_time() -> LocalTime:
     """The hour of this machine, for schedules."""
     now = time.localtime()
     return LocalTime(now.tm_hour * 60 + now.tm_min, now.tm_wday)
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What was read of a folder: documents, or problems where one of them is wrong."""
+
+    seen: Print | None
+    documents: tuple[PolicyDocument, ...]
+    problems: tuple[str, ...]
 
 
 class PolicyBook:
@@ -53,25 +63,41 @@ class PolicyBook:
         self.look()
 
     def look(self, *, again: bool = False) -> None:
-        """Read the files if one of them has changed; `again`: in any case."""
+        """Read the files if one of them has changed; `again`: in any case. May take seconds: where
+        an event loop runs, `read` is for another thread and `take` for the loop.
+        """
+        self.take(self.read(again=again))
+
+    def read(self, *, again: bool = False) -> Looked | None:
+        """What the folder holds now; None where that has not changed. On any thread."""
+        seen: Print | None = None
         try:
             paths = policy_files.policy_files(self._folder)
             seen = tuple(_print(path) for path in paths)
             if seen == self._seen and not again:
-                return
-            self._seen = seen
-            linked = load(policy_files.read_all(paths), self._shipped)
-            problems = tuple(map(str, linked.problems))
+                return None
+            policy_files.check_bounds(self._folder, {Path(p): size for p, _, size, _ in seen})
+            texts = policy_files.read_all(paths)
         except (OSError, EbbgateError) as error:
-            self._refuse((str(error),))
+            return Looked(seen, (), (str(error),))
+        parsed = [policy_files.parsed(text, file) for file, text in texts.items()]
+        documents = [each.document for each in parsed if each.document is not None]
+        linked = link(documents, self._shipped)
+        problems = [problem for each in parsed for problem in each.problems]
+        return Looked(seen, linked.documents, tuple(map(str, (*problems, *linked.problems))))
+
+    def take(self, looked: Looked | None) -> None:
+        """Follow what was read, or keep the last good policies where it is wrong."""
+        if looked is None:
             return
-        if problems:
-            self._refuse(problems)
+        self._seen = looked.seen
+        if looked.problems:
+            self._refuse(looked.problems)
             return
         self._loaded = True
-        if linked.documents != self._documents or self.problems:
-            self._say(linked.documents)
-        self._documents, self.problems = linked.documents, ()
+        if looked.documents != self._documents or self.problems:
+            self._say(looked.documents)
+        self._documents, self.problems = looked.documents, ()
 
     def policy_of(self, volume: Volume) -> Policy:
         """The policy of a volume at this hour."""

@@ -37,7 +37,7 @@ def judge(text: str | bytes, file: str, folder: Path) -> Judged:
     there twice, or one that they use and that is gone. What is wrong with them already is not its
     matter.
     """
-    parsed = parse(text, file)
+    parsed = policy_files.parsed(text, file)
     if parsed.document is None:
         return Judged(None, parsed.problems)
     texts = _texts(folder)
@@ -153,7 +153,7 @@ def _linked(
     texts: Mapping[str, str | bytes],
 ) -> tuple[dict[str, PolicyDocument], tuple[Problem, ...]]:
     """The right ones by file, each alone with its neighbours, and all problems."""
-    parsed: list[Parsed] = [parse(text, file) for file, text in texts.items()]
+    parsed: list[Parsed] = [policy_files.parsed(text, file) for file, text in texts.items()]
     documents = [each.document for each in parsed if each.document is not None]
     shipped = _shipped()
     problems = [problem for each in parsed for problem in each.problems]
@@ -179,4 +179,5 @@ def _texts(folder: Path) -> dict[str, str | bytes]:
             found[str(path)] = policy_files.read_policy(path)
         except EbbgateError:
             continue
+    policy_files.check_bounds(folder, {Path(path): len(text) for path, text in found.items()})
     return found

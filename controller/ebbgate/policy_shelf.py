@@ -17,6 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
+from ebbgate import policy_files
 from ebbgate.errors import ActuationError, ConfigError, NotFound, UsageError
 from ebbgate.intents.validation import POLICY_NAME
 from ebbgate.policy.language.document import PolicyDocument
@@ -42,6 +43,7 @@ def save(folder: Path, name: str, text: str) -> PolicyDocument:
     be written; nothing has changed then.
     """
     path = path_of(folder, name)
+    _check_room(folder, path, len(text.encode()))
     judged = judge(text, str(path), folder)
     if judged.document is None:
         raise _refused(name, judged.problems, "nothing was written")
@@ -89,6 +91,15 @@ def former(folder: Path, name: str) -> str | None:
         return path.with_name(f"{path.name}~").read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
         return None
+
+
+def _check_room(folder: Path, path: Path, size_bytes: int) -> None:
+    """Raises ConfigError for a policy that is one too many, or too large beside the others."""
+    try:
+        sizes = {each: each.stat().st_size for each in policy_files.policy_files(folder)}
+    except OSError as error:
+        raise ActuationError(f"{folder} cannot be read: {error.strerror}") from error
+    policy_files.check_bounds(folder, {**sizes, path: size_bytes})
 
 
 def _refused(name: str, problems: tuple[Problem, ...], done: str) -> ConfigError:

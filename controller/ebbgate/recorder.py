@@ -161,6 +161,18 @@ class Recorder:
         """Everything told so far is written on return. Raises OSError."""
         self._now(lambda: None, timeout_s)
 
+    def written(self) -> Future[None]:
+        """Done when everything told so far is written; fails with the error where it cannot be.
+
+        Returns at once.
+        """
+        done: Future[None] = Future()
+        try:
+            self._queue.put_nowait(_Urgent(lambda: None, done))
+        except queue.Full:
+            done.set_exception(OSError("the history's disk does not answer"))
+        return done
+
     def stop(self) -> None:
         """Write what is left and end the thread."""
         try:

@@ -29,14 +29,15 @@ _REFUSED = (OutcomeKind.FAILED, OutcomeKind.REFUSED, OutcomeKind.MANUAL)
 
 
 class Wished:
-    """The wishes for one volume. `over`: wish number -> why it is over, for whoever keeps it."""
+    """The overrides of one volume. `on_end`: called with one that is over, and the reason."""
 
     def __init__(self, driver: Driver, now_ns: Callable[[], int]) -> None:
         self.standing: tuple[Standing, ...] = ()
-        self.over: dict[int, str] = {}
+        self.on_end: Callable[[Wish, str], None] = _ignore
         self._driver = driver
         self._now_ns = now_ns
-        self._results: dict[str, str] = {}
+        self._failed: dict[str, str] = {}
+        self._waiting: dict[int, Callable[[str], None]] = {}
         self._retry: set[str] = set()
         self._dirty: int | None = None
 
@@ -54,17 +55,29 @@ class Wished:
                 self._unpin(old)
         for knob, each in now.items():
             if knob not in before or before[knob].wish.id != each.wish.id:
+                if knob in before:
+                    self._answer(before[knob].wish.id, "another request has replaced it")
                 self._pin(each)
         drains = [each for each in self.standing if each.wish.kind is WishKind.DRAIN]
         sets = tuple((each, say(knob, int(each.wish.value))) for knob, each in now.items())
         knobs = frozenset(self._driver.hand.plan.knobs)
         return replace(over, sets=sets, gate_knobs=knobs, drain=drains[0] if drains else None)
 
-    def result(self, knob: str) -> str | None:
-        """What became of a knob that was wished for: empty once it is written, else the error;
-        None while that is under way.
+    def when_written(self, number: int, call: Callable[[str], None]) -> None:
+        """Call once when the knob of this override is written, or cannot be; with the error, empty
+        without one. On the knobs' thread or the event loop's.
         """
-        return self._results.get(knob)
+        self._waiting[number] = call
+
+    def abandon(self, why: str) -> None:
+        """The volume is gone: nothing more is written."""
+        for number in list(self._waiting):
+            self._answer(number, why)
+
+    def _answer(self, number: int, error: str) -> None:
+        call = self._waiting.pop(number, None)
+        if call is not None:
+            call(error)
 
     def trigger(self, knob: str, who: str) -> None:
         """Start what a write of this knob starts; it leaves no value behind."""
@@ -73,21 +86,27 @@ class Wished:
 
     def watch(self, seen: VolumeState, frame: Frame) -> None:
         """A look at the volume at which no knob was being written."""
-        pinned = self._driver.hand.pinned
-        sets = {} if refusal(seen) else self._sets()
-        for knob, each in sets.items():
-            if knob not in pinned:
-                continue
-            found = seen.knobs.get(knob)
-            drifted = found is not None and not same_value(knob, each.wish.value, found)
-            kernel = BY_NAME[knob].form is Form.RATE or self._lost(knob)
-            if knob in self._retry or self._results.get(knob) or (drifted and kernel):
-                self._write(each)
+        for each in () if refusal(seen) else tuple(self._sets().values()):
+            try:
+                self._watch_knob(each, seen)
+            except Exception as error:
+                _LOG.exception("%s: an override could not be applied", each.wish.volume)
+                self.on_end(each.wish, f"it could not be applied: {error}")
         self._dirty = frame.dirty_bytes
         for each in self.standing:
             if each.wish.kind is WishKind.DRAIN and frame.dirty_bytes == 0:
                 left = each.left_ns(frame.at_ns) or 0
-                self.over[each.wish.id] = f"clean, {format_ns(left)} before its time"
+                self.on_end(each.wish, f"clean, {format_ns(left)} before its time")
+
+    def _watch_knob(self, each: Standing, seen: VolumeState) -> None:
+        knob = each.wish.knob
+        if knob not in self._driver.hand.pinned:
+            return
+        found = seen.knobs.get(knob)
+        drifted = found is not None and not same_value(knob, each.wish.value, found)
+        kernel = BY_NAME[knob].form is Form.RATE or self._lost(knob)
+        if knob in self._retry or self._failed.get(knob) or (drifted and kernel):
+            self._write(each)
 
     def unfinished(self, wish: Wish) -> str:
         """What is left of a drain whose time has come; empty for other wishes."""
@@ -102,7 +121,7 @@ class Wished:
         for knob in knobs:
             if knob in sets:
                 self._driver.hand.pinned.discard(knob)
-                self.over[sets[knob].wish.id] = f"somebody else has written {knob} since"
+                self.on_end(sets[knob].wish, f"somebody else has written {knob} since")
 
     def _sets(self) -> dict[str, Standing]:
         return {e.wish.knob: e for e in self.standing if e.wish.kind is WishKind.SET}
@@ -114,7 +133,7 @@ class Wished:
 
     def _pin(self, standing: Standing) -> None:
         knob, hand = standing.wish.knob, self._driver.hand
-        self._results.pop(knob, None)
+        self._failed.pop(knob, None)
         hand.forget_manual(knob)
         hand.pinned.add(knob)
         # A strategy's own value stays until the person's is written: the knob is not let go.
@@ -124,7 +143,8 @@ class Wished:
 
     def _unpin(self, standing: Standing) -> None:
         knob, hand = standing.wish.knob, self._driver.hand
-        self._results.pop(knob, None)
+        self._answer(standing.wish.id, "it was ended before the knob was written")
+        self._failed.pop(knob, None)
         self._retry.discard(knob)
         ours = knob in hand.pinned
         hand.pinned.discard(knob)
@@ -138,21 +158,26 @@ class Wished:
 
         def job(hand: Hand) -> list[Outcome]:
             outcomes = hand.apply((step,), reason)
-            self._keep(knob, outcomes)
+            self._keep(standing.wish, outcomes)
             return outcomes
 
         self._driver.submit(f"{WISH} {knob}", job)
 
-    def _keep(self, knob: str, outcomes: list[Outcome]) -> None:
+    def _keep(self, wish: Wish, outcomes: list[Outcome]) -> None:
         """On the knobs' thread."""
         for outcome in outcomes:
-            if outcome.kind in _REFUSED:
-                self._results[knob] = outcome.error or "somebody else has written it"
-            elif outcome.kind is OutcomeKind.TOO_SOON:
-                self._retry.add(knob)
-            else:
-                self._results[knob] = ""
+            if outcome.kind is OutcomeKind.TOO_SOON:
+                self._retry.add(wish.knob)
+                continue
+            refused = outcome.kind in _REFUSED
+            error = outcome.error or "somebody else has written it" if refused else ""
+            self._failed[wish.knob] = error
+            self._answer(wish.id, error)
 
     def _reason(self, standing: Standing) -> Reason:
         wish = standing.wish
         return Reason(WISH, text(standing, self._now_ns(), say(wish.knob, int(wish.value))))
+
+
+def _ignore(_wish: Wish, _why: str) -> None:
+    pass

@@ -66,9 +66,11 @@ class Bench:
     def wish(self, knob: str, value: str, *, for_ns: int | None = None) -> Wish:
         now = time.time_ns()
         until = None if for_ns is None else now + for_ns
-        return self.daemon.intake.keeper.add(
-            Wish(WishKind.SET, "bcache0", "jo", now, until, knob, value)
-        )
+        wish = Wish(WishKind.SET, "bcache0", "jo", now, until, knob, value)
+        registry = self.daemon.overrides
+        kept = registry.writer.submit(lambda database: database.add((wish,))).result(DEADLINE_S)
+        registry.enforce(kept)
+        return kept[0]
 
     async def looks(self, count: int = 3) -> None:
         """So many seconds, each with a look at the devices, a record of the probe, and a tick."""
@@ -185,11 +187,11 @@ def test_a_wish_that_is_over_meanwhile_does_not_come_back(
         await bench.looks()
         bench.vanish()
         await bench.looks()
-        keeper = bench.daemon.intake.keeper
+        registry = bench.daemon.overrides
         if how == "released":
-            keeper.end(wish, "jo released it")
+            registry.end(wish, "jo released it")
         else:
-            keeper.now_ns = lambda: time.monotonic_ns() + 61 * NS_PER_S
+            registry.now_ns = lambda: time.monotonic_ns() + 61 * NS_PER_S
         bench.appear()
         await bench.looks()
         assert bench.knobs() == bench.before

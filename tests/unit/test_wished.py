@@ -27,6 +27,13 @@ def drain(bench: LoopBench, seconds: int = 100) -> Standing:
     return Standing(wish, bench.now_ns() + seconds * NS_PER_S)
 
 
+def ends(bench: LoopBench) -> dict[int, str]:
+    """Which overrides are over from now on, and why."""
+    found: dict[int, str] = {}
+    bench.loop.wished.on_end = lambda wish, why: found.update({wish.id: why})
+    return found
+
+
 def wish(bench: LoopBench, *wishes: Standing) -> None:
     bench.loop.wish(wishes)
     bench.settle()
@@ -104,18 +111,20 @@ def test_a_person_may_set_a_knob_in_every_mode(
 
 
 def test_a_rate_that_the_kernel_overwrites_is_set_again(enforced: LoopBench) -> None:
+    over = ends(enforced)
     wish(enforced, standing("writeback_rate", "20480"))
     enforced.someone_writes("writeback_rate", "4.0k")
     enforced.tick()
     assert enforced.knob("writeback_rate") == "20480"
-    assert enforced.loop.wished.over == {}
+    assert over == {}
 
 
 def test_somebody_elses_write_beats_the_wish(enforced: LoopBench) -> None:
+    over = ends(enforced)
     wish(enforced, standing(number=4))
     enforced.someone_writes("writeback_percent", "30")
     enforced.tick()
-    assert enforced.loop.wished.over == {4: "somebody else has written writeback_percent since"}
+    assert over == {4: "somebody else has written writeback_percent since"}
     wish(enforced)
     assert enforced.knobs() == {**enforced.before, "writeback_percent": "30"}
     assert enforced.loop.take_back("writeback_percent") == ("writeback_percent",)
@@ -134,16 +143,27 @@ def test_a_manual_knob_that_is_set_is_nobody_elses_any_more(enforced: LoopBench)
     assert enforced.knob("writeback_percent") == "30"
 
 
-def test_what_the_kernel_refuses_is_known_and_tried_again(enforced: LoopBench) -> None:
+def test_what_the_kernel_refuses_is_told_and_tried_again(enforced: LoopBench) -> None:
+    told: list[str] = []
     enforced.sysfs.before["writeback_percent"] = busy
+    enforced.loop.wished.when_written(1, told.append)
     wish(enforced, standing())
-    assert enforced.loop.wished.result("writeback_percent") == str(
-        OSError(errno.EBUSY, "Device or resource busy")
-    )
+    assert told == [str(OSError(errno.EBUSY, "Device or resource busy"))]
     del enforced.sysfs.before["writeback_percent"]
     enforced.tick()
-    assert enforced.loop.wished.result("writeback_percent") == ""
     assert enforced.knob("writeback_percent") == "20"
+    assert len(told) == 1, "told once"
+
+
+def test_an_override_that_ends_before_its_knob_is_written_says_so(enforced: LoopBench) -> None:
+    told: list[str] = []
+    enforced.loop.wished.when_written(1, told.append)
+    enforced.loop.wish((standing(),))
+    enforced.loop.wish((standing(number=2),))
+    assert told == ["another request has replaced it"]
+    enforced.loop.wished.when_written(2, told.append)
+    enforced.loop.wish(())
+    assert told[1:] == ["it was ended before the knob was written"]
 
 
 @pytest.mark.parametrize("state", ["no cache", "inconsistent", None])
@@ -151,6 +171,8 @@ def test_nothing_is_written_while_the_state_forbids_it(
     make_loop: Callable[[Mode], LoopBench], state: str | None
 ) -> None:
     bench = make_loop(Mode.ADVISE)
+    told: list[str] = []
+    bench.loop.wished.when_written(1, told.append)
     bench.loop.wish((standing(),))
     for _ in range(3):
         bench.now_ms += 250
@@ -158,8 +180,9 @@ def test_nothing_is_written_while_the_state_forbids_it(
         bench.loop.on_tick(seen, quiet=True)
         bench.settle()
     assert bench.sysfs.log == []
-    assert bench.loop.wished.result("writeback_percent") is None
+    assert told == []
     bench.tick()
+    assert told == [""]
     assert bench.knob("writeback_percent") == "20"
 
 
@@ -210,9 +233,10 @@ def test_a_drain_that_is_over_closes_the_gate(enforced: LoopBench) -> None:
 
 
 def test_a_drain_is_over_once_nothing_is_dirty(enforced: LoopBench) -> None:
+    over = ends(enforced)
     wish(enforced, drain(enforced))
     enforced.tick(dirty_bytes=0)
-    assert enforced.loop.wished.over == {7: "clean, 99.5 s before its time"}
+    assert over == {7: "clean, 99.5 s before its time"}
 
 
 def test_what_is_left_of_a_drain_is_said(enforced: LoopBench) -> None:

@@ -47,13 +47,15 @@ def test_a_threshold_that_is_set_ends_the_tuning_of_the_gate(bench: MappedBench)
 
 
 def test_a_table_that_is_loaded_anew_does_not_end_a_wish(bench: MappedBench) -> None:
+    over: dict[int, str] = {}
+    bench.loop.wished.on_end = lambda wish, why: over.update({wish.id: why})
     wish(bench, "migration_threshold", "4096")
     bench.dm.reload(NAME, (Target(0, LENGTH_SECTORS, "cache", CACHE_TABLE),))
     assert bench.cache.threshold == 2048
     bench.tick()
     bench.tick()
     assert bench.cache.threshold == 4096
-    assert bench.loop.wished.over == {}
+    assert over == {}
 
 
 def test_a_cleaning_does_not_end_a_wish_and_is_left_alone_meanwhile(bench: MappedBench) -> None:

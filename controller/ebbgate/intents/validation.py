@@ -25,15 +25,14 @@ from ebbgate.errors import UsageError
 from ebbgate.model.volume import Mode, Volume
 from ebbgate.model.wish import IntentKind
 from ebbgate.policy.language.yaml_events import BYTES_MAX
-from ebbgate.units import NS_PER_S, format_bytes, format_ns
+from ebbgate.units import NS_PER_S, clean_text, format_bytes, format_ns
 
 LONGEST_NS: Final = 30 * 24 * 3600 * NS_PER_S
 """A wish for longer than a month is one without an end, and should say so."""
-WAITS_NS: Final = 300 * NS_PER_S
-"""So long what is asked for may wait for a daemon; nobody is to be surprised by it later."""
 POLICY_NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 """The name of a policy's file without its `.yaml`."""
 ADVICE_ID: Final = re.compile(r"EBB-[0-9]{3}")
+_WORD_MAX: Final = 64
 _ROW_ID_MAX: Final = (1 << 63) - 1
 
 
@@ -68,6 +67,15 @@ def _text(value: Any) -> None:
         raise UsageError("it is not a text")
 
 
+def _word(value: Any) -> None:
+    """A short text for one line of a terminal."""
+    _text(value)
+    if len(value) > _WORD_MAX:
+        raise UsageError(f"it is longer than {_WORD_MAX} characters")
+    if clean_text(value) != value:
+        raise UsageError("it has a character that cannot be shown", "write it in plain letters")
+
+
 def _flag(value: Any) -> None:
     if not isinstance(value, bool):
         raise UsageError("it is neither true nor false")
@@ -75,7 +83,7 @@ def _flag(value: Any) -> None:
 
 def _mode(value: Any) -> None:
     if value not in tuple(Mode):
-        raise UsageError(f"{value!r} is no mode", f"one of {', '.join(Mode)}")
+        raise UsageError(f"{_shown(value)} is no mode", f"one of {', '.join(Mode)}")
 
 
 def _duration(value: Any) -> None:
@@ -87,12 +95,14 @@ def _duration(value: Any) -> None:
 
 def _advice(value: Any) -> None:
     if not isinstance(value, str) or not ADVICE_ID.fullmatch(value):
-        raise UsageError(f"{value!r} is no advice", "write it as EBB-206")
+        raise UsageError(f"{_shown(value)} is no advice", "write it as EBB-206")
 
 
 def _row_id(value: Any) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or not 0 < value <= _ROW_ID_MAX:
-        raise UsageError(f"{value!r} is no number of a knob write", "see the decisions of a volume")
+        raise UsageError(
+            f"{_shown(value)} is no number of a knob write", "see the decisions of a volume"
+        )
 
 
 def _policy_name(value: Any) -> None:
@@ -111,6 +121,10 @@ def _policy_text(value: Any) -> None:
     if length > BYTES_MAX:
         why = f"{format_bytes(length)} are more than the {format_bytes(BYTES_MAX)} of a policy"
         raise UsageError(why, "make two policies of it")
+
+
+def _shown(value: Any) -> str:
+    return repr(clean_text(str(value), _WORD_MAX))
 
 
 _KNOB: Final = "a knob by the kernel's name"
@@ -138,8 +152,8 @@ REQUESTS: Final[Mapping[str, Request]] = {
         "A knob keeps a value, which no strategy changes meanwhile.",
         Scope.ONE,
         {
-            "knob": Word(_KNOB, _text),
-            "value": Word("with a unit, or as the kernel takes it", _text),
+            "knob": Word(_KNOB, _word),
+            "value": Word("with a unit, or as the kernel takes it", _word),
             "for_ns": Word("for so long, ns; without it until released", _duration, required=False),
         },
     ),
@@ -151,7 +165,7 @@ REQUESTS: Final[Mapping[str, Request]] = {
     IntentKind.RELEASE: Request(
         "Give a knob back to the strategies; without one: every knob, and end holds and drains.",
         Scope.ONE,
-        {"knob": Word(_KNOB, _text, required=False)},
+        {"knob": Word(_KNOB, _word, required=False)},
     ),
     IntentKind.APPLY: Request(
         "Set the knobs that an advice names, all or none of them, until they are released.",
@@ -168,7 +182,7 @@ REQUESTS: Final[Mapping[str, Request]] = {
         Scope.NONE,
         {
             "name": Word("of the file, without .yaml", _policy_name),
-            "text": Word("of the policy, at most 64 KiB", _policy_text),
+            "text": Word("of the policy; the whole request at most 64 KiB", _policy_text),
         },
     ),
     IntentKind.POLICY_REMOVE: Request(
@@ -187,13 +201,15 @@ def check(kind: str, volume: Volume | str | None, args: Mapping[str, Any]) -> No
     """
     request = REQUESTS.get(kind)
     if request is None:
-        raise UsageError(f"unknown intent: {kind}", f"known: {', '.join(REQUESTS)}")
+        raise UsageError(
+            f"unknown intent: {clean_text(kind, _WORD_MAX)}", f"known: {', '.join(REQUESTS)}"
+        )
     _check_scope(kind, request, volume)
     for name in args:
         if name not in request.words:
             close = difflib.get_close_matches(name, request.words, n=1)
             hint = f"did you mean {close[0]}?" if close else f"it takes: {_known(request)}"
-            raise UsageError(f"{kind} takes no {name}", hint)
+            raise UsageError(f"{kind} takes no {clean_text(name, _WORD_MAX)}", hint)
     for name, word in request.words.items():
         if name in args and (args[name] is not None or word.required):
             _check_word(kind, name, word, args[name])

@@ -64,12 +64,12 @@ def make_runtime_folder(path: Path) -> None:
 def make_file(path: Path, mode: int) -> None:
     """The empty file of a database, where it is not there; its mode whatever the umask is.
 
-    Of an older file of ours only the group's right to write is added. Raises OSError.
+    An older file of ours loses the rights that `mode` does not have. Raises OSError.
     """
     handle = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, mode)
     try:
         found = os.fstat(handle)
-        wanted = mode if not found.st_size else stat.S_IMODE(found.st_mode) | (mode & stat.S_IWGRP)
+        wanted = mode if not found.st_size else stat.S_IMODE(found.st_mode) & mode
         if found.st_uid == os.geteuid() and stat.S_IMODE(found.st_mode) != wanted:
             os.fchmod(handle, wanted)
     finally:

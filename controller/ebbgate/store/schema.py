@@ -240,3 +240,37 @@ _INTENTS_2: Final = (
     """,
 )
 INTENTS: Final[Migrations] = (_INTENTS_1, _INTENTS_2)
+
+# overrides: what a person asked for that lasts; `until_unix_ns`: NULL means until it is released.
+# `invalid`: why the row was set aside; then it has no effect. At most one of a kind is in force for
+# a knob: the partial index makes a second one impossible.
+_OVERRIDES_1: Final = (
+    """
+    CREATE TABLE overrides (
+        id INTEGER PRIMARY KEY,
+        kind TEXT NOT NULL,
+        volume TEXT NOT NULL,
+        knob TEXT NOT NULL,
+        value TEXT NOT NULL,
+        who TEXT NOT NULL,
+        at_unix_ns INTEGER NOT NULL,
+        until_unix_ns INTEGER,
+        ended_unix_ns INTEGER,
+        outcome TEXT,
+        invalid TEXT
+    )
+    """,
+    """
+    CREATE UNIQUE INDEX overrides_in_force ON overrides (volume, kind, knob)
+    WHERE ended_unix_ns IS NULL AND invalid IS NULL
+    """,
+    """
+    CREATE TABLE modes (
+        volume TEXT PRIMARY KEY,
+        mode TEXT NOT NULL,
+        at_unix_ns INTEGER NOT NULL,
+        invalid TEXT
+    )
+    """,
+)
+OVERRIDES: Final[Migrations] = (_OVERRIDES_1,)

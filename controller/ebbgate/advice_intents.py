@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Advice that people apply and knob writes that they undo: both become wishes that last.
+"""Advice that people apply and knob writes that they undo: both become overrides.
 
-I/O: sysfs and the history, read beside the event loop; wishes, through the keeper.
+I/O: sysfs and the history, read beside the event loop; overrides, through the registry.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from typing import Protocol
 
 from ebbgate.actuators.asked import asked_value, is_trigger
 from ebbgate.actuators.bounds import say
-from ebbgate.beside import Answer, Beside
+from ebbgate.background import BackgroundWorker
 from ebbgate.doctor import applying, report
 from ebbgate.doctor.advice import advise
 from ebbgate.doctor.finding import Change
 from ebbgate.errors import NotFound, UsageError
-from ebbgate.intake_wishes import WishIntake
 from ebbgate.loop import VolumeLoop
 from ebbgate.model.decision import OutcomeKind
+from ebbgate.override_intents import OverrideIntents
 from ebbgate.policy.wishes import WISH
 from ebbgate.probes.state import read_state
-from ebbgate.store.intents import Intent
+from ebbgate.store.intent_rows import IntentRow
 from ebbgate.store.queries_undo import Written, written
 from ebbgate.sysfs import Sysfs
 
@@ -35,41 +35,40 @@ class Machine(Protocol):
     volumes: dict[str, VolumeLoop]
 
 
-class ChangeIntake:
-    """`history`: the file in which knob writes are recorded."""
+class AdviceIntents:
+    """`history`: the file in which knob writes are recorded. `background`: where it is read."""
 
-    def __init__(self, target: Machine, history: Path, wishes: WishIntake, beside: Beside) -> None:
+    def __init__(
+        self,
+        target: Machine,
+        history: Path,
+        overrides: OverrideIntents,
+        background: BackgroundWorker,
+    ) -> None:
         self._target = target
         self._history = history
-        self._wishes = wishes
-        self._beside = beside
+        self._overrides = overrides
+        self._background = background
 
-    def apply(self, intent: Intent, loop: VolumeLoop) -> Answer | None:
-        """Set what an advice says, all of it or nothing; None while it is under way.
+    async def apply(self, intent: IntentRow, loop: VolumeLoop) -> str:
+        """Set what an advice says, all of it or nothing.
 
         Raises NotFound for one that does not hold now, UsageError for what a person has to do.
         """
-        number = str(intent.args["id"])
-        mode = str(loop.mode)
-        change = self._beside.ask(intent.id, lambda: self._advised(number, loop, mode))
-        if change is None:
-            return None
+        number, mode = str(intent.args["id"]), str(loop.mode)
+        change = await self._background.run(lambda: self._advised(number, loop, mode))
         undo = applying.undo_commands(change, loop.volume)
-        after = "\n".join(f"{applying.UNDO}{each}" for each in undo)
-        self._wishes.set(intent, loop, change.knobs, None, after or applying.NOTHING_LEFT)
-        return self._wishes.outcome(intent)
+        after = "\n".join(f"{applying.UNDO}{each}" for each in undo) or applying.NOTHING_LEFT
+        return await self._overrides.set(intent, loop, change.knobs, None, after)
 
-    def undo(self, intent: Intent) -> Answer | None:
-        """Put back what a knob was before one write of it; None while that is under way.
+    async def undo(self, intent: IntentRow) -> str:
+        """Put back what a knob was before one write of it.
 
         Raises NotFound for a write that is not kept, UsageError for one that is not a person's to
         take back.
         """
         number = int(intent.args["action_id"])
-        found = self._beside.ask(intent.id, lambda: (written(self._history, number),))
-        if found is None:
-            return None
-        (action,) = found
+        action = await self._background.run(lambda: written(self._history, number))
         if action is None:
             raise NotFound(
                 f"no knob write has the number {number}",
@@ -81,8 +80,7 @@ class ChangeIntake:
         after += (
             f" {action.strategy}\n{applying.UNDO}ebbgate release {loop.volume.title} {action.knob}"
         )
-        self._wishes.set(intent, loop, ((action.knob, before),), None, after)
-        return self._wishes.outcome(intent)
+        return await self._overrides.set(intent, loop, ((action.knob, before),), None, after)
 
     def _advised(self, number: str, loop: VolumeLoop, mode: str) -> Change:
         volume, held = loop.volume, tuple(loop.hand.held)
@@ -93,7 +91,7 @@ class ChangeIntake:
         found = advise(report.facts(self._target.sysfs, volume, state, owned, {}))
         return applying.by_daemon(applying.chosen(found, number, volume), volume, mode)
 
-    def _loop(self, intent: Intent, action: Written) -> VolumeLoop:
+    def _loop(self, intent: IntentRow, action: Written) -> VolumeLoop:
         loop = self._target.volumes.get(action.volume)
         if loop is None:
             raise NotFound(f"{action.volume} is not here now", "see ebbgate status")

@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from ebbgate.intents.validation import WAITS_NS
 from ebbgate.model.decision import GateKind
 from ebbgate.model.volume import Mode
 from ebbgate.model.wish import IntentKind, WishKind
@@ -22,7 +23,7 @@ def test_a_hold_outlives_the_daemon(enforced_asked: Asked) -> None:
     assert asked.held()
     assert answer(asked.ask(IntentKind.HOLD, on=False)) == (True, "bcache0: goes on")
     assert not asked.held()
-    assert asked.intents.wishes() == ()
+    assert asked.kept() == ()
 
 
 def test_a_timed_hold_ends_by_itself(enforced_asked: Asked) -> None:
@@ -41,7 +42,7 @@ def test_a_hold_ends_with_a_release_and_with_a_mode(
     asked.ask(IntentKind.HOLD, on=True)
     asked.ask(kind, **({"mode": "enforce"} if kind is IntentKind.MODE else {}))
     assert not asked.held()
-    assert asked.intents.wishes() == ()
+    assert asked.kept() == ()
 
 
 def test_a_knob_of_the_gate_that_is_set_in_enforce_says_what_that_means(
@@ -82,7 +83,7 @@ def test_a_drain_says_what_it_takes(enforced_asked: Asked) -> None:
         True,
         "bcache0: drains within 100 s; 420 MiB dirty, needs 6 MiB/s; no pace yet",
     )
-    (wish,) = asked.intents.wishes()
+    (wish,) = asked.kept()
     assert (wish.kind, wish.for_ns) == (WishKind.DRAIN, 100 * NS_PER_S)
 
 
@@ -99,7 +100,7 @@ def test_a_drain_that_is_done_says_so(enforced_asked: Asked) -> None:
     asked = enforced_asked
     asked.ask(IntentKind.DRAIN, for_ns=100 * NS_PER_S)
     asked.bench.tick(dirty_bytes=0)
-    asked.intake.poll()
+    asked.dispatcher.poll()
     (outcome,) = asked.ended()
     assert outcome.startswith("clean, ")
 
@@ -158,84 +159,113 @@ def test_a_manual_knob_that_is_written_again_is_known_by_its_newest_value(
         asked.bench.someone_writes("writeback_percent", value)
         asked.bench.tick()
         asked.poll()
-    (wish,) = asked.intents.wishes()
+    (wish,) = asked.kept()
     assert (wish.kind, wish.knob, wish.value) == (WishKind.MANUAL, "writeback_percent", "31")
     assert asked.bench.kept.document["wishes"] == []
 
 
 # ---- a database that cannot be used --------------------------------------------------------------
-def test_a_damaged_database_stops_nothing_and_is_used_again_once_it_can_be(
+def test_a_database_that_cannot_be_read_stops_nothing_and_is_used_once_it_can_be(
     enforced_asked: Asked,
 ) -> None:
     asked = enforced_asked
     asked.ask(IntentKind.MODE, mode="observe")
     asked.set()
-    asked.intents.close()
-    asked.intake._intents.close()
-    whole = (asked.folder / "intents.db").read_bytes()
-    for suffix in ("-wal", "-shm"):
-        (asked.folder / f"intents.db{suffix}").unlink(missing_ok=True)
-    (asked.folder / "intents.db").write_bytes(b"nonsense" * 1000)
+    asked.writer._close()
+    whole = asked.path.rename(asked.path.with_suffix(".whole"))
+    asked.path.mkdir()
     asked.bench.loop.wish(())
     asked.bench.loop.mode = Mode.ADVISE
     asked.start()
-    assert "intents.db cannot be used" in asked.intake.error
-    assert asked.intake.mode_of("bcache0") is None
+    assert "is not a file of root's own" in asked.writer.error
+    assert asked.registry.modes == {}
     asked.poll()
     assert asked.percent() == "10"
-    (asked.folder / "intents.db").write_bytes(whole)
-    for _ in range(12):
+    ok, text = asked.set()
+    assert (ok, "it cannot be kept in" in text) == (False, True)
+    asked.path.rmdir()
+    whole.rename(asked.path)
+    asked.clocks.passes(11 * NS_PER_S)
+    for _ in range(3):
         asked.poll()
-    assert asked.intake.error == ""
+        asked.flush()
+    asked.poll()
+    assert asked.writer.error == ""
     assert asked.bench.loop.mode is Mode.OBSERVE
     assert asked.percent() == "20"
 
 
-# ---- what waited for a daemon --------------------------------------------------------------------
-def _asked_before(asked: Asked, waited_ns: int) -> int:
-    args = {"knob": "writeback_percent", "value": "20", "for_ns": HOUR_NS}
-    at_ns = asked.clocks.wall_ns
-    number = asked.intents.add_intent(IntentKind.SET, "bcache0", args, "web", at_ns)
-    asked.clocks.passes(waited_ns)
+def test_a_damaged_database_is_kept_aside_and_a_new_one_begun(
+    enforced_asked: Asked, caplog: pytest.LogCaptureFixture
+) -> None:
+    asked = enforced_asked
+    asked.set()
+    asked.writer._close()
+    for suffix in ("-wal", "-shm"):
+        asked.path.with_name(f"overrides.db{suffix}").unlink(missing_ok=True)
+    asked.path.write_bytes(b"nonsense" * 1000)
     asked.start()
-    return number
+    assert asked.kept() == ()
+    assert asked.path.with_name("overrides.db.damaged").read_bytes() == b"nonsense" * 1000
+    assert len([r for r in caplog.records if "a new one is begun" in r.message]) == 1
+    assert asked.set("30")[0]
 
 
-def test_what_waited_too_long_for_a_daemon_is_not_carried_out(asked: Asked) -> None:
-    number = _asked_before(asked, WAITS_NS + 1)
-    asked.poll()
-    found = asked.intents.get(number)
-    assert found is not None
-    assert found.ok is False
-    assert str(found.outcome).startswith("expired: nobody was there to carry it out")
-    assert asked.intents.wishes() == ()
-    assert asked.percent() == "10"
-
-
-def test_what_waited_no_longer_is_carried_out_and_lasts_from_then_on(asked: Asked) -> None:
-    _asked_before(asked, WAITS_NS)
-    asked.poll()
-    assert asked.percent() == "20"
-    asked.clocks.passes(HOUR_NS - 1)
-    asked.poll()
-    assert asked.percent() == "20"
-
-
-def test_what_takes_long_once_it_is_begun_does_not_expire(asked: Asked) -> None:
-    number = _asked_before(asked, 0)
-    asked.intake.poll()
-    assert asked.intake._wishes.under_way(asked.intents.pending()[0])
-    asked.clocks.passes(WAITS_NS + MINUTE_NS)
-    asked.poll()
-    asked.poll()
-    found = asked.intents.get(number)
-    assert found is not None
-    assert found.ok is True
-
-
-def test_a_wish_in_force_outlives_a_long_absence_of_the_daemon(asked: Asked) -> None:
+def test_an_override_outlives_a_long_absence_of_the_daemon(asked: Asked) -> None:
     asked.set(for_ns=HOUR_NS)
-    asked.clocks.passes(2 * WAITS_NS)
+    asked.clocks.passes(HOUR_NS // 2)
     asked.start()
     asked.poll()
     assert asked.percent() == "20"
+
+
+# ---- what may not be together --------------------------------------------------------------------
+def test_a_drain_beside_a_set_knob_of_the_gate_is_refused(enforced_asked: Asked) -> None:
+    asked = enforced_asked
+    asked.set()
+    ok, text = answer(asked.ask(IntentKind.DRAIN, for_ns=100 * NS_PER_S))
+    assert ok is False
+    assert text == (
+        "bcache0: writeback_percent is set to 20% by jo, which leaves the gate to the kernel:"
+        " a drain could not open it\n  first: ebbgate release bcache0 writeback_percent"
+    )
+    assert [each.kind for each in asked.kept()] == [WishKind.SET]
+    asked.ask(IntentKind.RELEASE, knob="writeback_percent")
+    asked.bench.tick()
+    assert asked.ask(IntentKind.DRAIN, for_ns=100 * NS_PER_S).ok
+
+
+def test_a_knob_of_the_gate_is_not_set_while_a_drain_runs(enforced_asked: Asked) -> None:
+    asked = enforced_asked
+    assert asked.ask(IntentKind.DRAIN, for_ns=100 * NS_PER_S).ok
+    ok, text = asked.set()
+    assert (ok, "a drain of jo is under way, which needs writeback_percent" in text) == (
+        False,
+        True,
+    )
+    assert "ebbgate release bcache0" in text
+    cutoff = asked.ask(IntentKind.SET, knob="sequential_cutoff", value="1MiB")
+    assert cutoff.ok, "not a knob of the gate"
+
+
+def test_a_drain_of_a_held_volume_is_refused(enforced_asked: Asked) -> None:
+    asked = enforced_asked
+    asked.ask(IntentKind.HOLD, on=True)
+    ok, text = answer(asked.ask(IntentKind.DRAIN, for_ns=100 * NS_PER_S))
+    assert (ok, "first: ebbgate hold bcache0 --off" in text) == (False, True)
+
+
+def test_a_drain_beside_a_gate_knob_of_somebody_else_is_refused(enforced_asked: Asked) -> None:
+    asked = enforced_asked
+    asked.bench.someone_writes("writeback_percent", "30")
+    asked.bench.tick()
+    ok, text = answer(asked.ask(IntentKind.DRAIN, for_ns=100 * NS_PER_S))
+    assert (ok, "writeback_percent was changed by somebody else" in text) == (False, True)
+
+
+def test_a_drain_under_a_policy_that_does_not_destage_is_refused(enforced_asked: Asked) -> None:
+    asked = enforced_asked
+    asked.bench.loop.set_policy(replace(asked.bench.loop.policy, destage=None))
+    asked.bench.tick()
+    ok, text = answer(asked.ask(IntentKind.DRAIN, for_ns=100 * NS_PER_S))
+    assert (ok, "does not use idle_destage" in text) == (False, True)

@@ -3,18 +3,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
 from ebbgate.model.wish import IntentKind
-from ebbgate.store.intents import Intent
-from tests.asked_bench import Asked, answer
+from tests.asked_bench import Answered, Asked, answer
 
 MINE = "version: 1\nname: mine\nwhy: A test.\nstrategies: [stream_bypass]\n"
 
 
-def save(asked: Asked, name: str = "mine", text: str = MINE) -> Intent:
+def save(asked: Asked, name: str = "mine", text: str = MINE) -> Answered:
     return asked.ask(IntentKind.POLICY_SAVE, None, name=name, text=text)
 
 
@@ -31,7 +31,7 @@ def test_a_saved_policy_is_in_force_and_says_where(asked: Asked, folder: Path) -
     path = folder / "mine.yaml"
     intent = save(asked)
     assert answer(intent) == (True, f"policy mine is kept in {path}; now under it: bcache0")
-    assert intent.who == "jo"
+    assert asked.log.rows[0].who == "jo"
     assert running(asked) == "mine"
     assert asked.bench.loop.policy.destage is None
     assert path.read_text() == MINE
@@ -65,7 +65,7 @@ def test_beside_a_file_that_is_wrong_it_is_kept_and_not_yet_in_force(
     assert f"{folder / 'broken.yaml'}:1:" in str(text)
     assert (folder / "mine.yaml").read_text() == MINE
     (folder / "broken.yaml").unlink()
-    asked.daemon.follow_policies()
+    asyncio.run(asked.daemon.follow_policies())
     assert running(asked) == "mine"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,20 +14,19 @@ import pytest
 from ebbgate.actuators.bounds import CONGESTED, CUTOFF
 from ebbgate.model.decision import Action, JournalEntry, Outcome, OutcomeKind
 from ebbgate.model.volume import Mode
-from ebbgate.model.wish import IntentKind, Wish
+from ebbgate.model.wish import IntentKind
 from ebbgate.policy.limits import Bounds, Limits
 from ebbgate.policy.wishes import WISH
 from ebbgate.store.db import Store
-from ebbgate.store.intents import Intent
 from ebbgate.units import MIB
-from tests.asked_bench import Asked, answer
+from tests.asked_bench import Answered, Asked, answer
 from tests.loop_bench import LoopBench
 
 READ, WRITE = CONGESTED
 CUTOFF_FILE = "/sys/block/bcache0/bcache/sequential_cutoff"
 
 
-def apply(asked: Asked, number: str) -> Intent:
+def apply(asked: Asked, number: str) -> Answered:
     return asked.ask(IntentKind.APPLY, id=number)
 
 
@@ -45,7 +45,7 @@ def test_an_advice_sets_all_its_knobs_and_says_how_to_undo_it(asked: Asked) -> N
         f"undo: ebbgate release bcache0 {WRITE}",
     ]
     assert values(asked, READ, WRITE) == ["0", "0"]
-    assert [wish.who for wish in asked.intents.wishes()] == ["jo", "jo"]
+    assert [wish.who for wish in asked.kept()] == ["jo", "jo"]
     for knob in (READ, WRITE):
         asked.ask(IntentKind.RELEASE, knob=knob)
         asked.poll()
@@ -57,7 +57,7 @@ def test_what_does_not_hold_now_is_not_applied(asked: Asked) -> None:
     assert ok is False
     assert "EBB-206 is not advised for bcache0" in str(text)
     assert "advised now: EBB-205" in str(text)
-    assert asked.intents.wishes() == ()
+    assert asked.kept() == ()
 
 
 def test_what_a_wish_has_set_already_is_not_advised_again(asked: Asked) -> None:
@@ -100,7 +100,7 @@ def test_one_knob_that_cannot_be_written_leaves_none(asked: Asked) -> None:
     assert f"{WRITE} could not be written" in str(text)
     asked.poll()
     assert values(asked, READ, WRITE) == ["2000", "20000"]
-    assert asked.intents.wishes() == ()
+    assert asked.kept() == ()
 
 
 def test_what_was_wished_before_a_failure_is_wished_after_it(asked: Asked) -> None:
@@ -112,42 +112,26 @@ def test_what_was_wished_before_a_failure_is_wished_after_it(asked: Asked) -> No
     asked.poll()
     asked.bench.now_ms += 2000
     asked.poll()
-    assert [(wish.knob, wish.value) for wish in asked.intents.wishes()] == [(READ, "1500")]
+    assert [(wish.knob, wish.value) for wish in asked.kept()] == [(READ, "1500")]
     assert values(asked, READ) == ["1500"]
 
 
-def test_a_database_that_takes_one_wish_only_leaves_none(
-    asked: Asked, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_database_that_takes_one_wish_only_leaves_none(asked: Asked) -> None:
     assert asked.ask(IntentKind.SET, knob=READ, value="1500").ok
-    number = asked.intents.add_intent(
-        IntentKind.APPLY, "bcache0", {"id": "EBB-205"}, "jo", asked.clocks.wall_ns
-    )
-    add, full = asked.intake.keeper.intents.add_wish, True
-
-    def add_wish(wish: Wish) -> Wish:
-        if full and wish.knob == WRITE:
-            raise sqlite3.OperationalError("database or disk is full")
-        return add(wish)
-
-    monkeypatch.setattr(asked.intake.keeper.intents, "add_wish", add_wish)
-    asked.bench.until(lambda: _fails(asked))
-    assert [(w.knob, w.value) for w in asked.intents.wishes()] == [(READ, "1500")]
-    full = False
+    with closing(sqlite3.connect(asked.path)) as connection:
+        connection.execute(
+            "CREATE TRIGGER full BEFORE INSERT ON overrides WHEN NEW.knob = "
+            f"'{WRITE}' BEGIN SELECT RAISE(ABORT, 'database or disk is full'); END"
+        )
+    ok, text = answer(apply(asked, "EBB-205"))
+    assert (ok, "it cannot be kept in" in text, "disk is full" in text) == (False, True, True)
+    assert [(w.knob, w.value) for w in asked.kept()] == [(READ, "1500")]
+    assert values(asked, READ, WRITE) == ["1500", "20000"]
+    with closing(sqlite3.connect(asked.path)) as connection:
+        connection.execute("DROP TRIGGER full")
     asked.bench.now_ms += 2000
-    asked.bench.until(lambda: _settled(asked, number))
+    assert apply(asked, "EBB-205").ok
     assert values(asked, READ, WRITE) == ["0", "0"]
-
-
-def _fails(asked: Asked) -> bool:
-    asked.intake.poll()
-    return asked.intake._failing
-
-
-def _settled(asked: Asked, number: int) -> bool:
-    asked.poll()
-    found = asked.intents.get(number)
-    return found is not None and bool(found.ok)
 
 
 def test_a_start_of_something_leaves_nothing_to_undo(asked: Asked) -> None:
@@ -234,7 +218,7 @@ def test_what_cannot_be_undone_is_refused_with_the_reason(
     ok, text = undo(asked, record(store, **given))  # type: ignore[arg-type]
     assert (ok, said in text) == (False, True)
     assert asked.bench.knobs() == before
-    assert asked.intents.wishes() == ()
+    assert asked.kept() == ()
 
 
 def test_a_persons_own_write_of_the_gate_can_be_undone(asked: Asked, store: Store) -> None:

@@ -1,19 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Policies that people save and remove: kept, followed at once, answered. I/O: policy files.
 
-The files are written beside the event loop: a disk that is slow to keep them holds no edge up.
+The files are written and parsed beside the event loop.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Protocol
 
 from ebbgate import policy_shelf
-from ebbgate.beside import Answer, Beside
+from ebbgate.background import BackgroundWorker
 from ebbgate.loop import VolumeLoop
 from ebbgate.policy_book import PolicyBook
-from ebbgate.store.intents import Intent
+from ebbgate.store.intent_rows import IntentRow
 
 
 class Followed(Protocol):
@@ -25,50 +24,41 @@ class Followed(Protocol):
     def policies(self) -> PolicyBook:
         """Those that its volumes are under."""
 
-    def follow_policies(self) -> None:
+    async def follow_policies(self) -> None:
         """Take over what has changed in the folder."""
 
 
-class PolicyIntake:
-    """`beside`: where the files are written."""
+class PolicyIntents:
+    """`background`: where the files are written."""
 
-    def __init__(self, target: Followed, beside: Beside) -> None:
+    def __init__(self, target: Followed, background: BackgroundWorker) -> None:
         self._target = target
-        self._beside = beside
+        self._background = background
 
-    def save(self, intent: Intent) -> Answer | None:
-        """None while it is under way. Raises ConfigError, ActuationError."""
-        name, text = _words(intent.args)
+    async def save(self, intent: IntentRow) -> str:
+        """Keep a policy and follow it. Raises ConfigError, ActuationError."""
+        name, text = str(intent.args["name"]), str(intent.args["text"])
         folder = self._target.policies.folder
-        saved = self._beside.ask(intent.id, lambda: policy_shelf.save(folder, name, text))
-        if saved is None:
-            return None
-        self._target.follow_policies()
+        saved = await self._background.run(lambda: policy_shelf.save(folder, name, text))
+        await self._target.follow_policies()
         path = policy_shelf.path_of(folder, name)
-        return True, f"policy {saved.name} is kept in {path}; {self._now_under(str(path))}"
+        return f"policy {saved.name} is kept in {path}; {self._now_under(str(path))}"
 
-    def remove(self, intent: Intent) -> Answer | None:
-        """None while it is under way. Raises NotFound, ConfigError, ActuationError."""
+    async def remove(self, intent: IntentRow) -> str:
+        """Take a policy away. Raises NotFound, ConfigError, ActuationError."""
         name = str(intent.args["name"])
         folder = self._target.policies.folder
         path = policy_shelf.path_of(folder, name)
-        under = self._under(str(path))
-
-        def work() -> list[str]:
-            policy_shelf.remove(folder, name)
-            return under
-
-        were = self._beside.ask(intent.id, work)
-        if were is None:
-            return None
-        self._target.follow_policies()
+        were = self._under(str(path))
+        await self._background.run(lambda: policy_shelf.remove(folder, name))
+        await self._target.follow_policies()
         text = f"{path} is removed; what it said is in {path.name}~"
         told = [
             f"{each.volume.title} is under {each.policy.name} now"
             for each in self._target.volumes.values()
             if each.volume.title in were
         ]
-        return True, "; ".join([text, *told, *self._not_yet()])
+        return "; ".join([text, *told, *self._not_yet()])
 
     def _now_under(self, file: str) -> str:
         waits = self._not_yet()
@@ -87,7 +77,3 @@ class PolicyIntake:
         if not problems:
             return []
         return [f"it is not in force before this is right, the last good ones stay: {problems[0]}"]
-
-
-def _words(args: Mapping[str, object]) -> tuple[str, str]:
-    return str(args["name"]), str(args["text"])

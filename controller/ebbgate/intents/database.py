@@ -1,0 +1,316 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What people asked for that lasts: `overrides.db`, which only root may open. I/O: SQLite.
+
+Holds, set knobs, drains, knobs that somebody else wrote, and the modes that people chose. A row
+that an older version or a hand has written wrongly is set aside on load: it stays in the file with
+the reason in `invalid`, is reported once, and has no effect.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sqlite3
+import stat
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final, Self
+
+from ebbgate.actuators.asked import bounded_value, is_trigger, may_be_set
+from ebbgate.errors import EbbgateError, PermissionDenied, UsageError
+from ebbgate.intents.protocol import NAME_LENGTH_MAX
+from ebbgate.intents.validation import LONGEST_NS
+from ebbgate.model.volume import Mode
+from ebbgate.model.wish import Wish, WishKind
+from ebbgate.probes.knobs import BY_NAME
+from ebbgate.store.connection import Damaged, durable, is_damage, open_writer
+from ebbgate.store.schema import OVERRIDES
+from ebbgate.units import NS_PER_S, clean_text
+
+_LOG = logging.getLogger(__name__)
+_MODE: Final = 0o600
+_ENDED_KEPT: Final = 1_000
+"""Rows of overrides that are over; whoever makes many fills no disk with them."""
+_ROWS_MAX: Final = 10_000
+_WHO_MAX: Final = 256
+_TIME_MAX: Final = 4_102_444_800 * NS_PER_S
+"""The year 2100: what is later was not written by a clock."""
+_COLUMNS: Final = "id, kind, volume, knob, value, who, at_unix_ns, until_unix_ns"
+_LOAD: Final = f"""
+    SELECT {_COLUMNS} FROM overrides WHERE ended_unix_ns IS NULL AND invalid IS NULL
+    ORDER BY id LIMIT {_ROWS_MAX}
+"""
+_ADD: Final = """
+    INSERT INTO overrides (kind, volume, knob, value, who, at_unix_ns, until_unix_ns)
+    VALUES (?, ?, ?, ?, ?, ?, ?)
+"""
+_END_SAME: Final = """
+    UPDATE overrides SET ended_unix_ns = ?, outcome = ?
+    WHERE volume = ? AND kind = ? AND knob = ? AND ended_unix_ns IS NULL AND invalid IS NULL
+"""
+_END: Final = """
+    UPDATE overrides SET ended_unix_ns = ?, outcome = ? WHERE id = ? AND ended_unix_ns IS NULL
+"""
+_REOPEN: Final = "UPDATE overrides SET ended_unix_ns = NULL, outcome = NULL WHERE id = ?"
+_SET_ASIDE: Final = "UPDATE overrides SET invalid = ? WHERE id = ?"
+_FORGET: Final = """
+    DELETE FROM overrides WHERE ended_unix_ns IS NOT NULL AND id <=
+        (SELECT coalesce(max(id), 0) FROM overrides) - ?
+"""
+_SET_MODE: Final = """
+    INSERT INTO modes (volume, mode, at_unix_ns) VALUES (?, ?, ?)
+    ON CONFLICT (volume) DO UPDATE
+    SET mode = excluded.mode, at_unix_ns = excluded.at_unix_ns, invalid = NULL
+"""
+_LOAD_MODES: Final = "SELECT rowid AS number, volume, mode FROM modes WHERE invalid IS NULL"
+_SET_MODE_ASIDE: Final = "UPDATE modes SET invalid = ? WHERE rowid = ?"
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What is in force. `set_aside`: a sentence for each row that was wrong."""
+
+    overrides: tuple[Wish, ...] = ()
+    modes: Mapping[str, Mode] = field(default_factory=dict)
+    set_aside: tuple[str, ...] = ()
+
+
+class _Wrong(ValueError):
+    """A row makes no sense, with the reason."""
+
+
+class OverrideDatabase:
+    """`overrides.db`, open for reading and writing. One thread at a time."""
+
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        self._connection = connection
+        self._path = path
+        # A text that is not UTF-8 must be a wrong row, not an exception.
+        connection.text_factory = lambda data: data.decode(errors="replace")
+
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        """Open or make the file. One that is damaged is renamed to `overrides.db.damaged` and a new
+        one begun. Raises PermissionDenied and Unavailable.
+        """
+        _check_owner(path)
+        try:
+            return cls._opened(path)
+        except Damaged as error:
+            aside = path.with_name(f"{path.name}.damaged")
+            _LOG.error("%s; it is kept as %s, and a new one is begun", error.message, aside)
+            path.replace(aside)
+            for suffix in ("-wal", "-shm"):
+                path.with_name(f"{path.name}{suffix}").unlink(missing_ok=True)
+            return cls._opened(path)
+
+    @classmethod
+    def _opened(cls, path: Path) -> Self:
+        opened = cls(open_writer(path, OVERRIDES, _MODE), path)
+        try:
+            opened._check()
+        except BaseException:
+            opened.close()
+            raise
+        return opened
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+    # ---- reading -------------------------------------------------------------------------------
+    def load(self) -> Loaded:
+        """All that is in force; rows that are wrong are set aside. Raises sqlite3.Error."""
+        found: dict[tuple[str, str, str], Wish] = {}
+        wrong: list[tuple[str, int]] = []
+        for row in self._connection.execute(_LOAD).fetchall():
+            try:
+                wish = _override(row)
+                if (wish.volume, str(wish.kind), wish.knob) in found:
+                    raise _Wrong("the same is in force twice")
+                found[wish.volume, str(wish.kind), wish.knob] = wish
+            except _Wrong as error:
+                wrong.append((str(error), row["id"]))
+        modes, wrong_modes = self._modes()
+        self._mark(wrong, wrong_modes)
+        return Loaded(tuple(found.values()), modes, (*_said("override", wrong), *wrong_modes))
+
+    def _modes(self) -> tuple[dict[str, Mode], dict[str, int]]:
+        """Modes by volume, and the sentences on the rows that are wrong, each with its number."""
+        modes: dict[str, Mode] = {}
+        wrong: dict[str, int] = {}
+        for row in self._connection.execute(_LOAD_MODES).fetchmany(_ROWS_MAX):
+            try:
+                name = _name(row["volume"], "volume", NAME_LENGTH_MAX)
+                modes[name] = Mode(_name(row["mode"], "mode", NAME_LENGTH_MAX))
+            except ValueError as error:
+                reason = str(error) if isinstance(error, _Wrong) else "mode: unknown"
+                wrong[f"{self._path.name}: mode {row['number']} is set aside: {reason}"] = row[
+                    "number"
+                ]
+        return modes, wrong
+
+    def _mark(self, wrong: Sequence[tuple[str, int]], modes: Mapping[str, int]) -> None:
+        """So that each is reported once; where that cannot be written, at the next start again."""
+        if not wrong and not modes:
+            return
+        try:
+            with durable(self._connection) as open_:
+                open_.executemany(_SET_ASIDE, wrong)
+                open_.executemany(_SET_MODE_ASIDE, modes.items())
+        except sqlite3.Error as error:
+            _LOG.warning("%s: rows that are wrong could not be marked: %s", self._path, error)
+
+    def _check(self) -> None:
+        """Raises Damaged for a file that is no database of overrides."""
+        try:
+            self._connection.execute(_LOAD).fetchmany(1)
+            self._connection.execute(_LOAD_MODES).fetchmany(1)
+        except sqlite3.DatabaseError as error:
+            missing = "no such" in str(error)
+            if is_damage(error) or missing:
+                raise Damaged(f"{self._path} is damaged: {error}") from error
+            raise
+
+    # ---- writing: each call is on the disk when it returns -------------------------------------
+    def add(self, overrides: Iterable[Wish]) -> tuple[Wish, ...]:
+        """Keep all of them, or none; each gets its number and ends an older one for the same.
+
+        Raises sqlite3.Error.
+        """
+        kept: list[Wish] = []
+        with durable(self._connection) as open_:
+            for each in overrides:
+                why = f"replaced by a newer request of {each.who}"
+                same = (each.volume, str(each.kind), each.knob)
+                open_.execute(_END_SAME, (each.at_unix_ns, why, *same))
+                number = open_.execute(_ADD, _row(each)).lastrowid
+                assert number is not None
+                kept.append(replace(each, id=number))
+        return tuple(kept)
+
+    def end(self, ended: Mapping[int, str], wall_ns: int) -> None:
+        """Overrides are over, by number, each with the reason. Raises sqlite3.Error."""
+        rows = [(wall_ns, why, number) for number, why in ended.items()]
+        with durable(self._connection) as open_:
+            open_.executemany(_END, rows)
+            open_.execute(_FORGET, (_ENDED_KEPT,))
+
+    def reopen(self, overrides: Iterable[Wish]) -> None:
+        """Overrides whose place another one had taken are in force again. Raises sqlite3.Error."""
+        with durable(self._connection) as open_:
+            for each in overrides:
+                same = (each.volume, str(each.kind), each.knob)
+                open_.execute(_END_SAME, (each.at_unix_ns, "taken back", *same))
+                open_.execute(_REOPEN, (each.id,))
+
+    def set_aside(self, number: int, reason: str) -> None:
+        """An override did harm when it was applied. Raises sqlite3.Error."""
+        with durable(self._connection) as open_:
+            open_.execute(_SET_ASIDE, (reason, number))
+
+    def set_modes(self, modes: Mapping[str, Mode], wall_ns: int) -> None:
+        """Keep the modes that a person chose for these volumes. Raises sqlite3.Error."""
+        rows = [(volume, str(mode), wall_ns) for volume, mode in modes.items()]
+        with durable(self._connection) as open_:
+            open_.executemany(_SET_MODE, rows)
+
+
+def _check_owner(path: Path) -> None:
+    """Raises PermissionDenied for a file that another user could have written."""
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise PermissionDenied(f"no access to {path}: {error.strerror}", "run as root") from error
+    if not stat.S_ISREG(found.st_mode) or found.st_uid not in (0, os.geteuid()):
+        raise PermissionDenied(
+            f"{path} is not a file of root's own", f"move it away: mv {path} {path}.foreign"
+        )
+
+
+def _row(override: Wish) -> tuple[Any, ...]:
+    return (
+        str(override.kind),
+        override.volume,
+        override.knob,
+        override.value,
+        override.who,
+        override.at_unix_ns,
+        override.until_unix_ns,
+    )
+
+
+def _said(what: str, wrong: Sequence[tuple[str, int]]) -> list[str]:
+    return [f"overrides.db: {what} {number} is set aside: {why}" for why, number in wrong]
+
+
+def _override(row: sqlite3.Row) -> Wish:
+    """A row as it is kept. Raises _Wrong."""
+    if row["kind"] not in tuple(WishKind):
+        raise _Wrong("kind: unknown")
+    kind = WishKind(row["kind"])
+    at_ns, until_ns = _time(row["at_unix_ns"], "at_unix_ns"), row["until_unix_ns"]
+    if until_ns is not None:
+        until_ns = _time(until_ns, "until_unix_ns")
+        if not 0 < until_ns - at_ns <= LONGEST_NS:
+            raise _Wrong("until_unix_ns: not within 30 days after at_unix_ns")
+    elif kind is WishKind.DRAIN:
+        raise _Wrong("until_unix_ns: a drain needs one")
+    knob, value = _knob(kind, row["knob"], row["value"])
+    return Wish(
+        kind=kind,
+        volume=_name(row["volume"], "volume", NAME_LENGTH_MAX),
+        who=_name(row["who"], "who", _WHO_MAX),
+        at_unix_ns=at_ns,
+        until_unix_ns=until_ns,
+        knob=knob,
+        value=value,
+        id=row["id"],
+    )
+
+
+def _knob(kind: WishKind, knob: Any, value: Any) -> tuple[str, str]:
+    """Raises _Wrong for a knob that cannot be kept, or a value that it cannot have."""
+    if kind in (WishKind.HOLD, WishKind.DRAIN):
+        if knob != "" or value != "":
+            raise _Wrong(f"knob: a {kind} has none")
+        return "", ""
+    knob, value = _name(knob, "knob", NAME_LENGTH_MAX), _name(value, "value", NAME_LENGTH_MAX)
+    if kind is WishKind.MANUAL:
+        if knob not in BY_NAME:
+            raise _Wrong("knob: unknown")
+        return knob, value
+    if not may_be_set(knob) or is_trigger(knob):
+        raise _Wrong("knob: it cannot be kept at a value")
+    try:
+        as_written = bounded_value(knob, value)
+    except UsageError as error:
+        raise _Wrong(f"value: {clean_text(error.message)}") from error
+    if as_written != value:
+        raise _Wrong("value: not as the kernel takes it")
+    return knob, value
+
+
+def _name(value: Any, column: str, length_max: int) -> str:
+    if not isinstance(value, str):
+        raise _Wrong(f"{column}: not a text")
+    if not value or len(value) > length_max:
+        raise _Wrong(f"{column}: not 1 to {length_max} characters")
+    if clean_text(value) != value or "\ufffd" in value:
+        raise _Wrong(f"{column}: has a character that no name has")
+    return value
+
+
+def _time(value: Any, column: str) -> int:
+    if not isinstance(value, int):
+        raise _Wrong(f"{column}: not a whole number")
+    if not 0 < value < _TIME_MAX:
+        raise _Wrong(f"{column}: not a time between 1970 and 2100")
+    return value
+
+
+TROUBLE: Final = (sqlite3.Error, OSError, EbbgateError)
+"""What may come of any use of the database."""

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What one user may do on the control socket: connections, requests per second, pending. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ebbgate.intents.protocol import (
+    CONNECTIONS_MAX,
+    CONNECTIONS_PER_UID,
+    PENDING_PER_UID,
+    REQUESTS_BURST,
+    REQUESTS_PER_S,
+    ROOT_RESERVE,
+)
+from ebbgate.units import NS_PER_S
+
+ROOT_UID = 0
+
+
+@dataclass(slots=True)
+class UserQuota:
+    """What a user has in use. `tokens_ns`: requests that it may still send at once, each worth
+    1 s / REQUESTS_PER_S of time.
+    """
+
+    seen_ns: int
+    connections: int = 0
+    pending: int = 0
+    tokens_ns: int = REQUESTS_BURST * (NS_PER_S // REQUESTS_PER_S)
+
+    def take_token(self, now_ns: int) -> bool:
+        """May a request be sent now? Times are of CLOCK_MONOTONIC."""
+        self._refill(now_ns)
+        price_ns = NS_PER_S // REQUESTS_PER_S
+        if self.tokens_ns < price_ns:
+            return False
+        self.tokens_ns -= price_ns
+        return True
+
+    def is_unused(self, now_ns: int) -> bool:
+        """Is this user as one that was never seen?"""
+        self._refill(now_ns)
+        full = self.tokens_ns == REQUESTS_BURST * (NS_PER_S // REQUESTS_PER_S)
+        return full and not self.connections and not self.pending
+
+    def _refill(self, now_ns: int) -> None:
+        most_ns = REQUESTS_BURST * (NS_PER_S // REQUESTS_PER_S)
+        self.tokens_ns = min(most_ns, self.tokens_ns + now_ns - self.seen_ns)
+        self.seen_ns = now_ns
+
+
+@dataclass(slots=True)
+class Quotas:
+    """Of all users, by uid."""
+
+    users: dict[int, UserQuota] = field(default_factory=dict)
+
+    def of(self, uid: int, now_ns: int) -> UserQuota:
+        """What this user has in use; users that have nothing in use are forgotten."""
+        found = self.users.get(uid)
+        if found is None:
+            self.users = {u: q for u, q in self.users.items() if not q.is_unused(now_ns)}
+            found = self.users[uid] = UserQuota(now_ns)
+        return found
+
+    def refusal(self, uid: int, now_ns: int) -> str:
+        """Why this user may open no other connection; empty where it may."""
+        total = sum(each.connections for each in self.users.values())
+        room = CONNECTIONS_MAX if uid == ROOT_UID else CONNECTIONS_MAX - ROOT_RESERVE
+        if total >= room:
+            return f"too many connections: {room} are open"
+        if self.of(uid, now_ns).connections >= CONNECTIONS_PER_UID:
+            return f"too many connections: this user has {CONNECTIONS_PER_UID} open"
+        return ""
+
+    def request_refusal(self, uid: int, now_ns: int) -> str:
+        """Why this user may send no request now; empty, and one is counted, where it may."""
+        user = self.of(uid, now_ns)
+        if not user.take_token(now_ns):
+            return (
+                f"too many requests: at most {REQUESTS_PER_S} per second, {REQUESTS_BURST} at once"
+            )
+        if user.pending >= PENDING_PER_UID:
+            return f"too many requests: {PENDING_PER_UID} of this user have no outcome yet"
+        return ""

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The one thread that uses `overrides.db`: the event loop never waits for the disk. I/O: a thread.
+
+The file is opened on first use, and again after a failure.
+"""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+from collections.abc import Callable
+from concurrent.futures import Future
+from pathlib import Path
+from typing import TypeVar
+
+from ebbgate.background import BackgroundWorker
+from ebbgate.errors import EbbgateError, Unavailable
+from ebbgate.intents.database import TROUBLE, OverrideDatabase
+
+_LOG = logging.getLogger(__name__)
+T = TypeVar("T")
+
+
+class OverrideWriter:
+    """`error`: why the database cannot be used; empty while it can."""
+
+    def __init__(self, path: Path) -> None:
+        self.error = ""
+        self._path = path
+        self._worker = BackgroundWorker("overrides")
+        self._database: OverrideDatabase | None = None
+
+    def submit(self, work: Callable[[OverrideDatabase], T]) -> Future[T]:
+        """Use the database when its turn comes. The future raises Unavailable where it cannot be
+        used; what was to be written is then not written.
+        """
+        return self._worker.submit(lambda: self._used(work))
+
+    def _used(self, work: Callable[[OverrideDatabase], T]) -> T:
+        try:
+            if self._database is None:
+                self._database = OverrideDatabase.open(self._path)
+            result = work(self._database)
+        except TROUBLE as error:
+            why = error.message if isinstance(error, EbbgateError) else str(error)
+            if not self.error:
+                _LOG.error("%s cannot be used; tuning goes on: %s", self._path.name, why)
+            self.error = f"{self._path.name}: {why}"
+            self._close()
+            raise Unavailable(
+                f"it cannot be kept in {self._path}: {why}", "see that its folder can be written"
+            ) from error
+        if self.error:
+            _LOG.warning("%s can be used again", self._path.name)
+        self.error = ""
+        return result
+
+    def _close(self) -> None:
+        database, self._database = self._database, None
+        if database is not None:
+            try:
+                database.close()
+            except sqlite3.Error as error:
+                _LOG.debug("closing %s: %s", self._path, error)
