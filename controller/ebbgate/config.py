@@ -85,6 +85,16 @@ class Config:
         return self.state_dir / "history.db"
 
     @property
+    def journal_path(self) -> Path:
+        """The originals of knobs that are not back yet; root's alone."""
+        return self.state_dir / "journal.db"
+
+    @property
+    def last_written_path(self) -> Path:
+        """What was last written to knobs, beside the lock: neither outlives a reboot."""
+        return self.lock_path.with_name("last-written")
+
+    @property
     def intents_path(self) -> Path:
         """The database of what people want."""
         return self.state_dir / "intents.db"

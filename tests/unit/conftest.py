@@ -8,7 +8,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,10 @@ import pytest
 
 from ebbgate.cli import main
 from ebbgate.cli.context import Context
+from ebbgate.model.decision import JournalEntry
 from ebbgate.model.volume import Mode
 from ebbgate.store.db import Store
+from ebbgate.store.journal import Journal
 from tests import web_history as web_made
 from tests.asked_bench import Asked
 from tests.control_harness import Asked as Accepted
@@ -82,6 +84,17 @@ class Cli:
         code = main([*folders, *words], context)
         out, err = self._capture.readouterr()
         return Result(code, out, err)
+
+    @property
+    def journal_path(self) -> Path:
+        return self.state_dir / "journal.db"
+
+    def journal(self, *entries: JournalEntry) -> list[str]:
+        """Add entries to the journal, as a daemon does; the knobs of all that are open."""
+        with closing(Journal.open(self.journal_path)) as journal:
+            for entry in entries:
+                journal.put(entry)
+            return [entry.knob for entry in journal.entries()]
 
     @contextmanager
     def daemon(self, *, answers: Outcome | Decide | None = None) -> Iterator[Store]:

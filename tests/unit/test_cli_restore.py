@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import fcntl
 import os
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 from ebbgate.cli.link import no_daemon
 from ebbgate.lock import holder
 from ebbgate.model.wish import Wish, WishKind
-from ebbgate.store.db import Store
 from ebbgate.store.intents import Intents
 from tests.builders import journal_entry
 from tests.house_rules import REPO
@@ -22,18 +23,12 @@ DELAY = "/sys/block/bcache0/bcache/writeback_delay"
 
 def leave(cli: Cli, knob: str, original: str, *, boot_id: str = BOOT_ID) -> None:
     """What a killed daemon leaves: a journal entry and a foreign value."""
-    store = Store.open(cli.history)
-    store.journal_put(journal_entry(knob, boot_id=boot_id, original=original))
-    store.close()
+    cli.journal(journal_entry(knob, boot_id=boot_id, original=original, last_written="0"))
     cli.fake.write(f"/sys/block/bcache0/bcache/{knob}", "0")
 
 
 def still_open(cli: Cli) -> list[str]:
-    store = Store.open(cli.history)
-    try:
-        return [entry.knob for entry in store.journal_open()]
-    finally:
-        store.close()
+    return cli.journal()
 
 
 def test_after_a_killed_daemon_every_knob_comes_back(cli: Cli) -> None:
@@ -95,18 +90,17 @@ def test_a_knob_that_refuses_is_74_and_its_original_is_kept(cli: Cli) -> None:
 
 def test_a_journal_that_cannot_be_written_does_not_keep_a_knob_from_coming_back(cli: Cli) -> None:
     leave(cli, "writeback_percent", "10")
-    store = Store.open(cli.history)
-    store._connection.execute("CREATE TRIGGER full BEFORE UPDATE ON journal BEGIN "
-                              "SELECT RAISE(FAIL, 'database or disk is full'); END")  # fmt: skip
-    store.close()
+    with closing(sqlite3.connect(cli.journal_path)) as connection:
+        connection.execute("CREATE TRIGGER full BEFORE DELETE ON originals BEGIN "
+                           "SELECT RAISE(FAIL, 'database or disk is full'); END")  # fmt: skip
     result = cli("restore")
     assert cli.fake.read(PERCENT) == "10"
     assert "the journal could not be brought up to date: database or disk is full" in result.out
 
 
 def test_a_living_daemon_is_asked_instead(cli: Cli) -> None:
-    with cli.daemon(answers=(True, "bcache0: every knob is back; mode advise")) as store:
-        store.journal_put(journal_entry(boot_id=BOOT_ID))
+    with cli.daemon(answers=(True, "bcache0: every knob is back; mode advise")):
+        cli.journal(journal_entry(boot_id=BOOT_ID))
         cli.fake.write(PERCENT, "0")
         result = cli("restore", "bcache0")
         assert (result.code, result.out) == (0, "bcache0: every knob is back; mode advise\n")

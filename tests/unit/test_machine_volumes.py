@@ -16,7 +16,9 @@ from ebbgate.model.volume import Mode
 from ebbgate.model.wish import Wish, WishKind
 from ebbgate.probes.bcache_state import read_knobs
 from ebbgate.recorder import Recorder
-from ebbgate.store.db import Store
+from ebbgate.store import journal
+from ebbgate.store.journal_writer import JournalWriter
+from ebbgate.store.last_written import LastWritten
 from ebbgate.units import MIB, NS_PER_S
 from tests.builders import tick, volume
 from tests.fake_sysfs import NO_DM, SET_UUID, FakeSysfs, WatchedSysfs, fake_bcache
@@ -40,10 +42,12 @@ class Bench:
         self.sysfs = WatchedSysfs(folder / "sys", NO_DM)
         (folder / "state").mkdir()
         self.recorder = Recorder(folder / "state/history.db")
+        self.last_written = LastWritten(folder / "last-written")
+        self.journal = JournalWriter(folder / "state/journal.db", self.last_written)
         config = Config(
             folder / "state", folder / "no-probe", mode=mode, runtime_dir=folder / "run"
         )
-        self.daemon = Daemon(config, self.sysfs, self.recorder, "this boot")
+        self.daemon = Daemon(config, self.sysfs, self.recorder, self.journal, "this boot")
         self.before = self.knobs()
         self.gone = 0
 
@@ -91,6 +95,8 @@ class Bench:
     def stop(self) -> None:
         self.daemon._release_all()
         self.recorder.stop()
+        self.journal.stop()
+        self.last_written.close()
 
 
 @pytest.fixture
@@ -116,12 +122,8 @@ def tuned(bench: Bench) -> bool:
 
 
 def open_entries(bench: Bench) -> set[str]:
-    bench.recorder.flush()
-    store = Store.open(bench.folder / "state/history.db")
-    try:
-        return {entry.knob for entry in store.journal_open()}
-    finally:
-        store.close()
+    bench.journal.flush()
+    return {entry.knob for entry in journal.read(bench.folder / "state/journal.db")}
 
 
 def test_a_volume_that_comes_back_is_tuned_again(bench: Bench) -> None:

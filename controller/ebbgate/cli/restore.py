@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ebbgate.actuators.restore import restore as put_back
+from ebbgate.actuators.volume_workers import VolumeWorkers
 from ebbgate.cli.ask import ask, who
 from ebbgate.cli.context import Context, json_option
 from ebbgate.cli.link import no_daemon
@@ -19,6 +21,7 @@ from ebbgate.model.decision import Outcome, OutcomeKind
 from ebbgate.model.wish import IntentKind, Wish, WishKind
 from ebbgate.probes.topology import find
 from ebbgate.store.intents import Intents
+from ebbgate.store.last_written import LastWritten
 from ebbgate.store.leftovers import Leftovers
 
 if TYPE_CHECKING:
@@ -65,16 +68,28 @@ def _here(context: Context, volume: str | None) -> dict[str, Any]:
     """Write the originals from this process; the volume may be gone: its name is not looked up."""
     name = volume.removeprefix("/dev/") if volume else None
     # The file is left as it is: a daemon that starts moves a damaged one aside.
-    journal = Leftovers.open(context.config.history_path, heal=False)
+    last_written = _last_written(context.config.last_written_path)
+    journal = Leftovers.open(context.config.journal_path, last_written, heal=False)
     try:
-        outcomes = put_back(journal, context.sysfs, context.boot_id, name)
+        workers = VolumeWorkers(context.sysfs.dm.forget_handle)
+        outcomes = put_back(journal, context.sysfs, context.boot_id, name, workers)
     finally:
         journal.close()
+        if last_written is not None:
+            last_written.close()
     return {
         "by": "command line",
         "knobs": [_row(outcome) for outcome in outcomes],
         "journal": journal.complaint or "up to date",
     }
+
+
+def _last_written(path: Path) -> LastWritten | None:
+    """Without it each knob is compared with what the journal alone says."""
+    try:
+        return LastWritten(path)
+    except OSError:
+        return None
 
 
 def _end_wishes(context: Context, volume: str | None) -> list[str]:

@@ -21,6 +21,8 @@ READ_MODE: Final = 0o640
 """Of what the group may read."""
 WRITE_MODE: Final = 0o660
 """Of what it may write, too."""
+ROOT_MODE: Final = 0o600
+"""Of what nobody but root may open."""
 _FOLDER_MODE: Final = 0o2750
 """Files of the folder are of its group, whoever makes them."""
 
