@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import json
 import socket
+import time
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 _PIECE_BYTES = 65536
+_RETRY_S = 0.01
 
 
 class ControlLine:
@@ -22,11 +25,23 @@ class ControlLine:
         self._wire = socket.socket(socket.AF_UNIX)
         self._wire.settimeout(timeout_s)
         self._read = b""
+        deadline_s = time.monotonic() + timeout_s
         try:
-            self._wire.connect(str(path))
+            while not self._connected(path, deadline_s):
+                time.sleep(_RETRY_S)
         except BaseException:
             self._wire.close()
             raise
+
+    def _connected(self, path: Path, deadline_s: float) -> bool:
+        """False while the queue of connections is full, which a time-out does not wait for."""
+        try:
+            self._wire.connect(str(path))
+        except BlockingIOError:
+            if time.monotonic() > deadline_s:
+                raise
+            return False
+        return True
 
     def __enter__(self) -> Self:
         return self
@@ -58,10 +73,7 @@ class ControlLine:
         message: dict[str, Any] = json.loads(line)
         return message
 
-    def ask(self, kind: str, volume: str, args: dict[str, Any]) -> dict[str, Any]:
-        """One request; its final answer."""
-        document = {"v": 1, "id": "honest", "kind": kind, "volume": volume, "args": args}
+    def request(self, kind: str, volume: str, args: Mapping[str, str | int]) -> None:
+        """Ask for something; its answers are received."""
+        document = {"v": 1, "id": "honest", "kind": kind, "volume": volume, "args": dict(args)}
         self.send(json.dumps(document).encode() + b"\n")
-        while (answer := self.receive()).get("state") == "accepted":
-            pass
-        return answer

@@ -43,6 +43,14 @@ GOALS: Final = {
     "root_files_opened": "== 0",
     "attacks_failed": "== 0",
 }
+LEAST_A_MINUTE: Final = {
+    "tried": 500.0,
+    "locks": 100.0,
+    "closed": 5.0,
+    "restores": 4.0,
+    "honest": 60.0,
+}
+"""Less than that would prove little."""
 NOTES: Final = (
     "ran without a guest: the knobs are files; the daemon, its socket, its history and `ebbgate"
     " restore` are the real ones; its probe plays recordings",
@@ -72,7 +80,8 @@ def run(context: Context) -> Report:
                 machine.end()
         context.say(f"attacked: {runs['attacked'][-1]}")
     ratios = {name: max(found[name] for found in runs["attacked"]) for name in GOALS}
-    more = {"tried": 1000.0, "locks": 100.0, "closed": 20.0, "restores": 4.0, "honest": 100.0}
+    minutes = SECONDS[variant] / 60
+    more = {name: least * minutes for name, least in LEAST_A_MINUTE.items()}
     ratios |= {name: min(found[name] for found in runs["attacked"]) for name in more}
     goals = {**GOALS, **{name: f">= {least:g}" for name, least in more.items()}}
     return Report("hostile-client", runs, ratios, goals, NOTES)

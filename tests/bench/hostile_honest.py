@@ -23,32 +23,46 @@ from tests.bench.hostile_attacker import SOCKET
 
 PERIOD_S = 0.5
 TIMEOUT_S = 20.0
+SLOW_MS = 900.0
+"""From here on the steps of a request are printed."""
 TURN = "turn"
 """A file of root's: locked, shared, by whoever asks, and as a whole by whoever compares knobs."""
-ASKED: tuple[tuple[str, dict[str, str | int]], ...] = (
-    ("mode", {"mode": "enforce"}),
-    ("release", {}),
-    ("set", {"knob": "sequential_cutoff", "value": "8MiB", "for_ns": 10**9}),
-)
-"""The volume goes on being tuned, whatever was restored or set before."""
+_Asked = tuple[str, dict[str, str | int]]
+_ENFORCE: _Asked = ("mode", {"mode": "enforce"})
+"""The volume goes on being tuned, whatever was restored before."""
+ASKED: dict[int, tuple[_Asked, ...]] = {
+    0: (_ENFORCE, ("release", {"knob": "writeback_percent"})),
+    1: (_ENFORCE, ("set", {"knob": "sequential_cutoff", "value": "8MiB", "for_ns": 10**9})),
+}
+"""By who asks: root, or another."""
 
 
-def once(socket: Path, random: Random) -> tuple[float, str]:
+def once(socket: Path, kind: str, args: dict[str, str | int]) -> tuple[float, str]:
     """One request: how long it took in ms, and what is wrong with the answer."""
-    kind, args = random.choice(ASKED)
     began_s = time.monotonic()
-    why = ""
+    steps: list[str] = []
+
+    def step(name: str) -> float:
+        took_ms = (time.monotonic() - began_s) * 1000
+        steps.append(f"{name} after {took_ms:.0f} ms")
+        return took_ms
+
     try:
         with ControlLine(socket, TIMEOUT_S) as line:
+            step("connected")
             greeting = line.receive()
+            step("greeted")
             if "pid" not in greeting:
-                why = f"greeted with {greeting}"
-            else:
-                answer = line.ask(kind, "bcache0", dict(args))
-                why = "" if answer.get("state") == "done" else f"{kind}: {answer}"
+                return step(""), f"greeted with {greeting}"
+            line.request(kind, "bcache0", args)
+            while (answer := line.receive()).get("state") == "accepted":
+                step("accepted")
     except (OSError, ValueError) as error:
-        why = f"{kind}: {type(error).__name__}: {error}"
-    return (time.monotonic() - began_s) * 1000, why
+        return step("failed"), f"{kind}: {type(error).__name__}: {error}"
+    took_ms = step("answered")
+    if took_ms > SLOW_MS:
+        print(f"slow: {kind}: {', '.join(steps)}", flush=True)
+    return took_ms, "" if answer.get("state") == "done" else f"{kind}: {answer}"
 
 
 def main() -> None:
@@ -64,7 +78,7 @@ def main() -> None:
         took_ms, failed = [], 0
         while time.monotonic() < until_s and os.getppid() != 1:
             fcntl.flock(turn, fcntl.LOCK_SH)
-            took, why = once(socket, random)
+            took, why = once(socket, *random.choice(ASKED[min(int(uid), 1)]))
             fcntl.flock(turn, fcntl.LOCK_UN)
             took_ms.append(took)
             if why:

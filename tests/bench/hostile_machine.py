@@ -18,12 +18,14 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
+from tests.bench.control_line import ControlLine
 from tests.bench.hostile_attacker import SOCKET
 from tests.bench.hostile_honest import TURN
 from tests.bench.kill_files import FileMachine
 from tests.lab import host
 from tests.lab.errors import CommandFailed
 from tests.lab.wait import wait_until
+from tests.played import machine
 
 REPO: Final = Path(__file__).resolve().parents[2]
 ATTACKER_UID: Final = 64990
@@ -41,6 +43,10 @@ class HostileMachine(FileMachine):
     def __init__(self, folder: Path) -> None:
         folder.chmod(0o755)
         super().__init__(folder)
+        # As a number: a file shows it as it was written, where the kernel shows it as before.
+        cutoff = folder / "sys/block/bcache0/bcache/sequential_cutoff"
+        cutoff.write_text("4194304\n")
+        self.originals = machine.knobs(folder)
         self.socket = folder / SOCKET
         self.daemon: host.Running | None = None
         self.died = 0
@@ -52,9 +58,16 @@ class HostileMachine(FileMachine):
     def begin(self) -> None:
         """Start a daemon; return once it decides, and the group may reach it."""
         self.daemon = self.start()
-        wait_until(self.socket.is_socket, 60, "the control socket")
+        wait_until(self._greets, 60, "the control socket")
         self.share()
         self.wait_for_decision()
+
+    def _greets(self) -> bool:
+        """Whether the socket is that of the daemon that was started last."""
+        assert self.daemon is not None
+        with suppress(OSError, ValueError), ControlLine(self.socket) as line:
+            return bool(line.receive().get("pid") == self.daemon.pid)
+        return False
 
     def share(self) -> None:
         """What the daemon grants the group ebbgate is granted to this group."""
