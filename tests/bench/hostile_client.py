@@ -39,6 +39,7 @@ GOALS: Final = {
     "restore_failed": "== 0",
     "honest_failed": "== 0",
     "honest_ms_max": "<= 1000",
+    "outcome_ms_max": "<= 5000",
     "files_touched": "== 0",
     "root_files_opened": "== 0",
     "attacks_failed": "== 0",
@@ -56,6 +57,9 @@ NOTES: Final = (
     " restore` are the real ones; its probe plays recordings",
     "the group of a test stands for the group ebbgate; attacker and honest clients run at nice 10,"
     " as ebbgate-web does",
+    "honest_ms: from before the connection until accepted or refused; outcome_ms: until the outcome,"
+    " which waits for the knob to be written and, while locks keep the history from being written,"
+    " 2 s for that; the command line waits 5 s",
     "quiet: the same measurement without the attacker, before it",
 )
 _ROOTS_OWN: Final = ("journal.db", "overrides.db", "ebbgated.lock")
@@ -199,24 +203,26 @@ def honest(machine: HostileMachine, seconds: float, seed: int) -> dict[str, host
     return found
 
 
-def finished(machine: HostileMachine, process: host.Running, name: str) -> dict[str, Any]:
+def finished(machine: HostileMachine, process: host.Running, name: str) -> Any:
     """What a helper said in the end, in its last line."""
     process.wait(60)
     lines = host.text_of(machine.folder / f"{name}.log").splitlines()
     for line in lines[:-1][:20]:
         print(f"  {name}: {line}", flush=True)
-    found: dict[str, Any] = json.loads(lines[-1])
-    return found
+    return json.loads(lines[-1])
 
 
-def answered(told: Sequence[dict[str, Any]]) -> dict[str, float]:
-    """How the honest clients were served."""
-    took_ms = [ms for each in told for ms in each["took_ms"]]
+def answered(told: Sequence[list[dict[str, Any]]]) -> dict[str, float]:
+    """How the honest clients were served: until it was accepted, and until its outcome."""
+    served = [one for each in told for one in each]
+    answers, outcomes = ([one[name] for one in served] for name in ("answered_ms", "outcome_ms"))
     return {
-        "honest": float(len(took_ms)),
-        "honest_failed": float(sum(each["failed"] for each in told)),
-        "honest_ms_p50": percentile(took_ms, 0.5),
-        "honest_ms_max": max(took_ms),
+        "honest": float(len(served)),
+        "honest_failed": float(sum(bool(one["why"]) for one in served)),
+        "honest_ms_p50": percentile(answers, 0.5),
+        "honest_ms_max": max(answers),
+        "outcome_ms_p50": percentile(outcomes, 0.5),
+        "outcome_ms_max": max(outcomes),
     }
 
 

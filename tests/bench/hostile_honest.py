@@ -4,8 +4,8 @@
     python -m tests.bench.hostile_honest FOLDER SECONDS SEED UID GID
 
 I/O: the control socket. Asks for something twice a second, each time on a connection of its own, as
-the command line does. The last line of its output is a JSON object: how long each took, in ms,
-and how many had no answer. UID 0 stays root.
+the command line does. The last line of its output is a JSON list: how each was served. UID 0
+stays root.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import json
 import os
 import sys
 import time
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from random import Random
 
@@ -23,8 +24,6 @@ from tests.bench.hostile_attacker import SOCKET
 
 PERIOD_S = 0.5
 TIMEOUT_S = 20.0
-SLOW_MS = 900.0
-"""From here on the steps of a request are printed."""
 TURN = "turn"
 """A file of root's: locked, shared, by whoever asks, and as a whole by whoever compares knobs."""
 _Asked = tuple[str, dict[str, str | int]]
@@ -37,32 +36,38 @@ ASKED: dict[int, tuple[_Asked, ...]] = {
 """By who asks: root, or another."""
 
 
-def once(socket: Path, kind: str, args: dict[str, str | int]) -> tuple[float, str]:
-    """One request: how long it took in ms, and what is wrong with the answer."""
-    began_s = time.monotonic()
-    steps: list[str] = []
+@dataclass(slots=True)
+class Served:
+    """How long one request took, in ms, from before the connection. `why`: what is wrong."""
 
-    def step(name: str) -> float:
-        took_ms = (time.monotonic() - began_s) * 1000
-        steps.append(f"{name} after {took_ms:.0f} ms")
-        return took_ms
+    answered_ms: float = 0.0
+    """Accepted or refused."""
+    outcome_ms: float = 0.0
+    why: str = ""
+
+
+def once(socket: Path, kind: str, args: dict[str, str | int]) -> Served:
+    """One request."""
+    began_s, served = time.monotonic(), Served()
+
+    def took_ms() -> float:
+        return (time.monotonic() - began_s) * 1000
 
     try:
         with ControlLine(socket, TIMEOUT_S) as line:
-            step("connected")
             greeting = line.receive()
-            step("greeted")
-            if "pid" not in greeting:
-                return step(""), f"greeted with {greeting}"
             line.request(kind, "bcache0", args)
-            while (answer := line.receive()).get("state") == "accepted":
-                step("accepted")
+            answer = line.receive()
+            served.answered_ms = took_ms()
+            if answer.get("state") == "accepted":
+                answer = line.receive()
+            if answer.get("state") != "done":
+                served.why = f"{kind}: {greeting} {answer}"
     except (OSError, ValueError) as error:
-        return step("failed"), f"{kind}: {type(error).__name__}: {error}"
-    took_ms = step("answered")
-    if took_ms > SLOW_MS:
-        print(f"slow: {kind}: {', '.join(steps)}", flush=True)
-    return took_ms, "" if answer.get("state") == "done" else f"{kind}: {answer}"
+        served.why = f"{kind}: {type(error).__name__}: {error}"
+    served.outcome_ms = took_ms()
+    served.answered_ms = served.answered_ms or served.outcome_ms
+    return served
 
 
 def main() -> None:
@@ -75,17 +80,16 @@ def main() -> None:
             os.setresuid(int(uid), int(uid), int(uid))
         socket, random = Path(folder) / SOCKET, Random(f"{seed} {uid}")
         until_s = time.monotonic() + float(seconds)
-        took_ms, failed = [], 0
+        served: list[Served] = []
         while time.monotonic() < until_s and os.getppid() != 1:
             fcntl.flock(turn, fcntl.LOCK_SH)
-            took, why = once(socket, *random.choice(ASKED[min(int(uid), 1)]))
+            found = once(socket, *random.choice(ASKED[min(int(uid), 1)]))
             fcntl.flock(turn, fcntl.LOCK_UN)
-            took_ms.append(took)
-            if why:
-                failed += 1
-                print(f"{uid}: {took:.0f} ms: {why}", flush=True)
+            served.append(found)
+            if found.why:
+                print(f"{uid}: {found.outcome_ms:.0f} ms: {found.why}", flush=True)
             time.sleep(PERIOD_S)
-    print(json.dumps({"took_ms": took_ms, "failed": failed}))
+    print(json.dumps([asdict(found) for found in served]))
 
 
 if __name__ == "__main__":
