@@ -23,7 +23,7 @@ from ebbgate.errors import EbbgateError, PermissionDenied, Unavailable
 from ebbgate.lock import DaemonLock
 from ebbgate.loop_silence import LoopSilence, measured_loop
 from ebbgate.machine import Daemon
-from ebbgate.model.decision import Outcome, OutcomeKind
+from ebbgate.model.decision import JournalEntry, Outcome, OutcomeKind
 from ebbgate.model.volume import Mode
 from ebbgate.recorder import Recorder
 from ebbgate.store.access import make_folder, make_runtime_folder
@@ -86,8 +86,8 @@ def _run(options: argparse.Namespace, sysfs: Sysfs) -> int:
     boot_id = boot_id_of(Path("/proc"))
     with DaemonLock(config.lock_path):
         last_written = _last_written(config)
-        unclosed = _restore_leftovers(config, sysfs, boot_id, last_written)
-        journal = JournalWriter(config.journal_path, last_written, unclosed)
+        unclosed, left = _restore_leftovers(config, sysfs, boot_id, last_written)
+        journal = JournalWriter(config.journal_path, last_written, unclosed, left)
         recorder = Recorder(config.history_path, config.history)
         try:
             silence = LoopSilence()
@@ -115,10 +115,11 @@ def _last_written(config: Config) -> LastWritten:
 
 def _restore_leftovers(
     config: Config, sysfs: Sysfs, boot_id: str, last_written: LastWritten
-) -> list[Closed]:
+) -> tuple[list[Closed], list[JournalEntry]]:
     """A daemon that was killed left its journal open: first put everything back.
 
-    Returns entries that are settled, but could not be taken out. Raises NewerSchema.
+    Returns entries that are settled but could not be taken out, and those that could not be put
+    back. Raises NewerSchema.
     """
     try:
         leftovers = Leftovers.open(config.journal_path, last_written, heal=True)
@@ -126,7 +127,7 @@ def _restore_leftovers(
         raise
     except EbbgateError as error:
         _LOG.error("whether knobs were left behind is not known: %s", error.message)
-        return []
+        return [], []
     try:
         workers = VolumeWorkers(sysfs.dm.forget_handle)
         outcomes: list[Outcome] = restore(leftovers, sysfs, boot_id, workers=workers)
@@ -138,7 +139,7 @@ def _restore_leftovers(
         _LOG.error("%s", leftovers.complaint)
     if isinstance(leftovers.trouble, NewerSchema):
         raise leftovers.trouble
-    return leftovers.unclosed
+    return leftovers.unclosed, leftovers.left()
 
 
 def _say_restored(outcomes: Sequence[Outcome]) -> None:

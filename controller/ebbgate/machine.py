@@ -293,8 +293,17 @@ class Daemon:
         _LOG.info(
             "%s: %s over %s, mode %s, policy %s", volume.title, volume.kind, over, mode, policy
         )
+        self._put_back_again(loop)
         self.probe.command(track_command(volume))
         loop.probe_restarted()
+
+    def _put_back_again(self, loop: VolumeLoop) -> None:
+        """What an earlier daemon left and could not be put back at the start is tried again."""
+        left = self.journal.take_left(loop.volume.name)
+        for entry, values in left:
+            loop.hand.adopt(entry, values)
+        if left:
+            loop.release("left by an earlier ebbgated")
 
     def _drop(self, name: str) -> None:
         """Gone, detached, or put together anew: what is left of its knobs gets its originals."""

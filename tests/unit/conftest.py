@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -17,6 +15,7 @@ import pytest
 
 from ebbgate.cli import main
 from ebbgate.cli.context import Context
+from ebbgate.lock import DaemonLock
 from ebbgate.model.decision import JournalEntry
 from ebbgate.model.volume import Mode
 from ebbgate.store.db import Store
@@ -101,16 +100,14 @@ class Cli:
         """A daemon that accepts every request. `answers`: its outcome, or what decides; without it
         no request ever gets one.
         """
-        lock = os.open(self.runtime_dir / "ebbgated.lock", os.O_CREAT | os.O_RDWR)
-        fcntl.flock(lock, fcntl.LOCK_EX)
         store = Store.open(self.history)
         decide = answers if callable(answers) else lambda _: answers
-        try:
-            with answering(self.runtime_dir / "control.sock", decide) as self.asked:
-                yield store
-        finally:
-            store.close()
-            os.close(lock)
+        with (
+            DaemonLock(self.runtime_dir / "ebbgated.lock"),
+            closing(store),
+            answering(self.runtime_dir / "control.sock", decide) as self.asked,
+        ):
+            yield store
 
     def intents(self) -> list[dict[str, Any]]:
         """Every request that was accepted by the last daemon."""

@@ -3,16 +3,21 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import sqlite3
 from contextlib import closing
-from pathlib import Path
+from typing import NoReturn
 
-from ebbgate.cli.link import no_daemon
-from ebbgate.lock import holder
+import pytest
+
+from ebbgate.cli import restore as module
+from ebbgate.cli.context import Context
+from ebbgate.intents.client import NotAnswering, NotRunning
+from ebbgate.intents.database import OverrideDatabase
+from ebbgate.lock import DaemonLock, Part
 from ebbgate.model.wish import Wish, WishKind
-from ebbgate.store.intents import Intents
+from ebbgate.store.journal import read
+from ebbgate.store.last_written import LastWritten
 from tests.builders import journal_entry
 from tests.house_rules import REPO
 from tests.unit.conftest import BOOT_ID, Cli
@@ -122,45 +127,95 @@ def test_json_lists_each_knob(cli: Cli) -> None:
             }
         ],
         "journal": "up to date",
-        "wishes": [],
+        "overrides": [],
     }
 
 
-def test_no_daemon_can_start_while_knobs_are_put_back(tmp_path: Path) -> None:
-    lock = tmp_path / "ebbgated.lock"
-    with no_daemon(lock) as alone:
-        assert alone
-        with no_daemon(lock) as second:
-            assert not second
-    with no_daemon(lock) as alone:
-        assert alone
+# ---- who may go on ------------------------------------------------------------------------------
+def test_a_daemon_that_starts_is_waited_for_and_asked(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has the lock and not its socket yet."""
+    monkeypatch.setattr(module, "_LOOK_S", 0.01)
+    leave(cli, "writeback_percent", "10")
+    lock = DaemonLock(cli.runtime_dir / "ebbgated.lock")
+    lock.__enter__()
+    tries = []
+
+    def asked(context: Context, volume: str | None) -> dict[str, str]:
+        tries.append(volume)
+        if len(tries) < 3:
+            raise NotRunning("ebbgated is not running", "start it")
+        return {"by": "daemon", "outcome": "all back"}
+
+    monkeypatch.setattr(module, "_by_daemon", asked)
+    result = cli("restore")
+    lock.__exit__()
+    assert (result.code, result.out, len(tries)) == (0, "all back\n", 3)
+    assert cli.fake.read(PERCENT) == "0", "the daemon's to put back"
 
 
-def test_a_lock_without_a_holder_is_no_daemon(tmp_path: Path) -> None:
-    lock = tmp_path / "ebbgated.lock"
-    assert holder(lock) is None
-    lock.write_text("4711")
-    assert holder(lock) is None
-    handle = os.open(lock, os.O_RDWR)
-    fcntl.flock(handle, fcntl.LOCK_EX)
-    assert holder(lock) == 4711
-    os.close(handle)
-    assert holder(lock) is None
+def test_a_daemon_that_stops_is_waited_for(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_LOOK_S", 0.01)
+    leave(cli, "writeback_percent", "10")
+    lock = DaemonLock(cli.runtime_dir / "ebbgated.lock")
+    lock.__enter__()
+
+    def gone(context: Context, volume: str | None) -> dict[str, str]:
+        lock.__exit__()
+        raise NotRunning("ebbgated is not running", "start it")
+
+    monkeypatch.setattr(module, "_by_daemon", gone)
+    assert (cli("restore").code, cli.fake.read(PERCENT)) == (0, "10")
+
+
+def test_another_restore_is_waited_for_and_then_named(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_LOOK_S", 0.01)
+    monkeypatch.setattr(module, "_PATIENCE_S", 0.1)
+    with DaemonLock(cli.runtime_dir / "ebbgated.lock", Part.RESTORE):
+        result = cli("restore")
+    assert result.code == 75
+    assert f"another ebbgate restore runs here (pid {os.getpid()})" in result.err
+
+
+def test_a_daemon_that_hangs_is_named_with_the_next_step(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def hangs(*_: object) -> NoReturn:
+        raise NotAnswering("no answer", "wait", 4711)
+
+    monkeypatch.setattr(module, "ask", hangs)
+    with DaemonLock(cli.runtime_dir / "ebbgated.lock"):
+        result = cli("restore")
+    assert result.code == 69
+    assert "ebbgated (pid 4711) does not answer" in result.err
+    assert "systemctl kill -s KILL ebbgated" in result.err
+
+
+def test_what_somebody_else_has_changed_stays_and_is_named(cli: Cli) -> None:
+    leave(cli, "writeback_percent", "10")
+    with closing(LastWritten(cli.runtime_dir / "last-written")) as last:
+        (entry,) = read(cli.journal_path)
+        last.begin(entry)
+    cli.fake.write(PERCENT, "25")
+    result = cli("restore")
+    assert (result.code, cli.fake.read(PERCENT)) == (0, "25")
+    assert "somebody else has changed it to 25" in " ".join(result.out.split())
+    assert still_open(cli) == []
 
 
 # ---- wishes -------------------------------------------------------------------------------------
 def wish(cli: Cli, kind: WishKind, volume: str = "bcache0", knob: str = "") -> None:
-    intents = Intents.open(cli.state_dir / "intents.db")
-    intents.add_wish(Wish(kind, volume, "jo", 1, None, knob, "20" if knob else ""))
-    intents.close()
+    value = {"": "", "writeback_percent": "20"}.get(knob, "1048576")
+    with closing(OverrideDatabase.open(cli.state_dir / "overrides.db")) as database:
+        database.add([Wish(kind, volume, "jo", 1, None, knob, value)])
 
 
 def standing(cli: Cli) -> list[tuple[str, str]]:
-    intents = Intents.open(cli.state_dir / "intents.db")
-    try:
-        return [(wish.volume, str(wish.kind)) for wish in intents.wishes()]
-    finally:
-        intents.close()
+    with closing(OverrideDatabase.open(cli.state_dir / "overrides.db")) as database:
+        return [(wish.volume, str(wish.kind)) for wish in database.load().overrides]
 
 
 def test_what_people_wished_is_over_and_is_said(cli: Cli) -> None:
@@ -176,26 +231,26 @@ def test_what_people_wished_is_over_and_is_said(cli: Cli) -> None:
 
 
 def test_of_one_volume_only_its_wishes_end(cli: Cli) -> None:
-    wish(cli, WishKind.DRAIN)
-    wish(cli, WishKind.DRAIN, "bcache1")
+    wish(cli, WishKind.HOLD)
+    wish(cli, WishKind.HOLD, "bcache1")
     cli("restore", "/dev/bcache0")
-    assert standing(cli) == [("bcache1", "drain")]
+    assert standing(cli) == [("bcache1", "hold")]
 
 
 def test_systemd_keeps_them_for_the_next_daemon(cli: Cli) -> None:
     wish(cli, WishKind.SET, knob="writeback_percent")
     leave(cli, "writeback_percent", "10")
-    result = cli("restore", "--keep-wishes")
+    result = cli("restore", "--keep-overrides")
     assert (result.code, cli.fake.read(PERCENT)) == (0, "10")
     assert standing(cli) == [("bcache0", "set")]
     for unit in (REPO / "packaging/systemd").glob("*.service.in"):
         if "ebbgate restore" in unit.read_text():
-            assert "ebbgate restore --keep-wishes\n" in unit.read_text(), unit.name
+            assert "ebbgate restore --keep-overrides\n" in unit.read_text(), unit.name
 
 
 def test_wishes_that_cannot_be_ended_keep_no_knob_from_coming_back(cli: Cli) -> None:
     leave(cli, "writeback_percent", "10")
-    (cli.state_dir / "intents.db").write_bytes(b"no database" * 100)
+    (cli.state_dir / "overrides.db").mkdir()
     result = cli("restore")
     assert (result.code, cli.fake.read(PERCENT)) == (0, "10")
     assert "could not be ended" in result.out

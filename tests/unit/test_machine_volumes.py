@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from ebbgate.actuators.ownership import identify
 from ebbgate.config import Config
 from ebbgate.machine import Daemon
 from ebbgate.model.volume import Mode
@@ -20,7 +21,7 @@ from ebbgate.store import journal
 from ebbgate.store.journal_writer import JournalWriter
 from ebbgate.store.last_written import LastWritten
 from ebbgate.units import MIB, NS_PER_S
-from tests.builders import tick, volume
+from tests.builders import journal_entry, tick, volume
 from tests.fake_sysfs import NO_DM, SET_UUID, FakeSysfs, WatchedSysfs, fake_bcache
 from tests.loop_bench import DEADLINE_S
 
@@ -243,3 +244,38 @@ def test_an_inconsistent_volume_gets_neither_policy_nor_wish(bench: Bench) -> No
     bench.run(scenario)
     assert bench.knobs() == bench.before
     assert bench.sysfs.log == []
+
+
+# ---- what an earlier daemon left -----------------------------------------------------------------
+def test_what_could_not_be_put_back_at_the_start_is_put_back_by_the_daemon(
+    tmp_path: Path,
+) -> None:
+    """In whatever mode the volume is: nothing of ebbgate's is left without a reason."""
+    bench = Bench(tmp_path, Mode.ADVISE)
+    path = "/sys/block/bcache0/bcache/writeback_delay"
+    device = identify(bench.sysfs, path)
+    entry = journal_entry(
+        "writeback_delay",
+        original="30",
+        last_written="0",
+        device_uuid=device.uuid,
+        instance=device.instance,
+    )
+    bench.journal.put(entry)
+    bench.journal.stop()
+    bench.journal = JournalWriter(tmp_path / "state/journal.db", bench.last_written, (), [entry])
+    bench.daemon.journal = bench.journal
+    bench.fake.write(path, "0")
+
+    async def scenario() -> None:
+        await bench.looks()
+
+    try:
+        bench.run(scenario)
+        deadline = time.monotonic() + DEADLINE_S
+        while bench.fake.read(path) != "30" and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert bench.fake.read(path) == "30"
+        assert open_entries(bench) == set()
+    finally:
+        bench.stop()

@@ -53,10 +53,10 @@ def config(cli: Cli) -> Config:
 
 
 def start(cli: Cli) -> list[Closed]:
-    """What a daemon does before anything else."""
+    """What a daemon does before anything else; what it could not take out of the journal."""
     last_written = LastWritten(cli.state_dir / "last-written")
     try:
-        return _restore_leftovers(config(cli), cli.fake.sysfs, BOOT_ID, last_written)
+        return _restore_leftovers(config(cli), cli.fake.sysfs, BOOT_ID, last_written)[0]
     finally:
         last_written.close()
 

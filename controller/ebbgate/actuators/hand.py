@@ -141,6 +141,13 @@ class Hand:
         del self.held[knob]
         self.journal.close(self.volume.name, knob, how)
 
+    def adopt(self, entry: JournalEntry, values: tuple[str, str]) -> None:
+        """Hold a knob that an earlier daemon left. `values`: what it may have, if nobody else has
+        written it since.
+        """
+        new, before = values
+        self.held[entry.knob] = Held(entry, new, self.now_ns(), before)
+
     def loaded_anew(self, seen: Mapping[str, str]) -> None:
         """The kernel started over with its own values: our last writes are gone, by no one's hand.
         A value that is neither ours nor what it was before us came with another table: it is what

@@ -3,20 +3,15 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
 import sqlite3
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from ebbgate.cli.context import Context
 from ebbgate.errors import PermissionDenied, Unavailable
 from ebbgate.intents.client import Busy, NotAnswering, NotRunning, greet
 from ebbgate.model.decision import JournalEntry
 from ebbgate.store import journal
-from ebbgate.store.access import make_runtime_folder
 from ebbgate.store.connection import NothingRecorded
 from ebbgate.store.queries import History, Live
 from ebbgate.units import NS_PER_S
@@ -109,19 +104,3 @@ def _by_freshness(said: Mapping[str, Live], now_ns: int) -> Link:
     if live is None or now_ns - live.at_unix_ns > STALE_NS:
         return Link(alive=False, pid=None)
     return Link(alive=True, pid=live.document.get("pid"))
-
-
-@contextmanager
-def no_daemon(lock: Path) -> Iterator[bool]:
-    """Keeps a daemon from starting meanwhile; yields False, and keeps nothing, where one runs."""
-    make_runtime_folder(lock.parent)
-    handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-        else:
-            yield True
-    finally:
-        os.close(handle)

@@ -52,14 +52,23 @@ class JournalWriter:
     """Takes originals from any thread; an original is on the disk before `put` returns."""
 
     def __init__(
-        self, path: Path, last_written: LastWritten, unclosed: Iterable[Closed] = ()
+        self,
+        path: Path,
+        last_written: LastWritten,
+        unclosed: Iterable[Closed] = (),
+        left: Iterable[JournalEntry] = (),
     ) -> None:
-        """`unclosed`: entries of the file that are settled and could not be taken out of it."""
+        """`unclosed`: entries of the file that are settled and could not be taken out of it.
+        `left`: entries of it that could not be put back.
+        """
         self._path = path
         self._last = last_written
         self._journal: Journal | None = None
         self._file: tuple[int, int] | None = None
-        self._entries: dict[_Key, JournalEntry] = {}
+        self._left = list(left)
+        self._entries: dict[_Key, JournalEntry] = {
+            (entry.volume, entry.knob): entry for entry in self._left
+        }
         self._settled: dict[_Key, str] = {(volume, knob): how for volume, knob, how in unclosed}
         self._queue: queue.Queue[_Put | _Key | _Flush | None] = queue.Queue()
         self._trouble = ""
@@ -96,6 +105,20 @@ class JournalWriter:
         """
         if entry.knob not in IN_JOURNAL_ALONE:
             self._last.writing(entry, Values(new, before))
+
+    def take_left(self, volume: str) -> list[tuple[JournalEntry, Values]]:
+        """What an earlier daemon left of a volume and could not be put back since, each with the
+        values that it may have. What it wrote last is not known of the others.
+        """
+        mine = [entry for entry in self._left if entry.volume == volume]
+        self._left = [entry for entry in self._left if entry.volume != volume]
+        known = [(entry, self._values(entry)) for entry in mine]
+        return [(entry, values) for entry, values in known if values is not None]
+
+    def _values(self, entry: JournalEntry) -> Values | None:
+        if entry.knob in IN_JOURNAL_ALONE:
+            return Values(entry.last_written, entry.last_written)
+        return self._last.values(entry)
 
     def close(self, volume: str, knob: str, how: str) -> None:
         """The original is back, or must not be put back any more. Returns at once."""
