@@ -57,7 +57,7 @@ NOTES: Final = (
     " restore` are the real ones; its probe plays recordings",
     "the group of a test stands for the group ebbgate; attacker and honest clients run at nice 10,"
     " as ebbgate-web does",
-    "honest_ms: from before the connection until accepted or refused; outcome_ms: until the outcome,"
+    "honest_ms: from connecting until accepted or refused; outcome_ms: until the outcome,"
     " which waits for the knob to be written and, while locks keep the history from being written,"
     " 2 s for that; the command line waits 5 s",
     "quiet: the same measurement without the attacker, before it",
