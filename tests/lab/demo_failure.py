@@ -51,7 +51,8 @@ def explain(error: BaseException) -> Failure:
     """The failure as a user of the demo should see it."""
     if _disk_is_full(error):
         what = one_line(str(error)) if isinstance(error, NoSpace) else "the disk is full"
-        return Failure(what, "TMPDIR=/a/folder/with/space make demo", _code(error))
+        step = "free some, or TMPDIR=/other/folder EBBGATE_CACHE=/other/folder make demo"
+        return Failure(what, step, _code(error))
     if isinstance(error, NoLab):
         return Failure(one_line(str(error)), _without_lab(str(error)), EXIT_LOST_GUEST)
     if isinstance(error, LostGuest):
