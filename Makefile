@@ -58,6 +58,9 @@ define tier
 	else code=$$?; echo "== tier $(1): FAILED, $$((SECONDS - start)) s"; exit $$code; fi
 endef
 
+# $(call fetched,WHAT): behind a command that needs a package registry; what its failure means.
+fetched = || { echo "make: $(1) could not be fetched (its own message is above); try: check the network, then make again" >&2; exit 1; }
+
 .PHONY: all help
 all: probe ## build everything
 
@@ -79,7 +82,7 @@ venv: $(VENV)/.stamp ## development tools, pinned, in build/venv
 $(VENV)/.stamp: tests/requirements.lock | $(BUILD)/.deps-run $(BUILD)/.deps-check
 	rm -rf $(VENV)
 	$(SYSTEM_PYTHON) -m venv --system-site-packages $(VENV)
-	$(VENV)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $< $(call fetched,the development tools)
 	@touch $@
 
 lock: ## pin the newest development tools in tests/requirements*.lock
@@ -119,7 +122,7 @@ webui: $(UI)/app.js ## build the dashboard (build/webui)
 
 # Node.js comes with the development tools: Debian 12's is too old.
 %/node_modules/.stamp: %/package-lock.json | venv
-	cd $* && $(NODE) npm ci --no-progress --loglevel=error
+	cd $* && $(NODE) npm ci --no-progress --loglevel=error $(call fetched,the packages of $*)
 	@touch $@
 
 $(UI)/app.js: $(WEBUI_SOURCES) $(WEBUI_MODULES)
@@ -250,7 +253,7 @@ install-group:
 		for unit in ebbgated ebbgate-restore; do \
 			install -D -m 644 packaging/systemd/group.conf $(UNITDIR)/$$unit.service.d/group.conf; done; \
 		install -d -m 2750 -g ebbgate $(STATEDIR); \
-		find $(STATEDIR) -maxdepth 1 -type f -exec chgrp ebbgate {} +; \
+		find $(STATEDIR) -maxdepth 1 -name 'history.db*' -type f -exec chgrp ebbgate {} +; \
 		$(BINDIR)/ebbgate web-token > /dev/null 2>&1 || $(BINDIR)/ebbgate web-token --new > /dev/null; \
 	else echo "no group ebbgate: ebbgate-web cannot run here"; fi
 

@@ -71,8 +71,8 @@ class FakeDm(DeviceMapper):
     def present(self) -> bool:
         return self.allowed
 
-    def hidden(self) -> bool:
-        return not self.allowed
+    def blocked(self) -> str:
+        return "" if self.allowed else "only root may open /dev/mapper/control"
 
     def _ask_kernel(self, call: str, ref: str = "") -> None:
         if call in self.fails:

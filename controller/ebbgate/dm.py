@@ -22,6 +22,8 @@ from typing import Final
 from ebbgate.errors import Unavailable
 
 CONTROL: Final = Path("/dev/mapper/control")
+# There while the kernel has device-mapper loaded, whether or not this process sees its node.
+LOADED: Final = Path("/sys/class/misc/device-mapper")
 _VERSION: Final = (4, 0, 0)
 # version[3], data_size, data_start, target_count, open_count, flags, event_nr, padding, dev, name,
 # uuid, data
@@ -88,17 +90,42 @@ class DeviceMapper:
     with the kernel's errno: ENXIO for a device that is gone.
     """
 
-    def __init__(self, control: Path = CONTROL) -> None:
+    def __init__(self, control: Path = CONTROL, loaded: Path = LOADED) -> None:
         self._control = control
+        self._loaded = loaded
         self._handle = -1
 
     def present(self) -> bool:
         """Is there a device-mapper in this kernel that this process may ask?"""
         return os.access(self._control, os.R_OK | os.W_OK)
 
-    def hidden(self) -> bool:
-        """Is there a device-mapper that this process may not ask?"""
-        return self._control.exists() and not self.present()
+    def blocked(self) -> str:
+        """Why this process cannot ask the kernel's device-mapper; empty where it can, and where
+        the kernel has none.
+        """
+        try:
+            self._open()
+        except Unavailable as error:
+            return self._not_opened(error.__cause__)
+        try:
+            self.names()
+        except OSError as error:
+            if error.errno in (errno.EACCES, errno.EPERM):
+                return "this process lacks the capability CAP_SYS_ADMIN"
+            return f"the kernel answers: {error.strerror}"
+        return ""
+
+    def _not_opened(self, error: BaseException | None) -> str:
+        number = error.errno if isinstance(error, OSError) else None
+        if number in (errno.ENODEV, errno.ENXIO, errno.ENOTDIR):
+            return ""
+        if number == errno.ENOENT:
+            return f"{self._control} is missing" if self._loaded.exists() else ""
+        if number == errno.EPERM:
+            return f"the service manager's device rules do not allow {self._control}"
+        if number == errno.EACCES:
+            return f"only root may open {self._control}"
+        return f"{self._control} cannot be opened: {error}"
 
     def names(self) -> tuple[str, ...]:
         """Every mapped device."""

@@ -95,6 +95,7 @@ class Daemon:
         self._full_ns: dict[str, int] = {}
         self._leaving: dict[str, VolumeLoop] = {}
         self._policy_keys: dict[str, tuple[object, ...]] = {}
+        self._mapper_blocked = ""
         self._policy_reader = BackgroundWorker("policies")
         self._following: asyncio.Task[None] | None = None
 
@@ -259,6 +260,7 @@ class Daemon:
 
     async def _discover(self) -> None:
         found = {v.name: v for v in await asyncio.to_thread(discover, self.sysfs)}
+        self._note_mapper(await asyncio.to_thread(self.sysfs.dm.blocked))
         for name, loop in list(self.volumes.items()):
             # While it is cleaned its table is ours.
             if found.get(name) != loop.volume and not (loop.cleaning and name in found):
@@ -266,6 +268,12 @@ class Daemon:
         for name, volume in found.items():
             if name not in self.volumes and volume.cached:
                 self._add(volume)
+
+    def _note_mapper(self, why: str) -> None:
+        """Without device-mapper half of the product is missing: that is said, and once."""
+        if why and why != self._mapper_blocked:
+            _LOG.error("device-mapper cannot be asked (%s): its volumes are not tuned", why)
+        self._mapper_blocked = why
 
     def _add(self, volume: Volume) -> None:
         hand = Hand(self.sysfs, volume, self.journal, self.boot_id)
@@ -333,6 +341,7 @@ class Daemon:
                 "connections": self.control.open_connections,
             },
             "loop_silence": self.silence.told(),
+            "device_mapper": self._mapper_blocked or None,
             "policies": self.policies.told(),
             "probe": {
                 "kind": health.hello.probe if health.hello else "ebpf",

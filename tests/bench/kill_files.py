@@ -58,10 +58,13 @@ class FileMachine:
     def rows(self, query: str) -> list[tuple[Any, ...]]:
         """Of the history as it lies there; none where no daemon came so far as to make one."""
         path = self.folder / "state" / "history.db"
-        if not path.exists():
+        try:
+            with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as history:
+                return history.execute(query).fetchall()
+        except sqlite3.OperationalError:
+            if path.exists():
+                raise
             return []
-        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as history:
-            return history.execute(query).fetchall()
 
     def life(self, random: Random, *, restart: bool) -> tuple[dict[str, float], str, float]:
         """A daemon's, from its first instruction to what is left after its death; its log, and

@@ -11,14 +11,12 @@ import contextlib
 import json
 import shutil
 import signal
-import sqlite3
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from tests.lab.errors import LabError
+from tests.lab.errors import CommandFailed, LabError
 from tests.lab.mirror import mirror
 from tests.lab.session import Process, Session
 from tests.lab.wait import wait_until
@@ -123,17 +121,8 @@ class Product:
         return done.check().stdout
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
-        """Rows of the history, read from a copy (the daemon may be running or dead)."""
-        with tempfile.TemporaryDirectory() as folder:
-            for name in ("history.db", "history.db-wal"):
-                path = f"{STATE_DIR}/{name}"
-                if self.session.run(["test", "-e", path]).rc == 0:
-                    self.session.get_file(path, Path(folder) / name)
-            connection = sqlite3.connect(Path(folder) / "history.db")
-            try:
-                return connection.execute(query).fetchall()
-            finally:
-                connection.close()
+        """Rows of the history (the daemon may be running or dead); CommandFailed without one."""
+        return self.session.query(f"{STATE_DIR}/history.db", query)
 
     def live(self, volume: str) -> dict[str, Any]:
         """The live document of a volume."""
@@ -147,7 +136,7 @@ class Product:
 
     def _ready(self) -> bool:
         if self.daemon is not None and self.daemon.poll() is not None:
-            raise RuntimeError(f"the daemon ended: {self.daemon.stderr()[-2000:]}")
+            raise RuntimeError(f"the daemon ended:\n{self.daemon.stderr()[-2000:]}")
         if self._mode == "observe":
             # Nothing is decided then: what it sees is all there is to see.
             return self._sees()
@@ -155,6 +144,6 @@ class Product:
 
     def _sees(self) -> bool:
         # One that is just starting has the file, but not yet its tables.
-        with contextlib.suppress(sqlite3.Error):
+        with contextlib.suppress(CommandFailed):
             return any(json.loads(text).get("foreground") for (text,) in self.rows(_LIVE))
         return False

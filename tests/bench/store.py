@@ -72,7 +72,7 @@ class Month:
 
     def size_bytes(self) -> int:
         """The file and its log."""
-        return sum(each.stat().st_size for each in self.path.parent.glob(f"{self.path.name}*"))
+        return sum(_size_bytes(each) for each in self.path.parent.glob(f"{self.path.name}*"))
 
     def _minute(self, at_ns: int, minute: int) -> None:
         last_day = minute >= (DAYS - 1) * 24 * 60
@@ -143,6 +143,14 @@ class Month:
 
 
 WHY = "idle 410 ms >= wait 300 ms"
+
+
+def _size_bytes(file: Path) -> int:
+    """0 for a log that was folded in and removed since it was listed."""
+    try:
+        return file.stat().st_size
+    except FileNotFoundError:
+        return 0
 
 
 def _spread(ios: int, us: int) -> tuple[int, ...]:

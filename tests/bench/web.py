@@ -92,7 +92,7 @@ class Web:
     def _answers(self) -> bool:
         log = self._processes[0]
         if log.poll() is not None:
-            raise RuntimeError(f"ebbgate-web ended: {log.stderr()[-2000:]}")
+            raise RuntimeError(f"ebbgate-web ended:\n{log.stderr()[-2000:]}")
         with suppress(OSError, ValueError):
             return bool(self.get("/api/v1/health"))
         return False

@@ -28,5 +28,4 @@ def check(part: str, told: Mapping[str, str], folder: Path, timeout_s: float) ->
     try:
         host.run(argv, env=environment, timeout_s=timeout_s)
     except CommandFailed as error:
-        said = report.read_text(encoding="utf-8") if report.exists() else str(error)
-        pytest.fail(said, pytrace=False)
+        pytest.fail(host.text_of(report) or str(error), pytrace=False)

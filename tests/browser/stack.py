@@ -89,7 +89,7 @@ def _said(log: Path, pattern: str, process: host.Running) -> str:
     """What a program has printed, once it has."""
     deadline = time.monotonic() + DEADLINE_S
     while time.monotonic() < deadline:
-        text = log.read_text(encoding="utf-8") if log.exists() else ""
+        text = host.text_of(log)
         found = re.search(pattern, text)
         if found:
             return found.group(0)

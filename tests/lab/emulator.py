@@ -43,7 +43,8 @@ def find() -> str:
     try:
         return _backport()
     except LabError as error:
-        print(f"lab: guests may hang, {own} is older than 8.1: {error}", file=sys.stderr)
+        why = str(error).partition("\n")[0]
+        print(f"lab: guests may hang, {own} is older than 8.1: {why}", file=sys.stderr)
         return own
 
 

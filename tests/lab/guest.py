@@ -84,6 +84,7 @@ class Guest(Session):
         self._attached: list[Attached] = []
         self._qemu: host.Running | None = None
         self._connected = False
+        self._greeted = False
 
     def __enter__(self) -> Self:
         self.start()
@@ -108,14 +109,17 @@ class Guest(Session):
 
     def start(self) -> None:
         """Boot and return once the agent answers."""
-        emulator.find()
+        host.need(emulator.PROGRAM)
         image = kernel.fetch(self._release)
+        emulator.find()
         self._workdir = Workdir()
         folder = self._workdir.path
         self._share = folder / "share"
         self._share.mkdir(mode=0o777)
         try:
-            self._attached = [device.attach(folder) for device in self._hardware]
+            for device in self._hardware:
+                # One by one: if one fails, those before it are stopped.
+                self._attached.append(device.attach(folder))
             command = self._command(image, folder)
             self._qemu = host.start(command, folder / EMULATOR_LOG, niceness=_NICENESS)
             wire = Channel.connect(
@@ -130,6 +134,7 @@ class Guest(Session):
                 self.clock_ahead = 5e3
             self._connected = True
             self.channel.hello(BOOT_TIMEOUT_S)
+            self._greeted = True
             self._set_queues()
             if self._forwards:
                 self.check(_NETWORK_UP)
@@ -139,13 +144,14 @@ class Guest(Session):
 
     def stop(self) -> None:
         """Turn the guest off and remove its folder; harmless if it has ended already."""
-        if self._connected:
+        if self._greeted:
             # A guest that hangs is killed below: it must not keep the tests hanging.
             with contextlib.suppress(LabError):
                 self.channel.send("power_off")
                 wait_until(lambda: not self.alive, 20, "the guest to power off")
+        if self._connected:
             self.channel.close()
-            self._connected = False
+        self._connected = self._greeted = False
         if self._qemu is not None:
             host.stop(self._qemu)
             self._qemu = None

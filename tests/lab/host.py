@@ -119,8 +119,18 @@ def scheduled_ns(pid: int) -> dict[int, tuple[int, int]]:
     long each was on one, and how long it was ready to run and had none.
     """
     found = {}
-    for thread in Path(f"/proc/{pid}/task").iterdir():
-        with contextlib.suppress(OSError):
-            ran, waited = (thread / "schedstat").read_text().split()[:2]
-            found[int(thread.name)] = int(ran), int(waited)
+    # Threads end while they are listed, and the process may have ended as a whole.
+    with contextlib.suppress(OSError):
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            with contextlib.suppress(OSError):
+                ran, waited = (thread / "schedstat").read_text().split()[:2]
+                found[int(thread.name)] = int(ran), int(waited)
     return found
+
+
+def text_of(path: Path) -> str:
+    """What a file holds that may not be there yet, or no more: empty without one."""
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except FileNotFoundError:
+        return ""

@@ -7,12 +7,14 @@ I/O: through a Channel to the guest's agent.
 from __future__ import annotations
 
 import base64
+import contextlib
 import re
 import shlex
 import signal
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tests.lab import monitor
 from tests.lab.channel import Channel
@@ -26,6 +28,7 @@ _FAULT = re.compile(r"BUG:|Oops|Kernel panic|sysrq: Trigger a crash|Out of memor
 _LAST_WORDS_LINES = 120
 
 _CHUNK_BYTES = 512 * 1024
+_QUERY_S = 60.0
 
 Command = str | Sequence[str | Path]
 
@@ -210,6 +213,14 @@ class Session:
         )["values"]
         return values
 
+    def query(self, path: str | Path, sql: str) -> list[tuple[Any, ...]]:
+        """Rows of a SQLite database of the guest, as one transaction sees them.
+
+        CommandFailed if there is no such database or it refuses the query.
+        """
+        reply = self.channel.call("query", timeout_s=_QUERY_S, path=str(path), sql=sql)
+        return [tuple(row) for row in reply["rows"]]
+
     def write(self, path: str | Path, text: str) -> None:
         """Write to a file that exists, such as a knob, in one system call."""
         self._write(path, text.encode(), create=False, append=False)
@@ -282,9 +293,9 @@ def why_lost(folder: Path) -> str:
     """The last words of a guest: what its emulator and its kernel said."""
     words: list[str] = []
     for name in (EMULATOR_LOG, CONSOLE):
-        log = folder / name
-        if log.exists():
-            words += _last_words(log.read_text(errors="replace").splitlines())
+        # The folder may be gone already, or be removed while it is read.
+        with contextlib.suppress(FileNotFoundError):
+            words += _last_words((folder / name).read_text(errors="replace").splitlines())
     return "\n".join(["the guest has ended or is silent", *(words or ["(its console is empty)"])])
 
 

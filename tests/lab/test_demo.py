@@ -4,45 +4,17 @@
 from __future__ import annotations
 
 import io
-import os
-import subprocess
-import sys
 
-import pytest
 from rich.console import Console
 
-from tests.bench.product import REPO
-from tests.lab import demo
+from tests.lab import demo_run
 from tests.lab.demo_screen import Moment, Screen, bar, history
 from tests.lab.demo_watch import moment_of
-from tests.lab.errors import EXIT_LOST_GUEST
 
 
 def screen(*, terminal: bool) -> tuple[Screen, io.StringIO]:
     out = io.StringIO()
     return Screen(Console(file=out, force_terminal=terminal, width=100, highlight=False)), out
-
-
-def test_without_an_emulator_it_says_so_and_what_to_do_next() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.lab.demo"],
-        env={**os.environ, "PATH": "/nonexistent"},
-        cwd=REPO,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    assert done.returncode == EXIT_LOST_GUEST
-    reason, next_step = done.stderr.splitlines()
-    assert "no lab here" in reason
-    assert "next: make deps" in next_step
-
-
-def test_without_a_probe_it_does_not_boot(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(demo, "PROBE", REPO / "build" / "no-such-probe")
-    monkeypatch.setattr(sys, "argv", ["demo"])
-    assert demo.main() == EXIT_LOST_GUEST
 
 
 def test_a_little_dirty_data_is_not_drawn_as_none() -> None:
@@ -80,5 +52,5 @@ def test_a_volume_without_a_daemon_has_a_level_and_nothing_else() -> None:
 
 
 def test_a_cache_that_did_not_come_clean_is_said_with_what_is_left() -> None:
-    assert demo.clean_text(demo.Result(clean_s=3.14)) == "3.1 s"
-    assert demo.clean_text(demo.Result(left_mib=281.6)) == "> 40 s, 282 MiB left"
+    assert demo_run.clean_text(demo_run.Result(clean_s=3.14)) == "3.1 s"
+    assert demo_run.clean_text(demo_run.Result(left_mib=281.6)) == "> 40 s, 282 MiB left"

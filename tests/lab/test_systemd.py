@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The service as `make install` sets it up, under a real systemd: start, hang, crash, stop.
+"""systemd-both: the service as `make install` sets it up, under a real systemd, on a bcache and a
+dm-cache volume at once: start, tune, stop, kill, hang, restore unit; each knob of both comes back.
 
 I/O: a guest of its own, with systemd as process 1.
 """
@@ -9,26 +10,78 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
+from tests.bench.faults import keep, load
+from tests.bench.gap_drain import Pieces, fill_job
 from tests.lab import fio, host
 from tests.lab.conftest import without_lab
+from tests.lab.dm_stack import DmCacheStack
 from tests.lab.errors import NoLab
 from tests.lab.guest import CHECKOUT, Guest
 from tests.lab.session import Session
 from tests.lab.stack import BcacheStack
 from tests.lab.wait import wait_until
 
-pytestmark = pytest.mark.full
-
 UNIT = "ebbgated.service"
+RESTORE = "ebbgate-restore.service"
 WEB = "ebbgate-web.service"
 API = "http://127.0.0.1:8380/api/v1"
+DROP_IN = f"/run/systemd/system/{UNIT}.d/lab.conf"
 WATCHDOG_S = 10
 # systemd's own notice, the kill, and a restore under emulation.
 GRACE_S = 15
+DIRTY = Pieces(kib=64, dirty_mib=48, range_mib=256)
+OWNERS = {
+    "/run/ebbgate": "750 root:ebbgate",
+    "/run/ebbgate/control.sock": "660 root:ebbgate",
+    "/run/ebbgate/ebbgated.lock": "600 root:ebbgate",
+    "/var/lib/ebbgate": "2750 root:ebbgate",
+    "/var/lib/ebbgate/history.db": "640 root:ebbgate",
+    "/var/lib/ebbgate/journal.db": "600 root:ebbgate",
+    "/var/lib/ebbgate/overrides.db": "600 root:ebbgate",
+}
+"""What the group may enter, ask and read, and what is root's alone."""
+KERNELS_OWN = frozenset({"writeback_rate"})
+"""The kernel itself moves it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Both:
+    """A volume of each kind, with dirty data, and with users who read without a pause."""
+
+    session: Session
+    bcache: BcacheStack
+    dm: DmCacheStack
+
+    def tuned(self) -> bool:
+        """Whether ebbgate holds knobs of both kinds."""
+        return self.bcache_tuned() and self.dm_tuned()
+
+    def back(self) -> bool:
+        """Whether every knob of both is as it was; the cheap looks come first."""
+        return not (self.bcache_tuned() or self.dm_tuned() or self.changed())
+
+    def changed(self) -> dict[str, tuple[str, str | None]]:
+        """Every knob that is not as it was, the queues and LVM's settings included."""
+        found = {**self.bcache.changed_knobs(), **self.dm.changed_knobs()}
+        return {name: values for name, values in found.items() if name not in KERNELS_OWN}
+
+    def wait_until_back(self, timeout_s: float) -> None:
+        """Wait for that."""
+        wait_until(self.back, timeout_s, "every knob of both volumes to be back")
+
+    def bcache_tuned(self) -> bool:
+        """Whether ebbgate holds a knob of the bcache volume."""
+        return bool(set(self.bcache.changed_knobs()) - KERNELS_OWN)
+
+    def dm_tuned(self) -> bool:
+        """Whether it holds that of the dm-cache volume."""
+        return str(self.dm.threshold) != self.dm.originals["migration_threshold"]
 
 
 @pytest.fixture(scope="module")
@@ -46,59 +99,118 @@ def machine() -> Iterator[Session]:
         without_lab(reason)
 
 
+@pytest.fixture(scope="module")
+def volumes(machine: Session) -> Iterator[Both]:
+    """Leaving them compares every knob once more."""
+    with (
+        DmCacheStack(machine, hdd="hdd1", ssd="ssd1") as dm,
+        BcacheStack(machine) as bcache,
+        ExitStack() as exits,
+    ):
+        bcache.expect_changed(*KERNELS_OWN)
+        for stack in (bcache, dm):
+            fio.run(machine, fill_job(stack.device, DIRTY), seed=1)
+            options: dict[str, str | int] = {"offset": "1G", "size": "900M", "rate_iops": 40}
+            users = load(machine, stack.device, "randread", "4k", **options, runtime=3600)
+            keep(users, exits)
+        yield Both(machine, bcache, dm)
+
+
 @pytest.fixture
-def stack(machine: Session) -> Iterator[BcacheStack]:
-    with BcacheStack(machine) as made:
-        made.expect_changed("writeback_rate")
-        yield made
-        machine.check(f"systemctl stop {UNIT}", timeout_s=60)
-
-
-def show(machine: Session, field: str) -> str:
-    return machine.check(f"systemctl show --value -p {field} {UNIT}").strip()
-
-
-def tuned(stack: BcacheStack) -> bool:
-    return bool(set(stack.changed_knobs()) - {"writeback_rate"})
-
-
-def start_tuning(machine: Session, stack: BcacheStack) -> None:
-    """The service runs and has changed knobs."""
-    machine.check(f"systemctl start {UNIT}", timeout_s=120)
-    machine.check(f"ebbgate enforce {stack.volume}", timeout_s=60)
-    dirty = fio.Job(stack.device, "randwrite", "64k", options={"io_size": "32m"})
-    fio.run(machine, dirty, seed=1)
-    wait_until(lambda: tuned(stack), 60, "knobs to be tuned")
-
-
-def test_the_service_starts_and_a_stop_restores(machine: Session, stack: BcacheStack) -> None:
-    start_tuning(machine, stack)
-    assert show(machine, "ActiveState") == "active"
+def both(machine: Session, volumes: Both) -> Iterator[Both]:
+    """The volumes with the service stopped before and after."""
+    machine.run(f"systemctl reset-failed {UNIT}")
+    yield volumes
     machine.check(f"systemctl stop {UNIT}", timeout_s=60)
-    assert not tuned(stack)
+    machine.run(f"rm -f {DROP_IN} && systemctl daemon-reload", timeout_s=60)
+
+
+def show(machine: Session, field: str, unit: str = UNIT) -> str:
+    return machine.check(f"systemctl show --value -p {field} {unit}").strip()
+
+
+def start_tuning(both: Both) -> None:
+    """The service runs and has changed knobs of both kinds."""
+    both.session.check(f"systemctl start {UNIT}", timeout_s=120)
+    for name in (both.bcache.volume, both.dm.lvm_name):
+        both.session.check(f"ebbgate --patience 40 enforce {name}", timeout_s=90)
+    wait_until(both.tuned, 60, "knobs of both kinds to be tuned")
+
+
+@contextmanager
+def drop_in(machine: Session, text: str) -> Iterator[None]:
+    """The unit with some of its lines changed."""
+    machine.put_file(DROP_IN, f"[Service]\n{text}\n")
+    machine.check("systemctl daemon-reload", timeout_s=60)
+    yield
+
+
+def test_the_service_tunes_both_kinds_and_a_stop_restores(machine: Session, both: Both) -> None:
+    start_tuning(both)
+    assert show(machine, "ActiveState") == "active"
+    status = machine.check("ebbgate status", timeout_s=60)
+    assert "cannot ask device-mapper" not in status
+    owners = machine.check(["stat", "-c", "%n %a %U:%G", *OWNERS]).splitlines()
+    assert dict(line.split(" ", 1) for line in owners) == OWNERS
+    group = "/sys/fs/cgroup" + show(machine, "ControlGroup")
+    peak, limit = int(machine.read(f"{group}/memory.peak")), int(show(machine, "MemoryMax"))
+    # A margin is left, though what the kernel caches for it counts, too.
+    assert peak < limit * 3 / 4, f"{peak >> 20} of {limit >> 20} MiB"
+    machine.check(f"systemctl stop {UNIT}", timeout_s=60)
+    assert both.changed() == {}
     assert show(machine, "Result") == "success"
 
 
 def test_a_daemon_that_hangs_is_killed_and_its_knobs_come_back(
-    machine: Session, stack: BcacheStack
+    machine: Session, both: Both
 ) -> None:
-    start_tuning(machine, stack)
+    start_tuning(both)
     pid = show(machine, "MainPID")
     machine.check(f"kill -STOP {pid}")
     stopped_s = time.monotonic()
     limit_s = WATCHDOG_S + GRACE_S
     wait_until(lambda: show(machine, "Result") == "watchdog", limit_s, "the watchdog to bite")
-    wait_until(lambda: not tuned(stack), limit_s, "the knobs to be back")
-    assert time.monotonic() - stopped_s < limit_s
-    # And the next daemon goes on where this one hung: the mode was a person's wish.
+    both.wait_until_back(limit_s)
+    assert time.monotonic() - stopped_s < 3 * limit_s
+    # And the next daemon goes on where this one hung: a person chose the mode.
     wait_until(lambda: show(machine, "MainPID") not in ("0", pid), 30, "a new daemon")
-    wait_until(lambda: tuned(stack), 60, "the new daemon to tune")
+    wait_until(both.tuned, 60, "the new daemon to tune")
 
 
-def test_a_daemon_that_is_killed_leaves_no_knob(machine: Session, stack: BcacheStack) -> None:
-    start_tuning(machine, stack)
+def test_a_daemon_that_is_killed_leaves_no_knob(machine: Session, both: Both) -> None:
+    start_tuning(both)
     machine.check(f"kill -KILL {show(machine, 'MainPID')}")
-    wait_until(lambda: not tuned(stack), GRACE_S, "the knobs to be back")
+    both.wait_until_back(GRACE_S)
+
+
+def test_the_restore_unit_restores_where_the_service_could_not(
+    machine: Session, both: Both
+) -> None:
+    with drop_in(machine, "ExecStopPost=\nRestart=no"):
+        start_tuning(both)
+        machine.check(f"kill -KILL {show(machine, 'MainPID')}")
+        both.wait_until_back(GRACE_S)
+        assert show(machine, "ExecMainStatus", RESTORE) == "0"
+        assert show(machine, "ExecMainExitTimestampMonotonic", RESTORE) != "0"
+
+
+@pytest.mark.full
+def test_a_service_that_is_kept_from_device_mapper_says_so(machine: Session, both: Both) -> None:
+    with drop_in(machine, "DeviceAllow="):
+        machine.check(f"systemctl start {UNIT}", timeout_s=120)
+        for command in ("status", "doctor"):
+            said = " ".join(machine.check(f"ebbgate {command}", timeout_s=60).split())
+            assert "ebbgated cannot ask device-mapper" in said
+            assert "systemctl restart ebbgated" in said
+
+
+@pytest.mark.full
+def test_the_service_may_load_the_table_of_a_cleaning(machine: Session, both: Both) -> None:
+    start_tuning(both)
+    name = both.dm.lvm_name
+    machine.check(f"ebbgate --patience 40 clean {name} --within 3min --yes", timeout_s=90)
+    wait_until(lambda: both.dm.dirty_bytes() == 0 or None, 90, "the volume to be clean")
+    wait_until(lambda: both.dm.status().policy != "cleaner" or None, 20, "the old policy")
 
 
 def answer(machine: Session, path: str, options: str = "") -> Any:
@@ -107,24 +219,25 @@ def answer(machine: Session, path: str, options: str = "") -> Any:
     return json.loads(done.stdout) if done.rc == 0 else None
 
 
-def test_the_dashboard_reads_and_asks_without_being_root(
-    machine: Session, stack: BcacheStack
-) -> None:
-    start_tuning(machine, stack)
+@pytest.mark.full
+def test_the_dashboard_reads_and_asks_without_being_root(machine: Session, both: Both) -> None:
+    start_tuning(both)
     machine.check(f"systemctl start {WEB}", timeout_s=120)
     try:
         health = wait_until(lambda: answer(machine, "health"), 120, "ebbgate-web to answer")
         assert (health["daemon"]["alive"], health["history"]["ok"]) == (True, True)
         pid = machine.check(f"systemctl show --value -p MainPID {WEB}").strip()
         assert machine.check(f"stat -c %U /proc/{pid}").strip() == "ebbgate"
-        wish = json.dumps({"kind": "mode", "volume": stack.volume, "args": {"mode": "advise"}})
+        wish = json.dumps(
+            {"kind": "mode", "volume": both.bcache.volume, "args": {"mode": "advise"}}
+        )
         asked = f"-H 'Content-Type: application/json' -d '{wish}'"
         refused = answer(machine, "intents", asked)
         assert refused["error"]["code"] == "unauthorized"
         token = machine.check("ebbgate web-token").strip()
         made = answer(machine, "intents", f"{asked} -H 'Authorization: Bearer {token}'")
         wait_until(lambda: answer(machine, f"intents/{made['id']}")["ok"], 60, "the wish's answer")
-        wait_until(lambda: not tuned(stack), 60, "the knobs to be back")
+        wait_until(lambda: not both.bcache_tuned(), 60, "the knobs to be back")
         machine.check(f"systemctl stop {UNIT}", timeout_s=60)
         assert answer(machine, "health")["daemon"]["alive"] is False
         assert answer(machine, "decisions?limit=1")["decisions"]

@@ -14,6 +14,8 @@ import tempfile
 from pathlib import Path
 
 _PREFIX = "ebbgate-lab-"
+# Until its lock is held; a folder of this name is nobody's to sweep.
+_NEW_PREFIX = "ebbgate-new-"
 _LOCK = "lock"
 
 
@@ -22,9 +24,11 @@ class Workdir:
 
     def __init__(self) -> None:
         _sweep()
-        self.path = Path(tempfile.mkdtemp(prefix=_PREFIX)).resolve()
-        self._lock = os.open(self.path / _LOCK, os.O_CREAT | os.O_RDWR, 0o600)
+        new = Path(tempfile.mkdtemp(prefix=_NEW_PREFIX)).resolve()
+        self._lock = os.open(new / _LOCK, os.O_CREAT | os.O_RDWR, 0o600)
         fcntl.flock(self._lock, fcntl.LOCK_EX)
+        # Locked before others can find it: a sweep of theirs would take it for an orphan's.
+        self.path = new.rename(new.with_name(_PREFIX + new.name.removeprefix(_NEW_PREFIX)))
 
     def remove(self) -> None:
         """Remove the folder with all that is in it."""

@@ -8,6 +8,7 @@ enforced; its probe plays recordings of real ones (player.py). The knobs are fil
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 import sys
 from collections.abc import Sequence
@@ -49,8 +50,13 @@ def argv(folder: Path, *words: str) -> list[str | Path]:
 
 def knobs(folder: Path) -> dict[str, str]:
     """Each file of the machine's /sys and what it holds."""
-    files = (file for file in (folder / "sys").rglob("*") if file.is_file())
-    return {str(file.relative_to(folder)): file.read_text() for file in files}
+    found = {}
+    for file in (folder / "sys").rglob("*"):
+        # A daemon that runs writes a new file beside the old one and gives it the old one's name.
+        if not file.name.startswith("."):
+            with contextlib.suppress(FileNotFoundError, IsADirectoryError):
+                found[str(file.relative_to(folder))] = file.read_text()
+    return found
 
 
 def main() -> int:

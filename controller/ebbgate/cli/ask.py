@@ -100,7 +100,7 @@ def named(context: Context, name: str) -> Volume | str:
     try:
         return find(context.sysfs, name)
     except NotFound:
-        if context.sysfs.dm.hidden():
+        if context.sysfs.dm.blocked():
             return name.removeprefix("/dev/")
         raise
 

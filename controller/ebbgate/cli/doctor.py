@@ -14,6 +14,7 @@ from ebbgate.cli.doctor_view import draw
 from ebbgate.cli.link import Link, look
 from ebbgate.cli.output import Document, emit
 from ebbgate.cli.snapshot import daemon_document, volume_document
+from ebbgate.cli.status import hidden_document
 from ebbgate.doctor import cost, report, signals
 from ebbgate.doctor.finding import Facts
 from ebbgate.errors import PermissionDenied
@@ -62,7 +63,7 @@ def doctor(context: Context, volume: str | None, measure: float | None, knobs: b
         },
         "daemon": daemon_document(link),
         "cost": report.cost_document(spent),
-        "hidden": context.sysfs.dm.hidden(),
+        **hidden_document(context),
         "volumes": [_volume(context, link, each) for each in volumes],
     }
 

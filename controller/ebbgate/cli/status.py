@@ -12,6 +12,7 @@ from ebbgate.cli.context import Context, json_option
 from ebbgate.cli.link import look
 from ebbgate.cli.output import Document, emit
 from ebbgate.cli.snapshot import daemon_document, volume_document
+from ebbgate.doctor import device_mapper
 from ebbgate.model.volume import Kind
 from ebbgate.policy import ADAPTIVE
 from ebbgate.probes.topology import discover, find
@@ -34,7 +35,7 @@ def status(context: Context, volume: str | None) -> None:
     link = look(context)
     document: dict[str, Any] = {
         "daemon": daemon_document(link),
-        "hidden": context.sysfs.dm.hidden(),
+        **hidden_document(context),
         "volumes": [volume_document(context, link, each) for each in volumes],
     }
     emit(context, document, _draw_one if volume else _draw_all)
@@ -191,10 +192,20 @@ def _missing(page: Page, volume: Document) -> None:
             page.line(f"lost: {count} {what}", "yellow", indent=2)
 
 
+def hidden_document(context: Context) -> dict[str, Any]:
+    """Whether this process cannot see mapped volumes, and why, with the next step."""
+    why = context.sysfs.dm.blocked()
+    root = context.euid() == 0
+    return {
+        "hidden": bool(why),
+        "hidden_why": device_mapper.of_this_process(why, root=root) if why else None,
+    }
+
+
 def draw_hidden(page: Page, document: Document) -> None:
-    """Device-mapper answers root alone."""
+    """Volumes that there may be, and that this process cannot see."""
     if document["hidden"]:
-        page.line("dm-cache and dm-writecache volumes, if any, are shown to root only", "yellow")
+        page.line(document["hidden_why"], "yellow")
 
 
 def draw_daemon(page: Page, daemon: Document, *, indent: int = 0) -> None:
@@ -210,6 +221,8 @@ def draw_daemon(page: Page, daemon: Document, *, indent: int = 0) -> None:
             "dim",
             indent=indent,
         )
+        if why := daemon.get("device_mapper"):
+            page.line(device_mapper.of_daemon(why), "bold red", indent=indent)
         lost = (daemon.get("history") or {}).get("dropped")
         if lost:
             text = f"{lost} records of the history are lost: it could not be written for a time"

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from ebbgate.doctor import applying, cost, report
+from ebbgate.doctor import applying, cost, device_mapper, report
 from ebbgate.doctor.advice import advise
 from ebbgate.doctor.device import device_document
 from ebbgate.doctor.finding import Advice, Facts
@@ -143,13 +143,14 @@ def _volume(sysfs: Sysfs, looked: _Looked) -> Document:
 def _unknown(sysfs: Sysfs, looked: list[_Looked], said: Said) -> Iterator[Document]:
     """Volumes that cannot be looked at, and files that cannot be read, each with the reason."""
     seen = {each.volume.name for each in looked}
+    blocked = sysfs.dm.blocked()
     hidden = [name for name in said.volumes if name not in seen]
     for name in hidden:
         live = said.volumes[name]
         title = str(live.get("title") or name)
-        why = _ONLY_ROOT if sysfs.dm.hidden() else "it is not in sysfs now"
+        why = _ONLY_ROOT if blocked else "it is not in sysfs now"
         yield _row(name, title, f"{why}: run ebbgate doctor {title}")
-    if not hidden and sysfs.dm.hidden():
+    if not hidden and blocked:
         yield _row(None, None, f"{_ONLY_ROOT}: whether it has cached volumes here is not known")
     for each in looked:
         closed = _unreadable(sysfs, each.volume)
@@ -184,6 +185,8 @@ def _missing(signals: Mapping[str, str], spent: cost.Cost, said: Said, btf: bool
         yield f"signals: {_NOT_MEASURED}; start it: systemctl start ebbgated"
     elif not signals:
         yield "signals: the probe has not said yet which this kernel gives it"
+    if why := said.daemon.get("device_mapper"):
+        yield device_mapper.of_daemon(why)
     for name, word in signals.items():
         if word != "ok":
             yield f"{name}: {word}"

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from ebbgate import __version__
 from ebbgate.actuators.asked import may_be_set
+from ebbgate.doctor import device_mapper
 from ebbgate.store.queries import Live
 from ebbgate.store.trouble import log_complaint
 from ebbgate.units import NS_PER_S
@@ -118,6 +119,8 @@ def _errors(said: Document, alive: bool | None, fresh: bool, age_s: float | None
         found += filter(None, [log_complaint(history)])
     if said.get("intents_error"):
         found.append(f"requests are not accepted, or not kept: {said['intents_error']}")
+    if why := said.get("device_mapper"):
+        found.append(device_mapper.of_daemon(why))
     probe = said.get("probe") or {}
     if probe and probe.get("state") != "running":
         found.append(f"the probe: {probe.get('state')}")

@@ -26,9 +26,7 @@ def dirty_mib(path: Path) -> float:
 
 def live(history: Path, volume: str) -> dict[str, Any]:
     """Regime, gate and sentence of the volume; empty without a daemon."""
-    if not history.exists():
-        return {}
-    # A daemon that is just starting has the file, but not yet its tables.
+    # A daemon that is just starting has no file yet, or one without tables.
     with (
         contextlib.suppress(sqlite3.Error),
         contextlib.closing(sqlite3.connect(f"file:{history}?mode=ro", uri=True)) as connection,

@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""hostile-client: what a process with the web user's rights can do to root's daemon in ten minutes.
+
+The daemon, its files, its socket and `ebbgate restore` are the real ones, on a machine of files to
+which recordings of real caches are played (tests/played). Beside it: the attacker
+(hostile_attacker.py), and two honest clients, one of them root. Every few seconds `ebbgate restore`
+runs, with the daemon and, in the first half, also after it was killed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from ebbgate.units import NS_PER_MS
+from tests.bench.context import Context, Scenario
+from tests.bench.edges import CLOSED_QUERY
+from tests.bench.hostile_machine import ATTACKER_UID, GID, HONEST_UID, HostileMachine
+from tests.bench.report import Report, percentile
+from tests.lab import host
+from tests.lab.errors import NoLab
+
+SECONDS: Final = {"10min": 600.0, "short": 60.0}
+QUIET_S: Final = 15.0
+RESTORE_EVERY_S: Final = 8.0
+KILL_EVERY: Final = 2
+"""Each second restore of the first half is one without a daemon."""
+_LOOK_S: Final = 1.0
+_NAP_S: Final = 0.05
+GOALS: Final = {
+    "daemon_died": "== 0",
+    "silence_ms_max": "<= 100",
+    "close_p99_ms": "<= 20",
+    "rss_mib_max": "<= 120",
+    "restore_failed": "== 0",
+    "honest_failed": "== 0",
+    "honest_ms_max": "<= 1000",
+    "outcome_ms_max": "<= 5000",
+    "files_touched": "== 0",
+    "root_files_opened": "== 0",
+    "attacks_failed": "== 0",
+}
+LEAST_A_MINUTE: Final = {
+    "tried": 500.0,
+    "locks": 100.0,
+    "closed": 5.0,
+    "restores": 3.0,
+    "restores_alone": 0.5,
+    "honest": 40.0,
+}
+"""Less than that would prove little."""
+NOTES: Final = (
+    "ran without a guest: the knobs are files; the daemon, its socket, its history and `ebbgate"
+    " restore` are the real ones; its probe plays recordings",
+    "the group of a test stands for the group ebbgate; attacker and honest clients run at nice 10,"
+    " as ebbgate-web does",
+    "honest_ms: from connecting until accepted or refused; outcome_ms: until the outcome,"
+    " which waits for the knob to be written and, while locks keep the history from being written,"
+    " 2 s for that; the command line waits 5 s",
+    "quiet: the same measurement without the attacker, before it; host_late_ms_max: how late the"
+    " scenario itself was woken, which is the machine's doing",
+)
+_ROOTS_OWN: Final = ("journal.db", "overrides.db", "ebbgated.lock")
+
+
+def run(context: Context) -> Report:
+    """Ten minutes, or one."""
+    if os.geteuid() != 0:
+        raise NoLab("no result: the daemon is root's here, and the attacker is not: run it as root")
+    variant = context.variant or "10min"
+    runs: dict[str, list[dict[str, float]]] = {"quiet": [], "attacked": []}
+    for repetition in range(context.repetitions):
+        with tempfile.TemporaryDirectory(prefix="ebbgate-hostile-") as name:
+            machine = HostileMachine(Path(name))
+            machine.begin()
+            try:
+                runs["quiet"].append(quiet(machine))
+                # A new one, whose longest silence is of the attack.
+                machine.end()
+                machine.begin()
+                context.say(f"without the attacker: {runs['quiet'][-1]}")
+                seed = context.seed + repetition
+                runs["attacked"].append(attacked(context, machine, SECONDS[variant], seed))
+            finally:
+                machine.end()
+        context.say(f"attacked: {runs['attacked'][-1]}")
+    ratios = {name: max(found[name] for found in runs["attacked"]) for name in GOALS}
+    minutes = SECONDS[variant] / 60
+    more = {name: least * minutes for name, least in LEAST_A_MINUTE.items()}
+    ratios |= {name: min(found[name] for found in runs["attacked"]) for name in more}
+    goals = {**GOALS, **{name: f">= {least:g}" for name, least in more.items()}}
+    return Report("hostile-client", runs, ratios, goals, NOTES)
+
+
+def quiet(machine: HostileMachine) -> dict[str, float]:
+    """The same machine with the honest clients alone."""
+    began_ns = time.time_ns()
+    silence = Silence(machine)
+    clients = honest(machine, QUIET_S, 0)
+    watch(machine, silence, QUIET_S)
+    found = answered([finished(machine, client, name) for name, client in clients.items()])
+    return {**found, **closes(machine, began_ns), **silence.figures()}
+
+
+def attacked(
+    context: Context, machine: HostileMachine, seconds: float, seed: int
+) -> dict[str, float]:
+    """With the attacker, restored over and over."""
+    began_ns = time.time_ns()
+    silence = Silence(machine)
+    until_s = time.monotonic() + seconds
+    log = machine.folder / "attacker.log"
+    words = (seconds, seed, ATTACKER_UID, GID)
+    attacker = machine.helper("tests.bench.hostile_attacker", log, *words)
+    clients = honest(machine, seconds, seed)
+    restores, alone, failed, longest_s = 0, 0, 0, 0.0
+    while (left_s := until_s - time.monotonic()) > RESTORE_EVERY_S:
+        watch(machine, silence, RESTORE_EVERY_S)
+        restores += 1
+        without = left_s > seconds / 2 and restores % KILL_EVERY == 0
+        works, took_s = (restore_alone if without else restore_beside)(machine)
+        alone += without
+        failed += not works
+        longest_s = max(longest_s, took_s)
+        how = "without a daemon" if without else "beside the daemon"
+        context.say(f"restore {how}: {'ok' if works else 'FAILED'} in {took_s:.1f} s")
+    watch(machine, silence, max(0.0, left_s))
+    tried = finished(machine, attacker, "attacker")
+    told = [finished(machine, client, name) for name, client in clients.items()]
+    machine.look()
+    context.say(f"the attacker: {tried}")
+    return {
+        **answered(told),
+        **closes(machine, began_ns),
+        "daemon_died": float(machine.died),
+        **silence.figures(),
+        "rss_mib_max": machine.rss_kib_max / 1024,
+        "restores": float(restores),
+        "restores_alone": float(alone),
+        "restore_failed": float(failed),
+        "restore_s_max": longest_s,
+        "files_touched": float(tried.get("files_touched", 0)),
+        "root_files_opened": float(sum(tried.get(f"opened {name}", 0) for name in _ROOTS_OWN)),
+        "attacks_failed": float(tried["attacks_failed"]),
+        "locks": float(tried.get("locks", 0)),
+        "tried": float(sum(tried.get(name, 0) for name in ("bad_lines", "flooded", "deaf_lines"))),
+    }
+
+
+def watch(machine: HostileMachine, silence: Silence, seconds: float) -> None:
+    """Look on for so long."""
+    until_s = time.monotonic() + seconds
+    next_s = 0.0
+    while (now_s := time.monotonic()) < until_s:
+        if now_s >= next_s:
+            next_s = now_s + _LOOK_S
+            machine.look()
+            silence.look()
+        napped_s = time.monotonic()
+        time.sleep(_NAP_S)
+        silence.host_late(time.monotonic() - napped_s - _NAP_S)
+
+
+def restore_beside(machine: HostileMachine) -> tuple[bool, float]:
+    """By the running daemon; an honest client has it tune again right after, so that what it
+    left is not compared.
+    """
+    with machine.alone():
+        return machine.restores()
+
+
+def restore_alone(machine: HostileMachine) -> tuple[bool, float]:
+    """After a crash, with the attacker's locks on whatever it could open."""
+    with machine.alone():
+        machine.kill()
+        found = machine.restores()
+        machine.begin()
+    return found
+
+
+class Silence:
+    """The daemon's own account of its event loop, over all daemons of a run."""
+
+    def __init__(self, machine: HostileMachine) -> None:
+        self._machine = machine
+        self.ms_max = float("nan")
+        self.log_mib_max = 0.0
+        self.host_late_ms_max = 0.0
+
+    def host_late(self, seconds: float) -> None:
+        """How late this process was woken: on a busy host the daemon is woken late, too."""
+        self.host_late_ms_max = max(self.host_late_ms_max, seconds * 1000)
+
+    def figures(self) -> dict[str, float]:
+        """The worst of each."""
+        return {
+            "silence_ms_max": self.ms_max,
+            "log_mib_max": self.log_mib_max,
+            "host_late_ms_max": self.host_late_ms_max,
+        }
+
+    def look(self) -> None:
+        """Keep the worst so far; NaN until a daemon has said it."""
+        silence_ns = (self._machine.told().get("loop_silence") or {}).get("max_ns")
+        if silence_ns is not None:
+            ms = silence_ns / NS_PER_MS
+            self.ms_max = ms if self.ms_max != self.ms_max else max(self.ms_max, ms)
+        with suppress(FileNotFoundError):
+            size_bytes = (self._machine.folder / "state/history.db-wal").stat().st_size
+            self.log_mib_max = max(self.log_mib_max, size_bytes / 2**20)
+
+
+def honest(machine: HostileMachine, seconds: float, seed: int) -> dict[str, host.Running]:
+    """Root, and another user of the group."""
+    found = {}
+    for name, uid in (("root", 0), ("member", HONEST_UID)):
+        log = machine.folder / f"{name}.log"
+        log.unlink(missing_ok=True)
+        words = (seconds, seed, uid, GID)
+        found[name] = machine.helper("tests.bench.hostile_honest", log, *words)
+    return found
+
+
+def finished(machine: HostileMachine, process: host.Running, name: str) -> Any:
+    """What a helper said in the end, in its last line."""
+    process.wait(60)
+    lines = host.text_of(machine.folder / f"{name}.log").splitlines()
+    for line in lines[:-1][:20]:
+        print(f"  {name}: {line}", flush=True)
+    return json.loads(lines[-1])
+
+
+def answered(told: Sequence[list[dict[str, Any]]]) -> dict[str, float]:
+    """How the honest clients were served: until it was accepted, and until its outcome."""
+    served = [one for each in told for one in each]
+    answers, outcomes = ([one[name] for one in served] for name in ("answered_ms", "outcome_ms"))
+    return {
+        "honest": float(len(served)),
+        "honest_failed": float(sum(bool(one["why"]) for one in served)),
+        "honest_ms_p50": percentile(answers, 0.5),
+        "honest_ms_max": max(answers),
+        "outcome_ms_p50": percentile(outcomes, 0.5),
+        "outcome_ms_max": max(outcomes),
+    }
+
+
+def closes(machine: HostileMachine, since_ns: int) -> dict[str, float]:
+    """How long after a returning request its gate was closed, of all since then."""
+    rows = machine.rows(f"{CLOSED_QUERY} AND at_unix_ns >= {since_ns}")
+    latencies_ms = [row[0] / NS_PER_MS for row in rows] or [float("nan")]
+    return {
+        "closed": float(len(rows)),
+        "close_p99_ms": percentile(latencies_ms, 0.99),
+        "close_ms_max": max(latencies_ms),
+    }
+
+
+SCENARIO = Scenario(
+    "hostile-client",
+    "nothing that the web's user does reaches root: alive, prompt, restorable, bounded",
+    11,
+    run,
+    tuple(SECONDS),
+)

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A minute of the scenario hostile-client; it needs root, and no guest."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from tests.bench import hostile_client
+from tests.bench.context import Context
+from tests.bench.report import holds
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="the daemon has to be root's")
+
+
+def test_a_client_with_the_web_user_s_rights_harms_nobody() -> None:
+    report = hostile_client.run(Context(repetitions=1, seed=1, variant="short"))
+    missed = {
+        n: report.ratios.get(n)
+        for n, g in report.goals.items()
+        if not holds(g, report.ratios.get(n))
+    }
+    assert missed == {}, report.runs
