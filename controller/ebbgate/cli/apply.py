@@ -24,7 +24,7 @@ from ebbgate.doctor.applying import (
     is_undo,
     undo_commands,
 )
-from ebbgate.doctor.finding import Advice, Change
+from ebbgate.doctor.finding import SEVERITY, Advice, Change
 from ebbgate.errors import UsageError
 from ebbgate.model.volume import Volume
 from ebbgate.model.wish import IntentKind
@@ -71,9 +71,11 @@ def _mode(link: Link, volume: Volume, wall_ns: int) -> str | None:
 def _confirm(advice: Advice, volume: Volume) -> None:
     if not sys.stdin.isatty():
         raise UsageError("nobody is there to be asked", "say --yes")
-    click.echo(f"{advice.id}: {advice.about} {advice.text}", err=True)
+    click.echo(f"{advice.id} {SEVERITY[advice.weight]}: {advice.text}", err=True)
     if advice.effect:
         click.echo(f"Effect: {advice.effect}", err=True)
+    if advice.evidence:
+        click.echo(f"Measured: {advice.evidence}", err=True)
     click.echo(f"  {advice.command}", err=True)
     click.confirm(f"Do this to {volume.title}?", abort=True, err=True)
 
