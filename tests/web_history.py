@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ebbgate import __version__
+from ebbgate.actuators.bounds import CONGESTED
 from ebbgate.lock import DaemonLock
 from ebbgate.model.volume import Mode
 from ebbgate.model.wish import IntentKind
@@ -35,6 +36,7 @@ _PLAYED = (
     ("lab-mixed-stream", Mode.ADVISE),
     ("lab-dm-gap-drain", Mode.OBSERVE),
 )
+_APPLIED_S = 120
 _LONG = "vg--backup--of--the--whole--department-archive--2019--with--a--name--that--is--long"
 _LIMITS = Limits(4 * GIB, DEFAULT_LIMITS.age_ns)
 
@@ -61,6 +63,7 @@ class Filler:
     def __init__(self, store: Store, parts: Sequence[Part]) -> None:
         self.store = store
         self.parts = parts
+        self.overrides: list[dict[str, Any]] = []
         self._rows: dict[tuple[str, int], int] = {}
 
     def second(self, part: Part, at_s: int, *, events: bool) -> None:
@@ -94,8 +97,10 @@ class Filler:
         """The document of this second, or the last one of the tape."""
         offset_ns = (at_s + part.late_s) % part.round_s * NS_PER_S
         documents = _of_second(part.tape.documents, offset_ns) or [part.tape.documents[-1]]
-        names = {"volume": part.name, "title": part.title}
-        self.store.set_live(part.name, {**documents[-1][1], **names}, at_s * NS_PER_S)
+        document = {**documents[-1][1], "volume": part.name, "title": part.title}
+        if part.name == "bcache0":
+            document["wishes"] = [*document["wishes"], *self.overrides]
+        self.store.set_live(part.name, document, at_s * NS_PER_S)
 
     def daemon(self, at_s: int) -> None:
         """What the daemon says of itself."""
@@ -111,6 +116,18 @@ def fill(folder: Path, count: int, hours: float, now_s: int) -> Filler:
     for minute_s in range(now_s - round(hours * _HOUR_S), now_s, 60):
         _minute(filler, minute_s, now_s)
     _tidy(filler.store, now_s)
+    filler.overrides = [
+        {
+            "kind": "set",
+            "knob": knob,
+            "value": "0",
+            "who": "admin",
+            "since_unix_ns": (now_s - _APPLIED_S) * NS_PER_S,
+            "until_unix_ns": None,
+            "left_ns": None,
+        }
+        for knob in CONGESTED
+    ]
     for part in filler.parts:
         filler.live(part, now_s)
     filler.daemon(now_s)
@@ -186,6 +203,7 @@ def _ask(folder: Path, now_s: int) -> None:
         (IntentKind.HOLD, {"on": True}, True, "bcache0: held until it is released", 2 * _HOUR_S),
         (IntentKind.HOLD, {"on": False}, True, "bcache0: goes on", _HOUR_S),
         (IntentKind.DRAIN, {"for_ns": 600 * NS_PER_S}, False, "bcache0: it is clean", 300),
+        (IntentKind.APPLY, {"id": "EBB-205"}, True, "bcache0: both thresholds = 0", _APPLIED_S),
     )
     for kind, args, ok, outcome, ago_s in asked:
         at_ns = (now_s - ago_s) * NS_PER_S

@@ -16,13 +16,13 @@ from typing import Final
 from ebbgate.actuators.bounds import BOUNDS, CONGESTED, CUTOFF, PERCENT
 from ebbgate.doctor import evidence
 from ebbgate.doctor.finding import (
+    LASTS_KNOB,
     LASTS_LVM,
     LASTS_SYSFS,
     Advice,
     Change,
     Facts,
     Weight,
-    lasts_knob,
     write_command,
 )
 from ebbgate.model.volume import Kind
@@ -63,7 +63,7 @@ def congested(facts: Facts) -> Iterator[Advice]:
         " cache device: one slow moment sends requests to the disk. In enforce ebbgate turns that"
         f" off as soon as it happens.{raised}",
         write_command(0, *(f"{cache_set}/{knob}" for knob in CONGESTED)),
-        lasts=lasts_knob("EBB-205", facts.volume),
+        lasts=LASTS_KNOB,
         evidence=measured.text,
         effect="no request goes to the disk because the cache device was slow for a moment",
         change=Change(tuple((knob, "0") for knob in CONGESTED)),
@@ -85,10 +85,10 @@ def detector_off(facts: Facts) -> Iterator[Advice]:
         measured.weight,
         name,
         f"{name} has sequential_cutoff 0, so streams (copies, backups) go through the cache and"
-        " take the room of random writes. Once too much of the cache is in use, all writes wait"
-        f" for the disk.{seen}",
+        " take the room of random writes. Once too much of the cache is in use, writes wait for"
+        f" the disk.{seen}",
         write_command(CUTOFF_STOCK, _knob_file(facts, CUTOFF)),
-        lasts=lasts_knob("EBB-206", facts.volume),
+        lasts=LASTS_KNOB,
         evidence=measured.text,
         effect="streams leave room for random writes; in enforce a stream that fits is absorbed",
         change=Change(((CUTOFF, str(CUTOFF_STOCK)),)),
@@ -111,7 +111,7 @@ def percent_high(facts: Facts) -> Iterator[Advice]:
         " the SSD has; in return, blocks that are written again and again reach the disk less"
         " often.",
         write_command(PERCENT_STOCK, _knob_file(facts, PERCENT)),
-        lasts=lasts_knob("EBB-209", facts.volume),
+        lasts=LASTS_KNOB,
         evidence=measured.text,
         effect="more room for bursts; in enforce ebbgate writes back in gaps, whatever the value",
         change=Change(((PERCENT, str(PERCENT_STOCK)),)),
@@ -130,7 +130,7 @@ def percent_zero(facts: Facts) -> Iterator[Advice]:
         f"{name} has writeback_percent 0: the kernel writes dirty data back without a rate limit,"
         f" also while users work, but in the idle I/O class. {_idle_class(facts)}",
         write_command(PERCENT_STOCK, _knob_file(facts, PERCENT)),
-        lasts=lasts_knob("EBB-210", facts.volume),
+        lasts=LASTS_KNOB,
         evidence=measured.text,
         effect="write-back has a rate limit again; in enforce it runs without one in gaps only",
         change=Change(((PERCENT, str(PERCENT_STOCK)),)),
@@ -166,7 +166,7 @@ def percent_low(facts: Facts) -> Iterator[Advice]:
         " a block that is written again and again goes to the disk each time. In return the cache"
         " hardly ever fills. Writing back in gaps has the same gain and leaves the disk to users.",
         write_command(PERCENT_STOCK, _knob_file(facts, PERCENT)),
-        lasts=lasts_knob("EBB-211", facts.volume),
+        lasts=LASTS_KNOB,
         evidence=evidence.destage(facts.live).text,
         effect="fewer writes to the disk; in enforce ebbgate writes back in gaps",
         change=Change(((PERCENT, str(PERCENT_STOCK)),)),
@@ -208,7 +208,7 @@ def cutoff_tiny(facts: Facts) -> Iterator[Advice]:
         + ("everything" if everything else "every request of that size")
         + " bypasses the cache, also reads that would be worth caching.",
         write_command(CUTOFF_STOCK, _knob_file(facts, CUTOFF)),
-        lasts=lasts_knob("EBB-213", facts.volume),
+        lasts=LASTS_KNOB,
         evidence=measured.text,
         effect="ordinary requests are cached again",
         change=Change(((CUTOFF, str(CUTOFF_STOCK)),)),

@@ -125,12 +125,9 @@ LASTS_UDEV: Final = (
 LASTS_LVM: Final = "It survives reboots: LVM keeps the setting in its metadata."
 
 
-def lasts_knob(number: str, volume: Volume) -> str:
-    """What survives of a bcache knob that `ebbgate apply` sets, too."""
-    return (
-        "By hand: until the next boot, or until the volume is stopped. With `ebbgate apply"
-        f" {number} {volume.title}`: until it is released, over reboots too."
-    )
-
-
+LASTS_KNOB: Final = (
+    "By hand it lasts until the next boot, or until the volume is stopped. Applied with ebbgate it"
+    " lasts over reboots, until it is released."
+)
+"""Of a bcache knob that `ebbgate apply` sets, too."""
 LASTS_SYSFS: Final = "Until the next boot, or until the volume is stopped."
