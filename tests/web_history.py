@@ -36,7 +36,6 @@ _PLAYED = (
     ("lab-mixed-stream", Mode.ADVISE),
     ("lab-dm-gap-drain", Mode.OBSERVE),
 )
-_APPLIED_S = 120
 _LONG = "vg--backup--of--the--whole--department-archive--2019--with--a--name--that--is--long"
 _LIMITS = Limits(4 * GIB, DEFAULT_LIMITS.age_ns)
 
@@ -116,18 +115,6 @@ def fill(folder: Path, count: int, hours: float, now_s: int) -> Filler:
     for minute_s in range(now_s - round(hours * _HOUR_S), now_s, 60):
         _minute(filler, minute_s, now_s)
     _tidy(filler.store, now_s)
-    filler.overrides = [
-        {
-            "kind": "set",
-            "knob": knob,
-            "value": "0",
-            "who": "admin",
-            "since_unix_ns": (now_s - _APPLIED_S) * NS_PER_S,
-            "until_unix_ns": None,
-            "left_ns": None,
-        }
-        for knob in CONGESTED
-    ]
     for part in filler.parts:
         filler.live(part, now_s)
     filler.daemon(now_s)
@@ -203,12 +190,32 @@ def _ask(folder: Path, now_s: int) -> None:
         (IntentKind.HOLD, {"on": True}, True, "bcache0: held until it is released", 2 * _HOUR_S),
         (IntentKind.HOLD, {"on": False}, True, "bcache0: goes on", _HOUR_S),
         (IntentKind.DRAIN, {"for_ns": 600 * NS_PER_S}, False, "bcache0: it is clean", 300),
-        (IntentKind.APPLY, {"id": "EBB-205"}, True, "bcache0: both thresholds = 0", _APPLIED_S),
     )
     for kind, args, ok, outcome, ago_s in asked:
         at_ns = (now_s - ago_s) * NS_PER_S
         number = intents.add_intent(kind, "bcache0", args, "admin", at_ns)
         intents.resolve(number, outcome, ok, at_ns + NS_PER_S)
+    intents.close()
+
+
+def apply_advice(folder: Path, filler: Filler, now_s: int) -> None:
+    """An advice that somebody applied to bcache0 and that is in force."""
+    at_ns = (now_s - 120) * NS_PER_S
+    filler.overrides = [
+        {
+            "kind": "set",
+            "knob": knob,
+            "value": "0",
+            "who": "admin",
+            "since_unix_ns": at_ns,
+            "until_unix_ns": None,
+            "left_ns": None,
+        }
+        for knob in CONGESTED
+    ]
+    intents = Intents.open(folder / "intents.db")
+    number = intents.add_intent(IntentKind.APPLY, "bcache0", {"id": "EBB-205"}, "admin", at_ns)
+    intents.resolve(number, "bcache0: both thresholds = 0", True, at_ns + NS_PER_S)
     intents.close()
 
 
@@ -239,7 +246,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--hours", type=float, default=24)
     parser.add_argument("--live", action="store_true", help="go on as a daemon would")
     options = parser.parse_args(argv)
-    filler = fill(options.folder, options.volumes, options.hours, int(time.time()))
+    now_s = int(time.time())
+    filler = fill(options.folder, options.volumes, options.hours, now_s)
+    if options.live:
+        apply_advice(options.folder, filler, now_s)
     print(f"{options.folder}: {options.volumes} volumes, {options.hours:g} hours", flush=True)
     try:
         if options.live:
