@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`apply`: carries out one advice of `doctor`, once a person has said yes. I/O: intents, LVM."""
+"""`apply`: applies one advice of `doctor` after asking. I/O: intents, LVM."""
 
 from __future__ import annotations
 
@@ -45,11 +45,12 @@ _LVM_TIMEOUT_S = 120.0
 @json_option
 @click.pass_obj
 def apply(context: Context, advice: str, volume: str, yes: bool) -> None:
-    """Carry out the advice ID (such as EBB-206) on VOLUME.
+    """Apply the advice ID (such as EBB-206) to VOLUME, after asking.
 
-    A knob is set by the daemon, which keeps its original; it lasts, over restarts and reboots
-    too, until `ebbgate release`. A command of LVM is run as it is shown. What is yours alone to do
-    (disks, cache modes, whatever needs the volume to be inactive) is refused, with its command.
+    The daemon sets a knob and keeps its original value; the setting lasts, over restarts and
+    reboots too, until `ebbgate release`. A command of LVM is run as it is shown. ebbgate does not
+    change disks, cache modes or anything that needs the volume to be inactive: for those it prints
+    the command.
     """
     context.need_root("ebbgate apply")
     found = find(context.sysfs, volume)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from http import HTTPStatus
 from typing import Any, Final
 
 import h11
@@ -172,7 +173,8 @@ class LimitedConnection(H11Protocol):  # type: ignore[misc]
         answer: Response = refusal(error)
         for name, value in {**HEADERS, "connection": "close"}.items():
             answer.headers[name] = value
-        response = h11.Response(status_code=answer.status_code, headers=answer.raw_headers)
+        status, reason = answer.status_code, HTTPStatus(answer.status_code).phrase.encode()
+        response = h11.Response(status_code=status, headers=answer.raw_headers, reason=reason)
         for event in (response, h11.Data(data=answer.body), h11.EndOfMessage()):
             self.transport.write(self.conn.send(event))
         self.transport.close()
