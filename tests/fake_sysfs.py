@@ -106,6 +106,7 @@ class FakeSysfs:
         real = f"/sys/devices/pci0/{disk}/block/{disk}/{name}"
         self.write(f"{real}/dev", devno)
         self.write(f"{real}/size", str(size_bytes // SECTOR_BYTES))
+        self.write(f"{real}/partition", "1")
         self._link(f"/sys/class/block/{name}", real)
         self._link(f"/sys/dev/block/{devno}", real)
         return real

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ebbgate import __version__
+from ebbgate.actuators.bounds import CONGESTED
 from ebbgate.model.volume import Mode
 from ebbgate.model.wish import IntentKind
 from ebbgate.store.db import Store
@@ -61,6 +62,7 @@ class Filler:
     def __init__(self, store: Store, parts: Sequence[Part]) -> None:
         self.store = store
         self.parts = parts
+        self.overrides: list[dict[str, Any]] = []
         self._rows: dict[tuple[str, int], int] = {}
 
     def second(self, part: Part, at_s: int, *, events: bool) -> None:
@@ -94,8 +96,10 @@ class Filler:
         """The document of this second, or the last one of the tape."""
         offset_ns = (at_s + part.late_s) % part.round_s * NS_PER_S
         documents = _of_second(part.tape.documents, offset_ns) or [part.tape.documents[-1]]
-        names = {"volume": part.name, "title": part.title}
-        self.store.set_live(part.name, {**documents[-1][1], **names}, at_s * NS_PER_S)
+        document = {**documents[-1][1], "volume": part.name, "title": part.title}
+        if part.name == "bcache0":
+            document["wishes"] = [*document["wishes"], *self.overrides]
+        self.store.set_live(part.name, document, at_s * NS_PER_S)
 
     def daemon(self, at_s: int) -> None:
         """What the daemon says of itself."""
@@ -192,6 +196,27 @@ def _ask(store: Store, now_s: int) -> None:
         store.resolve_intent(number, at_ns + NS_PER_S, ok, outcome)
 
 
+def apply_advice(filler: Filler, now_s: int) -> None:
+    """An advice that somebody applied to bcache0 and that is in force."""
+    at_ns = (now_s - 120) * NS_PER_S
+    filler.overrides = [
+        {
+            "kind": "set",
+            "knob": knob,
+            "value": "0",
+            "who": "admin",
+            "since_unix_ns": at_ns,
+            "until_unix_ns": None,
+            "left_ns": None,
+        }
+        for knob in CONGESTED
+    ]
+    args = {"id": "EBB-205"}
+    row = IntentRow(5, IntentKind.APPLY, "bcache0", args, "admin", at_ns)
+    filler.store.add_intent(row)
+    filler.store.resolve_intent(row.id, at_ns + NS_PER_S, True, "bcache0: both thresholds = 0")
+
+
 def go_on(folder: Path, filler: Filler) -> None:
     """Second by second; requests are answered, not carried out."""
     last_s = int(time.time())
@@ -219,7 +244,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--hours", type=float, default=24)
     parser.add_argument("--live", action="store_true", help="go on as a daemon would")
     options = parser.parse_args(argv)
-    filler = fill(options.folder, options.volumes, options.hours, int(time.time()))
+    now_s = int(time.time())
+    filler = fill(options.folder, options.volumes, options.hours, now_s)
+    if options.live:
+        apply_advice(filler, now_s)
     print(f"{options.folder}: {options.volumes} volumes, {options.hours:g} hours", flush=True)
     try:
         if options.live:

@@ -58,7 +58,8 @@ def served(folder: Path, state: Path, name: str, port: int = 0) -> Iterator[Site
     token.write_text(f"{TOKEN}\n")
     pages.mkdir(exist_ok=True)
     (pages / "index.html").write_text("<!doctype html><title>ebbgate</title>\n")
-    argv: list[str | Path] = [SETS[name], "-m", "ebbgate.web", "--listen", f"127.0.0.1:{port}"]
+    argv: list[str | Path] = [SETS[name], "-m", "tests.api.by_address"]
+    argv += ["--listen", f"127.0.0.1:{port}"]
     argv += ["--state-dir", state, "--runtime-dir", state]
     argv += ["--policy-dir", folder / "policies", "--ui", pages]
     argv += ["--token-file", token, *(["--as-root"] if os.geteuid() == 0 else [])]

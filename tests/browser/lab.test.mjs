@@ -117,6 +117,41 @@ test("a policy is refused with its place, then mended, saved and in force", asyn
   await tab.close();
 });
 
+test("an advice is applied and undone, and what somebody set meanwhile stays", async () => {
+  const tab = await bench.tab(browser);
+  const thresholds = ["congested_read_threshold_us", "congested_write_threshold_us"];
+  const overrides = async () => (await live(tab.page)).wishes.map(({ knob }) => knob).sort();
+  // In advise the thresholds are the kernel's own, which there is an advice about.
+  await bench.ask(tab.page, "mode", VOLUME, { mode: "advise" });
+  await until(async () => (await knobs(tab.page)).length === 0);
+  await bench.ask(tab.page, "set", VOLUME, { knob: "sequential_cutoff", value: "2MiB" });
+  await until(async () => (await overrides()).length === 1);
+  await bench.visit(tab.page, "advice");
+  const card = tab.page.locator(".advice[data-weight]", { hasText: "EBB-205" });
+  await card.getByRole("button", { name: "Apply …" }).click();
+  const sure = tab.page.getByRole("dialog", { name: "Apply EBB-205" });
+  await sure.getByRole("button", { name: "Apply", exact: true }).click();
+  const token = tab.page.getByRole("dialog", { name: "Token for changes" });
+  await token.getByLabel("Token").fill(bench.TOKEN);
+  await tab.page.keyboard.press("Enter");
+  const undo = tab.page.getByRole("button", { name: `Undo EBB-205 of ${VOLUME}` });
+  await undo.waitFor({ timeout: TURN_MS });
+  assert.deepEqual(await overrides(), [...thresholds, "sequential_cutoff"]);
+  await bench.shot(tab.page, "lab-applied");
+  await undo.click();
+  const back = tab.page.getByRole("dialog", { name: "Undo EBB-205" });
+  await back.getByRole("button", { name: "Undo", exact: true }).click();
+  await until(async () => (await overrides()).length === 1);
+  assert.deepEqual(await overrides(), ["sequential_cutoff"]);
+  await undo.waitFor({ state: "detached", timeout: TURN_MS });
+  await card.waitFor({ timeout: TURN_MS });
+  await bench.ask(tab.page, "release", VOLUME, { knob: "sequential_cutoff" });
+  await bench.ask(tab.page, "mode", VOLUME, { mode: "enforce" });
+  await until(async () => (await knobs(tab.page)).length > 0);
+  tab.quiet();
+  await tab.close();
+});
+
 async function live(page) {
   const response = await page.request.get(
     `${bench.URL_}/api/v1/volumes/${VOLUME}`,

@@ -72,7 +72,13 @@ def _serve(
 ) -> tuple[host.Running, str]:
     policies = folder / "policies.d"
     policies.mkdir(exist_ok=True)
-    words: list[str | Path] = ["ebbgate.web", "--state-dir", folder, "--runtime-dir", folder]
+    # Of a server without a history nothing is known: not of a cache either.
+    module = (
+        ["ebbgate.web"]
+        if folder.name == "empty"
+        else ["tests.browser.sys_web", log.with_suffix(".sys")]
+    )
+    words: list[str | Path] = [*module, "--state-dir", folder, "--runtime-dir", folder]
     words += ["--policy-dir", policies]
     words += ["--ui", UI, "--token-file", token, "--listen", "127.0.0.1:0", *more]
     if os.geteuid() == 0:

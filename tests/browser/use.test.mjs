@@ -129,7 +129,7 @@ test("a change asks for the token; a wrong one is refused, the right one taken",
   await tab.page.locator('.toast[data-state="good"]', { hasText: other }).waitFor();
   // From now on nobody asks for it.
   await tab.page.getByRole("button", { name: "Dismiss" }).click();
-  await tab.page.getByRole("button", { name: "Release", exact: true }).click();
+  await tab.page.getByRole("button", { name: "Release", exact: true }).first().click();
   await tab.page.locator('.toast[data-state="good"]', { hasText: "release" }).waitFor();
   assert.equal(await dialog.count(), 0);
   await bench.ask(tab.page, "mode", volume, { mode: before_ });
@@ -148,6 +148,13 @@ async function allow(tab) {
 async function lastAsked(page) {
   const response = await page.request.get(`${bench.URL_}/api/v1/intents?limit=1`);
   return (await response.json()).intents[0];
+}
+
+/** All requests after one, the oldest first. */
+async function askedSince(page, number) {
+  const response = await page.request.get(`${bench.URL_}/api/v1/intents?limit=20`);
+  const { intents } = await response.json();
+  return intents.filter(({ id }) => id > number).reverse();
 }
 
 test("a hold is for a time or until it is released", async () => {
@@ -202,6 +209,74 @@ test("only knobs that can be set are offered, for a time or until they are relea
   const { args } = await lastAsked(tab.page);
   assert.deepEqual(args, { knob: "sequential_cutoff", value: "1MiB", for_ns: 600e9 });
   await bench.ask(tab.page, "release", volume, { knob: "sequential_cutoff" });
+  tab.quiet();
+  await tab.close();
+});
+
+test("advice says how much it matters, and its command is one line to copy", async () => {
+  const tab = await bench.tab(browser, { width: 360, height: 760 });
+  await bench.visit(tab.page, "advice");
+  const words = await tab.page.locator(".advice[data-weight] .badge").allTextContents();
+  assert.deepEqual(new Set(words), new Set(["Problem", "Recommended", "Info"]));
+  const order = ["Problem", "Recommended", "Info"].map((word) => words.indexOf(word));
+  assert.deepEqual(order, order.toSorted((a, b) => a - b));
+  const lines = await tab.page.locator(".command code").allTextContents();
+  assert.ok(lines.some((line) => line.includes(" | sudo tee /sys/")));
+  assert.ok(lines.some((line) => line.startsWith('ACTION=="add|change"')));
+  for (const code of await tab.page.locator(".command code").all()) {
+    // Lines of it may be scrolled, but none is broken.
+    assert.equal(await code.evaluate((element) => getComputedStyle(element).whiteSpace), "pre");
+  }
+  tab.quiet();
+  await tab.close();
+});
+
+test("an applied advice is undone by releasing its own knobs, and nothing else is", async () => {
+  const tab = await bench.tab(browser);
+  await bench.visit(tab.page, "advice");
+  const advised = tab.page.locator(".advice[data-weight]");
+  assert.ok((await advised.count()) > 3);
+  assert.equal(await advised.getByRole("button", { name: /Undo/ }).count(), 0);
+  assert.ok((await advised.getByRole("button", { name: /Apply/ }).count()) > 0);
+  await allow(tab);
+  const before_ = (await lastAsked(tab.page)).id;
+  await tab.page.getByRole("button", { name: "Undo EBB-205 of bcache0" }).click();
+  const dialog = tab.page.getByRole("dialog", { name: "Undo EBB-205" });
+  await dialog.getByText("Other settings stay.").waitFor();
+  await dialog.getByRole("button", { name: "Undo", exact: true }).click();
+  const good = tab.page.locator('.toast[data-state="good"]', { hasText: "release" });
+  await good.nth(1).waitFor();
+  const asked = (await askedSince(tab.page, before_)).map(({ kind, volume, args }) => [
+    kind,
+    volume,
+    args,
+  ]);
+  assert.deepEqual(asked, [
+    ["release", "bcache0", { knob: "congested_read_threshold_us" }],
+    ["release", "bcache0", { knob: "congested_write_threshold_us" }],
+  ]);
+  tab.quiet();
+  await tab.close();
+});
+
+test("a move of the gate is not undone; tuning can be stopped", async () => {
+  const tab = await bench.tab(browser);
+  await tab.page.goto(`${bench.URL_}/#/decisions?volume=bcache0`);
+  await tab.page.waitForSelector(".decision .writes");
+  assert.equal(await tab.page.getByRole("button", { name: /Undo/ }).count(), 0);
+  await allow(tab);
+  await tab.page.getByRole("button", { name: "Stop tuning bcache0" }).first().click();
+  const dialog = tab.page.getByRole("dialog", { name: "Stop tuning bcache0" });
+  await bench.shot(tab.page, "stop-tuning");
+  await dialog.getByRole("button", { name: "Stop tuning (advise)" }).click();
+  await tab.page.locator('.toast[data-state="good"]', { hasText: "advise" }).waitFor();
+  const asked = await lastAsked(tab.page);
+  assert.deepEqual([asked.kind, asked.volume, asked.args], ["mode", "bcache0", { mode: "advise" }]);
+  await bench.ask(tab.page, "mode", "bcache0", { mode: "enforce" });
+  // A volume that is not tuned has nothing to stop.
+  await tab.page.goto(`${bench.URL_}/#/decisions?volume=bcache1`);
+  await tab.page.waitForSelector(".decision");
+  assert.equal(await tab.page.getByRole("button", { name: /^Stop tuning/ }).count(), 0);
   tab.quiet();
   await tab.close();
 });

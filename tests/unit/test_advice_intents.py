@@ -74,7 +74,7 @@ def test_what_is_the_administrators_alone_is_refused_with_its_command(asked: Ask
     assert (ok, text) == (
         False,
         "EBB-101 is yours alone to do\n"
-        "  by hand: echo mq-deadline > /sys/block/vda/queue/scheduler",
+        "  by hand: echo mq-deadline | sudo tee /sys/block/vda/queue/scheduler",
     )
     assert "[none]" in asked.bench.fake.read("/sys/block/vda/queue/scheduler")
 

@@ -82,8 +82,8 @@ def test_a_person_at_a_terminal_is_asked(
     with off.daemon(answers=(True, "done")):
         result = off("apply", "EBB-206", "bcache0")
     assert result.code == code
-    assert "echo 4194304 > /sys/block/bcache0/bcache/sequential_cutoff" in result.err
-    assert "Effect: streams leave the room to random writes" in result.err
+    assert "echo 4194304 | sudo tee /sys/block/bcache0/bcache/sequential_cutoff" in result.err
+    assert "Effect: streams leave room for random writes" in result.err
     assert [kind for kind, _ in asked(off)] == kinds
 
 
@@ -102,7 +102,7 @@ def test_what_is_the_administrators_alone_is_refused_with_its_command(cli: Cli) 
     assert (result.code, result.err) == (
         64,
         "ebbgate: EBB-101 is yours alone to do\n"
-        "  by hand: echo mq-deadline > /sys/block/vda/queue/scheduler\n",
+        "  by hand: echo mq-deadline | sudo tee /sys/block/vda/queue/scheduler\n",
     )
     assert "mq-deadline [none]" in cli.fake.read("/sys/block/vda/queue/scheduler")
 
@@ -142,7 +142,7 @@ def test_doctor_says_which_advice_can_be_applied(off: Cli) -> None:
     assert {row["id"]: row["apply"] for row in rows} == {"EBB-205": True, "EBB-206": True}
     out = off("doctor").out
     assert "ebbgate apply EBB-206 bcache0" in out
-    assert "effect: streams leave the room to random writes" in out
+    assert "Effect: streams leave room for random writes" in out
 
 
 # ---- LVM ----------------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ def test_the_page_has_every_part(cli: Cli) -> None:
     assert "no probe is running" in out
     assert "no daemon: nothing is measured" in out
     assert "bcache0  bcache writeback, dirty - not followed" in out
-    assert "EBB-205 bcache0 bypasses the cache after reads above 2000 us" in out
+    assert "EBB-205 Info: bcache0 bypasses the cache after reads above 2000 us" in out
 
 
 @pytest.mark.usefixtures("probe")
@@ -66,8 +66,49 @@ def test_the_advice_comes_from_the_disk_below(cli: Cli) -> None:
     cli.fake.write("/sys/block/vdb/bcache/discard", "1")
     cli.fake.write("/sys/block/vda/bcache/io_errors", "2")
     rows = cli("doctor", "--json").document["volumes"][0]["advice"]
-    assert [row["id"] for row in rows] == ["EBB-208", "EBB-101", "EBB-103", "EBB-207", "EBB-205"]
-    assert rows[1]["command"] == "echo mq-deadline > /sys/block/vda/queue/scheduler"
+    assert [row["id"] for row in rows] == ["EBB-208", "EBB-101", "EBB-103", "EBB-205", "EBB-207"]
+    assert [row["severity"] for row in rows] == ["Problem", "Recommended", "Info", "Info", "Info"]
+    assert rows[1]["command"] == "echo mq-deadline | sudo tee /sys/block/vda/queue/scheduler"
+    assert rows[1]["keep"].endswith('ATTR{queue/scheduler}="mq-deadline"')
+
+
+@pytest.mark.usefixtures("probe")
+def test_a_command_is_one_line_however_narrow_the_terminal_is(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "50")
+    cli.fake.write("/sys/block/vda/queue/scheduler", "mq-deadline [none]")
+    advice = cli("doctor", "--json").document["volumes"][0]["advice"]
+    lines = [line.strip() for line in cli("doctor").out.splitlines()]
+    copied = [row[key] for row in advice for key in ("command", "keep") if row[key]]
+    assert max(map(len, copied)) > 80
+    for each in copied:
+        assert each in lines
+
+
+@pytest.mark.usefixtures("probe")
+@pytest.mark.parametrize(
+    ("vendor", "model", "severity"),
+    [
+        ("ATA     ", "ST4000DM000", "Recommended"),
+        ("DELL    ", "PERC H730 Mini", "Info"),
+        ("QEMU    ", "QEMU HARDDISK", "Info"),
+    ],
+)
+def test_the_kind_of_disk_comes_from_its_vendor_and_model(
+    cli: Cli, vendor: str, model: str, severity: str
+) -> None:
+    cli.fake.disk("sda", "8:0", queue_depth=256)
+    cli.fake.partition("sda", "sda3", "8:3")
+    cli.fake.write("/sys/block/sda/device/vendor", vendor)
+    cli.fake.write("/sys/block/sda/device/model", model)
+    cli.fake.bcache("bcache1", backing="sda3", devno="252:1", cache=None)
+    (found,) = [
+        row
+        for row in cli("doctor", "--json", "bcache1").document["volumes"][0]["advice"]
+        if row["id"] == "EBB-103"
+    ]
+    assert (found["about"], found["severity"]) == ("sda", severity)
 
 
 @pytest.mark.usefixtures("probe")
@@ -133,5 +174,6 @@ def test_a_kernel_without_types_and_a_missing_probe_are_said(
 @pytest.mark.usefixtures("probe")
 def test_it_fits_80_columns(cli: Cli) -> None:
     lines = cli("doctor", "--knobs").out.splitlines()
-    assert max(map(len, lines)) <= 80
+    copied = ("      echo ", "      sudo ", "      ACTION")
+    assert max(len(line) for line in lines if not line.startswith(copied)) <= 80
     assert not [line for line in lines if line.endswith("…")]

@@ -9,10 +9,13 @@ from typing import Any
 
 import pytest
 
-from ebbgate.actuators.asked import asked_value
+from ebbgate.actuators.asked import asked_value, is_trigger
 from ebbgate.doctor import advice
-from ebbgate.doctor.advice import advise, depth_inside
-from ebbgate.doctor.finding import Facts, Weight
+from ebbgate.doctor.advice import advise
+from ebbgate.doctor.advice_disks import depth_inside
+from ebbgate.doctor.applying import KNOBS_OF
+from ebbgate.doctor.disk_kind import DiskKind, disk_kind
+from ebbgate.doctor.finding import SEVERITY, Advice, Facts, Weight
 from ebbgate.model.volume import VolumeState
 from tests.builders import device, volume
 
@@ -31,6 +34,7 @@ CALM = {"congested_read_threshold_us": "0", "congested_write_threshold_us": "0"}
 
 def facts(**parts: Any) -> Facts:
     known: dict[str, Any] = {"volume": volume(), "state": SOUND, "disks": (device("vda"),)}
+    known["kinds"] = {"vda": DiskKind.SINGLE}
     return Facts(**{**known, **parts})
 
 
@@ -50,7 +54,7 @@ def test_a_sound_machine_needs_no_advice() -> None:
     ("number", "parts"),
     [
         ("EBB-101", {"disks": disk(scheduler="none", nr_requests=32)}),
-        ("EBB-102", {"disks": disk(rotational=False)}),
+        ("EBB-102", {"disks": disk(rotational=False), "kinds": {"vda": DiskKind.VIRTUAL}}),
         ("EBB-103", {"disks": disk(queue_depth=128)}),
         ("EBB-104", {"disks": (device("sda"), device("sdb"))}),
         ("EBB-201", {"volume": volume(set_uuid="")}),
@@ -75,10 +79,24 @@ def test_a_sound_machine_needs_no_advice() -> None:
 def test_each_reason_has_its_number(number: str, parts: dict[str, Any]) -> None:
     (found,) = advise(facts(**parts))
     assert found.id == number
-    assert found.text
+    assert found.about in found.text
     of_the_set = number in ("EBB-204", "EBB-205")
     assert found.about in found.command or not found.command or of_the_set
-    assert bool(found.effect) == bool(found.command)
+    check_form(found)
+
+
+def check_form(found: Advice) -> None:
+    """What holds for every advice, of whichever kind of volume."""
+    assert found.text.endswith(".")
+    assert "\n" not in found.command
+    # A shell opens `> file` as the person who types, and `sudo echo` changes nothing about that.
+    assert ">" not in found.command
+    assert not found.command or found.command.startswith(("sudo ", "echo "))
+    assert " | sudo tee /sys/" in found.command or not found.command.startswith("echo ")
+    assert bool(found.effect) == bool(found.command) or found.id == "EBB-309"
+    assert bool(found.lasts) == bool(found.command)
+    assert bool(found.keep) == found.lasts.endswith(":")
+    assert SEVERITY[found.weight] in ("Problem", "Recommended", "Info")
 
 
 def test_every_number_is_documented() -> None:
@@ -91,7 +109,7 @@ def test_every_number_is_documented() -> None:
 def test_faults_come_before_advice_before_notes() -> None:
     found = advise(
         facts(
-            disks=disk(scheduler="none", nr_requests=256, queue_depth=None),
+            disks=disk(scheduler="none", queue_depth=64),
             state=state(state="inconsistent", cache_mode="writearound"),
         )
     )
@@ -121,6 +139,121 @@ def test_a_solid_state_backing_device_may_have_no_scheduler_and_a_deep_queue() -
     assert [each.id for each in advise(facts(disks=parts))] == ["EBB-102"]
 
 
+# ---- one disk, an array, a virtual disk ----------------------------------------------------------
+@pytest.mark.parametrize(
+    ("name", "vendor", "model", "kind"),
+    [
+        ("sda", "ATA     ", "WDC WD40EFRX-68N", DiskKind.SINGLE),
+        ("sda", "SEAGATE ", "ST4000NM0023", DiskKind.SINGLE),
+        ("sda", "HITACHI ", "HUS156030VLS600", DiskKind.SINGLE),
+        ("nvme0n1", None, "Samsung SSD 980", DiskKind.SINGLE),
+        ("sda", "DELL    ", "PERC H730 Mini", DiskKind.ARRAY),
+        ("sda", "HP      ", "LOGICAL VOLUME", DiskKind.ARRAY),
+        ("sda", "AVAGO   ", "MR9361-8i", DiskKind.ARRAY),
+        ("sda", "NETAPP  ", "LUN C-Mode", DiskKind.ARRAY),
+        ("sda", "LIO-ORG ", "disk0", DiskKind.ARRAY),
+        ("sda", "HITACHI ", "OPEN-V", DiskKind.ARRAY),
+        ("sda", "SYNOLOGY", "iSCSI Storage", DiskKind.ARRAY),
+        ("vda", "0x1af4", None, DiskKind.VIRTUAL),
+        ("xvdb", None, None, DiskKind.VIRTUAL),
+        ("sda", "QEMU    ", "QEMU HARDDISK", DiskKind.VIRTUAL),
+        ("sda", "ATA     ", "QEMU HARDDISK", DiskKind.VIRTUAL),
+        ("sda", "ATA     ", "VBOX HARDDISK", DiskKind.VIRTUAL),
+        ("sda", "VMware  ", "Virtual disk", DiskKind.VIRTUAL),
+        ("sda", "Msft    ", "Virtual Disk", DiskKind.VIRTUAL),
+        ("nvme1n1", None, "Amazon Elastic Block Store", DiskKind.VIRTUAL),
+        ("sda", "ACME    ", "Roadrunner", DiskKind.UNKNOWN),
+        ("sda", None, None, DiskKind.UNKNOWN),
+    ],
+)
+def test_what_a_disk_is(name: str, vendor: str | None, model: str | None, kind: DiskKind) -> None:
+    assert disk_kind(name, vendor, model) is kind
+
+
+BARE = {"scheduler": "none", "nr_requests": 32, "queue_depth": 31}
+DEEP = {"queue_depth": 256}
+FLAT = {"rotational": False}
+
+
+@pytest.mark.parametrize(
+    ("parts", "kind", "weight", "command", "says"),
+    [
+        (BARE, DiskKind.SINGLE, Weight.ADVICE, "queue/scheduler", "wait behind all dirty data"),
+        (BARE, DiskKind.VIRTUAL, Weight.ADVICE, "queue/scheduler", "wait behind all dirty data"),
+        (BARE, DiskKind.ARRAY, Weight.NOTE, "queue/scheduler", "may gain nothing"),
+        (BARE, DiskKind.UNKNOWN, Weight.NOTE, "queue/scheduler", "may be an array"),
+        (FLAT, DiskKind.SINGLE, Weight.NOTE, "", "vda is an SSD"),
+        (FLAT, DiskKind.VIRTUAL, Weight.NOTE, "queue/rotational", "Only if hard disks are behind"),
+        (FLAT, DiskKind.ARRAY, Weight.NOTE, "queue/rotational", "Only if hard disks are behind"),
+        (FLAT, DiskKind.UNKNOWN, Weight.NOTE, "queue/rotational", "Only if hard disks are behind"),
+        (DEEP, DiskKind.SINGLE, Weight.ADVICE, "queue_depth", "32 are enough for one disk"),
+        (DEEP, DiskKind.VIRTUAL, Weight.NOTE, "", "depends on what is behind"),
+        (DEEP, DiskKind.ARRAY, Weight.NOTE, "", "about 32 for each of its disks"),
+        (DEEP, DiskKind.UNKNOWN, Weight.NOTE, "", "may be an array"),
+    ],
+)
+def test_the_advice_fits_the_kind_of_disk(
+    parts: dict[str, Any], kind: DiskKind, weight: Weight, command: str, says: str
+) -> None:
+    (found,) = advise(facts(disks=disk(**parts), kinds={"vda": kind}))
+    assert found.weight is weight
+    assert says in found.text
+    assert bool(command) == bool(found.command)
+    assert command in found.command
+    check_form(found)
+    if found.keep:
+        value = found.command.split()[1]
+        assert found.keep.startswith('ACTION=="add|change", KERNEL=="vda", ATTR{')
+        assert found.keep.endswith(f'}}="{value}"')
+
+
+def test_each_disk_of_an_md_array_is_advised_by_itself() -> None:
+    two = tuple(replace(device(name), queue_depth=254) for name in ("sda", "sdb"))
+    kinds = {"sda": DiskKind.SINGLE, "sdb": DiskKind.SINGLE}
+    found = advise(facts(disks=two, kinds=kinds))
+    assert [each.id for each in found] == ["EBB-103", "EBB-103", "EBB-104"]
+    assert found[1].command == "echo 32 | sudo tee /sys/block/sdb/device/queue_depth"
+
+
+def test_a_partition_has_the_queue_of_its_disk() -> None:
+    part = (replace(device("sda3"), scheduler="none", nr_requests=32),)
+    whole = facts(disks=part, kinds={"sda3": DiskKind.SINGLE}, whole_disks={"sda3": "sda"})
+    found = next(each for each in advise(whole) if each.id == "EBB-101")
+    assert found.command == "echo mq-deadline | sudo tee /sys/block/sda/queue/scheduler"
+    assert 'KERNEL=="sda"' in found.keep
+
+
+@pytest.mark.parametrize(
+    ("kind", "thin"), [(DiskKind.SINGLE, False), (DiskKind.VIRTUAL, True), (DiskKind.ARRAY, False)]
+)
+def test_without_discard_an_ssd_needs_blank_space_and_fstrim_does_not_help(
+    kind: DiskKind, thin: bool
+) -> None:
+    (found,) = advise(facts(discards=("vdb",), kinds={"vda": DiskKind.SINGLE, "vdb": kind}))
+    assert "fstrim does not replace it" in found.text
+    assert "blank space" in found.text
+    assert ("virtual disk" in found.text) == thin
+    assert "does the same" not in found.text
+    assert "survives reboots" in found.lasts
+
+
+@pytest.mark.parametrize(
+    ("parts", "kind", "says"),
+    [
+        ({"scheduler": "none", "queue_depth": 31}, DiskKind.SINGLE, "vda ignores the class"),
+        ({}, DiskKind.SINGLE, "respects the class as long as"),
+        ({}, DiskKind.ARRAY, "out of its reach"),
+    ],
+)
+def test_what_the_idle_class_is_worth_depends_on_the_disk(
+    parts: dict[str, Any], kind: DiskKind, says: str
+) -> None:
+    knobs = {"writeback_percent": "0"}
+    known = facts(state=state(knobs=knobs), disks=disk(**parts), kinds={"vda": kind})
+    (found,) = [each for each in advise(known) if each.id == "EBB-210"]
+    assert says in found.text
+
+
 def test_what_is_unknown_gives_no_advice() -> None:
     nothing = VolumeState(0, None, None, None, None, None, {})
     unknown = disk(rotational=None, scheduler=None, queue_depth=None, nr_requests=None)
@@ -129,7 +262,7 @@ def test_what_is_unknown_gives_no_advice() -> None:
 
 def test_the_command_names_a_scheduler_that_the_kernel_has() -> None:
     (bfq,) = advise(facts(disks=disk(scheduler="none", schedulers=("none", "bfq"))))
-    assert bfq.command == "echo bfq > /sys/block/vda/queue/scheduler"
+    assert bfq.command == "echo bfq | sudo tee /sys/block/vda/queue/scheduler"
     (none,) = advise(facts(disks=disk(scheduler="none", schedulers=("none",))))
     assert (none.command, "load mq-deadline or bfq" in none.text) == ("", True)
 
@@ -150,18 +283,21 @@ LIVE = {
     [
         (
             {"sequential_cutoff": "0"},
-            "of late 90% of the bytes of writes were in runs beyond 4 MiB",
+            "recently 90% of the bytes of writes were in runs longer than 4 MiB",
         ),
         (
             {"congested_read_threshold_us": "10000", "congested_write_threshold_us": "40000"},
-            "3 MiB were sent past the cache for it in the last second",
+            "3 MiB bypassed the cache for this reason in the last second",
         ),
-        ({"writeback_percent": "40"}, "36% of the cache is dirty now, and full in 12 s"),
+        ({"writeback_percent": "40"}, "36% of the cache is dirty now, full in 12 s"),
         (
             {"writeback_percent": "0"},
-            "destage runs at 5 MiB/s now, and the p99 of users is 41 ms",
+            "dirty data is written back at 5 MiB/s now, and the p99 of users is 41 ms",
         ),
-        ({"writeback_percent": "1"}, "destage runs at 5 MiB/s now, and the p99 of users is 41 ms"),
+        (
+            {"writeback_percent": "1"},
+            "dirty data is written back at 5 MiB/s now, and the p99 of users is 41 ms",
+        ),
     ],
 )
 def test_folklore_is_met_with_what_was_measured_here(knobs: dict[str, str], evidence: str) -> None:
@@ -174,10 +310,53 @@ def test_folklore_is_met_with_what_was_measured_here(knobs: dict[str, str], evid
     assert idle.evidence == ""
 
 
+SILENT = {
+    "run_bytes": {"read": [], "write": [100.0, *[0] * 16]},
+    "bypass_bytes": {"congested": 0},
+    "dirty_ratio": 0.02,
+    "time_to_full_s": float("inf"),
+    "destage_bytes_per_s": 0.0,
+    "paths": [{"p99_ns": 41_000_000}],
+}
+
+
+@pytest.mark.parametrize(
+    "knobs",
+    [
+        {"sequential_cutoff": "0"},
+        {"sequential_cutoff": "32768"},
+        {"congested_read_threshold_us": "2000"},
+        {"writeback_percent": "40"},
+        {"writeback_percent": "0"},
+    ],
+)
+def test_nothing_is_recommended_that_the_measurement_does_not_speak_for(
+    knobs: dict[str, str],
+) -> None:
+    """`worth it` stood beside a measured 0%."""
+    weights = [
+        next(each.weight for each in advise(facts(state=state(knobs=knobs), live=live)))
+        for live in (LIVE, SILENT, {})
+    ]
+    assert weights == [Weight.ADVICE, Weight.NOTE, Weight.NOTE]
+
+
+def test_a_cutoff_that_caches_nothing_needs_no_measurement() -> None:
+    (found,) = advise(facts(state=state(knobs={"sequential_cutoff": "1"}), live=SILENT))
+    assert found.weight is Weight.ADVICE
+
+
+def test_a_high_writeback_percent_is_told_with_what_it_gains() -> None:
+    (found,) = advise(facts(state=state(knobs={"writeback_percent": "40"}), live=SILENT))
+    assert "nothing gets faster" not in found.text
+    assert "reach the disk less often" in found.text
+    assert found.evidence == "2.0% of the cache is dirty now"
+
+
 def test_of_the_known_recipe_the_right_half_is_said_to_be_right() -> None:
     found = advise(facts(state=state(knobs={"sequential_cutoff": "0", **CALM})))
     assert [each.id for each in found] == ["EBB-206", "EBB-214"]
-    assert "here they are right" in found[1].text
+    assert "that is right" in found[1].text
     assert found[1].change is None
     ours = facts(state=state(knobs=CALM), held=frozenset(CALM))
     assert advise(ours) == ()
@@ -187,7 +366,7 @@ def test_raised_thresholds_are_told_from_the_kernels_own() -> None:
     stock = {"congested_read_threshold_us": "2000", "congested_write_threshold_us": "20000"}
     guide = {"congested_read_threshold_us": "10000", "congested_write_threshold_us": "40000"}
     texts = [advise(facts(state=state(knobs=knobs)))[0].text for knobs in (stock, guide)]
-    assert ["only make it rarer" in text for text in texts] == [False, True]
+    assert ["only makes it rarer" in text for text in texts] == [False, True]
 
 
 @pytest.mark.parametrize("knob", ["writeback_percent", "sequential_cutoff"])
@@ -211,3 +390,5 @@ def test_what_may_be_applied_is_within_the_bounds_and_documented() -> None:
             assert number.removeprefix("EBB-") in (advice.__doc__ or "").split("ebbgate apply")[1]
             for knob, value in change.knobs:
                 assert asked_value(volume(), knob, value) == value
+            left = tuple(knob for knob, _ in change.knobs if not is_trigger(knob))
+            assert KNOBS_OF.get(number, ()) == left

@@ -16,8 +16,10 @@ import pytest
 
 from ebbgate.dm import DeviceMapper
 from ebbgate.doctor import web_view
+from ebbgate.doctor.applying import ApplyRequest
 from ebbgate.doctor.web_view import Said
 from ebbgate.sysfs import Sysfs
+from ebbgate.units import NS_PER_S
 from tests.builders import live_document
 from tests.fake_dm import FakeCache, fake_lvm
 from tests.fake_sysfs import FakeSysfs, fake_bcache
@@ -79,7 +81,7 @@ def test_without_rights_the_advice_on_a_bcache_volume_is_the_same(fake: FakeSysf
     mine = web_view.advice(fake.sysfs, Said())
     theirs = without_rights(lambda: web_view.advice(fake.sysfs, Said()))
     assert theirs == mine
-    assert ids(theirs) == ["EBB-208", "EBB-101", "EBB-206", "EBB-205"]
+    assert ids(theirs) == ["EBB-208", "EBB-101", "EBB-205", "EBB-206"]
     assert theirs["unknown"] == []
 
 
@@ -107,7 +109,7 @@ def test_what_the_daemon_measures_is_the_evidence(fake: FakeSysfs) -> None:
     live = live_document(knobs={}, bypass_bytes={"congested": 4096})
     rows = web_view.advice(fake.sysfs, Said(DAEMON, {"bcache0": live}))["advice"]
     (row,) = (row for row in rows if row["id"] == "EBB-205")
-    assert row["evidence"] == ["4 KiB were sent past the cache for it in the last second"]
+    assert row["evidence"] == ["4 KiB bypassed the cache for this reason in the last second"]
 
 
 def test_what_ebbgate_has_set_is_nobodys_choice(fake: FakeSysfs) -> None:
@@ -115,6 +117,63 @@ def test_what_ebbgate_has_set_is_nobodys_choice(fake: FakeSysfs) -> None:
     knobs = {"sequential_cutoff": {"value": "0", "original": "4194304", "owner": "ebbgate"}}
     said = Said(DAEMON, {"bcache0": live_document(knobs=knobs)})
     assert "EBB-206" not in ids(web_view.advice(fake.sysfs, said))
+
+
+# ---- what was applied ---------------------------------------------------------------------------
+def override(knob: str, value: str, at_s: float, kind: str = "set") -> dict[str, Any]:
+    since_ns = round(at_s * NS_PER_S)
+    return {"kind": kind, "knob": knob, "value": value, "who": "jo", "since_unix_ns": since_ns}
+
+
+def request(advice: str, at_s: float, volume: str = "bcache0") -> ApplyRequest:
+    at_ns = round(at_s * NS_PER_S)
+    return ApplyRequest(advice, volume, "jo", at_ns, at_ns + NS_PER_S)
+
+
+def undoable(
+    fake: FakeSysfs, overrides: list[dict[str, Any]], *requests: ApplyRequest
+) -> list[tuple[str, list[str]]]:
+    """The advice that the page can undo, each with the knobs that it would release."""
+    said = Said(DAEMON, {"bcache0": live_document(knobs={}, wishes=overrides)})
+    rows = web_view.advice(fake.sysfs, said, requests)["applied"]
+    return [(row["id"], [each["knob"] for each in row["knobs"]]) for row in rows]
+
+
+CUTOFF, READ, WRITE = (
+    "sequential_cutoff",
+    "congested_read_threshold_us",
+    "congested_write_threshold_us",
+)
+
+
+def test_an_applied_advice_is_undone_by_its_own_knobs_alone(fake: FakeSysfs) -> None:
+    """Undo released every override of the volume, and stood before Apply."""
+    overrides = [
+        override("writeback_percent", "30", 50.0),
+        override(READ, "0", 100.5),
+        override(WRITE, "0", 100.5),
+        override(CUTOFF, "4194304", 200.5),
+        override("writeback_rate_minimum", "64", 200.6),
+    ]
+    asked = (request("EBB-206", 200.0), request("EBB-205", 100.0))
+    expected = [("EBB-206", [CUTOFF]), ("EBB-205", [READ, WRITE])]
+    assert undoable(fake, overrides, *asked) == expected
+    assert undoable(fake, overrides) == []
+    assert undoable(fake, [], *asked) == []
+
+
+def test_what_was_released_or_set_otherwise_since_is_not_undone(fake: FakeSysfs) -> None:
+    half = [override(READ, "0", 100.5), override(WRITE, "5000", 900.0)]
+    assert undoable(fake, half, request("EBB-205", 100.0)) == [("EBB-205", [READ])]
+    held = [override("", "", 100.5, kind="hold")]
+    assert undoable(fake, held, request("EBB-205", 100.0)) == []
+    assert undoable(fake, half, request("EBB-205", 100.0, "bcache7")) == []
+
+
+def test_an_advice_that_was_applied_twice_is_shown_once(fake: FakeSysfs) -> None:
+    overrides = [override(CUTOFF, "4194304", 100.5)]
+    asked = (request("EBB-206", 100.4), request("EBB-206", 99.8))
+    assert undoable(fake, overrides, *asked) == [("EBB-206", [CUTOFF])]
 
 
 # ---- what it may not look at --------------------------------------------------------------------

@@ -53,8 +53,21 @@ def test_every_answer_has_the_strict_headers(
     assert answer.headers["cross-origin-resource-policy"] == "same-origin"
     assert not [name for name in answer.headers if name.startswith("access-control-")]
     assert "set-cookie" not in answer.headers
+    assert answer.headers["cache-control"] == "no-store"
     if answer.status >= 400:
         assert answer.error["code"]
+
+
+def test_only_a_file_of_the_pages_may_be_kept(tmp_path: Path) -> None:
+    (tmp_path / "ui").mkdir()
+    (tmp_path / "ui/index.html").write_text("the page")
+    bench = Bench(tmp_path)
+    page = bench.ask("GET", "/")
+    assert (page.status, page.headers["cache-control"]) == (200, "no-cache")
+    same = bench.ask("GET", "/", {"if-none-match": page.headers["etag"]})
+    assert (same.status, same.headers["cache-control"]) == (304, "no-cache")
+    for path in ("/nothing.js", "/api/v1/openapi.json", "/metrics", "/api/v1/health"):
+        assert bench.ask("GET", path).headers["cache-control"] == "no-store", path
 
 
 def test_a_bug_is_an_error_of_the_one_shape_with_the_headers(

@@ -21,7 +21,7 @@ from ebbgate.store.db import Store
 from ebbgate.store.intent_rows import IntentRow
 from ebbgate.web import server, stream
 from ebbgate.web.cursor import Cursor, Event, after, encode, parse
-from ebbgate.web.hub import NEWS_MAX, READERS_MAX, RESET, Hub, Reader
+from ebbgate.web.hub import NEWS_MAX, READERS_PER_CLIENT_MAX, RESET, Hub, Reader
 from tests.builders import action, decision, proposal
 from tests.unit.web_bench import DEADLINE_S, Bench, Served, served, until
 
@@ -201,7 +201,7 @@ def test_a_reader_that_slept_while_the_history_was_begun_anew_and_outgrew_it_beg
 
 def test_beyond_the_bound_a_reader_is_asked_to_wait(running: Served) -> None:
     with ExitStack() as stack:
-        for _ in range(READERS_MAX):
+        for _ in range(READERS_PER_CLIENT_MAX):
             stack.enter_context(running.events())
         answer = running.ask("GET", "/api/v1/events")
         assert answer.status == 503

@@ -35,7 +35,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "drain": ("ebbgate.cli.wish", "Be clean by a time, no faster than that needs."),
     "release": ("ebbgate.cli.wish", "Give knobs back to ebbgate; end set, drain and hold."),
     "clean": ("ebbgate.cli.clean", "Write all dirty data of a mapped volume back, under load."),
-    "apply": ("ebbgate.cli.apply", "Carry out an advice of doctor, once you have said yes."),
+    "apply": ("ebbgate.cli.apply", "Apply one recommendation of doctor (asks first)."),
     "restore": ("ebbgate.cli.restore", "Put every knob back, with or without the daemon."),
     "check-policy": (
         "ebbgate.cli.check_policy",

@@ -27,7 +27,7 @@ from ebbgate.doctor.applying import (
     is_undo,
     undo_commands,
 )
-from ebbgate.doctor.finding import Advice, Change
+from ebbgate.doctor.finding import SEVERITY, Advice, Change
 from ebbgate.errors import UsageError
 from ebbgate.model.volume import Volume
 from ebbgate.model.wish import IntentKind
@@ -49,11 +49,12 @@ _LVM_TIMEOUT_S = 120.0
 @json_option
 @click.pass_obj
 def apply(context: Context, advice: str, volume: str, yes: bool) -> None:
-    """Carry out the advice ID (such as EBB-206) on VOLUME.
+    """Apply the advice ID (such as EBB-206) to VOLUME, after asking.
 
-    A knob is set by the daemon, which keeps its original; it lasts, over restarts and reboots
-    too, until `ebbgate release`. A command of LVM is run as it is shown. What is yours alone to do
-    (disks, cache modes, whatever needs the volume to be inactive) is refused, with its command.
+    The daemon sets a knob and keeps its original value; the setting lasts, over restarts and
+    reboots too, until `ebbgate release`. A command of LVM is run as it is shown. ebbgate does not
+    change disks, cache modes or anything that needs the volume to be inactive: for those it prints
+    the command.
     """
     context.need_root("ebbgate apply")
     found = find(context.sysfs, volume)
@@ -75,9 +76,11 @@ def _mode(link: Link, volume: Volume, wall_ns: int) -> str | None:
 def _confirm(advice: Advice, volume: Volume) -> None:
     if not sys.stdin.isatty():
         raise UsageError("nobody is there to be asked", "say --yes")
-    print_note(f"{advice.id}: {advice.about} {advice.text}")
+    print_note(f"{advice.id} {SEVERITY[advice.weight]}: {advice.text}")
     if advice.effect:
         print_note(f"Effect: {advice.effect}")
+    if advice.evidence:
+        print_note(f"Measured: {advice.evidence}")
     print_note(f"  {advice.command}")
     click.confirm(f"Do this to {clean_text(volume.title)}?", abort=True, err=True)
 

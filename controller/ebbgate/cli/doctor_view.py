@@ -91,21 +91,29 @@ def _volume(page: Page, volume: Document, *, all_knobs: bool) -> None:
         tuned = sum(knob["touch"] == "tuned" for knob in volume["knobs"])
         page.line(f"{len(volume['knobs'])} knobs, {tuned} of them tuned (--knobs)", indent=2)
     if not volume["advice"]:
-        page.line("nothing stands in the way", "green", indent=2)
+        page.line("no problems found", "green", indent=2)
     for advice in volume["advice"]:
-        page.line(
-            f"{advice['id']} {advice['about']} {advice['text']}",
-            _COLOURS[advice["weight"]],
-            indent=2,
-        )
-        if advice["evidence"]:
-            page.line(f"measured: {advice['evidence']}", indent=4)
-        if advice["effect"]:
-            page.line(f"effect: {advice['effect']}", indent=4)
-        if advice["command"]:
-            page.line(advice["command"], indent=6)
-        if advice["apply"]:
-            page.line(f"ebbgate apply {advice['id']} {volume['title']}", indent=6)
+        _advice(page, volume, advice)
+
+
+def _advice(page: Page, volume: Document, advice: Document) -> None:
+    page.line(
+        f"{advice['id']} {advice['severity']}: {advice['text']}",
+        _COLOURS[advice["weight"]],
+        indent=2,
+    )
+    if advice["evidence"]:
+        page.line(f"Measured: {advice['evidence']}.", indent=4)
+    if advice["effect"]:
+        page.line(f"Effect: {advice['effect']}.", indent=4)
+    if advice["command"]:
+        page.command(advice["command"], indent=6)
+    if advice["apply"]:
+        page.command(f"sudo ebbgate apply {advice['id']} {volume['title']}", indent=6)
+    if advice["lasts"]:
+        page.line(advice["lasts"], indent=4)
+    if advice["keep"]:
+        page.command(advice["keep"], indent=6)
 
 
 def _knobs(volume: Document) -> list[tuple[Cell, ...]]:

@@ -45,6 +45,12 @@ class Page:
         for part in textwrap.wrap(clean_lines(text), self._console.width - indent) or [""]:
             self._console.print(Text(" " * indent + part, style=style))
 
+    def command(self, text: str, *, indent: int = 0) -> None:
+        """A line to be copied: never wrapped or cut by us, whatever the width. Where the terminal
+        shows it on two lines, it is still copied as one.
+        """
+        self._console.print(Text(" " * indent + text), soft_wrap=True)
+
     def gap(self) -> None:
         """An empty line."""
         self._console.print()

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from ebbgate.doctor import evidence
-from ebbgate.doctor.finding import Advice, Change, Facts, Weight
+from ebbgate.doctor.finding import LASTS_LVM, Advice, Change, Facts, Weight
 from ebbgate.model.dm import CacheStatus, Health
 from ebbgate.model.volume import Kind
 from ebbgate.probes.dm_knobs import THRESHOLD
-from ebbgate.probes.dm_status import table_setting, table_threshold_sectors
+from ebbgate.probes.dm_status import BadLine, table_mode, table_setting, table_threshold_sectors
 from ebbgate.units import bytes_to_sectors, format_bytes, sectors_to_bytes
 
 METADATA_RATIO_MAX: Final = 0.8
@@ -34,7 +34,7 @@ def _lvm(facts: Facts) -> str:
 
 
 def _health(facts: Facts) -> Iterator[Advice]:
-    status = _status(facts)
+    status, title = _status(facts), facts.volume.title
     if status is None or status.health is Health.OK:
         return
     said = {
@@ -42,55 +42,102 @@ def _health(facts: Facts) -> Iterator[Advice]:
         Health.READ_ONLY: "can no longer write its metadata",
         Health.FAILED: "has failed: no I/O gets through",
     }[status.health]
-    lvm = _lvm(facts)
+    repair, command = _repair(facts)
     yield Advice(
         "EBB-301",
         Weight.FAULT,
-        facts.volume.title,
-        f"{said}; ebbgate sends it no message. See dmesg, and repair it while it is inactive",
-        f"lvchange -an {lvm} && lvconvert --repair {lvm}" if lvm else "",
+        title,
+        f"The cache of {title} {said}. ebbgate changes nothing on it. Read dmesg first. {repair}",
+        command,
+        lasts="It survives reboots: LVM keeps it in its metadata." if command else "",
+        effect="the volume can be used again" if command else "",
     )
 
 
+def _repair(facts: Facts) -> tuple[str, str]:
+    """What can be done, and by which command: LVM repairs the metadata of a cache pool only
+    (lvm2: "repairing a damaged cachevol is not yet possible").
+    """
+    lvm = _lvm(facts)
+    mode = _table_mode(facts)
+    unmount = f"Unmount it, so that it can be deactivated (lvchange -an {lvm})."
+    if not lvm:
+        return "Check the metadata while the volume is down (cache_check, cache_repair).", ""
+    if mode in ("writethrough", "passthrough"):
+        text = f"In {mode} the disk has all data, so the cache can be dropped. {unmount}"
+        return text, f"sudo lvchange -an {lvm} && sudo lvconvert --uncache {lvm}"
+    if facts.cachevol is False:
+        text = f"Its metadata is an LV of its own (cache pool), which LVM can repair. {unmount}"
+        return text, f"sudo lvchange -an {lvm} && sudo lvconvert --repair {lvm}"
+    which = (
+        "Its cache is a cachevol, which LVM cannot repair"
+        if facts.cachevol
+        else "LVM cannot repair it if its cache is a cachevol (`lvs -a` shows _cvol)"
+    )
+    text = (
+        f"{which}, and in writeback only the cache has the dirty data: do not remove the cache."
+        " Deactivate the volume, copy the cache LV and the disk, and work on the copy of its"
+        " metadata with cache_check and cache_repair, or restore from a backup."
+    )
+    return text, ""
+
+
+def _table_mode(facts: Facts) -> str | None:
+    """The cache mode by the table: the status line of a failed cache does not have it."""
+    try:
+        return table_mode(facts.volume.mapping.params) if facts.volume.mapping else None
+    except BadLine:
+        return None
+
+
 def _metadata(facts: Facts) -> Iterator[Advice]:
-    status = _status(facts)
+    status, title = _status(facts), facts.volume.title
     ratio = status.metadata_ratio if status else None
     if ratio is not None and ratio > METADATA_RATIO_MAX:
         lvm = _lvm(facts)
         yield Advice(
             "EBB-302",
             Weight.FAULT,
-            facts.volume.title,
-            f"has {ratio:.0%} of its metadata device in use; once it is full the cache turns "
-            "read-only. Make the cache anew with more of it (lvm-scripts/README.md has the sum)",
-            f"lvconvert --splitcache {lvm}" if lvm else "",
-            effect="the cache goes on when it is full",
+            title,
+            f"The metadata of {title} is {ratio:.0%} full. Once it is full, the cache becomes"
+            " read-only. Detach the cache and set it up again with more metadata"
+            " (lvm-scripts/README.md says how much); detaching first writes all dirty data back.",
+            f"sudo lvconvert --splitcache {lvm}" if lvm else "",
+            lasts="It survives reboots: the volume has no cache until you attach one."
+            if lvm
+            else "",
+            evidence=f"{ratio:.0%} of the metadata is in use",
+            effect="the cache does not become read-only",
         )
 
 
 def _passthrough(facts: Facts) -> Iterator[Advice]:
     if facts.volume.kind is Kind.DM_CACHE and facts.state.cache_mode == "passthrough":
-        lvm = _lvm(facts)
+        lvm, title = _lvm(facts), facts.volume.title
         yield Advice(
             "EBB-303",
             Weight.ADVICE,
-            facts.volume.title,
-            "is in passthrough: everything goes to the disk, and writes throw away what is cached. "
-            "The mode is meant for a copy that may be stale; leave it when it is not",
-            f"lvchange --cachemode writethrough {lvm}" if lvm else "",
-            effect="the cache serves reads again, and keeps what is written",
+            title,
+            f"{title} is in passthrough: all reads and writes go to the disk, and a write removes"
+            " its block from the cache. The mode is for a cache whose content may be out of date;"
+            " leave it if yours is not.",
+            f"sudo lvchange --cachemode writethrough {lvm}" if lvm else "",
+            lasts=LASTS_LVM if lvm else "",
+            effect="the cache serves reads again and keeps what is written",
         )
 
 
 def _reads(facts: Facts) -> Iterator[Advice]:
     if facts.volume.kind is Kind.DM_CACHE:
+        title = facts.volume.title
         yield Advice(
             "EBB-304",
             Weight.NOTE,
-            facts.volume.title,
-            "takes in what read streams touch (backups, scans), and stock dm-cache has nothing "
-            "against it. If that pushes out what is hot: dm-writecache caches no reads, bcache has "
-            "a cutoff for streams, and larger cache blocks promote less of a scan",
+            title,
+            f"Streams that read from {title} (backups, scans) can enter its cache; stock dm-cache"
+            " has no setting against it. If that pushes out what is used often: dm-writecache"
+            " caches no reads, bcache has a cutoff for streams, and larger cache blocks take in"
+            " less of a scan.",
         )
 
 
@@ -104,14 +151,21 @@ def _threshold(facts: Facts) -> Iterator[Advice]:
         return
     better = max(THRESHOLD_SECTORS_STOCK, least)
     argv = _threshold_argv(facts, better)
+    measured, title = evidence.destage(facts.live), facts.volume.title
+    several = (
+        " The figure was measured with one disk; several disks write it back faster, so compare."
+        if facts.several_disks
+        else ""
+    )
     yield Advice(
         "EBB-305",
-        Weight.ADVICE,
-        facts.volume.title,
-        f"may have {format_bytes(sectors_to_bytes(sectors))} of destage under way when users "
-        "return, and they wait for what the disk has taken of it",
-        shlex.join(argv),
-        evidence=evidence.destage(facts.live),
+        Weight.NOTE if facts.several_disks else measured.weight,
+        title,
+        f"{title} may have {format_bytes(sectors_to_bytes(sectors))} of write-back under way when"
+        f" users return, and they wait for what the disk has taken of it.{several}",
+        _threshold_command(facts, better),
+        lasts=_threshold_lasts(facts),
+        evidence=measured.text,
         effect=f"at most {format_bytes(sectors_to_bytes(better))} are under way at once",
         change=_threshold_change(facts, argv),
     )
@@ -122,6 +176,21 @@ def _threshold_argv(facts: Facts, sectors: int | str) -> tuple[str, ...]:
     lvm = _lvm(facts)
     setting = f"migration_threshold={sectors}"
     return ("lvchange", "--cachesettings", setting, lvm) if lvm else ()
+
+
+def _threshold_command(facts: Facts, sectors: int) -> str:
+    """By hand: LVM's command, or a message to a bare stack."""
+    argv = _threshold_argv(facts, sectors)
+    if not argv and facts.volume.mapping is not None:
+        name = facts.volume.mapping.dm_name
+        argv = ("dmsetup", "message", name, "0", THRESHOLD, str(sectors))
+    return shlex.join(("sudo", *argv)) if argv else ""
+
+
+def _threshold_lasts(facts: Facts) -> str:
+    if _lvm(facts):
+        return LASTS_LVM
+    return "Until the next boot or table reload. To keep it, put it into the table that you load."
 
 
 def _threshold_change(facts: Facts, argv: tuple[str, ...]) -> Change | None:
@@ -140,15 +209,19 @@ def _fleeting(facts: Facts) -> Iterator[Advice]:
         return
     if sectors == table_threshold_sectors(mapping.params):
         return
-    argv = _threshold_argv(facts, sectors)
+    argv, title = _threshold_argv(facts, sectors), facts.volume.title
     yield Advice(
         "EBB-308",
         Weight.NOTE,
-        facts.volume.title,
-        f"has a migration_threshold of {sectors} sectors by message; the next activation, "
-        "lvchange or lvextend loads the table's again. To keep it, tell LVM",
-        shlex.join(argv),
-        effect="the value outlives the next table; LVM loads one now, in a second or two",
+        title,
+        f"{title} has a migration_threshold of {sectors} sectors that was set by a message. The"
+        " next activation, lvchange or lvextend brings the table's value back."
+        + (" To keep yours, tell LVM." if argv else " To keep yours, put it into the table."),
+        shlex.join(("sudo", *argv)) if argv else "",
+        lasts=LASTS_LVM if argv else "",
+        effect="the value stays; LVM reloads the table now, which takes a second or two"
+        if argv
+        else "",
         change=_threshold_change(facts, argv),
     )
 
@@ -156,16 +229,18 @@ def _fleeting(facts: Facts) -> Iterator[Advice]:
 def _writecache(facts: Facts) -> Iterator[Advice]:
     if facts.volume.kind is not Kind.DM_WRITECACHE:
         return
-    lvm = _lvm(facts)
+    lvm, title = _lvm(facts), facts.volume.title
     yield Advice(
         "EBB-306",
         Weight.NOTE,
-        facts.volume.title,
-        "takes its settings with the table, so ebbgate tunes nothing here. To drain earlier, lower "
-        "the watermarks (percent in use); to drain all now: ebbgate clean",
-        f"lvchange --cachesettings 'high_watermark=30 low_watermark=10' {lvm}"
+        title,
+        f"{title} gets its settings when its table is loaded, so ebbgate tunes nothing here. To"
+        " write back earlier, lower the watermarks (percent of the cache in use); to write all"
+        " dirty data back now, use ebbgate clean.",
+        f"sudo lvchange --cachesettings 'high_watermark=30 low_watermark=10' {lvm}"
         if lvm
-        else f"ebbgate clean {facts.volume.name}",
+        else f"sudo ebbgate clean {facts.volume.name}",
+        lasts=LASTS_LVM if lvm else "It writes back once and changes no setting.",
         effect="less is dirty at any time, and more is written to the disk",
     )
 
@@ -173,15 +248,18 @@ def _writecache(facts: Facts) -> Iterator[Advice]:
 def _cleaner(facts: Facts) -> Iterator[Advice]:
     status = _status(facts)
     if status is not None and status.policy == "cleaner":
-        lvm = _lvm(facts)
+        lvm, title = _lvm(facts), facts.volume.title
         yield Advice(
             "EBB-307",
             Weight.NOTE,
-            facts.volume.title,
-            "has the policy cleaner: it drains, and promotes nothing. After `ebbgate clean` the "
-            "old policy comes back by itself",
-            f"lvchange --refresh {lvm}" if lvm else "",
-            effect="what is read often is promoted again",
+            title,
+            f"{title} has the policy cleaner: it writes dirty data back and caches nothing new."
+            " After `ebbgate clean` the old policy comes back by itself.",
+            f"sudo lvchange --refresh {lvm}" if lvm else "",
+            lasts="It loads the table that LVM has, which is also what the next boot loads."
+            if lvm
+            else "",
+            effect="what is read often is cached again",
         )
 
 

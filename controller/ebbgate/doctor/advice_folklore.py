@@ -3,8 +3,9 @@
 
 Guides contradict each other: Canonical's charm sets sequential_cutoff and both thresholds to 0 with
 writeback_percent 10 in its code and 30 in its text, others write 40 or 1; the kernel's own manual
-teaches `echo 0`; a guide for Proxmox raises the thresholds to 10 and 40 ms. Whether a setting is
-folklore or a choice cannot be seen, so each is met with what it does here, not with a verdict.
+teaches `echo 0`; a guide for Proxmox raises the thresholds to 10 and 40 ms. A value does not show
+whether somebody chose it or copied it, so each advice says what the value does, and is recommended
+only where a measurement on this machine speaks for it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,16 @@ from typing import Final
 
 from ebbgate.actuators.bounds import BOUNDS, CONGESTED, CUTOFF, PERCENT
 from ebbgate.doctor import evidence
-from ebbgate.doctor.finding import Advice, Change, Facts, Weight
+from ebbgate.doctor.finding import (
+    LASTS_KNOB,
+    LASTS_LVM,
+    LASTS_SYSFS,
+    Advice,
+    Change,
+    Facts,
+    Weight,
+    write_command,
+)
 from ebbgate.model.volume import Kind
 from ebbgate.probes.dm_status import old_settings
 from ebbgate.units import MIB, bytes_to_sectors, format_bytes, format_rate, sectors_to_bytes
@@ -27,10 +37,13 @@ PERCENT_HIGH: Final = 25
 PERCENT_LOW: Final = 5
 RATE_MINIMUM_SECTORS_PER_S_MAX: Final = bytes_to_sectors(MIB)
 CONGESTED_STOCK_US: Final = (2000, 20000)
+_RATE_MINIMUM: Final = "writeback_rate_minimum"
+_CLASSLESS: Final = ("none", "kyber")
+"""Schedulers that know no I/O classes."""
 
 
-def _bcache(facts: Facts) -> str:
-    return f"/sys/block/{facts.volume.name}/bcache"
+def _knob_file(facts: Facts, knob: str) -> str:
+    return f"/sys/block/{facts.volume.name}/bcache/{knob}"
 
 
 def congested(facts: Facts) -> Iterator[Advice]:
@@ -39,18 +52,20 @@ def congested(facts: Facts) -> Iterator[Advice]:
     if (read, write) == ("0", "0"):
         return
     guide = (read, write) != tuple(str(us) for us in CONGESTED_STOCK_US)
-    raised = " Guides that raise the thresholds only make it rarer." if guide else ""
-    cache_set = f"/sys/fs/bcache/{facts.volume.set_uuid}"
+    raised = " Raising the thresholds, as guides do, only makes it rarer." if guide else ""
+    cache_set, name = f"/sys/fs/bcache/{facts.volume.set_uuid}", facts.volume.name
+    measured = evidence.congested(facts.live)
     yield Advice(
         "EBB-205",
-        Weight.NOTE,
-        facts.volume.name,
-        f"bypasses the cache after reads above {read} us or writes above {write} us on the "
-        "SSD: one slow moment sends requests to the disk. In enforce ebbgate switches that off "
-        f"as soon as it sees one.{raised}",
-        f"echo 0 | tee {cache_set}/congested_{{read,write}}_threshold_us",
-        evidence=evidence.congested(facts.live),
-        effect="no request is sent to the disk because the SSD was slow for a moment",
+        measured.weight,
+        name,
+        f"{name} bypasses the cache after reads above {read} us or writes above {write} us on the"
+        " cache device: one slow moment sends requests to the disk. In enforce ebbgate turns that"
+        f" off as soon as it happens.{raised}",
+        write_command(0, *(f"{cache_set}/{knob}" for knob in CONGESTED)),
+        lasts=LASTS_KNOB,
+        evidence=measured.text,
+        effect="no request goes to the disk because the cache device was slow for a moment",
         change=Change(tuple((knob, "0") for knob in CONGESTED)),
     )
 
@@ -59,16 +74,23 @@ def detector_off(facts: Facts) -> Iterator[Advice]:
     """EBB-206: sequential_cutoff 0."""
     if facts.set_by_hand(CUTOFF) != 0:
         return
+    name, measured = facts.volume.name, evidence.streams(facts.live, CUTOFF_STOCK)
+    seen = {
+        True: "",
+        False: " Recently there were hardly any streams, so this setting changes little now.",
+        None: " How much of the load is streams was not measured here yet.",
+    }[measured.supports]
     yield Advice(
         "EBB-206",
-        Weight.ADVICE,
-        facts.volume.name,
-        "has sequential_cutoff 0, as the kernel's manual and many guides teach: every stream goes "
-        "through the cache, until the kernel stops caching writes and even random ones wait for "
-        "the disk",
-        f"echo {CUTOFF_STOCK} > {_bcache(facts)}/sequential_cutoff",
-        evidence=evidence.streams(facts.live, CUTOFF_STOCK),
-        effect="streams leave the room to random writes; in enforce a stream that fits is absorbed",
+        measured.weight,
+        name,
+        f"{name} has sequential_cutoff 0, so streams (copies, backups) go through the cache and"
+        " take the room of random writes. Once too much of the cache is in use, writes wait for"
+        f" the disk.{seen}",
+        write_command(CUTOFF_STOCK, _knob_file(facts, CUTOFF)),
+        lasts=LASTS_KNOB,
+        evidence=measured.text,
+        effect="streams leave room for random writes; in enforce a stream that fits is absorbed",
         change=Change(((CUTOFF, str(CUTOFF_STOCK)),)),
     )
 
@@ -78,16 +100,20 @@ def percent_high(facts: Facts) -> Iterator[Advice]:
     percent = facts.set_by_hand(PERCENT)
     if percent is None or percent < PERCENT_HIGH:
         return
+    name, measured = facts.volume.name, evidence.level(facts.live, PERCENT_HIGH / 100)
     yield Advice(
         "EBB-209",
-        Weight.ADVICE,
-        facts.volume.name,
-        f"has writeback_percent {percent}, as guides have it: destage hardly begins before so much "
-        "of the cache is dirty, and from 40% in use on the kernel caches no asynchronous write. So "
-        "a burst finds no room, and more is lost with the SSD; nothing gets faster",
-        f"echo {PERCENT_STOCK} > {_bcache(facts)}/{PERCENT}",
-        evidence=evidence.level(facts.live),
-        effect="room for bursts; in enforce ebbgate drains in gaps, whatever the value",
+        measured.weight,
+        name,
+        f"{name} has writeback_percent {percent}: up to that share of the cache the kernel writes"
+        " dirty data back slowly. From 40% of the cache in use on, it no longer caches"
+        " asynchronous writes. A high value leaves less room for bursts and more data that only"
+        " the SSD has; in return, blocks that are written again and again reach the disk less"
+        " often.",
+        write_command(PERCENT_STOCK, _knob_file(facts, PERCENT)),
+        lasts=LASTS_KNOB,
+        evidence=measured.text,
+        effect="more room for bursts; in enforce ebbgate writes back in gaps, whatever the value",
         change=Change(((PERCENT, str(PERCENT_STOCK)),)),
     )
 
@@ -96,18 +122,34 @@ def percent_zero(facts: Facts) -> Iterator[Advice]:
     """EBB-210: writeback_percent 0."""
     if facts.set_by_hand(PERCENT) != 0:
         return
+    name, measured = facts.volume.name, evidence.destage(facts.live)
     yield Advice(
         "EBB-210",
-        Weight.ADVICE,
-        facts.volume.name,
-        "has writeback_percent 0: no rate limit holds, and the kernel destages as fast as it can, "
-        "in the idle class, beside users all the time. A scheduler without classes (none, kyber) "
-        "lets users wait for all of it",
-        f"echo {PERCENT_STOCK} > {_bcache(facts)}/{PERCENT}",
-        evidence=evidence.destage(facts.live),
-        effect="destage is paced again; in enforce it runs flat out in gaps alone",
+        measured.weight,
+        name,
+        f"{name} has writeback_percent 0: the kernel writes dirty data back without a rate limit,"
+        f" also while users work, but in the idle I/O class. {_idle_class(facts)}",
+        write_command(PERCENT_STOCK, _knob_file(facts, PERCENT)),
+        lasts=LASTS_KNOB,
+        evidence=measured.text,
+        effect="write-back has a rate limit again; in enforce it runs without one in gaps only",
         change=Change(((PERCENT, str(PERCENT_STOCK)),)),
     )
+
+
+def _idle_class(facts: Facts) -> str:
+    """Whether the idle class spares users on these disks."""
+    blind = [facts.disk(each.name) for each in facts.disks if each.scheduler in _CLASSLESS]
+    if blind:
+        return (
+            f"The scheduler of {', '.join(blind)} ignores the class, so users wait for all of it."
+        )
+    if facts.several_disks:
+        return (
+            "The kernel's scheduler respects the class, but what a controller, a SAN or md has"
+            " taken is out of its reach."
+        )
+    return "The scheduler respects the class as long as requests wait in front of the disk."
 
 
 def percent_low(facts: Facts) -> Iterator[Advice]:
@@ -115,34 +157,39 @@ def percent_low(facts: Facts) -> Iterator[Advice]:
     percent = facts.set_by_hand(PERCENT)
     if percent is None or not 0 < percent < PERCENT_LOW:
         return
+    name = facts.volume.name
     yield Advice(
         "EBB-211",
         Weight.NOTE,
-        facts.volume.name,
-        f"has writeback_percent {percent}: destage hardly ever rests, and a block that is written "
-        "again and again goes to the disk each time. What people gain by it is a cache that never "
-        "fills; draining in gaps gains the same and leaves the disk to users",
-        f"echo {PERCENT_STOCK} > {_bcache(facts)}/{PERCENT}",
-        evidence=evidence.destage(facts.live),
-        effect="fewer writes to the disk; with ebbgate in enforce the cache is drained in gaps",
+        name,
+        f"{name} has writeback_percent {percent}: the kernel writes back nearly all the time, and"
+        " a block that is written again and again goes to the disk each time. In return the cache"
+        " hardly ever fills. Writing back in gaps has the same gain and leaves the disk to users.",
+        write_command(PERCENT_STOCK, _knob_file(facts, PERCENT)),
+        lasts=LASTS_KNOB,
+        evidence=evidence.destage(facts.live).text,
+        effect="fewer writes to the disk; in enforce ebbgate writes back in gaps",
         change=Change(((PERCENT, str(PERCENT_STOCK)),)),
     )
 
 
 def rate_minimum(facts: Facts) -> Iterator[Advice]:
     """EBB-212: a floor under the rate."""
-    sectors = facts.set_by_hand("writeback_rate_minimum")
+    sectors = facts.set_by_hand(_RATE_MINIMUM)
     if sectors is None or sectors <= RATE_MINIMUM_SECTORS_PER_S_MAX:
         return
+    name = facts.volume.name
     yield Advice(
         "EBB-212",
         Weight.NOTE,
-        facts.volume.name,
-        f"has a writeback_rate_minimum of {format_rate(sectors_to_bytes(sectors))}: the kernel "
-        "destages at least that fast while anything is dirty, whatever users do",
-        f"echo 8 > {_bcache(facts)}/writeback_rate_minimum",
-        evidence=evidence.destage(facts.live),
-        effect="destage gives way to users, as far as the kernel knows how",
+        name,
+        f"{name} has a {_RATE_MINIMUM} of {format_rate(sectors_to_bytes(sectors))}: while anything"
+        " is dirty, the kernel writes back at least that fast, whatever users do."
+        + (" For several disks that may be little." if facts.several_disks else ""),
+        write_command(8, _knob_file(facts, _RATE_MINIMUM)),
+        lasts=LASTS_SYSFS,
+        evidence=evidence.destage(facts.live).text,
+        effect="write-back gives way to users, as far as the kernel can tell",
     )
 
 
@@ -151,15 +198,18 @@ def cutoff_tiny(facts: Facts) -> Iterator[Advice]:
     cutoff = facts.set_by_hand(CUTOFF)
     if cutoff is None or not 0 < cutoff < BOUNDS[CUTOFF].low:
         return
+    name, everything = facts.volume.name, cutoff <= sectors_to_bytes(1)
+    measured = evidence.streams(facts.live, max(cutoff, sectors_to_bytes(1)))
     yield Advice(
         "EBB-213",
-        Weight.ADVICE,
-        facts.volume.name,
-        f"has sequential_cutoff {format_bytes(cutoff)}: "
-        + ("everything" if cutoff <= sectors_to_bytes(1) else "every request of that size")
-        + " goes past the cache, reads that would be worth it among them",
-        f"echo {CUTOFF_STOCK} > {_bcache(facts)}/sequential_cutoff",
-        evidence=evidence.streams(facts.live, max(cutoff, 512)),
+        Weight.ADVICE if everything else measured.weight,
+        name,
+        f"{name} has sequential_cutoff {format_bytes(cutoff)}: "
+        + ("everything" if everything else "every request of that size")
+        + " bypasses the cache, also reads that would be worth caching.",
+        write_command(CUTOFF_STOCK, _knob_file(facts, CUTOFF)),
+        lasts=LASTS_KNOB,
+        evidence=measured.text,
         effect="ordinary requests are cached again",
         change=Change(((CUTOFF, str(CUTOFF_STOCK)),)),
     )
@@ -168,34 +218,35 @@ def cutoff_tiny(facts: Facts) -> Iterator[Advice]:
 def congestion_off(facts: Facts) -> Iterator[Advice]:
     """EBB-214: both thresholds 0, which guides have right."""
     if [facts.set_by_hand(knob) for knob in CONGESTED] == [0, 0]:
+        name = facts.volume.name
         yield Advice(
             "EBB-214",
             Weight.NOTE,
-            facts.volume.name,
-            "has both thresholds of congestion at 0, as guides have it, and here they are right: "
-            "nothing is sent past the cache because the SSD was slow for a moment. The kernel "
-            "forgets it when the volume is stopped; `ebbgate set` does not",
+            name,
+            f"{name} has both congestion thresholds at 0, as guides recommend, and that is right:"
+            " no request bypasses the cache because the SSD was slow for a moment. The kernel"
+            " forgets the setting when the volume is stopped; with `ebbgate set` it lasts.",
         )
 
 
 def mq_settings(facts: Facts) -> Iterator[Advice]:
     """EBB-309: settings of dm-cache's old policy mq."""
-    mapping = facts.volume.mapping
+    mapping, title = facts.volume.mapping, facts.volume.title
     if facts.volume.kind is not Kind.DM_CACHE or mapping is None:
         return
     found = old_settings(mapping.params)
     if found:
         lvm = mapping.lvm_name
+        defaults = " ".join(f"{name}=default" for name in found)
         yield Advice(
             "EBB-309",
             Weight.NOTE,
-            facts.volume.title,
-            f"has {', '.join(found)} in its table: settings of the old policy mq, which the kernel "
-            "takes and ignores. Streams are not kept out by them",
-            f"lvchange --cachesettings '{' '.join(f'{name}=default' for name in found)}' {lvm}"
-            if lvm
-            else "",
-            effect="none on the speed: the table says what holds",
+            title,
+            f"{title} has {', '.join(found)} in its table. These are settings of the old policy mq,"
+            " which the kernel accepts and ignores: they do not keep streams out of the cache.",
+            f"sudo lvchange --cachesettings '{defaults}' {lvm}" if lvm else "",
+            lasts=LASTS_LVM if lvm else "",
+            effect="none on the speed; the table then shows only what has an effect",
         )
 
 

@@ -2,19 +2,27 @@
 """Whether an advice can be carried out here and now, with what, and how it is undone. Pure.
 
 The same for `ebbgate apply`, the web and the daemon.
+
+An advice that was applied is no longer advised, and what it has set is kept as overrides, which do
+not name it. So what is applied is told from the requests that people made and from the overrides in
+force: an override of a knob that the advice sets, and that began during the request, is its own.
 """
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
 
 from ebbgate.actuators.asked import is_trigger
+from ebbgate.actuators.bounds import CONGESTED, CUTOFF, PERCENT
 from ebbgate.actuators.plan import GATE_KNOBS
 from ebbgate.doctor.finding import Advice, Change
 from ebbgate.errors import EbbgateError, NotFound, UsageError
 from ebbgate.model.volume import Mode, Volume
+from ebbgate.model.wish import WishKind
+from ebbgate.units import NS_PER_S
 
 UNDO: Final = "undo: "
 """Before a command that takes back what was done."""
@@ -85,3 +93,67 @@ def undo_commands(change: Change, volume: Volume) -> list[str]:
 def is_undo(line: str) -> bool:
     """Does a line of an answer only say how to undo it?"""
     return line.startswith(UNDO) or line == NOTHING_LEFT
+
+
+KNOBS_OF: Final[Mapping[str, tuple[str, ...]]] = {
+    "EBB-205": CONGESTED,
+    "EBB-206": (CUTOFF,),
+    "EBB-209": (PERCENT,),
+    "EBB-210": (PERCENT,),
+    "EBB-211": (PERCENT,),
+    "EBB-213": (CUTOFF,),
+}
+"""The knobs that each advice sets; triggers and commands of LVM leave no override behind."""
+_CLOCK_STEP_NS: Final = NS_PER_S
+"""The wall clock may be set while a request is under way."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyRequest:
+    """A request to apply an advice that was carried out. Times are of the wall clock."""
+
+    advice: str
+    volume: str
+    who: str
+    at_unix_ns: int
+    resolved_unix_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """An advice of which something is in force. `knobs`: those that it set and that still have the
+    value, which is what an undo releases; each with its value as the kernel takes it.
+    """
+
+    request: ApplyRequest
+    knobs: tuple[tuple[str, str], ...]
+
+
+def applied(
+    requests: Iterable[ApplyRequest], overrides: Mapping[str, Iterable[Mapping[str, Any]]]
+) -> list[Applied]:
+    """What is in force of the requests, given newest first; `overrides`: by volume, as the daemon
+    tells them. An override that was set anew since belongs to the newer request.
+    """
+    found: list[Applied] = []
+    taken: set[tuple[str, str]] = set()
+    for request in requests:
+        knobs = tuple(
+            (str(each["knob"]), str(each["value"]))
+            for each in overrides.get(request.volume, ())
+            if _is_of(each, request) and (request.volume, each["knob"]) not in taken
+        )
+        if knobs:
+            found.append(Applied(request, knobs))
+            taken |= {(request.volume, knob) for knob, _ in knobs}
+    return found
+
+
+def _is_of(override: Mapping[str, Any], request: ApplyRequest) -> bool:
+    since_ns = override.get("since_unix_ns")
+    if override.get("kind") != WishKind.SET or not isinstance(since_ns, int):
+        return False
+    if override.get("knob") not in KNOBS_OF.get(request.advice, ()):
+        return False
+    begin_ns = request.at_unix_ns - _CLOCK_STEP_NS
+    return begin_ns <= since_ns <= request.resolved_unix_ns + _CLOCK_STEP_NS

@@ -10,9 +10,10 @@ from typing import Any
 
 from ebbgate.doctor.advice import advise
 from ebbgate.doctor.cost import EMPTY_RUN_NS, Cost
-from ebbgate.doctor.finding import Advice, Facts
+from ebbgate.doctor.disk_kind import DiskKind, disk_kind
+from ebbgate.doctor.finding import SEVERITY, Advice, Facts
 from ebbgate.model.volume import Volume, VolumeState
-from ebbgate.probes.block import physical_devices
+from ebbgate.probes.block import physical_devices, whole_disk
 from ebbgate.probes.knob import Form
 from ebbgate.probes.knobs import knob_path, knobs_of
 from ebbgate.sysfs import Sysfs
@@ -43,7 +44,38 @@ def facts(
         for name in (volume.backing.name, *caches)
     }
     disks = physical_devices(sysfs, volume.backing.name)
-    return Facts(volume, state, disks, tuple(discards), held, errors, live)
+    names = [device.name for device in (*disks, *volume.caches)]
+    whole = {name: whole_disk(sysfs, name) for name in names}
+    return Facts(
+        volume,
+        state,
+        disks,
+        tuple(discards),
+        held,
+        errors,
+        live,
+        kinds={name: _kind(sysfs, whole[name]) for name in names},
+        whole_disks=whole,
+        cachevol=_cachevol(sysfs, volume),
+    )
+
+
+def _kind(sysfs: Sysfs, disk: str) -> DiskKind:
+    here = _CLASS_BLOCK / disk / "device"
+    vendor, model = (sysfs.read_text(here / name) for name in ("vendor", "model"))
+    return disk_kind(disk, vendor, model)
+
+
+def _cachevol(sysfs: Sysfs, volume: Volume) -> bool | None:
+    """LVM calls the metadata of a cachevol `vg-fast_cvol-cmeta`, that of a cache pool
+    `vg-fast_cpool_cmeta`; None for other names.
+    """
+    if volume.metadata is None:
+        return None
+    name = sysfs.read_text(_CLASS_BLOCK / volume.metadata.name / "dm/name") or ""
+    if name.endswith("-cmeta"):
+        return True
+    return False if name.endswith("_cmeta") else None
 
 
 def advice_documents(found: Facts) -> list[dict[str, Any]]:
@@ -118,10 +150,13 @@ def advice_document(advice: Advice) -> dict[str, Any]:
     return {
         "id": advice.id,
         "weight": str(advice.weight),
+        "severity": SEVERITY[advice.weight],
         "about": advice.about,
         "text": advice.text,
         "evidence": advice.evidence,
         "effect": advice.effect,
         "command": advice.command,
+        "lasts": advice.lasts,
+        "keep": advice.keep,
         "apply": advice.change is not None,
     }

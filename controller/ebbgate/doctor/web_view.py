@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from ebbgate.doctor import applying, cost, device_mapper, report
 from ebbgate.doctor.advice import advise
+from ebbgate.doctor.applying import Applied, ApplyRequest
 from ebbgate.doctor.device import device_document
-from ebbgate.doctor.finding import Advice, Facts
+from ebbgate.doctor.finding import SEVERITY, Advice, Facts
 from ebbgate.model.volume import Volume, VolumeState
 from ebbgate.probes.knob import Form
 from ebbgate.probes.knobs import knob_path, knobs_of
@@ -26,6 +27,7 @@ from ebbgate.probes.state import read_state
 from ebbgate.probes.topology import discover
 from ebbgate.store.trouble import log_complaint
 from ebbgate.sysfs import Sysfs
+from ebbgate.units import NS_PER_S
 
 Document = dict[str, Any]
 
@@ -63,11 +65,30 @@ class _Looked:
         return self.live.get("mode")
 
 
-def advice(sysfs: Sysfs, said: Said) -> Document:
-    """`advice`: all that applies, volume by volume; `unknown`: of what nothing can be said."""
+def advice(sysfs: Sysfs, said: Said, requests: Iterable[ApplyRequest] = ()) -> Document:
+    """`advice`: all that holds now, volume by volume; `applied`: what people applied and what is
+    still in force of it; `unknown`: what could not be looked at. `requests`: newest first.
+    """
     looked = [_look(sysfs, volume, said) for volume in discover(sysfs)]
     rows = [advice_row(found, each) for each in looked for found in advise(each.facts)]
-    return {"advice": rows, "unknown": list(_unknown(sysfs, looked, said))}
+    overrides = {name: live.get("wishes") or () for name, live in said.volumes.items()}
+    return {
+        "advice": rows,
+        "applied": [_applied(each, said) for each in applying.applied(requests, overrides)],
+        "unknown": list(_unknown(sysfs, looked, said)),
+    }
+
+
+def _applied(found: Applied, said: Said) -> Document:
+    request = found.request
+    return {
+        "id": request.advice,
+        "volume": request.volume,
+        "title": str(said.volumes[request.volume].get("title") or request.volume),
+        "who": request.who,
+        "at_unix_s": request.at_unix_ns / NS_PER_S,
+        "knobs": [{"knob": knob, "value": value} for knob, value in found.knobs],
+    }
 
 
 def doctor(sysfs: Sysfs, proc: Path, said: Said) -> Document:
@@ -102,11 +123,14 @@ def advice_row(found: Advice, looked: _Looked) -> Document:
         "volume": volume.name,
         "title": volume.title,
         "weight": str(found.weight),
+        "severity": SEVERITY[found.weight],
         "about": found.about,
         "text": found.text,
         "evidence": [found.evidence] if found.evidence else [],
         "effect": found.effect or None,
         "command": found.command or None,
+        "lasts": found.lasts or None,
+        "keep": found.keep or None,
         "can_apply": not why_not,
         "why_not": why_not or None,
         "undo": "; ".join(undo) or None,

@@ -45,6 +45,13 @@ def physical_devices(sysfs: Sysfs, name: str) -> tuple[Device, ...]:
     return tuple(found.values())
 
 
+def whole_disk(sysfs: Sysfs, name: str) -> str:
+    """The disk of a partition; the name itself where it is no partition."""
+    here = _CLASS_BLOCK / name
+    real = sysfs.real(here) if sysfs.exists(here / "partition") else None
+    return real.parent.name if real else name
+
+
 def devno_of(sysfs: Sysfs, here: Path) -> tuple[int, int] | None:
     """The number of the device whose folder this is; None when it is gone."""
     major, separator, minor = (sysfs.read_text(here / "dev") or "").partition(":")

@@ -117,9 +117,8 @@ class Api:
         _add_pages(self.app, self.config.web.ui_dir)
 
     def _openapi(self) -> Response:
-        headers = {"cache-control": "no-cache"}
         self._text = self._text or openapi.text(self.app)
-        return Response(self._text, headers=headers, media_type="application/json")
+        return Response(self._text, media_type="application/json")
 
     async def _on_http(self, request: Request, error: Exception) -> Response:
         """A method that does not go with a path of the API: the router alone would name those of
@@ -133,10 +132,27 @@ class Api:
         return await reply.on_http(request, HTTPException(405, headers=headers))
 
 
+_OF_A_FILE: Final = (200, 206, 304)
+
+
+class Pages(StaticFiles):
+    """The built pages: the only answers that a browser may keep, and asks about before each use."""
+
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        """The file. Raises HTTPException 404 also for a name that no file system takes."""
+        try:
+            found = await super().get_response(path, scope)
+        except (OSError, ValueError) as error:
+            raise HTTPException(404) from error
+        if found.status_code in _OF_A_FILE:
+            found.headers["cache-control"] = "no-cache"
+        return found
+
+
 def _add_pages(app: FastAPI, folder: Path) -> None:
     """The built pages; without them the API answers all the same."""
     if folder.is_dir():
-        app.mount("/", StaticFiles(directory=str(folder), html=True))
+        app.mount("/", Pages(directory=str(folder), html=True))
         return
 
     def missing() -> Response:

@@ -31,7 +31,9 @@ class DryRuns:
     def run(self, asked: DryRunOf) -> DryRunResult:
         """Raises ApiError, and what reading the history and the policies raises."""
         if not 0 < asked.hours <= HOURS_MAX:
-            raise ApiError(422, f"hours: {asked.hours:g} is not in 0..{HOURS_MAX:g}", "say 24")
+            # Not as `g`: it fails for a whole number that no float can hold.
+            text = f"hours: {str(asked.hours)[:20]} is not in 0..{HOURS_MAX:g}"
+            raise ApiError(422, text, "for example 24")
         subject = self._subject(asked.volume)
         folder = self._databases.config.policy_dir
         documents = (

@@ -30,7 +30,8 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 BODY_BYTES_MAX: Final = 256 * 1024
 _BODY_S: Final = 20.0
-"""So long a client may take to say what it wants."""
+"""How long a client may take to send a body."""
+_LENGTH_DIGITS_MAX: Final = 18
 CSP: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:;"
     " connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -45,8 +46,11 @@ HEADERS: Final = {
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
 }
 _READS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+NO_STORE: Final = "no-store"
 ABORT: Final = "ebbgate.abort"
-"""In the scope: what cuts the line."""
+"""In the scope: what closes the connection at once, with all that waits in it."""
+CLIENT: Final = "ebbgate.client"
+"""In the scope: who asks (connections.py), which on the loopback is more than an address."""
 TOKEN_PATH: Final = "/api/v1/token"
 # These take a body and change nothing.
 QUESTIONS: Final = frozenset({"/api/v1/policies/check", "/api/v1/policies/dry-run"})
@@ -69,7 +73,6 @@ class Guard:
         if scope["type"] != "http":
             # No web sockets here; without an answer the server refuses them.
             return
-        scope[ABORT] = _abort_of(send)
         telling = _with_headers(send)
         try:
             body = await self._admit(scope, receive)
@@ -82,7 +85,7 @@ class Guard:
     async def _admit(self, scope: Scope, receive: Receive) -> bytes | None:
         """The body of a request that brings one. Raises ApiError for what may not pass."""
         headers = Headers(scope=scope)
-        client = scope["client"][0] if scope.get("client") else ""
+        client = client_of(scope)
         hosts = headers.getlist("host")
         if len(hosts) != 1 or not host_allowed(hosts[0], self._settings.host, self._settings.hosts):
             raise ApiError(
@@ -91,6 +94,9 @@ class Guard:
                 "use localhost, or add the name to hosts in [web] of ebbgate.toml",
             )
         self._limit(self._reading, client)
+        if not scope["path"].isprintable():
+            # No path of ours has such characters, and no file system takes a null byte.
+            raise ApiError(400, "the path has control characters", "see /api/v1/openapi.json")
         changes = scope["method"] not in _READS
         if changes:
             self._limit(self._changing, client)
@@ -131,6 +137,12 @@ class Guard:
             raise ApiError(401, what, "as root: ebbgate web-token")
 
 
+def client_of(scope: Scope) -> str:
+    """Who asks; the address where the server in front says nothing better."""
+    address = scope["client"][0] if scope.get("client") else ""
+    return str(scope.get(CLIENT, address))
+
+
 def _check_source(headers: Headers, host: str) -> None:
     """Raises ApiError for a page of another site."""
     origins = headers.getlist("origin")
@@ -142,9 +154,12 @@ def _check_source(headers: Headers, host: str) -> None:
 
 async def _read_body(headers: Headers, receive: Receive) -> bytes:
     """Raises ApiError for more than is ever needed, or a client that comes to no end."""
-    length = headers.get("content-length", "")
+    length = headers.get("content-length", "0")
     too_large = ApiError(413, f"the body is larger than {BODY_BYTES_MAX} bytes", "send less")
-    if length.isdigit() and int(length) > BODY_BYTES_MAX:
+    if not (length.isascii() and length.isdigit()):
+        raise ApiError(400, "Content-Length is not a number", "send the length of the body")
+    # int() raises for some thousand digits.
+    if len(length) > _LENGTH_DIGITS_MAX or int(length) > BODY_BYTES_MAX:
         raise too_large
     body = bytearray()
     try:
@@ -182,19 +197,13 @@ def _with_headers(send: Send) -> Send:
             headers = MutableHeaders(scope=message)
             for name, value in HEADERS.items():
                 headers[name] = value
+            # What the API says is true for a moment; only static files say otherwise themselves.
+            headers.setdefault("cache-control", NO_STORE)
             if message["status"] == 401:  # noqa: PLR2004 - a status is its own name
                 headers["www-authenticate"] = "Bearer"
         await send(message)
 
     return telling
-
-
-def _abort_of(send: Send) -> Callable[[], None] | None:
-    """What cuts the line with all that waits in it. ASGI has no word for that, so the server's own
-    is used; None where it is another server.
-    """
-    transport = getattr(getattr(send, "__self__", None), "transport", None)
-    return getattr(transport, "abort", None)
 
 
 def _too_many(wait_s: float) -> ApiError:

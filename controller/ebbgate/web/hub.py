@@ -7,22 +7,25 @@ I/O: none; one event loop only.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable
 from typing import Final
 
 from ebbgate.web.cursor import Cursor, Event
 
-READERS_MAX: Final = 100
+READERS_MAX: Final = 200
+READERS_PER_CLIENT_MAX: Final = 100
+"""A proxy is one client for all browsers behind it."""
 NEWS_MAX: Final = 1000
 """Decisions, knob writes and wishes that wait for one reader; all readers share their bytes."""
 RESET: Final = "reset"
 
 
 class Reader:
-    """One open stream. A newer document takes the place of one that still waits."""
+    """One open stream of the client `owner`. A newer document replaces one that still waits."""
 
-    def __init__(self) -> None:
+    def __init__(self, owner: str = "") -> None:
+        self.owner = owner
         self._newest: dict[str, Event] = {}
         self._news: deque[Event] = deque()
         self._there = asyncio.Event()
@@ -68,24 +71,36 @@ class Hub:
     """All open streams."""
 
     def __init__(self) -> None:
-        self._readers: set[Reader] = set()
-        self._latest: dict[str, Event] = {}
+        # In the order in which they joined.
+        self._readers: dict[Reader, None] = {}
         self.closing = False
 
     def __len__(self) -> int:
         return len(self._readers)
 
-    def join(self) -> Reader | None:
-        """A new reader; None where there are too many, or the server ends."""
-        if self.closing or len(self._readers) >= READERS_MAX:
+    def join(self, owner: str = "") -> Reader | None:
+        """A new reader; None where the client or all have too many, or the server ends.
+
+        Where all together have too many, a client with at least two fewer than the greediest one
+        takes the place of the greediest one's oldest reader.
+        """
+        counts = Counter(each.owner for each in self._readers)
+        if self.closing or counts[owner] >= READERS_PER_CLIENT_MAX:
             return None
-        reader = Reader()
-        self._readers.add(reader)
+        if len(self._readers) >= READERS_MAX:
+            greediest, count = counts.most_common(1)[0]
+            if count <= counts[owner] + 1:
+                return None
+            oldest = next(each for each in self._readers if each.owner == greediest)
+            oldest.close()
+            self.leave(oldest)
+        reader = Reader(owner)
+        self._readers[reader] = None
         return reader
 
     def leave(self, reader: Reader) -> None:
         """The stream is over."""
-        self._readers.discard(reader)
+        self._readers.pop(reader, None)
 
     def publish(self, events: list[Event]) -> None:
         """Tell everybody."""

@@ -11,36 +11,68 @@ from ebbgate.web.about import Of
 
 @dataclass(frozen=True, slots=True)
 class AdviceRow:
-    """One thing that is worth doing."""
+    """One thing to do or to know."""
 
     id: Annotated[str, Of("A number that always means the same.", example="EBB-206")]
-    volume: Annotated[str, Of("For which volume.")]
+    volume: Annotated[str, Of("The volume.")]
     title: Annotated[str, Of("What people call the volume.")]
-    weight: Annotated[str, Of("fault: data or tuning at risk; advice: worth it; note: to know.")]
-    about: Annotated[str, Of("What it is about.")]
+    weight: Annotated[
+        str,
+        Of(
+            "fault: data or tuning is at risk; advice: measured here, or harmful whatever the load"
+            " is; note: to know."
+        ),
+    ]
+    severity: Annotated[str, Of("The weight in words: Problem, Recommended or Info.")]
+    about: Annotated[str, Of("The volume or device that it is about.")]
     text: Annotated[str, Of("What to do and why.")]
     evidence: Annotated[list[str], Of("What was measured here.")]
     effect: Annotated[str | None, Of("What to expect of it.")]
-    command: Annotated[str | None, Of("What does it by hand.")]
+    command: Annotated[str | None, Of("The command that does it by hand.")]
+    lasts: Annotated[str | None, Of("What of it survives a reboot; null: nothing is to be done.")]
+    keep: Annotated[str | None, Of("The line that makes it last, for the file in `lasts`.")]
     can_apply: Annotated[bool, Of("Would the daemon carry it out as the volume is now?")]
     why_not: Annotated[str | None, Of("Why it would not.")]
-    undo: Annotated[str | None, Of("The command that takes it back.")]
+    undo: Annotated[str | None, Of("The command that takes it back once it is done.")]
+
+
+@dataclass(frozen=True, slots=True)
+class AppliedKnob:
+    """A knob that an advice has set."""
+
+    knob: Annotated[str, Of("The knob by its kernel name.", example="sequential_cutoff")]
+    value: Annotated[str, Of("Its value as the kernel takes it.")]
+
+
+@dataclass(frozen=True, slots=True)
+class AppliedAdvice:
+    """An advice that was applied and is in force. A request `release` for each of its knobs undoes
+    it.
+    """
+
+    id: Annotated[str, Of("Its number.", example="EBB-206")]
+    volume: Annotated[str, Of("The volume.")]
+    title: Annotated[str, Of("What people call the volume.")]
+    who: Annotated[str, Of("Who applied it.")]
+    at_unix_s: Annotated[float, Of("When.", "s since 1970")]
+    knobs: Annotated[list[AppliedKnob], Of("What it set and what is still in force.")]
 
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """Of what nothing can be said, and why."""
+    """What could not be looked at, and why."""
 
-    volume: Annotated[str | None, Of("Of which volume; null: not known either.")]
+    volume: Annotated[str | None, Of("The volume; null: not known either.")]
     title: Annotated[str | None, Of("What people call the volume.")]
-    why: Annotated[str, Of("Why, and what says more.")]
+    why: Annotated[str, Of("The reason, and the next step.")]
 
 
 @dataclass(frozen=True, slots=True)
 class AdviceList:
-    """All advice that holds now."""
+    """All advice that holds now, and what was applied."""
 
     advice: Annotated[list[AdviceRow], Of("Volume by volume.")]
+    applied: Annotated[list[AppliedAdvice], Of("What is in force, the newest first.")]
     unknown: Annotated[list[Unknown], Of("What could not be looked at.")]
 
 

@@ -92,6 +92,13 @@ class Action:
     at_unix_s: Annotated[float, Of("When.", "s since 1970")]
     volume: Annotated[str, Of("The volume.")]
     knob: Annotated[str, Of("The knob by its kernel name.", example="writeback_percent")]
+    is_gate: Annotated[
+        bool,
+        Of(
+            "Did a strategy move the gate with it? That happens many times a minute, so one write"
+            " is not undone: to stop it, set the mode to advise."
+        ),
+    ]
     old: Annotated[str | None, Of("Its value before, as the kernel takes it.")]
     new: Annotated[str, Of("The value that was wanted.")]
     strategy: Annotated[str, Of("Who wanted it.")]

@@ -4,12 +4,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 
 from fastapi import APIRouter
 from starlette.responses import Response
 
 from ebbgate.doctor import web_view
+from ebbgate.doctor.applying import ApplyRequest
 from ebbgate.doctor.web_view import Said
+from ebbgate.errors import EbbgateError
+from ebbgate.model.wish import IntentKind
 from ebbgate.sysfs import Sysfs
 from ebbgate.web.databases import Databases, Look
 from ebbgate.web.models_doctor import AdviceList, DoctorReport
@@ -18,17 +22,21 @@ from ebbgate.web.reply import reply
 from ebbgate.web.route import answers
 from ebbgate.web.shape import STALE_NS
 
+_REQUESTS_MAX: Final = 1000
+"""How far back an applied advice is looked for among all requests."""
+
 
 def routes_doctor(databases: Databases, sysfs: Sysfs, proc: Path) -> APIRouter:
     """Their routes."""
     router = APIRouter(tags=["doctor"])
 
-    @router.get("/advice", summary="What is worth doing", **answers(AdviceList))
+    @router.get("/advice", summary="Advice, and what was applied", **answers(AdviceList))
     def advice() -> Response:
-        """As `ebbgate doctor` has it, as far as a process without rights can; the rest is said to
-        be unknown.
+        """What `ebbgate doctor` says, as far as a process without rights can know it; what it could
+        not look at is in `unknown`.
         """
-        return reply(build(AdviceList, web_view.advice(sysfs, said(databases.look()))))
+        found = web_view.advice(sysfs, said(databases.look()), _apply_requests(databases))
+        return reply(build(AdviceList, found))
 
     @router.get("/doctor", summary="What works here", **answers(DoctorReport))
     def doctor() -> Response:
@@ -36,6 +44,25 @@ def routes_doctor(databases: Databases, sysfs: Sysfs, proc: Path) -> APIRouter:
         return reply(build(DoctorReport, web_view.doctor(sysfs, proc, said(databases.look()))))
 
     return router
+
+
+def _apply_requests(databases: Databases) -> list[ApplyRequest]:
+    """The advice that people applied, the newest first; none where the list cannot be read."""
+    try:
+        with databases.history() as history:
+            rows = history.intents.newest(_REQUESTS_MAX)
+    except EbbgateError:
+        return []
+    return [
+        ApplyRequest(
+            str(row.args.get("id")), row.volume, row.who, row.at_unix_ns, row.resolved_unix_ns
+        )
+        for row in rows
+        if row.kind == IntentKind.APPLY
+        and row.ok
+        and row.volume is not None
+        and row.resolved_unix_ns is not None
+    ]
 
 
 def said(look: Look) -> Said:

@@ -9,7 +9,8 @@ from starlette.responses import Response
 
 from ebbgate.web.databases import Databases
 from ebbgate.web.failure import ApiError
-from ebbgate.web.hub import READERS_MAX, Hub
+from ebbgate.web.guard import client_of
+from ebbgate.web.hub import Hub
 from ebbgate.web.models_live import StreamEvent
 from ebbgate.web.poller import Poller
 from ebbgate.web.route import answers
@@ -35,9 +36,9 @@ def routes_events(databases: Databases, hub: Hub, poller: Poller) -> APIRouter:
         """Server-sent events. A browser that comes back with Last-Event-ID is told what it missed,
         up to a thousand events. A comment each 15 s says that the line is alive.
         """
-        reader = hub.join()
+        reader = hub.join(client_of(request.scope))
         if reader is None:
-            text = f"{READERS_MAX} event streams are open already"
+            text = f"too many event streams are open ({len(hub)} in all)"
             raise ApiError(503, text, "close a page, or wait", retry_after_s=10)
         poller.want(True)
         last_id = request.headers.get("last-event-id")

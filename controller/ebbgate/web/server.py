@@ -5,16 +5,18 @@ from __future__ import annotations
 
 import logging
 import socket
+from functools import partial
 from types import FrameType
-from typing import Final
+from typing import Any, Final, cast
 
 import uvicorn
 
 from ebbgate.errors import Unavailable
 from ebbgate.web.app import Api
+from ebbgate.web.connections import IDLE_TIMEOUT_S
+from ebbgate.web.protocol import LimitedConnection
 
 _LOG = logging.getLogger("ebbgate-web")
-_CONNECTIONS_MAX: Final = 1000
 _BACKLOG: Final = 256
 
 
@@ -39,11 +41,11 @@ def server_of(api: Api) -> uvicorn.Server:
         server_header=False,
         proxy_headers=False,
         loop="asyncio",
-        http="h11",
+        # uvicorn takes anything that makes a protocol, although it asks for a class.
+        http=cast(Any, partial(LimitedConnection, connections={})),
         ws="none",
         lifespan="on",
-        limit_concurrency=_CONNECTIONS_MAX,
-        timeout_keep_alive=20,
+        timeout_keep_alive=round(IDLE_TIMEOUT_S),
     )
     logging.getLogger("uvicorn.error").addFilter(_without_stack)
     server = uvicorn.Server(config)

@@ -9,7 +9,10 @@ from typing import Any, Final
 
 from ebbgate import __version__
 from ebbgate.actuators.asked import may_be_set
+from ebbgate.actuators.plan import GATE_KNOBS
 from ebbgate.doctor import device_mapper
+from ebbgate.policy.wishes import WISH
+from ebbgate.probes.dm_knobs import THRESHOLD
 from ebbgate.store.queries import Live
 from ebbgate.store.trouble import log_complaint
 from ebbgate.units import NS_PER_S
@@ -29,6 +32,8 @@ Document = Mapping[str, Any]
 STALE_NS: Final = 5 * NS_PER_S
 """The daemon writes every second; after so long without a word it hangs or is gone."""
 HIT_WINDOW_NS: Final = 300 * NS_PER_S
+_GATE_KNOBS: Final = frozenset({*GATE_KNOBS, THRESHOLD})
+"""Of every kind of volume: a name stands for the same thing in all."""
 _MAY_BE_NEVER: Final = ("time_to_full_s", "time_to_clean_s")
 
 
@@ -134,6 +139,7 @@ def action(row: Document) -> Action:
         at_unix_s=row["at_unix_ns"] / NS_PER_S,
         volume=row["volume"],
         knob=row["knob"],
+        is_gate=row["strategy"] != WISH and row["knob"] in _GATE_KNOBS,
         old=row["old"],
         new=row["new"],
         strategy=row["strategy"],

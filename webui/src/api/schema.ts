@@ -9,8 +9,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What is worth doing
-         * @description As `ebbgate doctor` has it, as far as a process without rights can; the rest is said to be unknown.
+         * Advice, and what was applied
+         * @description What `ebbgate doctor` says, as far as a process without rights can know it; what it could not look at is in `unknown`.
          */
         get: operations["get_advice"];
         put?: never;
@@ -399,6 +399,8 @@ export interface components {
             error: string;
             /** @description Its number. */
             id: number;
+            /** @description Did a strategy move the gate with it? That happens many times a minute, so one write is not undone: to stop it, set the mode to advise. */
+            is_gate: boolean;
             /**
              * @description The knob by its kernel name.
              * @example writeback_percent
@@ -426,20 +428,22 @@ export interface components {
             /** @description The newest first. */
             actions: components["schemas"]["Action"][];
         };
-        /** @description All advice that holds now. */
+        /** @description All advice that holds now, and what was applied. */
         AdviceList: {
             /** @description Volume by volume. */
             advice: components["schemas"]["AdviceRow"][];
+            /** @description What is in force, the newest first. */
+            applied: components["schemas"]["AppliedAdvice"][];
             /** @description What could not be looked at. */
             unknown: components["schemas"]["Unknown"][];
         };
-        /** @description One thing that is worth doing. */
+        /** @description One thing to do or to know. */
         AdviceRow: {
-            /** @description What it is about. */
+            /** @description The volume or device that it is about. */
             about: string;
             /** @description Would the daemon carry it out as the volume is now? */
             can_apply: boolean;
-            /** @description What does it by hand. */
+            /** @description The command that does it by hand. */
             command: string | null;
             /** @description What to expect of it. */
             effect: string | null;
@@ -450,18 +454,52 @@ export interface components {
              * @example EBB-206
              */
             id: string;
+            /** @description The line that makes it last, for the file in `lasts`. */
+            keep: string | null;
+            /** @description What of it survives a reboot; null: nothing is to be done. */
+            lasts: string | null;
+            /** @description The weight in words: Problem, Recommended or Info. */
+            severity: string;
             /** @description What to do and why. */
             text: string;
             /** @description What people call the volume. */
             title: string;
-            /** @description The command that takes it back. */
+            /** @description The command that takes it back once it is done. */
             undo: string | null;
-            /** @description For which volume. */
+            /** @description The volume. */
             volume: string;
-            /** @description fault: data or tuning at risk; advice: worth it; note: to know. */
+            /** @description fault: data or tuning is at risk; advice: measured here, or harmful whatever the load is; note: to know. */
             weight: string;
             /** @description Why it would not. */
             why_not: string | null;
+        };
+        /** @description An advice that was applied and is in force. A request `release` for each of its knobs undoes it. */
+        AppliedAdvice: {
+            /** @description When. Unit: s since 1970. */
+            at_unix_s: number;
+            /**
+             * @description Its number.
+             * @example EBB-206
+             */
+            id: string;
+            /** @description What it set and what is still in force. */
+            knobs: components["schemas"]["AppliedKnob"][];
+            /** @description What people call the volume. */
+            title: string;
+            /** @description The volume. */
+            volume: string;
+            /** @description Who applied it. */
+            who: string;
+        };
+        /** @description A knob that an advice has set. */
+        AppliedKnob: {
+            /**
+             * @description The knob by its kernel name.
+             * @example sequential_cutoff
+             */
+            knob: string;
+            /** @description Its value as the kernel takes it. */
+            value: string;
         };
         /** @description Is a policy right? */
         Checked: {
@@ -1148,13 +1186,13 @@ export interface components {
             /** @description Always true; a wrong token is an error. */
             ok: boolean;
         };
-        /** @description Of what nothing can be said, and why. */
+        /** @description What could not be looked at, and why. */
         Unknown: {
             /** @description What people call the volume. */
             title: string | null;
-            /** @description Of which volume; null: not known either. */
+            /** @description The volume; null: not known either. */
             volume: string | null;
-            /** @description Why, and what says more. */
+            /** @description The reason, and the next step. */
             why: string;
         };
         /** @description A volume as the daemon last saw it. What is unknown is null, never zero. */

@@ -6,6 +6,7 @@ type Schemas = components["schemas"];
 
 export type Advice = Schemas["AdviceRow"];
 export type AdviceList = Schemas["AdviceList"];
+export type AppliedAdvice = Schemas["AppliedAdvice"];
 export type Checked = Schemas["Checked"];
 export type DeviceReport = Schemas["DeviceReport"];
 export type DoctorReport = Schemas["DoctorReport"];

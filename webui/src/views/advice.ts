@@ -1,58 +1,70 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Advice: what to change about devices and settings, with evidence, command, apply and the way back.
+// Advice: what to change about devices and settings, how to do it, and what was applied already.
 import { get } from "../api/client";
-import type { Advice, AdviceList } from "../api/types";
-import { plural } from "../lib/format";
+import type { Advice, AdviceList, AppliedAdvice } from "../api/types";
+import { dateTime, knobValue, plural } from "../lib/format";
 import { format } from "../lib/route";
-import { generation } from "../state";
+import { generation, volumes } from "../state";
 import { confirm } from "./dialog";
 import { button, fill, h, text, unknownList } from "./dom";
 import { reader } from "./reader";
 import type { View } from "./view";
 import { explained, wish } from "./wish";
 
-const WEIGHTS: Readonly<Record<string, string>> = {
-  fault: "fault: data or tuning is at risk",
-  advice: "worth it",
-  note: "to know",
-};
-
 export function advicePage(parent: HTMLElement): View {
-  const state = h("p", { class: "hint", role: "status" }, "Reading …");
+  const state = h("p", { class: "hint", role: "status" }, "Loading …");
   const list = h("div");
   parent.append(
     h("h1", {}, "Advice"),
     h(
       "p",
       { class: "lead" },
-      "What this machine's caches would gain from, by what is measured here. Nothing is done unless you say so.",
+      "What to change about volumes and disks, with what was measured on this machine. Nothing changes until you apply it.",
     ),
     state,
     list,
   );
   const read = async (): Promise<void> => {
-    const { advice, unknown } = await get<AdviceList>("advice");
+    const { advice, applied, unknown } = await get<AdviceList>("advice");
     text(state, advice.length > 0 ? `${plural(advice.length, "piece")} of advice.` : "");
     fill(
       list,
-      advice.length > 0 ? byVolume(advice, again) : none(unknown.length > 0),
+      advice.length > 0 ? byVolume(advice, again) : none(unknown.length),
+      appliedList(applied, again),
       unknownList(unknown),
     );
   };
   const { again, stop } = reader(read, (problem) => text(state, explained(problem)));
-  const unheard = generation.listen(again);
-  return {
-    destroy: () => {
-      unheard();
-      stop();
-    },
-  };
+  // What is applied, and what can be, follows from the modes and from what people have set.
+  let known = inForce();
+  const stops = [
+    stop,
+    generation.listen(again),
+    volumes.listen(() => {
+      const now = inForce();
+      if (now !== known) again();
+      known = now;
+    }),
+  ];
+  return { destroy: () => stops.forEach((each) => each()) };
 }
 
-function none(some: boolean): HTMLElement {
-  const why = some
-    ? "Of what could be looked at, everything is as it should be."
-    : "Devices and settings are as they should be, or no volume is followed.";
+function inForce(): string {
+  const found = volumes.get()?.volumes ?? [];
+  return JSON.stringify(
+    found.map(({ volume, mode, wishes }) => [
+      volume,
+      mode,
+      wishes.map(({ knob, since_unix_ns }) => [knob, since_unix_ns]),
+    ]),
+  );
+}
+
+function none(unknown: number): HTMLElement {
+  const why =
+    unknown > 0
+      ? "No problems found in what could be checked; the rest is listed below."
+      : "No problems found.";
   return h("div", { class: "empty" }, h("h2", {}, "No advice"), h("p", {}, why));
 }
 
@@ -83,32 +95,32 @@ function card(advice: Advice, again: () => void): HTMLElement {
       h(
         "h3",
         {},
-        h("span", { class: "badge", "data-weight": advice.weight }, advice.id),
+        h("span", { class: "badge", "data-weight": advice.weight }, advice.severity),
         ` ${advice.about}`,
       ),
-      h("span", { class: "about" }, WEIGHTS[advice.weight] ?? advice.weight),
+      h("span", { class: "about" }, advice.id),
     ),
     h("p", { class: "sentence" }, advice.text),
     h(
       "dl",
       { class: "facts" },
-      advice.evidence.length > 0 &&
-        h("div", {}, h("dt", {}, "Evidence"), h("dd", {}, advice.evidence.join("; "))),
-      advice.effect && h("div", {}, h("dt", {}, "Effect"), h("dd", {}, advice.effect)),
-      advice.undo && h("div", {}, h("dt", {}, "Way back"), h("dd", {}, advice.undo)),
+      fact("Measured", advice.evidence.join("; ")),
+      fact("Effect", advice.effect),
     ),
-    advice.command && command(advice.command),
-    h(
-      "div",
-      { class: "buttons" },
-      applyButton(advice, again),
-      advice.can_apply && button("Undo", () => void askUndo(advice, again)),
-    ),
-    !advice.can_apply && advice.why_not && h("p", { class: "hint" }, advice.why_not),
+    advice.command && command(advice.command, "Command"),
+    advice.lasts && h("p", { class: "hint" }, advice.lasts),
+    advice.keep && command(advice.keep, "Line to keep it"),
+    advice.can_apply
+      ? h("div", { class: "buttons" }, applyButton(advice, again))
+      : advice.why_not && h("p", { class: "hint" }, advice.why_not),
   );
 }
 
-function command(line: string): HTMLElement {
+function fact(name: string, value: string | null): HTMLElement | null {
+  return value ? h("div", {}, h("dt", {}, name), h("dd", {}, value)) : null;
+}
+
+function command(line: string, label: string): HTMLElement {
   const copy = button(
     "Copy",
     () => {
@@ -122,23 +134,22 @@ function command(line: string): HTMLElement {
   return h(
     "div",
     { class: "command" },
-    h("pre", { tabindex: 0, role: "region", "aria-label": "Command" }, h("code", {}, line)),
+    h("pre", { tabindex: 0, role: "region", "aria-label": label }, h("code", {}, line)),
     copy,
   );
 }
 
-function applyButton(advice: Advice, again: () => void): HTMLElement | null {
-  if (!advice.can_apply) return null;
+function applyButton(advice: Advice, again: () => void): HTMLElement {
   const apply = async (): Promise<void> => {
     const sure = await confirm(
       `Apply ${advice.id}`,
       [
-        h("p", {}, h("b", {}, advice.title), `: ${advice.text}`),
+        h("p", {}, advice.text),
         advice.effect && h("p", {}, `Expected: ${advice.effect}.`),
         h(
           "p",
           { class: "hint" },
-          "It lasts until it is released; no strategy changes it meanwhile.",
+          "The setting stays until you undo it, over reboots too; ebbgate does not change it meanwhile.",
         ),
       ],
       "Apply",
@@ -152,16 +163,57 @@ function applyButton(advice: Advice, again: () => void): HTMLElement | null {
   return button("Apply …", () => void apply(), { class: "button primary" });
 }
 
-async function askUndo(advice: Advice, again: () => void): Promise<void> {
+function appliedList(applied: readonly AppliedAdvice[], again: () => void): HTMLElement | null {
+  if (applied.length === 0) return null;
+  return h(
+    "section",
+    { class: "advice-group", "aria-label": "Applied advice" },
+    h("h2", {}, "Applied"),
+    applied.map((each) => appliedCard(each, again)),
+  );
+}
+
+function appliedCard(applied: AppliedAdvice, again: () => void): HTMLElement {
+  const set = applied.knobs.map(({ knob, value }) => `${knob} ${knobValue(knob, value)}`);
+  return h(
+    "article",
+    { class: "card advice", "data-applied": applied.id },
+    h(
+      "div",
+      { class: "card-head" },
+      h("h3", {}, h("a", { href: format("volume", applied.volume) }, applied.title)),
+      h("span", { class: "about" }, applied.id),
+    ),
+    h("dl", { class: "facts" }, fact("Set", set.join(", ")), fact("By", applied.who)),
+    h("p", { class: "hint" }, `Applied on ${dateTime(applied.at_unix_s)}.`),
+    h(
+      "div",
+      { class: "buttons" },
+      button("Undo …", () => void askUndo(applied, again), {
+        "aria-label": `Undo ${applied.id} of ${applied.title}`,
+      }),
+    ),
+  );
+}
+
+/** Gives back the knobs of this advice, and no others that somebody has set on the volume. */
+async function askUndo(applied: AppliedAdvice, again: () => void): Promise<void> {
+  const knobs = applied.knobs.map(({ knob }) => knob);
   const sure = await confirm(
-    `Undo ${advice.id}`,
+    `Undo ${applied.id}`,
     h(
       "p",
       {},
-      `Everything that was set by hand on ${advice.title}, by this advice too, is given back to ebbgate.`,
+      `${knobs.join(" and ")} of ${applied.title} ${knobs.length > 1 ? "get" : "gets"} the value from before back, or in enforce the one that ebbgate chooses. Other settings stay.`,
     ),
     "Undo",
   );
-  if (sure && (await wish(`${advice.title}: undo ${advice.id}`, "release", advice.volume, {})))
-    again();
+  if (!sure) return;
+  for (const knob of knobs) {
+    const done = await wish(`${applied.title}: release ${knob}`, "release", applied.volume, {
+      knob,
+    });
+    if (done === null) break;
+  }
+  again();
 }

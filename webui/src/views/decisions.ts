@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Decisions of all volumes: filtered, explained, undone. And what people asked for.
+// Decisions of all volumes: filtered and explained. And what people asked for.
 import { get } from "../api/client";
 import type { Action, Decision, Decisions } from "../api/types";
-import { clock, dateTime, day, knobValue, plural } from "../lib/format";
+import { clock, day, knobValue, plural } from "../lib/format";
 import { merged } from "../lib/merge";
 import { format, type Route } from "../lib/route";
 import { decided, generation, serverNow, titleOf, volumes } from "../state";
@@ -76,7 +76,11 @@ export function decisionsPage(parent: HTMLElement, route: Route): View {
       newer.hidden = false;
       text(newer, `${plural(list.waiting, "newer decision")}: show`);
     }),
-    volumes.listen(() => filters.names()),
+    volumes.listen(() => {
+      filters.names();
+      for (const each of rows.querySelectorAll<HTMLElement>("[data-stops]"))
+        each.hidden = !isTuned(each.dataset["stops"] ?? "");
+    }),
   ];
   return { destroy: () => stops.forEach((stop) => stop()) };
 }
@@ -119,13 +123,13 @@ function item(decision: Decision): HTMLElement {
         class: "button small",
         "aria-label": `Why, decision of ${clock(decision.at_unix_s)}`,
       }),
+      movesGate(decision) && stopButton(decision.volume),
     ),
     decision.actions.length > 0 && h("ul", { class: "writes" }, decision.actions.map(writeItem)),
   );
 }
 
 function writeItem(action: Action): HTMLElement {
-  const undo = action.outcome === "changed" && action.old !== null;
   return h(
     "li",
     {},
@@ -137,35 +141,46 @@ function writeItem(action: Action): HTMLElement {
     ),
     h("span", { class: "badge", "data-outcome": action.outcome }, action.outcome.replace("_", " ")),
     action.error && h("span", { class: "error" }, action.error),
-    undo &&
-      button("Undo", () => void askUndo(action), {
-        class: "button small",
-        "aria-label": `Undo ${action.knob} of ${clock(action.at_unix_s)}`,
-      }),
   );
 }
 
-async function askUndo(action: Action): Promise<void> {
+function movesGate(decision: Decision): boolean {
+  return decision.actions.some((action) => action.is_gate && action.outcome === "changed");
+}
+
+/** The gate moves many times a minute: to undo one move would pin a value of then. */
+function stopButton(volume: string): HTMLElement {
+  const stop = button("Stop tuning (advise) …", () => void askStop(volume), {
+    class: "button small",
+    "aria-label": `Stop tuning ${titleOf(volume)}`,
+  });
+  stop.dataset["stops"] = volume;
+  stop.hidden = !isTuned(volume);
+  return stop;
+}
+
+function isTuned(volume: string): boolean {
+  return (
+    volumes.get()?.volumes.some((each) => each.volume === volume && each.mode === "enforce") ??
+    false
+  );
+}
+
+async function askStop(volume: string): Promise<void> {
+  const title = titleOf(volume);
   const sure = await confirm(
-    `Undo: ${action.knob}`,
+    `Stop tuning ${title}`,
     [
       h(
         "p",
         {},
-        `${titleOf(action.volume)} gets ${knobValue(action.knob, action.old)} back, and no strategy changes it until you release it.`,
+        `${title} goes to advise: ebbgate puts back every setting that it has changed there, and from then on only shows what it would do.`,
       ),
-      h(
-        "p",
-        { class: "hint" },
-        `It was set to ${knobValue(action.knob, action.new)} at ${dateTime(action.at_unix_s)}: ${action.reason}`,
-      ),
+      h("p", { class: "hint" }, "To let it tune again, set the mode to enforce."),
     ],
-    "Undo",
+    "Stop tuning (advise)",
   );
-  if (sure)
-    await wish(`${titleOf(action.volume)}: undo ${action.knob}`, "undo", action.volume, {
-      action_id: action.id,
-    });
+  if (sure) await wish(`${title}: advise`, "mode", volume, { mode: "advise" });
 }
 
 function empty(query: Readonly<Record<string, string>>): HTMLElement {
@@ -173,13 +188,13 @@ function empty(query: Readonly<Record<string, string>>): HTMLElement {
   return h(
     "div",
     { class: "empty" },
-    h("h2", {}, filtered ? "No decision matches" : "Nothing was decided yet"),
+    h("h2", {}, filtered ? "No decision matches" : "No decisions yet"),
     h(
       "p",
       {},
       filtered
-        ? "Take a filter away."
-        : "In advise and enforce each change of mind is kept here with its reasons.",
+        ? "Remove a filter."
+        : "In advise and enforce, every decision is listed here with its reasons.",
     ),
   );
 }

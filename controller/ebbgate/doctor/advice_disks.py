@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Advice for the disks below the backing device. Pure. The numbers are listed in advice.py.
+
+All figures behind it were measured with one disk. A controller or a SAN with many disks behind one
+queue is another matter: nothing is recommended for it that was not measured on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from ebbgate.doctor.disk_kind import DiskKind
+from ebbgate.doctor.finding import (
+    LASTS_UDEV,
+    Advice,
+    Facts,
+    Weight,
+    udev_rule,
+    write_command,
+)
+from ebbgate.model.volume import Device
+
+# What one SATA disk takes (NCQ). Nobody can overtake what waits inside a disk.
+DEPTH_MAX: Final = 32
+_SEVERAL: Final = {
+    DiskKind.ARRAY: "It is an array: a RAID controller or a SAN",
+    DiskKind.UNKNOWN: "It may be an array: a RAID controller or a SAN",
+}
+
+
+def depth_inside(device: Device) -> int | None:
+    """How many requests wait where no scheduler can reach them; None where nothing says it.
+
+    SCSI and SATA say it (`device/queue_depth`). Of other disks it is known only without a
+    scheduler: then all of `nr_requests` goes down at once (block/blk-mq-sched.c:blk_mq_init_sched).
+    """
+    if device.queue_depth is not None:
+        return device.queue_depth
+    return device.nr_requests if device.scheduler == "none" else None
+
+
+def scheduler(facts: Facts) -> Iterator[Advice]:
+    """EBB-101: no I/O scheduler before a rotating disk."""
+    for device in facts.disks:
+        if not device.rotational or device.scheduler != "none":
+            continue
+        kind, disk = facts.kind(device.name), facts.disk(device.name)
+        better = next((name for name in ("mq-deadline", "bfq") if name in device.schedulers), "")
+        missing = "" if better else " The kernel offers none here: load mq-deadline or bfq first."
+        text = (
+            f"{disk} has no I/O scheduler, so requests of users wait behind all dirty data that is"
+            " being written back."
+        )
+        if kind in _SEVERAL:
+            text = (
+                f"{disk} has no I/O scheduler. {_SEVERAL[kind]} orders requests itself, and a"
+                " scheduler in front of it may gain nothing. Before a single disk it helps: try it"
+                " and compare."
+            )
+        yield Advice(
+            "EBB-101",
+            Weight.NOTE if kind in _SEVERAL else Weight.ADVICE,
+            disk,
+            text + missing,
+            write_command(better, f"/sys/block/{disk}/queue/scheduler") if better else "",
+            lasts=LASTS_UDEV if better else "",
+            keep=udev_rule(disk, "queue/scheduler", better) if better else "",
+            effect="the first request after a gap waits about half as long (measured on one disk)"
+            if better
+            else "",
+        )
+
+
+def rotational(facts: Facts) -> Iterator[Advice]:
+    """EBB-102: a backing device that says it does not rotate."""
+    for device in facts.disks:
+        if device.rotational is not False:
+            continue
+        kind, disk = facts.kind(device.name), facts.disk(device.name)
+        if kind is DiskKind.SINGLE:
+            yield Advice(
+                "EBB-102",
+                Weight.NOTE,
+                disk,
+                f"{disk} is an SSD. ebbgate's timing is made for disks that seek: behind a cache,"
+                " an SSD gains little from it.",
+            )
+            continue
+        who = {
+            DiskKind.VIRTUAL: "Virtual disks say so, whatever is behind them",
+            DiskKind.ARRAY: "RAID controllers and SANs may say so, whatever is behind them",
+        }.get(kind, "Controllers and virtual disks may say so, whatever is behind them")
+        yield Advice(
+            "EBB-102",
+            Weight.NOTE,
+            disk,
+            f"{disk} says that it does not rotate. {who}. Only if hard disks are behind it, tell"
+            " the kernel; for SSDs leave it as it is.",
+            write_command(1, f"/sys/block/{disk}/queue/rotational"),
+            lasts=LASTS_UDEV,
+            keep=udev_rule(disk, "queue/rotational", 1),
+            effect="the kernel and this advice treat it as hard disks",
+        )
+
+
+def depth(facts: Facts) -> Iterator[Advice]:
+    """EBB-103: a rotating disk that takes many requests at once."""
+    for device in facts.disks:
+        inside = depth_inside(device)
+        if not device.rotational or inside is None or inside <= DEPTH_MAX:
+            continue
+        disk = facts.disk(device.name)
+        if facts.kind(device.name) is DiskKind.SINGLE and device.queue_depth is not None:
+            yield _depth_of_a_drive(disk, inside)
+        else:
+            yield _depth_of_others(disk, inside, facts.kind(device.name))
+
+
+def _depth_of_a_drive(disk: str, inside: int) -> Advice:
+    return Advice(
+        "EBB-103",
+        Weight.ADVICE,
+        disk,
+        f"{disk} takes {inside} requests at once. The kernel cannot reorder what is inside a disk,"
+        f" so requests of users wait behind all of it. {DEPTH_MAX} are enough for one disk.",
+        write_command(DEPTH_MAX, f"/sys/block/{disk}/device/queue_depth"),
+        lasts=LASTS_UDEV,
+        keep=udev_rule(disk, "device/queue_depth", DEPTH_MAX),
+        effect=f"a request of a user waits for {DEPTH_MAX} others at most",
+    )
+
+
+def _depth_of_others(disk: str, inside: int, kind: DiskKind) -> Advice:
+    if kind is DiskKind.VIRTUAL:
+        what = (
+            "Whether that is much depends on what is behind this virtual disk: for one hard disk"
+            f" {DEPTH_MAX} are enough, an array needs about {DEPTH_MAX} for each of its disks. The"
+            " machine that hosts it sets the limit."
+        )
+    else:
+        what = (
+            f"{_SEVERAL.get(kind, _SEVERAL[DiskKind.UNKNOWN])} needs about {DEPTH_MAX} for each of"
+            " its disks, and with fewer it gets slower. Lower the depth only if users wait while"
+            " dirty data is written back, step by step, and compare."
+        )
+    text = f"{disk} takes {inside} requests at once. {what}"
+    return Advice("EBB-103", Weight.NOTE, disk, text)
+
+
+def stacked(facts: Facts) -> Iterator[Advice]:
+    """EBB-104: a backing device that is made of other devices."""
+    backing = facts.volume.backing.name
+    names = [device.name for device in facts.disks]
+    if names and names != [backing]:
+        several = "these disks" if len(names) > 1 else "this disk"
+        yield Advice(
+            "EBB-104",
+            Weight.NOTE,
+            backing,
+            f"{backing} is made of {', '.join(names)}. Scheduler and queue depth are settings of"
+            f" {several}; ebbgate paces write-back to {backing} as a whole.",
+        )

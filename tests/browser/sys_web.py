@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The real ebbgate-web over a /sys of files: python -m tests.browser.sys_web FOLDER [options...]
+
+I/O: a /sys below FOLDER with one volume that there is something to advise on; the rest is the
+server's own. A machine that tests run on has no cache of its own.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from pathlib import Path
+from unittest.mock import patch
+
+from ebbgate.sysfs import Sysfs
+from ebbgate.web import app, command
+from tests.fake_sysfs import fake_bcache
+
+
+def advised(folder: Path) -> Sysfs:
+    """bcache0, with advice of every severity, with and without commands."""
+    fake = fake_bcache(folder)
+    fake.write("/sys/block/bcache0/bcache/sequential_cutoff", "0")
+    fake.write("/sys/block/vda/queue/scheduler", "mq-deadline [none]")
+    fake.write("/sys/block/vda/device/queue_depth", "256")
+    fake.write("/sys/block/vda/bcache/io_errors", "2")
+    fake.write("/sys/block/vdb/bcache/discard", "1")
+    return fake.sysfs
+
+
+def main() -> int:
+    """Until the server ends."""
+    sysfs = advised(Path(sys.argv[1]))
+    with patch.object(app, "Api", partial(app.Api, sysfs=sysfs)):
+        return command.main(sys.argv[2:])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
