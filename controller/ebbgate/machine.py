@@ -71,7 +71,7 @@ class Daemon:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop.set)
-        loop.add_signal_handler(signal.SIGHUP, lambda: self.policies.look(again=True))
+        loop.add_signal_handler(signal.SIGHUP, self._reload)
         probe = asyncio.create_task(self.probe.run())
         ticks = asyncio.create_task(self._tick_forever())
         stop = asyncio.create_task(self._stop.wait())
@@ -90,6 +90,11 @@ class Daemon:
             probe.cancel()
             await asyncio.gather(probe, ticks, stop, return_exceptions=True)
             await asyncio.to_thread(self._release_all)
+
+    def _reload(self) -> None:
+        """SIGHUP: read the policies again; start a probe that was given up."""
+        self.policies.look(again=True)
+        self.probe.retry()
 
     # ---- records -------------------------------------------------------------------------------
     def on_record(self, record: Record) -> None:
