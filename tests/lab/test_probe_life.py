@@ -136,6 +136,23 @@ def test_without_addresses_a_volume_is_followed_but_not_paced(guest: Session) ->
         assert not of_type(probe.records(), "queue")
 
 
+def test_without_addresses_a_volume_of_device_mapper_is_not_paced_either(guest: Session) -> None:
+    with (
+        DmCacheStack(guest, lvm=False) as stack,
+        hidden_addresses(guest),
+        GuestProbe(guest) as probe,
+    ):
+        probe.track_dm(stack)
+        said = probe.wait_for("track", vol=stack.name)["class"]
+        assert said.startswith("missing: the kernel hides the address of")
+        probe.say(f"pace {stack.name} 10000000")
+        assert "the kernel hides" in probe.wait_for("error")["text"]
+        writes = fio.Job(stack.device, "randwrite", "4k", options={"io_size": "128k"})
+        fio.run(guest, writes, seed=8)
+        taken = probe.tick(stack.name)["path"]["write"]
+        assert sum(flow["ios"] for flow in taken.values()) == 32
+
+
 def test_what_is_no_volume_of_device_mapper_is_refused(guest: Session) -> None:
     disk, other = (guest.read(f"/sys/block/{guest.device(d)}/dev") for d in ("hdd0", "ssd0"))
     with GuestProbe(guest) as probe:
