@@ -13,8 +13,8 @@ static __always_inline int bio_queue(struct bio *bio)
 	roles = e->roles;
 	if (roles & EB_IS_VOLUME)
 		arrive(bio, e, roles);
-	if (roles & EB_HAS_CACHE)
-		device_queue(bio, e);
+	if (roles & (EB_HAS_CACHE | EB_IS_BIO))
+		device_queue(bio, e, roles);
 	return 0;
 }
 
@@ -50,8 +50,12 @@ static __always_inline int rq_complete(struct request *rq, __u32 nr_bytes)
 		return 0;
 	roles = e->roles;
 	op = rq->cmd_flags & OP_MASK;
-	if (op > REQ_OP_WRITE)
+	if (op > REQ_OP_WRITE) {
+		/* Of the rest only these were counted when they came; commands of drivers never. */
+		if (roles & EB_IS_DISK && is_special_write(op))
+			disk_complete(e, EB_WRITE, nr_bytes, bpf_ktime_get_ns());
 		return 0;
+	}
 	now_ns = bpf_ktime_get_ns();
 	if (roles & (EB_IS_BACKING | EB_IS_CACHE))
 		device_complete(rq, e, roles, op, nr_bytes, now_ns);
@@ -60,23 +64,34 @@ static __always_inline int rq_complete(struct request *rq, __u32 nr_bytes)
 	return 0;
 }
 
+/* A bio that ends at a plain disk without having been a request: it was refused (NOWAIT, errors).
+ */
+static __always_inline void disk_refused(struct bio *bio, struct eb_dev *e, __u32 roles, __u32 op)
+{
+	/* Below a cache, bcache ends users' bios here that were never sent here. */
+	if (roles & EB_IS_DISK && !(roles & EB_HAS_CACHE) && !is_discard(op))
+		disk_complete(e, op & 1, bio->bi_iter.bi_size, bpf_ktime_get_ns());
+}
+
 static __always_inline int bio_complete(struct bio *bio)
 {
 	struct eb_dev *e = find_dev(bio->bi_bdev->bd_dev);
 	__u32 op, roles;
 	__u64 now_ns;
 
-	if (!e || !(e->roles & EB_IS_BIO))
+	if (!e || !(e->roles & (EB_IS_BIO | EB_IS_DISK)))
 		return 0;
 	roles = e->roles;
 	op = bio->bi_opf & OP_MASK;
-	if (op > REQ_OP_WRITE)
+	if (!(roles & EB_IS_BIO)) {
+		disk_refused(bio, e, roles, op);
 		return 0;
+	}
 	now_ns = bpf_ktime_get_ns();
-	if ((roles & (EB_IS_BACKING | EB_IS_CACHE)) && !(roles & EB_IS_DM))
+	if (op <= REQ_OP_WRITE && (roles & (EB_IS_BACKING | EB_IS_CACHE)) && !(roles & EB_IS_DM))
 		device_bio_complete(bio, e, roles, op, now_ns);
-	if (roles & EB_IS_DISK)
-		disk_complete(e, op, 1, now_ns);
+	if (roles & EB_IS_DISK && !is_part(bio) && (op <= REQ_OP_WRITE || !is_discard(op)))
+		disk_complete(e, op & 1, 1, now_ns);
 	return 0;
 }
 
@@ -92,7 +107,7 @@ int BPF_PROG(block_rq_complete, struct request *rq, int error, unsigned int nr_b
 	return rq_complete(rq, nr_bytes);
 }
 
-/* Attached while a device without requests is tracked. */
+/* Attached while a plain disk or a device without requests is tracked. */
 SEC("tp_btf/block_bio_complete")
 int BPF_PROG(block_bio_complete, struct request_queue *q, struct bio *bio)
 {

@@ -7,11 +7,12 @@
 #include <sys/prctl.h>
 
 /*
- * Needed again when bcache or device-mapper is loaded after us: BPF and PERFMON load programs,
- * SYS_ADMIN opens a module's BTF, SYSLOG reads kernel addresses. Afterwards nothing is needed:
- * adding a volume writes to maps that are open, attaching uses program fds.
+ * SYSLOG reads kernel addresses, which change when a module is loaded again. The others are needed
+ * when bcache or device-mapper is loaded after us: BPF and PERFMON load programs, SYS_ADMIN opens a
+ * module's BTF. Nothing else is needed: adding a volume writes to maps that are open, attaching
+ * uses program fds.
  */
-static const cap_value_t later[] = { CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN, CAP_SYSLOG };
+static const cap_value_t later[] = { CAP_SYSLOG, CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN };
 
 static int keep(const cap_value_t *values, int n)
 {
@@ -20,8 +21,8 @@ static int keep(const cap_value_t *values, int n)
 
 	if (!caps)
 		return -errno;
-	if (n && (cap_set_flag(caps, CAP_PERMITTED, n, values, CAP_SET) ||
-		  cap_set_flag(caps, CAP_EFFECTIVE, n, values, CAP_SET)))
+	if (cap_set_flag(caps, CAP_PERMITTED, n, values, CAP_SET) ||
+	    cap_set_flag(caps, CAP_EFFECTIVE, n, values, CAP_SET))
 		err = -errno;
 	if (!err && cap_set_proc(caps))
 		err = -errno;
@@ -31,11 +32,11 @@ static int keep(const cap_value_t *values, int n)
 
 int keep_capabilities(const struct probe *p)
 {
-	bool more = !p->bcache || !p->dm || p->endio_modules != ENDIO_ALL;
+	bool loads = !p->bcache || !p->dm;
 
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		return -errno;
-	return keep(later, more ? sizeof(later) / sizeof(later[0]) : 0);
+	return keep(later, loads ? sizeof(later) / sizeof(later[0]) : 1);
 }
 
 bool have_privilege(void)

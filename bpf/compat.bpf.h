@@ -123,11 +123,15 @@ enum req_op {
 	REQ_OP_WRITE,
 	REQ_OP_DISCARD = 3,
 	REQ_OP_SECURE_ERASE = 5,
+	REQ_OP_ZONE_APPEND = 7,
+	REQ_OP_WRITE_ZEROES = 9,
 };
 
 enum req_opf {
 	REQ_OP_DISCARD___opf = 3,
 	REQ_OP_SECURE_ERASE___opf = 5,
+	REQ_OP_ZONE_APPEND___opf = 7,
+	REQ_OP_WRITE_ZEROES___opf = 9,
 };
 
 /* REQ_OP_MASK is a macro, so BTF has no word on it: 8 bits since v4.10. */
@@ -140,6 +144,16 @@ static __always_inline bool is_discard(__u32 op)
 		       op == bpf_core_enum_value(enum req_op, REQ_OP_SECURE_ERASE);
 	return op == bpf_core_enum_value(enum req_opf, REQ_OP_DISCARD___opf) ||
 	       op == bpf_core_enum_value(enum req_opf, REQ_OP_SECURE_ERASE___opf);
+}
+
+/* Writes bytes, though it is no plain write. */
+static __always_inline bool is_special_write(__u32 op)
+{
+	if (bpf_core_enum_value_exists(enum req_op, REQ_OP_WRITE_ZEROES))
+		return op == bpf_core_enum_value(enum req_op, REQ_OP_WRITE_ZEROES) ||
+		       op == bpf_core_enum_value(enum req_op, REQ_OP_ZONE_APPEND);
+	return op == bpf_core_enum_value(enum req_opf, REQ_OP_WRITE_ZEROES___opf) ||
+	       op == bpf_core_enum_value(enum req_opf, REQ_OP_ZONE_APPEND___opf);
 }
 
 #endif

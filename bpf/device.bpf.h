@@ -4,6 +4,7 @@
 #define EBBGATE_DEVICE_BPF_H
 
 #include "edges.bpf.h"
+#include "join.bpf.h"
 
 /* A merged request holds at most this many bios here; the rest is counted as lost. */
 #define CHAIN_MAX 256
@@ -72,11 +73,30 @@ static __always_inline struct eb_flow *flow_of(struct eb_dev_cpu *c, __u32 dir, 
 	return &c->flow[bounded(dir * EB_CLASSES + class, EB_DIRS * EB_CLASSES)];
 }
 
-static __always_inline void device_queue(struct bio *bio, struct eb_dev *e)
+/*
+ * A device without requests may split a bio (md does, and stamps it anew), and hand parts or all of
+ * it to other devices: so its size and its start are kept, and parts do not count.
+ */
+static __always_inline void remember(struct bio *bio, struct eb_dev *e)
+{
+	struct eb_vol_cpu *c = vol_counters(e->backs_slot);
+	struct join *j;
+
+	if (!c)
+		return;
+	j = join_place(c, bio_id(bio));
+	j->id = bio_id(bio);
+	j->start_ns = arrival_stamp(bio);
+	j->bytes = bio->bi_iter.bi_size;
+}
+
+static __always_inline void device_queue(struct bio *bio, struct eb_dev *e, __u32 roles)
 {
 	struct eb_dev_cpu *c;
 
-	if (!is_copy((__u64)bio->bi_end_io) || !may_destage(e->roles, bio->bi_opf & 1))
+	if (roles & EB_IS_BIO && roles & (EB_IS_BACKING | EB_IS_CACHE) && !(roles & EB_IS_DM))
+		remember(bio, e);
+	if (!is_copy((__u64)bio->bi_end_io) || !may_destage(roles, bio->bi_opf & 1))
 		return;
 	c = dev_counters(e->device_slot);
 	if (!c)
@@ -89,7 +109,7 @@ static __always_inline void device_queue(struct bio *bio, struct eb_dev *e)
 static __always_inline void destage_drained(struct eb_dev *e, __u64 now_ns)
 {
 	struct eb_vol_cpu *c = vol_counters(e->backs_slot);
-	__s64 n = 0;
+	__s64 n = volume_of(e->backs)->destage_unseen;
 
 	for (__u32 cpu = 0; cpu < ncpu && cpu < EB_CPUS_MAX; cpu++) {
 		__u32 key = e->device_slot + cpu;
@@ -172,21 +192,6 @@ static __always_inline void device_complete(struct request *rq, struct eb_dev *e
 		destage_drained(e, now_ns);
 }
 
-/*
- * bcache points a user's bio at the backing device in the end, so that it completes there though
- * it was never sent there (a cached write, a hit): only what bcache itself sent counts.
- */
-static __always_inline bool only_passes(struct bio *bio, __u32 roles)
-{
-	const __u32 both = EB_HAS_CACHE | EB_IS_BACKING;
-	__u64 end;
-
-	if ((roles & both) != both)
-		return false;
-	end = owner(bio);
-	return !is_copy(end) && end != shared.endio[EB_END_BACKING];
-}
-
 /* The end of a bio at a device without requests; stamp 0: when it came is not known. */
 static __always_inline void device_bio_done(struct bio *bio, struct eb_dev *e, __u32 roles,
 					    __u32 dir, __u32 bytes, __u64 stamp, __u64 now_ns)
@@ -211,19 +216,23 @@ static __always_inline void device_bio_done(struct bio *bio, struct eb_dev *e, _
 		destage_drained(e, now_ns);
 }
 
-/* A device without requests (dm, md): the bio itself completes, stamped when it was queued. */
+/*
+ * A device without requests (dm, md): the bio itself completes. bcache points a user's bio at the
+ * backing device in the end, so that it completes there though it was never sent there (a cached
+ * write, a hit): what was not seen to be queued does not count, unless it is a copy that was under
+ * way before the device was tracked.
+ */
 static __always_inline void device_bio_complete(struct bio *bio, struct eb_dev *e, __u32 roles,
 						__u32 dir, __u64 now_ns)
 {
-	__u64 stamp = BIO_STAMPED ? bio_stamp(bio) : 0;
-	__u32 bytes = bio->bi_iter.bi_size;
+	struct join *j = join_find(bio_id(bio));
 
-	if (only_passes(bio, roles))
+	if (!j && !is_copy((__u64)bio->bi_end_io))
 		return;
-	/* A driver may have advanced the bio: then only the stamp knows its size. */
-	if (bytes < stamp_bytes(stamp))
-		bytes = stamp_bytes(stamp);
-	device_bio_done(bio, e, roles, dir, bytes, stamp, now_ns);
+	device_bio_done(bio, e, roles, dir, j ? j->bytes : bio->bi_iter.bi_size,
+			j ? j->start_ns : 0, now_ns);
+	if (j)
+		j->id = 0;
 }
 
 #endif

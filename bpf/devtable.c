@@ -32,39 +32,26 @@ static void publish(struct eb_dev *e, uint8_t roles)
 	__atomic_store_n(&e->roles, roles, __ATOMIC_RELEASE);
 }
 
-int dev_add(struct eb_shared *shared, struct eb_dev entry)
+int dev_set(struct eb_shared *shared, struct eb_dev entry)
 {
 	struct eb_dev *e = find(shared, entry.dev);
 
+	if (!e && !entry.roles)
+		return 0;
 	if (!e) {
 		e = find_free(shared, entry.dev);
 		if (!e)
 			return -ENOSPC;
 		e->dev = entry.dev;
 	}
-	if (entry.roles & EB_IS_VOLUME) {
-		e->volume = entry.volume;
-		e->mode = entry.mode;
-		e->volume_slot = entry.volume_slot;
-	}
-	/* Of a cache device it says only to whom a loss is counted. */
-	if (entry.roles & EB_IS_BACKING || !(e->roles & EB_IS_BACKING)) {
-		e->backs = entry.backs;
-		e->backs_slot = entry.backs_slot;
-	}
-	if (entry.roles & (EB_IS_BACKING | EB_IS_CACHE))
-		e->device_slot = entry.device_slot;
-	publish(e, e->roles | entry.roles);
+	/* First take the roles away that end, then change what the others point to. */
+	publish(e, e->roles & entry.roles);
+	e->volume = entry.volume;
+	e->backs = entry.backs;
+	e->mode = entry.mode;
+	e->volume_slot = entry.volume_slot;
+	e->backs_slot = entry.backs_slot;
+	e->device_slot = entry.device_slot;
+	publish(e, entry.roles);
 	return 0;
-}
-
-void dev_remove(struct eb_shared *shared, uint32_t dev, uint8_t roles)
-{
-	struct eb_dev *e = find(shared, dev);
-
-	if (!e)
-		return;
-	roles = e->roles & ~roles;
-	/* What the device is like goes with its last use. */
-	publish(e, roles & EB_USES ? roles : 0);
 }

@@ -6,7 +6,6 @@
  * so its size and its start are kept from where it first came, and its path from all its parts.
  */
 #include "device.bpf.h"
-#include "join.bpf.h"
 
 /* In a join, in place of the path: where parts of the request went. */
 #define TO_CACHE 1

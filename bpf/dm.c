@@ -50,32 +50,48 @@ static int load(struct probe *p)
 	return err;
 }
 
+static void find_class(struct probe *p)
+{
+	struct features *f = &p->features;
+	char why[WHY_BYTES];
+
+	snprintf(f->dm_class, sizeof(f->dm_class), "ok");
+	if (!learn_endio(p, ENDIO_DM, why) || !learn_endio(p, ENDIO_DM_CACHE, why))
+		snprintf(f->dm_class, sizeof(f->dm_class), "missing: %s", why);
+}
+
 int prepare_dm(struct probe *p)
 {
 	struct features *f = &p->features;
-	const char *missing;
 	int err = p->dm ? 0 : load(p);
 
 	snprintf(f->dm_path, sizeof(f->dm_path), "%s",
 		 err ? "missing: the programs for device-mapper do not load here" : "ok");
-	snprintf(f->dm_class, sizeof(f->dm_class), "%s", f->dm_path);
 	if (err)
-		return err;
-	missing = read_endio(p, ENDIO_DM);
-	if (!missing)
-		missing = read_endio(p, ENDIO_DM_CACHE);
-	if (missing)
-		snprintf(f->dm_class, sizeof(f->dm_class),
-			 "missing: no address of %s in /proc/kallsyms", missing);
-	return 0;
+		snprintf(f->dm_class, sizeof(f->dm_class), "%s", f->dm_path);
+	else
+		find_class(p);
+	return err;
 }
 
-int attach_dm(struct probe *p)
+static int attach(struct probe *p)
 {
 	int err = dm_bpf__attach(p->dm);
 
 	p->dm_attached = !err;
 	return err;
+}
+
+const char *ready_dm(struct probe *p)
+{
+	int err = prepare_dm(p);
+
+	keep_capabilities(p);
+	if (err)
+		return "cannot load the programs for device-mapper (see stderr): is it there?";
+	if (!p->dm_attached && attach(p))
+		return "cannot attach to the block layer's tracepoints: restart the probe";
+	return NULL;
 }
 
 void detach_dm(struct probe *p)

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define BCACHE_BTF "/sys/kernel/btf/bcache"
+
 /* Arguments of a tracepoint (without the hidden first), -1: no such tracepoint. */
 static int tracepoint_arity(const struct btf *btf, const char *name)
 {
@@ -85,7 +87,9 @@ static int member_bits(const struct btf *btf, const struct btf_type *t, const ch
 bool find_fill_bit(__u64 *offset, __u64 *mask)
 {
 	struct btf *vmlinux = btf__load_vmlinux_btf();
-	struct btf *bcache = vmlinux ? btf__load_module_btf("bcache", vmlinux) : NULL;
+	/* The file, which needs no privilege: the module may be loaded again later. */
+	bool module = vmlinux && !access(BCACHE_BTF, R_OK);
+	struct btf *bcache = module ? btf__parse_split(BCACHE_BTF, vmlinux) : NULL;
 	const struct btf *btf = bcache ? bcache : vmlinux;
 	int id = btf ? btf__find_by_name_kind(btf, "data_insert_op", BTF_KIND_STRUCT) : -1;
 	int bits = id < 0 ? -1 : member_bits(btf, btf__type_by_id(btf, id), "replace");
@@ -100,19 +104,21 @@ bool find_fill_bit(__u64 *offset, __u64 *mask)
 	return true;
 }
 
-static void set(char value[96], const char *text)
+static void set(char value[SIGNAL_BYTES], const char *text)
 {
-	snprintf(value, 96, "%s", text);
+	snprintf(value, SIGNAL_BYTES, "%s", text);
 }
 
-static void check_tracepoint(char value[96], const struct btf *btf, const char *name, int arity)
+static void check_tracepoint(char value[SIGNAL_BYTES], const struct btf *btf, const char *name,
+			     int arity)
 {
 	int found = tracepoint_arity(btf, name);
 
 	if (found < 0)
-		snprintf(value, 96, "missing: the kernel has no tracepoint %s", name);
+		snprintf(value, SIGNAL_BYTES, "missing: the kernel has no tracepoint %s", name);
 	else if (found != arity)
-		snprintf(value, 96, "missing: unknown arguments of the tracepoint %s", name);
+		snprintf(value, SIGNAL_BYTES, "missing: unknown arguments of the tracepoint %s",
+			 name);
 }
 
 void find_features(struct features *f)
@@ -134,8 +140,7 @@ void find_features(struct features *f)
 	check_tracepoint(f->device, btf, "block_bio_complete", 2);
 	check_tracepoint(f->dm_path, btf, "block_bio_remap", 3);
 	f->flags = find_flags(btf);
-	if (access("/sys/kernel/btf/bcache", R_OK) &&
-	    tracepoint_arity(btf, "bcache_request_end") < 0) {
+	if (access(BCACHE_BTF, R_OK) && tracepoint_arity(btf, "bcache_request_end") < 0) {
 		set(f->path, "missing: the bcache module is not loaded");
 		set(f->bypass, f->path);
 		set(f->class, f->path);

@@ -11,7 +11,6 @@
 
 #include "stream.h"
 #include "block.skel.h"
-#include "bcache.skel.h"
 
 static void *map_memory(struct bpf_map *map)
 {
@@ -62,56 +61,10 @@ int attach_bio_complete(struct probe *p)
 	return p->bio_complete ? 0 : -errno;
 }
 
-static int share_maps(struct probe *p)
+void detach_bio_complete(struct probe *p)
 {
-	struct {
-		struct bpf_map *ours, *theirs;
-	} pairs[] = {
-		{ p->block->maps.vol_cpu, p->bcache->maps.vol_cpu },
-		{ p->block->maps.dev_cpu, p->bcache->maps.dev_cpu },
-		{ p->block->maps.data_shared, p->bcache->maps.data_shared },
-	};
-
-	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
-		int err = bpf_map__reuse_fd(pairs[i].theirs, bpf_map__fd(pairs[i].ours));
-
-		if (err)
-			return err;
-	}
-	return 0;
-}
-
-int load_bcache(struct probe *p)
-{
-	int err;
-
-	p->bcache = bcache_bpf__open();
-	if (!p->bcache)
-		return -errno;
-	p->bcache->rodata->ncpu = p->ncpu;
-	p->bcache->rodata->flags = p->features.flags;
-	err = share_maps(p);
-	if (!err)
-		err = bcache_bpf__load(p->bcache);
-	if (err) {
-		bcache_bpf__destroy(p->bcache);
-		p->bcache = NULL;
-	}
-	return err;
-}
-
-int attach_bcache(struct probe *p)
-{
-	int err = bcache_bpf__attach(p->bcache);
-
-	p->bcache_attached = !err;
-	return err;
-}
-
-void detach_bcache(struct probe *p)
-{
-	bcache_bpf__detach(p->bcache);
-	p->bcache_attached = false;
+	bpf_link__destroy(p->bio_complete);
+	p->bio_complete = NULL;
 }
 
 uint64_t missed(const struct bpf_object *object)
@@ -132,14 +85,14 @@ uint64_t missed(const struct bpf_object *object)
 
 uint64_t missed_runs(const struct probe *p)
 {
-	return missed(p->block->obj) + (p->bcache ? missed(p->bcache->obj) : 0) + missed_dm_runs(p);
+	return missed(p->block->obj) + missed_bcache_runs(p) + missed_dm_runs(p);
 }
 
 void unload(struct probe *p)
 {
 	ring_buffer__free(p->ring);
-	bpf_link__destroy(p->bio_complete);
-	bcache_bpf__destroy(p->bcache);
+	detach_bio_complete(p);
+	unload_bcache(p);
 	unload_dm(p);
 	block_bpf__destroy(p->block);
 }

@@ -80,6 +80,12 @@ static __always_inline void count_latency(struct eb_flow *flow, __u64 ns)
 	flow->lat[bounded(hist_lat_bucket(hist_us(ns)), HIST_LAT_BUCKETS)]++;
 }
 
+/* The front part of a bio that was split: it ends, but only the whole was queued. */
+static __always_inline bool is_part(struct bio *bio)
+{
+	return (__u64)bio->bi_end_io == shared.endio[EB_END_CHAIN];
+}
+
 /* Foreground activity now: keep the shared line quiet unless it is stale. */
 static __always_inline void touch(__u32 volume, __u64 now_ns)
 {

@@ -55,8 +55,8 @@ static void run_command(struct probe *p, const char *line)
 		p->tick_ns = cmd.ns, p->next_tick_ns = now_ns() + cmd.ns;
 	else if (cmd.verb == VERB_WAIT)
 		set_wait(p, v, cmd.ns);
-	else if (cmd.verb == VERB_PACE)
-		set_pace(p, v, &cmd);
+	else if (cmd.verb == VERB_PACE && (complaint = set_pace(p, v, &cmd)))
+		say_error(p, complaint, line);
 }
 
 static void run_lines(struct probe *p, struct input *in)
@@ -124,6 +124,7 @@ static void tick(struct probe *p, uint64_t now)
 			continue;
 		sum_volume(p, v, &sum);
 		resync(p, v, &sum);
+		resync_destage(p, v, now);
 		say_tick(p, v, &sum, now);
 	}
 	say_warnings(p, now);
@@ -196,8 +197,31 @@ static int say_libbpf(enum libbpf_print_level level, const char *format, va_list
 	return level == LIBBPF_WARN ? vfprintf(stderr, format, args) : 0;
 }
 
+static int count_cpus(struct probe *p)
+{
+	int n = libbpf_num_possible_cpus();
+
+	if (n <= 0) {
+		fprintf(stderr, "ebbgate-probe: cannot read the number of processors\n");
+		return EXIT_INTERNAL;
+	}
+	if (n > EB_CPUS_MAX) {
+		fprintf(stderr,
+			"ebbgate-probe: this machine may have %d processors; up to %d are "
+			"supported\n",
+			n, EB_CPUS_MAX);
+		return EXIT_UNSUPPORTED;
+	}
+	p->ncpu = n;
+	return EXIT_OK;
+}
+
 static int start(struct probe *p)
 {
+	int code = count_cpus(p);
+
+	if (code != EXIT_OK)
+		return code;
 	find_features(&p->features);
 	if (strcmp(p->features.volume, "ok")) {
 		fprintf(stderr, "ebbgate-probe: %s\n", p->features.volume);
@@ -235,7 +259,6 @@ int main(int argc, char **argv)
 	code = parse_options(argc, argv, &options);
 	if (code >= 0)
 		return code;
-	p->ncpu = libbpf_num_possible_cpus();
 	p->tick_ns = options.tick_ns;
 	if (!have_privilege()) {
 		fprintf(stderr, "ebbgate-probe: needs CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN: run "

@@ -10,6 +10,7 @@
 #include "command.h"
 #include "json.h"
 #include "record.h"
+#include "symbols.h"
 
 #define PROBE_VERSION "0.1.0"
 #define PROTOCOL 1
@@ -18,6 +19,10 @@
 #define WAIT_NS_DEFAULT (300 * NS_PER_MS)
 #define PARTITIONS_MAX 32
 #define TICK_NS_DEFAULT (250 * NS_PER_MS)
+/* The state of a signal: `ok`, or `missing: ` and why. */
+#define WHY_BYTES 160
+#define SIGNAL_BYTES (WHY_BYTES + 16)
+#define ENDIO_MODULES 4
 
 enum exit_code {
 	EXIT_OK = 0,
@@ -36,6 +41,24 @@ struct dm_bpf;
 struct device {
 	uint32_t dev; /* 0: free */
 	unsigned int users;
+	bool bio_based; /* completes bios, not requests */
+	/* resync.c: destage whose start or end was never seen, and when a counter last moved. */
+	int64_t unseen_ios, unseen_bytes;
+	uint64_t last_queued_ios, last_done_ios;
+	uint64_t moved_ns;
+};
+
+/* Destage of one device since it is tracked, as the programs count it. */
+struct counted {
+	int64_t queued_ios, queued_bytes;
+	int64_t done_ios, done_bytes;
+};
+
+/* The same with what is under way; a start or end that was never seen does not show in it. */
+struct destage {
+	uint64_t ios, bytes; /* under way */
+	int64_t queued_ios;
+	uint64_t done_ios, done_bytes;
 };
 
 enum edge_state { STATE_BUSY, STATE_ARMED, STATE_IDLE };
@@ -63,8 +86,10 @@ struct volume {
 	uint64_t queue_ns;		 /* when the next queue record is due */
 	uint64_t other_ios, other_bytes; /* highest seen: a difference, but monotone */
 	uint64_t stuck_started, stuck_done;
-	uint64_t pipe_moved_ns; /* when destage was last seen under way */
-	int64_t held_base;	/* queue.c, look_at_pipe */
+	uint64_t pipe_moved_ns;	       /* when destage was last seen under way */
+	int64_t held_base;	       /* queue.c, look_at_pipe */
+	char class_missing[WHY_BYTES]; /* why destage cannot be told from other requests, or empty
+					*/
 };
 
 struct warning {
@@ -84,8 +109,9 @@ enum warning_kind {
 };
 
 struct features {
-	char volume[96], path[96], bypass[96], device[96], class[96];
-	char dm_path[96], dm_class[96];
+	char volume[SIGNAL_BYTES], path[SIGNAL_BYTES], bypass[SIGNAL_BYTES];
+	char device[SIGNAL_BYTES], class[SIGNAL_BYTES];
+	char dm_path[SIGNAL_BYTES], dm_class[SIGNAL_BYTES];
 	struct eb_flags flags;
 };
 
@@ -95,7 +121,11 @@ struct probe {
 	bool bcache_attached;
 	struct dm_bpf *dm;
 	bool dm_attached;
-	uint32_t endio_modules; /* whose completion functions are known: ENDIO_* */
+	/* endio.c: what was read of /proc/kallsyms, of which modules all of it, and of which load.
+	 */
+	struct symbols symbols;
+	uint32_t endio_modules;
+	uint64_t module_id[ENDIO_MODULES];
 	struct bpf_link *bio_complete;
 	uint32_t ncpu;
 	struct eb_shared *shared;
@@ -129,21 +159,24 @@ uint64_t now_ns(void);
 
 /* load.c: programs and maps. All return 0 or -errno, with a line on stderr. */
 int load_block(struct probe *p);
-int load_bcache(struct probe *p);
 int attach_bio_complete(struct probe *p);
-int attach_bcache(struct probe *p);
-void detach_bcache(struct probe *p);
+void detach_bio_complete(struct probe *p);
 void forget_streams(struct probe *p, uint32_t volume);
 void unload(struct probe *p);
 uint64_t missed(const struct bpf_object *object);
 uint64_t missed_runs(const struct probe *p);
 
-/* bcache.c: loads what bcache needs and says in features what is missing. */
+/* bcache.c: prepare loads the programs and says in features what is missing; ready attaches them
+ * too, NULL or a complaint. */
 int prepare_bcache(struct probe *p);
+const char *ready_bcache(struct probe *p);
+void detach_bcache(struct probe *p);
+void unload_bcache(struct probe *p);
+uint64_t missed_bcache_runs(const struct probe *p);
 
 /* dm.c: the same for device-mapper. Its modules may come one by one. */
 int prepare_dm(struct probe *p);
-int attach_dm(struct probe *p);
+const char *ready_dm(struct probe *p);
 void detach_dm(struct probe *p);
 void unload_dm(struct probe *p);
 uint64_t missed_dm_runs(const struct probe *p);
@@ -152,20 +185,21 @@ uint64_t missed_dm_runs(const struct probe *p);
 void find_features(struct features *f);
 bool find_fill_bit(__u64 *offset, __u64 *mask);
 
-/* symbols.c: addresses of completion functions. */
-#define ENDIO_BCACHE 1
-#define ENDIO_DM 2
-#define ENDIO_DM_CACHE 4
-#define ENDIO_ALL 7
-const char *read_endio(struct probe *p, uint32_t modules);
+/* endio.c: the addresses of the completion functions of these modules, ENDIO_*. */
+bool endio_known(const struct probe *p, uint32_t wanted);
+/* Reads them if they are not known; false with the reason when one is not to be had. */
+bool learn_endio(struct probe *p, uint32_t wanted, char why[WHY_BYTES]);
 
 /* caps.c */
 int keep_capabilities(const struct probe *p);
 bool have_privilege(void);
 
-/* devtable.c: what a dev_t is, as the programs see it. */
-int dev_add(struct eb_shared *shared, struct eb_dev entry);
-void dev_remove(struct eb_shared *shared, uint32_t dev, uint8_t roles);
+/* devtable.c: what a dev_t is, as the programs see it. Without a role it is removed. */
+int dev_set(struct eb_shared *shared, struct eb_dev entry);
+
+/* entries.c: shows a dev_t to the programs as the tracked volumes have it now. */
+int publish_dev(struct probe *p, uint32_t dev);
+bool has_partition(const struct volume *v, uint32_t dev);
 
 /* track.c: NULL, or a complaint. */
 const char *track(struct probe *p, const struct command *cmd);
@@ -184,11 +218,13 @@ size_t block_partitions(uint32_t dev, uint32_t *parts, size_t max);
 void sum_volume(const struct probe *p, const struct volume *v, struct eb_vol_cpu *sum);
 void sum_device(const struct probe *p, int device, struct eb_dev_cpu *sum);
 void volume_in_flight(const struct probe *p, const struct volume *v, int64_t inflight[EB_DIRS]);
-void destage_in_flight(const struct probe *p, int device, struct eb_dev_cpu *sum);
+void count_destage(const struct probe *p, int device, struct counted *c);
+void destage_in_flight(const struct probe *p, int device, struct destage *d);
 
 /* resync.c */
 void start_in_flight(struct probe *p, struct volume *v);
 void resync(struct probe *p, struct volume *v, const struct eb_vol_cpu *c);
+void resync_destage(struct probe *p, struct volume *v, uint64_t now);
 
 /* edges.c */
 void check_edges(struct probe *p, uint64_t now);
@@ -197,7 +233,7 @@ int on_edge(void *probe, void *data, size_t bytes);
 
 /* tick.c, queue.c */
 void say_tick(struct probe *p, struct volume *v, const struct eb_vol_cpu *c, uint64_t now);
-void set_pace(struct probe *p, struct volume *v, const struct command *cmd);
+const char *set_pace(struct probe *p, struct volume *v, const struct command *cmd);
 void queue_drained(struct probe *p, struct volume *v, uint64_t now);
 void check_queues(struct probe *p, uint64_t now);
 

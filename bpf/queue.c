@@ -2,12 +2,7 @@
 /* Destage in flight, at the period that the controller asked for. */
 #include "probe.h"
 
-#include <string.h>
-
-static uint64_t floor0(int64_t n)
-{
-	return n > 0 ? n : 0;
-}
+#include <stdio.h>
 
 /* Between its read from the cache and its write a piece waits for a worker and for its turn. */
 #define PIPE_EMPTY_NS 250000000ULL
@@ -30,12 +25,12 @@ static int64_t read_not_sent(const struct probe *p, const struct volume *v, uint
 	int64_t held = (int64_t)read_ios;
 
 	for (const struct volume *w = p->volume; w < p->volume + EB_VOLUMES; w++) {
-		struct eb_dev_cpu d;
+		struct destage d;
 
 		if (!same_cache(w, v))
 			continue;
 		destage_in_flight(p, w->backing, &d);
-		held -= (int64_t)d.queued_ios;
+		held -= d.queued_ios;
 	}
 	return held;
 }
@@ -46,21 +41,23 @@ static int64_t read_not_sent(const struct probe *p, const struct volume *v, uint
  */
 static void look_at_pipe(struct probe *p, struct volume *v, uint64_t now, struct pipe *pipe)
 {
-	struct eb_dev_cpu d;
+	struct destage d;
 	uint64_t read_ios = 0;
-	int64_t reads = 0, held;
+	int64_t held;
 
+	resync_destage(p, v, now);
 	destage_in_flight(p, v->backing, &d);
-	pipe->writes = floor0(d.queued_ios - d.copied[EB_DESTAGE].ios);
-	pipe->bytes = floor0(d.queued_bytes - d.copied[EB_DESTAGE].bytes);
-	pipe->done_ios = d.copied[EB_DESTAGE].ios;
-	pipe->done_bytes = d.copied[EB_DESTAGE].bytes;
+	*pipe = (struct pipe){
+		.writes = d.ios,
+		.bytes = d.bytes,
+		.done_ios = d.done_ios,
+		.done_bytes = d.done_bytes,
+	};
 	for (size_t i = 0; i < v->caches; i++) {
 		destage_in_flight(p, v->cache[i], &d);
-		reads += d.queued_ios - d.copied[EB_DESTAGE].ios;
-		read_ios += d.copied[EB_DESTAGE].ios;
+		pipe->reads += d.ios;
+		read_ios += d.done_ios;
 	}
-	pipe->reads = floor0(reads);
 	held = read_not_sent(p, v, read_ios);
 	if (pipe->writes || pipe->reads)
 		v->pipe_moved_ns = now;
@@ -81,7 +78,7 @@ static bool worth_saying(const struct volume *v, uint64_t in_flight, uint64_t no
 static void look_at_queue(struct probe *p, struct volume *v, uint64_t now)
 {
 	struct pipe pipe;
-	int64_t fg[EB_DIRS];
+	int64_t fg[EB_DIRS], under_way;
 
 	if (v->backing < 0)
 		return;
@@ -90,6 +87,7 @@ static void look_at_queue(struct probe *p, struct volume *v, uint64_t now)
 		return;
 	v->queue_said_ns = now;
 	volume_in_flight(p, v, fg);
+	under_way = fg[EB_READ] + fg[EB_WRITE];
 	json_begin(&p->json, "queue", now);
 	json_str(&p->json, "vol", v->name);
 	json_u64(&p->json, "inflight", pipe.writes);
@@ -98,7 +96,7 @@ static void look_at_queue(struct probe *p, struct volume *v, uint64_t now)
 	json_u64(&p->json, "done_bytes", pipe.done_bytes);
 	json_u64(&p->json, "reads", pipe.reads);
 	json_u64(&p->json, "held", pipe.held);
-	json_u64(&p->json, "fg", floor0(fg[EB_READ] + fg[EB_WRITE]));
+	json_u64(&p->json, "fg", under_way > 0 ? under_way : 0);
 	say(p);
 }
 
@@ -108,10 +106,16 @@ void queue_drained(struct probe *p, struct volume *v, uint64_t now)
 		look_at_queue(p, v, now);
 }
 
-void set_pace(struct probe *p, struct volume *v, const struct command *cmd)
+const char *set_pace(struct probe *p, struct volume *v, const struct command *cmd)
 {
+	static char complaint[WHY_BYTES + 64];
 	bool began = !v->pace_ns;
 
+	if (cmd->ns && v->class_missing[0]) {
+		snprintf(complaint, sizeof(complaint), "destage cannot be followed: %s",
+			 v->class_missing);
+		return complaint;
+	}
 	v->pace_ns = cmd->ns;
 	v->relaxed = cmd->relaxed;
 	v->pace_above = cmd->above;
@@ -119,6 +123,7 @@ void set_pace(struct probe *p, struct volume *v, const struct command *cmd)
 		v->queue_ns = now_ns();
 	/* Nobody waits for the empty queue of a relaxed pace: no edge for it either. */
 	volume_shared(p, v)->paced = cmd->ns && !cmd->relaxed;
+	return NULL;
 }
 
 void check_queues(struct probe *p, uint64_t now)

@@ -66,6 +66,7 @@ void say_track(struct probe *p, const struct volume *v)
 {
 	char text[CACHES_MAX][24], one[24];
 	const char *caches[CACHES_MAX], *backing[1];
+	char class[SIGNAL_BYTES] = "ok";
 	struct json *j = &p->json;
 
 	for (size_t i = 0; i < v->caches; i++)
@@ -78,6 +79,9 @@ void say_track(struct probe *p, const struct volume *v)
 	if (v->backing >= 0)
 		backing[0] = dev_text(p->device[v->backing].dev, one);
 	json_str_array(j, "backing", backing, v->backing >= 0);
+	if (v->class_missing[0])
+		snprintf(class, sizeof(class), "missing: %s", v->class_missing);
+	json_str(j, "class", class);
 	say(p);
 }
 

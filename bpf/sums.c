@@ -45,15 +45,43 @@ void volume_in_flight(const struct probe *p, const struct volume *v, int64_t inf
 	}
 }
 
-void destage_in_flight(const struct probe *p, int device, struct eb_dev_cpu *sum)
+static int64_t on_all_cpus(const struct probe *p, int device, size_t offset)
 {
-	memset(sum, 0, offsetof(struct eb_dev_cpu, flow));
-	/* Ends before starts, as above: the fields are in the other order. */
-	for (uint32_t cpu = 0; cpu < p->ncpu; cpu++)
-		add((__u64 *)&sum->copied[EB_DESTAGE],
-		    (const __u64 *)&p->dev_cpu[device * p->ncpu + cpu].copied[EB_DESTAGE],
-		    sizeof(struct eb_copied));
-	for (uint32_t cpu = 0; cpu < p->ncpu; cpu++)
-		add(&sum->queued_ios, (const __u64 *)&p->dev_cpu[device * p->ncpu + cpu].queued_ios,
-		    16);
+	int64_t sum = 0;
+
+	for (uint32_t cpu = 0; cpu < p->ncpu; cpu++) {
+		const char *d = (const char *)&p->dev_cpu[device * p->ncpu + cpu];
+
+		sum += __atomic_load_n((const __u64 *)(d + offset), __ATOMIC_ACQUIRE);
+	}
+	return sum;
+}
+
+static uint64_t not_below_0(int64_t n)
+{
+	return n > 0 ? n : 0;
+}
+
+/* Without resync.c's correction: below 0 only when a start was never seen. */
+void count_destage(const struct probe *p, int device, struct counted *c)
+{
+	/* Ends before starts, as above. */
+	c->done_ios = on_all_cpus(p, device, offsetof(struct eb_dev_cpu, copied[EB_DESTAGE].ios));
+	c->done_bytes =
+		on_all_cpus(p, device, offsetof(struct eb_dev_cpu, copied[EB_DESTAGE].bytes));
+	c->queued_ios = on_all_cpus(p, device, offsetof(struct eb_dev_cpu, queued_ios));
+	c->queued_bytes = on_all_cpus(p, device, offsetof(struct eb_dev_cpu, queued_bytes));
+}
+
+void destage_in_flight(const struct probe *p, int device, struct destage *d)
+{
+	const struct device *of = &p->device[device];
+	struct counted c;
+
+	count_destage(p, device, &c);
+	d->ios = not_below_0(c.queued_ios - c.done_ios + of->unseen_ios);
+	d->bytes = not_below_0(c.queued_bytes - c.done_bytes + of->unseen_bytes);
+	d->queued_ios = c.queued_ios;
+	d->done_ios = c.done_ios;
+	d->done_bytes = c.done_bytes;
 }

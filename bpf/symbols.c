@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Addresses of the completion functions that tell who sent a bio. */
-#include "probe.h"
+#include "symbols.h"
 
+#include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Static functions: other modules may have one of the same name, so the module counts. */
 static const struct {
 	const char *name, *module;
 	uint32_t modules; /* for whose volumes it is needed */
-} endio_symbols[EB_ENDIOS] = {
+} wanted[EB_ENDIOS] = {
 	[EB_END_DIRTY] = { "dirty_endio", "[bcache]", ENDIO_BCACHE },
 	[EB_END_READ_DIRTY] = { "read_dirty_endio", "[bcache]", ENDIO_BCACHE },
 	[EB_END_BACKING] = { "backing_request_endio", "[bcache]", ENDIO_BCACHE },
@@ -22,40 +22,94 @@ static const struct {
 	[EB_END_CHAIN] = { "bio_chain_endio", "", ENDIO_ALL },
 };
 
-static void match(const char *line, __u64 endio[EB_ENDIOS])
+static void count(struct symbol *symbol, uint64_t address)
+{
+	symbol->found++;
+	symbol->address = address;
+	symbol->hidden = !address;
+}
+
+/* What was read so far. `loaded`: the modules that are modules here, and not built in. */
+struct reading {
+	struct symbol in_module[EB_ENDIOS], built_in[EB_ENDIOS];
+	uint32_t loaded;
+};
+
+/* One line: address, type, name and, for a function of a module, the module. */
+static void match(const char *line, struct reading *reading)
 {
 	char name[256], type, module[64] = "";
 	uint64_t address;
 
-	if (sscanf(line, "%lx %c %255s %63s", &address, &type, name, module) < 3)
+	if (sscanf(line, "%" SCNx64 " %c %255s %63s", &address, &type, name, module) < 3)
 		return;
-	if ((type != 't' && type != 'T') || !address)
+	if (type != 't' && type != 'T')
 		return;
-	for (int i = 0; i < EB_ENDIOS; i++)
-		if (!strcmp(name, endio_symbols[i].name) &&
-		    !strcmp(module, endio_symbols[i].module))
-			endio[i] = address;
+	for (int i = 0; i < EB_ENDIOS; i++) {
+		bool ours = *module && !strcmp(module, wanted[i].module);
+
+		if (ours)
+			reading->loaded |= wanted[i].modules;
+		if (strcmp(name, wanted[i].name))
+			continue;
+		if (ours)
+			count(&reading->in_module[i], address);
+		else if (!*module)
+			count(&reading->built_in[i], address);
+	}
 }
 
-/*
- * NULL, or the name of a function that is needed for these modules and whose address is not to
- * be had (kptr_restrict, or the module is not loaded). What was known stays known.
- */
-const char *read_endio(struct probe *p, uint32_t modules)
+/* A function of the kernel itself is meant only where the module is none. */
+static struct symbol choose(const struct reading *reading, int i)
 {
-	FILE *f = fopen("/proc/kallsyms", "re");
-	__u64 *endio = p->shared->endio;
-	char line[512];
+	bool loaded = *wanted[i].module && reading->loaded & wanted[i].modules;
+	struct symbol chosen = loaded ? reading->in_module[i] : reading->built_in[i];
 
+	if (chosen.found != 1 || chosen.hidden)
+		chosen.address = EB_NO_ENDIO;
+	return chosen;
+}
+
+int read_symbols(const char *path, struct symbols *symbols)
+{
+	struct reading reading = { 0 };
+	FILE *f = fopen(path, "re");
+	char line[512];
+	int err;
+
+	for (int i = 0; i < EB_ENDIOS; i++)
+		symbols->symbol[i] = (struct symbol){ .address = EB_NO_ENDIO };
 	if (!f)
-		return endio_symbols[0].name;
+		return -errno;
 	while (fgets(line, sizeof(line), f))
 		if (strstr(line, "endio"))
-			match(line, endio);
+			match(line, &reading);
+	err = ferror(f) ? -EIO : 0;
 	fclose(f);
 	for (int i = 0; i < EB_ENDIOS; i++)
-		if (endio[i] == EB_NO_ENDIO && endio_symbols[i].modules & modules)
-			return endio_symbols[i].name;
-	p->endio_modules |= modules;
-	return NULL;
+		symbols->symbol[i] = choose(&reading, i);
+	return err;
+}
+
+bool symbols_complete(const struct symbols *symbols, uint32_t modules, char *why, size_t bytes)
+{
+	for (int i = 0; i < EB_ENDIOS; i++) {
+		const struct symbol *s = &symbols->symbol[i];
+
+		if (s->address != EB_NO_ENDIO || !(wanted[i].modules & modules))
+			continue;
+		if (s->found > 1)
+			snprintf(why, bytes, "/proc/kallsyms has %" PRIu32 " functions named %s",
+				 s->found, wanted[i].name);
+		else if (s->hidden)
+			snprintf(why, bytes,
+				 "the kernel hides the address of %s: set "
+				 "kernel.kptr_restrict to 1, then restart ebbgated",
+				 wanted[i].name);
+		else
+			snprintf(why, bytes, "/proc/kallsyms has no function named %s",
+				 wanted[i].name);
+		return false;
+	}
+	return true;
 }

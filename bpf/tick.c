@@ -161,12 +161,15 @@ static void add_device(struct probe *p, int device, struct eb_dev_cpu *sum, uint
 static void put_devices(struct probe *p, struct volume *v)
 {
 	struct eb_dev_cpu cache = { 0 }, backing = { 0 };
+	struct destage destage = { 0 };
 	uint64_t cache_depth[EB_DIRS] = { 0, 0 }, backing_depth[EB_DIRS] = { 0, 0 };
 
 	for (size_t i = 0; i < v->caches; i++)
 		add_device(p, v->cache[i], &cache, cache_depth);
-	if (v->backing >= 0)
+	if (v->backing >= 0) {
 		add_device(p, v->backing, &backing, backing_depth);
+		destage_in_flight(p, v->backing, &destage);
+	}
 	json_open(&p->json, "dev");
 	put_device(&p->json, "cache", &cache, cache_depth);
 	put_device(&p->json, "backing", &backing, backing_depth);
@@ -176,6 +179,8 @@ static void put_devices(struct probe *p, struct volume *v)
 	json_u64(&p->json, "queued_bytes", backing.queued_bytes);
 	json_u64(&p->json, "done_ios", backing.copied[EB_DESTAGE].ios);
 	json_u64(&p->json, "done_bytes", backing.copied[EB_DESTAGE].bytes);
+	json_u64(&p->json, "inflight_ios", destage.ios);
+	json_u64(&p->json, "inflight_bytes", destage.bytes);
 	json_close(&p->json);
 	json_open(&p->json, "promote");
 	json_u64(&p->json, "done_ios", backing.copied[EB_PROMOTION].ios);

@@ -29,16 +29,19 @@ static int device_get(struct probe *p, uint32_t dev)
 	if (free < 0)
 		return -1;
 	memset(&p->dev_cpu[free * p->ncpu], 0, p->ncpu * sizeof(p->dev_cpu[0]));
-	p->device[free] = (struct device){ .dev = dev, .users = 1 };
+	p->device[free] = (struct device){
+		.dev = dev,
+		.users = 1,
+		.bio_based = !block_has_requests(dev),
+		.moved_ns = now_ns(),
+	};
 	return free;
 }
 
-static void device_put(struct probe *p, int i, uint8_t role)
+static void device_put(struct probe *p, int i)
 {
-	if (--p->device[i].users)
-		return;
-	dev_remove(p->shared, p->device[i].dev, role);
-	p->device[i].dev = 0;
+	if (!--p->device[i].users)
+		p->device[i].dev = 0;
 }
 
 static struct volume *new_volume(struct probe *p, const struct command *cmd)
@@ -66,79 +69,21 @@ static struct volume *new_volume(struct probe *p, const struct command *cmd)
 	return v;
 }
 
-/* Shows a device to the programs; -1: no room, else its index. */
-static int take_device(struct probe *p, struct volume *v, uint32_t dev, uint8_t role)
-{
-	uint32_t index = volume_index(p, v);
-	struct eb_dev e = {
-		.dev = dev,
-		.roles = role,
-		.backs = index,
-		.backs_slot = index * p->ncpu,
-	};
-	int i = device_get(p, dev);
-
-	if (i < 0)
-		return -1;
-	e.device_slot = i * p->ncpu;
-	if (v->kind != KIND_DISK)
-		e.roles |= EB_HAS_CACHE;
-	if (!block_has_requests(dev))
-		e.roles |= kind_is_dm(v->kind) ? EB_IS_DM : EB_IS_BIO;
-	if (dev_add(p->shared, e) || (e.roles & EB_IS_BIO && attach_bio_complete(p))) {
-		device_put(p, i, role);
-		return -1;
-	}
-	return i;
-}
-
 static const char *take_devices(struct probe *p, struct volume *v, const struct command *cmd)
 {
 	for (; v->caches < cmd->caches; v->caches++) {
-		int i = take_device(p, v, cmd->cache[v->caches], EB_IS_CACHE);
+		int i = device_get(p, cmd->cache[v->caches]);
 
 		if (i < 0)
 			return table_full;
 		v->cache[v->caches] = i;
 	}
 	if (cmd->backing) {
-		v->backing = take_device(p, v, cmd->backing, EB_IS_BACKING);
+		v->backing = device_get(p, cmd->backing);
 		if (v->backing < 0)
 			return table_full;
 	}
 	return NULL;
-}
-
-static uint8_t volume_roles(const struct volume *v)
-{
-	if (v->kind == KIND_BCACHE)
-		return EB_IS_VOLUME;
-	return EB_IS_VOLUME | EB_IS_DISK | (v->bio_based ? EB_IS_BIO : 0) |
-	       (kind_is_dm(v->kind) ? EB_IS_DM : 0);
-}
-
-static int take_arrivals(struct probe *p, struct volume *v, uint32_t dev)
-{
-	uint32_t index = volume_index(p, v);
-	struct eb_dev e = {
-		.dev = dev,
-		.roles = volume_roles(v),
-		.volume = index,
-		.mode = v->mode,
-		.volume_slot = index * p->ncpu,
-	};
-
-	if (e.roles & EB_IS_BIO && attach_bio_complete(p))
-		return -1;
-	return dev_add(p->shared, e);
-}
-
-static bool has_partition(const struct volume *v, uint32_t dev)
-{
-	for (size_t i = 0; i < v->parts; i++)
-		if (v->part[i] == dev)
-			return true;
-	return false;
 }
 
 /* Remembered, since a volume that has vanished can no longer be asked. */
@@ -150,55 +95,77 @@ static int take_partitions(struct probe *p, struct volume *v)
 	for (size_t i = 0; i < n && v->parts < PARTITIONS_MAX; i++) {
 		if (has_partition(v, found[i]))
 			continue;
-		if (take_arrivals(p, v, found[i]))
-			return -1;
 		v->part[v->parts++] = found[i];
+		if (publish_dev(p, found[i])) {
+			v->parts--;
+			return -1;
+		}
 	}
 	return 0;
 }
 
+/* Bios end by themselves on a device without requests; and on any disk those that are refused. */
+static bool needs_bio_complete(const struct probe *p, const struct volume *v)
+{
+	if (v->kind != KIND_BCACHE || (v->backing >= 0 && p->device[v->backing].bio_based))
+		return true;
+	for (size_t i = 0; i < v->caches; i++)
+		if (p->device[v->cache[i]].bio_based)
+			return true;
+	return false;
+}
+
+/* Shows all of a volume to the programs, or, once it is no longer used, nothing of it. */
+static int publish(struct probe *p, const struct volume *v)
+{
+	int err = publish_dev(p, v->dev);
+
+	for (size_t i = 0; i < v->parts; i++)
+		err |= publish_dev(p, v->part[i]);
+	for (size_t i = 0; i < v->caches; i++)
+		err |= publish_dev(p, p->device[v->cache[i]].dev);
+	if (v->backing >= 0)
+		err |= publish_dev(p, p->device[v->backing].dev);
+	return err;
+}
+
+static const char *show(struct probe *p, struct volume *v)
+{
+	if (needs_bio_complete(p, v) && attach_bio_complete(p))
+		return "cannot attach to the block layer's tracepoints: restart the probe";
+	v->used = true;
+	return publish(p, v) || take_partitions(p, v) ? table_full : NULL;
+}
+
+/* Programs that have no volume left cost something at every bio, and hold the module of bcache. */
+static void detach_unneeded(struct probe *p)
+{
+	bool bcache = false, dm = false, bio_complete = false;
+
+	for (const struct volume *v = p->volume; v < p->volume + EB_VOLUMES; v++) {
+		if (!v->used)
+			continue;
+		bcache |= v->kind == KIND_BCACHE;
+		dm |= kind_is_dm(v->kind);
+		bio_complete |= needs_bio_complete(p, v);
+	}
+	if (!bcache && p->bcache_attached)
+		detach_bcache(p);
+	if (!dm && p->dm_attached)
+		detach_dm(p);
+	if (!bio_complete)
+		detach_bio_complete(p);
+}
+
 static void release(struct probe *p, struct volume *v)
 {
-	dev_remove(p->shared, v->dev, EB_IS_VOLUME | EB_IS_DISK);
-	while (v->parts)
-		dev_remove(p->shared, v->part[--v->parts], EB_IS_VOLUME | EB_IS_DISK);
-	if (v->backing >= 0)
-		device_put(p, v->backing, EB_IS_BACKING);
-	while (v->caches)
-		device_put(p, v->cache[--v->caches], EB_IS_CACHE);
 	v->used = false;
-}
-
-static const char *ready_bcache(struct probe *p)
-{
-	if (!p->bcache) {
-		if (prepare_bcache(p))
-			return "cannot load the bcache programs (see stderr): is the module "
-			       "loaded?";
-		keep_capabilities(p);
-	}
-	if (!p->bcache_attached && attach_bcache(p))
-		return "cannot attach to bcache's tracepoints: restart the probe";
-	return NULL;
-}
-
-static const char *ready_dm(struct probe *p, const struct command *cmd)
-{
-	uint32_t need = ENDIO_DM | (cmd->kind == KIND_DM_CACHE ? ENDIO_DM_CACHE : 0);
-
-	if (block_has_requests(cmd->volume))
-		return "this is no volume of dm-cache or dm-writecache";
-	if (!p->dm || (p->endio_modules & need) != need) {
-		(void)prepare_dm(p);
-		keep_capabilities(p);
-	}
-	if (!p->dm)
-		return "cannot load the programs for device-mapper (see stderr): is it there?";
-	if ((p->endio_modules & need) != need)
-		return "the completion functions are not in /proc/kallsyms: is the module loaded?";
-	if (!p->dm_attached && attach_dm(p))
-		return "cannot attach to the block layer's tracepoints: restart the probe";
-	return NULL;
+	(void)publish(p, v);
+	if (v->backing >= 0)
+		device_put(p, v->backing);
+	while (v->caches)
+		device_put(p, v->cache[--v->caches]);
+	detach_unneeded(p);
 }
 
 static const char *refuse(struct probe *p, const struct command *cmd)
@@ -215,9 +182,27 @@ static const char *refuse(struct probe *p, const struct command *cmd)
 	for (size_t i = 0; i < cmd->caches; i++)
 		if (!block_device_exists(cmd->cache[i]))
 			return "no such cache device";
+	if (kind_is_dm(cmd->kind) && block_has_requests(cmd->volume))
+		return "this is no volume of dm-cache or dm-writecache";
 	if (kind_is_dm(cmd->kind))
-		return ready_dm(p, cmd);
+		return ready_dm(p);
 	return cmd->kind == KIND_BCACHE ? ready_bcache(p) : NULL;
+}
+
+/* Whose completion functions tell the destage of a volume of this kind. */
+static uint32_t endio_of(enum kind kind)
+{
+	switch (kind) {
+	case KIND_BCACHE:
+		return ENDIO_BCACHE;
+	case KIND_DM_CACHE:
+		return ENDIO_DM | ENDIO_DM_CACHE;
+	case KIND_DM_WRITECACHE:
+		return ENDIO_DM;
+	case KIND_DISK:
+		break;
+	}
+	return ENDIO_KERNEL;
 }
 
 const char *track(struct probe *p, const struct command *cmd)
@@ -230,37 +215,25 @@ const char *track(struct probe *p, const struct command *cmd)
 	v = new_volume(p, cmd);
 	if (!v)
 		return "16 volumes are tracked already: untrack one first";
+	/* On a plain disk there is no destage to be told from other requests. */
+	if (learn_endio(p, endio_of(v->kind), v->class_missing) || v->kind == KIND_DISK)
+		v->class_missing[0] = '\0';
 	complaint = take_devices(p, v, cmd);
-	if (!complaint && (take_arrivals(p, v, v->dev) || take_partitions(p, v)))
-		complaint = table_full;
+	if (!complaint)
+		complaint = show(p, v);
 	if (complaint) {
 		release(p, v);
 		return complaint;
 	}
 	start_in_flight(p, v);
-	v->used = true;
 	say_track(p, v);
 	return NULL;
-}
-
-static bool any_volume(const struct probe *p, enum kind kind)
-{
-	for (const struct volume *v = p->volume; v < p->volume + EB_VOLUMES; v++)
-		if (v->used && v->kind == kind)
-			return true;
-	return false;
 }
 
 void untrack(struct probe *p, struct volume *v, const char *why)
 {
 	release(p, v);
 	say_untrack(p, v, why);
-	/* While attached, our programs hold the module: let it be unloaded. */
-	if (p->bcache_attached && !any_volume(p, KIND_BCACHE))
-		detach_bcache(p);
-	/* These cost something at every bio of the machine. */
-	if (p->dm_attached && !any_volume(p, KIND_DM_CACHE) && !any_volume(p, KIND_DM_WRITECACHE))
-		detach_dm(p);
 }
 
 void untrack_vanished(struct probe *p)

@@ -38,9 +38,12 @@ static __always_inline void arrive(struct bio *bio, struct eb_dev *e, __u32 role
 	}
 	if (opf & flags.rare)
 		arrive_rare(c, a, opf);
-	/* Requests are split and merged, bytes are not; a device without requests ends bios. */
+	/*
+	 * Requests are split and merged, bytes are not; a device without requests ends bios. What
+	 * ends is counted in block.bpf.c.
+	 */
 	if (roles & EB_IS_DISK)
-		c->started[dir] += roles & EB_IS_BIO ? 1 : bytes;
+		c->started[dir] += roles & EB_IS_BIO ? !is_part(bio) : bytes;
 	if (!bytes)
 		return;
 	if (opf & flags.sync)

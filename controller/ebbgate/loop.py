@@ -18,7 +18,7 @@ from ebbgate.driver import Driver, Outbox
 from ebbgate.live import View, live_document
 from ebbgate.model.decision import Decision
 from ebbgate.model.frame import Frame
-from ebbgate.model.records import Edge, EdgeKind, QueueSample, Record, Tick
+from ebbgate.model.records import Edge, EdgeKind, QueueSample, Record, Tick, Tracked
 from ebbgate.model.volume import Mode, Volume, VolumeState
 from ebbgate.model.wish import Standing
 from ebbgate.policy import evaluate, overrule
@@ -30,7 +30,7 @@ from ebbgate.policy.evaluate import PolicyState, ProbeWishes
 from ebbgate.policy.overrule import Overrides
 from ebbgate.said import Said
 from ebbgate.signals import kernel_sleep
-from ebbgate.signals.frame import FrameState, absorb, begin_anew, build, totals
+from ebbgate.signals.frame import FrameState, absorb, begin_anew, build, totals, tracked
 from ebbgate.signals.kernel_sleep import DELAY, KernelSleep
 from ebbgate.signals.reload import loaded_anew
 from ebbgate.signals.totals import Totals
@@ -100,6 +100,8 @@ class VolumeLoop:
             self._tell_probe()
         elif isinstance(record, Edge):
             self._on_edge(record)
+        elif isinstance(record, Tracked):
+            self.frames = tracked(self.frames, record)
         elif isinstance(record, Tick):
             self.frames = absorb(self.frames, record)
             self.lost = dict(record.lost)

@@ -104,7 +104,7 @@ class Daemon:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop.set)
-        loop.add_signal_handler(signal.SIGHUP, lambda: self._begin_to_follow(again=True))
+        loop.add_signal_handler(signal.SIGHUP, self._reload)
         self.control.start()
         probe = asyncio.create_task(self.probe.run())
         ticks = asyncio.create_task(self._tick_forever())
@@ -132,6 +132,11 @@ class Daemon:
                 f"not every knob of {', '.join(left)} could be put back",
                 "their originals are still kept: run ebbgate restore",
             )
+
+    def _reload(self) -> None:
+        """SIGHUP: read the policies again; start a probe that was given up."""
+        self._begin_to_follow(again=True)
+        self.probe.retry()
 
     # ---- records -------------------------------------------------------------------------------
     def on_record(self, record: Record) -> None:

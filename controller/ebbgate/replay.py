@@ -20,7 +20,7 @@ from ebbgate.policy.essence import Essence, essence
 from ebbgate.policy.evaluate import PolicyState
 from ebbgate.policy.overrule import Overrides
 from ebbgate.probes.replay import Recorded, Seen
-from ebbgate.signals.frame import FrameState, absorb, begin_anew, build
+from ebbgate.signals.frame import FrameState, absorb, begin_anew, build, tracked
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ def _step(before: Replayed, event: Recorded, policy: Policy) -> tuple[Replayed, 
         return _frame(after, event.volume, event.state, policy), event.state.at_ns
     if isinstance(event, Tracked):
         # The probe starts to follow the volume: its counters begin anew, as in the loop.
-        return replace(before, frames=begin_anew(before.frames)), None
+        return replace(before, frames=tracked(begin_anew(before.frames), event)), None
     return before, None
 
 

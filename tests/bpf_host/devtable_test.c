@@ -23,43 +23,40 @@ static struct eb_dev *look_up(uint32_t dev)
 	return NULL;
 }
 
-static int add(uint32_t dev, uint8_t roles, uint8_t volume)
+static int set(uint32_t dev, uint8_t roles, uint8_t volume)
 {
 	struct eb_dev e = { .dev = dev, .roles = roles, .volume = volume, .backs = volume };
 
-	return dev_add(&shared, e);
+	return dev_set(&shared, e);
 }
 
 static void what_was_added_is_found(void)
 {
 	memset(&shared, 0, sizeof(shared));
-	CHECK(!add(254U << 20, EB_IS_BACKING, 3));
+	CHECK(!set(254U << 20, EB_IS_BACKING, 3));
 	CHECK(look_up(254U << 20) && look_up(254U << 20)->backs == 3);
 	CHECK(!look_up(254U << 20 | 1));
 	CHECK(!look_up(0) || !look_up(0)->roles);
 }
 
-static void roles_are_added_and_removed_one_by_one(void)
+static void an_entry_is_replaced_as_a_whole(void)
 {
 	memset(&shared, 0, sizeof(shared));
-	add(7, EB_IS_VOLUME, 1);
-	add(7, EB_IS_BACKING, 2);
-	CHECK_EQ(look_up(7)->roles, EB_IS_VOLUME | EB_IS_BACKING);
-	CHECK(look_up(7)->volume == 1 && look_up(7)->backs == 2);
-	dev_remove(&shared, 7, EB_IS_VOLUME);
+	CHECK(!set(7, EB_IS_VOLUME | EB_IS_BACKING, 1));
+	CHECK(!set(7, EB_IS_BACKING, 2));
 	CHECK_EQ(look_up(7)->roles, EB_IS_BACKING);
-	dev_remove(&shared, 8, EB_IS_VOLUME);
+	CHECK(look_up(7)->volume == 2 && look_up(7)->backs == 2);
 }
 
-static void what_a_device_is_like_goes_with_its_last_use(void)
+static void an_entry_without_a_role_is_gone(void)
 {
 	memset(&shared, 0, sizeof(shared));
-	add(7, EB_IS_VOLUME | EB_IS_DISK | EB_IS_BIO, 1);
-	add(7, EB_IS_BACKING | EB_IS_BIO, 2);
-	dev_remove(&shared, 7, EB_IS_VOLUME | EB_IS_DISK);
-	CHECK_EQ(look_up(7)->roles, EB_IS_BACKING | EB_IS_BIO);
-	dev_remove(&shared, 7, EB_IS_BACKING);
+	set(7, EB_IS_BACKING | EB_IS_BIO, 1);
+	CHECK(!set(7, 0, 0));
 	CHECK_EQ(look_up(7)->roles, 0);
+	/* What was never there takes no room. */
+	CHECK(!set(8, 0, 0));
+	CHECK(!look_up(8));
 }
 
 static void removing_one_does_not_hide_its_neighbours(void)
@@ -71,9 +68,9 @@ static void removing_one_does_not_hide_its_neighbours(void)
 		if (dev * EB_DEV_HASH >> 24 == 200)
 			same[n++] = dev;
 	for (n = 0; n < 3; n++)
-		CHECK(!add(same[n], EB_IS_CACHE, n));
-	dev_remove(&shared, same[0], EB_IS_CACHE);
-	dev_remove(&shared, same[1], EB_IS_CACHE);
+		CHECK(!set(same[n], EB_IS_CACHE, n));
+	set(same[0], 0, 0);
+	set(same[1], 0, 0);
 	CHECK(look_up(same[2]) && look_up(same[2])->roles == EB_IS_CACHE);
 }
 
@@ -86,10 +83,10 @@ static void a_full_neighbourhood_is_an_error_and_removal_makes_room(void)
 		if (dev * EB_DEV_HASH >> 24 == 255)
 			same[n++] = dev;
 	for (n = 0; n < 4; n++)
-		CHECK(!add(same[n], EB_IS_CACHE, n));
-	CHECK(add(same[4], EB_IS_CACHE, 4) < 0);
-	dev_remove(&shared, same[2], EB_IS_CACHE);
-	CHECK(!add(same[4], EB_IS_CACHE, 4));
+		CHECK(!set(same[n], EB_IS_CACHE, n));
+	CHECK(set(same[4], EB_IS_CACHE, 4) < 0);
+	set(same[2], 0, 0);
+	CHECK(!set(same[4], EB_IS_CACHE, 4));
 	CHECK(look_up(same[4]) && look_up(same[4])->roles == EB_IS_CACHE);
 	CHECK(look_up(same[3]) && look_up(same[3])->roles == EB_IS_CACHE);
 }
@@ -104,9 +101,9 @@ static void all_that_may_be_tracked_fits_nearly_always(void)
 		for (int v = 0; v < EB_VOLUMES; v++) {
 			uint32_t disk = (8U + rand() % 2 * 57) << 20 | (rand() % 64 * 16);
 
-			refused += add(252U << 20 | v * 128, EB_IS_VOLUME, v) != 0;
-			refused += add(disk, EB_IS_BACKING, v) != 0;
-			refused += add((259U << 20) + v, EB_IS_CACHE, v) != 0;
+			refused += set(252U << 20 | v * 128, EB_IS_VOLUME, v) != 0;
+			refused += set(disk, EB_IS_BACKING, v) != 0;
+			refused += set((259U << 20) + v, EB_IS_CACHE, v) != 0;
 		}
 	}
 	CHECK(refused < 10);
@@ -115,8 +112,8 @@ static void all_that_may_be_tracked_fits_nearly_always(void)
 int main(void)
 {
 	RUN(what_was_added_is_found);
-	RUN(roles_are_added_and_removed_one_by_one);
-	RUN(what_a_device_is_like_goes_with_its_last_use);
+	RUN(an_entry_is_replaced_as_a_whole);
+	RUN(an_entry_without_a_role_is_gone);
 	RUN(removing_one_does_not_hide_its_neighbours);
 	RUN(a_full_neighbourhood_is_an_error_and_removal_makes_room);
 	RUN(all_that_may_be_tracked_fits_nearly_always);

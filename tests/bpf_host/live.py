@@ -13,7 +13,8 @@ import shutil
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -51,10 +52,16 @@ def unavailable() -> str | None:
 class LiveProbe:
     """A running probe whose records are collected as they come."""
 
-    def __init__(self, *arguments: str) -> None:
+    def __init__(
+        self, *arguments: str, program: Path = PROBE, env: Mapping[str, str] | None = None
+    ) -> None:
         self.records: list[Record] = []
         self.process = subprocess.Popen(
-            [PROBE, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [program, *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, **(env or {})},
         )
         self._reader = threading.Thread(target=self._read)
         self._reader.start()
@@ -165,6 +172,70 @@ class LoopDisk:
                 except OSError:
                     assert time.monotonic() < deadline, f"{self.path} stays busy"
                     time.sleep(0.02)
+
+
+class ZramDisk:
+    """A zram device: it has no requests, its bios end by themselves."""
+
+    CONTROL = Path("/sys/class/zram-control")
+
+    def __init__(self, size_bytes: int) -> None:
+        self._size_bytes = size_bytes
+        self.path = ""
+
+    def __enter__(self) -> Self:
+        number = int((self.CONTROL / "hot_add").read_text())
+        self.path = f"/dev/zram{number}"
+        Path(f"/sys/block/zram{number}/disksize").write_text(str(self._size_bytes))
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        (self.CONTROL / "hot_remove").write_text(self.path.removeprefix("/dev/zram"))
+
+
+class HeldDisk:
+    """A loop disk whose requests can be held back: its file is on a file system that freezes."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.path = ""
+
+    @contextmanager
+    def made(self) -> Iterator[Self]:
+        """Make the disk; it is let go and removed on exit."""
+        image, mount = self._folder / "filesystem", self._folder / "mount"
+        mount.mkdir()
+        with LoopDisk(image, 64 << 20) as outer:
+            run(["mkfs.ext4", "-q", outer.path])
+            run(["mount", outer.path, str(mount)])
+            try:
+                file = mount / "disk"
+                run(["fallocate", "--length", str(16 << 20), str(file)])
+                with LoopDisk(file, 16 << 20) as inner:
+                    self.path = inner.path
+                    yield self
+            finally:
+                run(["umount", str(mount)])
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """While this lasts, no write of the disk ends."""
+        mount = str(self._folder / "mount")
+        run(["fsfreeze", "--freeze", mount])
+        try:
+            yield
+        finally:
+            run(["fsfreeze", "--unfreeze", mount])
+
+    def in_flight(self) -> int:
+        """Writes that the disk works on, by the kernel's count."""
+        name = self.path.removeprefix("/dev/")
+        return int(Path(f"/sys/block/{name}/inflight").read_text().split()[1])
 
 
 def run(argv: Sequence[str], stdin: str = "") -> str:

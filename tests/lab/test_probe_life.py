@@ -15,6 +15,7 @@ from tests.lab.probe import GuestProbe
 from tests.lab.session import Session
 from tests.lab.stack import BcacheStack
 from tests.lab.wait import wait_until
+from tests.probe_records import of_type
 
 # CAP_SYS_ADMIN, CAP_SYSLOG, CAP_PERFMON, CAP_BPF (linux/capability.h).
 _CAPABILITIES = 1 << 21 | 1 << 34 | 1 << 38 | 1 << 39
@@ -82,6 +83,76 @@ def test_dm_cache_may_be_loaded_after_the_probe(guest: Session) -> None:
                 probe.say(f"untrack {stack.name}")
 
 
+def test_addresses_are_read_again_when_bcache_is_loaded_again(guest: Session) -> None:
+    with GuestProbe(guest) as probe:
+        for round_ in range(2):
+            with BcacheStack(guest, settings=SETTINGS) as stack:
+                probe.track(stack, f"v{round_}")
+                writes = fio.Job(stack.device, "randwrite", "4k", options={"io_size": "256k"})
+                fio.run(guest, writes, seed=6)
+                stack.drain()
+                destage = probe.tick(f"v{round_}")["destage"]
+                assert 200_000 < destage["done_bytes"] == destage["queued_bytes"]
+                probe.say(f"untrack v{round_}")
+                probe.wait_for("untrack", vol=f"v{round_}")
+            if round_ == 0:
+                before = guest.check("grep -w dirty_endio /proc/kallsyms")
+                # Another module takes its place, so that it comes to lie elsewhere.
+                guest.check("modprobe --remove bcache && modprobe raid1 && modprobe bcache")
+                assert guest.check("grep -w dirty_endio /proc/kallsyms") != before
+    guest.run(["modprobe", "--remove", "raid1"])
+
+
+@contextmanager
+def hidden_addresses(guest: Session) -> Iterator[None]:
+    """The kernel tells nobody where its functions are."""
+    switch = "/proc/sys/kernel/kptr_restrict"
+    before = guest.read(switch)
+    guest.write(switch, "2")
+    try:
+        yield
+    finally:
+        guest.write(switch, before)
+
+
+def test_without_addresses_a_volume_is_followed_but_not_paced(guest: Session) -> None:
+    with (
+        BcacheStack(guest, settings=SETTINGS) as stack,
+        hidden_addresses(guest),
+        GuestProbe(guest) as probe,
+    ):
+        signals = probe.wait_for("hello")["signals"]
+        assert signals["path"] == "ok"
+        assert "kptr_restrict" in signals["class"]
+        probe.track(stack)
+        said = probe.wait_for("track", vol=stack.volume)["class"]
+        assert said.startswith("missing: the kernel hides the address of dirty_endio")
+        assert "set kernel.kptr_restrict to 1" in said
+        probe.say(f"pace {stack.volume} 10000000")
+        assert "the kernel hides" in probe.wait_for("error")["text"]
+        writes = fio.Job(stack.device, "randwrite", "4k", options={"io_size": "128k"})
+        fio.run(guest, writes, seed=7)
+        assert probe.tick(stack.volume)["path"]["write"]["writeback"]["ios"] == 32
+        assert not of_type(probe.records(), "queue")
+
+
+def test_without_addresses_a_volume_of_device_mapper_is_not_paced_either(guest: Session) -> None:
+    with (
+        DmCacheStack(guest, lvm=False) as stack,
+        hidden_addresses(guest),
+        GuestProbe(guest) as probe,
+    ):
+        probe.track_dm(stack)
+        said = probe.wait_for("track", vol=stack.name)["class"]
+        assert said.startswith("missing: the kernel hides the address of")
+        probe.say(f"pace {stack.name} 10000000")
+        assert "the kernel hides" in probe.wait_for("error")["text"]
+        writes = fio.Job(stack.device, "randwrite", "4k", options={"io_size": "128k"})
+        fio.run(guest, writes, seed=8)
+        taken = probe.tick(stack.name)["path"]["write"]
+        assert sum(flow["ios"] for flow in taken.values()) == 32
+
+
 def test_what_is_no_volume_of_device_mapper_is_refused(guest: Session) -> None:
     disk, other = (guest.read(f"/sys/block/{guest.device(d)}/dev") for d in ("hdd0", "ssd0"))
     with GuestProbe(guest) as probe:
@@ -103,6 +174,7 @@ def test_a_detached_volume_is_still_followed(guest: Session) -> None:
         tick = probe.tick(stack.volume)
         assert tick["fg"]["read"]["ios"] == 32
         assert tick["inflight"] == {"read": 0, "write": 0}
+        assert tick["destage"]["done_ios"] == tick["destage"]["queued_ios"] > 0
         probe.wait(lambda _: probe.edges(stack.volume)[-1]["edge"] == "idle", "idle edge")
 
 
@@ -127,6 +199,32 @@ def partitioned(guest: Session, disk: str) -> Iterator[str]:
         yield f"{disk}1"
     finally:
         guest.check(["delpart", f"/dev/{disk}", "1"])
+
+
+@contextmanager
+def striped(guest: Session, disk: str) -> Iterator[str]:
+    """Two halves of a disk joined by md in stripes of 4 KiB: nearly every request is split."""
+    half_mib = 512
+    for number in (1, 2):
+        start = 2048 + (number - 1) * half_mib * 2048
+        guest.check(["addpart", f"/dev/{disk}", str(number), str(start), str(half_mib * 2048)])
+    guest.check(["modprobe", "raid0"])
+    guest.write("/sys/module/md_mod/parameters/new_array", "md_slow")
+    md = "/sys/block/md_slow/md"
+    try:
+        for name, value in (("metadata_version", "none"), ("level", "raid0"), ("raid_disks", "2")):
+            guest.write(f"{md}/{name}", value)
+        guest.write(f"{md}/chunk_size", "4096")
+        for number in (1, 2):
+            guest.write(f"{md}/new_dev", guest.read(f"/sys/class/block/{disk}{number}/dev"))
+            guest.write(f"{md}/dev-{disk}{number}/size", str(half_mib * 1024))
+            guest.write(f"{md}/dev-{disk}{number}/slot", str(number - 1))
+        guest.write(f"{md}/array_state", "active")
+        yield "md_slow"
+    finally:
+        guest.write(f"{md}/array_state", "clear")
+        for number in (1, 2):
+            guest.check(["delpart", f"/dev/{disk}", str(number)])
 
 
 @contextmanager
@@ -160,7 +258,7 @@ def volume_on(guest: Session, backing: str, cache: str) -> Iterator[str]:
             guest.write(f"/dev/{device}", "\0" * 65536)
 
 
-@pytest.mark.parametrize("kind", [mapped, partitioned])
+@pytest.mark.parametrize("kind", [mapped, partitioned, striped])
 def test_destage_is_exact_on_any_kind_of_backing_device(guest: Session, kind: Kind) -> None:
     cache = guest.device("ssd1")
     with (
@@ -172,14 +270,14 @@ def test_destage_is_exact_on_any_kind_of_backing_device(guest: Session, kind: Ki
         probe.say("track v kind=bcache volume={} cache={} backing={}".format(*numbers))
         probe.wait_for("track", vol="v")
         options = {"size": "64m", "io_size": "1m"}
-        writes = fio.Job(f"/dev/{volume}", "randwrite", "4k", options=options)
+        writes = fio.Job(f"/dev/{volume}", "randwrite", "16k", options=options)
         result = fio.run(guest, writes, seed=4)
         knobs = f"/sys/block/{volume}/bcache"
         for name, value in (("writeback_percent", 0), ("writeback_running", 1)):
             guest.write(f"{knobs}/{name}", str(value))
         wait_until(lambda: guest.read(f"{knobs}/state") == "clean", 60, "the volume to be clean")
         tick = probe.tick("v")
-        assert tick["fg"]["write"]["ios"] == result.ios == 256
+        assert tick["fg"]["write"]["ios"] == result.ios == 64
         # Blocks that were written twice are destaged once.
         assert 0.9 * result.bytes < tick["destage"]["done_bytes"] <= result.bytes
         assert tick["destage"]["done_bytes"] == tick["destage"]["queued_bytes"]
@@ -187,3 +285,4 @@ def test_destage_is_exact_on_any_kind_of_backing_device(guest: Session, kind: Ki
         assert 0 <= flow["bytes"] - tick["destage"]["done_bytes"] <= 3 * 8192
         assert sum(flow["lat"]) == flow["ios"]
         assert tick["inflight"] == {"read": 0, "write": 0}
+        assert tick["destage"]["done_ios"] == tick["destage"]["queued_ios"] > 0

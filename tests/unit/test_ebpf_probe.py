@@ -204,6 +204,48 @@ def test_a_command_to_a_probe_that_listens_no_more_leaves_no_stack_in_the_log(
     assert [r for r in caplog.records if r.name == "asyncio"] == []
 
 
+def test_a_probe_that_cannot_start_is_given_up_and_said_once(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+    bench.script("exit 70")
+    bench.run_until(lambda: bench.probe.health.state.startswith("failed: "))
+    assert bench.restarts == ebpf.FAILED_STARTS_MAX
+    said = [text for text in warnings(caplog) if "cannot start here" in text]
+    assert len(said) == 1
+    assert "nothing is tuned" in said[0]
+    assert "on SIGHUP" in bench.probe.health.state
+
+
+def test_a_probe_that_was_given_up_is_tried_again_after_long(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+    monkeypatch.setattr(ebpf, "RETRY_S", 0.01)
+    bench.script("[ $run -gt 5 ] || exit 70; hello; stay")
+    bench.run_until(lambda: bench.probe.health.state == "running")
+    assert bench.restarts == 6
+    assert sum("cannot start here" in text for text in warnings(caplog)) == 1
+
+
+def test_a_person_may_have_it_tried_again_at_once(bench: Bench) -> None:
+    bench.script("[ $run -gt 3 ] || exit 70; hello; stay")
+
+    def running() -> bool:
+        if bench.probe.health.state.startswith("failed: "):
+            bench.probe.retry()
+        return bench.probe.health.state == "running"
+
+    bench.probe.retry()
+    bench.run_until(running)
+    assert bench.restarts == 4
+
+
+def test_an_internal_error_of_a_probe_that_ran_is_no_failed_start(bench: Bench) -> None:
+    bench.script("[ $run -gt 5 ] || { hello; exit 70; }; hello; stay")
+    bench.run_until(lambda: bench.restarts == 6 and bench.probe.health.state == "running")
+
+
 @pytest.mark.parametrize(
     ("code", "error", "exit_code", "why"),
     [

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ebbgate.model.frame import Frame, Rates, Regime
-from ebbgate.model.records import Direction
+from ebbgate.model.records import Direction, Tracked
 from ebbgate.signals.frame import (
     MEMORY_HALF_LIFE_NS,
     STALE_NS,
@@ -18,6 +18,7 @@ from ebbgate.signals.frame import (
     absorb,
     build,
     sync_write_share,
+    tracked,
 )
 from ebbgate.units import GIB, KIB, MIB, NS_PER_MS, NS_PER_S
 from tests.builders import tick, volume_state
@@ -129,6 +130,40 @@ def test_a_missing_file_is_unknown_and_named_never_zero(name: str) -> None:
     frame = frame_after(at(0), at(250), **unknown(name))
     assert getattr(frame, name) is None
     assert frame.missing[name] == "not in sysfs"
+
+
+def destaged(queued_ios: int, done_ios: int, **more: int) -> dict[str, Any]:
+    return {
+        "destage": {
+            "queued_ios": queued_ios,
+            "queued_bytes": queued_ios * KIB,
+            "done_ios": done_ios,
+            "done_bytes": done_ios * KIB,
+            **more,
+        }
+    }
+
+
+def test_the_probe_says_how_much_destage_is_under_way() -> None:
+    # 64 writes were under way when it began: its counts alone would give nothing.
+    frame = frame_after(at(0), at(250, **destaged(10, 64, inflight_ios=10)))
+    assert frame.destage_in_flight_ios == 10
+    assert frame_after(at(0), at(250, **destaged(10, 7))).destage_in_flight_ios == 3
+
+
+def test_where_destage_cannot_be_told_nothing_is_said_of_it() -> None:
+    state = tracked(FrameState(), Tracked("bcache0", START_NS, "its address is hidden"))
+    for fields in (at(0), at(250, fg=reads(10))):
+        state = absorb(state, tick(**fields))
+    now_ns = START_NS + 250 * NS_PER_MS
+    frame = build(state, volume_state(at_ns=now_ns), "bcache0", now_ns)
+    assert frame.missing["destage"] == "its address is hidden"
+    assert (frame.destage_in_flight_ios, frame.destage_bytes_per_s) == (None, None)
+    assert frame.backing_busy_foreground_ratio is None
+    assert frame.foreground is not None
+    assert frame.idle is True
+    again = tracked(state, Tracked("bcache0", START_NS))
+    assert "destage" not in build(again, volume_state(at_ns=now_ns), "bcache0", now_ns).missing
 
 
 @pytest.mark.parametrize("name", ["dirty_bytes", "cache_bytes"])

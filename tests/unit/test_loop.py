@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from ebbgate.model.decision import GateKind
+from ebbgate.model.records import Tracked
 from ebbgate.model.volume import Mode
 from ebbgate.policy.destage_state import Phase
 from ebbgate.policy.evaluate import PACE_PERIOD_NS
@@ -58,6 +59,26 @@ def test_enforce_closes_opens_and_closes_the_gate(enforced: LoopBench) -> None:
     assert enforced.said[-1] == "pace bcache0 0"
     assert len(enforced.kept.latencies) == 2
     assert enforced.kept.document["mode"] == "enforce"
+
+
+def test_where_destage_cannot_be_followed_nothing_is_driven_and_the_reason_is_told(
+    enforced: LoopBench,
+) -> None:
+    why = "the kernel hides the address of dirty_endio: set kernel.kptr_restrict to 1"
+    enforced.loop.on_record(Tracked("bcache0", 1, why))
+    enforced.gap_and_back()
+    enforced.until(lambda: enforced.knobs() == enforced.before)
+    assert enforced.gate() is GateKind.RELEASED
+    assert enforced.said[-1] == "pace bcache0 0"
+    (proposal,) = (
+        each for each in enforced.kept.document["proposals"] if each["strategy"] == "idle_destage"
+    )
+    assert proposal["unsupported"] == f"write-back cannot be followed here: {why}"
+    assert enforced.kept.document["missing"]["destage"] == why
+    assert why in enforced.kept.document["now"]
+    enforced.loop.on_record(Tracked("bcache0", 2))
+    enforced.gap_and_back()
+    assert enforced.gate() is GateKind.CLOSED
 
 
 def test_an_edge_is_late_since_the_request_came_or_the_wait_was_over(enforced: LoopBench) -> None:

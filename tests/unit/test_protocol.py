@@ -57,6 +57,8 @@ QUEUE = {
     [
         (HELLO, Hello(1, 1, "ebpf", "0.1.0", "b", HELLO["signals"])),  # type: ignore[arg-type]
         ({"t": "track", "ns": 2, "vol": "bcache0", "kind": "bcache"}, Tracked("bcache0", 2)),
+        ({"t": "track", "ns": 2, "vol": "v", "class": "ok, but coarse"}, Tracked("v", 2)),
+        ({"t": "track", "ns": 2, "vol": "v", "class": "missing: why"}, Tracked("v", 2, "why")),
         (
             {"t": "untrack", "ns": 3, "vol": "bcache0", "why": "vanished"},
             Untracked("bcache0", 3, "vanished"),

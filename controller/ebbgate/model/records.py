@@ -104,6 +104,7 @@ class Tick:
     destage_queued: Flow
     destage_done: Flow
     lost: Mapping[str, int]
+    destage_in_flight_ios: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,10 +144,14 @@ class QueueSample:
 
 @dataclass(frozen=True, slots=True)
 class Tracked:
-    """The probe follows this volume from now on."""
+    """The probe follows this volume from now on.
+
+    `destage_missing`: why the probe cannot tell destage from users' requests; empty if it can.
+    """
 
     volume: str
     at_ns: int
+    destage_missing: str = ""
 
 
 @dataclass(frozen=True, slots=True)

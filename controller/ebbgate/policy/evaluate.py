@@ -195,7 +195,7 @@ def _rule_proposals(
 
 def _destage_proposal(state: PolicyState, params: DestageParams, explained: bool) -> Proposal:
     frame, machine = state.frame, state.destage
-    why_not = unsupported(frame) if frame else ""
+    why_not = (unsupported(frame) or idle_destage.unsupported(frame)) if frame else ""
     if why_not:
         return Proposal(IDLE_DESTAGE, why_not, unsupported=why_not)
     return Proposal(

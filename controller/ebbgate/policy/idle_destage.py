@@ -165,9 +165,17 @@ def start_bytes(frame: Frame, params: DestageParams) -> int:
 def _unknown(frame: Frame) -> str:
     if frame.dirty_bytes is None:
         return f"dirty level unknown: {frame.missing.get('dirty_bytes', 'not in sysfs')}"
+    if why_not := unsupported(frame):
+        return why_not
     if frame.idle is None:
         return f"foreground unknown: {frame.missing.get('foreground', 'no record')}"
     return ""
+
+
+def unsupported(frame: Frame) -> str:
+    """Why destage cannot be paced on this volume; empty when it can."""
+    why_not = frame.missing.get("destage")
+    return f"write-back cannot be followed here: {why_not}" if why_not else ""
 
 
 def _with_wait(state: DestageState, frame: Frame, params: DestageParams) -> DestageState:

@@ -38,6 +38,11 @@ _EXIT_MEANING: Mapping[int, str] = {
 }
 FATAL_EXITS = frozenset({64, 69, 77})
 """Another try cannot help."""
+_INTERNAL_EXIT = 70
+FAILED_STARTS_MAX = 3
+"""After so many starts in a row that end with an internal error, the next one comes much later."""
+RETRY_S = 600.0
+"""The pause then. `EbpfProbe.retry` ends it."""
 
 
 @dataclass(slots=True)
@@ -82,6 +87,8 @@ class EbpfProbe:
         self._on_restart = on_restart
         self._process: Process | None = None
         self._stopping = False
+        self._said_hello = False
+        self._retry: asyncio.Event | None = None
         self.health = ProbeHealth()
 
     def command(self, line: str) -> None:
@@ -91,8 +98,12 @@ class EbpfProbe:
             process.stdin.write(line.encode() + b"\n")
 
     async def run(self) -> None:
-        """Keep a probe running until `stop`. Raises EbbgateError where another try cannot help."""
-        attempt = 0
+        """Keep a probe running until `stop`. Raises EbbgateError where another try cannot help.
+
+        A probe that cannot start for an internal error is tried `FAILED_STARTS_MAX` times, then
+        once every `RETRY_S`; meanwhile there are no signals.
+        """
+        attempt = failed_starts = 0
         while not self._stopping:
             started = time.monotonic()
             code = await self._run_once()
@@ -100,21 +111,51 @@ class EbpfProbe:
                 return
             if time.monotonic() - started > _STEADY_S:
                 attempt = 0
-            why = _EXIT_MEANING.get(code, f"exit code {code}")
-            self.health.state = f"down: {why}"
             if code in FATAL_EXITS:
-                raise _fatal(code, why)
-            pause = BACKOFF_S[min(attempt, len(BACKOFF_S) - 1)]
-            attempt += 1
+                self.health.state = f"down: {_meaning(code)}"
+                raise _fatal(code, _meaning(code))
+            failed = code == _INTERNAL_EXIT and not self._said_hello
+            failed_starts = failed_starts + 1 if failed else 0
             self.health.restarts += 1
-            _LOG.warning(
-                "the probe ended: %s; again in %g s, signals are unknown till then", why, pause
-            )
-            await asyncio.sleep(pause)
+            if failed_starts >= FAILED_STARTS_MAX:
+                await self._wait_for_retry(first=failed_starts == FAILED_STARTS_MAX)
+            else:
+                await self._pause(code, attempt)
+            attempt += 1
+
+    def retry(self) -> None:
+        """Start the probe again now if it was given up for a while; else do nothing."""
+        if self._retry is not None:
+            self._retry.set()
+
+    async def _pause(self, code: int, attempt: int) -> None:
+        why = _meaning(code)
+        self.health.state = f"down: {why}"
+        pause = BACKOFF_S[min(attempt, len(BACKOFF_S) - 1)]
+        _LOG.warning(
+            "the probe ended: %s; again in %g s, signals are unknown till then", why, pause
+        )
+        await asyncio.sleep(pause)
+
+    async def _wait_for_retry(self, *, first: bool) -> None:
+        """Say once that the probe cannot start, then wait."""
+        text = (
+            f"the probe cannot start here ({_meaning(_INTERNAL_EXIT)}; `{self._program} --check`"
+            f" shows it): nothing is tuned. It is tried again every {RETRY_S / 60:g} min and on"
+            " SIGHUP"
+        )
+        self.health.state = f"failed: {text}"
+        if first:
+            _LOG.error("%s", text)
+        self._retry = asyncio.Event()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._retry.wait(), RETRY_S)
+        self._retry = None
 
     async def stop(self, timeout_s: float = 3.0) -> None:
         """Ask the probe to quit, then insist."""
         self._stopping = True
+        self.retry()
         process = self._process
         if process is None:
             return
@@ -140,6 +181,7 @@ class EbpfProbe:
         finally:
             os.close(its_end)
         process = self._process
+        self._said_hello = False
         self._on_restart()
         try:
             await self._read(output)
@@ -188,6 +230,7 @@ class EbpfProbe:
         records = [record for line in lines if (record := self._parse(line)) is not None]
         for record in without_stale(records):
             if isinstance(record, Hello):
+                self._said_hello = True
                 self.health.hello = record
                 self.health.state = "running"
             self._on_record(record)
@@ -236,6 +279,10 @@ async def _hang_up(process: Process) -> None:
         process.stdin.close()
         with contextlib.suppress(OSError):
             await process.stdin.wait_closed()
+
+
+def _meaning(code: int) -> str:
+    return _EXIT_MEANING.get(code, f"exit code {code}")
 
 
 def _fatal(code: int, why: str) -> EbbgateError:

@@ -121,6 +121,7 @@ def _tick(raw: Json) -> Tick:
         destage_queued=Flow(destage.get("queued_ios", 0), destage.get("queued_bytes", 0)),
         destage_done=Flow(destage.get("done_ios", 0), destage.get("done_bytes", 0)),
         lost=dict(raw.get("lost", _NOTHING)),
+        destage_in_flight_ios=destage.get("inflight_ios"),
     )
 
 
@@ -144,12 +145,17 @@ def _queue(raw: Json) -> QueueSample:
     )
 
 
+def _missing(signal: str) -> str:
+    """Why a signal is missing; empty if it is not. `ok, but ...` is good enough."""
+    return "" if signal.startswith("ok") else signal.removeprefix("missing: ")
+
+
 _PARSERS: dict[str, Callable[[Json], Record]] = {
     "hello": _hello,
     "tick": _tick,
     "edge": _edge,
     "queue": _queue,
-    "track": lambda raw: Tracked(raw["vol"], raw["ns"]),
+    "track": lambda raw: Tracked(raw["vol"], raw["ns"], _missing(raw.get("class", "ok"))),
     "untrack": lambda raw: Untracked(raw["vol"], raw["ns"], raw.get("why", "asked")),
     "warn": lambda raw: Complaint(raw["ns"], raw["what"], raw.get("n", 0), raw.get("text", "")),
     "error": lambda raw: Complaint(raw["ns"], "refused", 1, f"{raw['text']}: {raw.get('cmd', '')}"),

@@ -9,7 +9,7 @@ from typing import Any
 
 from ebbgate.model.dm import CacheStatus
 from ebbgate.model.frame import Frame, PathLatency, Rates, Regime
-from ebbgate.model.records import Direction, Histogram, Tick
+from ebbgate.model.records import Direction, Histogram, Tick, Tracked
 from ebbgate.model.volume import VolumeState
 from ebbgate.signals.forecast import (
     cutoff_ratio,
@@ -36,6 +36,9 @@ STREAM_RUN_BYTES = 512 * KIB
 BURST_IOPS = 20
 """Fewer requests per second are a light load."""
 
+_TOLD_BY_CLASS = ("destage_in_flight_ios", "destage_bytes_per_s", "backing_busy_foreground_ratio")
+"""Fields of a frame for which destage must be told from users' requests."""
+
 Runs = Mapping[Direction, tuple[float, ...]]
 Fields = dict[str, Any]
 """Fields of a frame that is being built."""
@@ -45,13 +48,15 @@ Fields = dict[str, Any]
 class FrameState:
     """What the builder remembers of a volume between ticks: recent ticks, faded histograms.
 
-    `before`: what probes that have ended counted; None: there was none.
+    `before`: what probes that have ended counted; None: there was none. `destage_missing`: why the
+    probe cannot tell destage from users' requests on this volume; empty if it can.
     """
 
     ticks: tuple[Tick, ...] = ()
     gap_counts: tuple[float, ...] = ()
     run_bytes: Runs = field(default_factory=dict)
     before: Counts | None = None
+    destage_missing: str = ""
 
 
 def totals(state: FrameState) -> Counts | None:
@@ -66,6 +71,11 @@ def totals(state: FrameState) -> Counts | None:
 def begin_anew(state: FrameState) -> FrameState:
     """Another probe begins to count; what was learned of the volume stays."""
     return replace(state, ticks=(), before=totals(state))
+
+
+def tracked(state: FrameState, record: Tracked) -> FrameState:
+    """The probe says what it can tell of the volume."""
+    return replace(state, destage_missing=record.destage_missing)
 
 
 def absorb(state: FrameState, tick: Tick) -> FrameState:
@@ -86,13 +96,15 @@ def absorb(state: FrameState, tick: Tick) -> FrameState:
     }
     gaps = decay_add(state.gap_counts, subtract(tick.gap_counts, last.gap_counts), keep)
     recent = tuple(t for t in state.ticks if tick.at_ns - t.at_ns <= WINDOW_NS + 50 * NS_PER_MS)
-    return FrameState((*recent, tick), gaps, runs, state.before)
+    return replace(state, ticks=(*recent, tick), gap_counts=gaps, run_bytes=runs)
 
 
 def build(state: FrameState, seen: VolumeState, volume: str, now_ns: int) -> Frame:
     """The frame at `now_ns`; a signal that is missing or stale is None and named in `missing`."""
     missing: dict[str, str] = {}
     found = _from_sysfs(volume, seen, now_ns, missing)
+    if state.destage_missing:
+        missing["destage"] = state.destage_missing
     age_ns = now_ns - state.ticks[-1].at_ns if state.ticks else 0
     if not state.ticks:
         missing["foreground"] = "no record from the probe yet"
@@ -154,10 +166,23 @@ def _from_probe(state: FrameState, now_ns: int) -> Fields:
         "gap_counts": state.gap_counts,
         "run_bytes": {d: tuple([round(b) for b in r]) for d, r in state.run_bytes.items()},
         "backing_depth_ios": depth_ios,
-        "destage_in_flight_ios": max(0, tick.destage_queued.ios - tick.destage_done.ios),
+        "destage_in_flight_ios": _destage_in_flight_ios(tick),
         "regime": Regime.GAP if tick.idle else Regime.UNKNOWN,
     }
-    return found | _over_window(tick, first, window_ns) if window_ns else found
+    if window_ns:
+        found |= _over_window(tick, first, window_ns)
+    if state.destage_missing:
+        # What was counted without telling destage and users apart is no measurement.
+        for name in _TOLD_BY_CLASS:
+            found.pop(name, None)
+    return found
+
+
+def _destage_in_flight_ios(tick: Tick) -> int:
+    """An older recording has only the two counts, which drift apart by what was missed."""
+    if tick.destage_in_flight_ios is not None:
+        return tick.destage_in_flight_ios
+    return max(0, tick.destage_queued.ios - tick.destage_done.ios)
 
 
 def _over_window(tick: Tick, first: Tick, window_ns: int) -> Fields:

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The entries of the dev_t table. Each is worked out anew from the volumes that are tracked
+ * whenever one of them comes or goes, so that no role outlives the volume that gave it.
+ */
+#include "probe.h"
+
+static uint8_t volume_roles(const struct volume *v)
+{
+	if (v->kind == KIND_BCACHE)
+		return EB_IS_VOLUME;
+	return EB_IS_VOLUME | EB_IS_DISK | (v->bio_based ? EB_IS_BIO : 0) |
+	       (kind_is_dm(v->kind) ? EB_IS_DM : 0);
+}
+
+bool has_partition(const struct volume *v, uint32_t dev)
+{
+	for (size_t i = 0; i < v->parts; i++)
+		if (v->part[i] == dev)
+			return true;
+	return false;
+}
+
+static void add_volume(const struct probe *p, struct eb_dev *e, const struct volume *v)
+{
+	e->roles |= volume_roles(v);
+	e->volume = volume_index(p, v);
+	e->volume_slot = volume_index(p, v) * p->ncpu;
+	e->mode = v->mode;
+}
+
+static void add_device(const struct probe *p, struct eb_dev *e, const struct volume *v, int device,
+		       uint8_t role)
+{
+	/* Two volumes may name one device: the one with a cache paces by it. */
+	bool first = !(e->roles & (EB_IS_BACKING | EB_IS_CACHE));
+	bool backs = role == EB_IS_BACKING && (!(e->roles & EB_IS_BACKING) || v->kind != KIND_DISK);
+
+	if (first || backs) {
+		e->backs = volume_index(p, v);
+		e->backs_slot = volume_index(p, v) * p->ncpu;
+	}
+	e->device_slot = device * p->ncpu;
+	e->roles |= role;
+	if (v->kind != KIND_DISK)
+		e->roles |= EB_HAS_CACHE;
+	if (p->device[device].bio_based)
+		e->roles |= kind_is_dm(v->kind) ? EB_IS_DM : EB_IS_BIO;
+}
+
+static struct eb_dev entry_of(const struct probe *p, uint32_t dev)
+{
+	struct eb_dev e = { .dev = dev };
+
+	for (const struct volume *v = p->volume; v < p->volume + EB_VOLUMES; v++) {
+		if (!v->used)
+			continue;
+		if (v->dev == dev || has_partition(v, dev))
+			add_volume(p, &e, v);
+		if (v->backing >= 0 && p->device[v->backing].dev == dev)
+			add_device(p, &e, v, v->backing, EB_IS_BACKING);
+		for (size_t i = 0; i < v->caches; i++)
+			if (p->device[v->cache[i]].dev == dev)
+				add_device(p, &e, v, v->cache[i], EB_IS_CACHE);
+	}
+	return e;
+}
+
+int publish_dev(struct probe *p, uint32_t dev)
+{
+	return dev_set(p->shared, entry_of(p, dev));
+}

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Destage in flight on this machine's kernel: the real programs, with a stand-in for bcache.
+
+Direct writes to a loop disk play destage; the disk's file system is frozen to hold them in flight.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.bpf_host.live import BUILD, HeldDisk, LiveProbe, LoopDisk, dev_t, run, unavailable
+from tests.probe_records import of_type
+
+HERE = Path(__file__).resolve().parent
+BPF = HERE.parents[1] / "bpf"
+REPLACED = {"bcache.o", "endio.o"}
+LIBRARIES = ("-lbpf", "-lelf", "-lz", "-lcap")
+WRITES_END = "blkdev_bio_end_io_async"
+PERIOD_NS = 20_000_000
+
+
+def _why_not() -> str | None:
+    missing = [name for name in ("cc", "mkfs.ext4", "fsfreeze") if shutil.which(name) is None]
+    if missing:
+        return f"not installed: {', '.join(missing)}"
+    reason = unavailable()
+    if reason is None and _address(WRITES_END) == 0:
+        return f"this kernel has no function {WRITES_END}"
+    return reason
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _possible() -> None:
+    reason = _why_not()
+    if reason is None:
+        return
+    if os.environ.get("EBBGATE_REQUIRE_LAB") == "1":
+        pytest.fail(reason, pytrace=False)
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The probe with tests/bpf_host/live/destage.c in place of what needs bcache."""
+    out = tmp_path_factory.mktemp("program") / "probe"
+    objects = [str(o) for o in (BUILD / "bpf").glob("*.o") if not _is_replaced(o.name)]
+    flags = ["-std=gnu11", "-D_GNU_SOURCE", "-Wall", "-Werror", f"-I{BPF}", f"-I{BUILD / 'bpf'}"]
+    run(["cc", *flags, "-o", str(out), str(HERE / "live/destage.c"), *objects, *LIBRARIES])
+    return out
+
+
+class Destage:
+    """A volume of three loop disks whose backing device can hold its writes."""
+
+    def __init__(self, probe: LiveProbe, disk: HeldDisk, others: tuple[str, str], endio: Path):
+        self.probe = probe
+        self.disk = disk
+        self._others = others
+        self._endio = endio
+
+    def track(self) -> None:
+        volume, cache = (dev_t(other) for other in self._others)
+        devices = f"volume={volume} cache={cache} backing={dev_t(self.disk.path)}"
+        self.probe.say(f"track v kind=bcache {devices}")
+        self.probe.wait_for("track", vol="v")
+
+    def pace(self, period_ns: int) -> None:
+        self.probe.say(f"pace v {period_ns}")
+
+    def see(self, *, on: bool) -> None:
+        """From now on the programs take no write (or each again) for destage."""
+        self._endio.write_text(f"{_address(WRITES_END):x}" if on else "1")
+        name = f"again{time.monotonic_ns()}"
+        self.probe.say(f"track {name} kind=disk volume={dev_t('/dev/loop0')}")
+        self.probe.wait_for("track", vol=name)
+        self.probe.say(f"untrack {name}")
+
+    @contextmanager
+    def writes(self, count: int) -> Iterator[None]:
+        """So many writes under way until the end of the context."""
+        argv = ["fio", "--name=w", f"--filename={self.disk.path}", "--direct=1", "--bs=4k"]
+        argv += ["--ioengine=libaio", f"--iodepth={count}", "--rw=randwrite"]
+        with self.disk.held():
+            fio = subprocess.Popen([*argv, f"--number_ios={count}"], stdout=subprocess.DEVNULL)
+            until = time.monotonic() + 15
+            while self.disk.in_flight() < count:
+                assert time.monotonic() < until, f"only {self.disk.in_flight()} writes in flight"
+                time.sleep(0.01)
+            yield
+        assert fio.wait(15) == 0
+
+    def in_flight(self) -> int:
+        """By a sample that was taken after this call."""
+        seen = len(of_type(self.probe.records, "queue", vol="v"))
+        self.probe.wait_until(
+            lambda: len(of_type(self.probe.records, "queue", vol="v")) >= seen + 2, "queue"
+        )
+        return int(of_type(self.probe.records, "queue", vol="v")[-1]["inflight"])
+
+
+@pytest.fixture
+def destage(program: Path, tmp_path: Path) -> Iterator[Destage]:
+    endio = tmp_path / "endio"
+    endio.write_text(f"{_address(WRITES_END):x}")
+    env = {"EBBGATE_TEST_ENDIO": str(endio)}
+    with (
+        LoopDisk(tmp_path / "volume", 1 << 20) as volume,
+        LoopDisk(tmp_path / "cache", 1 << 20) as cache,
+        HeldDisk(tmp_path).made() as disk,
+        LiveProbe("--tick-ms", "100", program=program, env=env) as probe,
+    ):
+        yield Destage(probe, disk, (volume.path, cache.path), endio)
+
+
+def test_writes_that_were_under_way_when_tracking_began_leave_no_debt(destage: Destage) -> None:
+    with destage.writes(64):
+        destage.track()
+        destage.pace(PERIOD_NS)
+        assert destage.in_flight() == 0
+    assert destage.in_flight() == 0
+    with destage.writes(10):
+        assert destage.in_flight() == 10
+    # The empty queue is told at once, though the next period is far away.
+    destage.pace(20_000_000_000)
+    with destage.writes(3):
+        began_ns = time.monotonic_ns()
+        seen = len(of_type(destage.probe.records, "queue", vol="v"))
+    destage.probe.wait_until(
+        lambda: len(of_type(destage.probe.records, "queue", vol="v")) > seen, "an empty queue"
+    )
+    told = of_type(destage.probe.records, "queue", vol="v")[-1]
+    assert told["inflight"] == 0
+    assert told["came_ns"] - began_ns < 5_000_000_000
+    assert destage.probe.next_tick("v")["destage"]["inflight_ios"] == 0
+
+
+def test_a_write_whose_end_was_missed_is_forgotten_when_nothing_moves(destage: Destage) -> None:
+    destage.track()
+    destage.pace(PERIOD_NS)
+    with destage.writes(12):
+        assert destage.in_flight() == 12
+        destage.see(on=False)
+    destage.see(on=True)
+    assert destage.in_flight() == 12
+    destage.probe.wait_until(lambda: destage.in_flight() == 0, "the missed writes to be forgotten")
+    with destage.writes(5):
+        assert destage.in_flight() == 5
+    assert destage.in_flight() == 0
+    tick = destage.probe.next_tick("v")["destage"]
+    assert (tick["inflight_ios"], tick["inflight_bytes"]) == (0, 0)
+
+
+def test_writes_that_are_held_for_long_stay_counted(destage: Destage) -> None:
+    destage.track()
+    destage.pace(PERIOD_NS)
+    with destage.writes(7):
+        time.sleep(2.5)
+        assert destage.in_flight() == 7
+    assert destage.in_flight() == 0
+
+
+def _is_replaced(name: str) -> bool:
+    return name in REPLACED or name.endswith(".bpf.o")
+
+
+def _address(function: str) -> int:
+    with Path("/proc/kallsyms").open() as lines:
+        for line in lines:
+            words = line.split()
+            if words[2] == function:
+                return int(words[0], 16)
+    return 0

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Plain disks on this machine's kernel: what ends without a request, and what is left behind."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.bpf_host.live import (
+    PROBE,
+    HeldDisk,
+    LiveProbe,
+    LoopDisk,
+    ZramDisk,
+    dev_t,
+    fio,
+    run,
+    unavailable,
+)
+
+MIB = 1 << 20
+WAIT_NS = 50_000_000
+RARE_TICKS = ("--tick-ms", "30000")
+"""A tick corrects what is left in flight by mistake: here none comes while a test runs."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _possible() -> None:
+    reason = unavailable()
+    if reason is None:
+        return
+    if os.environ.get("EBBGATE_REQUIRE_LAB") == "1":
+        pytest.fail(reason, pytrace=False)
+    pytest.skip(reason)
+
+
+@pytest.fixture(params=["loop", "zram"])
+def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """A device with requests, and one without."""
+    if request.param == "loop":
+        with LoopDisk(tmp_path / "disk", 64 * MIB) as loop:
+            yield loop.path
+        return
+    if not ZramDisk.CONTROL.exists():
+        pytest.skip("this kernel has no zram")
+    with ZramDisk(64 * MIB) as zram:
+        yield zram.path
+
+
+@pytest.fixture
+def loops(tmp_path: Path) -> Iterator[list[str]]:
+    """Five small disks."""
+    with ExitStack() as stack:
+        names = [tmp_path / f"disk{number}" for number in range(5)]
+        yield [stack.enter_context(LoopDisk(name, 4 * MIB)).path for name in names]
+
+
+def goes_idle_after(probe: LiveProbe, seen: int) -> bool:
+    """Whether the volume became busy and idle again."""
+    return [edge["edge"] for edge in probe.edges()][seen:] == ["busy", "idle"]
+
+
+def test_zeroes_that_were_written_are_over_when_they_end(disk: str) -> None:
+    limit = Path(f"/sys/block/{Path(disk).name}/queue/write_zeroes_max_bytes")
+    if limit.read_text().strip() == "0":
+        pytest.skip(f"{disk} has no command that writes zeroes")
+    with LiveProbe(*RARE_TICKS) as probe:
+        probe.track_disk(disk)
+        probe.say(f"wait disk {WAIT_NS}")
+        probe.wait_until(probe.edges, "idle edge")
+        run(["blkdiscard", "--zeroout", "--length", str(MIB), disk])
+        probe.wait_until(lambda: goes_idle_after(probe, 1), "the volume to be idle again")
+
+
+def test_a_request_that_is_refused_is_over(tmp_path: Path) -> None:
+    with HeldDisk(tmp_path).made() as disk, LiveProbe(*RARE_TICKS) as probe:
+        queue = Path(f"/sys/block/{Path(disk.path).name}/queue/nr_requests")
+        queue.write_text("4")
+        probe.track_disk(disk.path)
+        probe.say(f"wait disk {WAIT_NS}")
+        probe.wait_until(probe.edges, "idle edge")
+        with disk.held():
+            argv = ["fio", "--name=w", f"--filename={disk.path}", "--direct=1", "--bs=4k"]
+            argv += ["--ioengine=libaio", "--iodepth=4", "--rw=write", "--number_ios=4"]
+            full = subprocess.Popen(argv, stdout=subprocess.DEVNULL)
+            probe.wait_until(lambda: disk.in_flight() == 4, "a full queue")
+            assert refused_writes(disk.path, 8) == 8
+        assert full.wait(15) == 0
+        probe.wait_until(lambda: goes_idle_after(probe, 1), "the volume to be idle again")
+
+
+def refused_writes(device: str, count: int) -> int:
+    """How many of so many writes that must not wait were refused."""
+    refused = 0
+    with mmap.mmap(-1, 4096) as page:
+        descriptor = os.open(device, os.O_WRONLY | os.O_DIRECT)
+        try:
+            for number in range(count):
+                try:
+                    os.pwritev(descriptor, [page], MIB + number * 4096, os.RWF_NOWAIT)
+                except BlockingIOError:
+                    refused += 1
+        finally:
+            os.close(descriptor)
+    return refused
+
+
+def test_a_device_keeps_no_role_of_a_volume_that_went(loops: list[str]) -> None:
+    first, second, third, shared, last = loops
+    with LiveProbe("--tick-ms", "50") as probe:
+        numbers = {path: dev_t(path) for path in loops}
+        probe.say(f"track one kind=disk volume={numbers[first]} backing={numbers[shared]}")
+        probe.say(f"track two kind=disk volume={numbers[second]} cache={numbers[shared]}")
+        probe.say("untrack one")
+        probe.wait_for("untrack", vol="one")
+        fio(shared, "--rw=write", "--size=64k")
+        assert probe.next_tick("two")["dev"]["cache"]["write"]["fg"]["ios"] == 16
+        probe.say("untrack two")
+        # It takes the place of the shared device in the table of the counters.
+        probe.say(f"track three kind=disk volume={numbers[third]} backing={numbers[last]}")
+        probe.wait_for("track", vol="three")
+        fio(shared, "--rw=write", "--size=64k")
+        assert probe.next_tick("three")["dev"]["backing"]["write"]["fg"]["ios"] == 0
+        fio(last, "--rw=write", "--size=32k")
+        assert probe.next_tick("three")["dev"]["backing"]["write"]["fg"]["ios"] == 8
+
+
+def test_a_program_is_attached_only_while_it_is_needed(disk: str) -> None:
+    with LiveProbe("--tick-ms", "50") as probe:
+        before = links(probe)
+        for round_ in range(2):
+            probe.track_disk(disk, name=f"v{round_}")
+            assert links(probe) == before + 1
+            probe.say(f"untrack v{round_}")
+            probe.wait_for("untrack", vol=f"v{round_}")
+            probe.wait_until(lambda: links(probe) == before, "the program to be detached")
+
+
+def links(probe: LiveProbe) -> int:
+    """Programs that are attached now."""
+    targets = (str(each.readlink()) for each in Path(f"/proc/{probe.process.pid}/fd").iterdir())
+    return sum("bpf_link" in target or "bpf-link" in target for target in targets)
+
+
+def test_a_machine_with_more_processors_than_supported_is_refused(tmp_path: Path) -> None:
+    possible = tmp_path / "possible"
+    possible.write_text("0-1199\n")
+    script = f"mount --bind {possible} /sys/devices/system/cpu/possible && exec {PROBE} --check"
+    done = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", script], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 69, done.stderr
+    assert "1200 processors; up to 1024 are supported" in done.stderr
+    assert done.stdout == ""

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* What the programs see of devices while volumes come and go in any order. */
+#include "check.h"
+#include "probe.h"
+
+#include <string.h>
+
+#define A (8U << 20)
+#define B (8U << 20 | 16)
+#define C (8U << 20 | 32)
+#define MD (9U << 20)
+#define CPUS 2
+
+static struct eb_shared shared;
+static struct eb_vol_cpu vol_cpu[EB_VOLUMES * CPUS];
+static struct eb_dev_cpu dev_cpu[EB_DEVICES * CPUS];
+static struct probe p;
+static bool bio_complete_attached, bcache_attached, dm_attached;
+static bool no_addresses;
+static uint32_t partition_of_a;
+
+/* What track.c and entries.c need of the rest of the loader. */
+uint64_t now_ns(void)
+{
+	return NS_PER_S;
+}
+
+bool block_device_exists(uint32_t dev)
+{
+	(void)dev;
+	return true;
+}
+
+bool block_has_requests(uint32_t dev)
+{
+	return dev >> 20 == 8;
+}
+
+size_t block_partitions(uint32_t dev, uint32_t *parts, size_t max)
+{
+	if (dev != A || !partition_of_a || !max)
+		return 0;
+	parts[0] = partition_of_a;
+	return 1;
+}
+
+int attach_bio_complete(struct probe *probe)
+{
+	(void)probe;
+	bio_complete_attached = true;
+	return 0;
+}
+
+void detach_bio_complete(struct probe *probe)
+{
+	(void)probe;
+	bio_complete_attached = false;
+}
+
+const char *ready_bcache(struct probe *probe)
+{
+	probe->bcache_attached = bcache_attached = true;
+	return NULL;
+}
+
+void detach_bcache(struct probe *probe)
+{
+	probe->bcache_attached = bcache_attached = false;
+}
+
+const char *ready_dm(struct probe *probe)
+{
+	probe->dm_attached = dm_attached = true;
+	return NULL;
+}
+
+void detach_dm(struct probe *probe)
+{
+	probe->dm_attached = dm_attached = false;
+}
+
+bool learn_endio(struct probe *probe, uint32_t wanted, char why[WHY_BYTES])
+{
+	(void)probe;
+	if (!no_addresses || wanted == ENDIO_KERNEL)
+		return true;
+	strcpy(why, "hidden");
+	return false;
+}
+
+void forget_streams(struct probe *probe, uint32_t volume)
+{
+	(void)probe;
+	(void)volume;
+}
+
+void start_in_flight(struct probe *probe, struct volume *v)
+{
+	(void)probe;
+	(void)v;
+}
+
+void say_track(struct probe *probe, const struct volume *v)
+{
+	(void)probe;
+	(void)v;
+}
+
+void say_untrack(struct probe *probe, const struct volume *v, const char *why)
+{
+	(void)probe;
+	(void)v;
+	(void)why;
+}
+
+void say_error(struct probe *probe, const char *text, const char *line)
+{
+	(void)probe;
+	(void)text;
+	(void)line;
+}
+
+static void begin(void)
+{
+	memset(&shared, 0, sizeof(shared));
+	memset(&p, 0, sizeof(p));
+	p.ncpu = CPUS;
+	p.shared = &shared;
+	p.vol_cpu = vol_cpu;
+	p.dev_cpu = dev_cpu;
+	bio_complete_attached = bcache_attached = dm_attached = no_addresses = false;
+	partition_of_a = 0;
+}
+
+static void follow(const char *name, enum kind kind, uint32_t volume, uint32_t backing,
+		   uint32_t cache)
+{
+	struct command cmd = { .kind = kind, .volume = volume, .backing = backing };
+
+	strcpy(cmd.name, name);
+	cmd.cache[0] = cache;
+	cmd.caches = cache != 0;
+	CHECK(!track(&p, &cmd));
+}
+
+static void leave(const char *name)
+{
+	untrack(&p, volume_named(&p, name), "asked");
+}
+
+static struct eb_dev entry(uint32_t dev)
+{
+	for (int i = 0; i < EB_DEV_SLOTS; i++)
+		if (shared.dev[i].dev == dev)
+			return shared.dev[i];
+	return (struct eb_dev){ 0 };
+}
+
+static bool nothing_is_left(void)
+{
+	for (int i = 0; i < EB_DEV_SLOTS; i++)
+		if (shared.dev[i].roles)
+			return false;
+	for (int i = 0; i < EB_DEVICES; i++)
+		if (p.device[i].dev)
+			return false;
+	return !bio_complete_attached && !bcache_attached && !dm_attached;
+}
+
+static void roles_are_those_of_the_volumes(void)
+{
+	begin();
+	partition_of_a = A | 1;
+	follow("one", KIND_DISK, A, B, 0);
+	CHECK_EQ(entry(A).roles, EB_IS_VOLUME | EB_IS_DISK);
+	CHECK_EQ(entry(A | 1).roles, EB_IS_VOLUME | EB_IS_DISK);
+	CHECK_EQ(entry(B).roles, EB_IS_BACKING);
+	follow("two", KIND_BCACHE, 252U << 20, B, C);
+	CHECK_EQ(entry(B).roles, EB_IS_BACKING | EB_HAS_CACHE);
+	CHECK_EQ(entry(B).backs, 1);
+	CHECK_EQ(entry(C).roles, EB_IS_CACHE | EB_HAS_CACHE);
+	leave("two");
+	CHECK_EQ(entry(B).roles, EB_IS_BACKING);
+	CHECK_EQ(entry(B).backs, 0);
+	leave("one");
+	CHECK(nothing_is_left());
+}
+
+static void a_backing_device_that_stays_a_cache_device_backs_nothing(void)
+{
+	begin();
+	follow("one", KIND_DISK, A, B, 0);
+	follow("two", KIND_DISK, C, 0, B);
+	CHECK_EQ(entry(B).roles, EB_IS_BACKING | EB_IS_CACHE);
+	leave("one");
+	CHECK_EQ(entry(B).roles, EB_IS_CACHE);
+	leave("two");
+	CHECK(nothing_is_left());
+}
+
+static void nothing_stays_in_whatever_order_volumes_go(void)
+{
+	static const char *const names[] = { "bcache", "dm", "disk", "array" };
+
+	/* Each of the 24 orders, as a number in the mixed radix of 4, 3, 2. */
+	for (int order = 0; order < 24; order++) {
+		const char *left[4];
+		int rest = order;
+
+		begin();
+		follow("bcache", KIND_BCACHE, 252U << 20, MD, A);
+		follow("dm", KIND_DM_CACHE, 253U << 20, B, A);
+		follow("disk", KIND_DISK, B, B, 0);
+		follow("array", KIND_DISK, MD, MD, 0);
+		CHECK(bio_complete_attached && bcache_attached && dm_attached);
+		memcpy(left, names, sizeof(left));
+		for (int n = 4; n > 0; n--) {
+			leave(left[rest % n]);
+			left[rest % n] = left[n - 1];
+			rest /= n;
+		}
+		CHECK(nothing_is_left());
+	}
+}
+
+static void programs_are_attached_only_while_a_volume_needs_them(void)
+{
+	begin();
+	follow("bcache", KIND_BCACHE, 252U << 20, A, B);
+	CHECK(bcache_attached && !dm_attached && !bio_complete_attached);
+	follow("array", KIND_BCACHE, 252U << 20 | 128, MD, C);
+	CHECK(bio_complete_attached);
+	leave("array");
+	CHECK(bcache_attached && !bio_complete_attached);
+	follow("disk", KIND_DISK, MD, 0, 0);
+	CHECK(bio_complete_attached);
+	leave("disk");
+	CHECK(!bio_complete_attached);
+}
+
+static void a_volume_that_does_not_fit_leaves_nothing(void)
+{
+	struct command cmd = { .kind = KIND_DISK, .volume = A, .backing = B };
+
+	begin();
+	for (int i = 0; i < EB_DEVICES; i++)
+		p.device[i] = (struct device){ .dev = 100U << 20 | i, .users = 1 };
+	strcpy(cmd.name, "one");
+	CHECK(track(&p, &cmd));
+	memset(p.device, 0, sizeof(p.device));
+	CHECK(nothing_is_left());
+}
+
+static void a_volume_without_addresses_is_followed_and_says_so(void)
+{
+	begin();
+	no_addresses = true;
+	follow("bcache", KIND_BCACHE, 252U << 20, A, B);
+	CHECK(!strcmp(volume_named(&p, "bcache")->class_missing, "hidden"));
+	follow("disk", KIND_DISK, C, C, 0);
+	CHECK(!volume_named(&p, "disk")->class_missing[0]);
+	leave("bcache");
+	no_addresses = false;
+	follow("bcache", KIND_BCACHE, 252U << 20, A, B);
+	CHECK(!volume_named(&p, "bcache")->class_missing[0]);
+}
+
+int main(void)
+{
+	RUN(roles_are_those_of_the_volumes);
+	RUN(a_backing_device_that_stays_a_cache_device_backs_nothing);
+	RUN(nothing_stays_in_whatever_order_volumes_go);
+	RUN(programs_are_attached_only_while_a_volume_needs_them);
+	RUN(a_volume_that_does_not_fit_leaves_nothing);
+	RUN(a_volume_without_addresses_is_followed_and_says_so);
+	return check_done();
+}
