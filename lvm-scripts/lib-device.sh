@@ -151,13 +151,18 @@ check_signatures() {
 # wipe DEVICE: steps that remove the signatures which the check saw, and no other; each is saved in ~,
 # from where a roll back writes it back. Ends if the device is not as the check saw it.
 wipe() {
-    local signature seen=${seen_signatures[$1]} left
+    local signature seen=${seen_signatures[$1]} left folder
     left=$(signatures_of "$1")
     if [[ $left != "$seen" ]]; then
         die failed "$1 has changed since it was checked: it now carries ${left:-nothing}" \
             "find out who uses it: wipefs --no-act $1"
     fi
     if [[ -z $seen ]]; then return; fi
+    folder=$(device_folder "$1")
+    if compgen -G "$folder/*/partition" >/dev/null; then
+        # Without its table, the kernel forgets the partitions.
+        undo "the kernel does not see the partitions of $1" "$(quoted blockdev --rereadpt "$1")"
+    fi
     for signature in $seen; do wipe_signature "$1" "${signature%,*}" "${signature#*,}"; done
     if ((dry_run)); then return; fi
     left=$(signatures_of "$1")

@@ -140,10 +140,43 @@ def test_a_cache_device_is_not_turned_into_a_backing_device(bench: ScriptBench) 
         bench.shell(f"ln -sf {bench.ssd} /run/lab/alias")
         refused = bench.run("bcache-attach", "--yes", device, bench.other_ssd)
         assert (refused.rc, "is a cache device of bcache" in refused.stderr) == (64, True)
-    same = bench.run("bcache-attach", "--yes", "--force", bench.ssd, "/run/lab/alias")
-    assert (same.rc, "are the same device" in same.stderr) == (64, True)
     bench.shell("rm /run/lab/alias")
     assert bench.leftovers() == ""
+
+
+def test_another_path_to_the_backing_device_is_no_cache_device(bench: ScriptBench) -> None:
+    bench.shell(f"cp -a {bench.hdd} /run/lab/alias")
+    same = bench.run("bcache-attach", "--yes", "--force", bench.hdd, "/run/lab/alias")
+    bench.shell("rm /run/lab/alias")
+    assert (same.rc, "are the same device" in same.stderr) == (64, True)
+    assert bench.leftovers() == ""
+
+
+@pytest.mark.full
+def test_an_attach_of_bcache_that_is_terminated_at_any_step_leaves_nothing(
+    bench: ScriptBench,
+) -> None:
+    folder = f"/sys/block/{bench.hdd.rpartition('/')[2]}/bcache"
+    steps = (
+        "+ make-bcache --bdev",
+        f"+ echo {bench.hdd} >",
+        "+ make-bcache --cache",
+        f"+ echo {bench.ssd} >",
+        "bcache/attach",
+        "bcache/cache_mode",
+    )
+    for step in steps:
+        process = bench.start("bcache-attach", "--yes", bench.hdd, bench.ssd)
+        stopped = bench.interrupt(process, step, signal.SIGTERM)
+        if stopped.rc == 0:
+            bench.pasted(undo_of(stopped))
+            bench.shell(f"echo 1 > {folder}/stop")
+            bench.shell(f"until wipefs --all {bench.hdd}; do sleep 0.1; done")
+            continue
+        assert stopped.rc == 130, stopped.stderr
+        assert "everything that this run changed is as it was before" in stopped.stderr
+        assert bench.leftovers() == ""
+        assert bench.shell(f"wipefs --no-act {bench.hdd} {bench.ssd}") == ""
 
 
 def test_a_kill_between_two_steps_of_an_attach_of_bcache_can_be_gone_on_from(

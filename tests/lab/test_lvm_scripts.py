@@ -160,6 +160,22 @@ def test_a_kill_between_two_steps_of_an_attach_can_be_gone_on_from(bench: Script
     assert bench.status()["status"]["mode"] == "writethrough"
 
 
+@pytest.mark.full
+def test_an_attach_that_is_terminated_at_any_step_leaves_nothing(bench: ScriptBench) -> None:
+    bench.make_volume(64)
+    before = layout(bench)
+    for step in ("+ pvcreate", "+ vgextend", "+ lvcreate", "+ lvconvert"):
+        process = bench.start("lvmcache-attach", "--yes", VOLUME, bench.ssd)
+        stopped = bench.interrupt(process, step, signal.SIGTERM)
+        if stopped.rc == 0:
+            bench.pasted(undo_of(stopped))
+        else:
+            assert stopped.rc == 130, stopped.stderr
+            assert "everything that this run changed is as it was before" in stopped.stderr
+        assert layout(bench) == before
+        assert bench.shell(f"wipefs --no-act {bench.ssd}") == ""
+
+
 def test_an_attach_that_is_terminated_leaves_nothing_behind(bench: ScriptBench) -> None:
     bench.make_volume()
     bench.make_files(DEVICE)

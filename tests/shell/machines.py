@@ -134,7 +134,7 @@ _DMCACHE: dict[str, Any] = {
 _ATTACH = ("lvmcache-attach", "--yes", "--mode", "writeback")
 _SSD_UNUSED = "fast|linear|||4194304|0|||||/dev/sdb(0)\n"
 _PLAIN = "data|linear|active||4194304|0|||||/dev/sda(0)\n"
-_ADDED_USER = {**BCACHE_TREE, f"{SET}/volume1": "-> /block/sdc", "block/sdc/bcache/size": "8\n"}
+_ADDED_USER = {**BCACHE_TREE, f"{SET}/bdev1": "-> /block/sdc/bcache", "block/sdc/bcache/x": ""}
 
 SCENARIOS: Mapping[str, Scenario] = {
     "lvmcache-attach": Scenario((*_ATTACH, "vg/data", "/dev/sdb")),

@@ -20,8 +20,10 @@ from tests.shell.machines import (
     INDEX,
     SCENARIOS,
     SET,
+    STACK,
     SUPERBLOCK,
     VOL_LVS,
+    WRITEBACK,
 )
 from tests.shell.recorded import UUID, Machine
 
@@ -255,6 +257,17 @@ def test_a_roll_back_writes_the_signatures_back_and_says_what_it_cannot_restore(
     assert sorted(machine.state()["state/signatures.sdb"].split()) == ["0x1fe,dos", "0x438,ext4"]
 
 
+def test_partitions_are_there_again_with_their_table(tmp_path: Path) -> None:
+    partition = {"block/sdb/sdb1/partition": "1\n", "block/sdb/sdb1/dev": "8:17\n"}
+    signatures = {"sdb": "0x200,gpt\n0x1fe,PMBR\n"}
+    machine = Machine(tmp_path, sysfs=partition, signatures=signatures, fault="2 fails")
+    text = machine.run(*FORCE)
+    assert (
+        f"seek={0x200} conv=notrunc,fsync status=none\nundo: blockdev --rereadpt /dev/sdb\n" in text
+    )
+    assert "NOT as it was" not in text
+
+
 def test_nothing_is_lost_by_force_before_the_device_is_written_over(tmp_path: Path) -> None:
     scenario = SCENARIOS["lvmcache-attach-force"]
     text = Machine(tmp_path, **scenario.machine, fault="2 fails").run(*scenario.argv)
@@ -281,6 +294,20 @@ def test_a_device_that_other_volumes_use_stays_in_the_group(tmp_path: Path) -> N
     assert "# /dev/sdb stays in vg: other on it\n" in dry
     assert "vgreduce" not in dry
     assert "/dev/sdb stays in vg: other on it\n" in machine.run(*scenario.argv)
+
+
+def test_the_state_is_not_shown_without_an_answer_of_device_mapper(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, **STACK, dm_status=WRITEBACK, faults={"dmsetup": "fails"})
+    text = machine.run("stack-status")
+    assert "a check failed: dmsetup table --target cache" in text
+    assert text.endswith("exit 69\n")
+
+
+def test_the_state_is_shown_without_names_of_lvm_if_lvs_fails(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, **STACK, dm_status=WRITEBACK, faults={"lvs": "fails"})
+    text = machine.run("stack-status")
+    assert "lvs failed: volumes are shown without their names in LVM" in text
+    assert "vg-data  dm-cache writeback" in text
 
 
 def test_lvs_that_fails_is_not_taken_for_a_volume_that_is_not_there(tmp_path: Path) -> None:
