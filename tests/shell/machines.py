@@ -102,7 +102,7 @@ DM_TREE = {
     **{f"dev/block/253:{number}": f"-> dm-{number}" for number in range(5)},
 }
 NAMES = "vg|data\nvg|[fast_cvol]\nvg|[data_corig]\n"
-STACK = {"dm_table": TABLE, "lvs": NAMES, "sysfs": DM_TREE}
+STACK: dict[str, Any] = {"dm_table": TABLE, "lvs": NAMES, "sysfs": DM_TREE}
 
 
 @dataclass(frozen=True)
