@@ -186,7 +186,7 @@ test-replay: venv ## recorded probe streams against their golden decisions (UPDA
 	$(call tier,replay,EBBGATE_UPDATE_GOLDEN=$(UPDATE) $(PY) -m pytest tests/replay $(K))
 
 test-shell: venv ## what lvm-scripts print, against reviewed texts (UPDATE=1: write these anew)
-	$(call tier,shell,EBBGATE_UPDATE_GOLDEN=$(UPDATE) $(PY) -m pytest tests/shell $(K))
+	$(call tier,shell,EBBGATE_UPDATE_GOLDEN=$(UPDATE) $(PY) -m pytest -m '$(LAB_TESTS)' tests/shell $(K))
 
 test-api: test-openapi test-web-current ## the whole OpenAPI on Debian's FastAPI and on a current one
 

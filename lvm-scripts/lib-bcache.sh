@@ -21,6 +21,8 @@ knob() {
     echo "$text"
 }
 
+knob_is() { [[ $(knob "$1") == "$2" ]]; }
+
 # read_bcache NAME: fills CACHE and PARTS for bcache0.
 read_bcache() {
     local folder=$SYS/block/$1/bcache cache
@@ -59,6 +61,8 @@ dirty_bytes_left() {
     esac
 }
 
+# Where wipefs finds the superblock (sector 8, byte 24).
+readonly BCACHE_MAGIC_OFFSET=0x1018
 readonly BUCKETS_MIN=1024
 readonly BUCKET_BYTES_DEFAULT=$((512 * 1024)) BUCKET_BYTES_MAX=$((16 << 20))
 
@@ -87,31 +91,117 @@ check_bucket() {
 # block_bytes BACKING CACHE: the larger sector of the two.
 block_bytes() {
     local one other
-    one=$(blockdev --getss "$1")
-    other=$(blockdev --getss "$2")
+    one=$(number_from blockdev --getss "$1")
+    other=$(number_from blockdev --getss "$2")
     echo "$((one > other ? one : other))"
+}
+
+# read_superblock DEVICE: fills SUPERBLOCK with what bcache-super-show says, such as [sb.version].
+read_superblock() {
+    local text name value
+    declare -gA SUPERBLOCK=()
+    text=$(asked bcache-super-show "$1")
+    while read -r name value; do
+        if [[ -n $name ]]; then SUPERBLOCK[$name]=$value; fi
+    done <<<"$text"
+}
+
+# check_backing_superblock DEVICE: refuses one that is no backing device, or whose data is not complete
+# without a cache. The versions are those of include/uapi/linux/bcache.h.
+check_backing_superblock() {
+    read_superblock "$1"
+    case ${SUPERBLOCK[sb.version]:-unknown} in
+    [146] | [146]' '*) ;;
+    [035] | [035]' '*)
+        die usage "$1 is a cache device of bcache, not a backing device" \
+            "its set is ${SUPERBLOCK[cset.uuid]:-unknown}; dirty data of other devices may be on it"
+        ;;
+    *) die not_here "the superblock of $1 is of an unknown version" "bcache-super-show $1" ;;
+    esac
+    case ${SUPERBLOCK[dev.data.cache_state]:-unknown} in
+    [01] | [01]' '*) ;;
+    *)
+        die usage "$1 is not complete without its cache: ${SUPERBLOCK[dev.data.cache_state]:-unknown state}" \
+            "bring the cache device of its set ${SUPERBLOCK[cset.uuid]:-} back first"
+        ;;
+    esac
 }
 
 # superblock_block_bytes BACKING: of a backing device that was made already.
 superblock_block_bytes() {
     local sectors
-    sectors=$(bcache-super-show "$1" | awk '$1 == "dev.sectors_per_block" { print $2 }')
-    [[ $sectors =~ ^[1-9][0-9]*$ ]] || die not_here "the superblock of $1 cannot be read" "bcache-super-show $1"
+    read_superblock "$1"
+    sectors=${SUPERBLOCK[dev.sectors_per_block]:-}
+    [[ $sectors =~ ^[1-9][0-9]{0,5}$ ]] ||
+        die not_here "the superblock of $1 cannot be read" "bcache-super-show $1"
     echo "$((sectors * 512))"
 }
 
-# register DEVICE: a step; udev may have been faster, and then the kernel refuses the second.
+# other_users SET_FOLDER BCACHE_FOLDER: what is attached to the set beside BCACHE_FOLDER: bdev1, a backing
+# device; volume2, a volume that lives on the cache device only.
+other_users() {
+    local entry users=()
+    for entry in "$1"/bdev[0-9]* "$1"/volume[0-9]*; do
+        [[ -e $entry || -L $entry ]] || continue
+        if [[ $(readlink -f "$entry") != "$2" ]]; then users+=("${entry##*/}"); fi
+    done
+    echo "${users[*]}"
+}
+
+# id_in_set SET_FOLDER BCACHE_FOLDER: 1 if it is bdev1; its keys in the index begin with that number.
+id_in_set() {
+    local entry
+    for entry in "$1"/bdev[0-9]*; do
+        if [[ $(readlink -f "$entry") == "$2" ]]; then
+            echo "${entry##*bdev}"
+            return
+        fi
+    done
+    die not_here "$1 does not list $2" "ls -l $1"
+}
+
+# foreign_dirty_bytes SET_UUID [ID]: dirty data in the set that is not of device ID. A backing device
+# that is not registered now is not listed anywhere, but its dirty data is in the set's index, of
+# which the kernel prints each key (drivers/md/bcache/debug.c). The figures in priority_stats are
+# whole percents: 0 % of a large cache may be gigabytes.
+foreign_dirty_bytes() {
+    local index=$SYS/kernel/debug/bcache/bcache-$1
+    # shellcheck disable=SC2002 # not every awk fails if reading does
+    cat "$index" 2>/dev/null | awk -v own="${2:-none}" '
+        !/^[0-9]+:[0-9]+ len [0-9]+ -> \[.*\]/ || length($0) > 78 { exit unreadable = 1 }
+        / dirty/ { split($1, key, ":"); if (key[1] != own) sectors += $3 }
+        END { if (unreadable) exit 1; printf "%.0f\n", sectors * 512 }'
+}
+
+# check_no_foreign_dirty SET_UUID [ID]: ends if the set may hold dirty data of an absent device.
+check_no_foreign_dirty() {
+    local bytes
+    bytes=$(foreign_dirty_bytes "$@") || bytes=''
+    [[ -n $bytes ]] || die not_here \
+        "it cannot be excluded that the set $1 holds dirty data of devices that are not registered now" \
+        "its index in $SYS/kernel/debug/bcache cannot be read (debugfs); without --free the set stays"
+    [[ $bytes == 0 ]] || die usage \
+        "the set $1 holds $(human "$bytes") of dirty data of a device that is not registered now" \
+        "register that device, or leave the set alone: without --free it stays"
+}
+
+# register DEVICE: registers it; udev may have been faster, and then the kernel refuses the second.
 register() {
     local folder
-    folder=$SYS/class/block/$(kernel_name "$1")/bcache
+    folder=$(device_folder "$1")/bcache
     stop_if_interrupted
     show "echo $1 > $SYS/fs/bcache/register"
     if ((dry_run)); then return; fi
     if [[ ! -e $folder ]]; then held write_file "$1" "$SYS/fs/bcache/register" || true; fi
-    held wait_for 20 test -e "$folder" || die failed "bcache did not register $1" "dmesg"
+    held wait_for "$PATIENCE_SECONDS" test -e "$folder" ||
+        step_failed "bcache did not register $1" "dmesg"
 }
 
 # Lines for an undo, which may have to be pasted.
-gone_line() { echo "timeout 60 sh -c 'while [ -e $1 ]; do sleep 0.2; done'"; }
+stop_line() { # FOLDER FILE: stops what is registered in FOLDER by writing to FILE
+    echo "if [ -e $1 ]; then echo 1 > $2; timeout 60 sh -c 'while [ -e $1 ]; do sleep 0.2; done'; fi"
+}
+
+unmake_line() { quoted wipefs --offset "$BCACHE_MAGIC_OFFSET" --types bcache "$1"; }
 
 state_line() { echo "timeout 3600 sh -c 'until grep -q \"$2\" $1/state; do sleep 0.2; done'"; }

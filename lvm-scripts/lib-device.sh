@@ -1,77 +1,204 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=bash disable=SC2034,SC2154
 # Which device may become a cache device or a backing device: not one that carries or serves data.
+# A device is known by its number (major:minor), never by its path. A check that fails refuses.
 
-# device_bytes DEVICE: its size; ends if there is no such block device.
-device_bytes() {
-    blockdev --getsize64 "$1" 2>/dev/null ||
+# device_number DEVICE: 8:16; ends if it is no block device.
+device_number() {
+    local text
+    text=$(stat -L -c '%t:%T:%F' -- "$1" 2>/dev/null) || text=''
+    [[ $text =~ ^([0-9a-f]+):([0-9a-f]+):block\ special\ file$ ]] ||
         die no_such "$1 is not a block device that can be read" "lsblk lists what is there"
+    echo "$((16#${BASH_REMATCH[1]})):$((16#${BASH_REMATCH[2]}))"
+}
+
+# device_bytes DEVICE: its size.
+device_bytes() {
+    device_number "$1" >/dev/null
+    number_from blockdev --getsize64 "$1"
+}
+
+# device_folder DEVICE: where the kernel describes it, such as /sys/devices/.../sda/sda1.
+device_folder() {
+    local number folder
+    number=$(device_number "$1")
+    folder=$(readlink -f "$SYS/dev/block/$number") || folder=''
+    [[ -d $folder ]] || die not_here "the kernel does not describe $1 ($number)" "ls -l $SYS/dev/block"
+    echo "$folder"
 }
 
 # kernel_name DEVICE: vda1, dm-3
 kernel_name() {
-    local real
-    real=$(readlink -f "$1")
-    echo "${real##*/}"
+    local folder
+    folder=$(device_folder "$1")
+    echo "${folder##*/}"
 }
 
-queue_of() {
-    local folder=$SYS/class/block/$1
-    if [[ -e $folder/partition ]]; then folder=$(readlink -f "$folder")/..; fi
-    echo "$folder/queue"
+# disk_folder FOLDER: of the whole disk.
+disk_folder() {
+    local folder=$1
+    if [[ -e $folder/partition ]]; then folder=${folder%/*}; fi
+    echo "$folder"
 }
 
-# uses_of DEVICE: one line for each way in which it or one of its partitions is in use.
+# refuse_overlap DEVICE OTHER: one must not be the other, nor a part of it.
+refuse_overlap() {
+    local one other
+    one=$(device_folder "$1")
+    other=$(device_folder "$2")
+    if [[ $one == "$other" ]]; then die usage "$1 and $2 are the same device"; fi
+    if [[ $(disk_folder "$one") == "$other" || $(disk_folder "$other") == "$one" ]]; then
+        die usage "$1 and $2 overlap: one is a partition of the other"
+    fi
+}
+
+# uses_of DEVICE: one line for each way in which it, a partition of it, or its whole disk is in use.
 uses_of() {
-    local name folder
-    name=$(kernel_name "$1")
-    for folder in "$SYS/class/block/$name" "$SYS/class/block/$name/$name"*; do
-        if [[ -d $folder ]]; then uses_of_one "${folder##*/}" "$folder"; fi
+    local folder part
+    folder=$(device_folder "$1")
+    uses_of_one "$folder"
+    if [[ -e $folder/partition ]]; then
+        uses_of_one "$(disk_folder "$folder")"
+        return
+    fi
+    for part in "$folder/${folder##*/}"*; do
+        if [[ -d $part ]]; then uses_of_one "$part"; fi
     done
 }
 
 uses_of_one() {
-    local holder mounts
-    mounts=$(lsblk -nro MOUNTPOINTS "/dev/$1" 2>/dev/null | grep -v '^$' | sort -u | tr '\n' ' ') || true
-    if [[ $mounts == *'[SWAP]'* ]]; then
-        echo "/dev/$1 is swap: swapoff it first"
-    elif [[ -n $mounts ]]; then
-        echo "/dev/$1 is mounted at ${mounts% }: unmount it first"
-    fi
-    for holder in "$2"/holders/*; do
-        if [[ -e $holder ]]; then echo "/dev/$1 is held by ${holder##*/}"; fi
+    local name=/dev/${1##*/} number mounts swap holder member
+    number=$(text_of "$1/dev")
+    mounts=$(mounts_of "$number")
+    if [[ -n $mounts ]]; then echo "$name is mounted at $mounts: unmount it first"; fi
+    swap=$(is_swap "$number")
+    if [[ -n $swap ]]; then echo "$name is swap: swapoff it first"; fi
+    for holder in "$1"/holders/*; do
+        if [[ -e $holder ]]; then echo "$name is held by ${holder##*/}"; fi
     done
-    if [[ -e $2/bcache ]]; then echo "/dev/$1 is registered with bcache"; fi
+    # A btrfs of several devices is mounted from only one of them.
+    for member in "$SYS"/fs/btrfs/*/devices/*; do
+        [[ -e $member/dev ]] || continue
+        if [[ $(<"$member/dev") == "$number" ]]; then echo "$name belongs to a mounted btrfs"; fi
+    done
+    if [[ -e $1/bcache ]]; then echo "$name is registered with bcache"; fi
+}
+
+# text_of FILE: of the kernel; ends if it cannot be read.
+text_of() {
+    cat "$1" 2>/dev/null || die not_here "a check failed: $1 cannot be read" "ls -l $1"
+}
+
+# mounts_of NUMBER: the mount points, divided by blanks.
+mounts_of() {
+    local table
+    table=$(text_of "$PROC/self/mountinfo")
+    awk -v number="$1" '$3 == number { print $5 }' <<<"$table" | sort -u | paste -sd ' '
+}
+
+# is_swap NUMBER: prints the path if the device is swap.
+is_swap() {
+    local table path kind rest number
+    table=$(text_of "$PROC/swaps")
+    while read -r path kind rest; do
+        [[ $kind == partition ]] || continue
+        path=${path//\\040/ }
+        number=$(device_number "$path")
+        if [[ $number == "$1" ]]; then echo "$path"; fi
+    done <<<"$table"
 }
 
 # refuse_in_use DEVICE: not even --force helps here, since the kernel itself would refuse.
 refuse_in_use() {
-    local uses
+    local uses read_only
     uses=$(uses_of "$1")
     if [[ -n $uses ]]; then
         die usage "$1 is in use: ${uses//$'\n'/; }" "end that first; --force does not override it"
     fi
-    if [[ $(blockdev --getro "$1" 2>/dev/null) == 1 ]]; then die usage "$1 is read-only"; fi
+    read_only=$(number_from blockdev --getro "$1")
+    [[ $read_only == 0 ]] || die usage "$1 is read-only"
 }
 
-# signatures_of DEVICE: the types that wipefs finds, on it or on its partitions.
+# The signatures that the check saw, by device: only these are ever removed.
+declare -A seen_signatures=()
+
+# signatures_of DEVICE: a line `OFFSET,TYPE` for each that wipefs finds; nothing for a blank device.
 signatures_of() {
-    wipefs --no-act --parsable --output TYPE "$1" 2>/dev/null | grep -v '^#' | sort -u | tr '\n' ' ' || true
+    local text line
+    text=$(asked wipefs --no-act --parsable --output OFFSET,TYPE "$1")
+    while IFS= read -r line; do
+        if [[ -z $line || $line == '#'* ]]; then continue; fi
+        [[ $line =~ ^0x[0-9a-f]+,[A-Za-z0-9_.+-]+$ ]] ||
+            die not_here "a check failed: wipefs --no-act $1 prints '$line'" "is util-linux too old?"
+        echo "$line"
+    done <<<"$text"
 }
 
-# refuse_signature DEVICE: unless --force, then `wipe` will be needed.
-refuse_signature() {
+# types_of SIGNATURES: ext4 gpt
+types_of() { awk -F , '{ print $2 }' <<<"$1" | sort -u | paste -sd ' '; }
+
+# check_signatures DEVICE [NEXT STEP]: refuses one that carries data, unless --force.
+check_signatures() {
     local found
     found=$(signatures_of "$1")
+    seen_signatures[$1]=$found
     if [[ -n $found ]] && ((!force)); then
-        die usage "$1 carries data: ${found% }" \
-            "see wipefs --no-act $1; --force destroys it (the signatures are saved in ~/wipefs-*.bak)"
+        die usage "$1 carries data: $(types_of "$found")" \
+            "${2:-see wipefs --no-act $1; --force destroys it (the signatures are saved in ~/wipefs-*.bak)}"
     fi
 }
 
-# wipe DEVICE: a step, if it has a signature: remove it and keep a copy in ~.
+# wipe DEVICE: steps that remove the signatures which the check saw, and no other; each is saved in ~,
+# from where a roll back writes it back. Ends if the device is not as the check saw it.
 wipe() {
-    if [[ -n $(signatures_of "$1") ]]; then dry wipefs --all --backup "$1"; fi
+    local signature seen=${seen_signatures[$1]} left folder
+    left=$(signatures_of "$1")
+    if [[ $left != "$seen" ]]; then
+        die failed "$1 has changed since it was checked: it now carries ${left:-nothing}" \
+            "find out who uses it: wipefs --no-act $1"
+    fi
+    if [[ -z $seen ]]; then return; fi
+    folder=$(device_folder "$1")
+    if compgen -G "$folder/*/partition" >/dev/null; then
+        # Without its table, the kernel forgets the partitions.
+        undo "the kernel does not see the partitions of $1" "$(quoted blockdev --rereadpt "$1")"
+    fi
+    for signature in $seen; do wipe_signature "$1" "${signature%,*}" "${signature#*,}"; done
+    if ((dry_run)); then return; fi
+    left=$(signatures_of "$1")
+    [[ -z $left ]] || die failed "$1 still carries $(types_of "$left")" "wipefs --no-act $1"
+}
+
+# overwrites DEVICE: the next step writes to it; what it carried cannot be brought back after that.
+overwrites() {
+    local seen=${seen_signatures[$1]}
+    stop_if_interrupted
+    if [[ -n $seen ]]; then
+        cannot_restore "what $1 carried ($(types_of "$seen")) may be damaged: it has been written over"
+    fi
+}
+
+# wipe_signature DEVICE OFFSET TYPE
+wipe_signature() {
+    local backup
+    printf -v backup '%s/wipefs-%s-0x%08x.bak' "${HOME:-}" "${1##*/}" "$(($2))"
+    step "has_signature $(quoted "$@")" "$1 has lost its signature $3 at $2" \
+        "$(quoted dd "if=$backup" "of=$1" bs=1 "seek=$(($2))" conv=notrunc,fsync status=none)" \
+        dry wipefs --backup --offset "$2" --types "$3" "$1"
+}
+
+# has_signature DEVICE OFFSET TYPE
+has_signature() {
+    local found
+    found=$(signatures_of "$1") || return
+    [[ $'\n'$found$'\n' == *$'\n'"$2,$3"$'\n'* ]]
+}
+
+# lacks_type DEVICE TYPE: whether wipefs finds no signature of that type.
+lacks_type() {
+    local found
+    found=$(signatures_of "$1") || return
+    [[ " $(types_of "$found") " != *" $2 "* ]]
 }
 
 # physical_of NAME: the devices at the bottom of a stack, by the kernel's name at its top.
@@ -87,8 +214,10 @@ physical_of() {
 
 # erase_block_bytes DEVICE: what the device says about it; 0 if it says nothing of use.
 erase_block_bytes() {
-    local file bytes=0
-    file=$(queue_of "$(kernel_name "$1")")/discard_granularity
+    local folder file bytes=0
+    folder=$(device_folder "$1")
+    file=$(disk_folder "$folder")/queue/discard_granularity
     if [[ -r $file ]]; then bytes=$(<"$file"); fi
+    [[ $bytes =~ ^[0-9]{1,12}$ ]] || bytes=0
     echo "$bytes"
 }

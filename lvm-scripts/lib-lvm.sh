@@ -43,16 +43,22 @@ unlocked() {
 
 # read_volume: looks at $VG; sets what there is to know of $LV; ends if it is not there.
 read_volume() {
-    local fields
+    local fields why missing
     unlocked
     fields=$(IFS=, && echo "${GROUP_FIELDS[*]}")
-    GROUP=$(report lvs "$fields" -a "$VG" | sed 's/[][]//g') || GROUP=''
+    if ! GROUP=$(report lvs "$fields" -a "$VG"); then
+        why=$(lvs "$VG" 2>&1 >/dev/null) || true
+        if [[ $why == *'not found'* ]]; then die no_such "no volume group $VG" "vgs lists them"; fi
+        die not_here "a check failed: lvs cannot read $VG" "lvs -a -o $fields $VG"
+    fi
+    GROUP=${GROUP//[][]/}
     LAYOUT=$(fact "$LV" lv_layout)
     [[ -n $LAYOUT ]] || die no_such "no volume $VG/$LV" "lvs lists them"
-    if [[ $(fact "$LV" vg_missing_pv_count) != 0 ]]; then
-        die not_here "the volume group $VG misses a device" "pvs shows which"
-    fi
+    missing=$(fact "$LV" vg_missing_pv_count)
+    [[ $missing == 0 ]] || die not_here "the volume group $VG misses a device" "pvs shows which"
     EXTENT_BYTES=$(fact "$LV" vg_extent_size)
+    [[ $EXTENT_BYTES =~ ^[1-9][0-9]{0,17}$ ]] ||
+        die not_here "a check failed: lvs prints no extent size for $VG" "lvs -o vg_extent_size $VG"
     DM=$(dm_name "$VG" "$LV")
 }
 
@@ -84,15 +90,26 @@ needs_active() {
     [[ -n $(fact "$LV" lv_active) ]] || die usage "$VG/$LV is not active" "lvchange -ay $VG/$LV"
 }
 
+PV_FIELDS=pv_major,pv_minor,vg_name,vg_extent_size,pv_pe_count,pv_pe_alloc_count
+
+# pv_line DEVICE: what LVM knows of it, by its number; nothing if it is no physical volume.
+pv_line() {
+    local number table
+    number=$(device_number "$1")
+    table=$(report pvs "$PV_FIELDS") || die not_here "a check failed: pvs" "pvs -o $PV_FIELDS"
+    awk -F '|' -v number="$number" '$1 ":" $2 == number' <<<"$table"
+}
+
 # cache_device DEVICE: whether it may be used; sets PV_IS_NEW and FREE_BYTES.
 cache_device() {
-    local fields vg pe_bytes count used
-    local size_bytes
+    local line vg pe_bytes count used size_bytes hint=''
     size_bytes=$(device_bytes "$1")
-    fields=$(report pvs vg_name,vg_extent_size,pv_pe_count,pv_pe_alloc_count "$1" || true)
-    IFS='|' read -r vg pe_bytes count used <<<"$fields"
+    line=$(pv_line "$1")
+    IFS='|' read -r _ _ vg pe_bytes count used <<<"$line"
     PV_IS_NEW=0
     if [[ -n $vg && $vg == "$VG" ]]; then
+        [[ "$pe_bytes $count $used" =~ ^[0-9]+\ [0-9]+\ [0-9]+$ ]] ||
+            die not_here "a check failed: pvs prints no sizes for $1" "pvs -o $PV_FIELDS"
         FREE_BYTES=$(((count - used) * pe_bytes))
         return
     fi
@@ -100,26 +117,55 @@ cache_device() {
         die usage "$1 belongs to the volume group $vg" "free it with vgreduce $vg $1 first"
     fi
     refuse_in_use "$1"
-    refuse_signature "$1"
+    if [[ -n $line ]]; then hint="a physical volume of no volume group: pvremove $1 makes it blank"; fi
+    check_signatures "$1" "$hint"
+    if [[ -z $line && ${seen_signatures[$1]} == *,LVM2_member* ]]; then
+        die usage "$1 is a physical volume that LVM does not show (a filter, or the devices file)" \
+            "let LVM see it, or end its use there; --force does not override it"
+    fi
     PV_IS_NEW=1
     # LVM starts the data at 1 MiB, or at the device's own alignment if that is more.
     FREE_BYTES=$(((size_bytes - MIB) / EXTENT_BYTES * EXTENT_BYTES))
 }
 
-# add_pv DEVICE: steps that bring the device into the volume group.
+# add_pv DEVICE: steps that bring the device into the volume group. Without --yes, pvcreate refuses a
+# signature that has come after the check.
 add_pv() {
     if ((!PV_IS_NEW)); then return; fi
     wipe "$1"
-    dry pvcreate --yes "$1"
-    undo "$1 is a physical volume of no volume group" "$(quoted pvremove --yes "$1")"
-    dry vgextend "$VG" "$1"
-    undo "$1 is an empty physical volume of $VG" "$(quoted vgreduce "$VG" "$1")"
+    overwrites "$1"
+    step "lacks_type $(quoted "$1") LVM2_member" "$1 is a physical volume of no volume group" \
+        "$(quoted pvremove --yes "$1")" dry pvcreate "$1"
+    step "! in_group $(quoted "$1")" "$1 is an empty physical volume of $VG" \
+        "$(quoted vgreduce "$VG" "$1")" dry vgextend "$VG" "$1"
+}
+
+# in_group DEVICE: whether it is a physical volume of $VG; what cannot be told counts as yes.
+in_group() {
+    local line
+    line=$(pv_line "$1") || return 0
+    [[ $line == *"|$VG|"* ]]
+}
+
+# lv_absent NAME: whether $VG certainly has no volume of that name.
+lv_absent() {
+    local names
+    names=$(report lvs lv_name -a "$VG") || return 1
+    [[ $'\n'${names//[][ ]/}$'\n' != *$'\n'"$1"$'\n'* ]]
+}
+
+# lv_is FIELD PATTERN: what lvs says about $VG/$LV now.
+lv_is() {
+    local text
+    text=$(report lvs "$1" "$VG/$LV") || return 1
+    # shellcheck disable=SC2053 # a pattern
+    [[ $text == $2 ]]
 }
 
 # add_cache_lv NAME BYTES DEVICE: a step; not active and not zeroed, since LVM clears what it needs.
 add_cache_lv() {
-    dry lvcreate --yes -an -Zn -Wn -n "$1" -l "$(($2 / EXTENT_BYTES))" "$VG" "$3"
-    undo "$VG/$1 exists and is not used" "$(quoted lvremove --yes "$VG/$1")"
+    step "lv_absent $1" "$VG/$1 exists and is not used" "$(quoted lvremove --yes "$VG/$1")" \
+        dry lvcreate --yes -an -Zn -Wn -n "$1" -l "$(($2 / EXTENT_BYTES))" "$VG" "$3"
 }
 
 # free_name NAME: ends if the volume group has one of this name.
@@ -174,27 +220,71 @@ pvs_of() {
         }' <<<"$GROUP" | sort -u | grep . || die not_here "no device of $VG/$1 is known" "lvs -a -o +devices"
 }
 
-# pv_allocated_extents DEVICE: as of now.
-pv_allocated_extents() { report pvs pv_pe_alloc_count "$1"; }
-
 # What is to become of the cache volume after a detach (--remove, --free).
 remove=0 free=0
+
+# others_on DEVICE: the volumes of $VG on it beside the cache volume $POOL and its parts. LVM itself
+# removes the spare for repairs with the last pool.
+others_on() {
+    awk -F '|' -v device="$1" -v pool="$POOL" '
+        $1 == pool || $1 == pool "_cdata" || $1 == pool "_cmeta" { next }
+        $2 ~ /pool/ { pools = 1 }
+        {
+            count = split($NF, parts, ",")
+            for (i = 1; i <= count; i++) {
+                gsub(/ /, "", parts[i])
+                if (sub(/\([0-9]+\)$/, "", parts[i]) && parts[i] == device) on[$1] = 1
+            }
+        }
+        END { for (name in on) if (pools || name !~ /_pmspare$/) print name }' <<<"$GROUP" |
+        sort | paste -sd ' '
+}
+
+# plan_take_away DEVICE...: decides, before the first step, which devices leave $VG (--free).
+plan_take_away() {
+    local device
+    declare -gA others=()
+    for device in "$@"; do others[$device]=$(others_on "$device"); done
+}
 
 # take_away NAME DEVICE...: steps, if asked for: the cache volume goes, then its devices from $VG.
 take_away() {
     local device
-    if ((remove)); then dry lvremove --yes "$VG/$1"; fi
+    complete="$VG/$LV has no cache any more; all its data is on its own devices"
+    commit "$complete; $VG/$1 is left, unused"
+    if ((!remove)); then return; fi
+    stop_if_interrupted
+    commit "$complete; $VG/$1 may be removed"
+    dry lvremove --yes "$VG/$1"
+    commit "$complete; $VG/$1 is removed"
     if ((!free)); then return; fi
     for device in "${@:2}"; do
-        if ((!dry_run)) && [[ $(pv_allocated_extents "$device") != 0 ]]; then
-            say "$device stays in $VG: other volumes are on it"
-            continue
+        if [[ -n ${others[$device]} ]]; then
+            note "$device stays in $VG: ${others[$device]} on it"
+        else
+            free_pv "$device"
         fi
-        dry vgreduce "$VG" "$device"
-        undo "$device is a physical volume of no volume group" "$(quoted vgextend "$VG" "$device")"
-        dry pvremove --yes "$device"
-        commit
     done
+}
+
+# free_pv DEVICE: steps that take it out of $VG and make it blank.
+free_pv() {
+    local used
+    if ((!dry_run)); then
+        used=$(report pvs pv_pe_alloc_count "$1") || used=unknown
+        [[ $used == 0 ]] ||
+            die failed "$1 stays in $VG: $used extents are in use there" "pvs --segments -o +lv_name $1"
+    fi
+    step "in_group $(quoted "$1")" "$1 is a physical volume of no volume group" \
+        "$(quoted vgextend "$VG" "$1")" dry vgreduce "$VG" "$1"
+    step "! lacks_type $(quoted "$1") LVM2_member" "$1 is no physical volume any more" \
+        "$(quoted pvcreate "$1")" dry pvremove --yes "$1"
+    commit "$complete; the cache volume is removed, and $1 is blank"
+}
+
+# lose_content: of the volume that --cache-lv names, which becomes a cache anew.
+lose_content() {
+    next_step_loses "what $VG/$name kept of its time as a cache is lost"
 }
 
 # how_to_detach DEVICE: the options that take away what an attach has brought.

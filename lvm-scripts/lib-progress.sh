@@ -81,7 +81,7 @@ left_of() { (
 # COUNT prints how many units are left. An interrupt is passed on and waited for: LVM then puts
 # the table back by itself.
 watched() {
-    local unit_bytes=$1 command=() child code=0 asked=0
+    local unit_bytes=$1 command=() child code=0 asked=0 left
     shift
     while [[ $1 != -- ]]; do
         command+=("$1")
@@ -91,7 +91,8 @@ watched() {
     stop_if_interrupted
     show "$(quoted "${command[@]}")"
     if ((dry_run)); then return; fi
-    progress_begin "$(left_of "$@")" "$unit_bytes"
+    left=$(left_of "$@")
+    progress_begin "${left:-0}" "$unit_bytes"
     (trap - EXIT && exec "${command[@]}") &
     child=$!
     while kill -0 "$child" 2>/dev/null; do
@@ -105,6 +106,7 @@ watched() {
     wait "$child" || code=$?
     # Done in spite of a signal is done: its undo comes first, the next step sees the signal.
     if ((code != 0)); then
+        take_back_too
         stop_if_interrupted
         stop_if_late
         die failed "failed: $(quoted "${command[@]}")"
@@ -121,12 +123,19 @@ drained() {
         show "# wait: $how"
         return
     fi
-    progress_begin "$(left_of "$@")" "$unit_bytes"
-    until [[ $(left_of "$@") == 0 ]]; do
+    local left known_at=$SECONDS
+    left=$(left_of "$@")
+    progress_begin "${left:-0}" "$unit_bytes"
+    until [[ $left == 0 ]]; do
         stop_if_interrupted
         stop_if_late
-        progress_show "$(left_of "$@")"
+        if [[ -n $left ]]; then known_at=$SECONDS; fi
+        if ((SECONDS - known_at > PATIENCE_SECONDS)); then
+            die failed "nothing tells any more how much is dirty" "$how"
+        fi
+        progress_show "$left"
         sleep 0.5 || true
+        left=$(left_of "$@")
     done
     progress_end 0
 }

@@ -2,18 +2,23 @@
 # shellcheck shell=bash disable=SC2034
 # What every script does in the same way: options, errors, steps that can be taken back.
 #
-# A step is a command that changes something (dry, put). After it comes its undo. If the script ends
-# early, for whatever reason, cleanup runs the undos in reverse order; if one of them fails, it says
-# what is inconsistent and prints the commands that are left. Signals wait for the end of a step, so
-# that a step is done or not done, never half done.
+# A step is a command that changes something (dry, put, watched); `step` names what takes it back. If
+# the script ends early, for whatever reason, cleanup takes the steps back in reverse order; if that
+# fails, it says what is inconsistent and prints the commands that are left. Signals wait for the end
+# of a step. Every decision is made from what is there before the first step, so that a dry run
+# prints the commands that the real run starts.
 set -euo pipefail
+# A check that fails within $(...) must end the script, too.
+shopt -s inherit_errexit
 export LC_ALL=C
 
 # The tests of what is printed stand on a recorded tree.
 SYS=${EBBGATE_SYS:-/sys}
 PROC=${EBBGATE_PROC:-/proc}
 PROGRAM=${0##*/}
-readonly SYS PROC PROGRAM
+# How long to wait for an answer of the kernel that comes at once as a rule.
+PATIENCE_SECONDS=${EBBGATE_PATIENCE_SECONDS:-20}
+readonly SYS PROC PROGRAM PATIENCE_SECONDS
 
 # As in the README of the project.
 declare -rA EXIT_CODES=([usage]=64 [no_such]=66 [not_here]=69 [failed]=74 [root]=77 [interrupted]=130)
@@ -27,12 +32,17 @@ orders=
 answers=
 undo_commands=()
 undo_reasons=()
+# What taking steps back does not bring back, a sentence each.
+not_as_before=()
+step_loses=''
+committed=0
 ARGUMENTS=("$@")
 
 # usage: prints the comment at the head of the script.
 usage() { sed -n '/^# Usage:/,/^$/ { s/^# \{0,1\}//; p }' "$0"; }
 
-say() { printf '%s\n' "$*" >&2; }
+# A reader that is gone (`script | head`) must not stop a roll back.
+say() { printf '%s\n' "$*" >&2 || true; }
 
 # die WHY MESSAGE [NEXT STEP]: WHY is a name of EXIT_CODES; one line says what is wrong, one what to do.
 die() {
@@ -41,7 +51,7 @@ die() {
     exit "${EXIT_CODES[$1]}"
 }
 
-# need COMMAND...: ends unless each is installed.
+# need COMMAND...: ends unless each is installed: those of the steps and of their undos, too.
 need() {
     local command
     for command in "$@"; do
@@ -54,8 +64,10 @@ package_hint() {
     case $1 in
     cache_check) echo "install the package thin-provisioning-tools" ;;
     make-bcache | bcache-super-show) echo "install the package bcache-tools" ;;
-    lvs | pvs | lvconvert) echo "install the package lvm2" ;;
+    lv* | pv* | vg*) echo "install the package lvm2" ;;
     dmsetup) echo "install the package dmsetup" ;;
+    modprobe) echo "install the package kmod" ;;
+    wipefs | blkid | flock | blockdev) echo "install the package util-linux" ;;
     *) echo "install the package that has $1" ;;
     esac
 }
@@ -139,18 +151,51 @@ show() {
     if ((dry_run)); then printf '%s\n' "$1"; else say "+ $1"; fi
 }
 
+# note TEXT: a decision, in a dry run as well.
+note() {
+    if ((dry_run)); then printf '# %s\n' "$1"; else say "$1"; fi
+}
+
 # dry COMMAND...: a step: run it, or only print it with --dry-run.
 dry() {
     stop_if_interrupted
     show "$(quoted "$@")"
-    ((dry_run)) || held "$@" || die failed "failed: $(quoted "$@")"
+    ((dry_run)) || held "$@" || step_failed "failed: $(quoted "$@")"
 }
 
 # put VALUE FILE: a step: write a file of the kernel.
 put() {
     stop_if_interrupted
     show "echo $1 > $2"
-    ((dry_run)) || held write_file "$1" "$2" || die failed "the kernel refused $1 for $2"
+    ((dry_run)) || held write_file "$1" "$2" || step_failed "the kernel refused $1 for $2"
+}
+
+# step UNCHANGED REASON UNDO COMMAND...: a step, and UNDO, which takes it back; REASON is what is wrong
+# if it cannot. A step that fails may have been done all the same: then it is taken back, too, unless
+# the command UNCHANGED succeeds, which proves that nothing was changed.
+step() {
+    local step_unchanged=$1 step_reason=$2 step_undo=$3
+    shift 3
+    "$@"
+    step_done
+}
+
+# step_done: registers what takes the step back that was just done.
+step_done() {
+    undo "$step_reason" "$step_undo"
+    if [[ -n $step_loses ]]; then cannot_restore "$step_loses"; fi
+    step_loses=''
+}
+
+# step_failed MESSAGE [NEXT STEP]: ends the script after a step that failed.
+step_failed() {
+    take_back_too
+    die failed "$@"
+}
+
+take_back_too() {
+    if [[ -z ${step_undo:-} ]]; then return; fi
+    if ! (trap - EXIT && eval "$step_unchanged") >/dev/null 2>&1; then step_done; fi
 }
 
 write_file() { printf '%s\n' "$1" 2>/dev/null >"$2"; }
@@ -163,7 +208,7 @@ held() {
         "$@"
         return
     fi
-    printf '%s\n' "${*@Q}" >&"$orders"
+    { printf '%s\n' "${*@Q}" >&"$orders"; } 2>/dev/null || return 1
     read -r status <&"$answers" || return 1
     return "$status"
 }
@@ -199,11 +244,19 @@ undo() {
     undo_commands+=("$2")
 }
 
-# commit: nothing before this is taken back any more.
+# commit WHAT: nothing before this is taken back any more. WHAT says what stays if the script ends early.
 commit() {
     undo_commands=()
     undo_reasons=()
+    not_as_before=("$1")
+    committed=1
 }
+
+# cannot_restore WHAT: said at the end of a roll back: WHAT stays changed.
+cannot_restore() { ((dry_run)) || not_as_before+=("$1"); }
+
+# next_step_loses WHAT: said at the end of a roll back, if the next `step` was done.
+next_step_loses() { step_loses=$1; }
 
 # begin: from here on an early end is cleaned up, and signals wait for the end of a step.
 begin() {
@@ -211,6 +264,7 @@ begin() {
     begun=1
     trap cleanup EXIT
     trap 'interrupted=1' INT TERM HUP
+    trap '' PIPE
     hire
 }
 
@@ -237,13 +291,28 @@ roll_back() {
         fi
     done
     ((begun)) || return 0
-    say "everything that this run changed is as it was before; to try again:"
-    say "  $(quoted "$0" "${ARGUMENTS[@]}")"
+    if ((${#not_as_before[@]})); then
+        say "NOT as it was before this run:"
+        list_not_as_before
+        say "everything else that this run changed is as it was before"
+    else
+        say "everything that this run changed is as it was before"
+    fi
+    if ((!committed)); then
+        say "to try again:"
+        say "  $(quoted "$0" "${ARGUMENTS[@]}")"
+    fi
+}
+
+list_not_as_before() {
+    local text
+    for text in "${not_as_before[@]}"; do say "  $text"; done
 }
 
 inconsistent() {
     local i
     say "INCONSISTENT: ${undo_reasons[$1]}"
+    list_not_as_before
     say "To undo the rest by hand, in this order:"
     for ((i = $1; i >= 0; i--)); do say "  ${undo_commands[i]}"; done
 }
@@ -261,10 +330,10 @@ confirm() {
 # finish DONE UNDO: the last words of every script.
 finish() {
     if ((!dry_run)); then
-        commit
+        commit "$1"
         say "$1"
     fi
-    printf '# to undo: %s\n' "$2"
+    printf '# to undo: %s\n' "$2" || true
 }
 
 # wait_for SECONDS COMMAND...: whether it holds in time.
@@ -275,6 +344,21 @@ wait_for() {
         if ((SECONDS >= deadline)); then return 1; fi
         sleep 0.1
     done
+}
+
+# asked COMMAND...: what a tool answers. Ends if it fails: a check that cannot be made is not passed.
+asked() {
+    "$@" 2>/dev/null ||
+        die not_here "a check failed: $(quoted "$@")" "run it by hand to see why"
+}
+
+# number_from COMMAND...: a whole number that a tool answers.
+number_from() {
+    local text
+    text=$(asked "$@") || exit
+    [[ $text =~ ^[0-9]{1,18}$ ]] ||
+        die not_here "a check failed: $(quoted "$@") does not print a number" "run it by hand to see why"
+    echo "$text"
 }
 
 # sibling NAME: how the other script is called from where this one is.

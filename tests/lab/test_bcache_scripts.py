@@ -75,6 +75,125 @@ def test_an_attach_of_bcache_that_is_terminated_leaves_the_devices_blank(
     assert bench.status()["status"]["state"] == "clean"
 
 
+def said_commands(bench: ScriptBench, *argv: str) -> list[str]:
+    """What a dry run prints, without its remarks."""
+    lines = bench.ok(argv[0], "--dry-run", *argv[1:]).stdout.splitlines()
+    return [line for line in lines if not line.startswith("#")]
+
+
+def started(stderr: str) -> list[str]:
+    """What a real run says that it starts."""
+    return [line[2:] for line in stderr.splitlines() if line.startswith("+ ")]
+
+
+def test_a_set_with_a_flash_only_volume_is_not_freed(bench: ScriptBench) -> None:
+    bench.ok("bcache-attach", "--yes", "--mode", "writeback", bench.hdd, bench.ssd)
+    hold_bcache_dirty(bench)
+    bench.make_files(BCACHE)
+    bench.shell("echo 16M > /sys/fs/bcache/*-*/flash_vol_create")
+    flash = "/dev/bcache1"
+    bench.shell(f"head -c 1M /dev/urandom > /run/lab/noise; dd if=/run/lab/noise of={flash} bs=1M")
+    planned = said_commands(bench, "bcache-detach", "--free", BCACHE)
+    detached = bench.ok("bcache-detach", "--yes", "--free", BCACHE)
+    assert started(detached.stderr) == planned
+    assert "stays: volume1 on it" in detached.stderr
+    bench.shell(f"echo 3 > /proc/sys/vm/drop_caches; cmp -n 1048576 /run/lab/noise {flash}")
+    assert "bcache" in bench.shell(f"wipefs --no-act {bench.ssd}")
+    bench.check_files(BCACHE)
+    bench.shell("rm /run/lab/noise")
+
+
+def test_a_set_with_dirty_data_of_an_absent_device_is_not_freed(bench: ScriptBench) -> None:
+    bench.ok("bcache-attach", "--yes", "--mode", "writeback", bench.hdd, bench.ssd)
+    bench.ok("bcache-attach", "--yes", "--mode", "writeback", bench.other_ssd, bench.ssd)
+    other = "/sys/block/bcache1/bcache"
+    bench.shell(f"cd {other} && echo 40 > writeback_percent && echo 0 > sequential_cutoff")
+    bench.shell("head -c 1M /dev/urandom > /run/lab/noise")
+    bench.shell("dd if=/run/lab/noise of=/dev/bcache1 bs=64k oflag=direct")
+    assert bench.shell(f"cat {other}/state") == "dirty\n"
+    bench.shell(f"echo 1 > {other}/stop; while [ -e {other} ]; do sleep 0.1; done")
+    assert "bdev1" not in bench.shell("ls /sys/fs/bcache/*-*")
+    for dry in ([], ["--dry-run"]):
+        refused = bench.run("bcache-detach", "--yes", "--free", *dry, BCACHE)
+        assert (refused.rc, "dirty data of a device that is not regis" in refused.stderr) == (
+            64,
+            True,
+        )
+    assert bench.shell("ls -d /sys/fs/bcache/*-*/bdev0")
+    # It is there again with what only the cache had.
+    bench.shell(f"echo {bench.other_ssd} > /sys/fs/bcache/register")
+    bench.shell(
+        "until [ -e /dev/bcache1 ]; do sleep 0.1; done; cmp -n 1048576 /run/lab/noise /dev/bcache1"
+    )
+    bench.shell("rm /run/lab/noise")
+    detached = bench.ok("bcache-detach", "--yes", "--free", "/dev/bcache1")
+    assert "stays: bdev0 on it" in detached.stderr
+    planned = said_commands(bench, "bcache-detach", "--free", BCACHE)
+    detached = bench.ok("bcache-detach", "--yes", "--free", BCACHE)
+    assert started(detached.stderr) == planned
+    assert bench.shell(f"wipefs --no-act {bench.ssd}") == ""
+
+
+def test_a_cache_device_is_not_turned_into_a_backing_device(bench: ScriptBench) -> None:
+    bench.shell(f"make-bcache --cache {bench.ssd}")
+    for device in (bench.ssd, "/run/lab/alias"):
+        bench.shell(f"ln -sf {bench.ssd} /run/lab/alias")
+        refused = bench.run("bcache-attach", "--yes", device, bench.other_ssd)
+        assert (refused.rc, "is a cache device of bcache" in refused.stderr) == (64, True)
+    bench.shell("rm /run/lab/alias")
+    assert bench.leftovers() == ""
+
+
+def test_another_path_to_the_backing_device_is_no_cache_device(bench: ScriptBench) -> None:
+    bench.shell(f"cp -a {bench.hdd} /run/lab/alias")
+    same = bench.run("bcache-attach", "--yes", "--force", bench.hdd, "/run/lab/alias")
+    bench.shell("rm /run/lab/alias")
+    assert (same.rc, "are the same device" in same.stderr) == (64, True)
+    assert bench.leftovers() == ""
+
+
+@pytest.mark.full
+def test_an_attach_of_bcache_that_is_terminated_at_any_step_leaves_nothing(
+    bench: ScriptBench,
+) -> None:
+    folder = f"/sys/block/{bench.hdd.rpartition('/')[2]}/bcache"
+    steps = (
+        "+ make-bcache --bdev",
+        f"+ echo {bench.hdd} >",
+        "+ make-bcache --cache",
+        f"+ echo {bench.ssd} >",
+        "bcache/attach",
+        "bcache/cache_mode",
+    )
+    for step in steps:
+        process = bench.start("bcache-attach", "--yes", bench.hdd, bench.ssd)
+        stopped = bench.interrupt(process, step, signal.SIGTERM)
+        if stopped.rc == 0:
+            bench.pasted(undo_of(stopped))
+            bench.shell(f"echo 1 > {folder}/stop")
+            bench.shell(f"until wipefs --all {bench.hdd}; do sleep 0.1; done")
+            continue
+        assert stopped.rc == 130, stopped.stderr
+        assert "everything that this run changed is as it was before" in stopped.stderr
+        assert bench.leftovers() == ""
+        assert bench.shell(f"wipefs --no-act {bench.hdd} {bench.ssd}") == ""
+
+
+def test_a_kill_between_two_steps_of_an_attach_of_bcache_can_be_gone_on_from(
+    bench: ScriptBench,
+) -> None:
+    process = bench.start("bcache-attach", "--yes", bench.hdd, bench.ssd)
+    killed = bench.interrupt(process, "make-bcache --cache", signal.SIGKILL)
+    assert killed.rc != 0
+    again = bench.run("bcache-attach", "--yes", bench.hdd, bench.ssd)
+    if again.rc != 0:
+        # Made and not registered: the next step is named.
+        assert f"echo {bench.ssd} > /sys/fs/bcache/register" in again.stderr
+        bench.shell(f"echo {bench.ssd} > /sys/fs/bcache/register")
+        bench.ok("bcache-attach", "--yes", bench.hdd, bench.ssd)
+    assert bench.status()["status"]["state"] == "clean"
+
+
 def test_a_file_system_is_not_turned_into_a_backing_device(bench: ScriptBench) -> None:
     bench.shell(f"mkfs.ext4 -q {bench.ssd}")
     for words in ((bench.ssd, bench.other_ssd), (bench.hdd, bench.ssd)):

@@ -108,6 +108,74 @@ def test_an_attach_that_fails_half_way_is_taken_back(bench: ScriptBench) -> None
     assert bench.shell(f"wipefs --no-act {bench.ssd}") == ""
 
 
+def test_a_forced_attach_that_fails_puts_every_signature_back(bench: ScriptBench) -> None:
+    bench.make_volume(64)
+    bench.shell(f"mkfs.ext4 -q {bench.ssd}; rm -f /run/lab/wipefs-*")
+    # A boot sector's signature, which wipefs takes for a table of partitions.
+    bench.shell(f"printf '\\125\\252' | dd of={bench.ssd} bs=1 seek=510 conv=notrunc status=none")
+    before = bench.shell(f"wipefs --no-act --parsable {bench.ssd}")
+    assert "ext4" in before
+    options = ["--yes", "--force", "--block-size", "4096", "--setting", "nonsense=1"]
+    failed = bench.run("writecache-attach", *options, VOLUME, bench.ssd)
+    assert (failed.rc, "undo: dd if=/run/lab/wipefs-" in failed.stderr) == (74, True)
+    assert "may be damaged: it has been written over" in failed.stderr
+    after = bench.shell(f"wipefs --no-act --parsable {bench.ssd}")
+    assert offsets(after) == offsets(before)
+    bench.shell("rm -f /run/lab/wipefs-*")
+
+
+def offsets(parsable: str) -> set[str]:
+    """Where wipefs finds a signature."""
+    return {line.split(",")[0] for line in parsable.splitlines() if line.startswith("0x")}
+
+
+def test_pvcreate_refuses_a_signature_that_came_after_the_check(bench: ScriptBench) -> None:
+    bench.shell(f"mkfs.ext4 -q {bench.ssd}")
+    assert bench.session.run(f"pvcreate {bench.ssd} </dev/null").rc != 0
+    assert "ext4" in bench.shell(f"wipefs --no-act {bench.ssd}")
+
+
+def test_a_device_with_other_volumes_stays_and_the_dry_run_says_so(bench: ScriptBench) -> None:
+    bench.make_volume(64)
+    bench.ok("lvmcache-attach", "--yes", "--size", "64m", VOLUME, bench.ssd)
+    bench.shell(f"lvcreate -q -y -n other -L 16m vg {bench.ssd}")
+    dry = bench.ok("lvmcache-detach", "--dry-run", "--free", VOLUME).stdout
+    assert f"# {bench.ssd} stays in vg: other on it" in dry
+    real = bench.ok("lvmcache-detach", "--yes", "--free", VOLUME).stderr
+    planned = [line for line in dry.splitlines() if not line.startswith("#")]
+    assert [line[2:] for line in real.splitlines() if line.startswith("+ ")] == planned
+    assert "other" in layout(bench)
+    assert "data_cache" not in layout(bench)
+
+
+def test_a_kill_between_two_steps_of_an_attach_can_be_gone_on_from(bench: ScriptBench) -> None:
+    bench.make_volume(64)
+    process = bench.start("lvmcache-attach", "--yes", VOLUME, bench.ssd)
+    assert bench.interrupt(process, "+ vgextend", signal.SIGKILL).rc != 0
+    again = bench.run("lvmcache-attach", "--yes", VOLUME, bench.ssd)
+    if again.rc != 0:
+        assert f"pvremove {bench.ssd} makes it blank" in again.stderr
+        bench.shell(f"pvremove {bench.ssd}")
+        bench.ok("lvmcache-attach", "--yes", VOLUME, bench.ssd)
+    assert bench.status()["status"]["mode"] == "writethrough"
+
+
+@pytest.mark.full
+def test_an_attach_that_is_terminated_at_any_step_leaves_nothing(bench: ScriptBench) -> None:
+    bench.make_volume(64)
+    before = layout(bench)
+    for step in ("+ pvcreate", "+ vgextend", "+ lvcreate", "+ lvconvert"):
+        process = bench.start("lvmcache-attach", "--yes", VOLUME, bench.ssd)
+        stopped = bench.interrupt(process, step, signal.SIGTERM)
+        if stopped.rc == 0:
+            bench.pasted(undo_of(stopped))
+        else:
+            assert stopped.rc == 130, stopped.stderr
+            assert "everything that this run changed is as it was before" in stopped.stderr
+        assert layout(bench) == before
+        assert bench.shell(f"wipefs --no-act {bench.ssd}") == ""
+
+
 def test_an_attach_that_is_terminated_leaves_nothing_behind(bench: ScriptBench) -> None:
     bench.make_volume()
     bench.make_files(DEVICE)

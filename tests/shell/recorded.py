@@ -1,28 +1,44 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A machine as the scripts see it: recorded answers of tools, in a PATH and a /sys of files.
+"""A machine as the scripts see it: tools that keep state, in a PATH and a /sys of files.
 
-For the text of dry runs only; what the scripts do is proved in the lab (test_lvm_scripts.py).
-I/O: a temporary folder; runs the scripts.
+What the scripts do on a real kernel is proved in the lab (test_lvm_scripts.py,
+test_bcache_scripts.py). I/O: a temporary folder; runs the scripts.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 REPO = Path(__file__).resolve().parents[2]
 GIB = 1 << 30
+STANDIN = Path(__file__).parent / "standin"
 
-# Commands that change something: a dry run that starts one of them fails its test.
-CHANGING = (
-    *("lvchange", "lvconvert", "lvcreate", "lvremove", "vgextend", "vgreduce", "pvcreate"),
-    *("pvremove", "make-bcache", "modprobe", "cache_check"),
+TOOLS = (
+    *("lvs", "pvs", "lvmconfig", "dmsetup", "blockdev", "stat", "blkid", "bcache-super-show"),
+    *("wipefs", "lvchange", "lvconvert", "lvcreate", "lvremove", "vgextend", "vgreduce"),
+    *("pvcreate", "pvremove", "make-bcache", "modprobe", "cache_check", "dd", "sleep", "kernel"),
 )
-
 UUID = "0e7a3c58-6c86-4b1d-9d7c-3f6f0a5b2c11"
+_NUMBERS = {"sda": "8:0", "sdb": "8:16", "sdc": "8:32", "bcache0": "252:0"}
+
+# Sourced by each script: a write to a file of /sys is handed to the kernel's stand-in.
+_BASH_ENV = r"""
+case $0 in *lvm-scripts/*) builtin echo "$$" >"$EBBGATE_MACHINE/pid" ;; esac
+to_kernel() {
+    local out=/proc/$BASHPID/fd/1 file
+    [[ -f $out ]] || return 0
+    file=$(readlink "$out")
+    [[ $file != "$EBBGATE_SYS"/* ]] || "$EBBGATE_MACHINE/bin/kernel" "$file" "$1" 2>/dev/null >&2
+}
+printf() { builtin printf "$@" && to_kernel "${!#}"; }
+echo() { builtin echo "$@" && to_kernel "${!#}"; }
+"""
 
 
 @dataclass
@@ -32,81 +48,157 @@ class Machine:
     root: Path
     lvs: str = "data|linear|active||4194304|0|||||/dev/sda(0)\n"
     pvs: str = ""
+    """MAJOR|MINOR|VG|EXTENT_BYTES|EXTENTS|ALLOCATED for each physical volume that matters."""
     ssd_bytes: int = 100 * GIB
-    signatures: str = ""
-    mounts: str = ""
+    signatures: Mapping[str, str] = field(default_factory=dict)
+    """OFFSET,TYPE lines by the kernel's name of the device."""
+    mounts: Mapping[str, str] = field(default_factory=dict)
+    """Mount points by device number."""
+    swaps: str = ""
     dm_status: str = ""
     dm_table: str = ""
     blkid: str = "4096\n"
-    superblock: str = ""
-    sysfs: dict[str, str] = field(default_factory=dict)
-    """Files of /sys with their text; `-> NAME` is a link."""
+    superblocks: Mapping[str, str] = field(default_factory=dict)
+    """What bcache-super-show prints, by the kernel's name of the device."""
+    sysfs: Mapping[str, str] = field(default_factory=dict)
+    """Files of /sys with their text; `-> NAME` is a link, `-> /NAME` one within this /sys."""
     without: str = ""
     """A program that is not installed."""
+    faults: Mapping[str, str] = field(default_factory=dict)
+    """Programs that are of no use: `fails`, `old` or `garbage`."""
+    fault: str = ""
+    """`STEP KIND`: the fault of one step; see `act` in standin."""
+    installed: bool = False
 
     def run(self, *argv: str) -> str:
         """What a script prints, both channels, and its exit code, in one text."""
-        self._install()
-        sys, proc = self.root / "sys", self.root / "proc"
-        env = {
+        done = self.start(*argv)
+        if "-n" in argv or "--dry-run" in argv:
+            assert self.steps() == [], "a dry run changed something"
+        command = shlex.join([f"lvm-scripts/{argv[0]}", *argv[1:]])
+        text = f"$ {command}\n{done.stdout}{done.stderr}exit {done.returncode}\n"
+        return text.replace(str(self.sys), "/sys")
+
+    def start(self, *argv: str) -> subprocess.CompletedProcess[str]:
+        """Run a script on this machine as it is now."""
+        self.install()
+        command = [str(REPO / "lvm-scripts" / argv[0]), *argv[1:]]
+        # By its relative name, as it is printed in the commands that undo it.
+        command[0] = f"lvm-scripts/{argv[0]}"
+        return subprocess.run(
+            command,
+            cwd=REPO,
+            env=self.environment(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=50,
+        )
+
+    @property
+    def sys(self) -> Path:
+        """Its /sys."""
+        return self.root / "sys"
+
+    def environment(self) -> dict[str, str]:
+        """What the scripts are started with."""
+        return {
             "PATH": f"{self.root}/bin:{self._programs()}",
-            "EBBGATE_SYS": str(sys),
-            "EBBGATE_PROC": str(proc),
+            "HOME": str(self.root / "home"),
+            "BASH_ENV": str(self.root / "bash_env"),
+            "EBBGATE_MACHINE": str(self.root),
+            "EBBGATE_SYS": str(self.sys),
+            "EBBGATE_PROC": str(self.root / "proc"),
             "EBBGATE_LVM_LOCKS": str(self.root),
             "EBBGATE_LVM_LOCK_SECONDS": "1",
+            "EBBGATE_PATIENCE_SECONDS": "1",
         }
-        command = [f"lvm-scripts/{argv[0]}", *argv[1:]]
-        done = subprocess.run(
-            command, cwd=REPO, env=env, capture_output=True, text=True, check=False, timeout=30
-        )
-        assert not (self.root / "changed").exists(), (self.root / "changed").read_text()
-        text = f"$ {shlex.join(command)}\n{done.stdout}{done.stderr}exit {done.returncode}\n"
-        return text.replace(str(sys), "/sys")
 
-    def _install(self) -> None:
-        self._tool("lvs", _say(self.lvs))
-        self._tool("pvs", _say(self.pvs))
-        self._tool("lvmconfig", "exit 5")
-        self._tool("lsblk", _say(self.mounts))
-        self._tool("blkid", _say(self.blkid))
-        self._tool("wipefs", f'[ "$1" = --no-act ] || exit 99\n{_say(self.signatures)}')
-        self._tool("bcache-super-show", _say(self.superblock))
-        sizes = f"--getsize64) echo {self.ssd_bytes} ;; --getro) echo 0 ;; --getss) echo 512"
-        self._tool("blockdev", f'[ "$2" != /dev/nothing ] || exit 1\ncase $1 in {sizes} ;; esac')
-        self._tool("dmsetup", self._dmsetup())
-        for name in CHANGING:
-            self._tool(name, f"echo {name} >> {self.root}/changed; exit 99")
+    def steps(self) -> list[str]:
+        """The commands that changed something, in order; what was written to /sys as `echo`."""
+        log = self.root / "log"
+        text = log.read_text().replace(str(self.sys), "/sys") if log.exists() else ""
+        return text.splitlines()
+
+    def state(self) -> dict[str, str]:
+        """What a roll back must bring back: signatures, volumes, knobs. Dirty data is left out."""
+        kept: dict[str, str] = {}
+        for path in sorted([*(self.root / "state").rglob("*"), *self.sys.rglob("*")]):
+            name = str(path.relative_to(self.root))
+            if path.is_symlink():
+                kept[name] = f"-> {path.readlink()}"
+            elif path.is_file() and not re.search(
+                r"/kept-|dm_status|dm_table|kernel/debug|dirty_data|/superblock", name
+            ):
+                text = "".join(sorted(path.read_text().splitlines(keepends=True)))
+                if text or not name.startswith("state/"):
+                    kept[name] = text.replace("dirty", "clean")
+        return kept
+
+    def install(self) -> None:
+        """Lay everything out, once."""
+        if self.installed:
+            return
+        self.installed = True
+        for name in TOOLS:
+            if name != self.without:
+                link = self.root / "bin" / name
+                link.parent.mkdir(parents=True, exist_ok=True)
+                link.symlink_to(STANDIN)
+        for folder in ("home", "state", "sys/class", "sys/block"):
+            (self.root / folder).mkdir(parents=True, exist_ok=True)
+        self.file("bash_env", _BASH_ENV)
+        for name in ("lvs", "pvs", "dm_status", "dm_table", "blkid"):
+            self.file(f"state/{name}", getattr(self, name))
+        self.file("state/ssd_bytes", f"{self.ssd_bytes}\n")
+        for name, text in self.signatures.items():
+            self.file(f"state/signatures.{name}", text)
+        for name, text in self.superblocks.items():
+            self.file(f"state/superblock.{name}", text)
+        for name, text in self.faults.items():
+            self.file(f"fault.{name}", text)
+        if self.fault:
+            self.file("fault", f"{self.fault}\n")
+        self._install_proc()
+        self._install_sysfs()
+
+    def _install_proc(self) -> None:
         self.file("proc/meminfo", "MemTotal: 33554432 kB\nMemAvailable:   16777216 kB\n")
         self.file("proc/sys/kernel/random/uuid", f"{UUID}\n")
-        for name in ("sda", "sdb"):
-            self.file(f"sys/class/block/{name}/queue/discard_granularity", "512\n")
+        self.file("proc/swaps", f"Filename Type Size Used Priority\n{self.swaps}")
+        mounts = "".join(
+            f"30 1 {number} / {point} rw - ext4 /dev/root rw\n"
+            for number, point in self.mounts.items()
+        )
+        self.file("proc/self/mountinfo", f"20 1 0:20 / /proc rw - proc proc rw\n{mounts}")
+
+    def _install_sysfs(self) -> None:
+        (self.sys / "class/block").symlink_to(self.sys / "block")
         self.file("sys/fs/bcache/register", "")
+        for name, number in _NUMBERS.items():
+            link = self.sys / "dev/block" / number
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.symlink_to(self.sys / "block" / name)
+            if name != "bcache0":
+                self.file(f"sys/block/{name}/queue/discard_granularity", "512\n")
+                self.file(f"sys/block/{name}/dev", f"{number}\n")
         for path, text in self.sysfs.items():
             if text.startswith("-> "):
-                link = self.root / "sys" / path
+                target = text.removeprefix("-> ")
+                link = self.sys / path
                 link.parent.mkdir(parents=True, exist_ok=True)
-                link.symlink_to(text.removeprefix("-> "))
+                link.symlink_to(f"{self.sys}{target}" if target.startswith("/") else target)
             else:
-                self.file(f"sys/{path}", text)
+                kept = self.file(f"sys/{path}", text)
+                self.file(f"state/kept{str(kept).replace('/', '-')}", text)
 
     def _programs(self) -> str:
         """The folders of this machine's own programs, which are not recorded."""
         places = os.environ["PATH"].split(os.pathsep)
         if self.without:
-            (self.root / "bin" / self.without).unlink(missing_ok=True)
             places = [each for each in places if not (Path(each) / self.without).exists()]
         return os.pathsep.join(places)
-
-    def _dmsetup(self) -> str:
-        table = f'case "$*" in *target\\ writecache*) exit 0 ;; esac; {_say(self.dm_table)}'
-        return (
-            f"case $1 in status) {_say(self.dm_status)} ;; table) {table} ;; "
-            "info) echo dm-0 ;; esac"
-        )
-
-    def _tool(self, name: str, body: str) -> None:
-        path = self.file(f"bin/{name}", f"#!/bin/sh\n{body}\n")
-        path.chmod(0o755)
 
     def file(self, name: str, text: str) -> Path:
         """A file of this machine."""
@@ -114,7 +206,3 @@ class Machine:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
         return path
-
-
-def _say(text: str) -> str:
-    return f"printf %s {shlex.quote(text)}"

@@ -11,6 +11,18 @@ from typing import Any
 
 import pytest
 
+from tests.shell.machines import (
+    BCACHE,
+    BROKEN,
+    NO_CACHE,
+    POOL_LVS,
+    STACK,
+    THROUGH,
+    VOL_LVS,
+    WRITEBACK,
+    WRITECACHE,
+    WRITECACHE_LVS,
+)
 from tests.shell.recorded import GIB, REPO, UUID, Machine
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -20,63 +32,6 @@ SCRIPTS = (
     *("bcache-attach", "bcache-detach", "stack-status"),
 )
 
-# As lvm2 2.03.16 and a 6.1 kernel gave them in the lab; the policy is `mq` with ten arguments.
-VOL_LVS = (
-    "data|cache|active|data_cache_cvol|4194304|0|writeback|smq|65536||data_corig(0)\n"
-    "data_cache_cvol|linear|active||4194304|0|||||/dev/sdb(0)\n"
-    "data_corig|linear|active||4194304|0|||||/dev/sda(0)\n"
-)
-POOL_LVS = (
-    "data|cache|active|fast_cpool|4194304|0|writethrough|smq|131072||data_corig(0)\n"
-    "fast_cpool|cache,pool|active||4194304|0|writethrough|smq|131072||fast_cpool_cdata(0)\n"
-    "fast_cpool_cdata|linear|active||4194304|0|||||/dev/sdb(16)\n"
-    "fast_cpool_cmeta|linear|active||4194304|0|||||/dev/sdc(8)\n"
-    "data_corig|linear|active||4194304|0|||||/dev/sda(0)\n"
-)
-WRITECACHE_LVS = (
-    "data|writecache|active|wc_cvol|4194304|0||||high_watermark=60,cleaner=0|data_wcorig(0)\n"
-    "wc_cvol|linear|active||4194304|0|||||/dev/sdb(0)\n"
-    "data_wcorig|linear|active||4194304|0|||||/dev/sda(0)\n"
-)
-MQ = (
-    "mq 10 random_threshold 0 sequential_threshold 0 discard_promote_adjustment 0 "
-    "read_promote_adjustment 0 write_promote_adjustment 0"
-)
-STATUS = "0 1048576 cache 8 43/2048 128 500/3968 7 3 20 9 1 512 480 "
-WRITEBACK = f"{STATUS}2 metadata2 writeback 2 migration_threshold 2048 {MQ} rw -\n"
-THROUGH = f"{STATUS}2 metadata2 writethrough 2 migration_threshold 2048 smq 0 rw -\n"
-CORE = "2 migration_threshold 2048"
-BROKEN = f"{STATUS}3 metadata2 writeback no_discard_passdown {CORE} {MQ} ro needs_check\n"
-WRITECACHE = "0 1048576 writecache 0 65280 57280 12 10 4 8000 5 6 7 8000 0 1 0\n"
-TABLE = "vg-data: 0 1048576 cache 253:3 253:2 253:4 128 2 metadata2 writeback mq 0\n"
-BCACHE = {
-    f"block/bcache0/bcache/{name}": f"{text}\n"
-    for name, text in {
-        "state": "dirty",
-        "dirty_data": "63.9M",
-        "cache_mode": "writethrough [writeback] writearound none",
-        "writeback_percent": "10",
-        "writeback_delay": "30",
-        "writeback_running": "1",
-        "cache/cache0/x": "",
-    }.items()
-}
-
-DM_TREE = {
-    f"class/block/dm-{number}/dm/name": f"{name}\n"
-    for number, name in enumerate(
-        ("vg-data", "vg-fast_cvol", "vg-fast_cvol-cdata", "vg-fast_cvol-cmeta", "vg-data_corig")
-    )
-} | {
-    "class/block/dm-4/slaves/sda/x": "",
-    "class/block/dm-2/slaves/dm-1/x": "",
-    "class/block/dm-3/slaves/dm-1/x": "",
-    "class/block/dm-1/slaves/sdb/x": "",
-    **{f"dev/block/253:{number}": f"-> dm-{number}" for number in range(5)},
-}
-NAMES = "vg|data\nvg|[fast_cvol]\nvg|[data_corig]\n"
-STACK = {"dm_table": TABLE, "lvs": NAMES, "sysfs": DM_TREE}
-
 CASES: Mapping[str, tuple[list[str], dict[str, Any]]] = {
     "lvmcache-attach": (["lvmcache-attach", "-n", "vg/data", "/dev/sdb"], {}),
     "lvmcache-attach-large": (
@@ -85,27 +40,33 @@ CASES: Mapping[str, tuple[list[str], dict[str, Any]]] = {
     ),
     "lvmcache-attach-pool-on-a-pv": (
         ["lvmcache-attach", "-n", "--cachepool", "--size", "20g", "vg/data", "/dev/sdb"],
-        {"pvs": "vg|4194304|25599|0\n"},
+        {"pvs": "8|16|vg|4194304|25599|0\n"},
     ),
     "lvmcache-attach-force": (
         ["lvmcache-attach", "-n", "--force", "vg/data", "/dev/sdb"],
-        {"signatures": "# TYPE\nxfs\n"},
+        {"signatures": {"sdb": "0x0,xfs\n"}},
     ),
     "lvmcache-attach-signature": (
         ["lvmcache-attach", "-n", "vg/data", "/dev/sdb"],
-        {"signatures": "# TYPE\nxfs\n"},
+        {"signatures": {"sdb": "0x0,xfs\n"}},
     ),
     "lvmcache-attach-mounted": (
         ["lvmcache-attach", "-n", "--force", "vg/data", "/dev/sdb"],
-        {"mounts": "/srv\n"},
+        {"mounts": {"8:16": "/srv"}},
     ),
     "lvmcache-attach-held": (
         ["lvmcache-attach", "-n", "--force", "vg/data", "/dev/sdb"],
-        {"sysfs": {"class/block/sdb/sdb1/holders/md0": "", "class/block/sdb/sdb1/bcache": ""}},
+        {
+            "sysfs": {
+                "block/sdb/sdb1/dev": "8:17\n",
+                "block/sdb/sdb1/holders/md0": "",
+                "block/sdb/sdb1/bcache": "",
+            }
+        },
     ),
     "lvmcache-attach-foreign-pv": (
         ["lvmcache-attach", "-n", "--force", "vg/data", "/dev/sdb"],
-        {"pvs": "other|4194304|25599|100\n"},
+        {"pvs": "8|16|other|4194304|25599|100\n"},
     ),
     "lvmcache-attach-chunks": (
         ["lvmcache-attach", "-n", "--chunk", "64k", "vg/data", "/dev/sdb"],
@@ -191,14 +152,11 @@ CASES: Mapping[str, tuple[list[str], dict[str, Any]]] = {
     ),
     "bcache-attach-to-running": (
         ["bcache-attach", "-n", "/dev/sda", "/dev/sdb"],
-        {
-            "sysfs": {"class/block/sda/bcache/state": "no cache\n"},
-            "superblock": "dev.sectors_per_block\t8\n",
-        },
+        NO_CACHE,
     ),
     "bcache-attach-file-system": (
         ["bcache-attach", "-n", "/dev/sda", "/dev/sdb"],
-        {"signatures": "# TYPE\next4\n"},
+        {"signatures": {"sda": "0x438,ext4\n"}},
     ),
     "bcache-detach-no-volume": (["bcache-detach", "-n", "/dev/sda"], {}),
     "stack-status": (["stack-status"], {"dm_status": WRITEBACK, **STACK}),
@@ -229,23 +187,7 @@ def test_every_golden_text_has_its_case() -> None:
 
 
 def test_bcache_knobs_are_borrowed_and_given_back(tmp_path: Path) -> None:
-    machine = Machine(tmp_path, sysfs=BCACHE)
-    backing = tmp_path / "sys/block/sda/bcache"
-    machine.file("sys/block/bcache0/bcache/state", "dirty\n").parent.parent.rename(
-        tmp_path / "sys/block/sda"
-    )
-    machine.sysfs = {
-        path.replace("bcache0", "sda").replace("cache/cache0/x", "state2"): text
-        for path, text in BCACHE.items()
-    }
-    cache = machine.file(f"sys/fs/bcache/{UUID}/x", "").parent
-    (tmp_path / "sys/block/sdb/bcache").mkdir(parents=True)
-    (cache / "cache0").symlink_to(tmp_path / "sys/block/sdb/bcache")
-    backing.mkdir(parents=True, exist_ok=True)
-    (backing / "cache").symlink_to(cache)
-    volume = tmp_path / "sys/class/block/bcache0"
-    volume.mkdir(parents=True)
-    (volume / "bcache").symlink_to(backing)
+    machine = Machine(tmp_path, **BCACHE)
     lines = machine.run("bcache-detach", "-n", "--free", "/dev/bcache0").splitlines()
     knobs = "/sys/block/sda/bcache"
     assert lines[1:] == [
@@ -260,7 +202,7 @@ def test_bcache_knobs_are_borrowed_and_given_back(tmp_path: Path) -> None:
         f"echo 30 > {knobs}/writeback_delay",
         f"echo 10 > {knobs}/writeback_percent",
         f"echo 1 > /sys/fs/bcache/{UUID}/unregister",
-        "wipefs --all /dev/sdb",
+        "wipefs --offset 0x1018 --types bcache /dev/sdb",
         "# to undo: lvm-scripts/bcache-attach --yes --mode writeback /dev/sda /dev/sdb",
         "exit 0",
     ]
