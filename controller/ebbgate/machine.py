@@ -17,7 +17,6 @@ from typing import Any
 
 from ebbgate import __version__
 from ebbgate.actuators.hand import Hand
-from ebbgate.background import BackgroundWorker
 from ebbgate.config import Config
 from ebbgate.errors import ActuationError
 from ebbgate.intent_dispatcher import ENDED, IntentDispatcher
@@ -29,6 +28,7 @@ from ebbgate.model.records import Complaint, Edge, Record, Untracked
 from ebbgate.model.volume import Mode, Volume, VolumeState
 from ebbgate.override_registry import OverrideRegistry
 from ebbgate.policy_book import PolicyBook
+from ebbgate.policy_follower import PolicyFollower
 from ebbgate.priority import Priority
 from ebbgate.probes.ebpf import EbpfProbe, track_command
 from ebbgate.probes.state import read_state
@@ -78,6 +78,7 @@ class Daemon:
         self.probe = EbpfProbe(config.probe_path, self.on_record, self.on_probe_restart)
         self.silence = silence or LoopSilence()
         self.policies = PolicyBook(config.policy_dir)
+        self._follower = PolicyFollower(self.policies, self.volumes)
         self.overrides = OverrideRegistry(OverrideWriter(config.overrides_path), self.volumes)
         self.overrides.load()
         first = _first_number(last_number(config.history_path))
@@ -94,10 +95,7 @@ class Daemon:
         self._born: dict[str, tuple[int | None, ...]] = {}
         self._full_ns: dict[str, int] = {}
         self._leaving: dict[str, VolumeLoop] = {}
-        self._policy_keys: dict[str, tuple[object, ...]] = {}
         self._mapper_blocked = ""
-        self._policy_reader = BackgroundWorker("policies")
-        self._following: asyncio.Task[None] | None = None
 
     async def run(self) -> None:
         """Until SIGTERM or SIGINT. Everything is restored on the way out, whatever happened."""
@@ -135,7 +133,7 @@ class Daemon:
 
     def _reload(self) -> None:
         """SIGHUP: read the policies again; start a probe that was given up."""
-        self._begin_to_follow(again=True)
+        self._follower.begin(again=True)
         self.probe.retry()
 
     # ---- records -------------------------------------------------------------------------------
@@ -185,8 +183,8 @@ class Daemon:
             self._slow_ns = now_ns
             await self._discover_when_due(now_ns)
             await _let_others()
-            self._begin_to_follow()
-            self._apply_policies()
+            self._follower.begin()
+            self._follower.apply()
             await _let_others()
             self.control.look()
             self.intents.poll()
@@ -220,29 +218,9 @@ class Daemon:
         unmoved = was_quiet and volume.thread.quiet and volume.thread.generation == before
         volume.on_tick(seen, quiet=ours and unmoved)
 
-    async def follow_policies(self, *, again: bool = False) -> None:
-        """Take over what has changed in the folder; read and parsed beside the event loop."""
-        self.policies.take(await self._policy_reader.run(lambda: self.policies.read(again=again)))
-        self._apply_policies()
-
-    def _begin_to_follow(self, *, again: bool = False) -> None:
-        """The same beside the ticks; one look at a time."""
-        if again or self._following is None or self._following.done():
-            self._following = asyncio.create_task(self._follow(again))
-
-    async def _follow(self, again: bool) -> None:
-        try:
-            await self.follow_policies(again=again)
-        except Exception:
-            _LOG.exception("the policies cannot be looked at")
-
-    def _apply_policies(self) -> None:
-        """Policies that changed, and the hour of a schedule."""
-        for name, volume in self.volumes.items():
-            key = self.policies.key_of(volume.volume)
-            if key != self._policy_keys.get(name):
-                self._policy_keys[name] = key
-                volume.set_policy(self.policies.policy_of(volume.volume))
+    async def follow_policies(self) -> None:
+        """Take over what has changed in the folder."""
+        await self._follower.follow()
 
     async def _discover_when_due(self, now_ns: int) -> None:
         """A look at all devices is dear: when one came or went, and now and then."""
@@ -294,7 +272,7 @@ class Daemon:
         )
         self.volumes[volume.name] = loop
         self._born[volume.name] = birth(self.sysfs, volume)
-        self._policy_keys[volume.name] = self.policies.key_of(volume)
+        self._follower.added(volume)
         self.overrides.adopt(volume.name)
         over, policy = volume.backing.name, loop.policy.name
         _LOG.info(
