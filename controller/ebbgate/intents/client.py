@@ -116,16 +116,7 @@ class ControlClient:
         """
         deadline_s = time.monotonic() + timeout_s
         self._id = str(next(self._ids))
-        line = _checked(Request(self._id, str(kind), volume, args, label))
-        try:
-            self._socket.settimeout(_left_s(deadline_s))
-            self._socket.sendall(line)
-        except TimeoutError as error:
-            raise self._not_answering() from error
-        except OSError:
-            # The daemon has closed the connection; what it said before explains why.
-            self._read(deadline_s)
-            raise _unexpected() from None
+        self._write(_checked(Request(self._id, str(kind), volume, args, label)), deadline_s)
         answer = self._answer(deadline_s)
         if answer.state is State.REFUSED and answer.busy:
             raise Busy(answer.text, answer.hint or LOG)
@@ -145,6 +136,17 @@ class ControlClient:
         if answer.state not in (State.DONE, State.FAILED):
             raise _unexpected()
         return answer
+
+    def _write(self, line: bytes, deadline_s: float) -> None:
+        try:
+            self._socket.settimeout(_left_s(deadline_s))
+            self._socket.sendall(line)
+        except TimeoutError as error:
+            raise self._not_answering() from error
+        except OSError:
+            # The daemon has closed the connection; what it said before explains why.
+            self._read(deadline_s)
+            raise _unexpected() from None
 
     def _answer(self, deadline_s: float) -> Answer:
         message = self._read(deadline_s)
