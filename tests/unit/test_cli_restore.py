@@ -251,7 +251,7 @@ def test_systemd_keeps_them_for_the_next_daemon(cli: Cli) -> None:
 
 def test_wishes_that_cannot_be_ended_keep_no_knob_from_coming_back(cli: Cli) -> None:
     leave(cli, "writeback_percent", "10")
-    (cli.state_dir / "overrides.db").mkdir()
+    (cli.state_dir / "overrides.db").write_bytes(b"no database" * 100)
     result = cli("restore")
     assert (result.code, cli.fake.read(PERCENT)) == (0, "10")
     assert "could not be ended" in result.out
