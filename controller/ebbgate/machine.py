@@ -308,7 +308,9 @@ class Daemon:
         loop.release("the volume is gone or changed")
         self._leaving[name] = loop
         # Not on the loop: a write that hangs must not make it silent.
-        if not await asyncio.to_thread(loop.thread.stop, _DROP_S):
+        if await asyncio.to_thread(loop.thread.stop, _DROP_S):
+            self.journal.leave_behind([held.entry for held in loop.hand.held.values()])
+        else:
             _LOG.error("%s: a write of a knob hangs in the kernel", name)
         self._leaving.pop(name, None)
         self.recorder.drop_live(name)

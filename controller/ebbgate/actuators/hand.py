@@ -28,7 +28,8 @@ from ebbgate.actuators.plan import (
 from ebbgate.actuators.plans import Plan, plan_for
 from ebbgate.model.decision import Action, JournalEntry, Outcome, OutcomeKind
 from ebbgate.model.volume import Volume
-from ebbgate.probes.dm_knobs import FLUSH, TABLE
+from ebbgate.probes.dm_knobs import FLUSH, TABLE, THRESHOLD
+from ebbgate.probes.dm_status import table_threshold_sectors
 from ebbgate.probes.knob import parse_value
 from ebbgate.probes.knobs import BY_NAME, knob_path, same_value
 from ebbgate.sysfs import Sysfs, is_gone
@@ -106,6 +107,8 @@ class Hand:
         return outcomes
 
     def _release_one(self, knob: str, mine: Held, reason: Reason) -> list[Outcome]:
+        if knob == THRESHOLD:
+            self.table_changed()
         action = self._action(knob, mine.written, mine.original, reason)
         try:
             found = ownership.look(self.sysfs, mine.entry, mine.ours)
@@ -165,6 +168,28 @@ class Hand:
                 mine.written, mine.tried = value, None
                 continue
             self._let_go(knob, f"another table was loaded: {value}")
+
+    def table_changed(self) -> list[Outcome]:
+        """Another table was loaded: the threshold in it is the one to put back, also where it is
+        the very value that we hold. On the knobs' thread: the journal is waited for.
+        """
+        mine, table = self.held.get(THRESHOLD), self._path(TABLE)
+        if mine is None or table is None:
+            return []
+        try:
+            params = self.sysfs.read(table).split(maxsplit=3)[-1]
+            original, mapping = table_threshold_sectors(params), self.volume.mapping
+            if original is None or mapping is None or params == mapping.params:
+                return []
+            if str(original) != mine.original:
+                self.journal.close(self.volume.name, THRESHOLD, "another table was loaded")
+                entry = replace(mine.entry, original=str(original), at_unix_ns=self.wall_ns())
+                mine.entry = self.journal.put(entry)
+                self.journal.writing(mine.entry, mine.written, mine.written)
+        except OSError as error:
+            action = self._action(THRESHOLD, None, mine.written, Reason("restore", "a new table"))
+            return [self._outcome(action, OutcomeKind.FAILED, str(error))]
+        return []
 
     def forget_manual(self, knob: str | None = None) -> None:
         """A person gave the knob back to us; all of them without a name."""
@@ -321,19 +346,9 @@ class Hand:
             device = ownership.identify(self.sysfs, path)
         except OSError as error:
             return self._outcome(action, OutcomeKind.FAILED, str(error))
-        return JournalEntry(
-            self.volume.name,
-            action.knob,
-            str(path),
-            original,
-            action.new,
-            self.boot_id,
-            self.wall_ns(),
-            action.strategy,
-            action.reason,
-            device.uuid,
-            device.instance,
-        )
+        value = (self.volume.name, action.knob, str(path), original, action.new)
+        wanted = (action.strategy, action.reason)
+        return JournalEntry(*value, self.boot_id, self.wall_ns(), *wanted, *device)
 
     def _reads(self, knob: str) -> str | None:
         """The value now; None where there is no such knob. Raises OSError for any other error."""
