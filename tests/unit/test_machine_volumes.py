@@ -51,7 +51,11 @@ class Bench:
         self.last_written = LastWritten(folder / "last-written")
         self.journal = JournalWriter(folder / "state/journal.db", self.last_written)
         config = Config(
-            folder / "state", folder / "no-probe", mode=mode, runtime_dir=folder / "run"
+            folder / "state",
+            folder / "no-probe",
+            mode=mode,
+            runtime_dir=folder / "run",
+            policy_dir=folder / "policies.d",
         )
         self.daemon = Daemon(config, self.sysfs, self.recorder, self.journal, "this boot")
         self.before = self.knobs()

@@ -378,8 +378,11 @@ class Hand:
             self._written_ns[action.knob] = self.now_ns()
         if not read_back:
             return self._outcome(action, OutcomeKind.CHANGED)
-        text = self.sysfs.read_text(path)
-        seen = None if text is None else parse_value(BY_NAME[action.knob].form, text)
+        try:
+            seen = self._reads(action.knob)
+        except OSError as error:
+            why = f"it was written and could not be read back: {error}"
+            return self._outcome(action, OutcomeKind.FAILED, why)
         if seen is None or same_value(action.knob, action.new, seen):
             return replace(self._outcome(action, OutcomeKind.CHANGED), read_back=seen)
         error_text = f"the kernel made {seen} of it"

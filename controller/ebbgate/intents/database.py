@@ -90,14 +90,16 @@ class OverrideDatabase:
         connection.text_factory = lambda data: data.decode(errors="replace")
 
     @classmethod
-    def open(cls, path: Path) -> Self:
+    def open(cls, path: Path, *, heal: bool = True) -> Self:
         """Open or make the file. One that is damaged is renamed to `overrides.db.damaged` and a new
-        one begun. Raises PermissionDenied and Unavailable.
+        one begun, unless `heal` is false. Raises PermissionDenied and Unavailable.
         """
         _check_owner(path)
         try:
             return cls._opened(path)
         except Damaged as error:
+            if not heal:
+                raise
             aside = path.with_name(f"{path.name}.damaged")
             _LOG.error("%s; it is kept as %s, and a new one is begun", error.message, aside)
             path.replace(aside)
@@ -210,11 +212,13 @@ class OverrideDatabase:
         with durable(self._connection) as open_:
             open_.execute(_SET_ASIDE, (reason, number))
 
-    def set_modes(self, modes: Mapping[str, Mode], wall_ns: int) -> None:
-        """Keep the modes that a person chose for these volumes. Raises sqlite3.Error."""
-        rows = [(volume, str(mode), wall_ns) for volume, mode in modes.items()]
+    def set_mode(self, volume: str, mode: Mode | None, wall_ns: int) -> None:
+        """Keep the mode that a person chose for a volume; None: no mode. Raises sqlite3.Error."""
         with durable(self._connection) as open_:
-            open_.executemany(_SET_MODE, rows)
+            if mode is None:
+                open_.execute("DELETE FROM modes WHERE volume = ?", (volume,))
+            else:
+                open_.execute(_SET_MODE, (volume, str(mode), wall_ns))
 
 
 def _check_owner(path: Path) -> None:

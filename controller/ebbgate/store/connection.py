@@ -52,14 +52,15 @@ def is_damage(error: BaseException) -> bool:
 
 
 def open_writer(
-    path: Path, migrations: Migrations, mode: int = access.READ_MODE
+    path: Path, migrations: Migrations, mode: int = access.READ_MODE, advice: str = ""
 ) -> sqlite3.Connection:
     """A connection in autocommit mode to a file of the current schema, made where it is missing.
 
-    `mode`: of a file that is made, see `store.access`. Usable from any thread, one at a time.
+    `mode`: of a file that is made, see `store.access`. `advice`: the next step where it cannot be
+    used; without it: to move it away. Usable from any thread, one at a time.
     Raises PermissionDenied and Unavailable.
     """
-    with _explained(path):
+    with _explained(path, advice):
         access.make_folder(path.parent)
         access.make_file(path, mode)
         connection = sqlite3.connect(
@@ -111,9 +112,9 @@ def open_in_memory(migrations: Migrations) -> sqlite3.Connection:
     return connection
 
 
-def open_reader(path: Path, migrations: Migrations) -> sqlite3.Connection:
+def open_reader(path: Path, migrations: Migrations, advice: str = "") -> sqlite3.Connection:
     """A connection that cannot write. Raises NothingRecorded where there is no such file yet."""
-    with _explained(path):
+    with _explained(path, advice):
         if not _is_file(path):
             raise NothingRecorded(
                 f"nothing was ever recorded here: there is no {path}",
@@ -204,8 +205,9 @@ def _is_file(path: Path) -> bool:
 
 
 @contextmanager
-def _explained(path: Path) -> Iterator[None]:
+def _explained(path: Path, advice: str = "") -> Iterator[None]:
     """What SQLite and the kernel say of a file, as an error with the next step."""
+    away = f"move it away (mv {path} {path}.damaged) and restart ebbgated; its history is lost"
     try:
         yield
     except PermissionError as error:
@@ -219,5 +221,5 @@ def _explained(path: Path) -> Iterator[None]:
         kind = Damaged if is_damage(error) else Unavailable
         raise kind(
             f"{path} cannot be used: {text}",
-            f"move it away (mv {path} {path}.damaged) and restart ebbgated; its history is lost",
+            advice or away,
         ) from error
