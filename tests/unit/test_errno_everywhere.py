@@ -36,7 +36,7 @@ def bench(request: pytest.FixtureRequest, tmp_path: Path) -> ErrnoBench:
 
 def test_a_call_that_fails_costs_no_original_and_is_named_once(bench: ErrnoBench) -> None:
     broken = []
-    for place in range(0, len(bench.calls), 2 if len(bench.calls) > 200 else 1):
+    for place in range(0, len(bench.calls), 3 if len(bench.calls) > 200 else 1):
         found = bench.fails(place, ERRNOS[place % len(ERRNOS)])
         if found.broken:
             broken.append(f"{place} {found}")

@@ -126,6 +126,9 @@ def test_locks_of_a_reader_hold_up_the_writer_only(
             recorder.decision(decision(), 1)
             until(lambda: not recorder.health()["written"], "noticed")
             assert f"(pid {pid}," in recorder.health()["trouble"]["why"]
+            answer = recorder.written()
+            with pytest.raises(OSError, match=f"pid {pid}"):
+                answer.result(QUICK_S + 5)
             began_s = time.monotonic()
             for number in range(200):
                 recorder.decision(decision(), number)
