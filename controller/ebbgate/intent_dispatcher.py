@@ -37,7 +37,7 @@ DEADLINE_S: Final = 30.0
 """After so long a request that was accepted has failed."""
 _SETTLED_S: Final = 10.0
 """How long knob writes are waited for; one that takes longer hangs in the kernel."""
-_VISIBLE_S: Final = 2.0
+_VISIBLE_S: Final = 3.0
 """How long `done` waits for the new state to be in the history."""
 ENDED: Final = "ebbgated ended before this was finished"
 
