@@ -37,8 +37,8 @@ DEADLINE_S: Final = 30.0
 """After so long a request that was accepted has failed."""
 _SETTLED_S: Final = 10.0
 """How long knob writes are waited for; one that takes longer hangs in the kernel."""
-_VISIBLE_S: Final = 3.0
-"""How long `done` waits for the new state to be in the history."""
+_VISIBLE_S: Final = 0.5
+"""How long `done` waits for the new state to be in the history, which readers can hold up."""
 ENDED: Final = "ebbgated ended before this was finished"
 
 
@@ -193,7 +193,7 @@ class IntentDispatcher:
                 await asyncio.wrap_future(self._log.written())
         except (TimeoutError, OSError, EbbgateError) as error:
             _LOG.debug("request %d is not in the history yet: %s", intent.id, error)
-            text = f"{outcome.text}\nthe history cannot be written now: ebbgate status may be old"
+            text = f"{outcome.text}\nit is not in the history yet: ebbgate status may be old"
             outcome = IntentOutcome(outcome.ok, text)
         return outcome
 

@@ -109,7 +109,7 @@ def test_a_history_in_trouble_is_said_and_keeps_nobody_waiting(person: Asked) ->
     person.log.trouble = OSError("the disk is full")
     ok, text = answer(person.ask(IntentKind.MODE, mode="observe"))
     assert ok
-    assert text.endswith("the history cannot be written now: ebbgate status may be old")
+    assert text.endswith("it is not in the history yet: ebbgate status may be old")
 
 
 def test_a_bug_in_one_request_is_answered_and_said_once(
