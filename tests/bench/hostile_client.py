@@ -62,7 +62,7 @@ NOTES: Final = (
     " as ebbgate-web does",
     "honest_ms: from connecting until accepted or refused; outcome_ms: until the outcome,"
     " which waits for the knob to be written and, while locks keep the history from being written,"
-    " 2 s for that; the command line waits 5 s",
+    " half a second for that; the command line waits 5 s",
     "quiet: the same measurement without the attacker, before it; host_late_ms_max: how late the"
     " scenario itself was woken, which is the machine's doing",
 )
