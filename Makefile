@@ -179,8 +179,8 @@ test-ready: venv venv-web $(UI)/app.js $(BROWSER_MODULES) | $(BUILD)/.deps-build
 test-unit: venv ## pure core, store, command line; no root, seconds
 	$(call tier,unit,$(PY) -m pytest tests/unit $(K))
 
-test-bpf: | $(BUILD)/.deps-build ## the probe's pure headers on the host, with sanitizers
-	$(call tier,bpf_host,tests/bpf_host/run)
+test-bpf: venv probe ## the probe's C with sanitizers; as root, the probe on this machine's own kernel
+	$(call tier,bpf_host,$(PY) -m pytest tests/bpf_host $(K))
 
 test-replay: venv ## recorded probe streams against their golden decisions (UPDATE=1: write these anew)
 	$(call tier,replay,EBBGATE_UPDATE_GOLDEN=$(UPDATE) $(PY) -m pytest tests/replay $(K))

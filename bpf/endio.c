@@ -35,18 +35,27 @@ bool endio_known(const struct probe *p, uint32_t wanted)
 
 static void read_all(struct probe *p)
 {
+	struct symbols now;
+	uint32_t kept = 0;
 	char why[WHY_BYTES];
 
-	p->endio_modules = 0;
 	/* The identities first: of a module that comes meanwhile they are too old, and read again.
 	 */
-	for (int i = 0; i < ENDIO_MODULES; i++)
-		p->module_id[i] = identity(modules[i].folder);
-	(void)read_symbols(KALLSYMS, &p->symbols);
+	for (int i = 0; i < ENDIO_MODULES; i++) {
+		uint64_t id = identity(modules[i].folder);
+
+		if (p->endio_modules & modules[i].bit && id == p->module_id[i])
+			kept |= modules[i].bit;
+		p->module_id[i] = id;
+	}
+	(void)read_symbols(KALLSYMS, &now);
+	keep_known(&now, &p->symbols, kept);
+	p->symbols = now;
+	p->endio_modules = 0;
 	for (int i = 0; i < EB_ENDIOS; i++)
-		p->shared->endio[i] = p->symbols.symbol[i].address;
+		p->shared->endio[i] = now.symbol[i].address;
 	for (int i = 0; i < ENDIO_MODULES; i++)
-		if (symbols_complete(&p->symbols, modules[i].bit, why, sizeof(why)))
+		if (symbols_complete(&now, modules[i].bit, why, sizeof(why)))
 			p->endio_modules |= modules[i].bit;
 }
 

@@ -218,7 +218,7 @@ static int count_cpus(struct probe *p)
 
 static int start(struct probe *p)
 {
-	int code = count_cpus(p);
+	int code = count_cpus(p), err;
 
 	if (code != EXIT_OK)
 		return code;
@@ -227,8 +227,10 @@ static int start(struct probe *p)
 		fprintf(stderr, "ebbgate-probe: %s\n", p->features.volume);
 		return EXIT_UNSUPPORTED;
 	}
-	if (load_block(p)) {
-		fprintf(stderr, "ebbgate-probe: cannot load or attach the programs\n");
+	err = load_block(p);
+	if (err) {
+		fprintf(stderr, "ebbgate-probe: cannot load or attach the programs: %s\n",
+			strerror(-err));
 		return EXIT_INTERNAL;
 	}
 	if (!strcmp(p->features.path, "ok"))

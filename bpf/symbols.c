@@ -91,6 +91,13 @@ int read_symbols(const char *path, struct symbols *symbols)
 	return err;
 }
 
+void keep_known(struct symbols *now, const struct symbols *before, uint32_t modules)
+{
+	for (int i = 0; i < EB_ENDIOS; i++)
+		if (now->symbol[i].hidden && wanted[i].modules & modules)
+			now->symbol[i] = before->symbol[i];
+}
+
 bool symbols_complete(const struct symbols *symbols, uint32_t modules, char *why, size_t bytes)
 {
 	for (int i = 0; i < EB_ENDIOS; i++) {

@@ -36,6 +36,12 @@ struct symbols {
  */
 int read_symbols(const char *path, struct symbols *symbols);
 
+/*
+ * Takes over from an earlier reading what is hidden now, of modules that were not loaded again
+ * since: kptr_restrict may have been raised meanwhile, but their functions are where they were.
+ */
+void keep_known(struct symbols *now, const struct symbols *before, uint32_t modules);
+
 /* True, or false with a reason: a function that is needed for these modules has no address. */
 bool symbols_complete(const struct symbols *symbols, uint32_t modules, char *why, size_t bytes);
 

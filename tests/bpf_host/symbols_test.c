@@ -83,6 +83,24 @@ static void hidden_addresses_are_told_with_the_next_step(void)
 		CHECK_EQ(address(i), EB_NO_ENDIO);
 }
 
+static void what_is_hidden_later_stays_known_unless_its_module_was_loaded_again(void)
+{
+	struct symbols before;
+
+	read_text("modular");
+	before = symbols;
+	read_text("hidden");
+	keep_known(&symbols, &before, ENDIO_BCACHE | ENDIO_KERNEL);
+	CHECK(complete(ENDIO_BCACHE | ENDIO_KERNEL));
+	CHECK_EQ(address(EB_END_DIRTY), 0xffffffffc0a75400);
+	CHECK_EQ(address(EB_END_CHAIN), 0xffffffff8161b5a0);
+	CHECK(!complete(ENDIO_DM));
+	/* What can be read counts. */
+	read_text("dm-built-in");
+	keep_known(&symbols, &before, ENDIO_DM);
+	CHECK_EQ(address(EB_END_DM_IO), 0xffffffff81b5c9e0);
+}
+
 static void what_is_not_loaded_is_told_by_name(void)
 {
 	read_text("nothing-loaded");
@@ -106,6 +124,7 @@ int main(void)
 	RUN(a_namesake_in_the_kernel_does_not_stand_for_a_module);
 	RUN(a_namesake_of_another_module_does_not_count);
 	RUN(hidden_addresses_are_told_with_the_next_step);
+	RUN(what_is_hidden_later_stays_known_unless_its_module_was_loaded_again);
 	RUN(what_is_not_loaded_is_told_by_name);
 	RUN(a_file_that_cannot_be_read_has_no_function);
 	return check_done();
