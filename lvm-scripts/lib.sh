@@ -277,6 +277,12 @@ cleanup() {
     local code=$?
     trap '' INT TERM HUP
     trap - EXIT
+    # bash 5.2 ends with 2 if a signal comes while it reads `$(...)`: the trap is then a syntax error.
+    # Nothing else here ends with 2.
+    if ((code == 2)); then
+        say "$PROGRAM: interrupted"
+        interrupted=1
+    fi
     if ((interrupted && code != 0)); then code=${EXIT_CODES[interrupted]}; fi
     if ((code != 0)); then roll_back; fi
     exit "$code"
