@@ -179,7 +179,7 @@ check_no_foreign_dirty() {
     bytes=$(foreign_dirty_bytes "$@") || bytes=''
     [[ -n $bytes ]] || die not_here \
         "it cannot be excluded that the set $1 holds dirty data of devices that are not registered now" \
-        "its index in $SYS/kernel/debug/bcache cannot be read (debugfs); without --free the set stays"
+        "its index in $SYS/kernel/debug/bcache cannot be read (root, debugfs); without --free the set stays"
     [[ $bytes == 0 ]] || die usage \
         "the set $1 holds $(human "$bytes") of dirty data of a device that is not registered now" \
         "register that device, or leave the set alone: without --free it stays"

@@ -227,7 +227,7 @@ remove=0 free=0
 # removes the spare for repairs with the last pool.
 others_on() {
     awk -F '|' -v device="$1" -v pool="$POOL" '
-        $1 == pool || $1 == pool "_cdata" || $1 == pool "_cmeta" { next }
+        $1 == pool || index($1, pool "_c") == 1 { next }
         $2 ~ /pool/ { pools = 1 }
         {
             count = split($NF, parts, ",")
@@ -284,7 +284,7 @@ free_pv() {
 
 # lose_content: of the volume that --cache-lv names, which becomes a cache anew.
 lose_content() {
-    next_step_loses "what $VG/$name kept of its time as a cache is lost"
+    next_step_loses "the old content of the cache volume $VG/$name is lost"
 }
 
 # how_to_detach DEVICE: the options that take away what an attach has brought.

@@ -131,7 +131,7 @@ drained() {
         stop_if_late
         if [[ -n $left ]]; then known_at=$SECONDS; fi
         if ((SECONDS - known_at > PATIENCE_SECONDS)); then
-            die failed "nothing tells any more how much is dirty" "$how"
+            die failed "the amount of dirty data cannot be read any more" "$how"
         fi
         progress_show "$left"
         sleep 0.5 || true

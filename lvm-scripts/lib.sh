@@ -193,6 +193,7 @@ step_failed() {
     die failed "$@"
 }
 
+# take_back_too: registers the undo of a step that failed, unless it has changed nothing.
 take_back_too() {
     if [[ -z ${step_undo:-} ]]; then return; fi
     if ! (trap - EXIT && eval "$step_unchanged") >/dev/null 2>&1; then step_done; fi
@@ -252,10 +253,10 @@ commit() {
     committed=1
 }
 
-# cannot_restore WHAT: said at the end of a roll back: WHAT stays changed.
+# cannot_restore WHAT: a sentence for the end of a roll back, about what stays changed.
 cannot_restore() { ((dry_run)) || not_as_before+=("$1"); }
 
-# next_step_loses WHAT: said at the end of a roll back, if the next `step` was done.
+# next_step_loses WHAT: the same, if the next `step` is done.
 next_step_loses() { step_loses=$1; }
 
 # begin: from here on an early end is cleaned up, and signals wait for the end of a step.
@@ -276,6 +277,12 @@ cleanup() {
     local code=$?
     trap '' INT TERM HUP
     trap - EXIT
+    # bash 5.2 ends with 2 if a signal comes while it reads `$(...)`: the trap is then a syntax error.
+    # Nothing else here ends with 2.
+    if ((code == 2)); then
+        say "$PROGRAM: interrupted"
+        interrupted=1
+    fi
     if ((interrupted && code != 0)); then code=${EXIT_CODES[interrupted]}; fi
     if ((code != 0)); then roll_back; fi
     exit "$code"

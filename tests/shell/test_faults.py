@@ -18,6 +18,9 @@ import pytest
 from tests.shell.machines import SCENARIOS
 from tests.shell.recorded import Machine
 
+# Many runs of a script, each of many processes; on a busy machine.
+pytestmark = pytest.mark.timeout(600)
+
 # What a script that ends early says of itself.
 AS_BEFORE = "everything that this run changed is as it was before"
 NOT_AS_BEFORE = "NOT as it was before this run:"

@@ -49,3 +49,31 @@ def test_no_signal_hits_a_step_and_none_is_lost() -> None:
         finally:
             late.cancel()
             os.killpg(process.pid, signal.SIGKILL)
+
+
+READS = f"""
+. {LIB}
+begin
+undo "not undone" "echo undone"
+echo ready
+while ((SECONDS < 3)); do
+    name=$(basename "$(echo a/b)")
+    [[ $name == b ]] || echo "wrong: $name"
+done
+stop_if_interrupted
+"""
+
+
+def test_a_signal_while_the_shell_reads_a_command_ends_as_any_other() -> None:
+    """bash 5.2.15 then takes the trap for a syntax error, and ends the script with 2."""
+    random = Random(1)
+    argv = ["env", "--default-signal=INT,TERM,HUP", "bash", "-c", READS]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        while process.poll() is None:
+            # The moment is what is random.
+            time.sleep(random.uniform(0.0005, 0.004))
+            process.send_signal(signal.SIGTERM)
+        assert process.stdout.read() == "undone\n"
+        assert process.returncode == 130
