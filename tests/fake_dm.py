@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import re
 from dataclasses import dataclass, field
 
@@ -64,6 +65,8 @@ class FakeDm(DeviceMapper):
         super().__init__()
         self.devices = list(devices)
         self.allowed = allowed
+        self.fails: dict[str, int] = {}
+        """By call (`device`, `status`, `table`, `message`, `reload`, `names`): its errno."""
 
     def present(self) -> bool:
         return self.allowed
@@ -71,7 +74,13 @@ class FakeDm(DeviceMapper):
     def hidden(self) -> bool:
         return not self.allowed
 
+    def _ask_kernel(self, call: str, ref: str = "") -> None:
+        if call in self.fails:
+            number = self.fails[call]
+            raise OSError(number, os.strerror(number), ref)
+
     def names(self) -> tuple[str, ...]:
+        self._ask_kernel("names")
         return tuple(device.name for device in self.devices)
 
     def find(self, ref: str) -> FakeCache:
@@ -81,18 +90,22 @@ class FakeDm(DeviceMapper):
         raise OSError(errno.ENXIO, "No such device or address", ref)
 
     def device(self, ref: str) -> DmDevice:
+        self._ask_kernel("device", ref)
         found = self.find(ref)
         return DmDevice(found.name, found.uuid, found.devno, found.suspended, False, 0)
 
     def table(self, ref: str) -> tuple[Target, ...]:
+        self._ask_kernel("table", ref)
         found = self.find(ref)
         return (Target(0, LENGTH_SECTORS, found.kind, found.table),)
 
     def status(self, ref: str) -> tuple[Target, ...]:
+        self._ask_kernel("status", ref)
         found = self.find(ref)
         return (Target(0, LENGTH_SECTORS, found.kind, found.status()),)
 
     def reload(self, ref: str, targets: tuple[Target, ...]) -> None:
+        self._ask_kernel("reload", ref)
         found = self.find(ref)
         (target,) = targets
         assert (target.start_sectors, target.length_sectors) == (0, LENGTH_SECTORS)
@@ -102,6 +115,7 @@ class FakeDm(DeviceMapper):
         found.threshold = int(threshold[1]) if threshold else 2048
 
     def message(self, ref: str, text: str) -> None:
+        self._ask_kernel("message", ref)
         found = self.find(ref)
         if found.refuses:
             raise OSError(found.refuses, "refused by the kernel", ref)
@@ -123,6 +137,7 @@ def fake_lvm(fake: FakeSysfs, *devices: FakeCache) -> FakeDm:
     for name, (devno, below) in mapped.items():
         real = fake.disk(name, devno, size_bytes=LENGTH_SECTORS * 512, queue_depth=None)
         fake.write(f"{real}/queue/max_sectors_kb", "1280")
+        fake.write(f"{real}/dm/uuid", CACHE_UUID if name == "dm-0" else f"LVM-{name}")
         for disk in below:
             fake.write(f"{real}/slaves/{disk}/dev", "")
     return FakeDm(*(devices or (FakeCache(),)))

@@ -19,6 +19,7 @@ SET_UUID = "11111111-2222-3333-4444-555555555555"
 # As a stock 6.1 kernel prints them right after `make-bcache --writeback`.
 BACKING_FILES: Mapping[str, str] = {
     "state": "dirty",
+    "backing_dev_uuid": "0b1e5000-0000-4000-8000-000000000001",
     "running": "1",
     "dirty_data": "420.0M",
     "cache_mode": "writethrough [writeback] writearound none",
@@ -166,12 +167,20 @@ class WatchedSysfs(Sysfs):
     """Takes writes as the kernel does: the whole value at once, and never a new file.
 
     `log`: every write that came through, by knob; `before`: called before a write to that knob, to
-    refuse it (raise OSError), to let it hang, or to look around; `after`: after it, to undo it.
+    refuse it (raise OSError), to let it hang, or to look around; `after`: after it, to undo it;
+    `reading`: called before a read of it, which may be refused, too.
     """
 
     log: list[tuple[str, str]] = field(default_factory=list)
     before: dict[str, Callable[[], object]] = field(default_factory=dict)
     after: dict[str, Callable[[], object]] = field(default_factory=dict)
+    reading: dict[str, Callable[[], object]] = field(default_factory=dict)
+
+    def _read(self, path: Path | str) -> str:
+        call = self.reading.get(Path(path).name)
+        if call is not None:
+            call()
+        return Sysfs._read(self, path)
 
     def write_text(self, path: Path | str, value: str) -> None:
         if str(path).startswith("dm:"):

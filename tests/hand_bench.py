@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import errno
 from pathlib import Path
 
 from ebbgate.actuators.gate_thread import drive
@@ -13,6 +12,7 @@ from ebbgate.probes.bcache_knobs import knob_path
 from ebbgate.probes.bcache_state import read_knobs
 from ebbgate.units import MIB, NS_PER_MS
 from tests.builders import volume
+from tests.fake_journal import FakeJournal
 from tests.fake_sysfs import WatchedSysfs, fake_bcache
 
 REASON = Reason("idle_destage", "idle 410 ms >= wait 300 ms")
@@ -21,25 +21,19 @@ CLOSED = Gate(GateKind.CLOSED, 512)
 RELEASED = Gate(GateKind.RELEASED)
 
 
-class Notebook:
-    """A journal that a test reads; `broken`: it cannot be written."""
+class Notebook(FakeJournal):
+    """A journal that a test reads. `put_at`: what each knob had when its original was kept."""
 
     def __init__(self, sysfs: WatchedSysfs) -> None:
+        super().__init__()
         self.sysfs = sysfs
-        self.broken = False
-        self.entries: dict[str, JournalEntry] = {}
-        self.found: dict[str, str | None] = {}
-        self.closed: list[tuple[str, str]] = []
+        self.put_at: dict[str, str | None] = {}
+        self.kept: dict[str, JournalEntry] = {}
 
-    def put(self, entry: JournalEntry) -> None:
-        if self.broken:
-            raise OSError(errno.ENOSPC, "No space left on device")
-        self.entries[entry.knob] = entry
-        self.found[entry.knob] = self.sysfs.read_text(entry.path)
-
-    def close(self, volume: str, knob: str, how: str) -> None:
-        assert volume == "bcache0"
-        self.closed.append((knob, how))
+    def put(self, entry: JournalEntry) -> JournalEntry:
+        self.kept[entry.knob] = super().put(entry)
+        self.put_at[entry.knob] = self.sysfs.read_text(entry.path)
+        return entry
 
 
 class HandBench:

@@ -85,6 +85,16 @@ class Config:
         return self.state_dir / "history.db"
 
     @property
+    def journal_path(self) -> Path:
+        """The originals of knobs that are not back yet; root's alone."""
+        return self.state_dir / "journal.db"
+
+    @property
+    def last_written_path(self) -> Path:
+        """What was last written to knobs, beside the lock: neither outlives a reboot."""
+        return self.lock_path.with_name("last-written")
+
+    @property
     def lock_path(self) -> Path:
         """Held by the one daemon that runs with this runtime folder; holds its process number."""
         return self.runtime_dir / "ebbgated.lock"

@@ -17,15 +17,18 @@ from pathlib import Path
 
 from ebbgate import __version__
 from ebbgate.actuators.restore import restore
+from ebbgate.actuators.volume_workers import VolumeWorkers
 from ebbgate.config import Config, load_config
-from ebbgate.errors import EbbgateError, PermissionDenied
+from ebbgate.errors import EbbgateError, PermissionDenied, Unavailable
 from ebbgate.lock import DaemonLock
 from ebbgate.loop_silence import LoopSilence, measured_loop
 from ebbgate.machine import Daemon
-from ebbgate.model.decision import Outcome, OutcomeKind
+from ebbgate.model.decision import JournalEntry, Outcome, OutcomeKind
 from ebbgate.model.volume import Mode
 from ebbgate.recorder import Recorder
 from ebbgate.store.access import make_folder, make_runtime_folder
+from ebbgate.store.journal_writer import JournalWriter
+from ebbgate.store.last_written import LastWritten
 from ebbgate.store.leftovers import Closed, Leftovers
 from ebbgate.store.migrations import NewerSchema
 from ebbgate.sysfs import Sysfs
@@ -82,16 +85,17 @@ def _run(options: argparse.Namespace, sysfs: Sysfs) -> int:
     make_runtime_folder(config.runtime_dir)
     boot_id = boot_id_of(Path("/proc"))
     with DaemonLock(config.lock_path):
-        unclosed = _restore_leftovers(config, sysfs, boot_id)
+        last_written = _last_written(config)
+        unclosed, left = _restore_leftovers(config, sysfs, boot_id, last_written)
+        journal = JournalWriter(config.journal_path, last_written, unclosed, left)
         recorder = Recorder(config.history_path, config.history)
-        for volume, knob, how in unclosed:
-            recorder.close(volume, knob, how)
         try:
             silence = LoopSilence()
             with asyncio.Runner(loop_factory=lambda: measured_loop(silence)) as runner:
-                runner.run(Daemon(config, sysfs, recorder, boot_id, silence).run())
+                runner.run(Daemon(config, sysfs, recorder, journal, boot_id, silence).run())
         finally:
             recorder.stop()
+            journal.stop()
     return 0
 
 
@@ -100,20 +104,34 @@ def boot_id_of(proc: Path) -> str:
     return (proc / "sys/kernel/random/boot_id").read_text().strip()
 
 
-def _restore_leftovers(config: Config, sysfs: Sysfs, boot_id: str) -> list[Closed]:
+def _last_written(config: Config) -> LastWritten:
+    """Raises Unavailable."""
+    try:
+        return LastWritten(config.last_written_path)
+    except OSError as error:
+        path = config.last_written_path
+        raise Unavailable(f"{path} cannot be used: {error.strerror}", "remove it") from error
+
+
+def _restore_leftovers(
+    config: Config, sysfs: Sysfs, boot_id: str, last_written: LastWritten
+) -> tuple[list[Closed], list[JournalEntry]]:
     """A daemon that was killed left its journal open: first put everything back.
 
-    Returns entries that are settled, but could not be marked so. Raises NewerSchema.
+    Returns entries that are settled but could not be taken out, and those that could not be put
+    back. Raises NewerSchema.
     """
     try:
-        leftovers = Leftovers.open(config.history_path, heal=True)
+        leftovers = Leftovers.open(config.journal_path, last_written, heal=True)
     except NewerSchema:
         raise
     except EbbgateError as error:
         _LOG.error("whether knobs were left behind is not known: %s", error.message)
-        return []
+        return [], []
     try:
-        outcomes: list[Outcome] = restore(leftovers, sysfs, boot_id)
+        workers = VolumeWorkers(sysfs.dm.forget_handle)
+        outcomes: list[Outcome] = restore(leftovers, sysfs, boot_id, workers=workers)
+        last_written.keep_only(leftovers.left())
     finally:
         leftovers.close()
     _say_restored(outcomes)
@@ -121,7 +139,7 @@ def _restore_leftovers(config: Config, sysfs: Sysfs, boot_id: str) -> list[Close
         _LOG.error("%s", leftovers.complaint)
     if isinstance(leftovers.trouble, NewerSchema):
         raise leftovers.trouble
-    return leftovers.unclosed
+    return leftovers.unclosed, leftovers.left()
 
 
 def _say_restored(outcomes: Sequence[Outcome]) -> None:
@@ -129,8 +147,11 @@ def _say_restored(outcomes: Sequence[Outcome]) -> None:
     if changed:
         _LOG.warning("put %d knobs back that an earlier ebbgated had left", len(changed))
     for outcome in outcomes:
+        action = outcome.action
         if outcome.kind is OutcomeKind.FAILED:
-            _LOG.error("%s: %s: %s", outcome.action.volume, outcome.action.knob, outcome.error)
+            _LOG.error("%s: %s: not put back: %s", action.volume, action.knob, outcome.error)
+        elif outcome.kind is OutcomeKind.MANUAL:
+            _LOG.warning("%s: %s: %s", action.volume, action.knob, outcome.error)
 
 
 if __name__ == "__main__":

@@ -35,6 +35,7 @@ _NAME_BYTES_MAX: Final = 127
 _LINE_WORDS: Final = 4
 UUID_REF: Final = "uuid="
 TABLE: Final = "table"
+_WITH_SETTINGS: Final = ("cache", "writecache")
 
 
 class _Call(IntEnum):
@@ -110,17 +111,30 @@ class DeviceMapper:
         return head
 
     def setting(self, ref: str, name: str) -> str | None:
-        """The value behind a word of the status line; None where device or word is not there.
-
-        `table`: the live table, as `store` takes it.
-        """
+        """What `read_setting` returns; None where it raises."""
         try:
-            if name == TABLE:
-                return "\n".join(_line(target) for target in self.table(ref))
-            words = self.status(ref)[0].params.split()
-        except (OSError, IndexError, Unavailable):
+            return self.read_setting(ref, name)
+        except (OSError, Unavailable):
             return None
-        return next((value for word, value in pairwise(words) if word == name), None)
+
+    def read_setting(self, ref: str, name: str) -> str:
+        """The value behind a word of the status line. `table`: the live table, as `store` takes it.
+
+        Raises OSError: ENXIO where the device is gone, ENOENT where it is no cache any more (LVM
+        puts another device under the old name for a snapshot), EIO where a cache does not say.
+        Raises Unavailable where device-mapper cannot be asked at all.
+        """
+        if name == TABLE:
+            return "\n".join(_line(target) for target in self.table(ref))
+        targets = self.status(ref)
+        if not targets or targets[0].kind not in _WITH_SETTINGS:
+            raise OSError(errno.ENOENT, "the device has no cache any more", ref)
+        words = targets[0].params.split()
+        value = next((value for word, value in pairwise(words) if word == name), None)
+        if value is None:
+            said = targets[0].params[:40]
+            raise OSError(errno.EIO, f"the kernel does not say {name} ({said!r})", ref)
+        return value
 
     def store(self, ref: str, name: str, value: str) -> None:
         """Set a setting by message; `table`: load one. Raises OSError."""
@@ -147,11 +161,13 @@ class DeviceMapper:
         """Replace the live table: load, then suspend, swap and resume in one call of the kernel.
 
         One call (dm-ioctl.c, do_resume): between a suspend and a resume of its own this process
-        might need a page from that very device, and wait for ever. Raises OSError; then the old
-        table is live still, and nothing is left loaded.
+        might need a page from that very device, and wait for ever. A device that is read-only stays
+        so: the kernel takes that from the flag of the table. Raises OSError; then the old table is
+        live still, and nothing is left loaded.
         """
         data = b"".join(_spec(target) for target in targets)
-        self._call(_Call.TABLE_LOAD, ref, data=data, target_count=len(targets))
+        flags = _Flag.READ_ONLY if self.device(ref).read_only else 0
+        self._call(_Call.TABLE_LOAD, ref, flags, data=data, target_count=len(targets))
         try:
             self._call(_Call.DEV_SUSPEND, ref)
         except OSError:
@@ -169,12 +185,18 @@ class DeviceMapper:
             size *= 4
 
     def _call(
-        self, call: _Call, ref: str = "", *, data: bytes = b"", target_count: int = 0
+        self,
+        call: _Call,
+        ref: str = "",
+        flags: int = 0,
+        *,
+        data: bytes = b"",
+        target_count: int = 0,
     ) -> tuple[DmDevice, bytes]:
         size = max(_BUFFER_BYTES, 2 * len(data))
         while True:
             head, answer, full, _ = self._ask(
-                call, ref, data=data, target_count=target_count, size=size
+                call, ref, flags, data=data, target_count=target_count, size=size
             )
             if not full or size >= _BUFFER_BYTES_MAX:
                 return head, answer
@@ -214,6 +236,10 @@ class DeviceMapper:
         )
         answer = bytes(buffer[data_start:data_size])
         return device, answer, bool(found_flags & _Flag.BUFFER_FULL), count
+
+    def forget_handle(self) -> None:
+        """After a fork that has closed every file: open the control device anew."""
+        self._handle = -1
 
     def _open(self) -> int:
         """Opened once: for the life of the process."""

@@ -24,7 +24,7 @@ from ebbgate.actuators.plan import (
 )
 from ebbgate.actuators.plans import cleaner_step
 from ebbgate.jobs import cutoff_job, reason_of_congestion, reason_of_streams, split_job
-from ebbgate.model.decision import Decision, Gate, GateKind, Outcome, OutcomeKind
+from ebbgate.model.decision import Action, Decision, Gate, GateKind, Outcome, OutcomeKind
 from ebbgate.model.frame import Frame
 from ebbgate.model.records import Edge
 from ebbgate.model.volume import Volume, VolumeState
@@ -32,12 +32,13 @@ from ebbgate.policy.defaults import IDLE_DESTAGE
 from ebbgate.probes.dm_knobs import FLUSH, MAX_SECTORS, TABLE
 from ebbgate.signals import totals
 from ebbgate.signals.totals import MANUAL, Changes
-from ebbgate.units import sectors_to_bytes
+from ebbgate.units import NS_PER_S, sectors_to_bytes
 
 _LOG = logging.getLogger(__name__)
 _PACING = (GateKind.PACED, GateKind.PULSED)
 _BAD = (OutcomeKind.FAILED, OutcomeKind.REFUSED)
 _AGAIN = (OutcomeKind.FAILED, OutcomeKind.TOO_SOON)
+_RELEASE_AGAIN_NS = 10 * NS_PER_S
 _RELEASED = Gate(GateKind.RELEASED)
 
 
@@ -90,6 +91,7 @@ class Driver:
         self._outbox = outbox
         self._now_ns = now_ns
         self._again: set[str] = set()
+        self._release_due_ns = 0
         self._failing: dict[str, str] = {}
         self._kept: list[tuple[list[Outcome], int | None]] | None = None
 
@@ -129,16 +131,15 @@ class Driver:
         elif knob in CONGESTED:
             self.applied.congestion_off = False
 
-    def release(self, why: str, *, only_ours: bool = False) -> None:
-        """Put every knob of this volume back; `only_ours`: but for those that changed meanwhile."""
+    def release(self, why: str) -> None:
+        """Put every knob of this volume back, but for those that somebody else has written."""
         reason = Reason("restore", why)
         self.applied = Applied()
 
         def job(hand: Hand) -> list[Outcome]:
-            return hand.release(list(hand.held)[::-1], reason, only_ours=only_ours)
+            return hand.release(list(hand.held)[::-1], reason)
 
-        if not only_ours:
-            self.thread.wish(_RELEASED, reason)
+        self.thread.wish(_RELEASED, reason)
         self.thread.submit("restore", job)
 
     def loaded_anew(self, seen: VolumeState) -> None:
@@ -149,9 +150,12 @@ class Driver:
             self._again.add("split")
 
     def release_again(self) -> None:
-        """If a release failed, once more: no knob is left behind as long as we are here."""
-        if "restore" in self._again:
+        """If a release failed, once more: no knob is left behind as long as we are here. Not at
+        every look: the kernel may log each refusal.
+        """
+        if "restore" in self._again and self._now_ns() >= self._release_due_ns:
             self._again.discard("restore")
+            self._release_due_ns = self._now_ns() + _RELEASE_AGAIN_NS
             self.release("it failed before")
 
     def gate(
@@ -248,11 +252,18 @@ class Driver:
         for knob in knobs:
             new, left = seen.knobs.get(knob), f"left alone until `ebbgate release {name}`"
             _LOG.warning("%s: %s was changed by somebody else to %s: %s", name, knob, new, left)
+            if new is not None:
+                self._outbox.outcomes([self._found(knob, new)], None)
         with self._counting:
             self.changes = totals.add_pairs(self.changes, [(knob, MANUAL) for knob in knobs])
         if any(knob in self.hand.plan.knobs for knob in knobs):
             reason = Reason(IDLE_DESTAGE, "a knob of the gate is manual")
             self.thread.submit("manual", lambda hand: hand.release(hand.plan.knobs[::-1], reason))
+
+    def _found(self, knob: str, value: str) -> Outcome:
+        """A value of somebody else, for the history."""
+        action = Action(self.hand.volume.name, knob, None, value, MANUAL, "found at a look")
+        return Outcome(action, OutcomeKind.MANUAL, self._now_ns(), read_back=value)
 
     def submit(self, name: str, job: Job) -> None:
         """Have a job done on the knobs' thread, in its turn."""
@@ -274,6 +285,10 @@ class Driver:
             self.changes = totals.add_changes(self.changes, outcomes)
         for outcome in outcomes:
             self._say_failure(outcome)
+            if outcome.kind is OutcomeKind.MANUAL and outcome.read_back is not None:
+                _LOG.warning(
+                    "%s: %s: %s", outcome.action.volume, outcome.action.knob, outcome.error
+                )
         if name in ("gate", "pace"):
             self.unsure = any(outcome.kind is OutcomeKind.FAILED for outcome in outcomes)
             if name == "pace":

@@ -212,9 +212,9 @@ class VolumeLoop:
         """The cleaning under way."""
         return self.cleaner.cleaning
 
-    def release(self, why: str, *, only_ours: bool = False) -> None:
-        """Put every knob of this volume back; `only_ours`: but for those that changed meanwhile."""
-        self.driver.release(why, only_ours=only_ours)
+    def release(self, why: str) -> None:
+        """Put every knob of this volume back, but for those that somebody else has written."""
+        self.driver.release(why)
 
     # ---- what goes out -------------------------------------------------------------------------
     def _acts(self) -> bool:

@@ -19,6 +19,7 @@ from ebbgate import __version__
 from ebbgate.actuators.hand import Hand
 from ebbgate.background import BackgroundWorker
 from ebbgate.config import Config
+from ebbgate.errors import ActuationError
 from ebbgate.intent_dispatcher import ENDED, IntentDispatcher
 from ebbgate.intents.override_writer import OverrideWriter
 from ebbgate.intents.server import ControlServer
@@ -33,6 +34,7 @@ from ebbgate.probes.ebpf import EbpfProbe, track_command
 from ebbgate.probes.state import read_state
 from ebbgate.probes.topology import birth, discover
 from ebbgate.recorder import Recorder
+from ebbgate.store.journal_writer import JournalWriter
 from ebbgate.store.queries_intents import last_number
 from ebbgate.sysfs import Sysfs
 from ebbgate.units import NS_PER_MS, NS_PER_S
@@ -44,6 +46,9 @@ _SLOW_NS = NS_PER_S - 50 * NS_PER_MS
 """What people ask for and the list of devices are looked at once a second."""
 _FULL_READ_NS = 10 * NS_PER_S
 """Knobs that are not ours are only shown."""
+_DROP_S = 2.0
+_STOP_S = 10.0
+"""So long the volumes have, all together, to put their knobs back at the end."""
 _PATIENCE = 6
 """So many times rarer is all that is dear while a gate is open: an edge would wait for it."""
 
@@ -59,12 +64,14 @@ class Daemon:
         config: Config,
         sysfs: Sysfs,
         recorder: Recorder,
+        journal: JournalWriter,
         boot_id: str,
         silence: LoopSilence | None = None,
     ) -> None:
         self.config = config
         self.sysfs = sysfs
         self.recorder = recorder
+        self.journal = journal
         self.boot_id = boot_id
         self.volumes: dict[str, VolumeLoop] = {}
         self.seen: dict[str, VolumeState] = {}
@@ -86,6 +93,7 @@ class Daemon:
         self._there: frozenset[str] = frozenset()
         self._born: dict[str, tuple[int | None, ...]] = {}
         self._full_ns: dict[str, int] = {}
+        self._leaving: dict[str, VolumeLoop] = {}
         self._policy_keys: dict[str, tuple[object, ...]] = {}
         self._policy_reader = BackgroundWorker("policies")
         self._following: asyncio.Task[None] | None = None
@@ -117,7 +125,12 @@ class Daemon:
             await self.probe.stop()
             probe.cancel()
             await asyncio.gather(probe, ticks, stop, return_exceptions=True)
-            await asyncio.to_thread(self._release_all)
+            left = await asyncio.to_thread(self._release_all)
+        if left:
+            raise ActuationError(
+                f"not every knob of {', '.join(left)} could be put back",
+                "their originals are still kept: run ebbgate restore",
+            )
 
     # ---- records -------------------------------------------------------------------------------
     def on_record(self, record: Record) -> None:
@@ -236,7 +249,7 @@ class Daemon:
         ]
         for name in reborn:
             # Registered anew: its knobs are the kernel's again, and nobody's hand has done that.
-            self._drop(name)
+            await self._drop(name)
         if reborn or there != self._there or not self._discovered_ns or due:
             self._there, self._discovered_ns = there, now_ns
             await self._discover()
@@ -249,13 +262,13 @@ class Daemon:
         for name, loop in list(self.volumes.items()):
             # While it is cleaned its table is ours.
             if found.get(name) != loop.volume and not (loop.cleaning and name in found):
-                self._drop(name)
+                await self._drop(name)
         for name, volume in found.items():
             if name not in self.volumes and volume.cached:
                 self._add(volume)
 
     def _add(self, volume: Volume) -> None:
-        hand = Hand(self.sysfs, volume, self.recorder, self.boot_id)
+        hand = Hand(self.sysfs, volume, self.journal, self.boot_id)
         mode = self.overrides.modes.get(volume.name) or self.config.mode_of(volume.name)
         loop = VolumeLoop(
             volume,
@@ -274,17 +287,30 @@ class Daemon:
         _LOG.info(
             "%s: %s over %s, mode %s, policy %s", volume.title, volume.kind, over, mode, policy
         )
+        self._put_back_again(loop)
         self.probe.command(track_command(volume))
         loop.probe_restarted()
 
-    def _drop(self, name: str) -> None:
+    def _put_back_again(self, loop: VolumeLoop) -> None:
+        """What an earlier daemon left and could not be put back at the start is tried again."""
+        left = self.journal.take_left(loop.volume.name)
+        for entry, values in left:
+            loop.hand.adopt(entry, values)
+        if left:
+            loop.release("left by an earlier ebbgated")
+
+    async def _drop(self, name: str) -> None:
         """Gone, detached, or put together anew: what is left of its knobs gets its originals."""
         loop = self.volumes.pop(name)
         _LOG.info("%s: gone or changed; no longer followed", name)
         self.probe.command(f"untrack {name}")
         loop.wished.abandon("the volume is gone")
-        loop.release("the volume is gone or changed", only_ours=True)
-        loop.thread.stop(2.0)
+        loop.release("the volume is gone or changed")
+        self._leaving[name] = loop
+        # Not on the loop: a write that hangs must not make it silent.
+        if not await asyncio.to_thread(loop.thread.stop, _DROP_S):
+            _LOG.error("%s: a write of a knob hangs in the kernel", name)
+        self._leaving.pop(name, None)
         self.recorder.drop_live(name)
         self.seen.pop(name, None)
         self._born.pop(name, None)
@@ -333,14 +359,22 @@ class Daemon:
         self.volumes[name].release("asked for by a person")
         return f"{name}: every knob is back; mode advise"
 
-    def _release_all(self) -> None:
+    def _release_all(self) -> list[str]:
+        """Put every knob back, on the threads of the volumes side by side; the volumes of which
+        something is not back.
+        """
         for loop in self.volumes.values():
             loop.release("ebbgated stops")
-        for name, loop in self.volumes.items():
-            if not loop.thread.stop(10.0):
-                _LOG.error("%s: a knob write hangs in the kernel; `ebbgate restore` later", name)
+        until_s, left = time.monotonic() + _STOP_S, []
+        for name, loop in (self.volumes | self._leaving).items():
+            if not loop.thread.stop(max(0.0, until_s - time.monotonic())):
+                _LOG.error("%s: a write of a knob hangs in the kernel", name)
+                left.append(name)
+            elif loop.hand.held:
+                left.append(name)
             self.recorder.drop_live(name)
         self.recorder.drop_live("")
+        return left
 
 
 def _first_number(last: int | None) -> int:

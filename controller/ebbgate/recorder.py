@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The one thread that writes the history: batches, so that tuning never waits for a disk.
 
-I/O: SQLite through the store. Only the journal waits, since an original must be safe before a knob
-is touched. While the history cannot be written, what is told is kept in memory, the oldest given up
-first.
+I/O: SQLite through the store. While the history cannot be written, what is told is kept in memory,
+the oldest given up first.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
-from ebbgate.model.decision import Action, Decision, JournalEntry, Outcome, OutcomeKind
+from ebbgate.model.decision import Action, Decision, Outcome, OutcomeKind
 from ebbgate.model.frame import Frame
 from ebbgate.model.records import Edge
 from ebbgate.store.backlog import Backlog, Task
@@ -35,7 +34,7 @@ from ebbgate.units import NS_PER_S, format_ns
 _LOG = logging.getLogger(__name__)
 _FLUSH_S = 0.8
 """With the time that it takes: nothing is lost in a crash that is older than a second."""
-_JOURNAL_TIMEOUT_S = 10.0
+_ANSWER_TIMEOUT_S = 10.0
 _QUEUE_MAX = 4_000
 _DECISIONS_KEPT = 32
 """So many back an action may lie behind its decision."""
@@ -146,18 +145,7 @@ class Recorder:
         now = time.time_ns()
         self._later(lambda store: store.abandon_intents(below, now, outcome))
 
-    # ---- the journal ---------------------------------------------------------------------------
-    def put(self, entry: JournalEntry) -> None:
-        """Keep an original; durable on return. Raises OSError."""
-        self._now(lambda: self._opener.journal_put(entry))
-
-    def close(self, volume: str, knob: str, how: str) -> None:
-        """The original is back, or somebody else's value is to stay."""
-        now = time.time_ns()
-        opener = self._opener
-        self._later(lambda store: opener.journal_close(store, volume, knob, now, how), must=True)
-
-    def flush(self, timeout_s: float = _JOURNAL_TIMEOUT_S) -> None:
+    def flush(self, timeout_s: float = _ANSWER_TIMEOUT_S) -> None:
         """Everything told so far is written on return. Raises OSError."""
         self._now(lambda: None, timeout_s)
 
@@ -176,10 +164,10 @@ class Recorder:
     def stop(self) -> None:
         """Write what is left and end the thread."""
         try:
-            self._queue.put(None, timeout=_JOURNAL_TIMEOUT_S)
+            self._queue.put(None, timeout=_ANSWER_TIMEOUT_S)
         except queue.Full:
             _LOG.error("the history's disk does not answer; %d records are lost", _QUEUE_MAX)
-        self._thread.join(_JOURNAL_TIMEOUT_S)
+        self._thread.join(_ANSWER_TIMEOUT_S)
 
     def _later(self, run: Callable[[Store], None], *, must: bool = False) -> None:
         task = Task(run, must)
@@ -191,7 +179,7 @@ class Recorder:
             else:
                 self._health.dropped += 1
 
-    def _now(self, run: Callable[[], None], timeout_s: float = _JOURNAL_TIMEOUT_S) -> None:
+    def _now(self, run: Callable[[], None], timeout_s: float = _ANSWER_TIMEOUT_S) -> None:
         done: Future[None] = Future()
         try:
             self._queue.put(_Urgent(run, done), timeout=timeout_s)

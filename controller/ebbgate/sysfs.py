@@ -14,7 +14,8 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ebbgate.dm import DeviceMapper
+from ebbgate.dm import DeviceMapper, DmDevice
+from ebbgate.errors import Unavailable
 
 CANONICAL_ROOT = Path("/sys")
 # One page is all that the kernel ever hands out for an attribute.
@@ -41,13 +42,35 @@ class Sysfs:
         if str(path).startswith(_DM):
             return self.dm.setting(*_message(path))
         try:
-            handle = os.open(self._where(path), os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                return os.read(handle, _ATTRIBUTE_BYTES_MAX).decode(errors="replace").rstrip("\n")
-            finally:
-                os.close(handle)
+            return self._read(path)
         except OSError:
             return None
+
+    def read(self, path: Path | str) -> str:
+        """The attribute without its line end. Raises OSError with the kernel's own errno; `is_gone`
+        says which of them mean that there is no such thing, and not that it cannot be asked.
+        """
+        if str(path).startswith(_DM):
+            try:
+                return self.dm.read_setting(*_message(path))
+            except Unavailable as error:
+                raise OSError(errno.EACCES, error.message) from error
+        try:
+            return self._read(path)
+        except OSError as error:
+            if error.errno == errno.ENODEV:
+                # The device went between the open and the read: now its file is gone, too.
+                return self._read(path)
+            if is_gone(error) and not (self.root / "block").is_dir():
+                raise OSError(errno.EIO, "sysfs is not mounted", str(self.root)) from error
+            raise
+
+    def _read(self, path: Path | str) -> str:
+        handle = os.open(self._where(path), os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            return os.read(handle, _ATTRIBUTE_BYTES_MAX).decode(errors="replace").rstrip("\n")
+        finally:
+            os.close(handle)
 
     def read_int(self, path: Path | str) -> int | None:
         """The attribute as a plain decimal number; None where it is missing or something else."""
@@ -64,7 +87,10 @@ class Sysfs:
         """
         if str(path).startswith(_DM):
             ref, setting = _message(path)
-            self.dm.store(ref, setting, value)
+            try:
+                self.dm.store(ref, setting, value)
+            except Unavailable as error:
+                raise OSError(errno.EACCES, error.message) from error
             return
         handle = os.open(self._where(path), os.O_WRONLY | os.O_CLOEXEC)
         try:
@@ -86,6 +112,24 @@ class Sysfs:
             return self.locate(path).stat().st_ino
         except OSError:
             return None
+
+    def inode_of(self, path: Path | str) -> int:
+        """The same. Raises OSError where there is no such folder."""
+        return self.locate(path).stat().st_ino
+
+    def dm_device(self, path: Path | str) -> DmDevice:
+        """The mapped device of `dm:REF/SETTING`. Raises OSError: ENXIO where it is gone."""
+        try:
+            return self.dm.device(_message(path)[0])
+        except Unavailable as error:
+            raise OSError(errno.EACCES, error.message) from error
+
+    def dm_names(self) -> tuple[str, ...]:
+        """Every mapped device. Raises OSError."""
+        try:
+            return self.dm.names()
+        except Unavailable as error:
+            raise OSError(errno.EACCES, error.message) from error
 
     def writable(self, path: Path | str) -> bool:
         """Whether this process may write the attribute; the kernel may still refuse a value."""
@@ -122,6 +166,11 @@ class Sysfs:
         """The inverse of `locate`; a fake root may itself be reached through a link."""
         root = self.root if located.is_relative_to(self.root) else self.root.resolve()
         return CANONICAL_ROOT / located.relative_to(root)
+
+
+def is_gone(error: OSError) -> bool:
+    """Does the kernel say that there is no such device or file? Any other error says nothing."""
+    return error.errno in (errno.ENOENT, errno.ENXIO)
 
 
 def _message(path: Path | str) -> tuple[str, str]:

@@ -24,6 +24,8 @@ from ebbgate.machine import Daemon
 from ebbgate.model.volume import Mode
 from ebbgate.priority import Priority
 from ebbgate.recorder import Recorder
+from ebbgate.store.journal_writer import JournalWriter
+from ebbgate.store.last_written import LastWritten
 from ebbgate.store.queries import History
 from ebbgate.units import GIB
 from tests.fake_sysfs import NO_DM, FakeSysfs, WatchedSysfs
@@ -68,13 +70,14 @@ def main() -> None:
     # As the daemon's own main does it.
     sys.setswitchinterval(0.0005)
     recorder = Recorder(config.history_path)
+    journal = JournalWriter(config.journal_path, LastWritten(config.last_written_path))
     with DaemonLock(config.lock_path), (folder / "ticks").open("w", buffering=1) as ticks:
-        asyncio.run(_run(config, sysfs, recorder, ticks))
+        asyncio.run(_run(Ticking(config, sysfs, recorder, journal, "this boot"), ticks))
         recorder.stop()
+        journal.stop()
 
 
-async def _run(config: Config, sysfs: WatchedSysfs, recorder: Recorder, ticks: IO[str]) -> None:
-    daemon = Ticking(config, sysfs, recorder, "this boot")
+async def _run(daemon: Ticking, ticks: IO[str]) -> None:
     daemon.ticks = ticks
     # An ordinary process: at real-time priority readers could not change anything anyway.
     daemon.priority = Priority()

@@ -3,12 +3,10 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -17,8 +15,11 @@ import pytest
 
 from ebbgate.cli import main
 from ebbgate.cli.context import Context
+from ebbgate.lock import DaemonLock
+from ebbgate.model.decision import JournalEntry
 from ebbgate.model.volume import Mode
 from ebbgate.store.db import Store
+from ebbgate.store.journal import Journal
 from tests import web_history as web_made
 from tests.asked_bench import Asked
 from tests.control_harness import Asked as Accepted
@@ -83,21 +84,30 @@ class Cli:
         out, err = self._capture.readouterr()
         return Result(code, out, err)
 
+    @property
+    def journal_path(self) -> Path:
+        return self.state_dir / "journal.db"
+
+    def journal(self, *entries: JournalEntry) -> list[str]:
+        """Add entries to the journal, as a daemon does; the knobs of all that are open."""
+        with closing(Journal.open(self.journal_path)) as journal:
+            for entry in entries:
+                journal.put(entry)
+            return [entry.knob for entry in journal.entries()]
+
     @contextmanager
     def daemon(self, *, answers: Outcome | Decide | None = None) -> Iterator[Store]:
         """A daemon that accepts every request. `answers`: its outcome, or what decides; without it
         no request ever gets one.
         """
-        lock = os.open(self.runtime_dir / "ebbgated.lock", os.O_CREAT | os.O_RDWR)
-        fcntl.flock(lock, fcntl.LOCK_EX)
         store = Store.open(self.history)
         decide = answers if callable(answers) else lambda _: answers
-        try:
-            with answering(self.runtime_dir / "control.sock", decide) as self.asked:
-                yield store
-        finally:
-            store.close()
-            os.close(lock)
+        with (
+            DaemonLock(self.runtime_dir / "ebbgated.lock"),
+            closing(store),
+            answering(self.runtime_dir / "control.sock", decide) as self.asked,
+        ):
+            yield store
 
     def intents(self) -> list[dict[str, Any]]:
         """Every request that was accepted by the last daemon."""

@@ -14,8 +14,7 @@ import pytest
 
 from ebbgate.recorder import Recorder
 from ebbgate.store.db import Store
-from ebbgate.store.queries import History
-from tests.builders import decision, frame, journal_entry, proposal
+from tests.builders import decision, frame, proposal
 
 DEADLINE_S = 20.0
 
@@ -61,23 +60,16 @@ def said(caplog: pytest.LogCaptureFixture, text: str) -> int:
     return sum(text in record.getMessage() for record in caplog.records)
 
 
-def originals(path: Path) -> list[str]:
-    with closing(History.open(path)) as history:
-        return [entry.original for entry in history.journal_open(None)]
-
-
 def aside(path: Path) -> list[Path]:
     return sorted(path.parent.glob(f"{path.name}.damaged-*[0-9Z]"))
 
 
 def filled(path: Path, decisions: int = 300) -> None:
-    """A history with an open original in front and much behind it."""
-    with closing(Store.open(path)) as store:
-        store.journal_put(journal_entry(original="10"))
-        with store.batch():
-            for at in range(decisions):
-                store.add_decision(decision(proposal(reason="x" * 2000)), at)
-            store.add_samples([(frame(), at) for at in range(decisions)])
+    """A history with much in it."""
+    with closing(Store.open(path)) as store, store.batch():
+        for at in range(decisions):
+            store.add_decision(decision(proposal(reason="x" * 2000)), at)
+        store.add_samples([(frame(), at) for at in range(decisions)])
 
 
 def overwrite(path: Path, offset: int, length: int) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ebbgate.actuators.bounds import CONGESTED, CUTOFF
-from ebbgate.model.decision import Action, JournalEntry, Outcome, OutcomeKind
+from ebbgate.model.decision import Action, Outcome, OutcomeKind
 from ebbgate.model.volume import Mode
 from ebbgate.model.wish import IntentKind
 from ebbgate.policy.limits import Bounds, Limits
@@ -184,19 +184,6 @@ def test_an_undo_puts_back_what_was_there_before_that_write(asked: Asked, store:
         "undo: ebbgate release bcache0 sequential_cutoff",
     ]
     assert values(asked, CUTOFF) == [str(2 * MIB)]
-
-
-def test_of_the_first_write_the_journal_knows_what_was_before(asked: Asked, store: Store) -> None:
-    for at, original in ((500, 8 * MIB), (900, 3 * MIB), (1500, 5 * MIB)):
-        entry = JournalEntry(
-            "bcache0", CUTOFF, CUTOFF_FILE, str(original), "4096", f"boot {at}", at, "s", "why"
-        )
-        store.journal_put(entry)
-        if at != 900:
-            store.journal_close("bcache0", CUTOFF, at + 1, "restored")
-    number = record(store, old=None, at=1000)
-    assert undo(asked, number)[0] is True
-    assert values(asked, CUTOFF) == [str(3 * MIB)]
 
 
 @pytest.mark.parametrize(

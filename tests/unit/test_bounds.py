@@ -81,7 +81,7 @@ def test_a_hand_refuses_a_knob_of_the_never_list_though_its_file_is_there(
     (outcome,) = bench.hand.apply((Step(StepKind.WRITE, knob, "1"),), Reason("a bug", "a bug"))
     assert (outcome.kind, outcome.error) == (OutcomeKind.REFUSED, "ebbgate never writes it")
     assert bench.sysfs.log == []
-    assert bench.notebook.entries == {}
+    assert bench.notebook.kept == {}
 
 
 @pytest.mark.parametrize("knob", NEVER)
@@ -116,7 +116,7 @@ def test_what_was_clamped_is_in_the_outcome_and_the_journal(tmp_path: Path) -> N
     (outcome,) = bench.hand.apply(cutoff_steps(0), Reason("stream_bypass", "a stream"))
     assert outcome.action.new == str(64 * KIB)
     assert outcome.action.reason.startswith("a stream (0 was asked for, the bound is 65536: ")
-    assert bench.notebook.entries["sequential_cutoff"].why == outcome.action.reason
+    assert bench.notebook.kept["sequential_cutoff"].why == outcome.action.reason
 
 
 def test_a_knob_without_bounds_cannot_be_written() -> None:
@@ -131,7 +131,7 @@ def test_a_value_that_is_there_already_is_kept_and_not_written(tmp_path: Path) -
     (outcome,) = bench.hand.apply((step,), Reason("idle_destage", "a gap"))
     assert outcome.kind is OutcomeKind.UNCHANGED
     assert bench.sysfs.log == []
-    assert bench.notebook.entries["idle_max_writeback_rate"].original == "0"
+    assert bench.notebook.kept["idle_max_writeback_rate"].original == "0"
 
 
 # ---- what a person writes -----------------------------------------------------------------------

@@ -23,6 +23,7 @@ from ebbgate.units import MIB, NS_PER_S
 from tests.builders import mapped_volume
 from tests.builders import volume as bcache
 from tests.fake_dm import CACHE_TABLE, LENGTH_SECTORS, FakeDm, fake_lvm
+from tests.fake_journal import FakeJournal
 from tests.fake_sysfs import FakeSysfs
 
 ASKED = Cleaning(since_ns=100 * NS_PER_S, until_ns=160 * NS_PER_S, who="anna", dirty_bytes=80 * MIB)
@@ -48,20 +49,8 @@ class Machine:
         self.dm: FakeDm = fake_lvm(fake)
         self.sysfs = Sysfs(root, self.dm)
         self.volume: Volume = find(self.sysfs, "vg/data")
-        self.entries: dict[str, JournalEntry] = {}
-        self.hand = Hand(self.sysfs, self.volume, self, "this boot")
-
-    def put(self, entry: JournalEntry) -> None:
-        self.entries[entry.knob] = entry
-
-    def close(self, volume: str, knob: str, how: str) -> None:
-        del self.entries[knob]
-
-    def journal_open(self, boot_id: str | None = None) -> list[JournalEntry]:
-        return list(self.entries.values())
-
-    def journal_close(self, volume: str, knob: str, wall_ns: int, how: str) -> None:
-        del self.entries[knob]
+        self.journal = FakeJournal()
+        self.hand = Hand(self.sysfs, self.volume, self.journal, "this boot")
 
     @property
     def table(self) -> str:
@@ -150,31 +139,31 @@ def test_the_cleaner_is_loaded_and_the_old_table_comes_back(machine: Machine) ->
     (outcome,) = machine.hand.apply((cleaner_step(machine.volume),), REASON)
     assert outcome.kind is OutcomeKind.CHANGED
     assert machine.table == "253:3 253:2 253:4 128 2 metadata2 writeback cleaner 0"
-    assert machine.entries[TABLE].original == OLD
+    assert machine.journal.open[TABLE].original == OLD
     seen = read_state(machine.sysfs, machine.volume, 0)
     assert isinstance(seen.dm, CacheStatus)
     (outcome,) = machine.hand.release((TABLE,), REASON)
     assert outcome.kind is OutcomeKind.CHANGED
     assert machine.table == CACHE_TABLE
-    assert machine.entries == {}
+    assert machine.journal.open == {}
 
 
 def test_a_killed_daemon_leaves_the_old_table_to_restore(machine: Machine) -> None:
     machine.hand.apply((cleaner_step(machine.volume),), REASON)
-    (outcome,) = restore(machine, machine.sysfs, "this boot")
+    (outcome,) = restore(machine.journal, machine.sysfs, "this boot")
     assert (outcome.kind, machine.table) == (OutcomeKind.CHANGED, CACHE_TABLE)
 
 
 def test_a_volume_that_was_extended_meanwhile_keeps_its_table(machine: Machine) -> None:
     machine.hand.apply((cleaner_step(machine.volume),), REASON)
     machine.dm.devices[0].table = theirs = CACHE_TABLE.replace("128", "256")
-    (outcome,) = restore(machine, machine.sysfs, "this boot")
+    (outcome,) = restore(machine.journal, machine.sysfs, "this boot")
     assert (outcome.kind, outcome.error) == (
         OutcomeKind.UNCHANGED,
         "another table was loaded since",
     )
     assert machine.table == theirs
-    machine.put(JournalEntry("vg-data", TABLE, "", OLD, "", "this boot", 1, "clean"))
+    machine.journal.put(JournalEntry("vg-data", TABLE, "", OLD, "", "this boot", 1, "clean"))
     assert machine.hand.release((TABLE,), REASON) == []
     assert machine.table == theirs
     assert TABLE not in machine.hand.held

@@ -90,9 +90,11 @@ def test_what_a_dead_daemon_said_is_not_shown_as_now(cli: Cli) -> None:
 
 
 def test_knobs_that_a_dead_daemon_left_are_announced(cli: Cli) -> None:
-    with cli.daemon() as store:
-        store.journal_put(journal_entry(boot_id=BOOT_ID, original="10"))
-        store.journal_put(journal_entry("writeback_delay", boot_id="an older boot"))
+    with cli.daemon():
+        cli.journal(
+            journal_entry(boot_id=BOOT_ID, original="10"),
+            journal_entry("writeback_delay", boot_id="an older boot"),
+        )
         assert "still hold values of ebbgate" not in cli("status").out
     result = cli("status")
     assert "1 knobs still hold values of ebbgate. Run: ebbgate restore" in result.out

@@ -4,10 +4,13 @@
 from __future__ import annotations
 
 import errno
+import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from ebbgate.actuators.ownership import identify
 from ebbgate.actuators.plan import write
 from ebbgate.actuators.plans import plan_for, split_steps
 from ebbgate.actuators.restore import restore
@@ -23,7 +26,8 @@ from ebbgate.probes.topology import discover, find
 from ebbgate.sysfs import Sysfs
 from ebbgate.units import KIB
 from tests.fake_dm import FakeCache, FakeDm, fake_lvm
-from tests.fake_sysfs import FakeSysfs, fake_bcache
+from tests.fake_journal import FakeJournal
+from tests.fake_sysfs import NO_DM, FakeSysfs, fake_bcache
 
 WRITECACHE = FakeCache(kind="writecache", table="s 253:4 253:2 4096 0", line="0 1000 400 16")
 
@@ -165,36 +169,30 @@ def test_streams_are_split_below_a_block(fake: FakeSysfs) -> None:
     assert split_steps(find(sysfs, "vg/data")) == (write(MAX_SECTORS, 32),)
 
 
-class OneEntry:
-    """A journal with one open entry."""
-
-    def __init__(self, entry: JournalEntry) -> None:
-        self.entry: JournalEntry | None = entry
-
-    def journal_open(self, boot_id: str | None = None) -> list[JournalEntry]:
-        return [self.entry] if self.entry else []
-
-    def journal_close(self, volume: str, knob: str, wall_ns: int, how: str) -> None:
-        self.entry = None
-
-
 def entry_of(volume: Volume) -> JournalEntry:
     path = str(knob_path(volume, THRESHOLD))
     return JournalEntry(volume.name, THRESHOLD, path, "2048", "0", "this boot", 1, "idle_destage")
 
 
+def identified(sysfs: Sysfs, entry: JournalEntry, instance: int | None = None) -> JournalEntry:
+    """As a daemon journals it; `instance`: of another life of the device."""
+    device = identify(sysfs, entry.path)
+    known = device.instance if instance is None else instance
+    return replace(entry, device_uuid=device.uuid, instance=known)
+
+
 def test_a_renamed_volume_gets_its_threshold_back(fake: FakeSysfs) -> None:
     sysfs, dm = machine(fake, FakeCache(threshold=0))
-    journal = OneEntry(entry_of(find(sysfs, "vg/data")))
+    journal = FakeJournal([entry_of(find(sysfs, "vg/data"))])
     dm.devices[0].name = "vg-other"
     (outcome,) = restore(journal, sysfs, "this boot")
     assert (outcome.kind, dm.devices[0].threshold) == (OutcomeKind.CHANGED, 2048)
-    assert journal.entry is None
+    assert journal.open == {}
 
 
 def test_a_volume_that_is_gone_took_its_threshold_along(fake: FakeSysfs) -> None:
     sysfs, dm = machine(fake)
-    journal = OneEntry(entry_of(find(sysfs, "vg/data")))
+    journal = FakeJournal([entry_of(find(sysfs, "vg/data"))])
     dm.devices.clear()
     (outcome,) = restore(journal, sysfs, "this boot")
     assert (outcome.kind, outcome.error) == (
@@ -205,10 +203,76 @@ def test_a_volume_that_is_gone_took_its_threshold_along(fake: FakeSysfs) -> None
 
 def test_a_refused_message_keeps_the_original_for_the_next_try(fake: FakeSysfs) -> None:
     sysfs, _ = machine(fake, FakeCache(threshold=0, refuses=errno.EBUSY))
-    journal = OneEntry(entry_of(find(sysfs, "vg/data")))
+    journal = FakeJournal([entry_of(find(sysfs, "vg/data"))])
     (outcome,) = restore(journal, sysfs, "this boot")
     assert outcome.kind is OutcomeKind.FAILED
-    assert journal.entry is not None
+    assert list(journal.open) == [THRESHOLD]
+
+
+@pytest.mark.parametrize(
+    "number", [errno.EACCES, errno.ENOMEM, errno.EIO, errno.EINTR, errno.EBUSY, errno.ENOSPC]
+)
+@pytest.mark.parametrize("call", ["status", "device", "message"])
+def test_a_call_that_fails_keeps_the_original(fake: FakeSysfs, call: str, number: int) -> None:
+    sysfs, dm = machine(fake, FakeCache(threshold=0))
+    journal = FakeJournal([identified(sysfs, entry_of(find(sysfs, "vg/data")))])
+    dm.fails[call] = number
+    (outcome,) = restore(journal, sysfs, "this boot")
+    assert (outcome.kind, os.strerror(number) in outcome.error) == (OutcomeKind.FAILED, True)
+    assert list(journal.open) == [THRESHOLD]
+    dm.fails.clear()
+    (outcome,) = restore(journal, sysfs, "this boot")
+    assert (outcome.kind, dm.devices[0].threshold) == (OutcomeKind.CHANGED, 2048)
+
+
+def test_without_a_control_device_nothing_is_known_to_be_gone(fake: FakeSysfs) -> None:
+    sysfs, _ = machine(fake, FakeCache(threshold=0))
+    journal = FakeJournal([identified(sysfs, entry_of(find(sysfs, "vg/data")))])
+    (outcome,) = restore(journal, Sysfs(fake.root, NO_DM), "this boot")
+    assert outcome.kind is OutcomeKind.FAILED
+    assert "device-mapper cannot be asked" in outcome.error
+    assert list(journal.open) == [THRESHOLD]
+
+
+def test_an_administrators_threshold_stays(fake: FakeSysfs) -> None:
+    sysfs, dm = machine(fake, FakeCache(threshold=7777))
+    journal = FakeJournal([identified(sysfs, entry_of(find(sysfs, "vg/data")))])
+    (outcome,) = restore(journal, sysfs, "this boot")
+    assert (outcome.kind, outcome.read_back) == (OutcomeKind.MANUAL, "7777")
+    assert (dm.devices[0].threshold, dm.devices[0].messages, journal.open) == (7777, [], {})
+
+
+def test_a_snapshot_s_origin_under_the_old_name_gets_no_message(fake: FakeSysfs) -> None:
+    """The cache goes on under another uuid, with the threshold of its new table."""
+    sysfs, dm = machine(fake, FakeCache(threshold=0))
+    journal = FakeJournal([identified(sysfs, entry_of(find(sysfs, "vg/data")))])
+    dm.devices[0].kind = "snapshot-origin"
+    (outcome,) = restore(journal, sysfs, "this boot")
+    assert (outcome.kind, journal.open) == (OutcomeKind.UNCHANGED, {})
+    assert dm.devices[0].messages == []
+
+
+def test_a_device_of_the_same_uuid_that_was_activated_again_is_another_one(
+    fake: FakeSysfs,
+) -> None:
+    sysfs, dm = machine(fake, FakeCache(threshold=0))
+    journal = FakeJournal([identified(sysfs, entry_of(find(sysfs, "vg/data")), instance=1)])
+    (outcome,) = restore(journal, sysfs, "this boot")
+    assert "made anew" in outcome.error
+    assert (dm.devices[0].messages, journal.open) == ([], {})
+
+
+def test_a_device_without_a_uuid_is_found_under_its_new_name_only(fake: FakeSysfs) -> None:
+    old = FakeCache(uuid="", threshold=0)
+    sysfs, dm = machine(fake, old)
+    entry = identified(sysfs, entry_of(find(sysfs, "vg-data")))
+    assert entry.path == f"dm:vg-data/{THRESHOLD}"
+    old.name = "moved"
+    dm.devices.append(FakeCache(uuid="", devno=(253, 4), threshold=0))
+    journal = FakeJournal([entry])
+    (outcome,) = restore(journal, sysfs, "this boot")
+    assert outcome.kind is OutcomeKind.CHANGED
+    assert (old.threshold, dm.devices[1].threshold) == (2048, 0)
 
 
 def test_the_probe_is_told_kind_devices_and_mode(fake: FakeSysfs) -> None:

@@ -14,25 +14,16 @@ import pytest
 from ebbgate.actuators.gate_thread import GateThread, Later
 from ebbgate.actuators.hand import Hand, Reason
 from ebbgate.actuators.plan import write
-from ebbgate.model.decision import Gate, GateKind, JournalEntry, Outcome
+from ebbgate.model.decision import Gate, GateKind, Outcome
 from ebbgate.units import MIB, NS_PER_S
 from tests.builders import volume
+from tests.fake_journal import FakeJournal
 from tests.fake_sysfs import WatchedSysfs, fake_bcache
 
 REASON = Reason("idle_destage", "a test")
 PULSE = Gate(GateKind.PULSED, 8 * MIB, pulse_ns=30 * NS_PER_S)
 CLOSED = Gate(GateKind.CLOSED, 512)
 DEADLINE_S = 5.0
-
-
-class NoJournal:
-    """Keeps nothing."""
-
-    def put(self, entry: JournalEntry) -> None:
-        """Safe at once."""
-
-    def close(self, volume: str, knob: str, how: str) -> None:
-        """Closed at once."""
 
 
 class Bench:
@@ -42,7 +33,7 @@ class Bench:
         fake_bcache(root)
         self.sysfs = WatchedSysfs(root)
         self.reports: Queue[tuple[str, list[Outcome], int]] = Queue()
-        hand = Hand(self.sysfs, volume(), NoJournal(), "this boot")
+        hand = Hand(self.sysfs, volume(), FakeJournal(), "this boot")
         self.thread = GateThread(hand, lambda *report: self.reports.put(report), later)
         self.stuck = Event()
         self.let_go = Event()

@@ -24,8 +24,8 @@ def bench(tmp_path: Path) -> HandBench:
 # ---- the journal --------------------------------------------------------------------------------
 def test_the_original_is_in_the_journal_before_the_first_write(bench: HandBench) -> None:
     bench.hand.apply((write("writeback_percent", 40),), REASON)
-    entry = bench.notebook.entries["writeback_percent"]
-    assert bench.notebook.found["writeback_percent"] == "10"
+    entry = bench.notebook.kept["writeback_percent"]
+    assert bench.notebook.put_at["writeback_percent"] == "10"
     assert entry == JournalEntry(
         volume="bcache0",
         knob="writeback_percent",
@@ -36,6 +36,8 @@ def test_the_original_is_in_the_journal_before_the_first_write(bench: HandBench)
         at_unix_ns=5,
         by="idle_destage",
         why="idle 410 ms >= wait 300 ms",
+        device_uuid="0b1e5000-0000-4000-8000-000000000001",
+        instance=bench.sysfs.inode_of("/sys/block/bcache0/bcache"),
     )
     assert bench.value("writeback_percent") == "40"
 
@@ -51,14 +53,14 @@ def test_without_a_journal_nothing_is_written(bench: HandBench) -> None:
 
 def test_an_original_is_kept_once(bench: HandBench) -> None:
     bench.drive(PACED)
-    bench.notebook.entries.clear()
+    bench.notebook.kept.clear()
     bench.drive(CLOSED)
-    assert bench.notebook.entries == {}
+    assert bench.notebook.kept == {}
 
 
 def test_a_size_is_journalled_in_the_unit_in_which_it_is_written(bench: HandBench) -> None:
     bench.hand.apply((write("sequential_cutoff", 256 * 1024),), REASON)
-    assert bench.notebook.entries["sequential_cutoff"].original == "4194304"
+    assert bench.notebook.kept["sequential_cutoff"].original == "4194304"
     bench.hand.release(["sequential_cutoff"], REASON)
     assert bench.value("sequential_cutoff") == "4194304"
 
@@ -69,7 +71,7 @@ def test_a_trigger_leaves_nothing_to_journal_and_is_written_each_time(bench: Han
         outcomes = bench.hand.apply((write("trigger_gc", 1, always=True),), REASON)
         assert kinds(outcomes) == [OutcomeKind.CHANGED]
     assert bench.sysfs.log == [("trigger_gc", "1")] * 2
-    assert (bench.notebook.entries, bench.hand.held) == ({}, {})
+    assert (bench.notebook.kept, bench.hand.held) == ({}, {})
 
 
 @pytest.mark.parametrize("knob", [k for k in INTERVAL_NS_MIN if k != "max_sectors_kb"])

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -12,10 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ebbgate.actuators.plan import GATE_KNOBS, KERNEL_WRITES, write
-from ebbgate.model.decision import Gate, GateKind, OutcomeKind
+from ebbgate.model.decision import Gate, GateKind, JournalEntry, OutcomeKind
 from ebbgate.probes.bcache_state import read_knobs
 from ebbgate.probes.knobs import same_value
-from tests.builders import volume
+from ebbgate.store.last_written import Values
+from tests.builders import journal_entry, volume
 from tests.fake_sysfs import WatchedSysfs
 from tests.hand_bench import CLOSED, PACED, REASON, RELEASED, HandBench, kinds
 
@@ -67,7 +69,7 @@ def test_a_knob_that_a_person_gives_back_has_that_persons_value_as_original(
     bench.hand.forget_manual()
     bench.drive(PACED)
     assert bench.value("writeback_percent") == "40"
-    assert bench.notebook.entries["writeback_percent"].original == "20"
+    assert bench.notebook.kept["writeback_percent"].original == "20"
     bench.drive(RELEASED)
     assert bench.value("writeback_percent") == "20"
 
@@ -110,6 +112,140 @@ def test_same_value(knob: str, written: str, seen: str, same: bool) -> None:
     assert same_value(knob, written, seen) is same
 
 
+def test_a_release_never_overwrites_what_somebody_wrote_since_the_last_look(
+    bench: HandBench,
+) -> None:
+    bench.drive(PACED)
+    bench.someone_writes("writeback_percent", "20")
+    outcomes = {outcome.action.knob: outcome for outcome in bench.drive(RELEASED)}
+    kept = outcomes["writeback_percent"]
+    assert (kept.kind, kept.read_back) == (OutcomeKind.MANUAL, "20")
+    assert bench.value("writeback_percent") == "20"
+    assert ("writeback_percent", "manual: found 20") in bench.notebook.closed
+    assert (bench.value("writeback_delay"), bench.hand.held) == ("30", {})
+    assert bench.hand.manual == {"writeback_percent"}
+
+
+def test_a_knob_of_no_gate_is_looked_at_before_each_write(bench: HandBench) -> None:
+    bench.hand.apply((write("sequential_cutoff", 1 << 20),), REASON)
+    bench.someone_writes("sequential_cutoff", "65536")
+    bench.now_ms += 2000
+    (outcome,) = bench.hand.apply((write("sequential_cutoff", 2 << 20),), REASON)
+    assert (outcome.kind, outcome.read_back) == (OutcomeKind.MANUAL, "65536")
+    assert bench.value("sequential_cutoff") == "65536"
+
+
+def test_what_somebody_writes_while_the_original_is_journalled_is_the_original(
+    bench: HandBench,
+) -> None:
+    first = bench.notebook.put
+
+    def slow(entry: JournalEntry) -> JournalEntry:
+        bench.notebook.put = first  # type: ignore[method-assign]
+        kept = first(entry)
+        bench.someone_writes("writeback_percent", "25")
+        return kept
+
+    bench.notebook.put = slow  # type: ignore[method-assign]
+    (outcome,) = bench.hand.apply((write("writeback_percent", 40),), REASON)
+    assert outcome.kind is OutcomeKind.CHANGED
+    assert bench.notebook.open["writeback_percent"].original == "25"
+    bench.hand.release(["writeback_percent"], REASON)
+    assert bench.value("writeback_percent") == "25"
+
+
+def test_a_knob_that_is_written_all_the_time_by_somebody_is_not_taken_over(
+    bench: HandBench,
+) -> None:
+    first, values = bench.notebook.put, iter(range(100))
+
+    def slow(entry: JournalEntry) -> JournalEntry:
+        kept = first(entry)
+        bench.someone_writes("writeback_delay", str(next(values)))
+        return kept
+
+    bench.notebook.put = slow  # type: ignore[method-assign]
+    (outcome,) = bench.hand.apply((write("writeback_delay", 50),), REASON)
+    assert outcome.kind is OutcomeKind.TOO_SOON
+    assert (bench.sysfs.log, bench.notebook.open, bench.hand.held) == ([], {}, {})
+
+
+def test_an_original_that_an_earlier_daemon_left_is_the_one_that_comes_back(
+    bench: HandBench,
+) -> None:
+    """It could not put 10 back, so 40 is still there: its own value."""
+    bench.someone_writes("writeback_percent", "40")
+    left = journal_entry(original="10", last_written="40")
+    bench.notebook.put = lambda entry: left  # type: ignore[method-assign]
+    bench.hand.apply((write("writeback_percent", 0),), REASON)
+    bench.hand.release(["writeback_percent"], REASON)
+    assert bench.value("writeback_percent") == "10"
+
+
+def test_the_last_value_is_kept_before_each_write(bench: HandBench) -> None:
+    """Wherever it is killed, the knob has one of the values that are known then."""
+    seen: list[tuple[Values, str]] = []
+
+    def look() -> None:
+        seen.append((bench.notebook.last["writeback_percent"], bench.value("writeback_percent")))
+
+    bench.sysfs.before["writeback_percent"] = bench.sysfs.after["writeback_percent"] = look
+    for value in (40, 0, 40):
+        bench.hand.apply((write("writeback_percent", value, always=True),), REASON)
+    assert len(seen) == 6
+    assert all(value in values for values, value in seen)
+
+
+def test_without_room_for_the_last_value_nothing_is_written(bench: HandBench) -> None:
+    bench.drive(PACED)
+    bench.notebook.broken = True
+    (outcome,) = bench.hand.apply((write("writeback_percent", 0),), REASON)
+    assert (outcome.kind, bench.value("writeback_percent")) == (OutcomeKind.REFUSED, "40")
+
+
+def test_after_a_write_that_failed_either_value_is_ours(bench: HandBench) -> None:
+    bench.drive(PACED)
+
+    def written_and_failed() -> None:
+        bench.someone_writes("writeback_percent", "0")
+        raise OSError(errno.EIO, "Input/output error")
+
+    bench.sysfs.before["writeback_percent"] = written_and_failed
+    bench.hand.apply((write("writeback_percent", 0),), REASON)
+    assert bench.look() == [], "nobody else has written it"
+    bench.sysfs.before.clear()
+    bench.drive(RELEASED)
+    assert bench.value("writeback_percent") == "10"
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.ENOMEM, errno.EIO, errno.EINTR])
+def test_a_knob_that_cannot_be_asked_is_not_written_and_stays_held(
+    bench: HandBench, number: int
+) -> None:
+    bench.drive(PACED)
+    del bench.sysfs.log[:]
+
+    def fails() -> None:
+        raise OSError(number, os.strerror(number))
+
+    bench.sysfs.reading["writeback_delay"] = fails
+    outcomes = {outcome.action.knob: outcome for outcome in bench.drive(RELEASED)}
+    assert outcomes["writeback_delay"].kind is OutcomeKind.FAILED
+    assert list(bench.hand.held) == ["writeback_delay"]
+    assert "writeback_delay" not in dict(bench.sysfs.log)
+    bench.sysfs.reading.clear()
+    bench.drive(RELEASED)
+    assert bench.value("writeback_delay") == "30"
+
+
+def test_a_knob_that_is_gone_is_let_go_without_a_write(bench: HandBench) -> None:
+    bench.drive(PACED)
+    bench.fake.remove(bench.path("writeback_delay"))
+    outcomes = bench.drive(RELEASED)
+    assert OutcomeKind.FAILED not in kinds(outcomes)
+    assert bench.hand.held == {}
+
+
 # ---- everything comes back ----------------------------------------------------------------------
 ORIGINALS = {
     "writeback_percent": "10",
@@ -128,6 +264,17 @@ def test_a_release_puts_every_original_back_and_closes_the_journal(bench: HandBe
     assert {knob: knobs[knob] for knob in ORIGINALS} == ORIGINALS
     assert bench.hand.held == {}
     assert sorted(bench.notebook.closed) == sorted((knob, "restored") for knob in ORIGINALS)
+
+
+def test_a_knob_of_the_set_that_another_volume_holds_is_left_to_that_one(
+    bench: HandBench,
+) -> None:
+    bench.drive(PACED)
+    shared = "idle_max_writeback_rate"
+    bench.notebook.leave = lambda entry: entry.knob == shared  # type: ignore[method-assign]
+    bench.drive(RELEASED)
+    assert (bench.value(shared), bench.value("writeback_delay")) == ("0", "30")
+    assert (bench.hand.held, bench.notebook.open) == ({}, {})
 
 
 def test_a_release_goes_the_way_back(bench: HandBench) -> None:

@@ -32,7 +32,7 @@ class Machine(Bench):
     def __init__(self, folder: Path) -> None:
         super().__init__(folder, Mode.ADVISE)
         config = replace(self.daemon.config, policy_dir=folder / "policies.d")
-        self.daemon = Daemon(config, self.sysfs, self.recorder, "this boot")
+        self.daemon = Daemon(config, self.sysfs, self.recorder, self.journal, "this boot")
 
     async def ask(self, kind: IntentKind, volume: str | None, **args: Any) -> IntentOutcome:
         _, awaited = self.daemon.intents.submit(kind, volume, args, "jo")
@@ -102,14 +102,16 @@ def test_the_requests_of_a_daemon_that_was_killed_are_closed_and_counted_on(
 ) -> None:
     machine.recorder.intent(IntentRow(41, "hold", None, {}, "jo", 7))
     machine.recorder.flush()
-    Daemon(machine.daemon.config, machine.sysfs, machine.recorder, "this boot")
+    Daemon(machine.daemon.config, machine.sysfs, machine.recorder, machine.journal, "this boot")
     machine.recorder.flush()
     with closing(IntentHistory.open(machine.folder / "state/history.db")) as intents:
         (row,) = intents.newest(9)
         assert (row.ok, row.outcome) == (False, ENDED)
 
     async def scenario() -> None:
-        daemon = Daemon(machine.daemon.config, machine.sysfs, machine.recorder, "this boot")
+        daemon = Daemon(
+            machine.daemon.config, machine.sysfs, machine.recorder, machine.journal, "this boot"
+        )
         number, outcome = daemon.intents.submit(IntentKind.HOLD, None, {}, "jo")
         assert (number, (await outcome).ok) == (42, True)
 

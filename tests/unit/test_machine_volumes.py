@@ -7,18 +7,26 @@ import asyncio
 import time
 from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
+from threading import Event
 
 import pytest
 
+from ebbgate import machine as machine_module
+from ebbgate.actuators.gate_thread import Job
+from ebbgate.actuators.hand import Hand
+from ebbgate.actuators.ownership import identify
 from ebbgate.config import Config
 from ebbgate.machine import Daemon
+from ebbgate.model.decision import Outcome
 from ebbgate.model.volume import Mode
 from ebbgate.model.wish import Wish, WishKind
 from ebbgate.probes.bcache_state import read_knobs
 from ebbgate.recorder import Recorder
-from ebbgate.store.db import Store
+from ebbgate.store import journal
+from ebbgate.store.journal_writer import JournalWriter
+from ebbgate.store.last_written import LastWritten
 from ebbgate.units import MIB, NS_PER_S
-from tests.builders import tick, volume
+from tests.builders import journal_entry, tick, volume
 from tests.fake_sysfs import NO_DM, SET_UUID, FakeSysfs, WatchedSysfs, fake_bcache
 from tests.loop_bench import DEADLINE_S
 
@@ -40,6 +48,8 @@ class Bench:
         self.sysfs = WatchedSysfs(folder / "sys", NO_DM)
         (folder / "state").mkdir()
         self.recorder = Recorder(folder / "state/history.db")
+        self.last_written = LastWritten(folder / "last-written")
+        self.journal = JournalWriter(folder / "state/journal.db", self.last_written)
         config = Config(
             folder / "state",
             folder / "no-probe",
@@ -47,7 +57,7 @@ class Bench:
             runtime_dir=folder / "run",
             policy_dir=folder / "policies.d",
         )
-        self.daemon = Daemon(config, self.sysfs, self.recorder, "this boot")
+        self.daemon = Daemon(config, self.sysfs, self.recorder, self.journal, "this boot")
         self.before = self.knobs()
         self.gone = 0
 
@@ -95,6 +105,8 @@ class Bench:
     def stop(self) -> None:
         self.daemon._release_all()
         self.recorder.stop()
+        self.journal.stop()
+        self.last_written.close()
 
 
 @pytest.fixture
@@ -120,12 +132,8 @@ def tuned(bench: Bench) -> bool:
 
 
 def open_entries(bench: Bench) -> set[str]:
-    bench.recorder.flush()
-    store = Store.open(bench.folder / "state/history.db")
-    try:
-        return {entry.knob for entry in store.journal_open()}
-    finally:
-        store.close()
+    bench.journal.flush()
+    return {entry.knob for entry in journal.read(bench.folder / "state/journal.db")}
 
 
 def test_a_volume_that_comes_back_is_tuned_again(bench: Bench) -> None:
@@ -245,3 +253,94 @@ def test_an_inconsistent_volume_gets_neither_policy_nor_wish(bench: Bench) -> No
     bench.run(scenario)
     assert bench.knobs() == bench.before
     assert bench.sysfs.log == []
+
+
+# ---- what an earlier daemon left -----------------------------------------------------------------
+def test_what_could_not_be_put_back_at_the_start_is_put_back_by_the_daemon(
+    tmp_path: Path,
+) -> None:
+    """In whatever mode the volume is: nothing of ebbgate's is left without a reason."""
+    bench = Bench(tmp_path, Mode.ADVISE)
+    path = "/sys/block/bcache0/bcache/writeback_delay"
+    device = identify(bench.sysfs, path)
+    entry = journal_entry(
+        "writeback_delay",
+        original="30",
+        last_written="0",
+        device_uuid=device.uuid,
+        instance=device.instance,
+    )
+    bench.journal.put(entry)
+    bench.journal.stop()
+    bench.journal = JournalWriter(tmp_path / "state/journal.db", bench.last_written, (), [entry])
+    bench.daemon.journal = bench.journal
+    bench.fake.write(path, "0")
+
+    async def scenario() -> None:
+        await bench.looks()
+
+    try:
+        bench.run(scenario)
+        deadline = time.monotonic() + DEADLINE_S
+        while bench.fake.read(path) != "30" and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert bench.fake.read(path) == "30"
+        assert open_entries(bench) == set()
+    finally:
+        bench.stop()
+
+
+def hanging(let_go: Event) -> Job:
+    """As a write to bcache while it registers a device."""
+
+    def job(_: Hand) -> list[Outcome]:
+        let_go.wait(20)
+        return []
+
+    return job
+
+
+def test_a_volume_that_hangs_and_goes_keeps_the_loop_answering(
+    make_bench: Callable[[Mode], Bench],
+) -> None:
+    bench = make_bench(Mode.ENFORCE)
+    let_go = Event()
+
+    async def scenario() -> None:
+        await bench.looks()
+        bench.daemon.volumes["bcache0"].thread.submit("hangs", hanging(let_go))
+        bench.vanish()
+        silent_s, last_s = 0.0, time.monotonic()
+        bench.daemon._discovered_ns = 0
+        gone = asyncio.ensure_future(bench.daemon._discover_when_due(time.monotonic_ns()))
+        while not gone.done():
+            await asyncio.sleep(0.01)
+            silent_s = max(silent_s, time.monotonic() - last_s)
+            last_s = time.monotonic()
+        assert silent_s < 1, "2 s were waited for on the loop itself"
+        assert bench.daemon.volumes == {}
+
+    try:
+        bench.run(scenario)
+    finally:
+        let_go.set()
+
+
+def test_a_stop_waits_for_all_volumes_at_once_and_names_those_that_are_not_back(
+    make_bench: Callable[[Mode], Bench], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine_module, "_STOP_S", 0.5)
+    bench = make_bench(Mode.ENFORCE)
+    let_go = Event()
+
+    async def scenario() -> None:
+        await bench.looks()
+        bench.daemon.volumes["bcache0"].thread.submit("hangs", hanging(let_go))
+        begun_s = time.monotonic()
+        assert await asyncio.to_thread(bench.daemon._release_all) == ["bcache0"]
+        assert time.monotonic() - begun_s < 5
+
+    try:
+        bench.run(scenario)
+    finally:
+        let_go.set()

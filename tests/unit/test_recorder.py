@@ -18,7 +18,7 @@ from ebbgate.model.decision import Outcome, OutcomeKind
 from ebbgate.recorder import Recorder
 from ebbgate.store.queries import History
 from ebbgate.units import NS_PER_MS, NS_PER_S
-from tests.builders import action, busy_frame, decision, idle_edge, journal_entry, proposal
+from tests.builders import action, busy_frame, decision, idle_edge, proposal
 
 
 @pytest.fixture
@@ -41,21 +41,6 @@ def count(path: Path, table: str) -> int:
 
 def outcome(kind: OutcomeKind) -> Outcome:
     return Outcome(action(), kind, NS_PER_S)
-
-
-def test_an_original_is_on_the_disk_before_the_call_returns(recorder: Recorder, path: Path) -> None:
-    recorder.put(journal_entry())
-    with closing(sqlite3.connect(path)) as connection:
-        rows = connection.execute("SELECT knob, original FROM journal").fetchall()
-    assert rows == [("writeback_percent", "10")]
-
-
-def test_a_close_that_waits_goes_before_a_new_original(recorder: Recorder, path: Path) -> None:
-    recorder.put(journal_entry(original="10"))
-    recorder.close("bcache0", "writeback_percent", "restored")
-    recorder.put(journal_entry(original="20"))
-    with closing(History.open(path)) as history:
-        assert [entry.original for entry in history.journal_open(None)] == ["20"]
 
 
 def test_decisions_outcomes_and_edges_are_written_by_a_flush(
@@ -153,19 +138,11 @@ def test_what_is_told_is_written_without_a_flush(
     recorder.stop()
 
 
-def test_a_journal_that_cannot_be_written_is_an_os_error(recorder: Recorder, path: Path) -> None:
-    recorder.flush()
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("DROP TABLE journal")
-    with pytest.raises(OSError, match="journal"):
-        recorder.put(journal_entry())
-
-
 def test_a_disk_that_does_not_answer_is_an_os_error(
     recorder: Recorder, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recorder.flush()
-    monkeypatch.setattr(module, "_JOURNAL_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(module, "_ANSWER_TIMEOUT_S", 0.05)
     with closing(sqlite3.connect(path)) as other:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(OSError, match="does not answer"):

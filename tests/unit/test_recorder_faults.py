@@ -23,12 +23,11 @@ from ebbgate.store import backlog, opener
 from ebbgate.store.db import Store
 from ebbgate.store.queries import History
 from ebbgate.units import NS_PER_S
-from tests.builders import busy_frame, decision, journal_entry, proposal
+from tests.builders import busy_frame, decision, proposal
 from tests.unit.recorder_bench import (
     aside,
     count,
     filled,
-    originals,
     recording,
     said,
     sound,
@@ -110,33 +109,16 @@ def test_on_a_full_disk_all_that_there_is_room_for_is_kept_and_written_later(
     assert (said(caplog, "cannot be written"), said(caplog, "written again")) == (1, 1)
 
 
-def test_on_a_full_disk_an_original_is_refused_so_that_no_knob_is_written(disk: Disk) -> None:
-    path = disk.folder / "history.db"
-    with recording(path) as recorder:
-        recorder.flush()
-        disk.fill()
-        # There may be free pages in the file; a hundred originals do not fit into them.
-        with pytest.raises(OSError, match=r"full|does not answer"):
-            for number in range(500):
-                recorder.put(journal_entry(f"knob{number}", why="x" * 4000))
-        before = len(recorder._opener._open_originals)
-        disk.free()
-        until(lambda: written(recorder), "written again")
-        recorder.put(journal_entry())
-    assert len(originals(path)) == before + 1
-
-
-def test_what_there_is_no_room_for_is_counted_and_the_ends_of_originals_are_never_given_up(
+def test_what_there_is_no_room_for_is_counted(
     disk: Disk, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)
     monkeypatch.setattr(backlog, "TASKS_MAX", 50)
     path = disk.folder / "history.db"
     with recording(path) as recorder:
-        recorder.put(journal_entry(original="10"))
+        recorder.flush()
         disk.fill()
         recorder.decision(BIG, 0)
-        recorder.close("bcache0", "writeback_percent", "restored")
         for number in range(400):
             recorder.decision(decision(proposal(reason=f"{number} {'x' * 3000}")), number)
         until(lambda: recorder.dropped > 300, "the oldest are given up")
@@ -146,7 +128,6 @@ def test_what_there_is_no_room_for_is_counted_and_the_ends_of_originals_are_neve
         dropped = recorder.dropped
         assert recorder.health()["trouble"]["dropped"] == dropped
     assert count(path) == 401 - dropped
-    assert originals(path) == []
     with closing(sqlite3.connect(path)) as connection:
         newest = connection.execute("SELECT document FROM decisions ORDER BY id DESC").fetchone()
     assert '"reason":"399 ' in newest[0], "the newest are kept"
@@ -163,8 +144,6 @@ def test_a_file_that_may_not_grow_any_more_is_a_full_disk(tmp_path: Path) -> Non
             for _ in range(50):
                 recorder.decision(BIG, 1)
             until(lambda: not recorder.health()["written"], "the limit is noticed")
-            with pytest.raises(OSError, match=r"."):
-                recorder.put(journal_entry())
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         until(lambda: written(recorder), "written again")
@@ -181,12 +160,9 @@ def test_a_read_only_file_system_at_start_does_not_stop_the_daemon(
     with recording(path) as recorder:
         until(lambda: not recorder.health()["written"], "noticed")
         recorder.decision(decision(), 1)
-        with pytest.raises(OSError, match="history"):
-            recorder.put(journal_entry())
         disk.read_only(False)
         until(lambda: written(recorder), "written again")
-        recorder.put(journal_entry())
-    assert (count(path), originals(path)) == (1, ["10"])
+    assert count(path) == 1
     assert said(caplog, "cannot be written") == 1
 
 
@@ -194,11 +170,11 @@ UNPRIVILEGED = """
 import sys, time
 from pathlib import Path
 from ebbgate.recorder import Recorder
-from tests.builders import decision, journal_entry
+from tests.builders import decision
 recorder = Recorder(Path(sys.argv[1]))
 recorder.decision(decision(), 1)
 try:
-    recorder.put(journal_entry())
+    recorder.flush()
 except OSError as error:
     print("refused:", error)
 print("alive:", recorder._thread.is_alive(), recorder.health()["written"])
@@ -243,26 +219,6 @@ def test_a_folder_in_place_of_the_file_is_no_end_of_the_thread(tmp_path: Path) -
 
 
 # ---- a disk that hangs, records that cannot be kept ----------------------------------------------
-def test_an_original_that_was_given_up_is_not_kept_later(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "history.db"
-    with recording(path) as recorder:
-        recorder.flush()
-        with closing(sqlite3.connect(path)) as other:
-            other.execute("BEGIN IMMEDIATE")
-            recorder.decision(decision(), 1)
-            # The thread is busy with the flush by now.
-            until(recorder._queue.empty, "the decision is taken")
-            monkeypatch.setattr(module, "_JOURNAL_TIMEOUT_S", 0.05)
-            with pytest.raises(OSError, match="does not answer"):
-                recorder._now(lambda: recorder._opener.journal_put(journal_entry()), 0.05)
-            other.execute("COMMIT")
-        until(lambda: written(recorder), "written again")
-        monkeypatch.undo()
-    assert originals(path) == []
-
-
 def test_samples_are_recorded_with_the_mode_of_their_volume(tmp_path: Path) -> None:
     path = tmp_path / "history.db"
     with recording(path) as recorder:
@@ -299,7 +255,7 @@ def test_a_history_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA user_version = 99")
     with recording(path) as recorder, pytest.raises(OSError, match="has schema 99"):
-        recorder.put(journal_entry())
+        recorder.flush()
     assert aside(path) == []
     with pytest.raises(Unavailable, match="newer"):
         Store.open(path)

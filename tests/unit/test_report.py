@@ -22,7 +22,7 @@ from ebbgate.store.limits import DAY_NS
 from ebbgate.store.review import Review
 from ebbgate.store.rollup import HOUR_NS, MINUTE_NS
 from ebbgate.units import MIB, NS_PER_MS, NS_PER_S
-from tests.builders import action, busy_edge, decision, frame, journal_entry, proposal
+from tests.builders import action, busy_edge, decision, frame, proposal
 from tests.unit.conftest import NOW_NS, Cli
 from tests.unit.store_bench import StoreBench
 from tests.unit.test_store_migrations import old_file
@@ -130,11 +130,16 @@ def test_what_is_destaged_in_gaps_is_told_from_what_is_under_load(
     assert destaged["under_load_bytes"] == pytest.approx(3600 * MIB, rel=0.01)
 
 
+def by_somebody(bench: StoreBench, knob: str, value: str) -> None:
+    """The daemon has found a value of somebody else."""
+    found = Outcome(action(knob), OutcomeKind.MANUAL, 1, read_back=value)
+    bench.store.add_outcomes([found], None, bench.wall_ns)
+
+
 def test_an_administrators_hand_is_named_with_time_and_value(cli: Cli, bench: StoreBench) -> None:
-    bench.store.journal_put(journal_entry("sequential_cutoff"))
-    bench.store.journal_close("bcache0", "sequential_cutoff", bench.wall_ns, "manual: found 0")
-    bench.store.journal_put(journal_entry("writeback_delay"))
-    bench.store.journal_close("bcache0", "writeback_delay", bench.wall_ns, "restored")
+    by_somebody(bench, "sequential_cutoff", "0")
+    refused = Outcome(action("writeback_delay"), OutcomeKind.MANUAL, 1)
+    bench.store.add_outcomes([refused], None, bench.wall_ns)
     bench.seconds(1)
     (override,) = document(cli)["done"]["overrides"]
     assert (override["knob"], override["found"]) == ("sequential_cutoff", "found 0")
@@ -324,8 +329,7 @@ def test_a_history_of_an_older_version_is_to_be_brought_up_to_date(cli: Cli) -> 
 def test_as_csv_it_is_a_figure_a_line(cli: Cli, bench: StoreBench) -> None:
     bench.store.add_outcomes([Outcome(action(), OutcomeKind.CHANGED, 1)], None, bench.wall_ns)
     bench.seconds(30, dirty_bytes=0)
-    bench.store.journal_put(journal_entry("sequential_cutoff"))
-    bench.store.journal_close("bcache0", "sequential_cutoff", bench.wall_ns, "manual: found 0")
+    by_somebody(bench, "sequential_cutoff", "0")
     rows = list(csv.reader(io.StringIO(cli("report", "--format", "csv").out)))
     assert rows[0] == ["volume", "figure", "value"]
     figures = {row[1]: row[2] for row in rows[1:]}

@@ -4,15 +4,23 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator
+import fcntl
+import os
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from ebbgate.actuators.restore import restore
-from ebbgate.model.decision import Outcome, OutcomeKind
-from ebbgate.store.db import Store
-from tests.builders import journal_entry
+from ebbgate.actuators.ownership import identify
+from ebbgate.actuators.restore import Work, restore
+from ebbgate.actuators.volume_workers import VolumeWorkers
+from ebbgate.model.decision import JournalEntry, Outcome, OutcomeKind
+from ebbgate.units import NS_PER_S
+from tests.builders import action, journal_entry
+from tests.fake_journal import FakeJournal
 from tests.fake_sysfs import FakeSysfs, WatchedSysfs, fake_bcache
 
 BOOT = "this boot"
@@ -25,32 +33,37 @@ class Bench:
     def __init__(self, root: Path) -> None:
         self.fake: FakeSysfs = fake_bcache(root / "sys")
         self.sysfs = WatchedSysfs(root / "sys")
-        self.store = Store.open(root / "history.db")
+        self.journal = FakeJournal()
         for knob, original, ours in (
             ("writeback_delay", "30", "0"),
             ("writeback_rate", "8", "16384"),
             ("writeback_percent", "10", "40"),
         ):
-            self.left(knob, original)
+            self.left(knob, original, last_written=ours)
             self.fake.write(f"{FOLDER}/{knob}", ours)
 
     def left(self, knob: str, original: str, **parts: str) -> None:
         known = {"path": f"{FOLDER}/{knob}", "original": original, **parts}
-        self.store.journal_put(journal_entry(knob, **known))
+        self.journal.put(journal_entry(knob, **known))
+
+    def identified(self) -> None:
+        """The journal knows which device its knobs belong to."""
+        for entry in self.journal.entries():
+            device = identify(self.sysfs, entry.path)
+            known = replace(entry, device_uuid=device.uuid, instance=device.instance)
+            self.journal.put(known)
 
     def restore(self, volume: str | None = None) -> list[Outcome]:
-        return restore(self.store, self.sysfs, BOOT, volume)
+        return restore(self.journal, self.sysfs, BOOT, volume)
 
     @property
     def open(self) -> list[str]:
-        return [entry.knob for entry in self.store.journal_open()]
+        return [entry.knob for entry in self.journal.entries()]
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Bench]:
-    bench = Bench(tmp_path)
-    yield bench
-    bench.store.close()
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path)
 
 
 def test_every_knob_gets_its_original_newest_first_and_the_thread_looks_at_it(
@@ -147,3 +160,219 @@ def test_a_damaged_journal_leads_to_no_file_that_is_never_written(
     assert bench.fake.read(f"{FOLDER}/io_disable") == "0"
     assert bench.fake.read(f"{FOLDER}/cache_mode") == before
     assert bench.open == []
+
+
+# ---- what cannot be asked is not gone ------------------------------------------------------------
+ERRNOS = [errno.EACCES, errno.ENOMEM, errno.EIO, errno.EINTR, errno.EBUSY, errno.ENOSPC]
+
+
+def fails(number: int) -> Callable[[], None]:
+    def call() -> None:
+        raise OSError(number, os.strerror(number))
+
+    return call
+
+
+@pytest.mark.parametrize("number", ERRNOS)
+@pytest.mark.parametrize("knob", ["writeback_delay", "backing_dev_uuid"])
+def test_a_file_that_cannot_be_read_leaves_the_original_open(
+    bench: Bench, number: int, knob: str
+) -> None:
+    bench.identified()
+    bench.sysfs.reading[knob] = fails(number)
+    outcomes = {outcome.action.knob: outcome for outcome in bench.restore()}
+    failed = outcomes["writeback_delay"]
+    assert (failed.kind, os.strerror(number) in failed.error) == (OutcomeKind.FAILED, True)
+    assert "writeback_delay" in bench.open
+    bench.sysfs.reading.clear()
+    bench.restore()
+    assert (bench.open, bench.fake.read(f"{FOLDER}/writeback_delay")) == ([], "30")
+
+
+@pytest.mark.parametrize("number", [*ERRNOS, errno.EINVAL, errno.EPERM])
+def test_a_write_that_is_refused_leaves_the_original_open(bench: Bench, number: int) -> None:
+    bench.sysfs.before["writeback_delay"] = fails(number)
+    outcomes = {outcome.action.knob: outcome for outcome in bench.restore()}
+    assert outcomes["writeback_delay"].kind is OutcomeKind.FAILED
+    assert bench.open == ["writeback_delay"]
+
+
+def test_a_value_that_the_kernel_did_not_take_leaves_the_original_open(bench: Bench) -> None:
+    bench.sysfs.after["writeback_delay"] = lambda: bench.fake.write(
+        f"{FOLDER}/writeback_delay", "7"
+    )
+    outcomes = {outcome.action.knob: outcome for outcome in bench.restore()}
+    assert outcomes["writeback_delay"].error == "the kernel made 7 of it"
+    assert bench.open == ["writeback_delay"]
+
+
+def test_without_a_mounted_sysfs_nothing_is_known_to_be_gone(bench: Bench) -> None:
+    bench.fake.root.rename(bench.fake.root.with_name("unmounted"))
+    outcomes = bench.restore()
+    assert {outcome.kind for outcome in outcomes} == {OutcomeKind.FAILED}
+    assert len(bench.open) == 3
+
+
+# ---- somebody else's values ----------------------------------------------------------------------
+def test_what_somebody_else_wrote_since_stays_and_is_said(bench: Bench) -> None:
+    bench.fake.write(f"{FOLDER}/writeback_percent", "25")
+    outcomes = {outcome.action.knob: outcome for outcome in bench.restore()}
+    kept = outcomes["writeback_percent"]
+    assert (kept.kind, kept.read_back) == (OutcomeKind.MANUAL, "25")
+    assert kept.error == "somebody else has changed it to 25: it is left as it is"
+    assert bench.fake.read(f"{FOLDER}/writeback_percent") == "25"
+    assert bench.open == []
+
+
+@pytest.mark.parametrize("value", ["0", "40"])
+def test_a_daemon_that_was_killed_at_a_write_has_left_either_of_two_values(
+    bench: Bench, value: str
+) -> None:
+    (entry,) = [each for each in bench.journal.entries() if each.knob == "writeback_percent"]
+    bench.journal.writing(entry, "0", "40")
+    bench.fake.write(f"{FOLDER}/writeback_percent", value)
+    bench.restore()
+    assert bench.fake.read(f"{FOLDER}/writeback_percent") == "10"
+    assert bench.open == []
+
+
+def test_a_knob_that_has_its_original_is_not_written(bench: Bench) -> None:
+    bench.fake.write(f"{FOLDER}/writeback_percent", "10")
+    bench.restore()
+    assert "writeback_percent" not in dict(bench.sysfs.log)
+    assert bench.open == []
+
+
+def test_a_value_of_nobody_knows_whom_is_neither_overwritten_nor_forgotten(bench: Bench) -> None:
+    """The file of last values is lost, and the first one is not what is there."""
+    bench.journal.last.clear()
+    bench.fake.write(f"{FOLDER}/writeback_delay", "3")
+    outcomes = {outcome.action.knob: outcome for outcome in bench.restore()}
+    unknown = outcomes["writeback_delay"]
+    assert unknown.kind is OutcomeKind.FAILED
+    assert "what ebbgate wrote last is not known any more" in unknown.error
+    assert bench.fake.read(f"{FOLDER}/writeback_delay") == "3"
+    assert bench.open == ["writeback_delay"]
+    assert bench.fake.read(f"{FOLDER}/writeback_percent") == "10", "the first value is known"
+
+
+def test_the_rate_is_the_kernel_s_own_and_comes_back_whatever_it_is(bench: Bench) -> None:
+    bench.fake.write(f"{FOLDER}/writeback_rate", "500.0k")
+    bench.restore()
+    assert bench.fake.read(f"{FOLDER}/writeback_rate") == str(8 * 512)
+
+
+# ---- another device under the same name ----------------------------------------------------------
+REAL = "/sys/devices/pci0/vda/block/vda/bcache"
+
+
+def test_a_device_that_was_registered_anew_keeps_the_kernel_s_values(bench: Bench) -> None:
+    """The same value by chance: it is not ours, since this is another life of the device."""
+    bench.identified()
+    real = bench.sysfs.locate(REAL)
+    shutil.copytree(real, real.with_name("anew"), symlinks=True)
+    real.rename(bench.fake.root.with_name("gone"))
+    real.with_name("anew").rename(real)
+    outcomes = bench.restore()
+    assert {(outcome.kind, outcome.error) for outcome in outcomes} == {
+        (
+            OutcomeKind.UNCHANGED,
+            "the device was made anew since, with the kernel's own values",
+        )
+    }
+    assert (bench.sysfs.log, bench.open) == ([], [])
+
+
+def test_another_device_under_the_old_name_is_left_alone_and_the_old_one_found(
+    bench: Bench,
+) -> None:
+    bench.identified()
+    fake = bench.fake
+    for link in ("/sys/block/bcache0", "/sys/class/block/bcache0", "/sys/dev/block/252:0"):
+        fake.sysfs.locate(link).unlink()
+    fake.sysfs.locate("/sys/devices/virtual/block/bcache0").rename(
+        fake.sysfs.locate("/sys/devices/virtual/block/bcache1")
+    )
+    fake._links("bcache1", "/sys/devices/virtual/block/bcache1", "252:16")
+    fake.disk("vdc", "254:32")
+    fake.bcache("bcache0", backing="vdc", cache=None, files={"writeback_percent": "40"})
+    bench.restore()
+    assert fake.read("/sys/block/bcache0/bcache/writeback_percent") == "40"
+    assert fake.read("/sys/block/bcache1/bcache/writeback_percent") == "10"
+    assert bench.open == []
+
+
+def test_a_path_that_leads_out_of_sysfs_is_left_alone(bench: Bench) -> None:
+    for path in ("/etc/writeback_percent", "/sys/block/../../etc/writeback_percent"):
+        bench.left("writeback_percent", "1", path=path, volume="bcache7")
+        (outcome,) = bench.restore("bcache7")
+        assert outcome.error == "no knob of ebbgate: left alone"
+    assert "writeback_percent" in bench.open
+
+
+# ---- a volume that hangs -------------------------------------------------------------------------
+def test_a_volume_that_hangs_keeps_neither_the_others_nor_the_restore(
+    bench: Bench, tmp_path: Path
+) -> None:
+    pipe = tmp_path / "hangs"
+    os.mkfifo(pipe)
+    bench.left("writeback_percent", "10", volume="bcache1")
+    bench.left("writeback_delay", "30", volume="bcache1")
+
+    def hanging(work: Work) -> Work:
+        def hangs(entry: JournalEntry) -> Outcome:
+            if entry.volume == "bcache1":
+                # As a write to bcache does while it registers a device.
+                os.open(pipe, os.O_RDONLY)
+            return work(entry)
+
+        return hangs
+
+    workers = VolumeWorkers(lambda: None, deadline_ns=NS_PER_S // 2)
+    begun_s = time.monotonic()
+    outcomes = restore(
+        bench.journal,
+        bench.sysfs,
+        BOOT,
+        workers=lambda groups, work: workers(groups, hanging(work)),
+    )
+    assert time.monotonic() - begun_s < 5
+    failed = [outcome for outcome in outcomes if outcome.kind is OutcomeKind.FAILED]
+    assert {outcome.action.volume for outcome in failed} == {"bcache1"}
+    assert len(failed) == 2
+    assert failed[0].error == (
+        "the kernel has not answered for 500 ms: bcache1 hangs at writeback_delay"
+    )
+    assert bench.fake.read(f"{FOLDER}/writeback_percent") == "10"
+    assert {entry.volume for entry in bench.journal.entries()} == {"bcache1"}
+
+
+def test_a_worker_that_dies_leaves_its_originals_open(bench: Bench) -> None:
+    def dies(entry: JournalEntry) -> Outcome:
+        os._exit(9)
+
+    workers = VolumeWorkers(lambda: None)
+    outcomes = restore(
+        bench.journal, bench.sysfs, BOOT, workers=lambda groups, _: workers(groups, dies)
+    )
+    assert {outcome.kind for outcome in outcomes} == {OutcomeKind.FAILED}
+    assert len(bench.open) == 3
+
+
+def test_a_worker_holds_no_file_of_its_parent(bench: Bench, tmp_path: Path) -> None:
+    """Above all not the lock: whoever hangs in the kernel would keep it."""
+    lock = os.open(tmp_path / "lock", os.O_CREAT | os.O_RDWR)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+
+    def holds(entry: JournalEntry) -> Outcome:
+        try:
+            os.fstat(lock)
+        except OSError as error:
+            return Outcome(action(), OutcomeKind.CHANGED, 1, error=str(error.errno))
+        return Outcome(action(), OutcomeKind.FAILED, 1)
+
+    found = VolumeWorkers(lambda: None)({"bcache0": bench.journal.entries()[:1]}, holds)
+    ((_, outcome),) = found
+    assert isinstance(outcome, Outcome)
+    assert outcome.error == str(errno.EBADF)
+    os.close(lock)

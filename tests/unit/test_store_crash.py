@@ -14,6 +14,8 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ebbgate.store.journal import read
+
 REPO = Path(__file__).resolve().parents[2]
 LATE_S = 1.0
 """A decision may be this young to be lost."""
@@ -24,9 +26,13 @@ from itertools import count
 from pathlib import Path
 from ebbgate.model.decision import Outcome, OutcomeKind
 from ebbgate.recorder import Recorder
+from ebbgate.store.journal_writer import JournalWriter
+from ebbgate.store.last_written import LastWritten
 from tests.builders import action, busy_frame, decision, idle_edge, journal_entry, proposal
 recorder = Recorder(Path(sys.argv[1]))
 recorder.flush()
+folder = Path(sys.argv[1]).parent
+journal = JournalWriter(folder / "journal.db", LastWritten(folder / "last-written"))
 for number in count():
     recorder.decision(decision(proposal(reason=f"number {number}")), number)
     recorder.outcomes([Outcome(action(), OutcomeKind.CHANGED, 1)], None)
@@ -34,7 +40,7 @@ for number in count():
     recorder.sample(busy_frame(number * 1000))
     recorder.live("bcache0", {"number": number})
     if number % 50 == 0:
-        recorder.put(journal_entry(f"knob{number}"))
+        journal.put(journal_entry(f"knob{number}"))
         print("journal", number, flush=True)
     print("told", number, time.monotonic(), flush=True)
     time.sleep(0.002)
@@ -69,7 +75,7 @@ def check(folder: Path, said: list[str], killed_s: float) -> None:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         reasons = "SELECT json_extract(document, '$.proposals[0].reason') FROM decisions"
         kept = {row[0] for row in connection.execute(reasons)}
-        knobs = {row[0] for row in connection.execute("SELECT knob FROM journal")}
+    knobs = {entry.knob for entry in read(folder / "journal.db")}
     assert {f"knob{line[1]}" for line in words if line[0] == "journal"} <= knobs
     told = [line for line in words if line[0] == "told" and len(line) == 3]
     old = {f"number {line[1]}" for line in told if killed_s - float(line[2]) > LATE_S}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A damaged history is moved aside and begun anew; originals that are not back are saved."""
+"""A damaged history is moved aside and begun anew."""
 
 from __future__ import annotations
 
@@ -17,12 +17,11 @@ from ebbgate import recorder as module
 from ebbgate.store import healing, opener
 from ebbgate.store.db import Store
 from ebbgate.units import NS_PER_S
-from tests.builders import decision, journal_entry
+from tests.builders import decision
 from tests.unit.recorder_bench import (
     aside,
     count,
     filled,
-    originals,
     overwrite,
     recording,
     said,
@@ -44,14 +43,14 @@ def test_a_file_that_is_no_database_is_moved_aside(
     path = tmp_path / "history.db"
     path.write_text("somebody's shopping list\n" * 400)
     with recording(path) as recorder:
-        recorder.put(journal_entry())
-    assert originals(path) == ["10"]
+        recorder.flush()
+    assert sound(path)
     (old,) = aside(path)
     assert old.read_text().startswith("somebody's shopping list")
     assert said(caplog, f"moved to {old}") == 1
 
 
-def test_a_damage_in_the_middle_is_found_at_start_and_open_originals_are_saved(
+def test_a_damage_in_the_middle_is_found_at_start(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / "history.db"
@@ -60,21 +59,17 @@ def test_a_damage_in_the_middle_is_found_at_start_and_open_originals_are_saved(
     overwrite(path, size // 2 // 4096 * 4096, 16 * 4096)
     with recording(path) as recorder:
         recorder.flush()
-    assert originals(path) == ["10"]
     assert (sound(path), count(path)) == (True, 0)
     assert len(aside(path)) == 1
-    assert said(caplog, "a new one is begun with 1 originals") == 1
+    assert said(caplog, "a new one is begun") == 1
 
 
-def test_a_damage_while_the_daemon_runs_costs_no_original(
+def test_a_damage_while_the_daemon_runs_ends_with_a_new_history(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / "history.db"
     filled(path)
     with recording(path) as recorder:
-        recorder.put(journal_entry("sequential_cutoff", original="4194304"))
-        recorder.put(journal_entry("writeback_delay", original="30"))
-        recorder.close("bcache0", "writeback_delay", "restored")
         recorder.flush()
         # Folds the log into the file, all of which is then lost.
         with closing(sqlite3.connect(path)) as other:
@@ -83,7 +78,6 @@ def test_a_damage_while_the_daemon_runs_costs_no_original(
         recorder.decision(decision(), 1)
         until(lambda: bool(aside(path)) and written(recorder), "a new history is begun")
         recorder.decision(decision(), 2)
-    assert originals(path) == ["4194304"]
     assert sound(path)
     assert count(path) >= 1
     assert said(caplog, "damaged") >= 1
@@ -94,8 +88,8 @@ def test_a_file_cut_off_at_the_end_is_begun_anew(tmp_path: Path) -> None:
     filled(path)
     os.truncate(path, path.stat().st_size // 2)
     with recording(path) as recorder:
-        recorder.put(journal_entry("sequential_cutoff", original="1"))
-    assert sorted(originals(path)) == ["1", "10"]
+        recorder.flush()
+    assert (sound(path), count(path)) == (True, 0)
 
 
 @pytest.mark.parametrize("damage", ["bytes", "cut off", "gone"])
@@ -119,23 +113,23 @@ def test_a_damaged_log_costs_the_last_records_only(tmp_path: Path, damage: str) 
     else:
         log.unlink()
     with recording(path) as recorder:
-        recorder.put(journal_entry())
+        recorder.flush()
     kept = count(path)
     assert kept == 1 if damage == "gone" else 20 < kept < 40
     assert sound(path)
 
 
-def test_a_file_that_is_deleted_under_the_daemon_is_begun_anew_with_its_originals(
+def test_a_file_that_is_deleted_under_the_daemon_is_begun_anew(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / "history.db"
     with recording(path) as recorder:
-        recorder.put(journal_entry())
+        recorder.flush()
         for each in tmp_path.glob("history.db*"):
             each.unlink()
         recorder.decision(decision(), 1)
         until(lambda: written(recorder) and path.exists(), "a new one")
-    assert (originals(path), count(path)) == (["10"], 1)
+    assert count(path) == 1
     assert said(caplog, "was moved or deleted") == 1
 
 
@@ -167,38 +161,7 @@ def test_a_check_that_takes_too_long_ends_and_is_no_damage(
     pytest.fail("no check was ended")
 
 
-def test_originals_are_read_out_of_a_file_up_to_the_damage_and_from_its_end(
-    tmp_path: Path,
-) -> None:
-    path = tmp_path / "history.db"
-    with closing(Store.open(path)) as store:
-        for number in range(200):
-            store.journal_put(journal_entry(f"knob{number}", original=str(number), why="x" * 900))
-    with closing(sqlite3.connect(path)) as connection:
-        (root,) = connection.execute(
-            "SELECT rootpage FROM sqlite_master WHERE name = 'journal'"
-        ).fetchone()
-        leaves = _leaves(connection)
-    if not leaves:
-        pytest.skip(f"this SQLite does not say where its pages are (root {root})")
-    overwrite(path, (leaves[len(leaves) // 2][0] - 1) * 4096, 4096)
-    entries, whole = healing.salvage(path)
-    assert not whole
-    assert 150 < len(entries) < 200
-    assert {"0", "199"} <= {entry.original for entry in entries}
-
-
-def _leaves(connection: sqlite3.Connection) -> list[tuple[int]]:
-    """The pages of the journal's rows; none where SQLite was built without this table."""
-    try:
-        return connection.execute(
-            "SELECT pageno FROM dbstat WHERE name = 'journal' AND pagetype = 'leaf' ORDER BY path"
-        ).fetchall()
-    except sqlite3.OperationalError:
-        return []
-
-
-def test_where_no_new_history_can_be_made_the_damaged_one_stays_with_its_originals(
+def test_where_no_new_history_can_be_made_the_damaged_one_stays(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "history.db"
@@ -212,12 +175,4 @@ def test_where_no_new_history_can_be_made_the_damaged_one_stays_with_its_origina
         assert path.read_bytes() == before
         (tmp_path / "history.db.new-wal").rmdir()
         until(lambda: written(recorder), "written again")
-    assert originals(path) == ["10"]
-
-
-def test_a_crash_between_moving_aside_and_beginning_anew_costs_no_original(tmp_path: Path) -> None:
-    path = tmp_path / "history.db"
-    filled(tmp_path / "history.db.new")
-    with closing(healing.open_healed(path)) as store:
-        assert [entry.original for entry in store.journal_open()] == ["10"]
-    assert not (tmp_path / "history.db.new").exists()
+    assert sound(path)

@@ -17,7 +17,6 @@ from ebbgate.store.rollup import HOUR_NS, MINUTE_NS, SECOND_NS
 from ebbgate.store.schema import HISTORY, OVERRIDES, Migrations
 from ebbgate.store.upkeep import Upkeep
 from ebbgate.units import MIB
-from tests.builders import journal_entry
 from tests.unit.store_bench import LIMITS
 
 SCHEMAS = Path(__file__).parent / "schemas"
@@ -132,12 +131,6 @@ def test_the_first_schemas_events_are_counted_and_its_samples_rolled_up(tmp_path
         assert [row["dirty_bytes"] for row in minutes] == [2 * MIB, None]
         assert minutes[0]["dirty_bytes_max"] == 3 * MIB
         assert len(history.samples("bcache0", 0, 1 << 62, SECOND_NS)) == 4
-
-
-def test_an_original_of_the_first_schema_can_still_be_put_back(tmp_path: Path) -> None:
-    with closing(Store.open(old_file(tmp_path, "history", 1))) as store:
-        (entry,) = store.journal_open()
-        assert entry == journal_entry(at_unix_ns=1_760_000_040_000_000_000)
 
 
 @pytest.mark.parametrize(("kind", "steps"), [("history", HISTORY), ("overrides", OVERRIDES)])

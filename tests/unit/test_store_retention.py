@@ -17,7 +17,7 @@ from ebbgate.store.limits import DAY_NS, SIZE_BYTES_MIN, Limits
 from ebbgate.store.retention import TIERS, Tier
 from ebbgate.store.rollup import HOUR_NS, MINUTE_NS, SECOND_NS
 from ebbgate.units import MIB
-from tests.builders import action, busy_edge, decision, frame, journal_entry, proposal
+from tests.builders import action, busy_edge, decision, frame, proposal
 from tests.unit.store_bench import T0_NS, StoreBench
 
 SMALL = Limits(SIZE_BYTES_MIN, 30 * DAY_NS)
@@ -30,7 +30,6 @@ PROMISED = {
     "minutes": 30 * DAY_NS,
     "hours": 360 * DAY_NS,
     "tallies": 360 * DAY_NS,
-    "closed originals": 360 * DAY_NS,
 }
 """As the documentation says, not as the code does."""
 QUERIES = {
@@ -42,7 +41,6 @@ QUERIES = {
     "minutes": f"SELECT at_unix_ns FROM samples WHERE span_ns = {MINUTE_NS}",
     "hours": f"SELECT at_unix_ns FROM samples WHERE span_ns = {HOUR_NS}",
     "tallies": "SELECT at_unix_ns FROM tallies",
-    "closed originals": "SELECT closed_unix_ns FROM journal WHERE closed_unix_ns IS NOT NULL",
 }
 
 
@@ -62,9 +60,6 @@ def something_of_all(bench: StoreBench, at_ns: int, padding: int = 0) -> None:
         acted = store.add_decision(decision(proposal(reason=text)), at_ns)
         store.add_outcomes([Outcome(action(), OutcomeKind.CHANGED, 1, error=text)], acted, at_ns)
         bench.sample(frame(missing={"all": text}), at_ns=at_ns)
-    knob = f"knob{at_ns}"
-    store.journal_put(journal_entry(knob, at_unix_ns=at_ns))
-    store.journal_close("bcache0", knob, at_ns, "restored")
 
 
 def times(bench: StoreBench, what: str) -> list[int]:
@@ -106,17 +101,6 @@ def test_nothing_goes_that_is_younger_than_promised_and_all_that_is_older(ages: 
                 if age_now_ns > promised_ns + HOUR_NS:
                     assert at_ns not in kept, (what, age_ns)
         bench.store.close()
-
-
-def test_an_open_original_is_never_forgotten(bench: StoreBench) -> None:
-    bench.store.journal_put(journal_entry(at_unix_ns=1))
-    bench.seconds(1)
-    settle(bench)
-    bench.go_on(4000 * DAY_NS)
-    bench.tidy()
-    bench.go_on(2 * HOUR_NS)
-    bench.tidy()
-    assert len(bench.store.journal_open()) == 1
 
 
 def test_a_shorter_age_shortens_all_but_no_promise_of_hours(bench: StoreBench) -> None:

@@ -230,8 +230,6 @@ def test_a_file_of_the_first_schema_is_made_smaller_once(tmp_path: Path) -> None
     assert path.stat().st_size < full / 4
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("PRAGMA auto_vacuum").fetchone() == (2,)
-        originals = connection.execute("SELECT original, closed_unix_ns FROM journal").fetchall()
-        assert originals == [("10", None)], "the one that is not back yet"
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 

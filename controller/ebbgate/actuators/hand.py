@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Event
-from typing import Protocol
 
+from ebbgate.actuators import ownership
 from ebbgate.actuators.bounds import BOUNDS, INTERVAL_NS_MIN
+from ebbgate.actuators.held import Held, Journal
+from ebbgate.actuators.ownership import Owner
 from ebbgate.actuators.plan import (
     FAST,
     KERNEL_WRITES,
@@ -28,20 +31,11 @@ from ebbgate.model.volume import Volume
 from ebbgate.probes.dm_knobs import FLUSH, TABLE
 from ebbgate.probes.knob import parse_value
 from ebbgate.probes.knobs import BY_NAME, knob_path, same_value
-from ebbgate.sysfs import Sysfs
+from ebbgate.sysfs import Sysfs, is_gone
 from ebbgate.units import NS_PER_S
 
 _WRITABLE = frozenset({*BOUNDS, TABLE, FLUSH})
-
-
-class Journal(Protocol):
-    """Where originals are kept: durable before `put` returns."""
-
-    def put(self, entry: JournalEntry) -> None:
-        """Keep an original. Raises OSError when it cannot be made durable."""
-
-    def close(self, volume: str, knob: str, how: str) -> None:
-        """The original is back, or must not be put back any more."""
+_TAKE_OVER_TRIES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,18 +48,6 @@ class Reason:
     strategy: str
     text: str
     decision: int | None = None
-
-
-@dataclass(slots=True)
-class _Held:
-    """A knob that we wrote: its original and our last value, in the unit in which it is taken.
-
-    `taken_ns`: when the original was journalled.
-    """
-
-    original: str
-    written: str
-    taken_ns: int
 
 
 @dataclass(slots=True)
@@ -83,7 +65,7 @@ class Hand:
     boot_id: str
     wall_ns: Callable[[], int] = time.time_ns
     now_ns: Callable[[], int] = time.monotonic_ns
-    held: dict[str, _Held] = field(default_factory=dict)
+    held: dict[str, Held] = field(default_factory=dict)
     manual: set[str] = field(default_factory=set)
     pinned: set[str] = field(default_factory=set)
     lacking: set[str] = field(default_factory=set)
@@ -110,31 +92,65 @@ class Hand:
                 break
         return outcomes
 
-    def release(
-        self, knobs: Iterable[str], reason: Reason, *, only_ours: bool = False
-    ) -> list[Outcome]:
+    def release(self, knobs: Iterable[str], reason: Reason) -> list[Outcome]:
         """Put the originals of these knobs back, as far as we hold them.
 
-        `only_ours`: a knob that no longer has our value, or is gone, is left as it is. So is
-        a table in any case: what was changed since must not be mapped as before.
+        A knob that is gone, or that somebody else has written since, is left as it is. One that
+        cannot be asked or written stays held.
         """
         outcomes = []
         for knob in knobs:
             mine = self.held.get(knob)
-            if mine is None:
-                continue
-            lost = self._lost(knob, mine) if only_ours or knob == TABLE else ""
-            if lost:
-                del self.held[knob]
-                self.journal.close(self.volume.name, knob, lost)
-                continue
-            action = self._action(knob, mine.written, mine.original, reason)
-            outcome = self._put(action, read_back=knob not in KERNEL_WRITES)
-            if outcome.kind is not OutcomeKind.FAILED:
-                del self.held[knob]
-                self.journal.close(self.volume.name, knob, "restored")
-            outcomes.append(outcome)
+            if mine is not None:
+                outcomes += self._release_one(knob, mine, reason)
         return outcomes
+
+    def _release_one(self, knob: str, mine: Held, reason: Reason) -> list[Outcome]:
+        action = self._action(knob, mine.written, mine.original, reason)
+        try:
+            found = ownership.look(self.sysfs, mine.entry, mine.ours)
+        except OSError as error:
+            return [self._outcome(action, OutcomeKind.FAILED, str(error))]
+        if found.owner is Owner.GONE:
+            self._let_go(knob, found.why)
+            return []
+        if found.owner is Owner.ORIGINAL:
+            self._let_go(knob, "it has its original already")
+            return []
+        if found.owner is Owner.FOREIGN and knob == TABLE:
+            self._let_go(knob, "another table was loaded since")
+            return []
+        if found.owner is not Owner.OURS:
+            return [self._somebody_else_s(action, found.value)]
+        if self.journal.leave(mine.entry):
+            self._let_go(knob, "another volume of the cache set holds it")
+            return []
+        self._paths[knob] = Path(found.path)
+        outcome = self._put(action, read_back=knob not in KERNEL_WRITES)
+        if outcome.kind is OutcomeKind.FAILED:
+            self.journal.stay(mine.entry)
+            self._made_of_it(mine, outcome)
+        else:
+            self._let_go(knob, "restored")
+        return [outcome]
+
+    def _somebody_else_s(self, action: Action, value: str) -> Outcome:
+        """It is left alone from now on, and the journal does not speak of it any more."""
+        self.manual.add(action.knob)
+        self._let_go(action.knob, f"manual: found {value}")
+        why = f"somebody else has changed it to {value}: it is left as it is"
+        return replace(self._outcome(action, OutcomeKind.MANUAL, why), read_back=value)
+
+    def _let_go(self, knob: str, how: str) -> None:
+        del self.held[knob]
+        self.journal.close(self.volume.name, knob, how)
+
+    def adopt(self, entry: JournalEntry, values: tuple[str, str]) -> None:
+        """Hold a knob that an earlier daemon left. `values`: what it may have, if nobody else has
+        written it since.
+        """
+        new, before = values
+        self.held[entry.knob] = Held(entry, new, self.now_ns(), before)
 
     def loaded_anew(self, seen: Mapping[str, str]) -> None:
         """The kernel started over with its own values: our last writes are gone, by no one's hand.
@@ -145,11 +161,10 @@ class Hand:
         """
         for knob, mine in list(self.held.items()):
             value = seen.get(knob, mine.written)
-            if any(same_value(knob, known, value) for known in (mine.written, mine.original)):
-                mine.written = value
+            if mine.is_ours(value) or same_value(knob, mine.original, value):
+                mine.written, mine.tried = value, None
                 continue
-            del self.held[knob]
-            self.journal.close(self.volume.name, knob, f"another table was loaded: {value}")
+            self._let_go(knob, f"another table was loaded: {value}")
 
     def forget_manual(self, knob: str | None = None) -> None:
         """A person gave the knob back to us; all of them without a name."""
@@ -182,23 +197,12 @@ class Hand:
         taken = []
         for knob, mine in list(self.held.items()):
             value = seen.get(knob)
-            if knob in KERNEL_WRITES or value is None or same_value(knob, mine.written, value):
+            if knob in KERNEL_WRITES or value is None or mine.is_ours(value):
                 continue
-            del self.held[knob]
             self.manual.add(knob)
-            self.journal.close(self.volume.name, knob, f"manual: found {value}")
+            self._let_go(knob, f"manual: found {value}")
             taken.append(knob)
         return taken
-
-    def _lost(self, knob: str, mine: _Held) -> str:
-        """Why there is nothing to put back; empty where our value is still there."""
-        path = self._path(knob)
-        text = self.sysfs.read_text(path) if path else None
-        if text is None:
-            return "the device is gone, and the knob with it"
-        seen = parse_value(BY_NAME[knob].form, text)
-        ours = knob in KERNEL_WRITES or same_value(knob, mine.written, seen)
-        return "" if ours else f"changed by something else to {seen}"
 
     def _write(self, step: Step, reason: Reason) -> Outcome:
         mine = self.held.get(step.knob)
@@ -214,22 +218,65 @@ class Hand:
         if step.knob in self.manual:
             return self._outcome(action, OutcomeKind.MANUAL)
         if mine is None:
-            refused = self._take_over(action)
-            if refused is not None:
-                return refused
-            mine = self.held[step.knob]
-            exact = not BY_NAME[step.knob].form.rounded and step.knob != TABLE
-            if exact and mine.written == step.value and not step.always:
-                return self._outcome(action, OutcomeKind.UNCHANGED)
-        elif mine.written == step.value and not step.always and step.knob not in KERNEL_WRITES:
+            return self._first_write(step, action)
+        if self._has_it(step, mine):
             return self._outcome(action, OutcomeKind.UNCHANGED)
-        outcome = self._put(action, read_back=step.knob not in FAST)
+        foreign = None if step.knob in FAST else self._foreign(action, mine)
+        return foreign or self._write_held(action, mine)
+
+    def _first_write(self, step: Step, action: Action) -> Outcome:
+        refused = self._take_over(action)
+        if refused is not None:
+            return refused
+        mine = self.held[step.knob]
+        action = replace(action, old=mine.written)
+        exact = not BY_NAME[step.knob].form.rounded and step.knob != TABLE
+        if exact and mine.written == step.value and not step.always:
+            return self._outcome(action, OutcomeKind.UNCHANGED)
+        return self._write_held(action, mine)
+
+    def _has_it(self, step: Step, mine: Held) -> bool:
+        """Would a write change nothing?"""
+        sure = mine.tried is None and step.knob not in KERNEL_WRITES
+        return sure and mine.written == step.value and not step.always
+
+    def _write_held(self, action: Action, mine: Held) -> Outcome:
+        """One more value of a knob whose original is journalled."""
+        try:
+            self.journal.writing(mine.entry, action.new, mine.written)
+        except OSError as error:
+            return self._not_kept(action, error)
+        outcome = self._put(action, read_back=action.knob not in FAST)
         if outcome.kind is OutcomeKind.CHANGED:
-            self.held[step.knob].written = step.value
-        elif outcome.read_back is not None:
-            # What the kernel made of it: nobody else's hand.
-            self.held[step.knob].written = outcome.read_back
+            mine.written, mine.tried = action.new, None
+        else:
+            self._made_of_it(mine, outcome)
         return outcome
+
+    def _made_of_it(self, mine: Held, outcome: Outcome) -> None:
+        """After a write that failed: what the kernel made of it is nobody else's value."""
+        if outcome.read_back is None:
+            mine.tried = outcome.action.new
+            return
+        mine.written, mine.tried = outcome.read_back, None
+        with suppress(OSError):
+            self.journal.writing(mine.entry, mine.written, outcome.action.new)
+
+    def _not_kept(self, action: Action, error: OSError) -> Outcome:
+        return self._outcome(action, OutcomeKind.REFUSED, f"the journal is not writable: {error}")
+
+    def _foreign(self, action: Action, mine: Held) -> Outcome | None:
+        """Has somebody else written the knob since the last look at it? None: no.
+
+        Not for knobs of a gate: a request waits for their writes.
+        """
+        try:
+            found = ownership.look(self.sysfs, mine.entry, mine.ours)
+        except OSError as error:
+            return self._outcome(action, OutcomeKind.FAILED, str(error))
+        if found.owner is Owner.GONE:
+            return self._outcome(action, OutcomeKind.FAILED, found.why)
+        return self._somebody_else_s(action, found.value) if found.owner is Owner.FOREIGN else None
 
     def _too_soon(self, knob: str) -> bool:
         """Was this knob written so short a time ago that it must not be written again?"""
@@ -240,14 +287,41 @@ class Hand:
         return last_ns is not None and self.now_ns() - last_ns < interval_ns
 
     def _take_over(self, action: Action) -> Outcome | None:
-        """First contact with a knob: its original is safe before anything is written."""
+        """First contact with a knob: its original is safe before anything is written.
+
+        Looked at once more after that: the disk may take its time, and what an administrator writes
+        meanwhile is the original then.
+        """
+        for _ in range(_TAKE_OVER_TRIES):
+            entry = self._entry(action)
+            if isinstance(entry, Outcome):
+                return entry
+            try:
+                kept = self.journal.put(entry)
+            except OSError as error:
+                return self._not_kept(action, error)
+            self.held[action.knob] = Held(kept, entry.original, self.now_ns())
+            try:
+                now = self._reads(action.knob)
+            except OSError as error:
+                return self._outcome(action, OutcomeKind.FAILED, str(error))
+            if action.knob in KERNEL_WRITES or now in (entry.original, None):
+                return None
+            self._let_go(action.knob, "somebody else changed it before it was written")
+        return self._outcome(action, OutcomeKind.TOO_SOON, "somebody else is writing it")
+
+    def _entry(self, action: Action) -> JournalEntry | Outcome:
+        """What the knob has now, or why that is not known."""
         path = self._path(action.knob)
-        text = self.sysfs.read_text(path) if path else None
-        if text is None:
-            self.lacking.add(action.knob)
-            return self._outcome(action, OutcomeKind.REFUSED, "this kernel has no such knob")
-        original = parse_value(BY_NAME[action.knob].form, text)
-        entry = JournalEntry(
+        try:
+            original = self._reads(action.knob)
+            if path is None or original is None:
+                self.lacking.add(action.knob)
+                return self._outcome(action, OutcomeKind.REFUSED, "this kernel has no such knob")
+            device = ownership.identify(self.sysfs, path)
+        except OSError as error:
+            return self._outcome(action, OutcomeKind.FAILED, str(error))
+        return JournalEntry(
             self.volume.name,
             action.knob,
             str(path),
@@ -257,15 +331,20 @@ class Hand:
             self.wall_ns(),
             action.strategy,
             action.reason,
+            device.uuid,
+            device.instance,
         )
+
+    def _reads(self, knob: str) -> str | None:
+        """The value now; None where there is no such knob. Raises OSError for any other error."""
+        path = self._path(knob)
         try:
-            self.journal.put(entry)
+            text = self.sysfs.read(path) if path else None
         except OSError as error:
-            return self._outcome(
-                action, OutcomeKind.REFUSED, f"the journal is not writable: {error}"
-            )
-        self.held[action.knob] = _Held(original, original, self.now_ns())
-        return None
+            if not is_gone(error):
+                raise
+            return None
+        return None if text is None else parse_value(BY_NAME[knob].form, text)
 
     def _path(self, knob: str) -> Path | None:
         if knob not in self._paths:

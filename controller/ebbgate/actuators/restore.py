@@ -1,78 +1,168 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Puts every journalled knob back, with or without a daemon. I/O: sysfs writes."""
+"""Puts every journalled knob back, without a daemon. I/O: sysfs and device-mapper.
+
+The rules are those of `actuators.ownership`. The volumes are worked on side by side: a write may
+hang in the kernel (bcache has one lock for all that is being registered), and that must keep no
+other volume waiting, nor whoever asked.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
+from ebbgate.actuators import ownership
 from ebbgate.actuators.bounds import BOUNDS, PERCENT, RUNNING
+from ebbgate.actuators.ownership import Owner
+from ebbgate.actuators.plan import KERNEL_WRITES
 from ebbgate.model.decision import Action, JournalEntry, Outcome, OutcomeKind
 from ebbgate.probes.dm_knobs import TABLE
+from ebbgate.probes.knob import parse_value
+from ebbgate.probes.knobs import BY_NAME, same_value
 from ebbgate.sysfs import Sysfs
+
+_VALUE_CHARS: Final = 40
+_PLACES: Final = ("/sys/block/", "/sys/fs/bcache/", "dm:")
+Work = Callable[[JournalEntry], Outcome]
+Done = tuple[JournalEntry, Outcome | str]
+"""What became of an entry; a text where its volume did not answer."""
 
 
 class OpenJournal(Protocol):
-    """The entries that were not closed, oldest first."""
+    """The originals that are not back, oldest first."""
 
-    def journal_open(self, boot_id: str | None = None) -> Sequence[JournalEntry]:
+    def entries(self, boot_id: str | None = None) -> Sequence[JournalEntry]:
         """Open entries; of all boots without `boot_id`."""
 
-    def journal_close(self, volume: str, knob: str, wall_ns: int, how: str) -> None:
-        """Close an entry."""
+    def values(self, entry: JournalEntry) -> Sequence[str] | None:
+        """What was last written to the knob, and before that; None where it is not known."""
+
+    def remove(self, volume: str, knob: str, how: str) -> None:
+        """Take an entry out."""
+
+
+class Workers(Protocol):
+    """Does the work of several volumes; what it yields is done. See actuators.volume_workers."""
+
+    def __call__(
+        self, volumes: Mapping[str, Sequence[JournalEntry]], work: Work, /
+    ) -> Iterator[Done]:
+        """The entries of one volume in order, of several volumes in any."""
+
+
+def one_by_one(volumes: Mapping[str, Sequence[JournalEntry]], work: Work) -> Iterator[Done]:
+    """In this process, one volume after the other: waits for whatever hangs."""
+    for entries in volumes.values():
+        for entry in entries:
+            yield entry, work(entry)
 
 
 def restore(
-    store: OpenJournal, sysfs: Sysfs, boot_id: str, volume: str | None = None
+    journal: OpenJournal,
+    sysfs: Sysfs,
+    boot_id: str,
+    volume: str | None = None,
+    workers: Workers = one_by_one,
 ) -> list[Outcome]:
     """Write the originals back, newest first; of one volume or of all.
 
-    An entry of another boot is closed without a write: the kernel starts with its own values, and
-    the same name may be another device now. A knob whose file is gone went with its device.
+    An entry of another boot is taken out without a write: the kernel starts with its own values. So
+    is one whose device is gone and one that somebody else has written since. An entry that could
+    not be asked or written stays, and its outcome is FAILED.
     """
+    volumes: dict[str, list[JournalEntry]] = {}
+    for entry in reversed(journal.entries()):
+        if volume in (None, entry.volume):
+            volumes.setdefault(entry.volume, []).append(entry)
+    known = {id(entry): journal.values(entry) for group in volumes.values() for entry in group}
+
+    def work(entry: JournalEntry) -> Outcome:
+        return _restore_one(entry, sysfs, boot_id, known[id(entry)])
+
     outcomes = []
-    for entry in reversed(store.journal_open()):
-        if volume is not None and entry.volume != volume:
-            continue
-        outcome = _restore_one(entry, sysfs, boot_id)
+    for entry, found in workers(volumes, work):
+        outcome = _failed(entry, found) if isinstance(found, str) else found
         outcomes.append(outcome)
         if outcome.kind is not OutcomeKind.FAILED:
-            store.journal_close(
-                entry.volume, entry.knob, time.time_ns(), outcome.error or "restored"
-            )
+            journal.remove(entry.volume, entry.knob, outcome.error or "restored")
     return outcomes
 
 
-def _restore_one(entry: JournalEntry, sysfs: Sysfs, boot_id: str) -> Outcome:
-    action = Action(
-        entry.volume, entry.knob, None, entry.original, "restore", f"journalled by {entry.by}"
-    )
+def _restore_one(
+    entry: JournalEntry, sysfs: Sysfs, boot_id: str, ours: Sequence[str] | None
+) -> Outcome:
+    action = _action(entry)
     if entry.boot_id != boot_id:
         return _outcome(action, OutcomeKind.UNCHANGED, "from another boot: nothing to put back")
-    if entry.knob not in (*BOUNDS, TABLE) or Path(entry.path).name != entry.knob:
+    if not _is_a_knob(entry):
         # A journal that something has damaged must not lead to a file that is never written.
         return _outcome(action, OutcomeKind.UNCHANGED, "no knob of ebbgate: left alone")
-    if not sysfs.exists(entry.path):
-        return _outcome(action, OutcomeKind.UNCHANGED, "the device is gone, and the knob with it")
-    if entry.knob == TABLE and sysfs.read_text(entry.path) != entry.last_written:
-        # A volume that was changed meanwhile must not get the table of what it was before.
-        return _outcome(action, OutcomeKind.UNCHANGED, "another table was loaded since")
+    if entry.knob == TABLE:
+        ours = (entry.last_written,)
     try:
-        sysfs.write_text(entry.path, entry.original)
-        if entry.knob == PERCENT:
-            _wake(entry, sysfs)
+        found = ownership.look(sysfs, entry, ours)
+        if found.owner is Owner.OURS:
+            return _write_back(entry, sysfs, found.path)
     except OSError as error:
         return _outcome(action, OutcomeKind.FAILED, str(error))
+    if found.owner is Owner.FOREIGN and entry.knob == TABLE:
+        return _outcome(action, OutcomeKind.UNCHANGED, "another table was loaded since")
+    if found.owner is Owner.FOREIGN:
+        why = f"somebody else has changed it to {_short(found.value)}: it is left as it is"
+        outcome = _outcome(action, OutcomeKind.MANUAL, why)
+        return replace(outcome, read_back=found.value)
+    if found.owner is Owner.UNKNOWN:
+        why = (
+            f"it is {_short(found.value)}, and what ebbgate wrote last is not known any more: "
+            "set it by hand"
+        )
+        return _outcome(action, OutcomeKind.FAILED, why)
+    return _outcome(action, OutcomeKind.UNCHANGED, found.why or "it has its original already")
+
+
+def _is_a_knob(entry: JournalEntry) -> bool:
+    """Does it lead to a file or a setting that ebbgate may write?"""
+    known = entry.knob in (*BOUNDS, TABLE) and Path(entry.path).name == entry.knob
+    return known and entry.path.startswith(_PLACES) and ".." not in Path(entry.path).parts
+
+
+def _write_back(entry: JournalEntry, sysfs: Sysfs, path: str) -> Outcome:
+    """Raises OSError."""
+    action = _action(entry)
+    sysfs.write_text(path, entry.original)
+    if entry.knob == PERCENT:
+        _wake(path, sysfs)
+    # A table is taken whole or refused.
+    if entry.knob not in (TABLE, *KERNEL_WRITES):
+        value = parse_value(BY_NAME[entry.knob].form, sysfs.read(path))
+        if not same_value(entry.knob, entry.original, value):
+            made = f"the kernel made {_short(value)} of it"
+            return _outcome(action, OutcomeKind.FAILED, made)
     return _outcome(action, OutcomeKind.CHANGED, "")
 
 
-def _wake(entry: JournalEntry, sysfs: Sysfs) -> None:
+def _wake(path: str, sysfs: Sysfs) -> None:
     """Let the writeback thread see the old percentage now, not after its present sleep."""
-    running = str(entry.path).removesuffix(PERCENT) + RUNNING
+    running = path.removesuffix(PERCENT) + RUNNING
     if sysfs.read_text(running) == "1":
         sysfs.write_text(running, "1")
+
+
+def _short(value: str) -> str:
+    """A value for people: a table is long."""
+    return value if len(value) <= _VALUE_CHARS else f"{value[:_VALUE_CHARS]}..."
+
+
+def _failed(entry: JournalEntry, why: str) -> Outcome:
+    return _outcome(_action(entry), OutcomeKind.FAILED, why)
+
+
+def _action(entry: JournalEntry) -> Action:
+    by = f"journalled by {entry.by}"
+    return Action(entry.volume, entry.knob, None, entry.original, "restore", by)
 
 
 def _outcome(action: Action, kind: OutcomeKind, error: str) -> Outcome:

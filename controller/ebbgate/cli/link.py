@@ -3,18 +3,15 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import sqlite3
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from ebbgate.cli.context import Context
-from ebbgate.errors import PermissionDenied
+from ebbgate.errors import PermissionDenied, Unavailable
 from ebbgate.intents.client import Busy, NotAnswering, NotRunning, greet
 from ebbgate.model.decision import JournalEntry
-from ebbgate.store.access import make_runtime_folder
+from ebbgate.store import journal
 from ebbgate.store.connection import NothingRecorded
 from ebbgate.store.queries import History, Live
 from ebbgate.units import NS_PER_S
@@ -61,10 +58,23 @@ def look(context: Context) -> Link:
     try:
         said = history.live()
         link = link or _by_freshness(said, context.wall_ns())
-        entries = () if link.alive else tuple(history.journal_open(context.boot_id))
     finally:
         history.close()
-    return replace(link, said=said, left_behind=entries)
+    left = () if link.alive else _left_behind(context)
+    return replace(link, said=said, left_behind=left)
+
+
+def _left_behind(context: Context) -> tuple[JournalEntry, ...]:
+    """Knobs that are not back; nothing for whoever may not read the journal, which only root may.
+
+    Raises Unavailable for a damaged file.
+    """
+    try:
+        return tuple(journal.read(context.config.journal_path, context.boot_id))
+    except (NothingRecorded, PermissionDenied):
+        return ()
+    except sqlite3.Error as error:
+        raise Unavailable(f"the journal cannot be read: {error}", "run ebbgate restore") from error
 
 
 def need_daemon(context: Context) -> None:
@@ -94,19 +104,3 @@ def _by_freshness(said: Mapping[str, Live], now_ns: int) -> Link:
     if live is None or now_ns - live.at_unix_ns > STALE_NS:
         return Link(alive=False, pid=None)
     return Link(alive=True, pid=live.document.get("pid"))
-
-
-@contextmanager
-def no_daemon(lock: Path) -> Iterator[bool]:
-    """Keeps a daemon from starting meanwhile; yields False, and keeps nothing, where one runs."""
-    make_runtime_folder(lock.parent)
-    handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-        else:
-            yield True
-    finally:
-        os.close(handle)

@@ -4,52 +4,59 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from ebbgate.actuators.restore import restore as put_back
-from ebbgate.cli.ask import ask, who
+from ebbgate.actuators.volume_workers import VolumeWorkers
+from ebbgate.cli.ask import ask, name_of, named, who
 from ebbgate.cli.context import Context, json_option
-from ebbgate.cli.link import no_daemon
 from ebbgate.cli.output import Document, emit
-from ebbgate.errors import ActuationError, EbbgateError
+from ebbgate.errors import ActuationError, EbbgateError, Unavailable
+from ebbgate.intents.client import NotAnswering, NotRunning
 from ebbgate.intents.database import OverrideDatabase
+from ebbgate.lock import DaemonLock, Held, Part
 from ebbgate.model.decision import Outcome, OutcomeKind
 from ebbgate.model.wish import IntentKind, Wish, WishKind
-from ebbgate.probes.topology import find
+from ebbgate.store.access import make_runtime_folder
+from ebbgate.store.last_written import LastWritten
 from ebbgate.store.leftovers import Leftovers
 
 if TYPE_CHECKING:
     from ebbgate.cli.page import Cell, Page
 
 
+_PATIENCE_S: Final = 15.0
+"""Longer than a daemon or another restore waits for a volume that hangs."""
+_LOOK_S: Final = 0.2
+
+
 @click.command()
 @click.argument("volume", required=False)
 @click.option(
+    "--keep-overrides",
     "--keep-wishes",
+    "keep_overrides",
     is_flag=True,
     help="Without a daemon: what was set, held or drained goes on with the next one.",
 )
 @json_option
 @click.pass_obj
-def restore(context: Context, volume: str | None, keep_wishes: bool) -> None:
+def restore(context: Context, volume: str | None, keep_overrides: bool) -> None:
     """Put every knob of VOLUME (or of all volumes) back to what it was before ebbgate.
 
     A running daemon does it and goes on in `advise`. Without one it is done here and now, so it
-    also cleans up after a daemon that was killed. Values from before a reboot are not put back:
-    the kernel's own are there again. What people set, held or drained is over with it, unless
-    --keep-wishes is said, as systemd does after each end of the daemon.
+    also cleans up after a daemon that was killed. A value that somebody else has written since
+    stays, and is named. Values from before a reboot are not put back: the kernel's own are there
+    again. What people set, held or drained ends with it, unless --keep-overrides is given, as
+    systemd does after each end of the daemon. Exit code 74: some original is not back; it is kept.
     """
     context.need_root("ebbgate restore")
-    with no_daemon(context.config.lock_path) as alone:
-        if alone:
-            document = _here(context, volume)
-            document["wishes"] = [] if keep_wishes else _end_wishes(context, volume)
-        else:
-            name = find(context.sysfs, volume).name if volume else None
-            document = {"by": "daemon", **ask(context, IntentKind.RESTORE, name, {})}
+    document = _restored(context, volume, keep_overrides)
     emit(context, document, _draw)
     failed = [row for row in document.get("knobs", ()) if row["outcome"] == OutcomeKind.FAILED]
     if failed:
@@ -61,15 +68,59 @@ def restore(context: Context, volume: str | None, keep_wishes: bool) -> None:
         )
 
 
+def _restored(context: Context, volume: str | None, keep_overrides: bool) -> Document:
+    """By the daemon where one lives, else by this process.
+
+    A daemon that starts or stops, and another restore, are waited for: all of them take seconds.
+    Raises AlreadyRunning where they take longer, and what `ask` raises.
+    """
+    make_runtime_folder(context.config.runtime_dir)
+    until_s = time.monotonic() + _PATIENCE_S
+    while True:
+        try:
+            with DaemonLock(context.config.lock_path, Part.RESTORE, patience_s=_LOOK_S):
+                document = _here(context, volume)
+                document["overrides"] = [] if keep_overrides else _end_overrides(context, volume)
+                return document
+        except Held as error:
+            late = time.monotonic() >= until_s
+            if error.holder.part is Part.DAEMON:
+                try:
+                    return _by_daemon(context, volume)
+                except NotRunning:
+                    # It has the lock, but not its socket yet, or any more.
+                    if late:
+                        raise
+            elif late:
+                raise
+            time.sleep(_LOOK_S)
+
+
+def _by_daemon(context: Context, volume: str | None) -> Document:
+    """Raises what `ask` raises."""
+    name = name_of(named(context, volume)) if volume else None
+    try:
+        return {"by": "daemon", **ask(context, IntentKind.RESTORE, name, {})}
+    except NotAnswering as error:
+        raise Unavailable(
+            f"ebbgated (pid {error.pid or 'unknown'}) does not answer",
+            "end it with `systemctl kill -s KILL ebbgated`; then run ebbgate restore again",
+        ) from error
+
+
 def _here(context: Context, volume: str | None) -> dict[str, Any]:
     """Write the originals from this process; the volume may be gone: its name is not looked up."""
     name = volume.removeprefix("/dev/") if volume else None
     # The file is left as it is: a daemon that starts moves a damaged one aside.
-    journal = Leftovers.open(context.config.history_path, heal=False)
+    last_written = _last_written(context.config.last_written_path)
+    journal = Leftovers.open(context.config.journal_path, last_written, heal=False)
     try:
-        outcomes = put_back(journal, context.sysfs, context.boot_id, name)
+        workers = VolumeWorkers(context.sysfs.dm.forget_handle)
+        outcomes = put_back(journal, context.sysfs, context.boot_id, name, workers)
     finally:
         journal.close()
+        if last_written is not None:
+            last_written.close()
     return {
         "by": "command line",
         "knobs": [_row(outcome) for outcome in outcomes],
@@ -77,13 +128,20 @@ def _here(context: Context, volume: str | None) -> dict[str, Any]:
     }
 
 
-def _end_wishes(context: Context, volume: str | None) -> list[str]:
+def _last_written(path: Path) -> LastWritten | None:
+    """Without it each knob is compared with what the journal alone says."""
+    try:
+        return LastWritten(path)
+    except OSError:
+        return None
+
+
+def _end_overrides(context: Context, volume: str | None) -> list[str]:
     """Else the next daemon would set them again; what could not be ended is said."""
     path = context.config.overrides_path
     if not path.exists():
         return []
     name = volume.removeprefix("/dev/") if volume else None
-    ended: list[str] = []
     try:
         with closing(OverrideDatabase.open(path, heal=False)) as database:
             over = [
@@ -93,15 +151,14 @@ def _end_wishes(context: Context, volume: str | None) -> list[str]:
             ]
             why = f"{who()} asked to restore"
             database.end({each.id: why for each in over}, context.wall_ns())
-            ended += map(_ended, over)
-    except (EbbgateError, sqlite3.Error) as error:
-        ended.append(f"what people had set or held could not be ended: {error}")
-    return ended
+    except (EbbgateError, OSError, sqlite3.Error) as error:
+        return [f"what people had set or held could not be ended: {error}"]
+    return [_ended(each) for each in over]
 
 
-def _ended(wish: Wish) -> str:
-    what = f"{wish.knob} {wish.value}" if wish.knob else f"the {wish.kind}"
-    return f"{wish.volume}: {what} of {wish.who} is over"
+def _ended(override: Wish) -> str:
+    what = f"{override.knob} {override.value}" if override.knob else f"the {override.kind}"
+    return f"{override.volume}: {what} of {override.who} is over"
 
 
 def _row(outcome: Outcome) -> dict[str, str]:
@@ -119,7 +176,7 @@ def _draw(page: Page, document: Document) -> None:
     if document["by"] == "daemon":
         page.line(document["outcome"])
         return
-    for text in document["wishes"]:
+    for text in document["overrides"]:
         page.line(text)
     rows = document["knobs"]
     if not rows:
@@ -138,4 +195,6 @@ def _said(row: Document) -> Cell:
         return "put back"
     if row["outcome"] == OutcomeKind.FAILED:
         return f"FAILED: {row['note']}", "red"
+    if row["outcome"] == OutcomeKind.MANUAL:
+        return str(row["note"]), "yellow"
     return str(row["note"])

@@ -135,7 +135,14 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class JournalEntry:
-    """The value a knob had before the first write of ebbgate, kept until it is restored."""
+    """The value a knob had before the first write of ebbgate, kept until it is restored.
+
+    `last_written`: the first value that ebbgate was about to write when the entry was made; later
+    ones are in `store.last_written`. `device_uuid`, `instance`: the device that had the value.
+    `device_uuid`: of the bcache backing device, of the cache set or of the mapped device; empty
+    where it has none. `instance`: the inode of its folder in sysfs, another one each time the
+    kernel makes the device anew; 0 where it is not known.
+    """
 
     volume: str
     knob: str
@@ -146,3 +153,5 @@ class JournalEntry:
     at_unix_ns: int
     by: str
     why: str = field(default="")
+    device_uuid: str = ""
+    instance: int = 0

@@ -40,4 +40,6 @@ def same_value(knob: str, written: str, seen: str) -> bool:
         ours, theirs = int(written), int(seen)
     except ValueError:
         return False
-    return BY_NAME[knob].form.rounded and abs(ours - theirs) <= max(1, 0.06 * ours)
+    return (
+        knob in BY_NAME and BY_NAME[knob].form.rounded and abs(ours - theirs) <= max(1, 0.06 * ours)
+    )

@@ -19,6 +19,8 @@ _LOG = logging.getLogger(__name__)
 GROUP: Final = "ebbgate"
 READ_MODE: Final = 0o640
 """Of what the group may read."""
+ROOT_MODE: Final = 0o600
+"""Of what nobody but root may open."""
 _FOLDER_MODE: Final = 0o2750
 """Files of the folder are of its group, whoever makes them."""
 

@@ -151,7 +151,7 @@ def durable(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
     """A transaction that is on the disk once this returns, a power cut included.
 
     WAL with `synchronous=NORMAL` may lose the last transactions in a power cut, which is right for
-    samples; `FULL` adds the fsync that a journal of originals needs.
+    samples; `FULL` adds the fsync that what a person asked for needs.
     """
     connection.execute("PRAGMA synchronous = FULL")
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The history's only writer: samples, decisions, outcomes, live documents, journal. I/O: SQLite.
+"""The history's only writer: samples, decisions, outcomes, live documents. I/O: SQLite.
 
 Any thread may call it; a lock lets one in at a time.
 """
@@ -13,12 +13,12 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, Final, Self
 
-from ebbgate.model.decision import Decision, JournalEntry, Outcome
+from ebbgate.model.decision import Decision, Outcome
 from ebbgate.model.frame import Frame, Rates
 from ebbgate.model.records import Direction, Edge
 from ebbgate.store import intent_rows as intents
-from ebbgate.store import journal, tally
-from ebbgate.store.connection import durable, open_writer, transaction
+from ebbgate.store import tally
+from ebbgate.store.connection import open_writer, transaction
 from ebbgate.store.documents import (
     SAMPLE_SPAN_NS,
     decision_document,
@@ -81,6 +81,11 @@ class Store:
         with self._lock:
             found = self._connection.execute("PRAGMA quick_check(1)").fetchone()
         return str(found[0])
+
+    def look(self) -> None:
+        """Read a little: a file that is no database shows here. Raises sqlite3.Error."""
+        with self._lock:
+            self._connection.execute("SELECT count(*) FROM live").fetchone()
 
     def interrupt(self) -> None:
         """End what another thread has SQLite do, with an error there."""
@@ -178,36 +183,6 @@ class Store:
         """The volume is not watched any more."""
         with self._write() as open_:
             open_.execute("DELETE FROM live WHERE volume = ?", (volume,))
-
-    # ---- originals of knobs --------------------------------------------------------------------
-    def journal_put(self, entry: JournalEntry) -> None:
-        """Keep a knob's original, on the disk before this returns. Raises OSError if it cannot be.
-
-        An original of the same boot that is still open is never replaced: it is the administrator's
-        value, and the one in `entry` may be ours. One of another boot died with that boot.
-        Not inside a batch, where it could not be durable in time.
-        """
-        try:
-            with self._lock, durable(self._connection) as open_:
-                journal.put(open_, entry)
-        except sqlite3.Error as error:
-            # A full disk is an OSError to whoever drives knobs, whatever SQLite calls it.
-            raise OSError(f"the journal of knobs cannot be kept: {error}") from error
-
-    def journal_open(self, boot_id: str | None = None) -> list[JournalEntry]:
-        """Originals that are not back yet, oldest first; `None`: of every boot."""
-        with self._lock:
-            return journal.open_entries(self._connection, boot_id)
-
-    def journal_written(self, volume: str, knob: str, value: str) -> None:
-        """Keep what was last written to a journalled knob, so that a foreign value can be told."""
-        with self._write() as open_:
-            journal.written(open_, volume, knob, value)
-
-    def journal_close(self, volume: str, knob: str, wall_ns: int, how: str) -> None:
-        """The original is back, or must not be put back any more: `how`."""
-        with self._write() as open_:
-            journal.close(open_, volume, knob, wall_ns, how)
 
     @contextmanager
     def _write(self) -> Iterator[sqlite3.Connection]:

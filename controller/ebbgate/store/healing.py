@@ -1,29 +1,23 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A history file that is damaged: found out, moved aside, begun anew. I/O: SQLite, renames.
-
-Originals that are not back yet are read out of it as far as they can be: without them a knob could
-not be put back.
-"""
+"""A history file that is damaged: found out, moved aside, begun anew. I/O: SQLite, renames."""
 
 from __future__ import annotations
 
 import logging
 import sqlite3
-from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Timer
 from typing import Final
 
-from ebbgate.model.decision import JournalEntry
-from ebbgate.store import journal
 from ebbgate.store.connection import Damaged, is_damage
 from ebbgate.store.db import Store
 
 _LOG = logging.getLogger(__name__)
 _KEPT: Final = 3
 """Damaged files that are kept for whoever wants to know why: a bad disk makes one after another."""
-_PARTS: Final = ("", "-wal", "-shm")
+PARTS: Final = ("", "-wal", "-shm")
+"""What SQLite adds to the name of a database for its files."""
 
 
 def open_healed(path: Path) -> Store:
@@ -31,14 +25,11 @@ def open_healed(path: Path) -> Store:
 
     Raises what Store.open raises, OSError and sqlite3.Error.
     """
-    begun = _begun(path)
-    if begun.exists() and not path.exists():
-        # A crash came between the two renames.
-        begun.rename(path)
+    finish_renewal(path)
     try:
         store = Store.open(path)
         try:
-            store.journal_open()
+            store.look()
         except BaseException:
             store.close()
             raise
@@ -50,29 +41,15 @@ def open_healed(path: Path) -> Store:
 
 
 def renew(path: Path, why: str) -> Store:
-    """Move the file aside and begin a new one with the originals that are not back.
+    """Move the file aside and begin a new one.
 
     The same errors; then the old file is where it was, since the new one was not whole.
     """
-    entries, _ = salvage(path)
-    begun = _begun(path)
-    for part in _PARTS:
-        begun.with_name(begun.name + part).unlink(missing_ok=True)
-    store = Store.open(begun)
-    try:
-        for entry in entries:
-            store.journal_put(entry)
-    finally:
-        # Folds the log into the file: there is one file to rename.
-        store.close()
-    aside = set_aside(path)
-    begun.rename(path)
-    _LOG.error(
-        "the history is damaged (%s): moved to %s; a new one is begun with %d originals of knobs",
-        why,
-        aside,
-        len(entries),
-    )
+    begun = begin_anew(path)
+    # Folds the log into the file: there is one file to rename.
+    Store.open(begun).close()
+    aside = replace_file(begun, path)
+    _LOG.error("the history is damaged (%s): moved to %s; a new one is begun", why, aside)
     return Store.open(path)
 
 
@@ -101,22 +78,27 @@ def complaint(store: Store, patience_s: float) -> str:
     return "" if found == "ok" else found
 
 
-def salvage(path: Path) -> tuple[list[JournalEntry], bool]:
-    """Originals that are not back yet, of every boot, and whether all could be read.
+# ---- of any database -----------------------------------------------------------------------------
+def begin_anew(path: Path) -> Path:
+    """The name of the file that will take the place of a damaged one; nothing is there."""
+    begun = _begun(path)
+    for part in PARTS:
+        begun.with_name(begun.name + part).unlink(missing_ok=True)
+    return begun
 
-    With the log (WAL) first; without it where that cannot be read. What comes before a damage is
-    read from the front, what comes after it from the back.
-    """
-    if not path.exists():
-        return [], True
-    found: dict[int, JournalEntry] = {}
-    for query in ("mode=ro", "mode=ro&immutable=1"):
-        whole = True
-        for order in ("ASC", "DESC"):
-            whole = _read_into(found, f"{path.absolute().as_uri()}?{query}", order)
-            if whole:
-                return list(found.values()), True
-    return [found[number] for number in sorted(found)], False
+
+def replace_file(begun: Path, path: Path) -> Path:
+    """Move the damaged file aside, and the new one to its place; the damaged one's new name."""
+    aside = set_aside(path)
+    begun.rename(path)
+    return aside
+
+
+def finish_renewal(path: Path) -> None:
+    """A crash may have come between the two renames of `replace_file`: make up for it."""
+    begun = _begun(path)
+    if begun.exists() and not path.exists():
+        begun.rename(path)
 
 
 def set_aside(path: Path) -> Path:
@@ -127,7 +109,7 @@ def set_aside(path: Path) -> Path:
     while aside.exists():
         number += 1
         aside = path.with_name(f"{path.name}.damaged-{stamp}-{number}")
-    for part in _PARTS:
+    for part in PARTS:
         source = path.with_name(path.name + part)
         if source.exists():
             source.rename(aside.with_name(aside.name + part))
@@ -146,19 +128,5 @@ def _forget_older(path: Path) -> None:
         if not each.name.endswith(("-wal", "-shm"))
     ]
     for old in sorted(aside, key=lambda each: each.stat().st_ctime_ns)[:-_KEPT]:
-        for part in _PARTS:
+        for part in PARTS:
             old.with_name(old.name + part).unlink(missing_ok=True)
-
-
-def _read_into(found: dict[int, JournalEntry], uri: str, order: str) -> bool:
-    """Add what can be read; True where nothing was in the way."""
-    try:
-        with closing(sqlite3.connect(uri, uri=True, timeout=1.0)) as connection:
-            connection.row_factory = sqlite3.Row
-            # Without it a file that is shorter than it says of itself is not looked into at all.
-            connection.execute("PRAGMA writable_schema = ON")
-            for number, entry in journal.scan(connection, order):
-                found.setdefault(number, entry)
-    except (sqlite3.Error, TypeError, ValueError):
-        return False
-    return True

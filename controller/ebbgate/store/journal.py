@@ -1,80 +1,110 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The journal of originals: what each knob held before ebbgate wrote it first. I/O: SQLite.
 
-An entry is open from the first write until the original is back. Knobs fall back to the kernel's
-defaults at a reboot, so an open entry of another boot says nothing about today's values.
+A file of its own (`journal.db`) that only root may open: whoever may read a database may also hold
+locks on it, and the journal must never wait for anybody. A row is there from before the first write
+of a knob until its original is back. Knobs fall back to the kernel's defaults at a reboot, so a row
+of another boot says nothing about the values of today.
 """
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
+from dataclasses import astuple, fields
+from pathlib import Path
+from typing import Final, Self
 
 from ebbgate.model.decision import JournalEntry
+from ebbgate.store import access
+from ebbgate.store.connection import open_reader, open_writer, transaction
+from ebbgate.store.schema import JOURNAL
 
-OTHER_BOOT = "other boot: the kernel's defaults are back"
-
-_COLUMNS = "volume, knob, path, original, last_written, boot_id, at_unix_ns, by, why"
-_OPEN = "closed_unix_ns IS NULL"
-
-
-def put(connection: sqlite3.Connection, entry: JournalEntry) -> None:
-    """Open an entry unless this boot has one for the knob already; close one of another boot."""
-    connection.execute(
-        f"""UPDATE journal SET closed_unix_ns = ?, closed_how = ?
-            WHERE volume = ? AND knob = ? AND boot_id <> ? AND {_OPEN}""",
-        (entry.at_unix_ns, OTHER_BOOT, entry.volume, entry.knob, entry.boot_id),
-    )
-    connection.execute(
-        f"INSERT OR IGNORE INTO journal ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            entry.volume,
-            entry.knob,
-            entry.path,
-            entry.original,
-            entry.last_written,
-            entry.boot_id,
-            entry.at_unix_ns,
-            entry.by,
-            entry.why,
-        ),
-    )
+_NAMES: Final = tuple(field.name for field in fields(JournalEntry))
+_COLUMNS: Final = ", ".join(_NAMES)
+_ADD: Final = f"""
+    INSERT OR REPLACE INTO originals ({_COLUMNS}) VALUES ({", ".join("?" * len(_NAMES))})
+"""
 
 
-def open_entries(connection: sqlite3.Connection, boot_id: str | None) -> list[JournalEntry]:
-    """Entries that are open, oldest first; of one boot, or of all with None."""
-    rows = connection.execute(
-        f"""SELECT {_COLUMNS} FROM journal
-            WHERE {_OPEN} AND (?1 IS NULL OR boot_id = ?1) ORDER BY id""",
-        (boot_id,),
-    )
-    return [JournalEntry(**{key: row[key] for key in row.keys()}) for row in rows]  # noqa: SIM118
+class Journal:
+    """The journal's file, open for writing; every change is on the disk when its call returns.
+
+    One thread at a time. Every call raises sqlite3.Error where the file cannot be used.
+    """
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        """Open or make the file. Raises PermissionDenied and Unavailable."""
+        connection = open_writer(path, JOURNAL, access.ROOT_MODE)
+        # In the log of SQLite only FULL survives a power cut.
+        connection.execute("PRAGMA synchronous = FULL")
+        return cls(connection)
+
+    def close(self) -> None:
+        """Fold the log into the file and close it."""
+        self._connection.close()
+
+    def put(self, entry: JournalEntry) -> None:
+        """Keep an original, in place of another one of the same knob."""
+        with transaction(self._connection) as open_:
+            open_.execute(_ADD, astuple(entry))
+
+    def remove(self, volume: str, knob: str) -> None:
+        """The original is back, or must not be put back any more."""
+        with transaction(self._connection) as open_:
+            open_.execute("DELETE FROM originals WHERE volume = ? AND knob = ?", (volume, knob))
+
+    def find(self, volume: str, knob: str) -> JournalEntry | None:
+        """The original of a knob; None where none is kept."""
+        rows = self._connection.execute(
+            f"SELECT {_COLUMNS} FROM originals WHERE volume = ? AND knob = ?", (volume, knob)
+        )
+        return next((_entry(row) for row in rows), None)
+
+    def entries(self, boot_id: str | None = None) -> list[JournalEntry]:
+        """Originals that are not back, oldest first; of one boot, or of all with None."""
+        return _entries(self._connection, boot_id)
+
+    def quick_check(self) -> str:
+        """`ok`, or the first thing that SQLite finds wrong with the file; reads all of it."""
+        return str(self._connection.execute("PRAGMA quick_check(1)").fetchone()[0])
+
+
+def read(path: Path, boot_id: str | None = None) -> list[JournalEntry]:
+    """Originals that are not back, without a change to the file.
+
+    Raises NothingRecorded, PermissionDenied, Unavailable, sqlite3.Error.
+    """
+    connection = open_reader(path, JOURNAL)
+    try:
+        return _entries(connection, boot_id)
+    finally:
+        connection.close()
 
 
 def scan(connection: sqlite3.Connection, order: str) -> Iterator[tuple[int, JournalEntry]]:
-    """Number and entry of all that is open, row by row and without an index, for a damaged file.
+    """Number and entry of all rows, one by one and without an index, for a damaged file.
 
     `order`: `ASC` or `DESC`.
     """
     rows = connection.execute(
-        f"SELECT id, {_COLUMNS} FROM journal NOT INDEXED WHERE {_OPEN} ORDER BY id {order}"
+        f"SELECT {_COLUMNS}, id FROM originals NOT INDEXED ORDER BY id {order}"
     )
     for row in rows:
-        yield row["id"], JournalEntry(**{key: row[key] for key in row.keys()[1:]})
+        yield row[-1], _entry(row)
 
 
-def written(connection: sqlite3.Connection, volume: str, knob: str, value: str) -> None:
-    """Keep the value that was last written."""
-    connection.execute(
-        f"UPDATE journal SET last_written = ? WHERE volume = ? AND knob = ? AND {_OPEN}",
-        (value, volume, knob),
+def _entries(connection: sqlite3.Connection, boot_id: str | None) -> list[JournalEntry]:
+    rows = connection.execute(
+        f"SELECT {_COLUMNS} FROM originals WHERE ?1 IS NULL OR boot_id = ?1 ORDER BY id",
+        (boot_id,),
     )
+    return [_entry(row) for row in rows]
 
 
-def close(connection: sqlite3.Connection, volume: str, knob: str, wall_ns: int, how: str) -> None:
-    """Close the open entry of the knob, if there is one."""
-    connection.execute(
-        f"""UPDATE journal SET closed_unix_ns = ?, closed_how = ?
-            WHERE volume = ? AND knob = ? AND {_OPEN}""",
-        (wall_ns, how, volume, knob),
-    )
+def _entry(row: sqlite3.Row) -> JournalEntry:
+    return JournalEntry(**{name: row[name] for name in _NAMES})

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Final
 
 from ebbgate.errors import EbbgateError, Unavailable
-from ebbgate.model.decision import JournalEntry
 from ebbgate.store import healing
 from ebbgate.store.connection import code_of, is_damage
 from ebbgate.store.db import Store
@@ -24,7 +23,6 @@ from ebbgate.units import NS_PER_MS, NS_PER_S
 
 _LOG = logging.getLogger(__name__)
 _CHECK_S: Final = 5.0
-"""Less than whoever journals an original waits (ebbgate.recorder)."""
 _TIDY_NS: Final = 20 * NS_PER_MS
 _REOPEN_NS: Final = 2 * NS_PER_S
 _STILL_GOOD: Final = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL)
@@ -47,28 +45,18 @@ class Opener:
         self._path = path
         self._store: Store | None = None
         self._file: tuple[int, int] | None = None
-        self._open_originals: dict[tuple[str, str], JournalEntry] = {}
         self._refused: tuple[int, str] | None = None
         self._upkeep = Upkeep(limits)
 
     def store(self) -> Store:
         """The store, opened where it is not. Raises one of TROUBLE."""
         if self._store is not None and _identity(self._path) != self._file:
-            self._take_along()
+            _LOG.warning("%s was moved or deleted; a new history is begun", self._path)
+            self.close()
         if self._store is None:
             self._store = self._opened()
             self._file = _identity(self._path)
         return self._store
-
-    def journal_put(self, entry: JournalEntry) -> None:
-        """Keep an original; durable on return. Raises one of TROUBLE."""
-        self.store().journal_put(entry)
-        self._open_originals.setdefault((entry.volume, entry.knob), entry)
-
-    def journal_close(self, store: Store, volume: str, knob: str, wall_ns: int, how: str) -> None:
-        """The original is back, or must not be put back any more. Raises sqlite3.Error."""
-        store.journal_close(volume, knob, wall_ns, how)
-        self._open_originals.pop((volume, knob), None)
 
     def failed(self, error: BaseException) -> None:
         """Something went wrong with the store: see to it that it can go right the next time."""
@@ -104,21 +92,11 @@ class Opener:
             raise Unavailable(f"the history could not be opened: {self._refused[1]}")
         try:
             store = self._checked(healing.open_healed(self._path))
-            self._put_again(store)
         except TROUBLE as error:
             self._refused = (now_ns, str(getattr(error, "message", error)))
             raise
         self._refused = None
         return store
-
-    def _put_again(self, store: Store) -> None:
-        """Whatever file this is now: what is not back is to be in it."""
-        try:
-            for entry in self._open_originals.values():
-                store.journal_put(entry)
-        except BaseException:
-            store.close()
-            raise
 
     def _checked(self, store: Store) -> Store:
         try:
@@ -130,17 +108,6 @@ class Opener:
             return store
         store.close()
         return healing.renew(self._path, wrong)
-
-    def _take_along(self) -> None:
-        """The file was moved or deleted under us: what is in it is kept by nobody now."""
-        assert self._store is not None
-        _LOG.warning("%s was moved or deleted; a new history is begun", self._path)
-        try:
-            for entry in self._store.journal_open():
-                self._open_originals.setdefault((entry.volume, entry.knob), entry)
-        except sqlite3.Error as error:
-            _LOG.warning("its originals of knobs could not all be read: %s", error)
-        self.close()
 
 
 def is_of_the_record(error: sqlite3.Error) -> bool:

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from ebbgate.errors import Unavailable
-from ebbgate.model.decision import JournalEntry
 from ebbgate.model.records import Direction
-from ebbgate.store import journal, samples
+from ebbgate.store import samples
 from ebbgate.store.connection import open_reader
 from ebbgate.store.documents import Document
 from ebbgate.store.migrations import version
@@ -109,10 +108,6 @@ class History:
             what: self._connection.execute(query).fetchone()[0] for what, query in _OLDEST.items()
         }
         return {what: at_ns for what, at_ns in found.items() if at_ns is not None}
-
-    def journal_open(self, boot_id: str | None) -> list[JournalEntry]:
-        """Knobs whose originals are not back yet, oldest first; `None`: of every boot."""
-        return journal.open_entries(self._connection, boot_id)
 
 
 def need_current(connection: sqlite3.Connection) -> None:

@@ -12,15 +12,8 @@ from ebbgate.errors import Unavailable
 from ebbgate.store.connection import open_reader
 from ebbgate.store.schema import HISTORY
 
-# The first write of a knob does not name what was there: that is in the journal, since just before.
 _BEFORE: Final = """
-    SELECT volume, at_unix_ns, knob, new, strategy, outcome, coalesce(old, (
-        SELECT original FROM journal
-        WHERE journal.volume = actions.volume AND journal.knob = actions.knob
-          AND journal.at_unix_ns <= actions.at_unix_ns
-          AND coalesce(journal.closed_unix_ns >= actions.at_unix_ns, 1)
-        ORDER BY journal.id DESC LIMIT 1
-    )) AS old FROM actions WHERE id = ?
+    SELECT volume, at_unix_ns, knob, new, strategy, outcome, old FROM actions WHERE id = ?
 """
 
 

@@ -3,8 +3,7 @@
 
 By age, with the defaults: edges 6 hours, decisions 1 day (those for which a knob was written: 7
 days), samples of a second 6 hours, of a minute and knob writes 30 days (`history_age`), samples of
-an hour, tallies, requests and closed originals twelve times that. An open original is never
-forgotten.
+an hour, tallies and requests twelve times that.
 
 By size, whatever was promised by age: the oldest of the cheapest first. Down the list each keeps
 half of its time, then a quarter and so on, but no less than its floor; where even that is too much
@@ -32,7 +31,7 @@ _BELOW: Final = (2, 4, 8, 16, 32, 64)
 class Tier:
     """Rows of one worth. `keep_ns`: at most, and never longer than `ages` times the setting.
 
-    `key`: what names a row; `column`: its time; `where`: which rows of the table, by parameter
+    `key`: what names a row; `where`: which rows of the table, by parameter
     `:volume` where `by_volume`.
     """
 
@@ -42,7 +41,6 @@ class Tier:
     floor_ns: int
     keep_ns: int | None = None
     ages: int = 1
-    column: str = "at_unix_ns"
     by_volume: bool = True
 
     def kept_ns(self, limits: Limits) -> int:
@@ -72,8 +70,6 @@ TIERS: Final = (
     Tier("tallies", "volume, at_unix_ns, what, strategy, knob, outcome", "volume = :volume",
          30 * DAY_NS, ages=12),
     Tier("intents", "id", "resolved_unix_ns IS NOT NULL", DAY_NS, ages=12, by_volume=False),
-    Tier("journal", "id", "closed_unix_ns IS NOT NULL", 30 * DAY_NS, ages=12,
-         column="closed_unix_ns", by_volume=False),
 )  # fmt: skip
 """The cheapest first."""
 
@@ -147,8 +143,8 @@ def _delete(
 ) -> int:
     comparison, order = ("<", "ASC") if older else (">", "DESC")
     statement = f"""DELETE FROM {tier.table} WHERE ({tier.key}) IN (
-        SELECT {tier.key} FROM {tier.table} WHERE {tier.where} AND {tier.column} {comparison} :bound
-        ORDER BY {tier.column} {order} LIMIT {_ROWS})"""
+        SELECT {tier.key} FROM {tier.table} WHERE {tier.where} AND at_unix_ns {comparison} :bound
+        ORDER BY at_unix_ns {order} LIMIT {_ROWS})"""
     for volume in names if tier.by_volume else ("",):
         gone = connection.execute(statement, {"volume": volume, "bound": bound_ns}).rowcount
         if gone:

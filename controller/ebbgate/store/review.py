@@ -98,12 +98,12 @@ class Review:
     def overrides(self, volume: str, since_unix_ns: int, until_unix_ns: int) -> list[Override]:
         """Knobs that somebody else wrote while they were ebbgate's."""
         rows = self._connection.execute(
-            """SELECT knob, closed_unix_ns, closed_how FROM journal
-               WHERE volume = ? AND closed_unix_ns >= ? AND closed_unix_ns < ?
-               AND closed_how LIKE 'manual: %' ORDER BY closed_unix_ns""",
+            """SELECT knob, at_unix_ns, read_back FROM actions
+               WHERE volume = ? AND at_unix_ns >= ? AND at_unix_ns < ?
+               AND outcome = 'manual' AND read_back IS NOT NULL ORDER BY at_unix_ns""",
             (volume, since_unix_ns, until_unix_ns),
         )
-        return [Override(knob, at, how.removeprefix("manual: ")) for knob, at, how in rows]
+        return [Override(knob, at, f"found {value}") for knob, at, value in rows]
 
     # ---- export --------------------------------------------------------------------------------
     def events(

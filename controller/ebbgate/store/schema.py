@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The numbered migrations of both databases. Pure data.
+"""The numbered migrations of the databases. Pure data.
 
 A migration that was released is never edited: the next one changes what it made. Wall-clock times
 are Unix nanoseconds (`_unix_ns`); `at_ns` is CLOCK_MONOTONIC, comparable within one boot only.
@@ -14,7 +14,6 @@ Migrations = tuple[tuple[str, ...], ...]
 # samples: one row a second now; longer spans (`span_ns`) are for the roll-up that bounds it.
 # actions: one outlives its decision, so that retention may thin decisions out first;
 # `latency_ns` is the time from the edge that caused it to the write.
-# journal: at most one open row for a knob: the partial index makes a second original impossible.
 _HISTORY_1: Final = (
     """
     CREATE TABLE samples (
@@ -77,23 +76,6 @@ _HISTORY_1: Final = (
     "CREATE INDEX actions_by_time ON actions (volume, at_unix_ns)",
     "CREATE INDEX actions_by_decision ON actions (decision_id)",
     """
-    CREATE TABLE journal (
-        id INTEGER PRIMARY KEY,
-        volume TEXT NOT NULL,
-        knob TEXT NOT NULL,
-        path TEXT NOT NULL,
-        original TEXT NOT NULL,
-        last_written TEXT NOT NULL,
-        boot_id TEXT NOT NULL,
-        at_unix_ns INTEGER NOT NULL,
-        by TEXT NOT NULL,
-        why TEXT NOT NULL,
-        closed_unix_ns INTEGER,
-        closed_how TEXT
-    )
-    """,
-    "CREATE UNIQUE INDEX journal_open ON journal (volume, knob) WHERE closed_unix_ns IS NULL",
-    """
     CREATE TABLE edges (
         id INTEGER PRIMARY KEY,
         volume TEXT NOT NULL,
@@ -134,9 +116,6 @@ _HISTORY_2: Final = (
         (SELECT decision_id FROM actions WHERE outcome = 'changed')
     """,
     "CREATE INDEX decisions_by_fate ON decisions (acted, at_unix_ns)",
-    """
-    CREATE INDEX journal_closed ON journal (closed_unix_ns) WHERE closed_unix_ns IS NOT NULL
-    """,
     """
     CREATE TABLE rollup_due (
         span_ns INTEGER NOT NULL,
@@ -193,6 +172,29 @@ _HISTORY_4: Final = (
     "CREATE INDEX intents_resolved ON intents (at_unix_ns) WHERE resolved_unix_ns IS NOT NULL",
 )
 HISTORY: Final[Migrations] = (_HISTORY_1, _HISTORY_2, _HISTORY_3, _HISTORY_4)
+
+# originals: one row for each knob that is not back yet; it is deleted once the original is back.
+# `device_uuid` and `instance`: which device the value belongs to (actuators.ownership).
+_JOURNAL_1: Final = (
+    """
+    CREATE TABLE originals (
+        id INTEGER PRIMARY KEY,
+        volume TEXT NOT NULL,
+        knob TEXT NOT NULL,
+        path TEXT NOT NULL,
+        original TEXT NOT NULL,
+        last_written TEXT NOT NULL,
+        boot_id TEXT NOT NULL,
+        at_unix_ns INTEGER NOT NULL,
+        by TEXT NOT NULL,
+        why TEXT NOT NULL,
+        device_uuid TEXT NOT NULL,
+        instance INTEGER NOT NULL,
+        UNIQUE (volume, knob)
+    )
+    """,
+)
+JOURNAL: Final[Migrations] = (_JOURNAL_1,)
 
 # overrides: what a person asked for that lasts; `until_unix_ns`: NULL means until it is released.
 # `invalid`: why the row was set aside; then it has no effect. At most one of a kind is in force for

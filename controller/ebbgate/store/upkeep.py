@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Keeps the history small: rolls samples up, forgets, gives space back. I/O: SQLite.
 
-In steps of a few milliseconds, since whoever journals an original waits for the one under way.
+In steps of a few milliseconds, since whoever waits for a flush waits for the one under way.
 """
 
 from __future__ import annotations

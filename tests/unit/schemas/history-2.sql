@@ -39,21 +39,6 @@ CREATE TABLE edges (
         late_ns INTEGER NOT NULL
     );
 INSERT INTO "edges" VALUES(1,'bcache0',1760000043000000000,'busy',2500000000,5);
-CREATE TABLE journal (
-        id INTEGER PRIMARY KEY,
-        volume TEXT NOT NULL,
-        knob TEXT NOT NULL,
-        path TEXT NOT NULL,
-        original TEXT NOT NULL,
-        last_written TEXT NOT NULL,
-        boot_id TEXT NOT NULL,
-        at_unix_ns INTEGER NOT NULL,
-        by TEXT NOT NULL,
-        why TEXT NOT NULL,
-        closed_unix_ns INTEGER,
-        closed_how TEXT
-    );
-INSERT INTO "journal" VALUES(1,'bcache0','writeback_percent','/sys/block/bcache0/bcache/writeback_percent','10','40','this boot',1760000040000000000,'idle_destage','idle 410 ms >= wait 300 ms',NULL,NULL);
 CREATE TABLE live (
         volume TEXT PRIMARY KEY,
         at_unix_ns INTEGER NOT NULL,
@@ -121,10 +106,7 @@ INSERT INTO "tallies" VALUES('bcache0',1759996800000000000,'gap','','','',1,2500
 CREATE INDEX decisions_by_time ON decisions (volume, at_unix_ns);
 CREATE INDEX actions_by_time ON actions (volume, at_unix_ns);
 CREATE INDEX actions_by_decision ON actions (decision_id);
-CREATE UNIQUE INDEX journal_open ON journal (volume, knob) WHERE closed_unix_ns IS NULL;
 CREATE INDEX edges_by_time ON edges (volume, at_unix_ns);
 CREATE INDEX decisions_by_fate ON decisions (acted, at_unix_ns);
-CREATE INDEX journal_closed ON journal (closed_unix_ns) WHERE closed_unix_ns IS NOT NULL
-    ;
 COMMIT;
 PRAGMA user_version = 2;

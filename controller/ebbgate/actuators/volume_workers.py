@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""One process for each volume, with a deadline. I/O: processes.
+
+Processes and not threads: a thread that hangs in the kernel cannot be ended, and keeps its whole
+process, and whoever waits for that, until the kernel lets go. A child that hangs is left behind; it
+was killed and does nothing more after the call in which it hangs.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import select
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from ebbgate.actuators.restore import Done, Work
+from ebbgate.model.decision import JournalEntry
+from ebbgate.probes.dm_knobs import TABLE
+from ebbgate.units import NS_PER_S, format_ns
+
+DEADLINE_NS: Final = 10 * NS_PER_S
+"""For each volume: the writes of a knob take microseconds, but bcache may be busy registering."""
+TABLE_DEADLINE_NS: Final = 60 * NS_PER_S
+"""Where a table has to be loaded: the kernel first ends what is under way on the volume."""
+_LENGTH_BYTES: Final = 4
+_READ_BYTES: Final = 65536
+_CLOSE_FROM: Final = 3
+_CLOSE_TO: Final = 4096
+
+
+@dataclass(slots=True)
+class _Child:
+    """The worker of one volume; `got`: what it said and was not taken apart yet."""
+
+    volume: str
+    entries: Sequence[JournalEntry]
+    pid: int
+    pipe: int
+    due_ns: int
+    done: int = 0
+    got: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeWorkers:
+    """`in_child`: called in each child before its work, after every file that it had was closed."""
+
+    in_child: Callable[[], None]
+    deadline_ns: int = DEADLINE_NS
+    table_deadline_ns: int = TABLE_DEADLINE_NS
+
+    def __call__(
+        self, volumes: Mapping[str, Sequence[JournalEntry]], work: Work, /
+    ) -> Iterator[Done]:
+        """All volumes side by side; a volume that does not answer in time is said and left."""
+        children = [self._start(name, entries, work) for name, entries in volumes.items()]
+        running = list(children)
+        while running:
+            wait_ns = min(child.due_ns for child in running) - time.monotonic_ns()
+            pipes = [child.pipe for child in running]
+            ready, _, _ = select.select(pipes, [], [], max(0.0, wait_ns / NS_PER_S))
+            for child in list(running):
+                ended = False
+                if child.pipe in ready:
+                    ended = not _take(child)
+                    yield from _outcomes(child)
+                if ended or time.monotonic_ns() >= child.due_ns:
+                    running.remove(child)
+                    yield from self._end(child, in_time=ended)
+
+    def _start(self, volume: str, entries: Sequence[JournalEntry], work: Work) -> _Child:
+        reading, writing = os.pipe2(os.O_CLOEXEC)
+        pid = os.fork()
+        if pid == 0:
+            # Nothing of the parent may be done here: no handler, no buffer, no exit function.
+            code = 1
+            try:
+                self._be_child(entries, work, writing)
+                code = 0
+            finally:
+                os._exit(code)
+        os.close(writing)
+        due_ns = time.monotonic_ns() + self._deadline_ns(entries)
+        return _Child(volume, entries, pid, reading, due_ns)
+
+    def _be_child(self, entries: Sequence[JournalEntry], work: Work, writing: int) -> None:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, signal.SIG_DFL)
+        # Above all the lock: a child that hangs must not keep it.
+        os.closerange(_CLOSE_FROM, writing)
+        os.closerange(writing + 1, _CLOSE_TO)
+        self.in_child()
+        for entry in entries:
+            answer = pickle.dumps(work(entry))
+            message = len(answer).to_bytes(_LENGTH_BYTES, "big") + answer
+            while message:
+                message = message[os.write(writing, message) :]
+
+    def _deadline_ns(self, entries: Sequence[JournalEntry]) -> int:
+        loads = any(entry.knob == TABLE for entry in entries)
+        return self.table_deadline_ns if loads else self.deadline_ns
+
+    def _end(self, child: _Child, *, in_time: bool) -> Iterator[Done]:
+        """What is left of a volume whose worker ended or is given up."""
+        os.close(child.pipe)
+        if in_time:
+            os.waitpid(child.pid, 0)
+        else:
+            os.kill(child.pid, signal.SIGKILL)
+            os.waitpid(child.pid, os.WNOHANG)
+        rest = child.entries[child.done :]
+        if not rest:
+            return
+        within = format_ns(self._deadline_ns(child.entries))
+        why = f"the kernel has not answered for {within}: {child.volume} hangs at {rest[0].knob}"
+        if in_time:
+            why = "the process that was to put it back has ended before"
+        for entry in rest:
+            yield entry, why
+
+
+def _take(child: _Child) -> bool:
+    """Read what it said; False once it has ended."""
+    found = os.read(child.pipe, _READ_BYTES)
+    child.got += found
+    return bool(found)
+
+
+def _outcomes(child: _Child) -> Iterator[Done]:
+    while len(child.got) >= _LENGTH_BYTES:
+        end = _LENGTH_BYTES + int.from_bytes(child.got[:_LENGTH_BYTES], "big")
+        if len(child.got) < end:
+            return
+        # From our own child, over a pipe that nobody else has.
+        answer = pickle.loads(child.got[_LENGTH_BYTES:end])
+        child.got = child.got[end:]
+        child.done += 1
+        yield child.entries[child.done - 1], answer

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A journal of originals in memory, for whoever writes knobs and whoever puts them back."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterable
+
+from ebbgate.model.decision import JournalEntry
+from ebbgate.store.last_written import Values
+
+
+class FakeJournal:
+    """Keeps what the daemon's would keep. `broken`: it cannot be written.
+
+    `all`: by volume and knob; `last`: what was written to it last; `closed`: knob and how, as they
+    came.
+    """
+
+    def __init__(self, entries: Iterable[JournalEntry] = ()) -> None:
+        self.broken = False
+        self.all: dict[tuple[str, str], JournalEntry] = {}
+        self.last: dict[str, Values] = {}
+        self.closed: list[tuple[str, str]] = []
+        for entry in entries:
+            FakeJournal.put(self, entry)
+
+    @property
+    def open(self) -> dict[str, JournalEntry]:
+        """What is not back yet, by knob."""
+        return {entry.knob: entry for entry in self.all.values()}
+
+    def put(self, entry: JournalEntry) -> JournalEntry:
+        if self.broken:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        self.all[entry.volume, entry.knob] = entry
+        self.last[entry.knob] = Values(entry.last_written, entry.original)
+        return entry
+
+    def writing(self, entry: JournalEntry, new: str, before: str) -> None:
+        if self.broken:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        self.last[entry.knob] = Values(new, before)
+
+    def leave(self, entry: JournalEntry) -> bool:
+        return False
+
+    def stay(self, entry: JournalEntry) -> None:
+        """Nobody else is here."""
+
+    def close(self, volume: str, knob: str, how: str) -> None:
+        self.all.pop((volume, knob), None)
+        self.closed.append((knob, how))
+
+    def entries(self, boot_id: str | None = None) -> list[JournalEntry]:
+        return [entry for entry in self.all.values() if boot_id in (None, entry.boot_id)]
+
+    def values(self, entry: JournalEntry) -> Values | None:
+        return self.last.get(entry.knob)
+
+    def remove(self, volume: str, knob: str, how: str) -> None:
+        self.close(volume, knob, how)
