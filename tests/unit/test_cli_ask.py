@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import pwd
 import signal
 import socket
 import sqlite3
@@ -14,11 +15,13 @@ import pytest
 
 from ebbgate.cli import ask
 from ebbgate.cli.app import COMMANDS
-from ebbgate.intents.protocol import Request
+from ebbgate.store.intent_rows import IntentRow
 from ebbgate.sysfs import Sysfs
 from tests.control_harness import refuse
 from tests.fake_dm import FakeDm
 from tests.unit.conftest import Cli
+
+ME = pwd.getpwuid(os.geteuid()).pw_name
 
 
 @pytest.mark.parametrize("mode", ["observe", "advise", "enforce"])
@@ -28,19 +31,20 @@ def test_a_mode_is_asked_for_and_answered(cli: Cli, mode: str) -> None:
     assert (result.code, result.out) == (0, f"bcache0: mode {mode}\n")
     (intent,) = cli.intents()
     assert (intent["kind"], intent["volume"], intent["args"]) == ("mode", "bcache0", {"mode": mode})
-    assert intent["label"] == ""
+    assert intent["who"] == ME
 
 
 @pytest.mark.parametrize(
-    ("user", "label"), [("jo", "jo"), ("root", ""), ("x" * 65, ""), ("a\x1bb", "")]
+    ("user", "who"),
+    [("jo", f"{ME} (jo)"), ("root", ME), ("x" * 65, ME), ("a\x1bb", ME)],
 )
-def test_the_person_behind_sudo_is_the_label(
-    cli: Cli, monkeypatch: pytest.MonkeyPatch, user: str, label: str
+def test_the_person_behind_sudo_is_shown_beside_the_user(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, user: str, who: str
 ) -> None:
     monkeypatch.setenv("SUDO_USER", user)
     with cli.daemon(answers=(True, "done")):
         assert cli("enforce", "bcache0").code == 0
-    assert cli.intents()[0]["label"] == label
+    assert cli.intents()[0]["who"] == who
 
 
 @pytest.mark.parametrize(
@@ -117,19 +121,19 @@ def test_what_the_table_refuses_is_not_sent(cli: Cli) -> None:
 
 
 def test_a_request_without_an_outcome_in_time_goes_on_and_says_its_number(cli: Cli) -> None:
-    cli.timeout_s = 0.3
+    cli.timeout_s = 1.0
     with cli.daemon():
         result = cli("enforce", "bcache0")
     assert result.code == 69
-    assert "no outcome within 0.3 s: request 5 was accepted and goes on" in result.err
+    assert "no outcome within 1 s: request 5 was accepted and goes on" in result.err
     assert "journalctl -u ebbgated" in result.err
 
 
 def test_patience_is_a_persons_own(cli: Cli) -> None:
     cli.timeout_s = 60.0
     with cli.daemon():
-        result = cli("--patience", "0.2", "enforce", "bcache0")
-    assert "no outcome within 0.2 s" in result.err
+        result = cli("--patience", "1.5", "enforce", "bcache0")
+    assert "no outcome within 1.5 s" in result.err
 
 
 def test_who_interrupts_the_waiting_is_told_that_the_request_goes_on(cli: Cli) -> None:
@@ -137,9 +141,9 @@ def test_who_interrupts_the_waiting_is_told_that_the_request_goes_on(cli: Cli) -
     main = threading.main_thread().ident
     assert main is not None
 
-    def interrupt(_: Request) -> None:
+    def interrupt(_: IntentRow) -> None:
         # By then the command waits for the outcome.
-        threading.Timer(0.3, signal.pthread_kill, (main, signal.SIGINT)).start()
+        threading.Timer(1.0, signal.pthread_kill, (main, signal.SIGINT)).start()
 
     with cli.daemon(answers=interrupt):
         result = cli("enforce", "bcache0")
@@ -160,7 +164,7 @@ def test_a_daemon_that_hangs_is_said_with_its_process(cli: Cli) -> None:
 
 
 def test_on_a_terminal_it_says_what_it_waits_for(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    cli.timeout_s = 0.5
+    cli.timeout_s = 1.5
     monkeypatch.setattr(ask, "_NOTE_AFTER_S", 0.1)
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     with cli.daemon():

@@ -117,7 +117,7 @@ def _errors(said: Document, alive: bool | None, fresh: bool, age_s: float | None
     else:
         found += filter(None, [log_complaint(history)])
     if said.get("intents_error"):
-        found.append(f"wishes cannot be read: {said['intents_error']}")
+        found.append(f"requests are not accepted, or not kept: {said['intents_error']}")
     probe = said.get("probe") or {}
     if probe and probe.get("state") != "running":
         found.append(f"the probe: {probe.get('state')}")
