@@ -152,6 +152,15 @@ def test_nobody_is_told_to_delete_a_journal_that_cannot_be_used(path: Path) -> N
     assert caught.value.hint.startswith("do not delete it: it has the originals of knobs")
 
 
+def test_nobody_is_told_to_delete_a_journal_of_a_newer_version(path: Path) -> None:
+    filled(path)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    with pytest.raises(Unavailable) as caught:
+        Journal.open(path)
+    assert caught.value.hint.startswith("install the newer ebbgate again; do not delete it")
+
+
 def test_a_file_that_is_no_database_is_moved_aside(path: Path) -> None:
     path.write_text("somebody's shopping list\n" * 400)
     with closing(journal_healing.open_healed(path)) as journal:

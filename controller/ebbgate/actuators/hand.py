@@ -57,7 +57,8 @@ class Hand:
 
     `manual`: knobs that somebody else wrote while we held them; left alone until released.
     `pinned`: knobs whose value a person asked for: held, and no strategy's meanwhile.
-    `lacking`: knobs that this kernel turned out not to have.
+    `lacking`: knobs that this kernel turned out not to have. `under_way`: a write, and since when;
+    `reading_since_ns`: the volume is being looked at.
     """
 
     sysfs: Sysfs
@@ -71,6 +72,8 @@ class Hand:
     pinned: set[str] = field(default_factory=set)
     lacking: set[str] = field(default_factory=set)
     interrupt: Event = field(default_factory=Event)
+    under_way: tuple[str, int] | None = None
+    reading_since_ns: int | None = None
     plan: Plan = field(init=False)
     _paths: dict[str, Path | None] = field(default_factory=dict)
     _written_ns: dict[str, int] = field(default_factory=dict)
@@ -149,11 +152,8 @@ class Hand:
         self.journal.close(self.volume.name, knob, how)
 
     def adopt(self, entry: JournalEntry, values: tuple[str, str]) -> None:
-        """Hold a knob that an earlier daemon left. `values`: what it may have, if nobody else has
-        written it since.
-        """
-        new, before = values
-        self.held[entry.knob] = Held(entry, new, self.now_ns(), before)
+        """Hold a knob that an earlier daemon left. `values`: what that may have written last."""
+        self.held[entry.knob] = Held(entry, values[0], self.now_ns(), values[1])
 
     def loaded_anew(self, seen: Mapping[str, str]) -> None:
         """The kernel started over with its own values: our last writes are gone, by no one's hand.
@@ -370,10 +370,13 @@ class Hand:
         path = self._path(action.knob)
         if path is None:
             return self._outcome(action, OutcomeKind.REFUSED, "no cache is attached")
+        self.under_way = (action.knob, self.now_ns())
         try:
             self.sysfs.write_text(path, action.new)
         except OSError as error:
             return self._outcome(action, OutcomeKind.FAILED, str(error))
+        finally:
+            self.under_way = None
         if action.knob in INTERVAL_NS_MIN:
             self._written_ns[action.knob] = self.now_ns()
         if not read_back:
@@ -389,9 +392,8 @@ class Hand:
         return replace(self._outcome(action, OutcomeKind.FAILED, error_text), read_back=seen)
 
     def _action(self, knob: str, old: str | None, new: str, reason: Reason) -> Action:
-        return Action(
-            self.volume.name, knob, old, new, reason.strategy, reason.text, reason.decision
-        )
+        by = (reason.strategy, reason.text, reason.decision)
+        return Action(self.volume.name, knob, old, new, *by)
 
     def _outcome(self, action: Action, kind: OutcomeKind, error: str = "") -> Outcome:
         return Outcome(action, kind, self.now_ns(), error=error)

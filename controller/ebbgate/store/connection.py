@@ -17,7 +17,7 @@ from typing import Final
 from ebbgate.errors import PermissionDenied, Unavailable
 from ebbgate.store import access
 from ebbgate.store.limits import LOG_BYTES
-from ebbgate.store.migrations import check_not_newer, migrate
+from ebbgate.store.migrations import NewerSchema, check_not_newer, migrate
 from ebbgate.store.schema import Migrations
 
 BUSY_TIMEOUT_S: Final = 5.0
@@ -210,6 +210,10 @@ def _explained(path: Path, advice: str = "") -> Iterator[None]:
     away = f"move it away (mv {path} {path}.damaged) and restart ebbgated; its history is lost"
     try:
         yield
+    except NewerSchema as error:
+        if advice:
+            error.hint = f"install the newer ebbgate again; {advice}"
+        raise
     except PermissionError as error:
         raise PermissionDenied(f"no access to {path}", "run this as root") from error
     except OSError as error:
