@@ -42,6 +42,12 @@ class FakeJournal:
             raise OSError(errno.ENOSPC, "No space left on device")
         self.last[entry.knob] = Values(new, before)
 
+    def leave(self, entry: JournalEntry) -> bool:
+        return False
+
+    def stay(self, entry: JournalEntry) -> None:
+        """Nobody else is here."""
+
     def close(self, volume: str, knob: str, how: str) -> None:
         self.all.pop((volume, knob), None)
         self.closed.append((knob, how))

@@ -60,6 +60,12 @@ class Kept:
     def writing(self, entry: JournalEntry, new: str, before: str) -> None:
         """Not looked at here."""
 
+    def leave(self, entry: JournalEntry) -> bool:
+        return False
+
+    def stay(self, entry: JournalEntry) -> None:
+        """There is one volume only."""
+
     def close(self, volume: str, knob: str, how: str) -> None:
         self.open.discard(knob)
 

@@ -64,6 +64,12 @@ class Tape:
     def writing(self, entry: JournalEntry, new: str, before: str) -> None:
         """The same."""
 
+    def leave(self, entry: JournalEntry) -> bool:
+        return False
+
+    def stay(self, entry: JournalEntry) -> None:
+        """There is one volume only."""
+
     def close(self, volume: str, knob: str, how: str) -> None:
         """The same."""
 

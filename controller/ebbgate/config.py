@@ -95,11 +95,6 @@ class Config:
         return self.lock_path.with_name("last-written")
 
     @property
-    def intents_path(self) -> Path:
-        """The database of what people want."""
-        return self.state_dir / "intents.db"
-
-    @property
     def lock_path(self) -> Path:
         """Held by the one daemon that runs with this runtime folder; holds its process number."""
         return self.runtime_dir / "ebbgated.lock"

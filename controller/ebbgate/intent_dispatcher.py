@@ -241,7 +241,7 @@ class IntentDispatcher:
         why = f"{intent.who} asked for {mode}"
         if mode is Mode.ENFORCE:
             # What makes ebbgate do more is kept before it is done.
-            await self.registry.keep_modes({name: mode})
+            await self.registry.keep_mode(name, mode)
             self.registry.end_all(name, why, WishKind.HOLD)
             loop.set_mode(mode, f"mode {mode} asked for by a person")
             await self.registry.saved()
@@ -252,7 +252,8 @@ class IntentDispatcher:
 
     async def _ended(self, loop: VolumeLoop, mode: Mode, text: str) -> str:
         """What makes ebbgate do less is done at once; then it is kept. Raises EbbgateError."""
-        kept = [self.registry.saved(), self.registry.keep_modes({loop.volume.name: mode})]
+        self.registry.modes[loop.volume.name] = mode
+        kept = [self.registry.saved(), self.registry.keep_mode(loop.volume.name, mode)]
         failed = await asyncio.gather(*kept, return_exceptions=True)
         await _settled(loop)
         _check_kept(text, failed)

@@ -46,6 +46,7 @@ _SLOW_NS = NS_PER_S - 50 * NS_PER_MS
 """What people ask for and the list of devices are looked at once a second."""
 _FULL_READ_NS = 10 * NS_PER_S
 """Knobs that are not ours are only shown."""
+_DROP_S = 2.0
 _STOP_S = 10.0
 """So long the volumes have, all together, to put their knobs back at the end."""
 _PATIENCE = 6
@@ -92,6 +93,7 @@ class Daemon:
         self._there: frozenset[str] = frozenset()
         self._born: dict[str, tuple[int | None, ...]] = {}
         self._full_ns: dict[str, int] = {}
+        self._leaving: dict[str, VolumeLoop] = {}
         self._policy_keys: dict[str, tuple[object, ...]] = {}
         self._mapper_blocked = ""
         self._policy_reader = BackgroundWorker("policies")
@@ -248,7 +250,7 @@ class Daemon:
         ]
         for name in reborn:
             # Registered anew: its knobs are the kernel's again, and nobody's hand has done that.
-            self._drop(name)
+            await self._drop(name)
         if reborn or there != self._there or not self._discovered_ns or due:
             self._there, self._discovered_ns = there, now_ns
             await self._discover()
@@ -262,7 +264,7 @@ class Daemon:
         for name, loop in list(self.volumes.items()):
             # While it is cleaned its table is ours.
             if found.get(name) != loop.volume and not (loop.cleaning and name in found):
-                self._drop(name)
+                await self._drop(name)
         for name, volume in found.items():
             if name not in self.volumes and volume.cached:
                 self._add(volume)
@@ -305,14 +307,18 @@ class Daemon:
         if left:
             loop.release("left by an earlier ebbgated")
 
-    def _drop(self, name: str) -> None:
+    async def _drop(self, name: str) -> None:
         """Gone, detached, or put together anew: what is left of its knobs gets its originals."""
         loop = self.volumes.pop(name)
         _LOG.info("%s: gone or changed; no longer followed", name)
         self.probe.command(f"untrack {name}")
         loop.wished.abandon("the volume is gone")
         loop.release("the volume is gone or changed")
-        loop.thread.stop(2.0)
+        self._leaving[name] = loop
+        # Not on the loop: a write that hangs must not make it silent.
+        if not await asyncio.to_thread(loop.thread.stop, _DROP_S):
+            _LOG.error("%s: a write of a knob hangs in the kernel", name)
+        self._leaving.pop(name, None)
         self.recorder.drop_live(name)
         self.seen.pop(name, None)
         self._born.pop(name, None)
@@ -369,7 +375,7 @@ class Daemon:
         for loop in self.volumes.values():
             loop.release("ebbgated stops")
         until_s, left = time.monotonic() + _STOP_S, []
-        for name, loop in self.volumes.items():
+        for name, loop in (self.volumes | self._leaving).items():
             if not loop.thread.stop(max(0.0, until_s - time.monotonic())):
                 _LOG.error("%s: a write of a knob hangs in the kernel", name)
                 left.append(name)

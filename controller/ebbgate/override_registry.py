@@ -116,7 +116,21 @@ class OverrideRegistry:
         Raises EbbgateError.
         """
         wanted = tuple(overrides)
-        return await asyncio.wrap_future(self.writer.submit(lambda database: database.add(wanted)))
+        adding = self.writer.submit(lambda database: database.add(wanted))
+        try:
+            return await asyncio.wrap_future(adding)
+        except asyncio.CancelledError:
+            adding.add_done_callback(self._unkeep)
+            raise
+
+    def _unkeep(self, adding: Future[tuple[Wish, ...]]) -> None:
+        """Nobody waited until these were on the disk: no restart may put them in force."""
+        if adding.cancelled() or adding.exception() is not None:
+            return
+        late = {wish.id: "it took too long" for wish in adding.result()}
+        wall = self.wall_ns()
+        with suppress(EbbgateError):
+            self.writer.submit(lambda database: database.end(late, wall))
 
     def enforce(self, kept: Sequence[Wish]) -> None:
         """Overrides that are on the disk are in force from now on, in place of older ones."""
@@ -158,13 +172,20 @@ class OverrideRegistry:
             if kind in (None, each.wish.kind):
                 self.end(each.wish, why)
 
-    async def keep_modes(self, modes: Mapping[str, Mode]) -> None:
-        """The modes that a person chose are on the disk. Raises EbbgateError."""
-        self.modes |= modes
-        kept, wall = dict(modes), self.wall_ns()
-        await asyncio.wrap_future(
-            self.writer.submit(lambda database: database.set_modes(kept, wall))
-        )
+    async def keep_mode(self, volume: str, mode: Mode) -> None:
+        """The mode that a person chose is on the disk. Raises EbbgateError, and nothing is kept."""
+        writing = self._write_mode(volume, mode)
+        try:
+            await asyncio.wrap_future(writing)
+        except asyncio.CancelledError:
+            before = self.modes.get(volume)
+            writing.add_done_callback(lambda _: self._write_mode(volume, before))
+            raise
+        self.modes[volume] = mode
+
+    def _write_mode(self, volume: str, mode: Mode | None) -> Future[None]:
+        wall = self.wall_ns()
+        return self.writer.submit(lambda database: database.set_mode(volume, mode, wall))
 
     async def saved(self) -> None:
         """All that is over is marked so on the disk. Raises EbbgateError where it is not: then it

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,8 +21,10 @@ from ebbgate.policy.language.choose import LocalTime, choose, entry_at
 from ebbgate.policy.language.compile import compile_policy
 from ebbgate.policy.language.document import PolicyDocument
 from ebbgate.policy.language.link import link
+from ebbgate.policy.language.problem import Problem
 
 _LOG = logging.getLogger(__name__)
+_PROBLEMS_MAX = 20
 _OBSERVE = "observe-only"
 
 Print = tuple[tuple[str, int, int, int], ...]
@@ -84,7 +86,8 @@ class PolicyBook:
         documents = [each.document for each in parsed if each.document is not None]
         linked = link(documents, self._shipped)
         problems = [problem for each in parsed for problem in each.problems]
-        return Looked(seen, linked.documents, tuple(map(str, (*problems, *linked.problems))))
+        problems += linked.problems
+        return Looked(seen, linked.documents, _first(problems))
 
     def take(self, looked: Looked | None) -> None:
         """Follow what was read, or keep the last good policies where it is wrong."""
@@ -145,6 +148,13 @@ class PolicyBook:
         self.generation += 1
         names = ", ".join(document.name for document in documents)
         _LOG.info("policies: %s", names or "none in the folder: adaptive for every volume")
+
+
+def _first(problems: Sequence[Problem]) -> tuple[str, ...]:
+    """They are logged one by one and shown by `status`: so many of them and no more."""
+    said = tuple(map(str, problems[:_PROBLEMS_MAX]))
+    more = len(problems) - len(said)
+    return (*said, f"and {more} more problems: see ebbgate check-policy") if more else said
 
 
 def _print(path: Path) -> tuple[str, int, int, int]:

@@ -266,6 +266,17 @@ def test_a_release_puts_every_original_back_and_closes_the_journal(bench: HandBe
     assert sorted(bench.notebook.closed) == sorted((knob, "restored") for knob in ORIGINALS)
 
 
+def test_a_knob_of_the_set_that_another_volume_holds_is_left_to_that_one(
+    bench: HandBench,
+) -> None:
+    bench.drive(PACED)
+    shared = "idle_max_writeback_rate"
+    bench.notebook.leave = lambda entry: entry.knob == shared  # type: ignore[method-assign]
+    bench.drive(RELEASED)
+    assert (bench.value(shared), bench.value("writeback_delay")) == ("0", "30")
+    assert (bench.hand.held, bench.notebook.open) == ({}, {})
+
+
 def test_a_release_goes_the_way_back(bench: HandBench) -> None:
     bench.drive(PACED)
     del bench.sysfs.log[:]

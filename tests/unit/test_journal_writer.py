@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from ebbgate.model.decision import JournalEntry
 from ebbgate.recorder import Recorder
 from ebbgate.store import journal_writer as module
 from ebbgate.store.journal import Journal, read
@@ -107,6 +108,38 @@ def test_an_entry_that_is_kept_knows_the_values_of_both(
     writer.put(first)
     writer.put(journal_entry(original="40", last_written="0", at_unix_ns=2))
     assert last.values(first) == Values("0", "40")
+
+
+# ---- two volumes of one cache set ----------------------------------------------------------------
+SHARED = "/sys/fs/bcache/11111111-2222-3333-4444-555555555555/internal/idle_max_writeback_rate"
+
+
+def shared(volume: str, original: str, at_unix_ns: int) -> JournalEntry:
+    knob = "idle_max_writeback_rate"
+    return journal_entry(
+        knob,
+        volume=volume,
+        path=SHARED,
+        original=original,
+        last_written="0",
+        at_unix_ns=at_unix_ns,
+    )
+
+
+def test_a_knob_that_two_volumes_write_has_one_original(writer: JournalWriter, path: Path) -> None:
+    writer.put(shared("bcache0", "1", 1))
+    assert writer.put(shared("bcache1", "0", 2)).original == "1"
+    assert originals(path) == ["1", "1"]
+
+
+def test_the_last_volume_that_gives_a_knob_up_puts_it_back(writer: JournalWriter) -> None:
+    first, second = writer.put(shared("bcache0", "1", 1)), writer.put(shared("bcache1", "0", 2))
+    assert writer.leave(first) is True
+    assert writer.leave(second) is False
+    writer.stay(second)
+    assert writer.leave(first) is True, "it could not be put back, and is held still"
+    writer.close("bcache1", second.knob, "somebody else has changed it")
+    assert writer.leave(first) is False
 
 
 # ---- what must not matter ------------------------------------------------------------------------

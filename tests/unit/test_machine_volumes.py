@@ -7,12 +7,17 @@ import asyncio
 import time
 from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
+from threading import Event
 
 import pytest
 
+from ebbgate import machine as machine_module
+from ebbgate.actuators.gate_thread import Job
+from ebbgate.actuators.hand import Hand
 from ebbgate.actuators.ownership import identify
 from ebbgate.config import Config
 from ebbgate.machine import Daemon
+from ebbgate.model.decision import Outcome
 from ebbgate.model.volume import Mode
 from ebbgate.model.wish import Wish, WishKind
 from ebbgate.probes.bcache_state import read_knobs
@@ -46,7 +51,11 @@ class Bench:
         self.last_written = LastWritten(folder / "last-written")
         self.journal = JournalWriter(folder / "state/journal.db", self.last_written)
         config = Config(
-            folder / "state", folder / "no-probe", mode=mode, runtime_dir=folder / "run"
+            folder / "state",
+            folder / "no-probe",
+            mode=mode,
+            runtime_dir=folder / "run",
+            policy_dir=folder / "policies.d",
         )
         self.daemon = Daemon(config, self.sysfs, self.recorder, self.journal, "this boot")
         self.before = self.knobs()
@@ -279,3 +288,59 @@ def test_what_could_not_be_put_back_at_the_start_is_put_back_by_the_daemon(
         assert open_entries(bench) == set()
     finally:
         bench.stop()
+
+
+def hanging(let_go: Event) -> Job:
+    """As a write to bcache while it registers a device."""
+
+    def job(_: Hand) -> list[Outcome]:
+        let_go.wait(20)
+        return []
+
+    return job
+
+
+def test_a_volume_that_hangs_and_goes_keeps_the_loop_answering(
+    make_bench: Callable[[Mode], Bench],
+) -> None:
+    bench = make_bench(Mode.ENFORCE)
+    let_go = Event()
+
+    async def scenario() -> None:
+        await bench.looks()
+        bench.daemon.volumes["bcache0"].thread.submit("hangs", hanging(let_go))
+        bench.vanish()
+        silent_s, last_s = 0.0, time.monotonic()
+        bench.daemon._discovered_ns = 0
+        gone = asyncio.ensure_future(bench.daemon._discover_when_due(time.monotonic_ns()))
+        while not gone.done():
+            await asyncio.sleep(0.01)
+            silent_s = max(silent_s, time.monotonic() - last_s)
+            last_s = time.monotonic()
+        assert silent_s < 1, "2 s were waited for on the loop itself"
+        assert bench.daemon.volumes == {}
+
+    try:
+        bench.run(scenario)
+    finally:
+        let_go.set()
+
+
+def test_a_stop_waits_for_all_volumes_at_once_and_names_those_that_are_not_back(
+    make_bench: Callable[[Mode], Bench], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine_module, "_STOP_S", 0.5)
+    bench = make_bench(Mode.ENFORCE)
+    let_go = Event()
+
+    async def scenario() -> None:
+        await bench.looks()
+        bench.daemon.volumes["bcache0"].thread.submit("hangs", hanging(let_go))
+        begun_s = time.monotonic()
+        assert await asyncio.to_thread(bench.daemon._release_all) == ["bcache0"]
+        assert time.monotonic() - begun_s < 5
+
+    try:
+        bench.run(scenario)
+    finally:
+        let_go.set()

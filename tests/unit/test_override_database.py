@@ -128,9 +128,12 @@ def test_all_of_them_are_kept_or_none(path: Path, database: OverrideDatabase) ->
 
 
 def test_modes_are_kept(path: Path, database: OverrideDatabase) -> None:
-    database.set_modes({"bcache0": Mode.ENFORCE, "vg-data": Mode.OBSERVE}, AT_NS)
-    database.set_modes({"bcache0": Mode.ADVISE}, AT_NS)
+    database.set_mode("bcache0", Mode.ENFORCE, AT_NS)
+    database.set_mode("vg-data", Mode.OBSERVE, AT_NS)
+    database.set_mode("bcache0", Mode.ADVISE, AT_NS)
     assert database.load().modes == {"bcache0": Mode.ADVISE, "vg-data": Mode.OBSERVE}
+    database.set_mode("vg-data", None, AT_NS)
+    assert database.load().modes == {"bcache0": Mode.ADVISE}
 
 
 def test_what_is_over_does_not_pile_up(path: Path, database: OverrideDatabase) -> None:
@@ -228,7 +231,7 @@ def test_a_mode_that_makes_no_sense_is_set_aside(
     path: Path, row: tuple[Any, Any], why: str
 ) -> None:
     with closing(OverrideDatabase.open(path)) as database:
-        database.set_modes({"bcache1": Mode.ADVISE}, AT_NS)
+        database.set_mode("bcache1", Mode.ADVISE, AT_NS)
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("INSERT INTO modes (volume, mode, at_unix_ns) VALUES (?, ?, 1)", row)
         connection.commit()
@@ -237,7 +240,7 @@ def test_a_mode_that_makes_no_sense_is_set_aside(
         assert found.modes == {"bcache1": Mode.ADVISE}
         assert why in found.set_aside[0]
         assert database.load().set_aside == ()
-        database.set_modes({"bcache0": Mode.ENFORCE}, AT_NS)
+        database.set_mode("bcache0", Mode.ENFORCE, AT_NS)
         assert database.load().modes["bcache0"] is Mode.ENFORCE, "a new choice is a good row again"
 
 

@@ -221,6 +221,31 @@ def test_a_database_that_cannot_be_written_keeps_no_knob(asked: Asked) -> None:
     assert asked.ended() == ["its time is over"]
 
 
+@pytest.mark.parametrize(
+    ("kind", "args"),
+    [
+        (IntentKind.SET, {"knob": "writeback_percent", "value": "20"}),
+        (IntentKind.HOLD, {"on": True}),
+        (IntentKind.MODE, {"mode": "enforce"}),
+    ],
+)
+def test_what_a_hung_disk_keeps_too_late_is_taken_back(
+    asked: Asked, kind: IntentKind, args: dict[str, str]
+) -> None:
+    asked.dispatcher.deadline_s = 0.2
+    with locked(asked.path):
+        found = asked.ask(kind, **args)
+        assert (found.ok, "not finished within 0.2 s" in found.outcome) == (False, True)
+        assert asked.percent() == "10"
+    # What was kept too late, and then what takes it back.
+    asked.flush()
+    asked.flush()
+    asked.start()
+    asked.poll()
+    assert (asked.registry.standing, asked.registry.modes) == ({}, {})
+    assert asked.percent() == "10"
+
+
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
     """The database is being written by somebody else for ever."""

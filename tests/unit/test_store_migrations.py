@@ -11,11 +11,10 @@ import pytest
 
 from ebbgate.store.connection import open_writer
 from ebbgate.store.db import Store
-from ebbgate.store.intents import Intents
 from ebbgate.store.migrations import NewerSchema, version
 from ebbgate.store.queries import History
 from ebbgate.store.rollup import HOUR_NS, MINUTE_NS, SECOND_NS
-from ebbgate.store.schema import HISTORY, INTENTS, Migrations
+from ebbgate.store.schema import HISTORY, OVERRIDES, Migrations
 from ebbgate.store.upkeep import Upkeep
 from ebbgate.units import MIB
 from tests.unit.store_bench import LIMITS
@@ -25,9 +24,9 @@ AT_NS = 1_760_000_040_000_000_000
 """When the samples of the old files begin."""
 OLDER = [
     (kind, number)
-    for kind, known in (("history", HISTORY), ("intents", INTENTS))
+    for kind, known in (("history", HISTORY), ("overrides", OVERRIDES))
     for number in range(1, len(known) + 1)
-    if number < len(known) or number == 1
+    if number < len(known)
 ]
 
 
@@ -62,7 +61,7 @@ def schema(path: Path) -> list[tuple[str, ...]]:
 
 
 def known(kind: str) -> Migrations:
-    return HISTORY if kind == "history" else INTENTS
+    return HISTORY if kind == "history" else OVERRIDES
 
 
 @pytest.mark.parametrize(("kind", "number"), OLDER)
@@ -134,13 +133,7 @@ def test_the_first_schemas_events_are_counted_and_its_samples_rolled_up(tmp_path
         assert len(history.samples("bcache0", 0, 1 << 62, SECOND_NS)) == 4
 
 
-def test_wishes_of_the_first_schema_are_still_there(tmp_path: Path) -> None:
-    with closing(Intents.open(old_file(tmp_path, "intents", 1))) as intents:
-        assert [intent.who for intent in intents.pending()] == ["alice"]
-        assert intents.modes() == {"bcache0": "enforce"}
-
-
-@pytest.mark.parametrize(("kind", "steps"), [("history", HISTORY), ("intents", INTENTS)])
+@pytest.mark.parametrize(("kind", "steps"), [("history", HISTORY), ("overrides", OVERRIDES)])
 def test_a_file_of_a_newer_version_is_refused_and_left_alone(
     tmp_path: Path, kind: str, steps: Migrations
 ) -> None:

@@ -175,7 +175,7 @@ def test_what_the_daemon_complains_of_is_in_the_health(web: Bench) -> None:
         document = {
             "pid": 4711,
             "history": {"written": False, "trouble": {"why": "the disk is full"}},
-            "intents_error": "intents.db is damaged",
+            "intents_error": "overrides.db is damaged",
             "probe": {"state": "down: it ended"},
             "policies": {"problems": ["a.yaml:1:1: no"]},
         }
@@ -183,7 +183,7 @@ def test_what_the_daemon_complains_of_is_in_the_health(web: Bench) -> None:
     with web.daemon():
         errors = web.get("/health").json["daemon"]["errors"]
     assert len(errors) == 4
-    for part in ("the disk is full", "intents.db is damaged", "down", "a.yaml:1:1"):
+    for part in ("the disk is full", "overrides.db is damaged", "down", "a.yaml:1:1"):
         assert any(part in each for each in errors)
 
 

@@ -122,9 +122,13 @@ class Hand:
             return []
         if found.owner is not Owner.OURS:
             return [self._somebody_else_s(action, found.value)]
+        if self.journal.leave(mine.entry):
+            self._let_go(knob, "another volume of the cache set holds it")
+            return []
         self._paths[knob] = Path(found.path)
         outcome = self._put(action, read_back=knob not in KERNEL_WRITES)
         if outcome.kind is OutcomeKind.FAILED:
+            self.journal.stay(mine.entry)
             self._made_of_it(mine, outcome)
         else:
             self._let_go(knob, "restored")

@@ -21,6 +21,12 @@ class Journal(Protocol):
     def writing(self, entry: JournalEntry, new: str, before: str) -> None:
         """A value is about to be written. Raises OSError; then it must not be. Never waits."""
 
+    def leave(self, entry: JournalEntry) -> bool:
+        """Give a knob up: has another volume written it, too? Then that one puts it back."""
+
+    def stay(self, entry: JournalEntry) -> None:
+        """After all the knob is not given up."""
+
     def close(self, volume: str, knob: str, how: str) -> None:
         """The original is back, or must not be put back any more."""
 

@@ -143,7 +143,7 @@ def _end_overrides(context: Context, volume: str | None) -> list[str]:
         return []
     name = volume.removeprefix("/dev/") if volume else None
     try:
-        with closing(OverrideDatabase.open(path)) as database:
+        with closing(OverrideDatabase.open(path, heal=False)) as database:
             over = [
                 each
                 for each in database.load().overrides

@@ -24,12 +24,12 @@ from ebbgate.intents.validation import LONGEST_NS
 from ebbgate.model.volume import Mode
 from ebbgate.model.wish import Wish, WishKind
 from ebbgate.probes.knobs import BY_NAME
+from ebbgate.store.access import ROOT_MODE
 from ebbgate.store.connection import Damaged, durable, is_damage, open_writer
 from ebbgate.store.schema import OVERRIDES
 from ebbgate.units import NS_PER_S, clean_text
 
 _LOG = logging.getLogger(__name__)
-_MODE: Final = 0o600
 _ENDED_KEPT: Final = 1_000
 """Rows of overrides that are over; whoever makes many fills no disk with them."""
 _ROWS_MAX: Final = 10_000
@@ -90,14 +90,16 @@ class OverrideDatabase:
         connection.text_factory = lambda data: data.decode(errors="replace")
 
     @classmethod
-    def open(cls, path: Path) -> Self:
+    def open(cls, path: Path, *, heal: bool = True) -> Self:
         """Open or make the file. One that is damaged is renamed to `overrides.db.damaged` and a new
-        one begun. Raises PermissionDenied and Unavailable.
+        one begun, unless `heal` is false. Raises PermissionDenied and Unavailable.
         """
         _check_owner(path)
         try:
             return cls._opened(path)
         except Damaged as error:
+            if not heal:
+                raise
             aside = path.with_name(f"{path.name}.damaged")
             _LOG.error("%s; it is kept as %s, and a new one is begun", error.message, aside)
             path.replace(aside)
@@ -107,7 +109,7 @@ class OverrideDatabase:
 
     @classmethod
     def _opened(cls, path: Path) -> Self:
-        opened = cls(open_writer(path, OVERRIDES, _MODE), path)
+        opened = cls(open_writer(path, OVERRIDES, ROOT_MODE), path)
         try:
             opened._check()
         except BaseException:
@@ -210,11 +212,13 @@ class OverrideDatabase:
         with durable(self._connection) as open_:
             open_.execute(_SET_ASIDE, (reason, number))
 
-    def set_modes(self, modes: Mapping[str, Mode], wall_ns: int) -> None:
-        """Keep the modes that a person chose for these volumes. Raises sqlite3.Error."""
-        rows = [(volume, str(mode), wall_ns) for volume, mode in modes.items()]
+    def set_mode(self, volume: str, mode: Mode | None, wall_ns: int) -> None:
+        """Keep the mode that a person chose for a volume; None: no mode. Raises sqlite3.Error."""
         with durable(self._connection) as open_:
-            open_.executemany(_SET_MODE, rows)
+            if mode is None:
+                open_.execute("DELETE FROM modes WHERE volume = ?", (volume,))
+            else:
+                open_.execute(_SET_MODE, (volume, str(mode), wall_ns))
 
 
 def _check_owner(path: Path) -> None:

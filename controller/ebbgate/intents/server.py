@@ -161,15 +161,23 @@ def _listening(path: Path) -> socket.socket:
             made.bind(str(new))
         finally:
             os.umask(before)
-        group = group_id()
-        if group is not None and os.geteuid() == 0:
-            os.chown(new, -1, group)
-            new.chmod(_GROUP_MODE)
-        else:
-            new.chmod(_ROOT_MODE)
+        new.chmod(_GROUP_MODE if _given_to_group(new) else _ROOT_MODE)
         made.listen(_BACKLOG)
         new.replace(path)
     except BaseException:
         made.close()
         raise
     return made
+
+
+def _given_to_group(path: Path) -> bool:
+    """Give a file to the group of `ebbgate-web`; False where there is none, or it may not be."""
+    group = group_id()
+    if group is None or os.geteuid() != 0:
+        return False
+    try:
+        os.chown(path, -1, group)
+    except OSError as error:
+        _LOG.warning("%s: ebbgate-web cannot be let in: %s", path, error.strerror)
+        return False
+    return True

@@ -19,8 +19,6 @@ _LOG = logging.getLogger(__name__)
 GROUP: Final = "ebbgate"
 READ_MODE: Final = 0o640
 """Of what the group may read."""
-WRITE_MODE: Final = 0o660
-"""Of what it may write, too."""
 ROOT_MODE: Final = 0o600
 """Of what nobody but root may open."""
 _FOLDER_MODE: Final = 0o2750

@@ -12,7 +12,7 @@ import queue
 from collections.abc import Iterable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Lock, Thread
 from typing import Final
@@ -70,6 +70,9 @@ class JournalWriter:
             (entry.volume, entry.knob): entry for entry in self._left
         }
         self._settled: dict[_Key, str] = {(volume, knob): how for volume, knob, how in unclosed}
+        self._sharing = Lock()
+        self._volumes: dict[str, set[str]] = {}
+        """Path of a knob -> the volumes that hold it; guarded by `_sharing`."""
         self._queue: queue.Queue[_Put | _Key | _Flush | None] = queue.Queue()
         self._trouble = ""
         self._thread = Thread(target=self._run, name="journal", daemon=True)
@@ -86,17 +89,34 @@ class JournalWriter:
         request = _Put(entry)
         self._queue.put(request)
         try:
-            return request.done.result(_TIMEOUT_S)
+            kept = request.done.result(_TIMEOUT_S)
         except FutureTimeoutError as error:
             with request.lock:
-                if request.done.done():
-                    return request.done.result()
-                request.given_up = True
-            raise OSError("the disk of the journal does not answer") from error
+                request.given_up = not request.done.done()
+            if request.given_up:
+                raise OSError("the disk of the journal does not answer") from error
+            kept = request.done.result()
         except OSError:
             raise
         except TROUBLE as error:
             raise OSError(f"the journal of knobs cannot be kept: {error}") from error
+        self.stay(kept)
+        return kept
+
+    def leave(self, entry: JournalEntry) -> bool:
+        """Give a knob up: has another volume written it, too? Then that one puts it back.
+
+        The knobs of a cache set are those of all its volumes.
+        """
+        with self._sharing:
+            volumes = self._volumes.setdefault(entry.path, set())
+            volumes.discard(entry.volume)
+            return bool(volumes)
+
+    def stay(self, entry: JournalEntry) -> None:
+        """After all the knob is not given up."""
+        with self._sharing:
+            self._volumes.setdefault(entry.path, set()).add(entry.volume)
 
     def writing(self, entry: JournalEntry, new: str, before: str) -> None:
         """A value is about to be written to a journalled knob. Raises OSError; then it must not be.
@@ -123,6 +143,11 @@ class JournalWriter:
     def close(self, volume: str, knob: str, how: str) -> None:
         """The original is back, or must not be put back any more. Returns at once."""
         _LOG.debug("%s: %s is out of the journal: %s", volume, knob, how)
+        with self._sharing:
+            for volumes in [
+                held for path, held in self._volumes.items() if path.endswith(f"/{knob}")
+            ]:
+                volumes.discard(volume)
         self._queue.put((volume, knob))
 
     def flush(self, timeout_s: float = _TIMEOUT_S) -> None:
@@ -173,7 +198,7 @@ class JournalWriter:
             if not request.given_up:
                 request.done.set_result(kept)
                 return
-        if kept is request.entry:
+        if kept.at_unix_ns == request.entry.at_unix_ns:
             # Nobody will write the knob: its value may be changed by anybody from now on.
             self._settled[kept.volume, kept.knob] = "given up"
             self._settle()
@@ -193,17 +218,26 @@ class JournalWriter:
         error = self._settle()
         if error is not None:
             raise error
-        journal = self._open()
+        journal, found = self._open(), entry.original
         older = journal.find(entry.volume, entry.knob)
         if older is not None and self._still_ours(older, entry):
-            self._begin(older, Values(entry.last_written, entry.original))
+            self._begin(older, Values(entry.last_written, found))
             self._entries[older.volume, older.knob] = older
             return older
-        self._begin(entry, Values(entry.last_written, entry.original))
+        entry = self._as_shared(entry)
+        self._begin(entry, Values(entry.last_written, found))
         journal.put(entry)
         self._entries[entry.volume, entry.knob] = entry
         if older is not None:
             self._last.end(older)
+        return entry
+
+    def _as_shared(self, entry: JournalEntry) -> JournalEntry:
+        """With the original of another volume that has written the same knob before."""
+        for other in self._entries.values():
+            same = (other.path, other.boot_id) == (entry.path, entry.boot_id)
+            if same and other.volume != entry.volume and self._still_ours(other, entry):
+                return replace(entry, original=other.original)
         return entry
 
     def _begin(self, entry: JournalEntry, values: Values) -> None:

@@ -173,53 +173,6 @@ _HISTORY_4: Final = (
 )
 HISTORY: Final[Migrations] = (_HISTORY_1, _HISTORY_2, _HISTORY_3, _HISTORY_4)
 
-_INTENTS_1: Final = (
-    """
-    CREATE TABLE intents (
-        id INTEGER PRIMARY KEY,
-        kind TEXT NOT NULL,
-        volume TEXT,
-        args TEXT NOT NULL,
-        who TEXT NOT NULL,
-        at_unix_ns INTEGER NOT NULL,
-        resolved_unix_ns INTEGER,
-        ok INTEGER,
-        outcome TEXT
-    )
-    """,
-    """
-    CREATE TABLE modes (
-        volume TEXT PRIMARY KEY,
-        mode TEXT NOT NULL,
-        at_unix_ns INTEGER NOT NULL
-    ) WITHOUT ROWID
-    """,
-    "CREATE INDEX intents_pending ON intents (id) WHERE resolved_unix_ns IS NULL",
-)
-# wishes: what a person asked for that lasts; `until_unix_ns`: NULL means until it is released. At
-# most one of a kind is in force for a knob: the partial index makes a second one impossible.
-_INTENTS_2: Final = (
-    """
-    CREATE TABLE wishes (
-        id INTEGER PRIMARY KEY,
-        kind TEXT NOT NULL,
-        volume TEXT NOT NULL,
-        knob TEXT NOT NULL,
-        value TEXT NOT NULL,
-        who TEXT NOT NULL,
-        at_unix_ns INTEGER NOT NULL,
-        until_unix_ns INTEGER,
-        ended_unix_ns INTEGER,
-        outcome TEXT
-    )
-    """,
-    """
-    CREATE UNIQUE INDEX wishes_in_force ON wishes (volume, kind, knob)
-    WHERE ended_unix_ns IS NULL
-    """,
-)
-INTENTS: Final[Migrations] = (_INTENTS_1, _INTENTS_2)
-
 # originals: one row for each knob that is not back yet; it is deleted once the original is back.
 # `device_uuid` and `instance`: which device the value belongs to (actuators.ownership).
 _JOURNAL_1: Final = (
