@@ -1,111 +1,107 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A control socket whose requests a test answers. I/O: a unix socket, a thread, the history."""
+"""The product's control socket, whose requests a test answers.
+
+I/O: a unix socket, served by an event loop on a thread; the history.
+"""
 
 from __future__ import annotations
 
-import os
-import socket
+import asyncio
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from threading import Event, Thread
+from threading import Thread
+from typing import Any, Final
 
-from ebbgate import __version__
-from ebbgate.errors import EbbgateError, UsageError
-from ebbgate.intents import protocol, validation
-from ebbgate.intents.protocol import Answer, Greeting, Request, State
+from ebbgate.errors import UsageError
+from ebbgate.intent_dispatcher import IntentOutcome
+from ebbgate.intents.server import ControlServer
+from ebbgate.intents.validation import check
 from ebbgate.store.db import Store
 from ebbgate.store.intent_rows import IntentRow
 
 Outcome = tuple[bool, str]
-Decide = Callable[[Request], Outcome | None]
+Decide = Callable[[IntentRow], Outcome | None]
+_DEADLINE_S: Final = 20.0
 
 
 @dataclass(slots=True)
 class Asked:
     """What was accepted, in its order."""
 
-    requests: list[Request] = field(default_factory=list)
+    requests: list[IntentRow] = field(default_factory=list)
+
+
+class _Dispatcher:
+    """Carries requests out as the test says; the table and the socket are the product's."""
+
+    def __init__(self, decide: Decide, store: Store | None, asked: Asked, first: int) -> None:
+        self._decide = decide
+        self._store = store
+        self._asked = asked
+        self._next = first
+
+    def submit(
+        self, kind: str, volume: str | None, args: Mapping[str, Any], who: str
+    ) -> tuple[int, asyncio.Future[IntentOutcome]]:
+        """As `IntentDispatcher.submit`."""
+        check(kind, volume, args)
+        row = IntentRow(self._next, kind, volume, dict(args), who, time.time_ns())
+        outcome = self._decide(row)
+        self._next += 1
+        self._asked.requests.append(row)
+        done: asyncio.Future[IntentOutcome] = asyncio.get_running_loop().create_future()
+        if outcome is not None:
+            done.set_result(IntentOutcome(*outcome))
+        if self._store is not None:
+            self._store.add_intent(row)
+            if outcome is not None:
+                self._store.resolve_intent(row.id, time.time_ns(), *outcome)
+        return row.id, done
 
 
 @contextmanager
-def answering(path: Path, decide: Decide, store: Store | None = None) -> Iterator[Asked]:
-    """Something like a daemon on the socket. `decide`: the outcome of each request; None: it has
-    none while the test lasts. Raises of it EbbgateError are refusals. `store`: keeps the requests.
+def answering(
+    path: Path, decide: Decide, store: Store | None = None, *, first: int = 5
+) -> Iterator[Asked]:
+    """The daemon's socket. `decide`: the outcome of each request; None: it has none while the test
+    lasts. An EbbgateError that it raises is a refusal. `store`: keeps the requests, whose numbers
+    begin with `first`.
     """
     asked = Asked()
-    stop = Event()
-    listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    path.unlink(missing_ok=True)
-    listening.bind(str(path))
-    listening.listen(16)
-    listening.settimeout(0.05)
-    thread = Thread(target=_serve, args=(listening, decide, store, asked, stop))
+    loop = asyncio.new_event_loop()
+    server = ControlServer(path, _Dispatcher(decide, store, asked, first).submit)
+    thread = Thread(target=loop.run_forever, name="control socket")
     thread.start()
     try:
+        _on(loop, server.start)
+        assert not server.problem, server.problem
         yield asked
     finally:
-        stop.set()
-        thread.join()
-        listening.close()
-        path.unlink()
+        asyncio.run_coroutine_threadsafe(server.stop(), loop).result(_DEADLINE_S)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(_DEADLINE_S)
+        loop.close()
 
 
-def _serve(
-    listening: socket.socket, decide: Decide, store: Store | None, asked: Asked, stop: Event
-) -> None:
-    threads = []
-    while not stop.is_set():
-        with suppress(TimeoutError):
-            connection, _ = listening.accept()
-            one = Thread(target=_talk, args=(connection, decide, store, asked, stop))
-            one.start()
-            threads.append(one)
-    for each in threads:
-        each.join()
-
-
-def _talk(
-    connection: socket.socket, decide: Decide, store: Store | None, asked: Asked, stop: Event
-) -> None:
-    with connection, suppress(OSError):
-        connection.sendall(protocol.encode_greeting(Greeting(os.getpid(), __version__)))
-        lines = connection.makefile("rb")
-        connection.settimeout(10.0)
-        for line in lines:
-            request = protocol.decode_request(line)
-            for answer in _answers(request, decide, store, asked, stop):
-                connection.sendall(protocol.encode_answer(answer))
-
-
-def _answers(
-    request: Request, decide: Decide, store: Store | None, asked: Asked, stop: Event
-) -> Iterator[Answer]:
-    try:
-        validation.check(request.kind, request.volume, request.args)
-        outcome = decide(request)
-    except EbbgateError as error:
-        yield Answer(State.REFUSED, request.id, None, error.message, error.hint)
-        return
-    asked.requests.append(request)
-    number = 4 + len(asked.requests)
-    if store is not None:
-        row = IntentRow(
-            number, request.kind, request.volume, dict(request.args), "root", time.time_ns()
-        )
-        store.add_intent(row)
-    yield Answer(State.ACCEPTED, request.id, number)
-    if outcome is None:
-        stop.wait(20.0)
-        return
-    ok, text = outcome
-    if store is not None:
-        store.resolve_intent(number, time.time_ns(), ok, text)
-    yield Answer(State.DONE if ok else State.FAILED, request.id, number, text)
-
-
-def refuse(_: Request) -> Outcome:
+def refuse(_: IntentRow) -> Outcome:
     """A `decide` that refuses everything."""
     raise UsageError("the test refuses this", "ask another test")
+
+
+def _on(loop: asyncio.AbstractEventLoop, work: Callable[[], None]) -> None:
+    """Run it on the loop's thread; raises what it raises."""
+    done: Future[None] = Future()
+
+    def run() -> None:
+        try:
+            work()
+            done.set_result(None)
+        except BaseException as error:
+            done.set_exception(error)
+
+    loop.call_soon_threadsafe(run)
+    done.result(_DEADLINE_S)

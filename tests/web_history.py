@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 from ebbgate import __version__
-from ebbgate.intents.protocol import Request
 from ebbgate.model.volume import Mode
 from ebbgate.model.wish import IntentKind
 from ebbgate.store.db import Store
@@ -209,7 +208,7 @@ def go_on(folder: Path, filler: Filler) -> None:
             last_s = now_s
 
 
-def _outcome(request: Request) -> Outcome:
+def _outcome(request: IntentRow) -> Outcome:
     return True, f"{request.volume or 'every volume'}: {request.kind}; nothing is tuned here"
 
 

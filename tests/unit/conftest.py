@@ -7,7 +7,7 @@ import json
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -111,15 +111,7 @@ class Cli:
 
     def intents(self) -> list[dict[str, Any]]:
         """Every request that was accepted by the last daemon."""
-        return [
-            {
-                "kind": each.kind,
-                "volume": each.volume,
-                "args": dict(each.args),
-                "label": each.label,
-            }
-            for each in self.asked.requests
-        ]
+        return [asdict(each) for each in self.asked.requests]
 
 
 @pytest.fixture

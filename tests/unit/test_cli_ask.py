@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import pwd
 import signal
 import socket
 import sqlite3
@@ -14,11 +15,13 @@ import pytest
 
 from ebbgate.cli import ask
 from ebbgate.cli.app import COMMANDS
-from ebbgate.intents.protocol import Request
+from ebbgate.store.intent_rows import IntentRow
 from ebbgate.sysfs import Sysfs
 from tests.control_harness import refuse
 from tests.fake_dm import FakeDm
 from tests.unit.conftest import Cli
+
+ME = pwd.getpwuid(os.geteuid()).pw_name
 
 
 @pytest.mark.parametrize("mode", ["observe", "advise", "enforce"])
@@ -28,19 +31,20 @@ def test_a_mode_is_asked_for_and_answered(cli: Cli, mode: str) -> None:
     assert (result.code, result.out) == (0, f"bcache0: mode {mode}\n")
     (intent,) = cli.intents()
     assert (intent["kind"], intent["volume"], intent["args"]) == ("mode", "bcache0", {"mode": mode})
-    assert intent["label"] == ""
+    assert intent["who"] == ME
 
 
 @pytest.mark.parametrize(
-    ("user", "label"), [("jo", "jo"), ("root", ""), ("x" * 65, ""), ("a\x1bb", "")]
+    ("user", "who"),
+    [("jo", f"{ME} (jo)"), ("root", ME), ("x" * 65, ME), ("a\x1bb", ME)],
 )
-def test_the_person_behind_sudo_is_the_label(
-    cli: Cli, monkeypatch: pytest.MonkeyPatch, user: str, label: str
+def test_the_person_behind_sudo_is_shown_beside_the_user(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, user: str, who: str
 ) -> None:
     monkeypatch.setenv("SUDO_USER", user)
     with cli.daemon(answers=(True, "done")):
         assert cli("enforce", "bcache0").code == 0
-    assert cli.intents()[0]["label"] == label
+    assert cli.intents()[0]["who"] == who
 
 
 @pytest.mark.parametrize(
@@ -137,7 +141,7 @@ def test_who_interrupts_the_waiting_is_told_that_the_request_goes_on(cli: Cli) -
     main = threading.main_thread().ident
     assert main is not None
 
-    def interrupt(_: Request) -> None:
+    def interrupt(_: IntentRow) -> None:
         # By then the command waits for the outcome.
         threading.Timer(0.3, signal.pthread_kill, (main, signal.SIGINT)).start()
 

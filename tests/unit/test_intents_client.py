@@ -157,7 +157,9 @@ def _as_nobody(path: Path) -> str:
         (says(b'{"v":1,"id":"1","state":"accepted"}\n'), Unavailable),
         (says(b'{"v":1,"id":"1","state":"done","request":1,"text":"x"}\n'), Unavailable),
         (says(GREETING), Unavailable),
-        (says(b'{"v":1,"state":"error","text":"too many connections"}\n'), Busy),
+        (says(b'{"v":1,"state":"error","text":"too many connections","busy":true}\n'), Busy),
+        (says(b'{"v":1,"id":"1","state":"refused","text":"slowly","busy":true}\n'), Busy),
+        (says(b'{"v":1,"state":"error","text":"the line is broken"}\n'), Unavailable),
     ],
 )
 def test_whatever_a_broken_server_says_is_an_error_with_a_next_step(
@@ -181,7 +183,9 @@ def _suppressed() -> Iterator[None]:
 
 def test_an_error_instead_of_a_greeting_is_a_limit(tmp_path: Path) -> None:
     def full(connection: socket.socket) -> None:
-        connection.sendall(b'{"v":1,"state":"error","text":"too many connections: 64"}\n')
+        connection.sendall(
+            b'{"v":1,"state":"error","text":"too many connections: 64","busy":true}\n'
+        )
 
     with serving(tmp_path / "s", full), pytest.raises(Busy, match="too many connections: 64"):
         greet(tmp_path / "s", 5.0)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -37,13 +37,13 @@ def test_a_request_is_kept_and_then_its_outcome(recorder: Recorder, path: Path) 
     recorder.flush()
     with closing(IntentHistory.open(path)) as history:
         assert history.get(17) == row(17)
-        assert history.last() == (17, 17, 0)
+        assert history.last() == (17, 17, 16)
         recorder.intent_done(17, False, "it is clean")
         recorder.flush()
         found = history.get(17)
         assert found is not None and (found.ok, found.outcome) == (False, "it is clean")
         assert found.resolved_unix_ns is not None
-        assert history.last() == (17, 18, 1)
+        assert history.last() == (17, 18, 17)
         assert history.get(18) is None
 
 
@@ -55,7 +55,7 @@ def test_the_newest_and_what_has_changed_since(recorder: Recorder, path: Path) -
     with closing(IntentHistory.open(path)) as history:
         assert [each.id for each in history.newest(2)] == [4, 3]
         assert [each.id for each in history.newest(9, before_id=3)] == [2, 1]
-        assert [each.id for each in history.changed(3, 1, 10)] == [2, 4]
+        assert [each.id for each in history.since(3, 1, 10)[0]] == [2, 4]
 
 
 def test_what_an_earlier_daemon_did_not_finish_is_said(recorder: Recorder, path: Path) -> None:
@@ -81,6 +81,30 @@ def test_a_flood_of_requests_takes_no_more_room_than_10000(recorder: Recorder, p
     recorder.flush()
     with closing(IntentHistory.open(path)) as history:
         assert [each.id for each in history.newest(9)] == [10_002, 3]
+
+
+def test_what_only_grows_does_not_shrink_when_old_requests_are_deleted(
+    recorder: Recorder, path: Path
+) -> None:
+    before = (0, 0, 0)
+    steps: list[Callable[[], None]] = [
+        lambda: recorder.intent(row(1)),
+        lambda: recorder.intent(row(2)),
+        lambda: recorder.intent_done(2, True, "done"),
+        lambda: recorder.intent_done(1, True, "done"),
+        lambda: recorder.intent(row(10_001)),
+        lambda: recorder.intent(row(10_002)),
+        lambda: recorder.intent_done(10_001, True, "done"),
+    ]
+    for step in steps:
+        step()
+        recorder.flush()
+        with closing(IntentHistory.open(path)) as history:
+            rows, now = history.since(before[0], before[1], 10)
+            assert now != before, "each step is seen"
+            assert rows
+            assert all(new >= old for new, old in zip(now, before, strict=True))
+            before = now
 
 
 def test_the_last_number_is_known_or_said_to_be_unknown(recorder: Recorder, path: Path) -> None:

@@ -27,7 +27,7 @@ READ = """
 history = WebHistory.open(folder / "history.db")
 said["decisions"] = [row["id"] for row in history.wanted_decisions(Wanted())]
 said["live"] = sorted(history.live())
-said["requests"] = [row.id for row in history.newest_intents(10)]
+said["requests"] = [row.id for row in history.intents.newest(10)]
 history.close()
 """
 SPOIL = """

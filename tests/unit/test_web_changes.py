@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from ebbgate.intents.protocol import PENDING_PER_UID
 from ebbgate.model.wish import IntentKind
 from ebbgate.store.db import Store
 from ebbgate.web import intents, openapi
@@ -154,13 +155,13 @@ def test_a_request_is_sent_to_the_daemon_and_can_be_followed(web: Bench) -> None
         )
     assert answer.status == 202
     (request,) = asked.requests
-    assert (request.kind, request.volume, request.args, request.label) == (
+    user = pwd.getpwuid(os.geteuid()).pw_name
+    assert (request.kind, request.volume, request.args, request.who) == (
         "mode",
         "bcache0",
         {"mode": "enforce"},
-        "jo",
+        f"{user} (jo)",
     )
-    user = pwd.getpwuid(os.geteuid()).pw_name
     assert answer.json == {
         "id": 5,
         "kind": "mode",
@@ -226,6 +227,18 @@ def test_a_daemon_that_does_not_answer_costs_a_bounded_time_and_no_reader(
     assert health["daemon"]["alive"] is True, "there is a process"
     assert health["daemon"]["pid"] == os.getpid()
     assert "does not answer" in health["intents"]["why"]
+
+
+def test_beyond_the_daemons_limit_a_client_is_asked_to_slow_down(web: Bench) -> None:
+    requests = intents.Requests(web.api.databases)
+    wanted = NewIntent(IntentKind.RESTORE)
+    with web.daemon():
+        for _ in range(PENDING_PER_UID):
+            requests.add(wanted, "")
+        answer = web.post("/intents", {"kind": "restore"}, **RIGHT)
+    assert answer.status == 429, answer.body
+    assert answer.error["message"].startswith("too many ")
+    assert int(answer.headers["retry-after"]) > 0
 
 
 def test_only_so_many_requests_wait_for_the_daemon(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The command line: reads history and sysfs, adds intents; it tunes nothing itself."""
+"""The command line: reads history and sysfs, asks the daemon; it tunes nothing itself."""
 
 from __future__ import annotations
 

@@ -231,7 +231,7 @@ def draw_daemon(page: Page, daemon: Document, *, indent: int = 0) -> None:
         page.line(text, "yellow", indent=indent)
     _draw_policies(page, daemon.get("policies") or {})
     if daemon.get("intents_error"):
-        text = f"nobody can ask for anything: {daemon['intents_error']}"
+        text = f"requests are not accepted, or not kept: {daemon['intents_error']}"
         page.line(text, "bold red", indent=indent)
     if daemon["left_behind"]:
         count = len(daemon["left_behind"])

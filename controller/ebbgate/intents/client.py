@@ -116,17 +116,10 @@ class ControlClient:
         """
         deadline_s = time.monotonic() + timeout_s
         self._id = str(next(self._ids))
-        line = _checked(Request(self._id, str(kind), volume, args, label))
-        try:
-            self._socket.settimeout(_left_s(deadline_s))
-            self._socket.sendall(line)
-        except TimeoutError as error:
-            raise self._not_answering() from error
-        except OSError:
-            # The daemon has closed the connection; what it said before explains why.
-            self._read(deadline_s)
-            raise _unexpected() from None
+        self._write(_checked(Request(self._id, str(kind), volume, args, label)), deadline_s)
         answer = self._answer(deadline_s)
+        if answer.state is State.REFUSED and answer.busy:
+            raise Busy(answer.text, answer.hint or LOG)
         if answer.state is State.REFUSED:
             raise Refused(answer.text or "refused without a reason", answer.hint)
         if answer.state is not State.ACCEPTED or answer.request is None:
@@ -144,6 +137,17 @@ class ControlClient:
             raise _unexpected()
         return answer
 
+    def _write(self, line: bytes, deadline_s: float) -> None:
+        try:
+            self._socket.settimeout(_left_s(deadline_s))
+            self._socket.sendall(line)
+        except TimeoutError as error:
+            raise self._not_answering() from error
+        except OSError:
+            # The daemon has closed the connection; what it said before explains why.
+            self._read(deadline_s)
+            raise _unexpected() from None
+
     def _answer(self, deadline_s: float) -> Answer:
         message = self._read(deadline_s)
         if not isinstance(message, Answer) or message.id != self._id:
@@ -159,7 +163,8 @@ class ControlClient:
                 error.hint or LOG,
             ) from error
         if isinstance(message, Answer) and message.state is State.ERROR:
-            raise Busy(message.text or "ebbgated closed the connection", message.hint or LOG)
+            kind = Busy if message.busy else Unavailable
+            raise kind(message.text or "ebbgated closed the connection", message.hint or LOG)
         return message
 
     def _line(self, deadline_s: float) -> bytes:

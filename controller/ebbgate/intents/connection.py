@@ -31,6 +31,7 @@ from ebbgate.intents.users import UserNames
 from ebbgate.units import NS_PER_S, clean_text
 
 _LOG = logging.getLogger(__name__)
+_TRY_AGAIN: Final = "try it again in a moment"
 _READ_BYTES: Final = 16 * 1024
 _PAUSE_S: Final = 0.5
 """How long a client that sent too many requests is not read from."""
@@ -56,7 +57,11 @@ outcome. Raises EbbgateError for one that is refused."""
 
 
 class _CutOff(Exception):
-    """The connection ends, with the reason for the client."""
+    """The connection ends, with the reason for the client. `busy`: it is a limit."""
+
+    def __init__(self, why: str, *, busy: bool = False) -> None:
+        super().__init__(why)
+        self.busy = busy
 
 
 class Connection:
@@ -92,7 +97,7 @@ class Connection:
             self._writer = writer
             await self._read(reader)
         except _CutOff as cut:
-            self._send(Answer(State.ERROR, text=str(cut)))
+            self._send(Answer(State.ERROR, text=str(cut), busy=cut.busy))
         except (OSError, asyncio.CancelledError):
             pass
         except Exception:
@@ -155,10 +160,13 @@ class Connection:
         except ProtocolError as error:
             if not error.id:
                 raise _CutOff(error.message) from error
-            self._refuse(error.id, over or error.message, "" if over else error.hint)
+            if over:
+                self._refuse(error.id, over, _TRY_AGAIN, busy=True)
+            else:
+                self._refuse(error.id, error.message, error.hint)
         else:
             if over:
-                self._refuse(request.id, over, "try it again in a moment")
+                self._refuse(request.id, over, _TRY_AGAIN, busy=True)
             else:
                 await self._begin(request)
         if not over:
@@ -166,7 +174,7 @@ class Connection:
         else:
             self._refusals += 1
             if self._refusals >= _REFUSALS_MAX:
-                raise _CutOff(over)
+                raise _CutOff(over, busy=True)
             await asyncio.sleep(_PAUSE_S)
 
     async def _begin(self, request: Request) -> None:
@@ -202,9 +210,9 @@ class Connection:
             self._quota.pending -= 1
             self._pending.discard(name)
 
-    def _refuse(self, name: str, text: str, hint: str) -> None:
+    def _refuse(self, name: str, text: str, hint: str, *, busy: bool = False) -> None:
         clean = ["\n".join(clean_text(line) for line in each.split("\n")) for each in (text, hint)]
-        self._send(Answer(State.REFUSED, name, text=clean[0], hint=clean[1]))
+        self._send(Answer(State.REFUSED, name, text=clean[0], hint=clean[1], busy=busy))
 
     # ---- answers -------------------------------------------------------------------------------
     def _send(self, answer: Answer) -> None:

@@ -81,7 +81,8 @@ class Request:
 class Answer:
     """What the server says. `request`: the number in the history, of what was accepted.
 
-    `id`: empty in an `error`, which is about the connection.
+    `id`: empty in an `error`, which is about the connection. `busy`: a limit is reached; the same
+    request may be accepted later.
     """
 
     state: State
@@ -89,6 +90,7 @@ class Answer:
     request: int | None = None
     text: str = ""
     hint: str = ""
+    busy: bool = False
 
     @property
     def final(self) -> bool:
@@ -144,6 +146,8 @@ def encode_answer(answer: Answer) -> bytes:
         document["text"] = answer.text
     if answer.hint:
         document["hint"] = answer.hint
+    if answer.busy:
+        document["busy"] = True
     line = _line(document)
     if len(line) > LINE_BYTES_MAX:
         # Each character may take six bytes.
@@ -186,10 +190,13 @@ def decode_message(line: bytes) -> Greeting | Answer:
     if "state" not in document:
         _check_keys(document, ("v", "pid", "version"))
         return Greeting(_number(document, "pid"), _text(document, "version", NAME_LENGTH_MAX))
-    _check_keys(document, ("v", "id", "state", "request", "text", "hint"))
+    _check_keys(document, ("v", "id", "state", "request", "text", "hint", "busy"))
     state = document["state"]
     if state not in tuple(State):
         raise ProtocolError(f"state: {_shown(state)} is unknown")
+    busy = document.get("busy", False)
+    if not isinstance(busy, bool):
+        raise ProtocolError("busy: must be true or false")
     name = document.get("id", "")
     if name != "" and not _is_id(name):
         raise ProtocolError("id: not a request's id")
@@ -199,6 +206,7 @@ def decode_message(line: bytes) -> Greeting | Answer:
         request=_number(document, "request") if "request" in document else None,
         text=_optional_text(document, "text", LINE_BYTES_MAX, empty=True) or "",
         hint=_optional_text(document, "hint", LINE_BYTES_MAX, empty=True) or "",
+        busy=busy,
     )
 
 

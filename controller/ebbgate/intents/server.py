@@ -137,7 +137,7 @@ class ControlServer:
         greeting = encode_greeting(Greeting(os.getpid(), __version__))
         if why_not:
             with suppress(OSError):
-                client.send(greeting + encode_answer(Answer(State.ERROR, text=why_not)))
+                client.send(greeting + encode_answer(Answer(State.ERROR, text=why_not, busy=True)))
             client.close()
             return
         # The first bytes of a new connection always fit into the socket's buffer.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Who may read the databases: the group of `ebbgate-web`, and nobody else. I/O: modes of files.
 
-It reads the history and adds rows to the list of wishes. It may not make files in the folder, so
+It reads the history and can write nothing. It may not make files in the folder, so
 that nothing there is ever owned by it: the daemon has no right to files that are not root's. SQLite
 gives its log and its index of that the mode and the owner of the database.
 """

@@ -20,8 +20,9 @@ _CHANGED: Final = """
 """
 _LAST: Final = """
     SELECT coalesce(max(id), 0),
-           coalesce(min(CASE WHEN resolved_unix_ns IS NULL THEN id END), max(id) + 1, 0),
-           count(resolved_unix_ns)
+           coalesce((SELECT min(id) FROM intents WHERE resolved_unix_ns IS NULL), max(id) + 1, 0),
+           coalesce(max(id), 0)
+               - (SELECT count(*) FROM intents WHERE resolved_unix_ns IS NULL)
     FROM intents
 """
 
@@ -62,14 +63,23 @@ class IntentHistory:
         row = self._connection.execute("SELECT * FROM intents WHERE id = ?", (number,)).fetchone()
         return None if row is None else read(row)
 
-    def changed(self, after_id: int, pending_id: int, limit: int) -> list[IntentRow]:
-        """Added after the one number, or answered and not below the other; the oldest first."""
-        rows = self._connection.execute(_CHANGED, (after_id, pending_id, limit))
-        return [read(row) for row in rows]
+    def since(
+        self, after_id: int, pending_id: int, limit: int
+    ) -> tuple[list[IntentRow], tuple[int, int, int]]:
+        """Requests above `after_id`, and those from `pending_id` on that have an outcome, the
+        oldest first; and `last` at the same moment.
+        """
+        self._connection.execute("BEGIN")
+        try:
+            rows = self._connection.execute(_CHANGED, (after_id, pending_id, limit))
+            return [read(row) for row in rows], self.last()
+        finally:
+            self._connection.execute("ROLLBACK")
 
     def last(self) -> tuple[int, int, int]:
-        """The last number; the first that has no answer yet, or one more than the last; how many
-        have one.
+        """Three numbers that only grow, also when the oldest requests are deleted: the last
+        request; the first one without an outcome (one more than the last where all have one); the
+        last one less the count of those without an outcome.
         """
         last, pending, answered = self._connection.execute(_LAST).fetchone()
         return last, pending, answered

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple, Self
 
-from ebbgate.store import intent_rows, samples
+from ebbgate.store import samples
 from ebbgate.store.connection import identity_of, open_reader
 from ebbgate.store.documents import Document
-from ebbgate.store.intent_rows import IntentRow
 from ebbgate.store.queries import History, need_current
+from ebbgate.store.queries_intents import IntentHistory
 from ebbgate.store.rollup import HOUR_NS, MINUTE_NS, SECOND_NS, Row, bucket_ns, merge
 from ebbgate.store.schema import HISTORY
 
@@ -51,18 +51,6 @@ _ACTIONS: Final = """
 _PATHS: Final = """
     SELECT at_unix_ns, paths FROM samples WHERE volume = ? AND span_ns = ?
     AND at_unix_ns >= ? AND at_unix_ns < ? ORDER BY at_unix_ns
-"""
-_NEWEST_INTENTS: Final = "SELECT * FROM intents WHERE id < ? ORDER BY id DESC LIMIT ?"
-_CHANGED_INTENTS: Final = """
-    SELECT * FROM intents WHERE id > ? OR id >= ? AND resolved_unix_ns IS NOT NULL
-    ORDER BY id LIMIT ?
-"""
-_LAST_INTENT: Final = """
-    SELECT coalesce(max(id), 0),
-           coalesce((SELECT min(id) FROM intents WHERE resolved_unix_ns IS NULL), max(id) + 1, 0),
-           coalesce(max(id), 0)
-               - (SELECT count(*) FROM intents WHERE resolved_unix_ns IS NULL)
-    FROM intents
 """
 _OLDEST: Final = "SELECT min(at_unix_ns) FROM samples WHERE volume = ? AND span_ns = ?"
 
@@ -194,36 +182,10 @@ class WebHistory(History):
             found[row["decision_id"]].append(dict(row))
         return found
 
-    # ---- requests of people --------------------------------------------------------------------
-    def newest_intents(self, limit: int, before_id: int = (1 << 63) - 1) -> list[IntentRow]:
-        """The newest first."""
-        rows = self._connection.execute(_NEWEST_INTENTS, (before_id, limit))
-        return [intent_rows.read(row) for row in rows]
-
-    def intent(self, number: int) -> IntentRow | None:
-        """One request as it is now."""
-        row = self._connection.execute("SELECT * FROM intents WHERE id = ?", (number,)).fetchone()
-        return None if row is None else intent_rows.read(row)
-
-    def intents_since(
-        self, after_id: int, pending_id: int, limit: int
-    ) -> tuple[list[IntentRow], tuple[int, int, int]]:
-        """Requests above `after_id`, and those from `pending_id` on that have an outcome, the
-        oldest first; and `last_intent` at the same moment.
-        """
-        self._connection.execute("BEGIN")
-        try:
-            rows = self._connection.execute(_CHANGED_INTENTS, (after_id, pending_id, limit))
-            return [intent_rows.read(row) for row in rows], self.last_intent()
-        finally:
-            self._connection.execute("ROLLBACK")
-
-    def last_intent(self) -> tuple[int, int, int]:
-        """Three numbers that only grow: the last request; the first one without an outcome (one
-        more than the last where all have one); the last one less the count of those without.
-        """
-        last, pending, answered = self._connection.execute(_LAST_INTENT).fetchone()
-        return last, pending, answered
+    @property
+    def intents(self) -> IntentHistory:
+        """The requests of people in the same file, on the same connection."""
+        return IntentHistory(self._connection)
 
     # ---- what is new ---------------------------------------------------------------------------
     def identity(self) -> int:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`ebbgate-web`: the history over HTTP, wishes as intents. It tunes nothing and is not root."""
+"""`ebbgate-web`: serves the history over HTTP and passes requests on. It is not root."""
 
 from __future__ import annotations
 

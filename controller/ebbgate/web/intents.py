@@ -71,7 +71,7 @@ class Requests:
         """The newest first. Raises EbbgateError where the history cannot be read."""
         try:
             with self._databases.history() as history:
-                rows = [shaped(row) for row in history.newest_intents(limit, before_id)]
+                rows = [shaped(row) for row in history.intents.newest(limit, before_id)]
         except NothingRecorded:
             rows = []
         newest = rows[0].id if rows else 0
@@ -82,7 +82,7 @@ class Requests:
         """One request as it is now. Raises EbbgateError where the history cannot be read."""
         try:
             with self._databases.history() as history:
-                row = history.intent(number)
+                row = history.intents.get(number)
         except NothingRecorded:
             row = None
         if row is not None:

@@ -21,7 +21,7 @@ def newest(databases: Databases) -> Cursor | None:
     try:
         with databases.history() as history:
             decision, action = history.newest()
-            return Cursor(decision, action, *history.last_intent(), history=history.identity())
+            return Cursor(decision, action, *history.intents.last(), history=history.identity())
     except EbbgateError:
         return None
 
@@ -52,7 +52,7 @@ def _since(databases: Databases, cursor: Cursor) -> list[Event]:
         of_decision: dict[int, list[dict[str, Any]]] = {}
         for row in actions:
             of_decision.setdefault(row["decision_id"], []).append(row)
-        requests, last = history.intents_since(cursor.intent, cursor.pending, most)
+        requests, last = history.intents.since(cursor.intent, cursor.pending, most)
     return [
         *(
             Event(

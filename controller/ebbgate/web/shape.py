@@ -115,7 +115,7 @@ def _errors(said: Document, alive: bool | None, fresh: bool, age_s: float | None
     if history.get("written") is False:
         found.append(f"the history cannot be written: {(history.get('trouble') or {}).get('why')}")
     if said.get("intents_error"):
-        found.append(f"wishes cannot be read: {said['intents_error']}")
+        found.append(f"requests are not accepted, or not kept: {said['intents_error']}")
     if why := said.get("device_mapper"):
         found.append(device_mapper.of_daemon(why))
     probe = said.get("probe") or {}
