@@ -145,6 +145,7 @@ class Driver:
     def loaded_anew(self, seen: VolumeState) -> None:
         """The kernel's own values are back behind our writes: all is asked for again."""
         self.hand.loaded_anew(seen.knobs)
+        self.thread.submit("table", lambda hand: hand.table_changed())
         self.unsure = True
         if self.applied.split:
             self._again.add("split")

@@ -20,6 +20,7 @@ from ebbgate.actuators.hand import Hand
 from ebbgate.background import BackgroundWorker
 from ebbgate.config import Config
 from ebbgate.errors import ActuationError
+from ebbgate.hang_watch import HangWatch
 from ebbgate.intent_dispatcher import ENDED, IntentDispatcher
 from ebbgate.intents.override_writer import OverrideWriter
 from ebbgate.intents.server import ControlServer
@@ -94,6 +95,7 @@ class Daemon:
         self._born: dict[str, tuple[int | None, ...]] = {}
         self._full_ns: dict[str, int] = {}
         self._leaving: dict[str, VolumeLoop] = {}
+        self.hangs = HangWatch(lambda: [loop.hand for loop in [*self.volumes.values()]])
         self._policy_keys: dict[str, tuple[object, ...]] = {}
         self._mapper_blocked = ""
         self._policy_reader = BackgroundWorker("policies")
@@ -111,6 +113,7 @@ class Daemon:
         stop = asyncio.create_task(self._stop.wait())
         # What is loaded by now stays: a collection that walks it all would hold up an edge.
         gc.freeze()
+        self.hangs.start()
         try:
             self.watchdog.ready()
             self.silence.begin()
@@ -119,14 +122,16 @@ class Daemon:
                 task.result()
         finally:
             self.watchdog.stopping()
-            await self.control.stop()
+            # In this order: who waits for an outcome is told before the connections end.
             await self.intents.stop()
+            await self.control.stop()
             ticks.cancel()
             stop.cancel()
             await self.probe.stop()
             probe.cancel()
             await asyncio.gather(probe, ticks, stop, return_exceptions=True)
             left = await asyncio.to_thread(self._release_all)
+            self.hangs.stop()
         if left:
             raise ActuationError(
                 f"not every knob of {', '.join(left)} could be put back",
@@ -204,7 +209,9 @@ class Daemon:
         was_quiet = volume.thread.quiet
         previous = self.seen.get(name)
         fresh = (*volume.hand.held, "cache_mode") if ours else ()
+        volume.hand.reading_since_ns = now_ns
         seen = read_state(self.sysfs, volume.volume, now_ns, None if full else previous, fresh)
+        volume.hand.reading_since_ns = None
         if full:
             self._full_ns[name] = now_ns
         if previous is not None and seen.state != previous.state:
@@ -316,7 +323,9 @@ class Daemon:
         loop.release("the volume is gone or changed")
         self._leaving[name] = loop
         # Not on the loop: a write that hangs must not make it silent.
-        if not await asyncio.to_thread(loop.thread.stop, _DROP_S):
+        if await asyncio.to_thread(loop.thread.stop, _DROP_S):
+            self.journal.leave_behind([held.entry for held in loop.hand.held.values()])
+        else:
             _LOG.error("%s: a write of a knob hangs in the kernel", name)
         self._leaving.pop(name, None)
         self.recorder.drop_live(name)

@@ -27,6 +27,7 @@ from ebbgate.store.backlog import Backlog, Task
 from ebbgate.store.db import Store
 from ebbgate.store.intent_rows import IntentRow
 from ebbgate.store.limits import DEFAULT_LIMITS, Limits
+from ebbgate.store.log_watch import LogHeld, Room
 from ebbgate.store.opener import TROUBLE, Opener
 from ebbgate.store.trouble import Health
 from ebbgate.units import NS_PER_S, format_ns
@@ -38,6 +39,8 @@ _ANSWER_TIMEOUT_S = 10.0
 _QUEUE_MAX = 4_000
 _DECISIONS_KEPT = 32
 """So many back an action may lie behind its decision."""
+_STATUS_NS = 2 * NS_PER_S
+"""So often live documents are written while nothing else is; readers doubt them after 5 s."""
 _NO_NEWS = (OutcomeKind.UNCHANGED, OutcomeKind.TOO_SOON)
 _Live = tuple[int, dict[str, Any], int]
 """The order in which it was told, the document, and when (Unix ns)."""
@@ -66,6 +69,7 @@ class Recorder:
         self._sampled: dict[str, int] = {}
         self._decisions: dict[tuple[str, int], tuple[int, int]] = {}
         self._health = Health()
+        self._status_due_ns = 0
         self._thread = Thread(target=self._run, name="recorder", daemon=True)
         self._thread.start()
 
@@ -80,8 +84,8 @@ class Recorder:
         return self._health.dropped
 
     def health(self) -> dict[str, Any]:
-        """Whether the history is written, and the last time in which it was not."""
-        return self._health.document()
+        """Whether the history is written, the last time in which it was not, and its log."""
+        return {**self._health.document(), "log": self._opener.log.document()}
 
     # ---- what the loop tells -------------------------------------------------------------------
     def decision(self, decision: Decision, number: int) -> None:
@@ -250,19 +254,39 @@ class Recorder:
             self._backlog.add(self._overdue.popleft())
         live, self._live = self._live, {}
         try:
-            store = self._opener.store()
             # A copy: a caller may hold the old dict for a moment longer.
-            self._backlog.write(store, [*self._live_tasks(dict(live))])
+            self._write([*self._live_tasks(dict(live))])
         except Exception as error:
-            for volume, newest in list(live.items()):
-                self._live.setdefault(volume, newest)
-            # Rolled back, too: no action may name them.
-            self._decisions.clear()
+            held = error if isinstance(error, LogHeld) else None
+            if held is None or not held.status_written:
+                for volume, newest in list(live.items()):
+                    self._live.setdefault(volume, newest)
+            if held is None:
+                # Rolled back, too: no action may name them.
+                self._decisions.clear()
             self._in_trouble(error)
             self._opener.failed(error)
             return error
         self._out_of_trouble()
         return None
+
+    def _write(self, newest: list[Task]) -> None:
+        """Write as much as there is room for. Raises LogHeld where that is not everything."""
+        store = self._opener.store()
+
+        def check() -> None:
+            if self._opener.check_log(store) is not Room.ALL:
+                raise self._opener.log.trouble()
+
+        try:
+            self._backlog.write(store, newest, check)
+        except LogHeld as error:
+            now_ns = time.monotonic_ns()
+            if self._opener.log.room is Room.STATUS and now_ns >= self._status_due_ns:
+                self._status_due_ns = now_ns + _STATUS_NS
+                self._backlog.write_only(store, newest)
+                error.status_written = True
+            raise
 
     def _live_tasks(self, live: dict[str, _Live]) -> Iterator[Task]:
         """The newest documents, but for those of volumes that went since."""
@@ -282,7 +306,7 @@ class Recorder:
             _LOG.exception("the history could not be tidied")
 
     def _in_trouble(self, error: Exception) -> None:
-        why = str(getattr(error, "message", error))
+        why = self._opener.reason(error)
         if self._health.begin(why, time.time_ns()):
             bug = None if isinstance(error, TROUBLE) else error
             text = "the history cannot be written (%s); tuning goes on without it"

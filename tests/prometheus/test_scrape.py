@@ -161,7 +161,7 @@ def test_knob_writes_are_counted_by_who_did_them(seen: Stack) -> None:
 
 
 # ---- last, since nobody is there afterwards -----------------------------------------------------
-def test_of_a_daemon_that_was_killed_only_that_and_the_age_of_its_word_remain(seen: Stack) -> None:
+def test_of_a_daemon_that_was_killed_that_ages_and_sizes_of_files_remain(seen: Stack) -> None:
     seen.daemon.end(signal.SIGKILL)
     until("ebbgate_up 0", lambda: seen.query("ebbgate_up == 0"))
     names = {labels["__name__"] for labels, _ in seen.query('{job="ebbgate"}')}
@@ -169,6 +169,9 @@ def test_of_a_daemon_that_was_killed_only_that_and_the_age_of_its_word_remain(se
         "ebbgate_up",
         "ebbgate_build_info",
         "ebbgate_sample_age_seconds",
+        "ebbgate_history_file_bytes",
+        "ebbgate_history_log_bytes",
+        "ebbgate_history_limit_bytes",
     }
     pending = 'ALERTS{alertname="EbbgateDown", alertstate="pending"}'
     until("the alert", lambda: seen.query(pending))

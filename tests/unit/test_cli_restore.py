@@ -208,15 +208,15 @@ def test_what_somebody_else_has_changed_stays_and_is_named(cli: Cli) -> None:
 
 # ---- wishes -------------------------------------------------------------------------------------
 def wish(cli: Cli, kind: WishKind, volume: str = "bcache0", knob: str = "") -> None:
-    value = {"": "", "writeback_percent": "20"}.get(knob, "1048576")
+    until = 2 if kind is WishKind.DRAIN else None
+    made = Wish(kind, volume, "jo", 1, until, knob, "20" if knob else "")
     with closing(OverrideDatabase.open(cli.state_dir / "overrides.db")) as database:
-        until = 2 if kind is WishKind.DRAIN else None
-        database.add([Wish(kind, volume, "jo", 1, until, knob, value)])
+        database.add((made,))
 
 
 def standing(cli: Cli) -> list[tuple[str, str]]:
     with closing(OverrideDatabase.open(cli.state_dir / "overrides.db")) as database:
-        return [(wish.volume, str(wish.kind)) for wish in database.load().overrides]
+        return [(each.volume, str(each.kind)) for each in database.load().overrides]
 
 
 def test_what_people_wished_is_over_and_is_said(cli: Cli) -> None:
@@ -251,7 +251,7 @@ def test_systemd_keeps_them_for_the_next_daemon(cli: Cli) -> None:
 
 def test_wishes_that_cannot_be_ended_keep_no_knob_from_coming_back(cli: Cli) -> None:
     leave(cli, "writeback_percent", "10")
-    (cli.state_dir / "overrides.db").mkdir()
+    (cli.state_dir / "overrides.db").write_bytes(b"no database" * 100)
     result = cli("restore")
     assert (result.code, cli.fake.read(PERCENT)) == (0, "10")
     assert "could not be ended" in result.out

@@ -51,6 +51,19 @@ def test_a_history_that_could_not_be_written_is_said(cli: Cli) -> None:
     assert "(database or disk is full)" in out
 
 
+@pytest.mark.parametrize("words", [("status",), ("doctor",)])
+def test_a_history_that_somebody_keeps_reading_is_said(cli: Cli, words: tuple[str, ...]) -> None:
+    log = {"bytes": 9 << 20, "held_since_unix_ns": 7, "held_by": "python3 (pid 12, uid 33)"}
+    history = {"written": True, "dropped": 0, "trouble": None, "log": log}
+    with cli.daemon() as store:
+        store.set_live("", {"version": "0.1.0", "history": history}, NOW_NS)
+        out = " ".join(cli(*words).out.split())
+        said = "python3 (pid 12, uid 33) keeps reading the history: its log has grown to 9 MiB."
+        assert said in out
+        store.set_live("", {"history": {**history, "log": {**log, "held_since_unix_ns": None}}}, 1)
+        assert "keeps reading" not in cli(*words).out
+
+
 def test_a_policy_of_ones_own_is_named_with_its_hour(cli: Cli) -> None:
     with cli.daemon() as store:
         store.set_live("bcache0", live_document(policy="nas", overlay="night"), NOW_NS)

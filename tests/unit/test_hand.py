@@ -107,6 +107,26 @@ def test_a_value_that_the_kernel_did_not_take_is_a_failure_and_nobodys_hand(
     assert bench.look() == []
 
 
+def test_a_value_that_cannot_be_read_back_is_a_failure_and_ours(bench: HandBench) -> None:
+    bench.hand.apply((write("sequential_cutoff", MIB),), REASON)
+
+    def fails() -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    bench.sysfs.after["sequential_cutoff"] = lambda: bench.sysfs.reading.update(
+        sequential_cutoff=fails
+    )
+    bench.now_ms += 2000
+    (found,) = bench.hand.apply((write("sequential_cutoff", 2 * MIB),), REASON)
+    assert found.kind is OutcomeKind.FAILED
+    assert "could not be read back" in found.error
+    bench.sysfs.reading.clear()
+    assert bench.look() == []
+    bench.sysfs.after.clear()
+    bench.hand.release(["sequential_cutoff"], REASON)
+    assert bench.value("sequential_cutoff") == "4194304"
+
+
 def test_an_original_that_did_not_come_back_stays_in_the_journal(bench: HandBench) -> None:
     bench.hand.apply((write("sequential_cutoff", MIB),), REASON)
     deaf(bench, "sequential_cutoff")

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from ebbgate.errors import Unavailable
 from ebbgate.store import journal_healing
 from ebbgate.store.connection import NothingRecorded
 from ebbgate.store.journal import Journal, read
@@ -142,6 +143,22 @@ def test_a_damaged_journal_is_begun_anew_with_what_can_be_read(
         journal.put(journal_entry(original="10"))
     assert len(aside(path)) == 1
     assert "others may be lost" in caplog.text
+
+
+def test_nobody_is_told_to_delete_a_journal_that_cannot_be_used(path: Path) -> None:
+    path.write_text("somebody's shopping list\n" * 400)
+    with pytest.raises(Unavailable) as caught:
+        Journal.open(path)
+    assert caught.value.hint.startswith("do not delete it: it has the originals of knobs")
+
+
+def test_nobody_is_told_to_delete_a_journal_of_a_newer_version(path: Path) -> None:
+    filled(path)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    with pytest.raises(Unavailable) as caught:
+        Journal.open(path)
+    assert caught.value.hint.startswith("install the newer ebbgate again; do not delete it")
 
 
 def test_a_file_that_is_no_database_is_moved_aside(path: Path) -> None:

@@ -164,6 +164,25 @@ def test_the_threshold_of_another_table_is_no_hand_and_is_what_comes_back(
     assert bench.kept.open == set()
 
 
+@pytest.mark.parametrize("noticed", [True, False])
+def test_a_threshold_that_came_with_a_table_is_put_back_whatever_was_written_since(
+    bench: MappedBench, noticed: bool
+) -> None:
+    """LVM loads a table, and the gate is written before anybody looks: its value says nothing."""
+    bench.tick()
+    table = CACHE_TABLE.replace("mq 10", "mq 12") + " migration_threshold 4096"
+    bench.dm.reload(NAME, (Target(0, LENGTH_SECTORS, "cache", table),))
+    bench.cache.threshold = 0
+    if noticed:
+        bench.tick()
+        bench.settle()
+        assert bench.kept.open == {"migration_threshold"}
+    bench.loop.release("stop")
+    bench.settle()
+    assert bench.cache.threshold == 4096
+    assert bench.kept.open == set()
+
+
 def test_a_volume_that_somebody_changed_keeps_what_he_set(bench: MappedBench) -> None:
     bench.tick()
     bench.cache.threshold = 5000

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from ebbgate.signals.totals import Totals, counted, document
 from ebbgate.store.queries import Live
 from ebbgate.units import NS_PER_S
-from ebbgate.web.metrics import STALE_NS, render
+from ebbgate.web.metrics import STALE_NS, HistoryFiles, render
 from ebbgate.web.metrics_names import FAMILIES
 from ebbgate.web.metrics_text import Type
 from tests.builders import live_document, tick
@@ -66,7 +66,8 @@ def page(*, alive: bool = True, openmetrics: bool = False, age_s: float = 1.0, *
     volume = live_document(**{**known, **parts})
     at_ns = NOW_NS - round(age_s * NS_PER_S)
     live = {"": Live("", NOW_NS, DAEMON), "bcache0": Live("bcache0", at_ns, volume)}
-    return render(live, NOW_NS, alive, openmetrics)
+    files = HistoryFiles(90 << 20, 4 << 20, 256 << 20)
+    return render(live, NOW_NS, alive, openmetrics, files)
 
 
 def samples(text: str) -> Samples:
@@ -241,6 +242,9 @@ def test_of_a_dead_daemon_only_that_is_said_and_how_old_its_last_word_is() -> No
         "ebbgate_up",
         "ebbgate_build_info",
         "ebbgate_sample_age_seconds",
+        "ebbgate_history_file_bytes",
+        "ebbgate_history_log_bytes",
+        "ebbgate_history_limit_bytes",
     }
     assert value(found, "ebbgate_up") == 0
     assert value(found, "ebbgate_sample_age_seconds", volume="bcache0") == 90

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ebbgate.store.db import Store
-from ebbgate.store.limits import DAY_NS, Limits
+from ebbgate.store.limits import DAY_NS, SIZE_BYTES_MIN, Limits
 from ebbgate.store.rollup import HOUR_NS, MINUTE_NS, SECOND_NS
 from ebbgate.store.upkeep import Upkeep
 from ebbgate.units import MIB, NS_PER_S
@@ -211,6 +211,24 @@ def test_space_is_given_back_when_much_is_forgotten(bench: StoreBench) -> None:
     bench.restart()
     assert bench.count("decisions") == 0
     assert bench.size_bytes() < full / 2
+
+
+def test_no_unused_page_is_kept_in_a_file_that_is_too_large(bench: StoreBench) -> None:
+    big = decision(proposal(reason="x" * 12_000))
+    for _ in range(30):
+        with bench.store.batch():
+            for _ in range(40):
+                bench.store.add_decision(big, bench.wall_ns)
+    bench.tidy()
+    small = Limits(SIZE_BYTES_MIN)
+    assert bench.store.file_bytes() > 1.5 * small.file_bytes
+    # The administrator has lowered history_size.
+    bench.restart(small)
+    for _ in range(4):
+        bench.go_on(MINUTE_NS)
+        bench.tidy()
+    assert bench.store.file_bytes() <= small.file_bytes
+    assert bench.count("decisions") > 100
 
 
 def test_a_file_of_the_first_schema_is_made_smaller_once(tmp_path: Path) -> None:

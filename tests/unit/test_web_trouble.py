@@ -88,6 +88,31 @@ def test_a_history_that_cannot_be_read_is_said_and_comes_back(
         assert web.get(path).status == 200, path
 
 
+def test_a_history_that_somebody_keeps_reading_is_said(web: Bench) -> None:
+    log = {"bytes": 9 << 20, "held_since_unix_ns": 7, "held_by": "python3 (pid 12, uid 33)"}
+    history = {"written": True, "dropped": 0, "trouble": None, "log": log}
+    with closing(Store.open(web.config.history_path)) as store, web.daemon():
+        store.set_live("", {"version": "0.1.0", "history": history}, web.now_ns)
+        said = "python3 (pid 12, uid 33) keeps reading the history: its log has grown to 9 MiB."
+        assert [e for e in web.get("/health").json["daemon"]["errors"] if e.startswith(said)]
+        assert [e for e in web.get("/doctor").json["missing"] if e.startswith(said)]
+
+
+def test_what_the_history_takes_on_the_disk_is_a_metric(web: Bench) -> None:
+    path = web.config.history_path
+    with closing(Store.open(path)) as store:
+        store.set_live("bcache0", {}, 1)
+        log_bytes = path.with_name("history.db-wal").stat().st_size
+        assert log_bytes > 0
+        page = web.ask("GET", "/metrics").body.decode()
+    assert f"ebbgate_history_file_bytes {path.stat().st_size}\n" in page
+    assert f"ebbgate_history_log_bytes {log_bytes}\n" in page
+    assert "ebbgate_history_limit_bytes 268435456\n" in page
+    assert "ebbgate_history_log_bytes 0\n" in web.ask("GET", "/metrics").body.decode()
+    path.rename(path.with_suffix(".aside"))
+    assert "ebbgate_history_" not in web.ask("GET", "/metrics").body.decode()
+
+
 @each_trouble
 def test_while_the_history_cannot_be_read_requests_are_accepted_and_shown(
     web: Bench, trouble: Trouble, monkeypatch: pytest.MonkeyPatch

@@ -28,7 +28,8 @@ from ebbgate.actuators.plan import (
 from ebbgate.actuators.plans import Plan, plan_for
 from ebbgate.model.decision import Action, JournalEntry, Outcome, OutcomeKind
 from ebbgate.model.volume import Volume
-from ebbgate.probes.dm_knobs import FLUSH, TABLE
+from ebbgate.probes.dm_knobs import FLUSH, TABLE, THRESHOLD
+from ebbgate.probes.dm_status import table_threshold_sectors
 from ebbgate.probes.knob import parse_value
 from ebbgate.probes.knobs import BY_NAME, knob_path, same_value
 from ebbgate.sysfs import Sysfs, is_gone
@@ -56,7 +57,8 @@ class Hand:
 
     `manual`: knobs that somebody else wrote while we held them; left alone until released.
     `pinned`: knobs whose value a person asked for: held, and no strategy's meanwhile.
-    `lacking`: knobs that this kernel turned out not to have.
+    `lacking`: knobs that this kernel turned out not to have. `under_way`: a write, and since when;
+    `reading_since_ns`: the volume is being looked at.
     """
 
     sysfs: Sysfs
@@ -70,6 +72,8 @@ class Hand:
     pinned: set[str] = field(default_factory=set)
     lacking: set[str] = field(default_factory=set)
     interrupt: Event = field(default_factory=Event)
+    under_way: tuple[str, int] | None = None
+    reading_since_ns: int | None = None
     plan: Plan = field(init=False)
     _paths: dict[str, Path | None] = field(default_factory=dict)
     _written_ns: dict[str, int] = field(default_factory=dict)
@@ -106,6 +110,8 @@ class Hand:
         return outcomes
 
     def _release_one(self, knob: str, mine: Held, reason: Reason) -> list[Outcome]:
+        if knob == THRESHOLD:
+            self.table_changed()
         action = self._action(knob, mine.written, mine.original, reason)
         try:
             found = ownership.look(self.sysfs, mine.entry, mine.ours)
@@ -146,11 +152,8 @@ class Hand:
         self.journal.close(self.volume.name, knob, how)
 
     def adopt(self, entry: JournalEntry, values: tuple[str, str]) -> None:
-        """Hold a knob that an earlier daemon left. `values`: what it may have, if nobody else has
-        written it since.
-        """
-        new, before = values
-        self.held[entry.knob] = Held(entry, new, self.now_ns(), before)
+        """Hold a knob that an earlier daemon left. `values`: what that may have written last."""
+        self.held[entry.knob] = Held(entry, values[0], self.now_ns(), values[1])
 
     def loaded_anew(self, seen: Mapping[str, str]) -> None:
         """The kernel started over with its own values: our last writes are gone, by no one's hand.
@@ -165,6 +168,28 @@ class Hand:
                 mine.written, mine.tried = value, None
                 continue
             self._let_go(knob, f"another table was loaded: {value}")
+
+    def table_changed(self) -> list[Outcome]:
+        """Another table was loaded: the threshold in it is the one to put back, also where it is
+        the very value that we hold. On the knobs' thread: the journal is waited for.
+        """
+        mine, table = self.held.get(THRESHOLD), self._path(TABLE)
+        if mine is None or table is None:
+            return []
+        try:
+            params = self.sysfs.read(table).split(maxsplit=3)[-1]
+            original, mapping = table_threshold_sectors(params), self.volume.mapping
+            if original is None or mapping is None or params == mapping.params:
+                return []
+            if str(original) != mine.original:
+                self.journal.close(self.volume.name, THRESHOLD, "another table was loaded")
+                entry = replace(mine.entry, original=str(original), at_unix_ns=self.wall_ns())
+                mine.entry = self.journal.put(entry)
+                self.journal.writing(mine.entry, mine.written, mine.written)
+        except OSError as error:
+            action = self._action(THRESHOLD, None, mine.written, Reason("restore", "a new table"))
+            return [self._outcome(action, OutcomeKind.FAILED, str(error))]
+        return []
 
     def forget_manual(self, knob: str | None = None) -> None:
         """A person gave the knob back to us; all of them without a name."""
@@ -321,19 +346,9 @@ class Hand:
             device = ownership.identify(self.sysfs, path)
         except OSError as error:
             return self._outcome(action, OutcomeKind.FAILED, str(error))
-        return JournalEntry(
-            self.volume.name,
-            action.knob,
-            str(path),
-            original,
-            action.new,
-            self.boot_id,
-            self.wall_ns(),
-            action.strategy,
-            action.reason,
-            device.uuid,
-            device.instance,
-        )
+        value = (self.volume.name, action.knob, str(path), original, action.new)
+        wanted = (action.strategy, action.reason)
+        return JournalEntry(*value, self.boot_id, self.wall_ns(), *wanted, *device)
 
     def _reads(self, knob: str) -> str | None:
         """The value now; None where there is no such knob. Raises OSError for any other error."""
@@ -355,25 +370,30 @@ class Hand:
         path = self._path(action.knob)
         if path is None:
             return self._outcome(action, OutcomeKind.REFUSED, "no cache is attached")
+        self.under_way = (action.knob, self.now_ns())
         try:
             self.sysfs.write_text(path, action.new)
         except OSError as error:
             return self._outcome(action, OutcomeKind.FAILED, str(error))
+        finally:
+            self.under_way = None
         if action.knob in INTERVAL_NS_MIN:
             self._written_ns[action.knob] = self.now_ns()
         if not read_back:
             return self._outcome(action, OutcomeKind.CHANGED)
-        text = self.sysfs.read_text(path)
-        seen = None if text is None else parse_value(BY_NAME[action.knob].form, text)
+        try:
+            seen = self._reads(action.knob)
+        except OSError as error:
+            why = f"it was written and could not be read back: {error}"
+            return self._outcome(action, OutcomeKind.FAILED, why)
         if seen is None or same_value(action.knob, action.new, seen):
             return replace(self._outcome(action, OutcomeKind.CHANGED), read_back=seen)
         error_text = f"the kernel made {seen} of it"
         return replace(self._outcome(action, OutcomeKind.FAILED, error_text), read_back=seen)
 
     def _action(self, knob: str, old: str | None, new: str, reason: Reason) -> Action:
-        return Action(
-            self.volume.name, knob, old, new, reason.strategy, reason.text, reason.decision
-        )
+        by = (reason.strategy, reason.text, reason.decision)
+        return Action(self.volume.name, knob, old, new, *by)
 
     def _outcome(self, action: Action, kind: OutcomeKind, error: str = "") -> Outcome:
         return Outcome(action, kind, self.now_ns(), error=error)

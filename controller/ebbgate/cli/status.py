@@ -16,6 +16,7 @@ from ebbgate.doctor import device_mapper
 from ebbgate.model.volume import Kind
 from ebbgate.policy import ADAPTIVE
 from ebbgate.probes.topology import discover, find
+from ebbgate.store.trouble import log_complaint
 
 if TYPE_CHECKING:
     from ebbgate.cli.page import Page
@@ -226,6 +227,9 @@ def draw_daemon(page: Page, daemon: Document, *, indent: int = 0) -> None:
         if lost:
             text = f"{lost} records of the history are lost: it could not be written for a time"
             page.line(f"{text} ({daemon['history']['trouble']['why']})", "yellow", indent=indent)
+        complaint = log_complaint(daemon.get("history") or {})
+        if complaint:
+            page.line(complaint, "yellow", indent=indent)
     else:
         text = "no daemon: nothing is measured. Start it: systemctl start ebbgated"
         page.line(text, "yellow", indent=indent)

@@ -24,6 +24,7 @@ from ebbgate.probes.knob import Form
 from ebbgate.probes.knobs import knob_path, knobs_of
 from ebbgate.probes.state import read_state
 from ebbgate.probes.topology import discover
+from ebbgate.store.trouble import log_complaint
 from ebbgate.sysfs import Sysfs
 
 Document = dict[str, Any]
@@ -189,5 +190,8 @@ def _missing(signals: Mapping[str, str], spent: cost.Cost, said: Said, btf: bool
     for name, word in signals.items():
         if word != "ok":
             yield f"{name}: {word}"
+    complaint = log_complaint(said.daemon.get("history") or {})
+    if complaint:
+        yield complaint
     if spent.why:
         yield f"cost of an event: {spent.why}"

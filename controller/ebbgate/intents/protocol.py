@@ -9,6 +9,7 @@ each. Both sides check what they read: nothing of another process is trusted.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -46,6 +47,7 @@ _NUMBER_MAX: Final = (1 << 63) - 1
 ARGS_MAX: Final = 16
 _DIGITS_MAX: Final = 20
 _SHOWN: Final = 40
+_NO_TEXT: Final = re.compile(r"[\x00\ud800-\udfff]")
 
 
 class State(StrEnum):
@@ -320,7 +322,7 @@ def _args(document: Mapping[str, Any]) -> dict[str, Any]:
 
 def _whole(key: str, text: str) -> str:
     """Refuses half of a surrogate pair and NUL, which JSON can hold and no file or name can."""
-    if any(letter == "\0" or "\ud800" <= letter <= "\udfff" for letter in text):
+    if _NO_TEXT.search(text):
         raise ProtocolError(f"{key}: has a character that no text has")
     return text
 

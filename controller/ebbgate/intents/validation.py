@@ -33,6 +33,7 @@ POLICY_NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 """The name of a policy's file without its `.yaml`."""
 ADVICE_ID: Final = re.compile(r"EBB-[0-9]{3}")
 _WORD_MAX: Final = 64
+_HALF_PAIR: Final = re.compile(r"[\ud800-\udfff]")
 _ROW_ID_MAX: Final = (1 << 63) - 1
 
 
@@ -115,7 +116,7 @@ def _policy_name(value: Any) -> None:
 def _policy_text(value: Any) -> None:
     _text(value)
     # Half of a pair, which JSON can hold and no file can.
-    if any("\ud800" <= letter <= "\udfff" for letter in value):
+    if _HALF_PAIR.search(value):
         raise UsageError("it is no Unicode text", "save it in UTF-8")
     length = len(value.encode())
     if length > BYTES_MAX:

@@ -19,8 +19,8 @@ from ebbgate.store.opener import is_of_the_record
 _LOG = logging.getLogger(__name__)
 TASKS_MAX: Final = 2_000
 """Kept while nothing can be written: some minutes of four volumes, some megabytes."""
-_BATCH_MAX: Final = 250
-"""What waited for a disk with room is written in parts: a little room may do."""
+_BATCH_MAX: Final = 64
+"""What waited for room is written in parts, of less than a megabyte each: a little room may do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +41,24 @@ class Backlog:
         """After all the others."""
         self._tasks.append(task)
 
-    def write(self, store: Store, newest: Sequence[Task]) -> None:
+    def write(self, store: Store, newest: Sequence[Task], check: Callable[[], None]) -> None:
         """All of them and, in the transaction of the last, `newest`. Raises sqlite3.Error, OSError
         and EbbgateError; what was not written then still waits, but for `newest`.
+
+        `check` is called before each part and raises where there is no room for it.
         """
         while len(self._tasks) > _BATCH_MAX:
+            check()
             _write(store, self._tasks[:_BATCH_MAX])
             del self._tasks[:_BATCH_MAX]
+        check()
         _write(store, [*self._tasks, *newest])
         self._tasks.clear()
+
+    @staticmethod
+    def write_only(store: Store, newest: Sequence[Task]) -> None:
+        """`newest` alone; the others go on waiting. Raises the same."""
+        _write(store, newest)
 
     def trim(self) -> int:
         """Give the oldest up where there are too many; how many."""

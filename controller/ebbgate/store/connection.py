@@ -17,11 +17,11 @@ from typing import Final
 from ebbgate.errors import PermissionDenied, Unavailable
 from ebbgate.store import access
 from ebbgate.store.limits import LOG_BYTES
-from ebbgate.store.migrations import check_not_newer, migrate
+from ebbgate.store.migrations import NewerSchema, check_not_newer, migrate
 from ebbgate.store.schema import Migrations
 
-# Another writer's transaction takes milliseconds; a stuck one must be noticed, not waited for.
-_BUSY_TIMEOUT_S: Final = 5.0
+BUSY_TIMEOUT_S: Final = 5.0
+"""Another writer's transaction takes milliseconds; a stuck one must be noticed, not waited for."""
 _RETRY_S: Final = 0.01
 _START: Final = "start the daemon: systemctl start ebbgated"
 
@@ -52,18 +52,19 @@ def is_damage(error: BaseException) -> bool:
 
 
 def open_writer(
-    path: Path, migrations: Migrations, mode: int = access.READ_MODE
+    path: Path, migrations: Migrations, mode: int = access.READ_MODE, advice: str = ""
 ) -> sqlite3.Connection:
     """A connection in autocommit mode to a file of the current schema, made where it is missing.
 
-    `mode`: of a file that is made, see `store.access`. Usable from any thread, one at a time.
+    `mode`: of a file that is made, see `store.access`. `advice`: the next step where it cannot be
+    used; without it: to move it away. Usable from any thread, one at a time.
     Raises PermissionDenied and Unavailable.
     """
-    with _explained(path):
+    with _explained(path, advice):
         access.make_folder(path.parent)
         access.make_file(path, mode)
         connection = sqlite3.connect(
-            path, timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
+            path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
         )
         try:
             if not connection.execute("PRAGMA page_count").fetchone()[0]:
@@ -83,7 +84,7 @@ def open_writer(
 
 def _use_log(connection: sqlite3.Connection) -> None:
     """WAL. SQLite does not wait by itself here for another program that is making the same file."""
-    until_s = time.monotonic() + _BUSY_TIMEOUT_S
+    until_s = time.monotonic() + BUSY_TIMEOUT_S
     while True:
         try:
             connection.execute("PRAGMA journal_mode = WAL")
@@ -111,9 +112,9 @@ def open_in_memory(migrations: Migrations) -> sqlite3.Connection:
     return connection
 
 
-def open_reader(path: Path, migrations: Migrations) -> sqlite3.Connection:
+def open_reader(path: Path, migrations: Migrations, advice: str = "") -> sqlite3.Connection:
     """A connection that cannot write. Raises NothingRecorded where there is no such file yet."""
-    with _explained(path):
+    with _explained(path, advice):
         if not _is_file(path):
             raise NothingRecorded(
                 f"nothing was ever recorded here: there is no {path}",
@@ -131,6 +132,30 @@ def open_reader(path: Path, migrations: Migrations) -> sqlite3.Connection:
             raise
     connection.row_factory = sqlite3.Row
     return connection
+
+
+def set_busy_timeout(connection: sqlite3.Connection, timeout_s: float) -> None:
+    """How long SQLite waits for a lock that another program holds."""
+    connection.execute(f"PRAGMA busy_timeout = {round(timeout_s * 1000)}")
+
+
+def fold_log(connection: sqlite3.Connection, timeout_s: float) -> bool:
+    """Copy the log (WAL) into the file and cut it to nothing.
+
+    Returns False where another program reads an older state of the file for longer than
+    `timeout_s`; the log then stays as long as it is. Raises sqlite3.Error.
+    """
+    before_ms: int = connection.execute("PRAGMA busy_timeout").fetchone()[0]
+    set_busy_timeout(connection, timeout_s)
+    try:
+        busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+    except sqlite3.OperationalError as error:
+        if code_of(error) not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            raise
+        return False
+    finally:
+        set_busy_timeout(connection, before_ms / 1000)
+    return not busy
 
 
 @contextmanager
@@ -180,10 +205,15 @@ def _is_file(path: Path) -> bool:
 
 
 @contextmanager
-def _explained(path: Path) -> Iterator[None]:
+def _explained(path: Path, advice: str = "") -> Iterator[None]:
     """What SQLite and the kernel say of a file, as an error with the next step."""
+    away = f"move it away (mv {path} {path}.damaged) and restart ebbgated; its history is lost"
     try:
         yield
+    except NewerSchema as error:
+        if advice:
+            error.hint = f"install the newer ebbgate again; {advice}"
+        raise
     except PermissionError as error:
         raise PermissionDenied(f"no access to {path}", "run this as root") from error
     except OSError as error:
@@ -195,5 +225,5 @@ def _explained(path: Path) -> Iterator[None]:
         kind = Damaged if is_damage(error) else Unavailable
         raise kind(
             f"{path} cannot be used: {text}",
-            f"move it away (mv {path} {path}.damaged) and restart ebbgated; its history is lost",
+            advice or away,
         ) from error

@@ -17,8 +17,8 @@ from ebbgate.model.decision import Decision, Outcome
 from ebbgate.model.frame import Frame, Rates
 from ebbgate.model.records import Direction, Edge
 from ebbgate.store import intent_rows as intents
-from ebbgate.store import tally
-from ebbgate.store.connection import open_writer, transaction
+from ebbgate.store import retention, tally
+from ebbgate.store.connection import fold_log, open_writer, set_busy_timeout, transaction
 from ebbgate.store.documents import (
     SAMPLE_SPAN_NS,
     decision_document,
@@ -81,6 +81,22 @@ class Store:
         with self._lock:
             found = self._connection.execute("PRAGMA quick_check(1)").fetchone()
         return str(found[0])
+
+    def set_busy_timeout(self, timeout_s: float) -> None:
+        """How long a call waits for a lock that another program holds."""
+        with self._lock:
+            set_busy_timeout(self._connection, timeout_s)
+
+    def file_bytes(self) -> int:
+        """The size of the file once the log is folded into it."""
+        with self._lock:
+            pages: int = self._connection.execute("PRAGMA page_count").fetchone()[0]
+            return pages * retention.page_bytes(self._connection)
+
+    def fold_log(self, timeout_s: float) -> bool:
+        """Fold the log into the file; False where another program keeps it for `timeout_s`."""
+        with self._lock:
+            return fold_log(self._connection, timeout_s)
 
     def look(self) -> None:
         """Read a little: a file that is no database shows here. Raises sqlite3.Error."""

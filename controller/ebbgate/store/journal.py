@@ -21,6 +21,7 @@ from ebbgate.store.connection import open_reader, open_writer, transaction
 from ebbgate.store.schema import JOURNAL
 
 _NAMES: Final = tuple(field.name for field in fields(JournalEntry))
+_ADVICE: Final = "do not delete it: it has the originals of knobs; run ebbgate restore"
 _COLUMNS: Final = ", ".join(_NAMES)
 _ADD: Final = f"""
     INSERT OR REPLACE INTO originals ({_COLUMNS}) VALUES ({", ".join("?" * len(_NAMES))})
@@ -39,7 +40,7 @@ class Journal:
     @classmethod
     def open(cls, path: Path) -> Self:
         """Open or make the file. Raises PermissionDenied and Unavailable."""
-        connection = open_writer(path, JOURNAL, access.ROOT_MODE)
+        connection = open_writer(path, JOURNAL, access.ROOT_MODE, _ADVICE)
         # In the log of SQLite only FULL survives a power cut.
         connection.execute("PRAGMA synchronous = FULL")
         return cls(connection)
@@ -79,7 +80,7 @@ def read(path: Path, boot_id: str | None = None) -> list[JournalEntry]:
 
     Raises NothingRecorded, PermissionDenied, Unavailable, sqlite3.Error.
     """
-    connection = open_reader(path, JOURNAL)
+    connection = open_reader(path, JOURNAL, _ADVICE)
     try:
         return _entries(connection, boot_id)
     finally:

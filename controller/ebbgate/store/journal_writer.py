@@ -126,6 +126,10 @@ class JournalWriter:
         if entry.knob not in IN_JOURNAL_ALONE:
             self._last.writing(entry, Values(new, before))
 
+    def leave_behind(self, entries: Iterable[JournalEntry]) -> None:
+        """A volume went before these were put back; they stay in the journal until it is there."""
+        self._left += entries
+
     def take_left(self, volume: str) -> list[tuple[JournalEntry, Values]]:
         """What an earlier daemon left of a volume and could not be put back since, each with the
         values that it may have. What it wrote last is not known of the others.

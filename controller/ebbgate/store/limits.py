@@ -14,20 +14,46 @@ SIZE_BYTES_MAX: Final = 1024 * GIB
 AGE_NS_MIN: Final = DAY_NS
 AGE_NS_MAX: Final = 3660 * DAY_NS
 LOG_BYTES: Final = 4 * MIB
-"""What SQLite's log (WAL) is cut back to; it may be twice that for a moment."""
+"""SQLite folds its log (WAL) into the file at this size, and cuts the log back to it."""
+LOG_BYTES_HELD: Final = LOG_BYTES + LOG_BYTES // 4
+"""A log that is larger was not folded, because another program keeps reading the file."""
+_LOG_ROOM_BYTES: Final = LOG_BYTES + LOG_BYTES // 2
+_BATCH_BYTES: Final = MIB
+"""One transaction adds less than this to the log."""
+_RESERVE_BYTES_MAX: Final = 32 * MIB
+_RESERVE_PART: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """`size_bytes`: of the file and its log together; `age_ns`: of minutes and knob writes."""
+    """`size_bytes`: of the file and its log together; `age_ns`: of minutes and knob writes.
+
+    From small to large: `pages_bytes`, `file_bytes`, `sampling_bytes`, `writing_bytes`,
+    `size_bytes`.
+    """
 
     size_bytes: int = 256 * MIB
     age_ns: int = 30 * DAY_NS
 
     @property
     def pages_bytes(self) -> int:
-        """What the file itself may hold."""
-        return self.size_bytes - 2 * LOG_BYTES
+        """Rows are deleted when those of the file need more than this."""
+        return self.sampling_bytes - _LOG_ROOM_BYTES
+
+    @property
+    def file_bytes(self) -> int:
+        """Unused pages are given back to the file system while the file is larger than this."""
+        return self.pages_bytes + _LOG_ROOM_BYTES - LOG_BYTES_HELD
+
+    @property
+    def sampling_bytes(self) -> int:
+        """File and log, while the log cannot be folded: from here on only status is written."""
+        return self.writing_bytes - min(self.size_bytes // _RESERVE_PART, _RESERVE_BYTES_MAX)
+
+    @property
+    def writing_bytes(self) -> int:
+        """File and log, while the log cannot be folded: from here on nothing is written."""
+        return self.size_bytes - _BATCH_BYTES
 
 
 DEFAULT_LIMITS: Final = Limits()

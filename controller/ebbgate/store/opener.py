@@ -18,6 +18,8 @@ from ebbgate.store import healing
 from ebbgate.store.connection import code_of, is_damage
 from ebbgate.store.db import Store
 from ebbgate.store.limits import Limits
+from ebbgate.store.lock_holders import holders
+from ebbgate.store.log_watch import LogHeld, LogWatch, Room
 from ebbgate.store.upkeep import Upkeep
 from ebbgate.units import NS_PER_MS, NS_PER_S
 
@@ -25,7 +27,10 @@ _LOG = logging.getLogger(__name__)
 _CHECK_S: Final = 5.0
 _TIDY_NS: Final = 20 * NS_PER_MS
 _REOPEN_NS: Final = 2 * NS_PER_S
-_STILL_GOOD: Final = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL)
+_BUSY_TIMEOUT_S: Final = 1.0
+"""Only a program that keeps a lock on purpose makes the writer wait; it is retried every flush."""
+_LOCKED: Final = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL)
+_STILL_GOOD: Final = (*_LOCKED, sqlite3.SQLITE_FULL)
 """After these the open file is as good as before; after others it is opened anew."""
 _OF_THE_RECORD: Final = (
     sqlite3.SQLITE_TOOBIG,
@@ -47,6 +52,7 @@ class Opener:
         self._file: tuple[int, int] | None = None
         self._refused: tuple[int, str] | None = None
         self._upkeep = Upkeep(limits)
+        self.log = LogWatch(path, limits)
 
     def store(self) -> Store:
         """The store, opened where it is not. Raises one of TROUBLE."""
@@ -58,6 +64,18 @@ class Opener:
             self._file = _identity(self._path)
         return self._store
 
+    def check_log(self, store: Store) -> Room:
+        """Fold a log that is too long; returns what may be written. Raises sqlite3.Error."""
+        return self.log.look(store, time.time_ns(), time.monotonic_ns())
+
+    def reason(self, error: Exception) -> str:
+        """Why the history cannot be written, in words."""
+        text = str(getattr(error, "message", error))
+        if isinstance(error, sqlite3.Error) and code_of(error) in _LOCKED:
+            index = self._path.with_name(f"{self._path.name}-shm")
+            return f"{text}: {holders(index)} holds a lock on it"
+        return text
+
     def failed(self, error: BaseException) -> None:
         """Something went wrong with the store: see to it that it can go right the next time."""
         if is_damage(error):
@@ -66,13 +84,14 @@ class Opener:
                 healing.renew(self._path, str(error)).close()
             except TROUBLE as trouble:
                 _LOG.error("no new history could be begun: %s", trouble)
-        elif not (isinstance(error, sqlite3.Error) and code_of(error) in _STILL_GOOD):
+        elif not _leaves_file_usable(error):
             self.close()
 
     def tidy(self, wanted: Callable[[], bool]) -> None:
         """Spend some milliseconds on keeping the history small, as long as nothing is wanted."""
         until_ns = time.monotonic_ns() + _TIDY_NS
-        while not wanted() and (now_ns := time.monotonic_ns()) < until_ns:
+        # Each step adds to the log, which nobody can make shorter while it is held.
+        while not self.log.held and not wanted() and (now_ns := time.monotonic_ns()) < until_ns:
             if not self.store().tidy(self._upkeep, time.time_ns(), now_ns):
                 return
 
@@ -92,6 +111,7 @@ class Opener:
             raise Unavailable(f"the history could not be opened: {self._refused[1]}")
         try:
             store = self._checked(healing.open_healed(self._path))
+            store.set_busy_timeout(_BUSY_TIMEOUT_S)
         except TROUBLE as error:
             self._refused = (now_ns, str(getattr(error, "message", error)))
             raise
@@ -114,6 +134,12 @@ def is_of_the_record(error: sqlite3.Error) -> bool:
     """Is it one record that cannot be kept, rather than the file that cannot be written?"""
     code = code_of(error)
     return code is None or code in _OF_THE_RECORD
+
+
+def _leaves_file_usable(error: BaseException) -> bool:
+    if isinstance(error, sqlite3.Error):
+        return code_of(error) in _STILL_GOOD
+    return isinstance(error, LogHeld)
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from ebbgate.units import format_bytes
 
 Document = dict[str, Any]
 
@@ -60,3 +63,14 @@ class Health:
                 "dropped": self.dropped - self._before if ongoing else last.dropped,
             }
         return {"written": self.written, "dropped": self.dropped, "trouble": trouble}
+
+
+def log_complaint(history: Mapping[str, Any]) -> str | None:
+    """What is wrong with the log of the history, from the daemon's document; None: nothing."""
+    log = history.get("log") or {}
+    if log.get("held_since_unix_ns") is None:
+        return None
+    return (
+        f"{log.get('held_by')} keeps reading the history: its log has grown to"
+        f" {format_bytes(log.get('bytes') or 0)}. End that program"
+    )

@@ -113,10 +113,14 @@ class Upkeep:
 
     # ---- space ---------------------------------------------------------------------------------
     def _give_back(self, connection: sqlite3.Connection) -> bool:
-        """Return pages to the file system where many are free; a few are soon used again."""
+        """Return pages to the file system where many are free; a few are soon used again.
+
+        None is kept while the file is larger than it may be.
+        """
         free = retention.free_pages(connection)
         count = connection.execute("PRAGMA page_count").fetchone()[0]
-        if free <= max(_SPARE_PAGES, count // 4):
+        too_large = count * retention.page_bytes(connection) > self.limits.file_bytes
+        if free <= (0 if too_large else max(_SPARE_PAGES, count // 4)):
             return False
         if connection.execute("PRAGMA auto_vacuum").fetchone()[0] == _INCREMENTAL:
             # `execute` would stop after the first page: the statement has a row without a column

@@ -23,6 +23,7 @@ from ebbgate.store.queries_web import WebHistory
 from ebbgate.units import NS_PER_S
 from ebbgate.web import shape
 from ebbgate.web.liveness import Alive, Liveness
+from ebbgate.web.metrics import HistoryFiles
 from ebbgate.web.models_live import Health, Readable, Volumes
 from ebbgate.web.plain import extended, plain, to_json
 from ebbgate.web.told import Told, of_rows
@@ -117,6 +118,20 @@ class Databases:
                 yield opened
             finally:
                 opened.close()
+
+    def files(self) -> HistoryFiles | None:
+        """What the history takes on the disk; None where there is none, or it cannot be told."""
+        path = self.config.history_path
+        try:
+            file_bytes = path.stat().st_size
+        except OSError:
+            return None
+        try:
+            log_bytes = path.with_name(f"{path.name}-wal").stat().st_size
+        except OSError:
+            # The daemon that ended last has folded it.
+            log_bytes = 0
+        return HistoryFiles(file_bytes, log_bytes, self.config.history.size_bytes)
 
     def look(self, max_age_s: float = 0.0) -> Look:
         """Never raises for what a database or the daemon is up to. Those who look at the same time

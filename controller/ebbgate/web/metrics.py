@@ -12,6 +12,7 @@ bounded number of values: what a name may be is a table here, or bounded where i
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from ebbgate import __version__
@@ -27,13 +28,27 @@ STALE_NS: Final = 30 * NS_PER_S
 _PROBE_STATES: Final = ("starting", "running", "down")
 
 
+@dataclass(frozen=True, slots=True)
+class HistoryFiles:
+    """What the history takes on the disk, in bytes; `limit_bytes`: of file and log together."""
+
+    file_bytes: int
+    log_bytes: int
+    limit_bytes: int
+
+
 def render(
-    live: Mapping[str, Live], now_unix_ns: int, daemon_alive: bool | None, openmetrics: bool
+    live: Mapping[str, Live],
+    now_unix_ns: int,
+    daemon_alive: bool | None,
+    openmetrics: bool,
+    files: HistoryFiles | None = None,
 ) -> str:
     """The whole page, from all live documents (the daemon's own is under the empty name).
 
     `daemon_alive`: None where nobody can tell; then what is fresh is shown, and only that question
     is left open. `openmetrics`: in that format, else in the older text format of Prometheus.
+    `files`: None where there is no history yet.
     """
     page = Page(FAMILIES)
     page.add("ebbgate_up", {}, daemon_alive)
@@ -43,6 +58,11 @@ def render(
         for name, found in live.items()
         if daemon_alive is not False and now_unix_ns - found.at_unix_ns <= STALE_NS
     }
+    if files is not None:
+        # Looked at here: a log that cannot grow any more is a reason for the daemon to say nothing.
+        page.add("ebbgate_history_file_bytes", {}, files.file_bytes)
+        page.add("ebbgate_history_log_bytes", {}, files.log_bytes)
+        page.add("ebbgate_history_limit_bytes", {}, files.limit_bytes)
     if "" in shown:
         _add_daemon(page, shown[""].document)
     for name, found in sorted(live.items()):

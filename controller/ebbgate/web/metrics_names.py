@@ -14,8 +14,8 @@ from ebbgate.web.metrics_text import Family, Type
 COUNTER, GAUGE, HISTOGRAM = Type.COUNTER, Type.GAUGE, Type.HISTOGRAM
 
 _OF_ALL: Final = (
-    Family("ebbgate_up", GAUGE, "1: the daemon is there; 0: nobody tunes, and all that follows"
-           " but the ages is left out."),
+    Family("ebbgate_up", GAUGE, "1: the daemon is there; 0: nobody tunes, and all but ages and"
+           " sizes of files is left out."),
     Family("ebbgate_build", Type.INFO, "The version that serves this page."),
     Family("ebbgate_sample_age_seconds", GAUGE, "Since the daemon last said anything of a volume."
            " Beyond 30 s everything else of the volume is left out.", "seconds"),
@@ -26,6 +26,11 @@ _OF_ALL: Final = (
            " without it."),
     Family("ebbgate_history_dropped", COUNTER, "Records lost while the history could not be"
            " written."),
+    Family("ebbgate_history_file_bytes", GAUGE, "Size of the history's file.", "bytes"),
+    Family("ebbgate_history_log_bytes", GAUGE, "Size of the log of the history. It stays near"
+           " 4 MiB unless a program keeps reading the history.", "bytes"),
+    Family("ebbgate_history_limit_bytes", GAUGE, "What file and log may have together"
+           " (history_size).", "bytes"),
     Family("ebbgate_policy_problems", GAUGE, "Errors in policy files; `ebbgate status` names"
            " them."),
 )  # fmt: skip

@@ -36,7 +36,7 @@ def routes_metrics(databases: Databases) -> APIRouter:
         if look.why is not None and look.alive:
             raise ApiError(503, look.why, "see /api/v1/health", retry_after_s=5)
         opened = wants_openmetrics(request.headers.get("accept", ""))
-        page = render(look.live, look.now_unix_ns, look.alive, opened)
+        page = render(look.live, look.now_unix_ns, look.alive, opened, databases.files())
         # Not as `media_type`, to which starlette adds a charset of its own.
         kind = OPENMETRICS_TYPE if opened else TEXT_TYPE
         return Response(page, headers={"content-type": kind})

@@ -11,6 +11,7 @@ from ebbgate import __version__
 from ebbgate.actuators.asked import may_be_set
 from ebbgate.doctor import device_mapper
 from ebbgate.store.queries import Live
+from ebbgate.store.trouble import log_complaint
 from ebbgate.units import NS_PER_S
 from ebbgate.web.models_history import Action, DecidedGate, Decision, ExplainedDecision
 from ebbgate.web.models_live import (
@@ -114,6 +115,8 @@ def _errors(said: Document, alive: bool | None, fresh: bool, age_s: float | None
     history = said.get("history") or {}
     if history.get("written") is False:
         found.append(f"the history cannot be written: {(history.get('trouble') or {}).get('why')}")
+    else:
+        found += filter(None, [log_complaint(history)])
     if said.get("intents_error"):
         found.append(f"requests are not accepted, or not kept: {said['intents_error']}")
     if why := said.get("device_mapper"):

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Lives of the actuators on a real volume of the lab, disturbed by guest/stop_driver.py.
+
+I/O: a guest, through a Session.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ebbgate.model.volume import Kind
+from tests.bench.product import PYTHON, REPO, staged
+from tests.lab.dm_stack import DmCacheStack
+from tests.lab.session import Session
+from tests.lab.stack import BcacheStack
+
+_DRIVER = Path(__file__).parent / "guest" / "stop_driver.py"
+_STATE = "/run/ebbgate-stop"
+_PATIENCE_S = 900
+_CACHE_BYTES = 256 << 20
+
+
+def driven(
+    guest: Session, kind: Kind, what: str, count: int, seed: int
+) -> Iterator[dict[str, Any]]:
+    """What the driver says of each disturbance. The stack compares every knob in the end."""
+    if kind is Kind.BCACHE:
+        with BcacheStack(guest) as bcache:
+            yield from _said(guest, [what, bcache.volume, str(count), str(seed), _STATE])
+    else:
+        with DmCacheStack(guest, cache_bytes=_CACHE_BYTES) as dm_cache:
+            yield from _said(guest, [what, dm_cache.name, str(count), str(seed), _STATE])
+
+
+def _said(guest: Session, words: list[str]) -> Iterator[dict[str, Any]]:
+    environment = {"PYTHONPATH": f"{staged(guest)}:{REPO}"}
+    guest.run(["rm", "-rf", _STATE])
+    done = guest.run([PYTHON, _DRIVER, *words], env=environment, timeout_s=_PATIENCE_S)
+    yield from map(json.loads, done.check().stdout.splitlines())

@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A life of the actuators in which one system call fails, and what must hold afterwards.
+
+I/O: files below one folder, children of this process.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from ebbgate.model.decision import Outcome, OutcomeKind
+from ebbgate.store import journal_writer
+from tests.knob_life import knobs
+from tests.stop_harness import Machine, Snapshot, knob_of
+from tests.syscalls import Call
+
+ERRNOS: Final = (errno.EACCES, errno.ENOMEM, errno.EINTR, errno.EIO, errno.ENOSPC)
+_PATIENCE_S: Final = 0.2
+"""For which the journal is waited for in a life whose disk hangs, instead of ten seconds."""
+HANG_S: Final = 8.0
+"""More than a life takes whose every step waits for the journal in vain."""
+_BAD: Final = (OutcomeKind.FAILED, OutcomeKind.REFUSED)
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a life said. `outcomes`: knob, value, kind and error of each; `errors`: in the log."""
+
+    outcomes: tuple[tuple[str, ...], ...]
+    errors: tuple[str, ...]
+
+    @property
+    def bad(self) -> list[tuple[str, ...]]:
+        """Outcomes that name a failure."""
+        return [outcome for outcome in self.outcomes if outcome[2] in _BAD]
+
+    @property
+    def named(self) -> bool:
+        """Does anything name a failure?"""
+        return bool(self.bad or self.errors)
+
+
+@dataclass(frozen=True, slots=True)
+class Faulty:
+    """A life in which one call failed. `call`: which, None where it ended before; `broken`: what
+    does not hold, in sentences.
+    """
+
+    call: Call | None
+    number: int
+    broken: Sequence[str]
+
+
+class ErrnoBench:
+    """Lives on one machine; `expected`: what an undisturbed one says."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self._report = machine.told
+        self.calls = machine.calls(self._work)
+        self.expected = self._told()
+
+    def fails(self, place: int, number: int) -> Faulty:
+        """Call `place` of a life returns errno `number`; then the life goes on to its end, and
+        `restore` runs without a fault.
+        """
+        call, code = self._run(place, number, self._work)
+        if self._ended_at_start(call, code):
+            return Faulty(call, number, [])
+        broken = [f"it ended with {code}"] if code else self._said_wrong(call, number)
+        home = self.machine.home
+        lost = self.machine.wrong().keys() - set(home.left())
+        broken += [f"the original of {knob} is lost" for knob in lost]
+        home.put_back()
+        broken += [f"{knob} is {what}" for knob, what in self.machine.wrong().items()]
+        broken += [f"{knob} is still in the journal" for knob in home.left()]
+        return Faulty(call, number, broken)
+
+    def hangs(self, place: int) -> Faulty:
+        """Call `place`, if it is one of the journal's thread, never returns; the life goes on to
+        its end all the same, and `restore` runs without a fault.
+        """
+        self.machine.reset()
+        self._report.unlink(missing_ok=True)
+        broken = []
+        with self.machine.child(self._impatient) as child:
+            call = None
+            for _ in range(place + 1):
+                call = child.next_call()
+            if call is None or call.thread == child.pid:
+                # Not of the journal's thread. A life whose own thread hangs is like one that was
+                # killed (stop_harness), and the file of last values is in memory.
+                return Faulty(None, 0, [])
+            child.hang()
+            try:
+                while child.next_call(HANG_S) is not None:
+                    pass
+            except TimeoutError:
+                broken.append("it does not end")
+        home = self.machine.home
+        if not broken and not child.exit_code and not self._told().named:
+            broken.append("it is not named")
+        home.put_back()
+        broken += [f"{knob} is {what}" for knob, what in self.machine.wrong().items()]
+        broken += [f"{knob} is still in the journal" for knob in home.left()]
+        return Faulty(call, 0, broken)
+
+    def restore_fails(self, held: Snapshot, place: int, number: int) -> Faulty:
+        """The same for `restore`, from the files of a life that was killed."""
+        self.machine.load(held)
+        call, code = self._run(place, number, self._restore, fresh=False)
+        home = self.machine.home
+        if self._ended_at_start(call, code):
+            broken = []
+        else:
+            broken = [f"it ended with {code}"] if code else self._left_unsaid()
+        home.put_back()
+        broken += [f"{knob} is {what}" for knob, what in self.machine.wrong().items()]
+        broken += [f"{knob} is still in the journal" for knob in home.left()]
+        return Faulty(call, number, broken)
+
+    def _run(
+        self, place: int, number: int, work: Callable[[], None], *, fresh: bool = True
+    ) -> tuple[Call | None, int | None]:
+        if fresh:
+            self.machine.reset()
+        self._report.unlink(missing_ok=True)
+        call = None
+        with self.machine.child(work) as child:
+            for _ in range(place + 1):
+                call = child.next_call()
+            if call is not None:
+                child.fail(number)
+            for _ in child.calls():
+                pass
+        return call, child.exit_code
+
+    @staticmethod
+    def _ended_at_start(call: Call | None, code: int | None) -> bool:
+        """Without its file of last values ebbgate does not start, and touches nothing."""
+        return bool(code) and call is not None and Path(call.path).name == "last-written"
+
+    def _said_wrong(self, call: Call | None, number: int) -> list[str]:
+        """Is the failure named, and named once?"""
+        told = self._told()
+        broken = []
+        if len(told.bad) > 1:
+            broken.append(f"named more than once: {told.bad}")
+        if len(told.errors) > 1:
+            broken.append(f"logged more than once: {told.errors}")
+        if told.outcomes != self.expected.outcomes and not told.named:
+            broken.append("it is not named")
+        # Python makes a call that a signal has interrupted once more.
+        if call is not None and self._is_write(call) and number != errno.EINTR:
+            named_knobs = [outcome[0] for outcome in told.bad]
+            if named_knobs != [knob_of(call)]:
+                broken.append(f"the knob is not named: {told.bad}")
+        return broken
+
+    def _is_write(self, call: Call) -> bool:
+        """Does the call give a value to a knob for which somebody then has to answer?"""
+        written = call.name in ("write", "rename") and "/state/" not in call.path
+        return written and knob_of(call) in knobs(self.machine.volume)
+
+    def _left_unsaid(self) -> list[str]:
+        told = {outcome[0] for outcome in self._told().bad}
+        wrong = self.machine.wrong().keys()
+        return [f"{knob} is not back, and that is not said" for knob in wrong - told]
+
+    def _work(self) -> None:
+        self._tell(lambda: self.machine.home.live(self.machine.volume))
+
+    def _impatient(self) -> None:
+        journal_writer.__dict__["_TIMEOUT_S"] = _PATIENCE_S
+        self._work()
+
+    def _restore(self) -> None:
+        self._tell(self.machine.home.put_back)
+
+    def _tell(self, work: Callable[[], Sequence[Outcome]]) -> None:
+        """In the child: what it says goes into a file."""
+        errors: list[str] = []
+        handler = logging.Handler(logging.ERROR)
+        handler.emit = lambda record: errors.append(record.getMessage())  # type: ignore[method-assign]
+        logging.getLogger().addHandler(handler)
+        outcomes = [(o.action.knob, o.action.new, o.kind, o.error) for o in work()]
+        self._report.write_text(json.dumps([outcomes, errors]))
+
+    def _told(self) -> Told:
+        outcomes, errors = json.loads(self._report.read_text())
+        return Told(tuple(tuple(outcome) for outcome in outcomes), tuple(errors))

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A short life of the actuators on one volume, and what is put back after its end.
+
+The real parts: KnobWriter and gates, the journal of originals, `restore`. The machine may be a fake
+one of files or the one that this runs on. I/O: knobs and files of the journal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from ebbgate.actuators.gate_thread import drive
+from ebbgate.actuators.hand import Hand, Reason
+from ebbgate.actuators.plan import cutoff_steps
+from ebbgate.actuators.plans import split_steps
+from ebbgate.actuators.restore import Workers, one_by_one, restore
+from ebbgate.model.decision import Gate, GateKind, Outcome
+from ebbgate.model.volume import Kind, Volume
+from ebbgate.probes.knob import parse_value
+from ebbgate.probes.knobs import BY_NAME, knob_path, same_value
+from ebbgate.store.journal_writer import JournalWriter
+from ebbgate.store.last_written import LastWritten
+from ebbgate.store.leftovers import Leftovers
+from ebbgate.sysfs import Sysfs
+from ebbgate.units import KIB, MIB, NS_PER_MS
+
+CUTOFF_BYTES = 512 * KIB
+BY_ADMINISTRATOR: Final[Mapping[str, str]] = {
+    "writeback_delay": "17",
+    "writeback_rate_update_seconds": "7",
+    "writeback_percent": "23",
+    "sequential_cutoff": "3145728",
+    "migration_threshold": "7777",
+    "max_sectors_kb": "96",
+}
+"""Values that are neither originals nor ebbgate's. Not of writeback_rate, which the kernel writes
+itself, and not of a switch, which has no third value.
+"""
+_REASON = Reason("idle_destage", "a test")
+_CLOSED = {Kind.BCACHE: Gate(GateKind.CLOSED, 512), Kind.DM_CACHE: Gate(GateKind.CLOSED)}
+_PACED = {
+    Kind.BCACHE: Gate(GateKind.PACED, 8 * MIB),
+    Kind.DM_CACHE: Gate(GateKind.PACED, depth_ios=4),
+}
+_PULSED = Gate(GateKind.PULSED, 8 * MIB, pulse_ns=NS_PER_MS)
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """The machine, and the folder in which ebbgate keeps its journal."""
+
+    sysfs: Sysfs
+    folder: Path
+    boot_id: str
+
+    def live(self, volume: Volume) -> list[Outcome]:
+        """Take the knobs over, drive the gate, give everything back."""
+        with self._writer() as journal:
+            hand = Hand(self.sysfs, volume, journal, self.boot_id)
+            return [*_tune(hand), *_give_back(hand)]
+
+    def tune(self, *volumes: Volume) -> list[Outcome]:
+        """Take the knobs of these volumes over and end without giving anything back."""
+        with self._writer() as journal:
+            hands = [Hand(self.sysfs, volume, journal, self.boot_id) for volume in volumes]
+            return [outcome for hand in hands for outcome in _tune(hand)]
+
+    @contextmanager
+    def _writer(self) -> Iterator[JournalWriter]:
+        with closing(self._last_written()) as last, self._leftovers(last) as leftovers:
+            # As the daemon does at its start.
+            last.keep_only(leftovers.left())
+        last = self._last_written()
+        journal = JournalWriter(self._journal, last)
+        try:
+            yield journal
+        finally:
+            journal.stop()
+            last.close()
+
+    def put_back(self, workers: Workers = one_by_one) -> list[Outcome]:
+        """What `ebbgate restore` does."""
+        with closing(self._last_written()) as last, self._leftovers(last) as leftovers:
+            return restore(leftovers, self.sysfs, self.boot_id, workers=workers)
+
+    def left(self) -> list[str]:
+        """Knobs whose originals are still kept."""
+        with self._leftovers(None) as leftovers:
+            return [entry.knob for entry in leftovers.entries()]
+
+    @property
+    def _journal(self) -> Path:
+        return self.folder / "journal.db"
+
+    def _last_written(self) -> LastWritten:
+        return LastWritten(self.folder / "last-written")
+
+    @contextmanager
+    def _leftovers(self, last: LastWritten | None) -> Iterator[Leftovers]:
+        with closing(Leftovers.open(self._journal, last, heal=False)) as leftovers:
+            yield leftovers
+
+    def values(self, volume: Volume) -> dict[str, str]:
+        """Every knob that a life writes and that this kernel has."""
+        found = {knob: self.value(volume, knob) for knob in knobs(volume)}
+        return {knob: value for knob, value in found.items() if value is not None}
+
+    def administrator_writes(self, volume: Volume, knob: str) -> None:
+        """A value of BY_ADMINISTRATOR, as a person writes it with echo or dmsetup."""
+        path, value = knob_path(volume, knob), BY_ADMINISTRATOR[knob]
+        assert path is not None
+        if str(path).startswith("dm:"):
+            Sysfs.write_text(self.sysfs, path, value)
+        else:
+            self.sysfs.locate(path).write_text(f"{value}\n")
+
+    def value(self, volume: Volume, knob: str) -> str | None:
+        """What the knob has now, in the unit in which the kernel takes it."""
+        path = knob_path(volume, knob)
+        assert path is not None
+        text = self.sysfs.read_text(path)
+        return None if text is None else parse_value(BY_NAME[knob].form, text)
+
+
+def knobs(volume: Volume) -> Sequence[str]:
+    """Every knob that a life writes, in the order in which it takes them over."""
+    if volume.kind is Kind.BCACHE:
+        return (
+            "writeback_delay",
+            "writeback_rate_update_seconds",
+            "idle_max_writeback_rate",
+            "writeback_rate",
+            "writeback_percent",
+            "sequential_cutoff",
+        )
+    return ("migration_threshold", "max_sectors_kb")
+
+
+def wrong(
+    originals: Mapping[str, str], now: Mapping[str, str], by_administrator: str = ""
+) -> dict[str, str]:
+    """Knobs that are not what they must be in the end, in words.
+
+    `by_administrator`: the knob that has to have the administrator's value, if any.
+    """
+    due = dict(originals)
+    if by_administrator:
+        due[by_administrator] = BY_ADMINISTRATOR[by_administrator]
+    return {
+        knob: f"{now.get(knob)}, not {value}"
+        for knob, value in due.items()
+        if not same_value(knob, value, now.get(knob, ""))
+    }
+
+
+def _tune(hand: Hand) -> list[Outcome]:
+    kind = hand.volume.kind
+    outcomes = drive(hand, _CLOSED[kind], _REASON)
+    streams = cutoff_steps(CUTOFF_BYTES) if kind is Kind.BCACHE else split_steps(hand.volume)
+    outcomes += hand.apply(streams, _REASON)
+    if kind is Kind.BCACHE:
+        outcomes += drive(hand, _PULSED, _REASON)
+    return [*outcomes, *drive(hand, _PACED[kind], _REASON)]
+
+
+def _give_back(hand: Hand) -> list[Outcome]:
+    outcomes = drive(hand, Gate(GateKind.RELEASED), _REASON)
+    return [*outcomes, *hand.release(list(hand.held), _REASON)]
