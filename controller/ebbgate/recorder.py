@@ -10,9 +10,9 @@ from __future__ import annotations
 import logging
 import queue
 import time
-from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
@@ -36,6 +36,9 @@ _LOG = logging.getLogger(__name__)
 _FLUSH_S = 0.8
 """With the time that it takes: nothing is lost in a crash that is older than a second."""
 _ANSWER_TIMEOUT_S = 10.0
+_HANGS_NS = 5 * NS_PER_S
+"""A batch takes milliseconds; whoever keeps a lock on the file holds it up for a second."""
+_NO_ANSWER = "the disk of the history does not answer"
 _QUEUE_MAX = 4_000
 _DECISIONS_KEPT = 32
 """So many back an action may lie behind its decision."""
@@ -48,9 +51,8 @@ _Live = tuple[int, dict[str, Any], int]
 
 @dataclass(frozen=True, slots=True)
 class _Urgent:
-    """Somebody waits for it."""
+    """Somebody waits until everything told so far is written. Fails with OSError alone."""
 
-    run: Callable[[], None]
     done: Future[None]
 
 
@@ -60,7 +62,6 @@ class Recorder:
     def __init__(self, path: Path, limits: Limits = DEFAULT_LIMITS) -> None:
         self._opener = Opener(path, limits)
         self._queue: queue.Queue[Task | _Urgent | None] = queue.Queue(_QUEUE_MAX)
-        self._overdue: deque[Task] = deque()
         self._backlog = Backlog()
         self._live: dict[str, _Live] = {}
         self._gone: dict[str, int] = {}
@@ -70,6 +71,7 @@ class Recorder:
         self._decisions: dict[tuple[str, int], tuple[int, int]] = {}
         self._health = Health()
         self._status_due_ns = 0
+        self._writing_since_ns: int | None = None
         self._thread = Thread(target=self._run, name="recorder", daemon=True)
         self._thread.start()
 
@@ -85,6 +87,9 @@ class Recorder:
 
     def health(self) -> dict[str, Any]:
         """Whether the history is written, the last time in which it was not, and its log."""
+        since_ns = self._writing_since_ns
+        if since_ns is not None and time.monotonic_ns() - since_ns > _HANGS_NS:
+            self._say_trouble(_NO_ANSWER)
         return {**self._health.document(), "log": self._opener.log.document()}
 
     # ---- what the loop tells -------------------------------------------------------------------
@@ -151,51 +156,39 @@ class Recorder:
 
     def flush(self, timeout_s: float = _ANSWER_TIMEOUT_S) -> None:
         """Everything told so far is written on return. Raises OSError."""
-        self._now(lambda: None, timeout_s)
+        done: Future[None] = Future()
+        try:
+            self._queue.put(_Urgent(done), timeout=timeout_s)
+            done.result(timeout_s)
+        except (queue.Full, TimeoutError) as error:
+            done.cancel()
+            raise OSError(_NO_ANSWER) from error
 
     def written(self) -> Future[None]:
-        """Done when everything told so far is written; fails with the error where it cannot be.
+        """Done when everything told so far is written; fails with OSError where it cannot be.
 
         Returns at once.
         """
         done: Future[None] = Future()
         try:
-            self._queue.put_nowait(_Urgent(lambda: None, done))
+            self._queue.put_nowait(_Urgent(done))
         except queue.Full:
-            done.set_exception(OSError("the history's disk does not answer"))
+            done.set_exception(OSError(_NO_ANSWER))
         return done
 
     def stop(self) -> None:
         """Write what is left and end the thread."""
-        try:
+        with suppress(queue.Full):
             self._queue.put(None, timeout=_ANSWER_TIMEOUT_S)
-        except queue.Full:
-            _LOG.error("the history's disk does not answer; %d records are lost", _QUEUE_MAX)
         self._thread.join(_ANSWER_TIMEOUT_S)
+        if self._thread.is_alive():
+            _LOG.error("%s; %d records are lost", _NO_ANSWER, self._queue.qsize())
 
-    def _later(self, run: Callable[[Store], None], *, must: bool = False) -> None:
-        task = Task(run, must)
+    def _later(self, task: Task) -> None:
         try:
             self._queue.put_nowait(task)
         except queue.Full:
-            if must:
-                self._overdue.append(task)
-            else:
-                self._health.dropped += 1
-
-    def _now(self, run: Callable[[], None], timeout_s: float = _ANSWER_TIMEOUT_S) -> None:
-        done: Future[None] = Future()
-        try:
-            self._queue.put(_Urgent(run, done), timeout=timeout_s)
-            done.result(timeout_s)
-        except (queue.Full, TimeoutError) as error:
-            # It must not be carried out later: the knob will not be written.
-            done.cancel()
-            raise OSError("the history's disk does not answer") from error
-        except OSError:
-            raise
-        except TROUBLE as error:
-            raise OSError(str(error)) from error
+            self._health.dropped += 1
 
     # ---- the thread ----------------------------------------------------------------------------
     def _run(self) -> None:
@@ -222,23 +215,17 @@ class Recorder:
             self._backlog.add(item)
 
     def _carry_out_now(self, urgent: _Urgent) -> None:
-        """After all that was told before: an original may follow the end of an earlier one."""
+        """Write all that was told before, and tell whoever waits for it."""
         trouble = self._flush()
         if not urgent.done.set_running_or_notify_cancel():
             return
-        if trouble is not None:
-            urgent.done.set_exception(trouble)
-            return
-        try:
-            urgent.run()
-        except TROUBLE as error:
-            self._opener.failed(error)
-            urgent.done.set_exception(error)
-        except Exception as error:
-            _LOG.exception("a record for the history was lost")
-            urgent.done.set_exception(error)
-        else:
+        if trouble is None:
             urgent.done.set_result(None)
+        elif isinstance(trouble, OSError):
+            urgent.done.set_exception(trouble)
+        else:
+            # Whoever waits knows nothing of SQLite.
+            urgent.done.set_exception(OSError(self._opener.reason(trouble)))
 
     def _decision_id(self, action: Action) -> int | None:
         """The history's number of the decision behind an action; on the thread."""
@@ -250,8 +237,13 @@ class Recorder:
 
     def _flush(self) -> Exception | None:
         """Write all that was told; what cannot be written now is kept as far as there is room."""
-        while self._overdue:
-            self._backlog.add(self._overdue.popleft())
+        self._writing_since_ns = time.monotonic_ns()
+        try:
+            return self._flush_now()
+        finally:
+            self._writing_since_ns = None
+
+    def _flush_now(self) -> Exception | None:
         live, self._live = self._live, {}
         try:
             # A copy: a caller may hold the old dict for a moment longer.
@@ -292,7 +284,7 @@ class Recorder:
         """The newest documents, but for those of volumes that went since."""
         for volume, (order, document, wall_ns) in live.items():
             if order > self._gone.get(volume, -1):
-                yield Task(partial(_set_live, volume, document, wall_ns))
+                yield partial(_set_live, volume, document, wall_ns)
 
     def _flush_and_tidy(self) -> None:
         try:
@@ -302,16 +294,19 @@ class Recorder:
             self._in_trouble(error)
             self._opener.failed(error)
         except Exception:
-            # The thread goes on: the journal is written by it, too.
+            # The thread goes on: a bug in the upkeep costs no record.
             _LOG.exception("the history could not be tidied")
 
     def _in_trouble(self, error: Exception) -> None:
-        why = self._opener.reason(error)
+        bug = None if isinstance(error, TROUBLE) else error
+        self._say_trouble(self._opener.reason(error), bug)
+        self._health.dropped += self._backlog.trim()
+
+    def _say_trouble(self, why: str, bug: Exception | None = None) -> None:
+        """Once for each time in which the history cannot be written."""
         if self._health.begin(why, time.time_ns()):
-            bug = None if isinstance(error, TROUBLE) else error
             text = "the history cannot be written (%s); tuning goes on without it"
             _LOG.error(text, why, exc_info=bug)
-        self._health.dropped += self._backlog.trim()
 
     def _out_of_trouble(self) -> None:
         over = self._health.end(time.time_ns())

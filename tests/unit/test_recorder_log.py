@@ -8,6 +8,8 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from threading import Event
+from typing import Any
 
 import pytest
 
@@ -124,6 +126,9 @@ def test_locks_of_a_reader_hold_up_the_writer_only(
             recorder.decision(decision(), 1)
             until(lambda: not recorder.health()["written"], "noticed")
             assert f"(pid {pid}," in recorder.health()["trouble"]["why"]
+            answer = recorder.written()
+            with pytest.raises(OSError, match=f"pid {pid}"):
+                answer.result(QUICK_S + 5)
             began_s = time.monotonic()
             for number in range(200):
                 recorder.decision(decision(), number)
@@ -161,3 +166,27 @@ def test_a_stop_beside_such_a_reader_ends(path: Path, monkeypatch: pytest.Monkey
         recorder.stop()
         assert time.monotonic() - began_s < 5.0
     assert count(path) == 0
+
+
+def test_a_disk_that_hangs_is_said_while_it_hangs(
+    path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+    monkeypatch.setattr(module, "_HANGS_NS", 50_000_000)
+    answers, asked = Event(), Event()
+    with recording(path) as recorder:
+        write = backlog.Backlog.write
+
+        def hang(*given: Any) -> None:
+            asked.set()
+            answers.wait(20)
+            write(*given)
+
+        monkeypatch.setattr(backlog.Backlog, "write", hang)
+        assert asked.wait(20)
+        until(lambda: not recorder.health()["written"], "noticed")
+        assert recorder.health()["trouble"]["why"] == "the disk of the history does not answer"
+        answers.set()
+        until(lambda: recorder.health()["written"], "it answers again")
+    assert said(caplog, "the history cannot be written (the disk of the history") == 1
+    assert said(caplog, "the history is written again") == 1

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import sqlite3
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from ebbgate.errors import EbbgateError
@@ -23,12 +22,8 @@ _BATCH_MAX: Final = 64
 """What waited for room is written in parts, of less than a megabyte each: a little room may do."""
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
-    """A record to write. `must`: not given up for want of memory; there are as many as knobs."""
-
-    run: Callable[[Store], None]
-    must: bool = False
+Task = Callable[[Store], None]
+"""Writes one record."""
 
 
 class Backlog:
@@ -63,10 +58,8 @@ class Backlog:
     def trim(self) -> int:
         """Give the oldest up where there are too many; how many."""
         excess = max(0, len(self._tasks) - TASKS_MAX)
-        old = self._tasks[:excess]
-        kept = [task for task in old if task.must]
-        self._tasks[:excess] = kept
-        return len(old) - len(kept)
+        del self._tasks[:excess]
+        return excess
 
 
 def _write(store: Store, tasks: Sequence[Task]) -> None:
@@ -77,9 +70,9 @@ def _write(store: Store, tasks: Sequence[Task]) -> None:
 
 
 def _carry_out(task: Task, store: Store) -> None:
-    """A bug in one task costs that task, not the thread: the journal is written by it, too."""
+    """A bug in one task costs that task, not those after it."""
     try:
-        task.run(store)
+        task(store)
     except sqlite3.Error as error:
         if not is_of_the_record(error):
             raise

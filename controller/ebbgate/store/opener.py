@@ -27,8 +27,10 @@ _LOG = logging.getLogger(__name__)
 _CHECK_S: Final = 5.0
 _TIDY_NS: Final = 20 * NS_PER_MS
 _REOPEN_NS: Final = 2 * NS_PER_S
-_BUSY_TIMEOUT_S: Final = 1.0
-"""Only a program that keeps a lock on purpose makes the writer wait; it is retried every flush."""
+_BUSY_TIMEOUT_S: Final = 0.25
+"""Nobody else writes the history, so only a program that keeps a lock on purpose makes its writer
+wait. Whoever asks for something waits for the writer. It is tried again at every flush.
+"""
 _LOCKED: Final = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL)
 _STILL_GOOD: Final = (*_LOCKED, sqlite3.SQLITE_FULL)
 """After these the open file is as good as before; after others it is opened anew."""
