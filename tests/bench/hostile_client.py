@@ -93,6 +93,7 @@ def run(context: Context) -> Report:
                 machine.end()
         context.say(f"attacked: {runs['attacked'][-1]}")
     ratios = {name: max(found[name] for found in runs["attacked"]) for name in GOALS}
+    ratios["starved_ms_max"] = max(found["starved_ms_max"] for found in runs["attacked"])
     minutes = SECONDS[variant] / 60
     more = {name: least * minutes for name, least in LEAST_A_MINUTE.items()}
     ratios |= {name: min(found[name] for found in runs["attacked"]) for name in more}
