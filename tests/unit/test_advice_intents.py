@@ -73,7 +73,7 @@ def test_what_is_the_administrators_alone_is_refused_with_its_command(asked: Ask
     ok, text = answer(apply(asked, "EBB-101"))
     assert (ok, text) == (
         False,
-        "EBB-101 is yours alone to do\n"
+        "ebbgate does not carry out EBB-101\n"
         "  by hand: echo mq-deadline | sudo tee /sys/block/vda/queue/scheduler",
     )
     assert "[none]" in asked.bench.fake.read("/sys/block/vda/queue/scheduler")

@@ -101,7 +101,7 @@ def test_what_is_the_administrators_alone_is_refused_with_its_command(cli: Cli) 
     result = cli("apply", "EBB-101", "bcache0", "--yes")
     assert (result.code, result.err) == (
         64,
-        "ebbgate: EBB-101 is yours alone to do\n"
+        "ebbgate: ebbgate does not carry out EBB-101\n"
         "  by hand: echo mq-deadline | sudo tee /sys/block/vda/queue/scheduler\n",
     )
     assert "mq-deadline [none]" in cli.fake.read("/sys/block/vda/queue/scheduler")

@@ -288,6 +288,35 @@ def test_an_answer_that_nobody_takes_is_thrown_away(
         assert status(address) == 200
 
 
+def test_answers_that_wait_for_slow_clients_are_bounded_in_all(
+    web: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(protocol, "UNSENT_BYTES_MAX", 150_000)
+    page = web.config.web.ui_dir
+    page.mkdir(exist_ok=True)
+    size = 16 << 20
+    (page / "large.bin").write_bytes(b"x" * size)
+    with running(Bench(web.folder)) as address, ExitStack() as stack:
+        lines = [socket.create_connection(address, DEADLINE_S) for _ in range(3)]
+        for line in lines:
+            stack.callback(line.close)
+            line.sendall(b"GET /large.bin HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        time.sleep(1.0)
+        taken = sorted(_taken(line) for line in lines)
+    assert taken[0] < size, "who had most to take was cut off"
+    assert taken[-1] > size, "who takes its answer gets it"
+
+
+def _taken(line: socket.socket) -> int:
+    count = 0
+    try:
+        while part := line.recv(1 << 20):
+            count += len(part)
+    except ConnectionResetError:
+        pass
+    return count
+
+
 # ---- what is no request ------------------------------------------------------------------------
 @pytest.mark.parametrize(
     "sent",

@@ -49,7 +49,7 @@ def change_of(advice: Advice, volume: Volume, mode: str | None) -> Change:
     """
     if advice.change is None:
         by_hand = f"by hand: {advice.command}" if advice.command else "see ebbgate doctor"
-        raise UsageError(f"{advice.id} is yours alone to do", by_hand)
+        raise UsageError(f"ebbgate does not carry out {advice.id}", by_hand)
     driven = [knob for knob, _ in advice.change.knobs if knob in GATE_KNOBS]
     if driven and mode == Mode.ENFORCE:
         raise UsageError(
@@ -73,7 +73,11 @@ def by_daemon(advice: Advice, volume: Volume, mode: str | None) -> Change:
 
 
 def why_not(advice: Advice, volume: Volume, mode: str | None) -> str:
-    """Why the daemon would not carry it out, and what to do; empty where it would."""
+    """Why the daemon would not carry it out, and what to do; empty where it would. A page that
+    shows it has the command already, as a line of its own.
+    """
+    if advice.change is None:
+        return "ebbgate does not do this itself" + (": use the command" if advice.command else "")
     try:
         by_daemon(advice, volume, mode)
     except EbbgateError as error:

@@ -7,6 +7,7 @@ Plain ASGI, so that it sees each part of a stream and every error, whoever answe
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, Final
@@ -32,6 +33,7 @@ BODY_BYTES_MAX: Final = 256 * 1024
 _BODY_S: Final = 20.0
 """How long a client may take to send a body."""
 _LENGTH_DIGITS_MAX: Final = 18
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 CSP: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:;"
     " connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -94,9 +96,9 @@ class Guard:
                 "use localhost, or add the name to hosts in [web] of ebbgate.toml",
             )
         self._limit(self._reading, client)
-        if not scope["path"].isprintable():
+        if _CONTROL.search(scope["path"]):
             # No path of ours has such characters, and no file system takes a null byte.
-            raise ApiError(400, "the path has control characters", "see /api/v1/openapi.json")
+            raise ApiError(404, "no path has control characters", "see /api/v1/openapi.json")
         changes = scope["method"] not in _READS
         if changes:
             self._limit(self._changing, client)

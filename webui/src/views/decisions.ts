@@ -123,9 +123,14 @@ function item(decision: Decision): HTMLElement {
         class: "button small",
         "aria-label": `Why, decision of ${clock(decision.at_unix_s)}`,
       }),
-      movesGate(decision) && stopButton(decision.volume),
     ),
-    decision.actions.length > 0 && h("ul", { class: "writes" }, decision.actions.map(writeItem)),
+    decision.actions.length > 0 &&
+      h(
+        "ul",
+        { class: "writes" },
+        decision.actions.map(writeItem),
+        movesGate(decision) && h("li", {}, stopButton(decision.volume)),
+      ),
   );
 }
 
