@@ -64,8 +64,7 @@ static __always_inline int rq_complete(struct request *rq, __u32 nr_bytes)
 	return 0;
 }
 
-/* A bio that ends at a plain disk without having been a request: it was refused (NOWAIT, errors).
- */
+/* A bio that ends at a plain disk and never was a request: it was refused (NOWAIT, errors). */
 static __always_inline void disk_refused(struct bio *bio, struct eb_dev *e, __u32 roles, __u32 op)
 {
 	/* Below a cache, bcache ends users' bios here that were never sent here. */

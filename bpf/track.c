@@ -213,8 +213,10 @@ const char *track(struct probe *p, const struct command *cmd)
 	if (complaint)
 		return complaint;
 	v = new_volume(p, cmd);
-	if (!v)
+	if (!v) {
+		detach_unneeded(p);
 		return "16 volumes are tracked already: untrack one first";
+	}
 	/* On a plain disk there is no destage to be told from other requests. */
 	if (learn_endio(p, endio_of(v->kind), v->class_missing) || v->kind == KIND_DISK)
 		v->class_missing[0] = '\0';

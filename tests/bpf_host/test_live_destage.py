@@ -49,11 +49,11 @@ def _possible() -> None:
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The probe with tests/bpf_host/live/destage.c in place of what needs bcache."""
+    """The probe with tests/bpf_host/stand_in/bcache.c in place of what needs bcache."""
     out = tmp_path_factory.mktemp("program") / "probe"
     objects = [str(o) for o in (BUILD / "bpf").glob("*.o") if not _is_replaced(o.name)]
     flags = ["-std=gnu11", "-D_GNU_SOURCE", "-Wall", "-Werror", f"-I{BPF}", f"-I{BUILD / 'bpf'}"]
-    run(["cc", *flags, "-o", str(out), str(HERE / "live/destage.c"), *objects, *LIBRARIES])
+    run(["cc", *flags, "-o", str(out), str(HERE / "stand_in/bcache.c"), *objects, *LIBRARIES])
     return out
 
 

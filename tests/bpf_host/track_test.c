@@ -251,6 +251,20 @@ static void a_volume_that_does_not_fit_leaves_nothing(void)
 	CHECK(nothing_is_left());
 }
 
+static void a_volume_too_many_leaves_no_program_attached(void)
+{
+	struct command cmd = { .kind = KIND_BCACHE, .volume = 252U << 20, .name = "bcache" };
+	char name[16];
+
+	begin();
+	for (unsigned int i = 0; i < EB_VOLUMES; i++) {
+		snprintf(name, sizeof(name), "disk%u", i);
+		follow(name, KIND_DISK, 100U << 20 | i, 0, 0);
+	}
+	CHECK(track(&p, &cmd));
+	CHECK(!bcache_attached);
+}
+
 static void a_volume_without_addresses_is_followed_and_says_so(void)
 {
 	begin();
@@ -272,6 +286,7 @@ int main(void)
 	RUN(nothing_stays_in_whatever_order_volumes_go);
 	RUN(programs_are_attached_only_while_a_volume_needs_them);
 	RUN(a_volume_that_does_not_fit_leaves_nothing);
+	RUN(a_volume_too_many_leaves_no_program_attached);
 	RUN(a_volume_without_addresses_is_followed_and_says_so);
 	return check_done();
 }

@@ -174,7 +174,6 @@ def test_a_detached_volume_is_still_followed(guest: Session) -> None:
         tick = probe.tick(stack.volume)
         assert tick["fg"]["read"]["ios"] == 32
         assert tick["inflight"] == {"read": 0, "write": 0}
-        assert tick["destage"]["done_ios"] == tick["destage"]["queued_ios"] > 0
         probe.wait(lambda _: probe.edges(stack.volume)[-1]["edge"] == "idle", "idle edge")
 
 

@@ -39,7 +39,7 @@ def test_without_a_probe_that_starts_the_daemon_goes_on_and_tries_again_on_sighu
     before = machine.knobs(tmp_path)
     with running(tmp_path, "daemon", machine.argv(tmp_path, "daemon")) as daemon:
         until("the probe to be given up", lambda: daemon.said("(the probe cannot start here)"))
-        until("status", lambda: "failed: the probe cannot start here" in status(tmp_path))
+        until("status", lambda: "down: the probe cannot start here" in status(tmp_path))
         assert machine.knobs(tmp_path) == before
         mended.touch()
         daemon.process.send_signal(signal.SIGHUP)

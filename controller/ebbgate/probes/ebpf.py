@@ -144,7 +144,7 @@ class EbpfProbe:
             f" shows it): nothing is tuned. It is tried again every {RETRY_S / 60:g} min and on"
             " SIGHUP"
         )
-        self.health.state = f"failed: {text}"
+        self.health.state = f"down: {text}"
         if first:
             _LOG.error("%s", text)
         self._retry = asyncio.Event()
