@@ -17,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ebbgate.text import clean_lines
+from ebbgate.units import clean_text
 
 # Wider lines are hard to read even where the terminal has them.
 _WIDTH_MAX = 120
@@ -49,7 +50,7 @@ class Page:
         """A line to be copied: never wrapped or cut by us, whatever the width. Where the terminal
         shows it on two lines, it is still copied as one.
         """
-        self._console.print(Text(" " * indent + text), soft_wrap=True)
+        self._console.print(Text(" " * indent + clean_text(text)), soft_wrap=True)
 
     def gap(self) -> None:
         """An empty line."""
