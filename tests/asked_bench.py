@@ -8,7 +8,7 @@ import sqlite3
 import time
 from collections.abc import Collection
 from concurrent.futures import Future
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -117,6 +117,9 @@ class Asked:
 
     def start(self) -> None:
         """As a daemon that was started just now sees it."""
+        if hasattr(self, "writer"):
+            with suppress(EbbgateError):
+                self.flush()
         self.log = Log()
         self.writer = OverrideWriter(self.path)
         self.registry = OverrideRegistry(

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import socket
+import sys
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -22,8 +24,11 @@ import pytest
 from ebbgate.errors import UsageError
 from ebbgate.intents.server import ControlServer
 from ebbgate.loop_silence import LoopSilence, measured_loop
+from ebbgate.units import NS_PER_MS
 
 DEADLINE_S = 10.0
+SILENCE_NS_MAX = 500 * NS_PER_MS
+"""The scenario hostile-client holds the daemon to 100 ms; a test shares its machine with others."""
 
 
 class Served:
@@ -153,3 +158,28 @@ def until(holds: Callable[[], bool]) -> None:
     while not holds():
         assert time.monotonic() < deadline
         time.sleep(0.005)
+
+
+def be_hostile(path: Path, seconds: float) -> None:
+    """Connect over and over, each time to send something that no honest client would."""
+    lines = (
+        b"[" * 60_000 + b"\n",
+        b'{"v":1,"id":"a","kind":"mode","args":{"n":' + b"9" * 4000 + b"}}\n",
+        b'{"v":1,"id":"a","kind":"x","args":{"a":[' + b"1," * 30_000 + b"1]}}\n",
+        b'{"v":1,"id":"a","kind":"mode","volume":"' + b"x" * 60_000 + b'"}\n',
+        b"x" * 70_000,
+        b'{"v":1',
+        b"",
+    )
+    os.nice(10)
+    until_s, number = time.monotonic() + seconds, os.getpid()
+    while time.monotonic() < until_s:
+        number += 1
+        with suppress(OSError, EOFError), closing(Client(path, greeted=number % 3 == 0)) as client:
+            client.socket.settimeout(0.1)
+            client.send(lines[number % len(lines)])
+            client.read()
+
+
+if __name__ == "__main__":
+    be_hostile(Path(sys.argv[1]), float(sys.argv[2]))

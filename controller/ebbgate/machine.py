@@ -121,8 +121,9 @@ class Daemon:
                 task.result()
         finally:
             self.watchdog.stopping()
-            await self.control.stop()
+            # In this order: who waits for an outcome is told before the connections end.
             await self.intents.stop()
+            await self.control.stop()
             ticks.cancel()
             stop.cancel()
             await self.probe.stop()

@@ -208,10 +208,10 @@ def test_what_somebody_else_has_changed_stays_and_is_named(cli: Cli) -> None:
 
 # ---- wishes -------------------------------------------------------------------------------------
 def wish(cli: Cli, kind: WishKind, volume: str = "bcache0", knob: str = "") -> None:
-    until = 2 if kind is WishKind.DRAIN else None
-    made = Wish(kind, volume, "jo", 1, until, knob, "20" if knob else "")
+    value = {"": "", "writeback_percent": "20"}.get(knob, "1048576")
     with closing(OverrideDatabase.open(cli.state_dir / "overrides.db")) as database:
-        database.add((made,))
+        until = 2 if kind is WishKind.DRAIN else None
+        database.add([Wish(kind, volume, "jo", 1, until, knob, value)])
 
 
 def standing(cli: Cli) -> list[tuple[str, str]]:

@@ -159,6 +159,7 @@ def test_a_manual_knob_that_is_written_again_is_known_by_its_newest_value(
         asked.bench.someone_writes("writeback_percent", value)
         asked.bench.tick()
         asked.poll()
+        asked.flush()
     (wish,) = asked.kept()
     assert (wish.kind, wish.knob, wish.value) == (WishKind.MANUAL, "writeback_percent", "31")
     assert asked.bench.kept.document["wishes"] == []

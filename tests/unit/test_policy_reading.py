@@ -15,7 +15,8 @@ from ebbgate.loop_silence import LoopSilence, measured_loop
 from ebbgate.model.volume import Mode
 from ebbgate.policy.language.parse import Parsed, parse
 from ebbgate.policy_book import PolicyBook
-from ebbgate.units import KIB, NS_PER_MS
+from ebbgate.units import KIB
+from tests.control_bench import SILENCE_NS_MAX
 from tests.unit.test_machine_volumes import Bench
 
 _CONDITION = '{dirty_ratio: "> 40%"}'
@@ -59,7 +60,7 @@ def test_many_large_files_keep_the_loop_awake(tmp_path: Path) -> None:
     assert bench.daemon.policies.problems == ()
     assert len(bench.daemon.policies.told()["names"]) == 17
     assert took_s > 0.5, "the files are too small to show anything"
-    assert silence.max_ns < 100 * NS_PER_MS
+    assert silence.max_ns < SILENCE_NS_MAX
 
 
 def test_the_same_text_is_parsed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,12 +24,12 @@ from ebbgate.intents.validation import LONGEST_NS
 from ebbgate.model.volume import Mode
 from ebbgate.model.wish import Wish, WishKind
 from ebbgate.probes.knobs import BY_NAME
+from ebbgate.store.access import ROOT_MODE
 from ebbgate.store.connection import Damaged, durable, is_damage, open_writer
 from ebbgate.store.schema import OVERRIDES
 from ebbgate.units import NS_PER_S, clean_text
 
 _LOG = logging.getLogger(__name__)
-_MODE: Final = 0o600
 _ENDED_KEPT: Final = 1_000
 """Rows of overrides that are over; whoever makes many fills no disk with them."""
 _ROWS_MAX: Final = 10_000
@@ -109,7 +109,7 @@ class OverrideDatabase:
 
     @classmethod
     def _opened(cls, path: Path) -> Self:
-        opened = cls(open_writer(path, OVERRIDES, _MODE), path)
+        opened = cls(open_writer(path, OVERRIDES, ROOT_MODE), path)
         try:
             opened._check()
         except BaseException:
