@@ -7,6 +7,7 @@ import asyncio
 import queue
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from threading import Lock, Thread
 from typing import Any, Final, TypeVar
 
@@ -14,7 +15,8 @@ from ebbgate.errors import Unavailable
 
 T = TypeVar("T")
 _JOBS_MAX: Final = 64
-_Job = tuple[Future[Any], Callable[[], Any]]
+_Job = tuple[Future[Any], Callable[[], Any]] | None
+"""None: the thread ends."""
 
 
 class BackgroundWorker:
@@ -55,9 +57,14 @@ class BackgroundWorker:
         except OSError as error:
             raise Unavailable(f"it could not be looked at: {error}", "try it again") from error
 
+    def end(self) -> None:
+        """Take no more jobs; the thread ends after those that wait."""
+        with suppress(queue.Full):
+            self._jobs.put_nowait(None)
+
     def _run(self) -> None:
-        while True:
-            done, work = self._jobs.get()
+        while (job := self._jobs.get()) is not None:
+            done, work = job
             if not done.set_running_or_notify_cancel():
                 continue
             try:
@@ -65,4 +72,4 @@ class BackgroundWorker:
             except BaseException as error:
                 done.set_exception(error)
             # Not until the next job: a result may be large.
-            del done, work
+            del job, done, work

@@ -17,6 +17,7 @@ from typing import Any
 
 from ebbgate import __version__
 from ebbgate.actuators.hand import Hand
+from ebbgate.background import BackgroundWorker
 from ebbgate.config import Config
 from ebbgate.errors import ActuationError
 from ebbgate.hang_watch import HangWatch
@@ -28,17 +29,18 @@ from ebbgate.loop_silence import LoopSilence
 from ebbgate.model.records import Complaint, Edge, Record, Untracked
 from ebbgate.model.volume import Mode, Volume, VolumeState
 from ebbgate.override_registry import OverrideRegistry
+from ebbgate.patient_tasks import PatientTasks
 from ebbgate.policy_book import PolicyBook
 from ebbgate.policy_follower import PolicyFollower
 from ebbgate.priority import Priority
 from ebbgate.probes.ebpf import EbpfProbe, track_command
-from ebbgate.probes.state import read_state
 from ebbgate.probes.topology import birth, discover
 from ebbgate.recorder import Recorder
 from ebbgate.store.journal_writer import JournalWriter
 from ebbgate.store.queries_intents import last_number
 from ebbgate.sysfs import Sysfs
 from ebbgate.units import NS_PER_MS, NS_PER_S
+from ebbgate.volume_reader import VolumeReader
 from ebbgate.watchdog import Watchdog
 
 _LOG = logging.getLogger("ebbgated")
@@ -96,6 +98,9 @@ class Daemon:
         self._born: dict[str, tuple[int | None, ...]] = {}
         self._full_ns: dict[str, int] = {}
         self._leaving: dict[str, VolumeLoop] = {}
+        self._looks = PatientTasks()
+        self._readers: dict[str, VolumeReader] = {}
+        self._discoverer = BackgroundWorker("discover")
         self._mapper_blocked = ""
         self.hangs = HangWatch(lambda: [loop.hand for loop in [*self.volumes.values()]])
 
@@ -128,6 +133,7 @@ class Daemon:
             await self.probe.stop()
             probe.cancel()
             await asyncio.gather(probe, ticks, stop, return_exceptions=True)
+            await self._looks.stop()
             left = await asyncio.to_thread(self._release_all)
             self.hangs.stop()
         if left:
@@ -203,8 +209,14 @@ class Daemon:
         self.watchdog.alive()
 
     async def _tick_volume(self, name: str, slow: bool) -> None:
-        """On the loop itself: under load a hop to a thread takes longer than the four reads."""
-        volume, now_ns = self.volumes[name], time.monotonic_ns()
+        """A volume that hangs in the kernel keeps no other one waiting."""
+        await self._looks.run(name, lambda: self._look_at(name, slow))
+
+    async def _look_at(self, name: str, slow: bool) -> None:
+        """Read on a thread, decide on the event loop."""
+        volume, now_ns = self.volumes.get(name), time.monotonic_ns()
+        if volume is None:
+            return
         full = now_ns - self._full_ns.get(name, 0) >= self._patient(_FULL_READ_NS)
         # A hand on our knobs is to be noticed at once; in a gap an edge would wait for the look.
         ours = slow or full or not volume.urgent
@@ -212,15 +224,17 @@ class Daemon:
         was_quiet = volume.thread.quiet
         previous = self.seen.get(name)
         fresh = (*volume.hand.held, "cache_mode") if ours else ()
-        volume.hand.reading_since_ns = now_ns
-        seen = read_state(self.sysfs, volume.volume, now_ns, None if full else previous, fresh)
-        volume.hand.reading_since_ns = None
+        seen = await self._readers[name].read(now_ns, None if full else previous, fresh)
+        if self.volumes.get(name) is not volume:
+            return
         if full:
             self._full_ns[name] = now_ns
         if previous is not None and seen.state != previous.state:
             self._discovered_ns = 0
         self.seen[name] = seen
         await _let_others()
+        if name not in self.volumes:
+            return
         # After all who had their turn: a knob that was written meanwhile is no foreign one.
         unmoved = was_quiet and volume.thread.quiet and volume.thread.generation == before
         volume.on_tick(seen, quiet=ours and unmoved)
@@ -243,14 +257,16 @@ class Daemon:
             await self._drop(name)
         if reborn or there != self._there or not self._discovered_ns or due:
             self._there, self._discovered_ns = there, now_ns
-            await self._discover()
+            await self._looks.run("", self._discover)
 
     def _patient(self, period_ns: int) -> int:
         return period_ns * (_PATIENCE if self.priority.urgent else 1)
 
     async def _discover(self) -> None:
-        found = {v.name: v for v in await asyncio.to_thread(discover, self.sysfs)}
-        self._note_mapper(await asyncio.to_thread(self.sysfs.dm.blocked))
+        reader = self._discoverer
+        volumes = await asyncio.wrap_future(reader.submit(lambda: discover(self.sysfs)))
+        found = {volume.name: volume for volume in volumes}
+        self._note_mapper(await asyncio.wrap_future(reader.submit(self.sysfs.dm.blocked)))
         for name, loop in list(self.volumes.items()):
             # While it is cleaned its table is ours.
             if found.get(name) != loop.volume and not (loop.cleaning and name in found):
@@ -278,6 +294,7 @@ class Daemon:
             later=_later,
         )
         self.volumes[volume.name] = loop
+        self._readers[volume.name] = VolumeReader(hand)
         self._born[volume.name] = birth(self.sysfs, volume)
         self._follower.added(volume)
         self.overrides.adopt(volume.name)
@@ -300,6 +317,7 @@ class Daemon:
     async def _drop(self, name: str) -> None:
         """Gone, detached, or put together anew: what is left of its knobs gets its originals."""
         loop = self.volumes.pop(name)
+        self._readers.pop(name).end()
         _LOG.info("%s: gone or changed; no longer followed", name)
         self.probe.command(f"untrack {name}")
         loop.wished.abandon("the volume is gone")
@@ -316,7 +334,6 @@ class Daemon:
         self._born.pop(name, None)
 
     def _tell_state(self) -> None:
-        health = self.probe.health
         document: dict[str, Any] = {
             "pid": os.getpid(),
             "version": __version__,
@@ -325,22 +342,11 @@ class Daemon:
             "tick_ns": self.config.tick_ns,
             "history": self.recorder.health(),
             "intents_error": self.overrides.writer.error or self.control.problem,
-            "control": {
-                "socket": str(self.config.socket_path),
-                "problem": self.control.problem,
-                "connections": self.control.open_connections,
-            },
+            "control": self.control.document(),
             "loop_silence": self.silence.told(),
             "device_mapper": self._mapper_blocked or None,
             "policies": self.policies.told(),
-            "probe": {
-                "kind": health.hello.probe if health.hello else "ebpf",
-                "state": health.state,
-                "restarts": health.restarts,
-                "signals": dict(health.hello.signals) if health.hello else {},
-                "bad_lines": health.bad_lines,
-                "complaints": health.complaints,
-            },
+            "probe": self.probe.health.document(),
         }
         self.recorder.live("", document)
 

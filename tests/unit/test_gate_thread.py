@@ -294,3 +294,16 @@ def test_an_error_on_the_way_leaves_the_hand_usable(bench: Bench) -> None:
     bench.wish(Gate(GateKind.RELEASED))
     bench.report()
     assert bench.thread.hand.held == {}
+
+
+def test_while_a_look_hangs_a_close_is_left_to_the_thread(timed: tuple[Bench, Timers]) -> None:
+    bench, _ = timed
+    bench.thread.hand.reading_since_ns = bench.thread.hand.now_ns() - NS_PER_S
+    bench.hang_at("writeback_rate")
+    begun = time.monotonic()
+    bench.wish(CLOSED)
+    assert time.monotonic() - begun < DEADLINE_S / 2, "the caller hung with the write"
+    assert bench.stuck.wait(DEADLINE_S)
+    bench.let_go.set()
+    bench.until(lambda: bench.thread.quiet)
+    assert ("writeback_rate", "1") in bench.sysfs.log

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
@@ -344,3 +345,33 @@ def test_a_stop_waits_for_all_volumes_at_once_and_names_those_that_are_not_back(
         bench.run(scenario)
     finally:
         let_go.set()
+
+
+def test_a_look_that_hangs_is_waited_for_once_and_made_good_later(
+    make_bench: Callable[[Mode], Bench],
+) -> None:
+    bench = make_bench(Mode.ENFORCE)
+    file = bench.fake.sysfs.locate("/sys/block/bcache0/bcache/dirty_data").resolve()
+    aside = file.with_name("aside")
+
+    async def scenario() -> None:
+        await bench.looks()
+        looked = bench.daemon.volumes["bcache0"].last_seen
+        file.rename(aside)
+        # Whoever opens it to read waits in the kernel until somebody opens it to write.
+        os.mkfifo(file)
+        begun_s = time.monotonic()
+        await bench.daemon._tick_volume("bcache0", slow=True)
+        await bench.daemon._tick_volume("bcache0", slow=True)
+        assert time.monotonic() - begun_s < 2, "a late look was waited for twice"
+        loop = bench.daemon.volumes["bcache0"]
+        assert loop.last_seen is looked
+        with file.open("w") as writing:
+            writing.write("0\n")
+        aside.replace(file)
+        deadline = time.monotonic() + DEADLINE_S
+        while loop.last_seen is looked:
+            assert time.monotonic() < deadline
+            await bench.looks(1)
+
+    bench.run(scenario)

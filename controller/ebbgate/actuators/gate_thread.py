@@ -5,7 +5,9 @@ I/O: threads. What takes long (the first contact with a knob, which is journalle
 thread of its own. Setting a gate that is already ours is a write or two: the caller does them
 itself, since the hop to the thread takes longer than they do and a request waits meanwhile. The end
 of a pulse is a timer of the caller for the same reason. A write takes bcache's global lock and so
-hangs while a device is being registered; then every gate of the machine would, on whatever thread.
+hangs while a device is being registered. So does a look, which is made on a thread: while one
+hangs, every write is left to the thread. A write of the caller can hang only where the lock was
+taken since the last look, 250 ms ago; the watchdog is for that case.
 """
 
 from __future__ import annotations
@@ -16,13 +18,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from threading import Condition, Thread
+from typing import Final
 
 from ebbgate.actuators.hand import Hand, Reason
 from ebbgate.actuators.plan import StepKind
 from ebbgate.model.decision import Gate, GateKind, Outcome
+from ebbgate.units import NS_PER_MS
 
 _LOG = logging.getLogger(__name__)
 
+_LOOK_NS_MAX: Final = 50 * NS_PER_MS
+"""A look takes less than a millisecond; one that takes longer may wait for bcache's lock."""
 Job = Callable[[Hand], list[Outcome]]
 Report = Callable[[str, list[Outcome], int | None], None]
 """Called with the job's name, its outcomes, and since when they were due (monotonic ns; None: not
@@ -71,7 +77,7 @@ class GateThread:
         self._pulsing = False
         with self._changed:
             idle = not self._busy and self._wish is None and not self._jobs
-            if not (idle and self._quick(gate)):
+            if not (idle and self._quick(gate)) or self._kernel_hangs():
                 self._wish = _Wish(gate, reason, name, since_ns)
                 self.hand.interrupt.set()
                 self._changed.notify_all()
@@ -104,6 +110,11 @@ class GateThread:
         quick = self.hand.plan.quick
         ours = bool(quick) and all(knob in self.hand.held for knob in quick)
         return plain and ours and self.hand.gate_is_ours
+
+    def _kernel_hangs(self) -> bool:
+        """Does a look at the volume wait in the kernel? Then a write would, too."""
+        since_ns = self.hand.reading_since_ns
+        return since_ns is not None and self.hand.now_ns() - since_ns > _LOOK_NS_MAX
 
     def submit(self, name: str, job: Job) -> None:
         """Run a job on the thread, after the current wish."""

@@ -16,7 +16,7 @@ import struct
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from ebbgate import __version__
 from ebbgate.intents.connection import Connection, Submit
@@ -60,6 +60,14 @@ class ControlServer:
     def open_connections(self) -> int:
         """How many clients are connected."""
         return len(self._connections)
+
+    def document(self) -> dict[str, Any]:
+        """The socket, why it does not listen (empty if it does), how many clients are connected."""
+        return {
+            "socket": str(self._path),
+            "problem": self.problem,
+            "connections": self.open_connections,
+        }
 
     def start(self) -> None:
         """Listen, on a running event loop; where that fails `problem` says why."""

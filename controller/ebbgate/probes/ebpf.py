@@ -14,6 +14,7 @@ from asyncio.subprocess import PIPE, Process
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from ebbgate.errors import EbbgateError, PermissionDenied, Unavailable
 from ebbgate.model.records import Edge, Hello, QueueSample, Record
@@ -54,6 +55,17 @@ class ProbeHealth:
     hello: Hello | None = None
     bad_lines: int = 0
     complaints: dict[str, str] = field(default_factory=dict)
+
+    def document(self) -> dict[str, Any]:
+        """As it is in the daemon's status."""
+        return {
+            "kind": self.hello.probe if self.hello else "ebpf",
+            "state": self.state,
+            "restarts": self.restarts,
+            "signals": dict(self.hello.signals) if self.hello else {},
+            "bad_lines": self.bad_lines,
+            "complaints": self.complaints,
+        }
 
 
 def track_command(volume: Volume) -> str:
