@@ -26,6 +26,7 @@ from ebbgate.intents.override_writer import OverrideWriter
 from ebbgate.intents.server import ControlServer
 from ebbgate.loop import VolumeLoop
 from ebbgate.loop_silence import LoopSilence
+from ebbgate.mapper_watch import MapperWatch
 from ebbgate.model.records import Complaint, Edge, Record, Untracked
 from ebbgate.model.volume import Mode, Volume, VolumeState
 from ebbgate.override_registry import OverrideRegistry
@@ -97,7 +98,7 @@ class Daemon:
         self._leaving: dict[str, VolumeLoop] = {}
         self.hangs = HangWatch(lambda: [loop.hand for loop in [*self.volumes.values()]])
         self._policy_keys: dict[str, tuple[object, ...]] = {}
-        self._mapper_blocked = ""
+        self._mapper = MapperWatch()
         self._policy_reader = BackgroundWorker("policies")
         self._following: asyncio.Task[None] | None = None
 
@@ -267,7 +268,7 @@ class Daemon:
 
     async def _discover(self) -> None:
         found = {v.name: v for v in await asyncio.to_thread(discover, self.sysfs)}
-        self._note_mapper(await asyncio.to_thread(self.sysfs.dm.blocked))
+        await self._mapper.look(self.sysfs.dm)
         for name, loop in list(self.volumes.items()):
             # While it is cleaned its table is ours.
             if found.get(name) != loop.volume and not (loop.cleaning and name in found):
@@ -275,12 +276,6 @@ class Daemon:
         for name, volume in found.items():
             if name not in self.volumes and volume.cached:
                 self._add(volume)
-
-    def _note_mapper(self, why: str) -> None:
-        """Without device-mapper half of the product is missing: that is said, and once."""
-        if why and why != self._mapper_blocked:
-            _LOG.error("device-mapper cannot be asked (%s): its volumes are not tuned", why)
-        self._mapper_blocked = why
 
     def _add(self, volume: Volume) -> None:
         hand = Hand(self.sysfs, volume, self.journal, self.boot_id)
@@ -342,13 +337,9 @@ class Daemon:
             "tick_ns": self.config.tick_ns,
             "history": self.recorder.health(),
             "intents_error": self.overrides.writer.error or self.control.problem,
-            "control": {
-                "socket": str(self.config.socket_path),
-                "problem": self.control.problem,
-                "connections": self.control.open_connections,
-            },
+            "control": self.control.told(),
             "loop_silence": self.silence.told(),
-            "device_mapper": self._mapper_blocked or None,
+            "device_mapper": self._mapper.blocked or None,
             "policies": self.policies.told(),
             "probe": {
                 "kind": health.hello.probe if health.hello else "ebpf",

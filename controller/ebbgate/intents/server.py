@@ -61,6 +61,11 @@ class ControlServer:
         """How many clients are connected."""
         return len(self._connections)
 
+    def told(self) -> dict[str, str | int]:
+        """For the daemon's status."""
+        connections = self.open_connections
+        return {"socket": str(self._path), "problem": self.problem, "connections": connections}
+
     def start(self) -> None:
         """Listen, on a running event loop; where that fails `problem` says why."""
         try:
