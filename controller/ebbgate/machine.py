@@ -26,6 +26,7 @@ from ebbgate.intents.override_writer import OverrideWriter
 from ebbgate.intents.server import ControlServer
 from ebbgate.loop import VolumeLoop
 from ebbgate.loop_silence import LoopSilence
+from ebbgate.mapper_watch import MapperWatch
 from ebbgate.model.records import Complaint, Edge, Record, Untracked
 from ebbgate.model.volume import Mode, Volume, VolumeState
 from ebbgate.override_registry import OverrideRegistry
@@ -101,7 +102,7 @@ class Daemon:
         self._looks = PatientTasks()
         self._readers: dict[str, VolumeReader] = {}
         self._discoverer = BackgroundWorker("discover")
-        self._mapper_blocked = ""
+        self._mapper = MapperWatch()
         self.hangs = HangWatch(lambda: [loop.hand for loop in [*self.volumes.values()]])
 
     async def run(self) -> None:
@@ -266,7 +267,7 @@ class Daemon:
         reader = self._discoverer
         volumes = await asyncio.wrap_future(reader.submit(lambda: discover(self.sysfs)))
         found = {volume.name: volume for volume in volumes}
-        self._note_mapper(await asyncio.wrap_future(reader.submit(self.sysfs.dm.blocked)))
+        self._mapper.take(await asyncio.wrap_future(reader.submit(self.sysfs.dm.blocked)))
         for name, loop in list(self.volumes.items()):
             # While it is cleaned its table is ours.
             if found.get(name) != loop.volume and not (loop.cleaning and name in found):
@@ -274,12 +275,6 @@ class Daemon:
         for name, volume in found.items():
             if name not in self.volumes and volume.cached:
                 self._add(volume)
-
-    def _note_mapper(self, why: str) -> None:
-        """Without device-mapper half of the product is missing: that is said, and once."""
-        if why and why != self._mapper_blocked:
-            _LOG.error("device-mapper cannot be asked (%s): its volumes are not tuned", why)
-        self._mapper_blocked = why
 
     def _add(self, volume: Volume) -> None:
         hand = Hand(self.sysfs, volume, self.journal, self.boot_id)
@@ -344,7 +339,7 @@ class Daemon:
             "intents_error": self.overrides.writer.error or self.control.problem,
             "control": self.control.document(),
             "loop_silence": self.silence.told(),
-            "device_mapper": self._mapper_blocked or None,
+            "device_mapper": self._mapper.blocked or None,
             "policies": self.policies.told(),
             "probe": self.probe.health.document(),
         }

@@ -195,14 +195,17 @@ class Silence:
         self.log_mib_max = 0.0
         self.starved_ms_max = 0.0
         self._waited_ns: deque[int] = deque(maxlen=_NAPS)
+        self._pid = 0
 
     def look_at_cores(self) -> None:
         """How long the event loop's thread was ready to run, of the last fifth of a second, and
         had no core: no silence of its own making.
         """
-        waited_ns = self._machine.waited_ns()
-        if self._waited_ns and waited_ns < self._waited_ns[-1]:
-            self._waited_ns.clear()  # another daemon
+        pid, waited_ns = self._machine.waited_ns()
+        if pid != self._pid:
+            # Another daemon: what the one before waited says nothing of it.
+            self._pid = pid
+            self._waited_ns.clear()
         self._waited_ns.append(waited_ns)
         starved_ns = waited_ns - self._waited_ns[0]
         self.starved_ms_max = max(self.starved_ms_max, starved_ns / NS_PER_MS)

@@ -92,11 +92,11 @@ class HostileMachine(FileMachine):
             if line.startswith("VmHWM:"):
                 self.rss_kib_max = max(self.rss_kib_max, int(line.split()[1]))
 
-    def waited_ns(self) -> int:
-        """How long the daemon's main thread has waited for a core so far."""
+    def waited_ns(self) -> tuple[int, int]:
+        """The daemon, and how long its main thread has waited for a core so far."""
         assert self.daemon is not None
         _ran, waited = host.scheduled_ns(self.daemon.pid).get(self.daemon.pid, (0, 0))
-        return waited
+        return self.daemon.pid, waited
 
     def kill(self) -> None:
         """End the daemon as a crash would."""
