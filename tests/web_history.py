@@ -220,7 +220,7 @@ def apply_advice(filler: Filler, now_s: int) -> None:
 def go_on(folder: Path, filler: Filler) -> None:
     """Second by second; requests are answered, not carried out."""
     last_s = int(time.time())
-    with answering(folder / "control.sock", _outcome, filler.store):
+    with answering(folder / "control.sock", _outcome, filler.store, first=6):
         while True:
             time.sleep(0.1)
             now_s = int(time.time())

@@ -25,7 +25,6 @@ from tests.bench.kill_files import FileMachine
 from tests.lab import host
 from tests.lab.errors import CommandFailed
 from tests.lab.wait import wait_until
-from tests.played import machine
 
 REPO: Final = Path(__file__).resolve().parents[2]
 ATTACKER_UID: Final = 64990
@@ -43,10 +42,6 @@ class HostileMachine(FileMachine):
     def __init__(self, folder: Path) -> None:
         folder.chmod(0o755)
         super().__init__(folder)
-        # As a number: a file shows it as it was written, where the kernel shows it as before.
-        cutoff = folder / "sys/block/bcache0/bcache/sequential_cutoff"
-        cutoff.write_text("4194304\n")
-        self.originals = machine.knobs(folder)
         self.socket = folder / SOCKET
         self.daemon: host.Running | None = None
         self.died = 0

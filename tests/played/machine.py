@@ -27,6 +27,8 @@ def make(folder: Path, played: Sequence[str] = (), *, idle: bool = False) -> Non
     """
     fake = fake_bcache(folder / "sys")
     fake.write(f"/sys/fs/bcache/{volume().set_uuid}/internal/trigger_gc", "")
+    # As a number: a file shows what was written to it, where the kernel shows 4.0M again.
+    fake.write("/sys/block/bcache0/bcache/sequential_cutoff", "4194304")
     if idle:
         fake.write("/sys/block/bcache0/bcache/dirty_data", "0.0k")
         fake.write("/sys/block/bcache0/bcache/state", "clean")

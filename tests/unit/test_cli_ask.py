@@ -10,6 +10,7 @@ import signal
 import socket
 import sqlite3
 import threading
+from collections.abc import Iterator
 
 import pytest
 
@@ -136,6 +137,15 @@ def test_patience_is_a_persons_own(cli: Cli) -> None:
     assert "no outcome within 1.5 s" in result.err
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """A shell starts what it runs in the background with this signal ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_who_interrupts_the_waiting_is_told_that_the_request_goes_on(cli: Cli) -> None:
     cli.timeout_s = 60.0
     main = threading.main_thread().ident
