@@ -25,7 +25,7 @@ FUNCTION_LINES_MAX = 60
 TOP_LEVEL = frozenset(
     {
         *("bpf", "controller", "webui", "policies", "lvm-scripts", "tests", "packaging"),
-        *("README.md", "Makefile", "pyproject.toml", "LICENSE"),
+        *("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "Makefile", "pyproject.toml", "LICENSE"),
     }
 )
 # Folders of one person's machine have no place in the project; nor has an address to install from.
