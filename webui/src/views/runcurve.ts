@@ -16,13 +16,15 @@ import {
 } from "./bars";
 import { attribute, fill, fillTable, h, s, table, text } from "./dom";
 
+const NAME = "Sequential cutoff to look at";
+
 /** The cutoff in force; what the pointer or the arrow keys ask for goes before it. */
 export function runCurve(): Part {
   const part = frame("Bytes by run length", "bytes, faded over the last minutes");
   const state: Curve = { part, volume: null, from: 0, end: 1, asked: null };
   attribute(part.plot, "role", "slider");
   attribute(part.plot, "tabindex", "0");
-  attribute(part.plot, "aria-label", "Sequential cutoff to look at");
+  attribute(part.plot, "aria-label", NAME);
   part.plot.classList.add("asks");
   part.plot.addEventListener("pointermove", (event) => {
     const box = part.plot.getBoundingClientRect();
@@ -97,6 +99,8 @@ function draw(state: Curve): void {
     empty(state.part, "No run was measured yet.");
     return;
   }
+  // Without a run it was named after what is missing.
+  attribute(state.part.plot, "aria-label", NAME);
   const cutoff = cutoffOf(volume);
   const bucket = cutoff ? Math.log2(cutoff / 512) : found[0];
   state.from = Math.max(0, Math.min(found[0], Math.floor(bucket) - 1));
