@@ -186,7 +186,10 @@ def test_a_kill_between_two_steps_of_an_attach_of_bcache_can_be_gone_on_from(
     killed = bench.interrupt(process, "make-bcache --cache", signal.SIGKILL)
     assert killed.rc != 0
     again = bench.run("bcache-attach", "--yes", bench.hdd, bench.ssd)
-    if again.rc != 0:
+    if "has a cache already" in again.stderr:
+        # On a slow machine the kill comes after the last step.
+        assert again.rc == 64
+    elif again.rc != 0:
         # Made and not registered: the next step is named.
         assert f"echo {bench.ssd} > /sys/fs/bcache/register" in again.stderr
         bench.shell(f"echo {bench.ssd} > /sys/fs/bcache/register")
