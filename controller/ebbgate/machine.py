@@ -98,6 +98,7 @@ class Daemon:
         self._there: frozenset[str] = frozenset()
         self._born: dict[str, tuple[int | None, ...]] = {}
         self._full_ns: dict[str, int] = {}
+        self._held: dict[str, frozenset[str]] = {}
         self._leaving: dict[str, VolumeLoop] = {}
         self._looks = PatientTasks()
         self._readers: dict[str, VolumeReader] = {}
@@ -218,7 +219,11 @@ class Daemon:
         volume, now_ns = self.volumes.get(name), time.monotonic_ns()
         if volume is None:
             return
+        held = frozenset(volume.hand.held)
         full = now_ns - self._full_ns.get(name, 0) >= self._patient(_FULL_READ_NS)
+        # A knob that was given back has another value than the one that was read last.
+        full = full or bool(self._held.get(name, held) - held)
+        self._held[name] = held
         # A hand on our knobs is to be noticed at once; in a gap an edge would wait for the look.
         ours = slow or full or not volume.urgent
         before = volume.thread.generation
@@ -327,6 +332,7 @@ class Daemon:
         self.recorder.drop_live(name)
         self.seen.pop(name, None)
         self._born.pop(name, None)
+        self._held.pop(name, None)
 
     def _tell_state(self) -> None:
         document: dict[str, Any] = {

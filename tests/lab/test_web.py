@@ -24,6 +24,8 @@ TIMEOUT_S = 900
 # The emulated server takes seconds for what takes it none.
 PATIENCE_MS = 120_000
 GAP_S = 3.0
+# The second one is what there is an advice about that can be applied.
+SETTINGS = {**QUIET_CACHE, "writeback_percent": 40}
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +35,7 @@ def seen() -> Iterator[web.Web]:
     try:
         with ExitStack() as until_end:
             guest = until_end.enter_context(Guest(forwards={web.PORT: port}))
-            stack = until_end.enter_context(BcacheStack(guest, settings=QUIET_CACHE))
+            stack = until_end.enter_context(BcacheStack(guest, settings=SETTINGS))
             stack.expect_changed("writeback_rate")
             product = until_end.enter_context(Product(guest))
             served = until_end.enter_context(web.Web(guest, product.site, port))

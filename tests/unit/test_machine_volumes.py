@@ -375,3 +375,19 @@ def test_a_look_that_hangs_is_waited_for_once_and_made_good_later(
             await bench.looks(1)
 
     bench.run(scenario)
+
+
+def test_a_knob_that_was_given_back_is_shown_as_it_is_at_the_next_look(
+    make_bench: Callable[[Mode], Bench],
+) -> None:
+    bench = make_bench(Mode.ENFORCE)
+
+    async def scenario() -> None:
+        await bench.looks()
+        assert bench.daemon.seen["bcache0"].knobs["writeback_percent"] == "40"
+        bench.daemon.volumes["bcache0"].set_mode(Mode.ADVISE, "a test")
+        await bench.looks(1)
+        await bench.looks(1)
+        assert bench.daemon.seen["bcache0"].knobs["writeback_percent"] == "10"
+
+    bench.run(scenario)
