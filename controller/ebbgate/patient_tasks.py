@@ -30,9 +30,10 @@ class PatientTasks:
 
         Raises what the task, or an earlier one that was late, raised.
         """
-        older = self._tasks.get(name)
-        if older is not None and not await self._ended(name, older):
-            return False
+        # Again after each wait: somebody else who waited may have begun one first.
+        while (older := self._tasks.get(name)) is not None:
+            if not await self._ended(name, older):
+                return False
         self._tasks[name] = task = asyncio.create_task(begin())
         return await self._ended(name, task)
 
