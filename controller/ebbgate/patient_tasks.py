@@ -30,11 +30,13 @@ class PatientTasks:
 
         Raises what the task, or an earlier one that was late, raised.
         """
-        # Again after each wait: somebody else who waited may have begun one first.
-        while (older := self._tasks.get(name)) is not None:
-            if not await self._ended(name, older):
-                return False
-        self._tasks[name] = task = asyncio.create_task(begin())
+        older = self._tasks.get(name)
+        if older is not None and not await self._ended(name, older):
+            return False
+        # Somebody else who waited may have begun one by now: it is as new as one of our own.
+        task = self._tasks.get(name)
+        if task is None:
+            task = self._tasks[name] = asyncio.create_task(begin())
         return await self._ended(name, task)
 
     async def stop(self) -> None:
