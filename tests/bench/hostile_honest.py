@@ -19,11 +19,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from random import Random
 
+from ebbgate.units import NS_PER_S
 from tests.bench.control_line import ControlLine
 from tests.bench.hostile_attacker import SOCKET
 
 PERIOD_S = 0.5
 TIMEOUT_S = 20.0
+SET_FOR_NS = 10 * NS_PER_S
+"""Longer than the daemon ever needs to write a knob: a `set` ends at its time, written or not."""
 TURN = "turn"
 """A file of root's: locked, shared, by whoever asks, and as a whole by whoever compares knobs."""
 _Asked = tuple[str, dict[str, str | int]]
@@ -31,7 +34,7 @@ _ENFORCE: _Asked = ("mode", {"mode": "enforce"})
 """The volume goes on being tuned, whatever was restored before."""
 ASKED: dict[int, tuple[_Asked, ...]] = {
     0: (_ENFORCE, ("release", {"knob": "writeback_percent"})),
-    1: (_ENFORCE, ("set", {"knob": "sequential_cutoff", "value": "8MiB", "for_ns": 10**9})),
+    1: (_ENFORCE, ("set", {"knob": "sequential_cutoff", "value": "8MiB", "for_ns": SET_FOR_NS})),
 }
 """By who asks: root, or another."""
 
