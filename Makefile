@@ -17,6 +17,8 @@ export PYTHONPYCACHEPREFIX := $(BUILD)/pycache
 # As images of containers set it: each of the many programs that tests start would be compiled anew.
 unexport PYTHONDONTWRITEBYTECODE
 export HYPOTHESIS_STORAGE_DIRECTORY := $(BUILD)/hypothesis
+# npm keeps its compiled modules in the temporary folder otherwise, and leaves them there.
+export NODE_COMPILE_CACHE := $(BUILD)/node-compile-cache
 export PYTHONPATH := $(CURDIR)/controller:$(CURDIR)
 
 PREFIX ?= /usr/local
