@@ -197,7 +197,7 @@ test-openapi: venv venv-web
 
 test-web-current: venv-web
 	$(call tier,web_current,EBBGATE_OTHER_PYTHON=$(SYSTEM_PYTHON) \
-		$(BUILD)/venv-web/bin/python -m pytest tests/unit/test_web_*.py $(K))
+		$(BUILD)/venv-web/bin/python -m pytest tests/unit/web $(K))
 
 test-prometheus: venv | $(BUILD)/.deps-web ## a real Prometheus scrapes ebbgate-web; alerts and the dashboard's queries
 	$(call tier,prometheus,$(PY) -m pytest tests/prometheus $(K))
@@ -231,7 +231,7 @@ install: probe webui ## to PREFIX (/usr/local), DESTDIR respected
 	install -m 644 lvm-scripts/*.sh lvm-scripts/README.md $(DESTDIR)$(SCRIPTDIR)
 	install -m 755 $(SCRIPTS) $(DESTDIR)$(SCRIPTDIR)
 	$(call launcher,ebbgate.cli) > $(DESTDIR)$(BINDIR)/ebbgate
-	$(call launcher,ebbgate.daemon) > $(DESTDIR)$(SBINDIR)/ebbgated
+	$(call launcher,ebbgate.daemon.main) > $(DESTDIR)$(SBINDIR)/ebbgated
 	$(call launcher,ebbgate.web) > $(DESTDIR)$(SBINDIR)/ebbgate-web
 	chmod 755 $(DESTDIR)$(BINDIR)/ebbgate $(DESTDIR)$(SBINDIR)/ebbgated $(DESTDIR)$(SBINDIR)/ebbgate-web
 	rm -rf $(DESTDIR)$(LIBDIR)/webui

@@ -16,8 +16,8 @@ from pathlib import Path
 from threading import Thread
 from typing import Any, Final
 
+from ebbgate.daemon.intent_dispatcher import IntentOutcome
 from ebbgate.errors import UsageError
-from ebbgate.intent_dispatcher import IntentOutcome
 from ebbgate.intents.server import ControlServer
 from ebbgate.intents.validation import check
 from ebbgate.store.db import Store

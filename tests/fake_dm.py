@@ -8,7 +8,7 @@ import os
 import re
 from dataclasses import dataclass, field
 
-from ebbgate.dm import UUID_REF, DeviceMapper, DmDevice, Target
+from ebbgate.kernel.device_mapper import UUID_REF, DeviceMapper, DmDevice, Target
 from tests.fake_sysfs import FakeSysfs
 
 CACHE_UUID = "LVM-" + "v" * 32 + "d" * 32

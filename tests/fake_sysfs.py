@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ebbgate.dm import DeviceMapper
-from ebbgate.sysfs import Sysfs
+from ebbgate.kernel.device_mapper import DeviceMapper
+from ebbgate.kernel.sysfs import Sysfs
 from ebbgate.units import GIB, SECTOR_BYTES
 
 # Whatever machine the tests run on has mapped volumes of its own.

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from ebbgate.run import run
+from ebbgate.kernel.run import run
 
 REPO = Path(__file__).resolve().parent.parent
 SPDX = "SPDX-License-Identifier: GPL-2.0-only"

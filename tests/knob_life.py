@@ -13,19 +13,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from ebbgate.actuators.gate_thread import drive
-from ebbgate.actuators.hand import Hand, Reason
-from ebbgate.actuators.plan import cutoff_steps
-from ebbgate.actuators.plans import split_steps
+from ebbgate.actuators.bcache_steps import cutoff_steps
+from ebbgate.actuators.gate_plan import split_steps
+from ebbgate.actuators.gate_worker import drive
+from ebbgate.actuators.knob_writer import Hand, Reason
 from ebbgate.actuators.restore import Workers, one_by_one, restore
+from ebbgate.kernel.sysfs import Sysfs
+from ebbgate.knobs.catalog import BY_NAME, knob_path, same_value
+from ebbgate.knobs.knob import parse_value
 from ebbgate.model.decision import Gate, GateKind, Outcome
 from ebbgate.model.volume import Kind, Volume
-from ebbgate.probes.knob import parse_value
-from ebbgate.probes.knobs import BY_NAME, knob_path, same_value
 from ebbgate.store.journal_writer import JournalWriter
 from ebbgate.store.last_written import LastWritten
-from ebbgate.store.leftovers import Leftovers
-from ebbgate.sysfs import Sysfs
+from ebbgate.store.unrestored import Leftovers
 from ebbgate.units import KIB, MIB, NS_PER_MS
 
 CUTOFF_BYTES = 512 * KIB

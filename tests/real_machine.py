@@ -11,9 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Self
 
-from ebbgate.probes.knobs import knob_path
+from ebbgate.kernel.sysfs import Sysfs
+from ebbgate.knobs.catalog import knob_path
 from ebbgate.probes.topology import find
-from ebbgate.sysfs import Sysfs
 from tests.knob_life import Home, wrong
 from tests.stop_harness import Machine
 from tests.syscalls import Child

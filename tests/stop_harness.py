@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from ebbgate.kernel.sysfs import Sysfs
+from ebbgate.knobs.catalog import knob_path
 from ebbgate.model.volume import Volume
-from ebbgate.probes.knobs import knob_path
 from ebbgate.probes.topology import find
-from ebbgate.sysfs import Sysfs
 from tests.builders import mapped_volume, volume
 from tests.fake_dm import FakeCache, FakeDm, fake_lvm
 from tests.fake_sysfs import SET_UUID, FakeSysfs, WatchedSysfs, fake_bcache

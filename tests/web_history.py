@@ -18,16 +18,16 @@ from pathlib import Path
 from typing import Any
 
 from ebbgate import __version__
-from ebbgate.actuators.bounds import CONGESTED
+from ebbgate.knobs.bounds import CONGESTED
+from ebbgate.model.override import IntentKind
 from ebbgate.model.volume import Mode
-from ebbgate.model.wish import IntentKind
 from ebbgate.store.db import Store
 from ebbgate.store.intent_rows import IntentRow
 from ebbgate.store.limits import DEFAULT_LIMITS, Limits
-from ebbgate.store.upkeep import Upkeep, roll_up_one
+from ebbgate.store.maintenance import Upkeep, roll_up_one
 from ebbgate.units import GIB, NS_PER_S
 from tests.control_harness import Outcome, answering
-from tests.web_tape import Tape, play
+from tests.history_recorder import Tape, play
 
 _HOUR_S = 3600
 _REST_S = 20

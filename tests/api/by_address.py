@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """ebbgate-web with every address of the loopback as a client: python -m tests.api.by_address ...
 
-I/O: the server's own. How often one user may ask is tested elsewhere (tests/unit/test_web_guard.py,
-test_web_connections.py); here it would hide everything else behind a 429 (hooks.py).
+I/O: the server's own. How often one user may ask is tested elsewhere (tests/unit/web:
+test_security.py, test_connections.py); here it would hide everything else behind a 429 (hooks.py).
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ import schemathesis
 import urllib3.util.connection as connections
 
 # ---- from many addresses -------------------------------------------------------------------------
-# How often one may ask is tested by hand (tests/unit/test_web_guard.py); here it would hide all
+# How often one may ask is tested by hand (tests/unit/web/test_security.py); here it would hide all
 # else behind a 429.
 _ADDRESSES = itertools.cycle(f"127.1.{high}.{low}" for high in range(16) for low in range(1, 255))
 _connect = connections.create_connection

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.programs import REPO, Program, running, until
-from tests.unit.web_bench import Served
+from tests.unit.web.web_fixture import Served
 
 BUILD = REPO / "build"
 SETS = {

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from ebbgate.model.wish import IntentKind
+from ebbgate.model.override import IntentKind
 from tests.api.stack import BUILD, SCHEMATHESIS, SETS, TOKEN, history, served
 from tests.lab import host
 from tests.programs import REPO, get
-from tests.unit.web_bench import Served, complaint
+from tests.unit.web.web_fixture import Served, complaint
 
 HERE = Path(__file__).resolve().parent
 # A day of history is made first, on whatever machine this is.

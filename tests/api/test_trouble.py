@@ -23,9 +23,9 @@ from tests import web_history
 from tests.api.stack import SETS, TOKEN, Site, history, served
 from tests.builders import decision, proposal
 from tests.control_harness import answering
+from tests.db_faults import Trouble, damaged, locked, missing
 from tests.programs import REPO, free_port, until
-from tests.trouble import Trouble, damaged, locked, missing
-from tests.unit.web_bench import DEADLINE_S, Answer, complaint
+from tests.unit.web.web_fixture import DEADLINE_S, Answer, complaint
 
 # A day of history is made first, on whatever machine this is.
 pytestmark = pytest.mark.timeout(300)

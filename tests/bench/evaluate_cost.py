@@ -16,12 +16,12 @@ from statistics import median
 from ebbgate.model.frame import Frame, PathLatency, Rates
 from ebbgate.model.records import Direction
 from ebbgate.model.volume import Kind
-from ebbgate.policy import evaluate, overrule
+from ebbgate.policy import arbiter, evaluate
+from ebbgate.policy.arbiter import Overrides
 from ebbgate.policy.defaults import Policy
 from ebbgate.policy.evaluate import PolicyState
 from ebbgate.policy.language.compile import compile_policy
 from ebbgate.policy.language.parse import parse
-from ebbgate.policy.overrule import Overrides
 from ebbgate.units import GIB, MIB, NS_PER_MS, NS_PER_S
 from tests.bench.context import Context, Scenario
 from tests.bench.report import Report
@@ -69,9 +69,9 @@ class Volumes:
         self, before: tuple[PolicyState, Overrides], frame: Frame
     ) -> tuple[PolicyState, Overrides]:
         state = evaluate.on_frame(before[0], frame, self._policy)
-        over = overrule.on_frame(before[1], frame, state, self._policy, applied=True)
-        overrule.decide(over, state, self._policy, frame.at_ns, explained=False)
-        overrule.gate(over, state, self._policy, frame.at_ns)
+        over = arbiter.on_frame(before[1], frame, state, self._policy, applied=True)
+        arbiter.decide(over, state, self._policy, frame.at_ns, explained=False)
+        arbiter.gate(over, state, self._policy, frame.at_ns)
         return state, over
 
     def _frame(self, number: int) -> Frame:

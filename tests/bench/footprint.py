@@ -55,7 +55,7 @@ def measure(guest: Guest) -> dict[str, float]:
     with BcacheStack(guest) as stack:
         stack.expect_changed("writeback_rate")
         with Product(guest) as product:
-            daemon = int(guest.check("pgrep -f -o ebbgate.daemon"))
+            daemon = int(guest.check("pgrep -f -o ebbgate.daemon.main"))
             probe = int(guest.check("pgrep -x ebbgate-probe"))
             for load in ("idle", "reads"):
                 users = reader(guest, stack.device) if load == "reads" else None

@@ -2,7 +2,7 @@
 """hostile-client: what a process with the web user's rights can do to root's daemon in ten minutes.
 
 The daemon, its files, its socket and `ebbgate restore` are the real ones, on a machine of files to
-which recordings of real caches are played (tests/played). Beside it: the attacker
+which recordings of real caches are played (tests/fake_machine). Beside it: the attacker
 (hostile_attacker.py), and two honest clients, one of them root. Every few seconds `ebbgate restore`
 runs, with the daemon and, in the first half, also after it was killed.
 """

@@ -16,9 +16,9 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from tests.fake_machine import machine
 from tests.lab import host
 from tests.lab.wait import wait_until
-from tests.played import machine
 
 REPO = Path(__file__).resolve().parents[2]
 LONGEST_S = 3.0

@@ -13,11 +13,11 @@ from random import Random
 
 from ebbgate.model.decision import Decision
 from ebbgate.model.volume import Kind
-from ebbgate.policy import evaluate, overrule
+from ebbgate.policy import arbiter, evaluate
+from ebbgate.policy.arbiter import Overrides
 from ebbgate.policy.evaluate import PolicyState
 from ebbgate.policy.language.compile import compile_policy
 from ebbgate.policy.language.parse import parse
-from ebbgate.policy.overrule import Overrides
 from ebbgate.policy.rules import INTERVAL_NS
 from ebbgate.units import GIB, NS_PER_MS, NS_PER_S
 from tests.bench.context import Context, Scenario
@@ -77,8 +77,8 @@ def changes(level: Callable[[Random, int], float], seed: int) -> dict[str, list[
             idle=False, quiet_ns=0, state="dirty", cache_mode="writeback",
         )  # fmt: skip
         state = evaluate.on_frame(state, seen, policy)
-        over = overrule.on_frame(over, seen, state, policy, applied=True)
-        decision = overrule.decide(over, state, policy, at_ns, explained=False)
+        over = arbiter.on_frame(over, seen, state, policy, applied=True)
+        decision = arbiter.decide(over, state, policy, at_ns, explained=False)
         if last is not None and decision.gate != last.gate:
             found["gate"].append(at_ns)
         if last is not None and decision.sequential_cutoff_bytes != last.sequential_cutoff_bytes:

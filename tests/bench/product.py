@@ -17,8 +17,8 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from tests.lab.errors import CommandFailed, LabError
-from tests.lab.mirror import mirror
 from tests.lab.session import Process, Session
+from tests.lab.sync_tree import mirror
 from tests.lab.wait import wait_until
 
 REPO = Path(__file__).resolve().parents[2]
@@ -80,7 +80,7 @@ class Product:
 
     def start(self) -> None:
         """Start the daemon; returns once it acts on frames of its own probe."""
-        argv = [PYTHON, "-m", "ebbgate.daemon", *FOLDERS, "--probe", str(PROBE)]
+        argv = [PYTHON, "-m", "ebbgate.daemon.main", *FOLDERS, "--probe", str(PROBE)]
         argv += ["--mode", self._mode, "--tick-ms", str(self._tick_ms)]
         self.daemon = self.session.spawn(argv, env={"PYTHONPATH": str(self.site)})
         self.wait_until(self._ready, 60, "the daemon to see the volume through its probe")

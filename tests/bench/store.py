@@ -25,9 +25,9 @@ from ebbgate.policy.evaluate import PolicyState
 from ebbgate.signals.histogram import latency_bucket_us
 from ebbgate.store.db import Store
 from ebbgate.store.limits import DAY_NS, DEFAULT_LIMITS
+from ebbgate.store.maintenance import Upkeep
 from ebbgate.store.queries import History
 from ebbgate.store.rollup import HOUR_NS, MINUTE_NS, SECOND_NS
-from ebbgate.store.upkeep import Upkeep
 from ebbgate.units import GIB, MIB, NS_PER_MS
 from tests.bench.context import Context, Scenario
 from tests.bench.report import Report

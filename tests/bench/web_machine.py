@@ -18,18 +18,18 @@ from contextlib import closing
 from pathlib import Path
 from typing import IO
 
-from ebbgate.config import Config
-from ebbgate.lock import DaemonLock
-from ebbgate.machine import Daemon
+from ebbgate.config.settings import Config
+from ebbgate.daemon.daemon import Daemon
+from ebbgate.daemon.priority import Priority
 from ebbgate.model.volume import Mode
-from ebbgate.priority import Priority
-from ebbgate.recorder import Recorder
+from ebbgate.store.daemon_lock import DaemonLock
 from ebbgate.store.journal_writer import JournalWriter
 from ebbgate.store.last_written import LastWritten
 from ebbgate.store.queries import History
+from ebbgate.store.recorder import Recorder
 from ebbgate.units import GIB
+from tests.fake_machine.machine import probe_of
 from tests.fake_sysfs import NO_DM, FakeSysfs, WatchedSysfs
-from tests.played.machine import probe_of
 
 
 class Ticking(Daemon):

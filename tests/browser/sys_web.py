@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from unittest.mock import patch
 
-from ebbgate.sysfs import Sysfs
+from ebbgate.kernel.sysfs import Sysfs
 from ebbgate.web import app, command
 from tests.fake_sysfs import fake_bcache
 

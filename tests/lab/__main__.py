@@ -18,7 +18,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tests.lab import keeper, kernel, terminal
+from tests.lab import guest_server, kernel, terminal
 from tests.lab.errors import EXIT_LOST_GUEST, LabError, LostGuest
 from tests.lab.guest import Guest
 from tests.lab.session import Session
@@ -44,7 +44,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("action", choices=["shell", "run", "up", "down", "status", "kernel"])
     parser.add_argument("command", nargs=argparse.REMAINDER, help="for run: the command")
-    parser.add_argument("--name", default=keeper.DEFAULT_NAME, help="of the guest that stays")
+    parser.add_argument("--name", default=guest_server.DEFAULT_NAME, help="of the guest that stays")
     parser.add_argument("--scheduler", default="mq-deadline", help="of the HDD (none, bfq)")
     parser.add_argument("--mode", default="writeback", help="cache mode")
     parser.add_argument("--bare", action="store_true", help="boot only, make no bcache volume")
@@ -58,12 +58,12 @@ def _act(options: argparse.Namespace) -> int:
             print(kernel.fetch().root)
         case "up":
             mode, scheduler = options.mode, options.scheduler
-            keeper.bring_up(options.name, scheduler, mode, with_stack=not options.bare)
+            guest_server.bring_up(options.name, scheduler, mode, with_stack=not options.bare)
             print(f"guest {options.name} is up; next: python3 -m tests.lab shell, run, down")
         case "down":
-            keeper.take_down(options.name)
+            guest_server.take_down(options.name)
         case "status":
-            up = keeper.is_up(options.name)
+            up = guest_server.is_up(options.name)
             print(f"guest {options.name} is {'up' if up else 'not running'}")
             return 0 if up else 1
         case _:
@@ -75,8 +75,8 @@ def _act(options: argparse.Namespace) -> int:
 @contextmanager
 def _session(options: argparse.Namespace) -> Iterator[Session]:
     """The guest that stays, if it is there, or one for this command alone."""
-    if keeper.is_up(options.name):
-        with contextlib.closing(keeper.attach(options.name)) as session:
+    if guest_server.is_up(options.name):
+        with contextlib.closing(guest_server.attach(options.name)) as session:
             yield session
         return
     with Guest() as guest:

@@ -13,10 +13,10 @@ from typing import Any, NoReturn
 
 import pytest
 
-from tests.lab import keeper, snapshot
+from tests.lab import guest_server, snapshot
 from tests.lab.errors import EXIT_LOST_GUEST, LostGuest, NoLab
 from tests.lab.guest import Guest
-from tests.lab.script_bench import ScriptBench
+from tests.lab.script_fixture import ScriptBench
 from tests.lab.session import Session
 
 # A boot under emulation on a busy machine takes longer than a unit test ever may.
@@ -63,7 +63,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, None]:
 def guest() -> Iterator[Session]:
     """A running guest with the default devices; shared, so leave it as it was."""
     if name := os.environ.get("EBBGATE_LAB_GUEST"):
-        with contextlib.closing(keeper.attach(name)) as session:
+        with contextlib.closing(guest_server.attach(name)) as session:
             yield session
         return
     try:

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from ebbgate.cli import words
+from ebbgate.cli import format
 from tests.bench.product import PYTHON, STATE_DIR
 from tests.lab.demo_screen import Moment, Screen
 from tests.lab.errors import LabError
@@ -95,6 +95,6 @@ def moment_of(sample: dict[str, Any]) -> Moment:
     return Moment(
         sample["dirty_mib"],
         sample.get("regime", ""),
-        words.gate(gate) if gate else "",
+        format.gate(gate) if gate else "",
         sample.get("now", ""),
     )

@@ -19,7 +19,7 @@ import re
 import sys
 from pathlib import Path
 
-from tests.lab import apt, cache, host
+from tests.lab import apt, downloads, host
 from tests.lab.errors import CommandFailed, LabError, NoLab
 
 PROGRAM = "qemu-system-x86_64"
@@ -59,11 +59,11 @@ def _version(program: str) -> tuple[int, int]:
 def _backport() -> str:
     """The backport's program, unpacked beside the kernels; it runs with the release's libraries."""
     release = platform.freedesktop_os_release().get("VERSION_CODENAME", "")
-    final = cache.cache_dir() / "emulators" / release
+    final = downloads.cache_dir() / "emulators" / release
     program = final / "usr" / "bin" / PROGRAM
-    with cache.locked(final.parent):
+    with downloads.locked(final.parent):
         if not program.exists():
-            with cache.made(final) as scratch:
+            with downloads.made(final) as scratch:
                 _download(f"{release}-backports", scratch)
     # Also tells whether it runs here at all.
     if _version(str(program)) < _LOCKS_PAGES:

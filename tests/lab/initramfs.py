@@ -11,7 +11,7 @@ import os
 from pathlib import Path
 
 from tests.lab import host
-from tests.lab.cache import cache_dir
+from tests.lab.downloads import cache_dir
 from tests.lab.errors import NoLab
 from tests.lab.kernel import Kernel
 

@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.lab import apt, cache, host
+from tests.lab import apt, downloads, host
 from tests.lab.errors import NoLab
 
 
@@ -61,8 +61,8 @@ def fetch(release: str = DEFAULT_RELEASE) -> Kernel:
     """
     if os.uname().machine != "x86_64":
         raise NoLab(f"no lab here: made for x86_64, this is {os.uname().machine}")
-    home = cache.cache_dir() / "kernels" / release
-    with cache.locked(home):
+    home = downloads.cache_dir() / "kernels" / release
+    with downloads.locked(home):
         return _newest(home) or _download(RELEASES[release], home)
 
 
@@ -76,7 +76,7 @@ def _newest(home: Path) -> Kernel | None:
 def _download(release: Release, home: Path) -> Kernel:
     host.need("apt-cache", "depmod")
     package, abi = _resolve(release)
-    with cache.made(home / abi) as scratch:
+    with downloads.made(home / abi) as scratch:
         unpacked = scratch / "root"
         apt.unpack([package], scratch, unpacked)
         host.run([host.find("depmod") or "depmod", "-b", unpacked, abi])

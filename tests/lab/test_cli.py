@@ -16,9 +16,9 @@ import pytest
 
 from ebbgate import units
 from ebbgate.cli import main
+from ebbgate.knobs.bcache import KNOBS, knob_path
+from ebbgate.knobs.knob import Form, Knob, parse_value
 from ebbgate.model.volume import Device, Kind, Volume
-from ebbgate.probes.bcache_knobs import KNOBS, knob_path
-from ebbgate.probes.knob import Form, Knob, parse_value
 from tests.bench.product import Product
 from tests.lab import fio
 from tests.lab.session import Session

@@ -17,9 +17,9 @@ import pytest
 from tests.bench.gap_drain import fill_job
 from tests.bench.product import Product
 from tests.lab import fio
-from tests.lab.counted import assert_equal_to_fio, gained
 from tests.lab.dm_stack import DmCacheStack, Options
 from tests.lab.errors import CommandFailed
+from tests.lab.fio_compare import assert_equal_to_fio, gained
 from tests.lab.probe import GuestProbe
 from tests.lab.session import Session
 from tests.lab.test_dm_product import SMALL, holds_back, users

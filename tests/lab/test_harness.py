@@ -16,13 +16,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.lab import channel, fio, keeper
+from tests.lab import channel, fio, guest_server
 from tests.lab.__main__ import main
 from tests.lab.conftest import without_lab
 from tests.lab.errors import EXIT_LOST_GUEST, CommandFailed, LabError, LostGuest, NoLab
 from tests.lab.guest import CHECKOUT, Guest
-from tests.lab.mirror import mirror
 from tests.lab.session import Session
+from tests.lab.sync_tree import mirror
 from tests.lab.wait import wait_until
 
 
@@ -154,10 +154,10 @@ def kept(guest: Session, name: str) -> Iterator[None]:
     """The shared guest as if `tests.lab up` had booted it."""
     if not isinstance(guest, Guest):
         pytest.skip("the guest is kept by another process already")
-    link = keeper.link_of(name)
+    link = guest_server.link_of(name)
     link.unlink(missing_ok=True)
     link.symlink_to(guest.folder)
-    relay = keeper.Keeper(guest)
+    relay = guest_server.Keeper(guest)
     threading.Thread(target=relay.serve, daemon=True).start()
     try:
         yield
@@ -167,8 +167,8 @@ def kept(guest: Session, name: str) -> Iterator[None]:
 
 
 def test_two_clients_share_a_kept_guest_and_one_leaves_nothing_behind(guest: Session) -> None:
-    with kept(guest, "harness-test"), closing(keeper.attach("harness-test")) as second:
-        with closing(keeper.attach("harness-test")) as first:
+    with kept(guest, "harness-test"), closing(guest_server.attach("harness-test")) as second:
+        with closing(guest_server.attach("harness-test")) as first:
             left = first.spawn(["sleep", "600"])
             assert second.check("hostname") == "lab\n"
             assert first.device("hdd0") == guest.device("hdd0")

@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from tests.lab.script_bench import DM, VOLUME, ScriptBench, again_of, undo_of
+from tests.lab.script_fixture import DM, VOLUME, ScriptBench, again_of, undo_of
 
 DEVICE = f"/dev/{VOLUME}"
 

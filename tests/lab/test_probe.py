@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.lab import fio
-from tests.lab.counted import assert_equal_to_fio, gained, job
+from tests.lab.fio_compare import assert_equal_to_fio, gained, job
 from tests.lab.probe import GuestProbe
 from tests.lab.session import Session
 from tests.lab.stack import BcacheStack

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 import pytest
 
 from tests.lab import dm_parts, fio
-from tests.lab.counted import assert_equal_to_fio, gained, job
 from tests.lab.devices import MIB
 from tests.lab.dm_stack import DmCacheStack, DmStack, DmWritecacheStack, Options
+from tests.lab.fio_compare import assert_equal_to_fio, gained, job
 from tests.lab.probe import GuestProbe
 from tests.lab.session import Session
 from tests.lab.wait import wait_until

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 
-from tests.lab import apt, cache, host
+from tests.lab import apt, downloads, host
 
 PACKAGE = "prometheus"
 
@@ -20,9 +20,9 @@ def find(name: str) -> str:
     own = host.find(name)
     if own is not None:
         return str(own)
-    final = cache.cache_dir() / "programs" / PACKAGE
-    with cache.locked(final.parent):
+    final = downloads.cache_dir() / "programs" / PACKAGE
+    with downloads.locked(final.parent):
         if not final.exists():
-            with cache.made(final) as scratch:
+            with downloads.made(final) as scratch:
                 apt.unpack([PACKAGE], scratch, scratch / "root")
     return str(final / "usr" / "bin" / name)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The daemon, ebbgate-web and Prometheus, each a process of its own on free ports of the loopback.
 
-The daemon's machine is one of files (tests/played). I/O: processes, HTTP.
+The daemon's machine is one of files (tests/fake_machine). I/O: processes, HTTP.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.played import machine
+from tests.fake_machine import machine
 from tests.programs import REPO, Program, free_port, get, running, until
 from tests.prometheus import program
 

@@ -14,7 +14,7 @@ import yaml  # type: ignore[import-untyped]
 from prometheus_client.metrics_core import Metric
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from ebbgate.web.metrics_names import FAMILIES
+from ebbgate.web.metrics.families import FAMILIES
 from tests.programs import until
 from tests.prometheus import program
 from tests.prometheus.dashboard import Query, put_in, queries

@@ -14,8 +14,8 @@ from ebbgate.model.decision import Decision, Gate, GateKind
 from ebbgate.model.records import Bye, Complaint, Hello, QueueSample, Tracked, Untracked
 from ebbgate.policy import evaluate
 from ebbgate.policy.defaults import Policy, default_policy
-from ebbgate.probes.replay import Damaged, Origin, Recorded, Seen, read_recording, recorded_kind
-from ebbgate.replay import Step, steps
+from ebbgate.probes.recording import Damaged, Origin, Recorded, Seen, read_recording, recorded_kind
+from ebbgate.replay.recording import Step, steps
 from ebbgate.units import NS_PER_S, format_bytes, format_ns, format_rate
 
 _INDENT = " " * 12

@@ -13,10 +13,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from ebbgate.model.records import Direction
-from ebbgate.probes.replay import origin_line
+from ebbgate.probes.recording import origin_line
 from ebbgate.units import KIB, MIB, NS_PER_MS, NS_PER_S
 from tests.sim.scenarios import cold_reads, random_offset
-from tests.sim.world import Io, Pause, Script, Setup, World, scattered
+from tests.sim.simulation import Io, Pause, Script, Setup, World, scattered
 
 FOLDER = Path(__file__).parent
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ebbgate.probes.replay import Damaged, Origin, read_recording
+from ebbgate.probes.recording import Damaged, Origin, read_recording
 from tests.replay.decision_text import replay_lines
 
 FOLDER = Path(__file__).parent

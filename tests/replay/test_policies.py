@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ebbgate import policy_files
 from ebbgate.cli.app import main
+from ebbgate.policy_files import reader
 
 FOLDER = Path(__file__).parent
 GOLDEN = FOLDER / "policies"
@@ -42,6 +42,6 @@ def test_a_shipped_policy_does_what_was_reviewed(
 
 
 def test_every_shipped_policy_has_a_golden_text() -> None:
-    names = {document.name for document in policy_files.shipped()}
+    names = {document.name for document in reader.shipped()}
     assert names == {*RECORDINGS, "adaptive"}
     assert {path.stem for path in GOLDEN.glob("*.golden")} == set(RECORDINGS)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from statistics import median
 
 from ebbgate.model.records import Direction
-from ebbgate.policy.pace import depth_target_ios
+from ebbgate.policy.strategies.pace import depth_target_ios
 from ebbgate.units import KIB, NS_PER_MS, NS_PER_S
-from tests.sim.world import DISK_BYTES, Io, Pause, Script, Setup, World
+from tests.sim.simulation import DISK_BYTES, Io, Pause, Script, Setup, World
 
 GAP_NS = 5 * NS_PER_S // 2
 BURST_READS = 200

@@ -15,18 +15,18 @@ import pytest
 
 from ebbgate.cli import main
 from ebbgate.cli.context import Context
-from ebbgate.lock import DaemonLock
 from ebbgate.model.decision import JournalEntry
 from ebbgate.model.volume import Mode
+from ebbgate.store.daemon_lock import DaemonLock
 from ebbgate.store.db import Store
 from ebbgate.store.journal import Journal
 from tests import web_history as web_made
-from tests.asked_bench import Asked
 from tests.control_harness import Asked as Accepted
 from tests.control_harness import Decide, Outcome, answering
 from tests.fake_sysfs import FakeSysfs, fake_bcache
-from tests.loop_bench import DEADLINE_S, LoopBench
-from tests.unit import web_bench
+from tests.intent_fixture import Asked
+from tests.unit.web import web_fixture
+from tests.volume_loop_fixture import DEADLINE_S, LoopBench
 
 BOOT_ID = "this boot"
 NOW_NS = 1_700_000_000_000_000_000
@@ -124,24 +124,24 @@ def cli(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.
 
 @pytest.fixture(scope="session")
 def web_history(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with half an hour of three volumes up to `web_bench.NOW_S`; not to be written."""
+    """A folder with half an hour of three volumes up to `web_fixture.NOW_S`; not to be written."""
     folder = tmp_path_factory.mktemp("web")
-    filler = web_made.fill(folder, 3, 0.5, web_bench.NOW_S)
+    filler = web_made.fill(folder, 3, 0.5, web_fixture.NOW_S)
     filler.store.close()
     return folder
 
 
 @pytest.fixture(scope="session")
-def still(web_history: Path) -> web_bench.Bench:
+def still(web_history: Path) -> web_fixture.Bench:
     """ebbgate-web over that history, for tests that write nothing."""
-    return web_bench.Bench(web_history)
+    return web_fixture.Bench(web_history)
 
 
 @pytest.fixture
-def web(web_history: Path, tmp_path: Path) -> web_bench.Bench:
+def web(web_history: Path, tmp_path: Path) -> web_fixture.Bench:
     """ebbgate-web over a history of its own."""
     shutil.copy(web_history / "history.db", tmp_path)
-    return web_bench.Bench(tmp_path)
+    return web_fixture.Bench(tmp_path)
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from ebbgate.knobs.catalog import same_value
 from ebbgate.model.decision import JournalEntry
-from ebbgate.probes.knobs import same_value
 
 
 class Journal(Protocol):

@@ -30,11 +30,11 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from ebbgate.actuators.plan import KERNEL_WRITES
+from ebbgate.kernel.sysfs import Sysfs, is_gone
+from ebbgate.knobs.bounds import KERNEL_WRITES
+from ebbgate.knobs.catalog import BY_NAME, same_value
+from ebbgate.knobs.knob import parse_value
 from ebbgate.model.decision import JournalEntry
-from ebbgate.probes.knob import parse_value
-from ebbgate.probes.knobs import BY_NAME, same_value
-from ebbgate.sysfs import Sysfs, is_gone
 
 _BLOCK: Final = Path("/sys/block")
 _SETS: Final = Path("/sys/fs/bcache")

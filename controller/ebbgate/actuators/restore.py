@@ -15,14 +15,13 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from ebbgate.actuators import ownership
-from ebbgate.actuators.bounds import BOUNDS, PERCENT, RUNNING
 from ebbgate.actuators.ownership import Owner
-from ebbgate.actuators.plan import KERNEL_WRITES
+from ebbgate.kernel.sysfs import Sysfs
+from ebbgate.knobs.bounds import BOUNDS, KERNEL_WRITES, PERCENT, RUNNING
+from ebbgate.knobs.catalog import BY_NAME, same_value
+from ebbgate.knobs.dm_cache import TABLE
+from ebbgate.knobs.knob import parse_value
 from ebbgate.model.decision import Action, JournalEntry, Outcome, OutcomeKind
-from ebbgate.probes.dm_knobs import TABLE
-from ebbgate.probes.knob import parse_value
-from ebbgate.probes.knobs import BY_NAME, same_value
-from ebbgate.sysfs import Sysfs
 
 _VALUE_CHARS: Final = 40
 _PLACES: Final = ("/sys/block/", "/sys/fs/bcache/", "dm:")

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from ebbgate.actuators.restore import Done, Work
+from ebbgate.knobs.dm_cache import TABLE
 from ebbgate.model.decision import JournalEntry
-from ebbgate.probes.dm_knobs import TABLE
 from ebbgate.units import NS_PER_S, format_ns
 
 DEADLINE_NS: Final = 10 * NS_PER_S

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ebbgate.cli.ask import ask
 from ebbgate.cli.context import Context, json_option
+from ebbgate.cli.daemon_status import Link, look, need_daemon
 from ebbgate.cli.doctor import facts_of
-from ebbgate.cli.link import Link, look, need_daemon
+from ebbgate.cli.intents import ask
 from ebbgate.cli.output import Document, emit, print_note
 from ebbgate.doctor.advice import advise
-from ebbgate.doctor.applying import (
+from ebbgate.doctor.model import SEVERITY, Advice, Change
+from ebbgate.doctor.remedy import (
     NOTHING_LEFT,
     UNDO,
     advice_id,
@@ -27,12 +28,11 @@ from ebbgate.doctor.applying import (
     is_undo,
     undo_commands,
 )
-from ebbgate.doctor.finding import SEVERITY, Advice, Change
 from ebbgate.errors import UsageError
+from ebbgate.kernel.run import run
+from ebbgate.model.override import IntentKind
 from ebbgate.model.volume import Volume
-from ebbgate.model.wish import IntentKind
 from ebbgate.probes.topology import find
-from ebbgate.run import run
 from ebbgate.units import clean_text
 
 if TYPE_CHECKING:

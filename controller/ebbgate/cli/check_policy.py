@@ -8,7 +8,6 @@ from typing import Any
 
 import click
 
-from ebbgate import policy_files
 from ebbgate.cli.context import Context, json_option
 from ebbgate.cli.output import Document, print_json
 from ebbgate.errors import ConfigError
@@ -17,7 +16,8 @@ from ebbgate.policy.language.document import PolicyDocument
 from ebbgate.policy.language.link import link
 from ebbgate.policy.language.parse import parse
 from ebbgate.policy.language.problem import Problem
-from ebbgate.policy_judge import neighbours
+from ebbgate.policy_files import reader
+from ebbgate.policy_files.validation import neighbours
 from ebbgate.text import clean_lines
 
 
@@ -32,9 +32,9 @@ def check_policy(context: Context, files: tuple[Path, ...]) -> None:
 
     Changes nothing and needs no daemon. A policy that it uses may be another file of its folder.
     """
-    parsed = [parse(policy_files.read_policy(path), str(path)) for path in files]
+    parsed = [parse(reader.read_policy(path), str(path)) for path in files]
     documents = [each.document for each in parsed if each.document is not None]
-    linked = link(documents, policy_files.shipped(), neighbours(files))
+    linked = link(documents, reader.shipped(), neighbours(files))
     problems = (*(problem for each in parsed for problem in each.problems), *linked.problems)
     good = [_document(each) for each in linked.documents]
     if context.json:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import click
 
-from ebbgate.cli.ask import ask, draw_outcome
 from ebbgate.cli.context import Context, json_option
-from ebbgate.cli.link import need_daemon
+from ebbgate.cli.daemon_status import need_daemon
+from ebbgate.cli.intents import ask, draw_outcome
 from ebbgate.cli.output import emit, print_note
 from ebbgate.errors import UsageError
+from ebbgate.model.override import IntentKind
 from ebbgate.model.volume import Kind
-from ebbgate.model.wish import IntentKind
 from ebbgate.probes.topology import find
 from ebbgate.units import NS_PER_S, clean_text, parse_duration_ns
 

@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 
 import click
 
-from ebbgate.config import Config, load_config
+from ebbgate.config.settings import Config, load_config
 from ebbgate.errors import PermissionDenied
-from ebbgate.sysfs import Sysfs
+from ebbgate.kernel.sysfs import Sysfs
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ebbgate.cli.context import Context, json_option
+from ebbgate.cli.daemon_status import Link, look
 from ebbgate.cli.doctor_view import draw
-from ebbgate.cli.link import Link, look
 from ebbgate.cli.output import Document, emit
 from ebbgate.cli.snapshot import daemon_document, volume_document
 from ebbgate.cli.status import hidden_document
 from ebbgate.doctor import cost, report, signals
-from ebbgate.doctor.finding import Facts
+from ebbgate.doctor.model import Facts
 from ebbgate.errors import PermissionDenied
 from ebbgate.model.volume import Volume, VolumeState
 from ebbgate.probes.state import read_state

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ebbgate.cli import words
+from ebbgate.cli import format
 from ebbgate.cli.output import Document
 from ebbgate.cli.status import draw_daemon, draw_hidden
 
@@ -31,7 +31,7 @@ def draw(page: Page, document: Document, *, all_knobs: bool) -> None:
     draw_daemon(page, document["daemon"], indent=2)
     if not document["volumes"]:
         page.gap()
-        page.line(words.NO_VOLUME)
+        page.line(format.NO_VOLUME)
     draw_hidden(page, document)
     for volume in document["volumes"]:
         page.gap()
@@ -58,9 +58,9 @@ def _cost(page: Page, cost: Document) -> None:
         page.line(cost["why"], indent=2)
         return
     window = cost["window_ns"]
-    when = f"in {words.span(window)}" if window else "since the kernel counts"
+    when = f"in {format.span(window)}" if window else "since the kernel counts"
     page.line(
-        f"{words.span(cost['ns_per_run'])} a run, {cost['runs']} runs {when}; "
+        f"{format.span(cost['ns_per_run'])} a run, {cost['runs']} runs {when}; "
         f"the counting itself shows as {cost['empty_run_ns']} ns",
         indent=2,
     )
@@ -70,7 +70,7 @@ def _cost(page: Page, cost: Document) -> None:
             (
                 program["name"] or f"program {program['id']}",
                 str(program["runs"]),
-                words.span(program["ns_per_run"]),
+                format.span(program["ns_per_run"]),
             )
             for program in cost["programs"]
             if program["runs"]
@@ -83,8 +83,8 @@ def _volume(page: Page, volume: Document, *, all_knobs: bool) -> None:
     mode = volume["mode"] or "not followed"
     headline = f"{volume['kind']} {volume['cache_mode'] or ''}, {volume['state'] or '?'} - {mode}"
     page.heading(volume["title"], headline)
-    caches = ", ".join(words.device(device) for device in volume["caches"]) or "none"
-    page.facts([("backing device", words.device(volume["backing"])), ("cache device", caches)])
+    caches = ", ".join(format.device(device) for device in volume["caches"]) or "none"
+    page.facts([("backing device", format.device(volume["backing"])), ("cache device", caches)])
     if all_knobs:
         page.table(("KNOB", "VALUE", "EBBGATE"), _knobs(volume))
     else:
@@ -121,7 +121,7 @@ def _knobs(volume: Document) -> list[tuple[Cell, ...]]:
     for knob in volume["knobs"]:
         touch = _TOUCH[knob["touch"]]
         if knob["original"] is not None:
-            touch = f"held; was {words.knob_value(knob['name'], knob['original'])}"
-        value = words.knob_value(knob["name"], knob["value"])
+            touch = f"held; was {format.knob_value(knob['name'], knob['original'])}"
+        value = format.knob_value(knob["name"], knob["value"])
         rows.append((knob["name"], value, (touch, "" if knob["touch"] == "tuned" else "dim")))
     return rows

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ebbgate.cli import words
+from ebbgate.cli import format
 from ebbgate.cli.context import Context, json_option
-from ebbgate.cli.link import look
+from ebbgate.cli.daemon_status import look
 from ebbgate.cli.output import Document, emit
 from ebbgate.cli.snapshot import volume_document
 from ebbgate.cli.status import draw_daemon, draw_sentence
@@ -65,7 +65,7 @@ def _history(context: Context, volume: str, limit: int) -> list[dict[str, Any]]:
 
 def _draw(page: Page, document: Document) -> None:
     mode = str(document["mode"] or "no daemon")
-    policy = f", {words.policy(document)}" if document.get("policy") else ""
+    policy = f", {format.policy(document)}" if document.get("policy") else ""
     page.heading(document["title"], mode + policy)
     draw_sentence(page, document)
     for proposal in document.get("proposals", ()):
@@ -95,7 +95,7 @@ def _proposal(page: Page, proposal: Document) -> None:
         [
             (
                 condition["signal"],
-                condition["measured"] or words.UNKNOWN,
+                condition["measured"] or format.UNKNOWN,
                 condition["comparison"],
                 condition["threshold"],
                 _MARKS[None if condition["measured"] is None else condition["holds"]],

@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from ebbgate.cli import words
+from ebbgate.cli import format
 from ebbgate.cli.context import Context, json_option
 from ebbgate.cli.output import Document, emit
 from ebbgate.cli.replay_diff import differences, time_by_gate
@@ -21,8 +21,8 @@ from ebbgate.model.decision import Decision
 from ebbgate.policy import ADAPTIVE
 from ebbgate.policy.defaults import Policy
 from ebbgate.policy.language.compile import compile_policy
-from ebbgate.policy_judge import named
-from ebbgate.probes.replay import (
+from ebbgate.policy_files.validation import named
+from ebbgate.probes.recording import (
     Damaged,
     Origin,
     Recorded,
@@ -30,7 +30,7 @@ from ebbgate.probes.replay import (
     read_recording,
     recorded_kind,
 )
-from ebbgate.replay import replay as decisions_of
+from ebbgate.replay.recording import replay as decisions_of
 from ebbgate.store.documents import decision_document
 from ebbgate.units import NS_PER_S
 
@@ -150,7 +150,7 @@ def _draw_difference(page: Page, document: Document) -> None:
 def _draw_head(page: Page, document: Document) -> None:
     for text in document["origin"]:
         page.line(text, "dim")
-    length = words.span(document["length_ns"])
+    length = format.span(document["length_ns"])
     page.line(f"{document['records']} records, {length}, {len(document['decisions'])} decisions")
     page.gap()
 
@@ -169,7 +169,7 @@ def _cells(decision: Document) -> tuple[Cell, ...]:
     ]
     return (
         f"{decision['after_ns'] / NS_PER_S:.3f} s",
-        words.gate(decision["gate"]),
-        words.size(decision["sequential_cutoff_bytes"]),
+        format.gate(decision["gate"]),
+        format.size(decision["sequential_cutoff_bytes"]),
         "; ".join(reasons),
     )

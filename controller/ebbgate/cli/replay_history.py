@@ -6,15 +6,15 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
-from ebbgate import dry_run_past
-from ebbgate.cli import words
+from ebbgate.cli import format
 from ebbgate.cli.context import Context
 from ebbgate.cli.output import Document, emit
-from ebbgate.dry_run import document
-from ebbgate.dry_run_past import Subject
 from ebbgate.errors import UsageError
-from ebbgate.policy_judge import named
+from ebbgate.policy_files.validation import named
 from ebbgate.probes.topology import find
+from ebbgate.replay import history
+from ebbgate.replay.compare import document
+from ebbgate.replay.history import Subject
 from ebbgate.units import NS_PER_S, parse_duration_ns
 
 if TYPE_CHECKING:
@@ -37,17 +37,17 @@ def history_run(
     folder, until_ns = context.config.policy_dir, context.wall_ns()
     both = (
         named(policy, folder),
-        named(against, folder) if against else dry_run_past.other(None, subject, folder),
+        named(against, folder) if against else history.other(None, subject, folder),
     )
-    history = context.config.history_path
-    run = dry_run_past.run(history, subject, both, until_ns - length_ns, until_ns)
+    path = context.config.history_path
+    run = history.run(path, subject, both, until_ns - length_ns, until_ns)
     names = {"volume": found.name, "policy": both[0].name, "against": both[1].name}
     emit(context, {**names, **document(run)}, _draw)
 
 
 def _draw(page: Page, found: Document) -> None:
     since, until = found["from_unix_s"], found["until_unix_s"]
-    covered = words.ratio(found["coverage_ratio"])
+    covered = format.ratio(found["coverage_ratio"])
     page.line(
         f"{found['volume']} from {_when(since)} to {_when(until)}: {found['frames']} samples,"
         f" {covered} of the time; {found['against']} -> {found['policy']}"
@@ -74,7 +74,7 @@ def _draw_differences(page: Page, found: Document) -> None:
     rows: list[tuple[Cell, ...]] = [
         (
             _when(each["at_unix_s"]),
-            words.span(_length_s(each) * NS_PER_S),
+            format.span(_length_s(each) * NS_PER_S),
             each["setting"],
             f"{each['before']} -> {each['after']} ({each['why_after']})",
         )
@@ -94,7 +94,7 @@ def draw_gates(
     page.table(
         ("GATE", old[0].upper(), new[0].upper()),
         [
-            (kind, words.span(theirs.get(kind, 0)), words.span(mine.get(kind, 0)))
+            (kind, format.span(theirs.get(kind, 0)), format.span(mine.get(kind, 0)))
             for kind in sorted({*theirs, *mine})
         ],
     )

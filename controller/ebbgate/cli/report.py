@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from ebbgate.cli import words
+from ebbgate.cli import format
 from ebbgate.cli.context import Context, json_option
 from ebbgate.cli.export import csv_figures, write_rows
 from ebbgate.cli.output import Document, emit, print_json
 from ebbgate.errors import NotFound, UsageError
 from ebbgate.probes.topology import find
-from ebbgate.store.account import account
-from ebbgate.store.review import Review
+from ebbgate.store.report_queries import Review
 from ebbgate.store.rollup import HOUR_NS, bucket_ns
+from ebbgate.store.summary import account
 from ebbgate.units import NS_PER_S, parse_duration_ns
 
 if TYPE_CHECKING:
@@ -155,9 +155,11 @@ def _recorded(volume: Document, length_s: float) -> str:
     if not volume["recorded_s"]:
         return "nothing was recorded in this time"
     modes = ", ".join(
-        f"{mode} {words.ratio(spent / length_s)}" for mode, spent in volume["mode_s"].items()
+        f"{mode} {format.ratio(spent / length_s)}" for mode, spent in volume["mode_s"].items()
     )
-    return f"recorded {words.ratio(min(1.0, volume['recorded_s'] / length_s))} of the time: {modes}"
+    return (
+        f"recorded {format.ratio(min(1.0, volume['recorded_s'] / length_s))} of the time: {modes}"
+    )
 
 
 def _draw_done(page: Page, done: Document) -> None:
@@ -174,7 +176,7 @@ def _draw_done(page: Page, done: Document) -> None:
             *([] if done["writes"] else [("knobs", "none written")]),
             (
                 "gaps",
-                f"{gaps['seen']} seen, {words.span(gaps['length_ns'])} in all; "
+                f"{gaps['seen']} seen, {format.span(gaps['length_ns'])} in all; "
                 f"{gaps['used']} used{pressure}",
             ),
             (
@@ -234,7 +236,7 @@ def _override(override: Document) -> str:
 
 
 def _side(found: Document | None) -> str:
-    return "unknown" if found is None else words.span(found["p99_ns"])
+    return "unknown" if found is None else format.span(found["p99_ns"])
 
 
 def _requests(row: Document) -> str:
@@ -243,11 +245,11 @@ def _requests(row: Document) -> str:
 
 
 def _known(count_bytes: float | None) -> str:
-    return "unknown" if count_bytes is None else words.size(count_bytes)
+    return "unknown" if count_bytes is None else format.size(count_bytes)
 
 
 def _share(ratio: float | None, of_what: str) -> str:
-    return "unknown" if ratio is None else f"{words.ratio(ratio)} {of_what}"
+    return "unknown" if ratio is None else f"{format.ratio(ratio)} {of_what}"
 
 
 def _when(unix_ns: int) -> str:

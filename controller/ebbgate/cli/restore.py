@@ -13,18 +13,18 @@ import click
 
 from ebbgate.actuators.restore import restore as put_back
 from ebbgate.actuators.volume_workers import VolumeWorkers
-from ebbgate.cli.ask import ask, name_of, named, who
 from ebbgate.cli.context import Context, json_option
+from ebbgate.cli.intents import ask, name_of, named, who
 from ebbgate.cli.output import Document, emit
 from ebbgate.errors import ActuationError, EbbgateError, Unavailable
 from ebbgate.intents.client import NotAnswering, NotRunning
 from ebbgate.intents.database import OverrideDatabase
-from ebbgate.lock import DaemonLock, Held, Part
 from ebbgate.model.decision import Outcome, OutcomeKind
-from ebbgate.model.wish import IntentKind, Wish, WishKind
+from ebbgate.model.override import IntentKind, Wish, WishKind
 from ebbgate.store.access import make_runtime_folder
+from ebbgate.store.daemon_lock import DaemonLock, Held, Part
 from ebbgate.store.last_written import LastWritten
-from ebbgate.store.leftovers import Leftovers
+from ebbgate.store.unrestored import Leftovers
 
 if TYPE_CHECKING:
     from ebbgate.cli.page import Cell, Page

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from ebbgate.cli.context import Context
-from ebbgate.cli.link import DAEMON, Link
+from ebbgate.cli.daemon_status import DAEMON, Link
 from ebbgate.doctor.device import device_document
 from ebbgate.model.volume import Volume, VolumeState
 from ebbgate.probes.state import read_state

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ebbgate.cli import mapped_view, words
+from ebbgate.cli import dm_view, format
 from ebbgate.cli.context import Context, json_option
-from ebbgate.cli.link import look
+from ebbgate.cli.daemon_status import look
 from ebbgate.cli.output import Document, emit
 from ebbgate.cli.snapshot import daemon_document, volume_document
 from ebbgate.doctor import device_mapper
 from ebbgate.model.volume import Kind
 from ebbgate.policy import ADAPTIVE
 from ebbgate.probes.topology import discover, find
-from ebbgate.store.trouble import log_complaint
+from ebbgate.store.write_health import log_complaint
 
 if TYPE_CHECKING:
     from ebbgate.cli.page import Page
@@ -43,7 +43,7 @@ def status(context: Context, volume: str | None) -> None:
 
 def _draw_all(page: Page, document: Document) -> None:
     if not document["volumes"]:
-        page.line(words.NO_VOLUME)
+        page.line(format.NO_VOLUME)
     for number, volume in enumerate(document["volumes"]):
         if number:
             page.gap()
@@ -59,12 +59,12 @@ def _overview(page: Page, volume: Document) -> None:
         ("IN USE", "", "DIRTY", "FULL IN", "CLEAN IN", "DESTAGE"),
         [
             (
-                words.ratio(volume["in_use_ratio"]),
-                words.bar(volume["in_use_ratio"], words.limits(volume), cells=20),
-                words.size(volume["dirty_bytes"]),
-                words.seconds(volume.get("time_to_full_s")),
-                words.seconds(volume.get("time_to_clean_s")),
-                words.gate(volume.get("gate")),
+                format.ratio(volume["in_use_ratio"]),
+                format.bar(volume["in_use_ratio"], format.limits(volume), cells=20),
+                format.size(volume["dirty_bytes"]),
+                format.seconds(volume.get("time_to_full_s")),
+                format.seconds(volume.get("time_to_clean_s")),
+                format.gate(volume.get("gate")),
             )
         ],
         right=("IN USE",),
@@ -89,7 +89,7 @@ def _headline(volume: Document) -> str:
     mode = volume["mode"] or "no daemon"
     held = ", held" if volume.get("held") else ""
     policy = volume.get("policy")
-    rules = f", {words.policy(volume)}" if policy and policy != ADAPTIVE else ""
+    rules = f", {format.policy(volume)}" if policy and policy != ADAPTIVE else ""
     regime = volume.get("regime")
     load = f", {regime}" if regime and regime != "unknown" else ""
     return f"{volume['kind']} {volume['cache_mode'] or ''} - {mode}{held}{rules}{load}"
@@ -99,7 +99,7 @@ def draw_sentence(page: Page, volume: Document) -> None:
     """What happens now, and whether the kernel's own thread still sleeps through it."""
     page.line(_sentence(volume), indent=2)
     for wish in volume.get("wishes") or ():
-        page.line(f"wish: {words.wish(wish)}", "cyan", indent=2)
+        page.line(f"wish: {format.wish(wish)}", "cyan", indent=2)
     asleep = volume.get("kernel_sleep")
     if asleep:
         page.line(asleep["text"], "yellow", indent=2)
@@ -114,26 +114,26 @@ def _sentence(volume: Document) -> str:
 
 
 def _facts(volume: Document) -> list[tuple[str, str]]:
-    limits = words.limits(volume)
-    level = f"{words.ratio(volume['in_use_ratio'])} of {words.size(volume['cache_bytes'])} in use"
-    caches = ", ".join(words.device(device) for device in volume["caches"]) or "none"
+    limits = format.limits(volume)
+    level = f"{format.ratio(volume['in_use_ratio'])} of {format.size(volume['cache_bytes'])} in use"
+    caches = ", ".join(format.device(device) for device in volume["caches"]) or "none"
     facts = [
-        ("backing device", words.device(volume["backing"])),
+        ("backing device", format.device(volume["backing"])),
         ("cache device", caches),
-        ("cache", f"{words.bar(volume['in_use_ratio'], limits, cells=30)} {level}"),
+        ("cache", f"{format.bar(volume['in_use_ratio'], limits, cells=30)} {level}"),
         *_limits(volume, limits),
-        ("dirty", words.size(volume["dirty_bytes"])),
-        *(mapped_view.facts(volume["mapping"]) if "mapping" in volume else ()),
+        ("dirty", format.size(volume["dirty_bytes"])),
+        *(dm_view.facts(volume["mapping"]) if "mapping" in volume else ()),
     ]
     if not volume["live"]:
         return facts
-    wait = f"{words.span(volume.get('wait_ns'))} of quiet"
+    wait = f"{format.span(volume.get('wait_ns'))} of quiet"
     return [
         *facts,
-        ("full in", words.seconds(volume.get("time_to_full_s"))),
-        ("clean in", words.seconds(volume.get("time_to_clean_s"))),
-        ("foreground", words.load(volume.get("foreground"))),
-        ("destage", f"{words.gate(volume.get('gate'))}, opens after {wait}"),
+        ("full in", format.seconds(volume.get("time_to_full_s"))),
+        ("clean in", format.seconds(volume.get("time_to_clean_s"))),
+        ("foreground", format.load(volume.get("foreground"))),
+        ("destage", f"{format.gate(volume.get('gate'))}, opens after {wait}"),
     ]
 
 
@@ -141,7 +141,7 @@ def _limits(volume: Document, limits: tuple[float, float]) -> list[tuple[str, st
     """bcache alone stops caching writes at a level."""
     if volume["kind"] != Kind.BCACHE:
         return []
-    levels = f"{words.ratio(limits[0])} (asynchronous), {words.ratio(limits[1])} (synchronous)"
+    levels = f"{format.ratio(limits[0])} (asynchronous), {format.ratio(limits[1])} (synchronous)"
     return [("", f"┆ writes cached to {levels}")]
 
 
@@ -157,9 +157,9 @@ def _paths(page: Page, volume: Document) -> None:
                 path["op"],
                 path["path"],
                 str(path["ios"]),
-                words.size(path["bytes"]),
-                words.span(path["p50_ns"]),
-                words.span(path["p99_ns"]),
+                format.size(path["bytes"]),
+                format.span(path["p50_ns"]),
+                format.span(path["p99_ns"]),
             )
             for path in paths
         ],
@@ -172,8 +172,8 @@ def _held_knobs(page: Page, volume: Document) -> None:
     rows = [
         (
             name,
-            words.knob_value(name, knob["value"]),
-            words.knob_value(name, knob["original"]),
+            format.knob_value(name, knob["value"]),
+            format.knob_value(name, knob["original"]),
             knob["owner"],
         )
         for name, knob in volume["knobs"].items()

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ebbgate.access_token import read_token
 from ebbgate.cli.context import Context, json_option
 from ebbgate.cli.output import Document, emit
+from ebbgate.config.access_token import read_token
 from ebbgate.errors import PermissionDenied
 from ebbgate.store.access import READ_MODE, group_id
 

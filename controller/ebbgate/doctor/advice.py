@@ -42,12 +42,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from ebbgate.actuators.bounds import TRIGGER_GC
 from ebbgate.doctor.advice_disks import depth, rotational, scheduler, stacked
 from ebbgate.doctor.advice_dm import DM_RULES
 from ebbgate.doctor.advice_folklore import BCACHE_RULES, congested, detector_off, mq_settings
 from ebbgate.doctor.disk_kind import DiskKind
-from ebbgate.doctor.finding import Advice, Change, Facts, Weight, write_command
+from ebbgate.doctor.model import Advice, Change, Facts, Weight, write_command
+from ebbgate.knobs.bounds import TRIGGER_GC
 from ebbgate.model.volume import Kind
 
 # Above 95 % in use the kernel caches nothing more (CUTOFF_CACHE_ADD, drivers/md/bcache/bcache.h).

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from ebbgate.doctor.disk_kind import DiskKind
-from ebbgate.doctor.finding import (
+from ebbgate.doctor.model import (
     LASTS_UDEV,
     Advice,
     Facts,

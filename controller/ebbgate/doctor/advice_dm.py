@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from ebbgate.doctor import evidence
-from ebbgate.doctor.finding import LASTS_LVM, Advice, Change, Facts, Weight
+from ebbgate.doctor.model import LASTS_LVM, Advice, Change, Facts, Weight
+from ebbgate.knobs.dm_cache import THRESHOLD
 from ebbgate.model.dm import CacheStatus, Health
 from ebbgate.model.volume import Kind
-from ebbgate.probes.dm_knobs import THRESHOLD
 from ebbgate.probes.dm_status import BadLine, table_mode, table_setting, table_threshold_sectors
 from ebbgate.units import bytes_to_sectors, format_bytes, sectors_to_bytes
 

@@ -13,9 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from ebbgate.actuators.bounds import BOUNDS, CONGESTED, CUTOFF, PERCENT
 from ebbgate.doctor import evidence
-from ebbgate.doctor.finding import (
+from ebbgate.doctor.model import (
     LASTS_KNOB,
     LASTS_LVM,
     LASTS_SYSFS,
@@ -25,6 +24,7 @@ from ebbgate.doctor.finding import (
     Weight,
     write_command,
 )
+from ebbgate.knobs.bounds import BOUNDS, CONGESTED, CUTOFF, PERCENT
 from ebbgate.model.volume import Kind
 from ebbgate.probes.dm_status import old_settings
 from ebbgate.units import MIB, bytes_to_sectors, format_bytes, format_rate, sectors_to_bytes

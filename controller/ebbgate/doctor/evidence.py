@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ebbgate.doctor.finding import Weight
+from ebbgate.doctor.model import Weight
 from ebbgate.signals.streams import share_beyond
 from ebbgate.units import format_bytes, format_ns, format_rate, format_ratio
 

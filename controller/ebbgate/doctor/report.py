@@ -11,12 +11,12 @@ from typing import Any
 from ebbgate.doctor.advice import advise
 from ebbgate.doctor.cost import EMPTY_RUN_NS, Cost
 from ebbgate.doctor.disk_kind import DiskKind, disk_kind
-from ebbgate.doctor.finding import SEVERITY, Advice, Facts
+from ebbgate.doctor.model import SEVERITY, Advice, Facts
+from ebbgate.kernel.sysfs import Sysfs
+from ebbgate.knobs.catalog import knob_path, knobs_of
+from ebbgate.knobs.knob import Form
 from ebbgate.model.volume import Volume, VolumeState
 from ebbgate.probes.block import physical_devices, whole_disk
-from ebbgate.probes.knob import Form
-from ebbgate.probes.knobs import knob_path, knobs_of
-from ebbgate.sysfs import Sysfs
 
 _CLASS_BLOCK = Path("/sys/class/block")
 

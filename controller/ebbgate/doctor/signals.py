@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from ebbgate.errors import Unavailable
+from ebbgate.kernel.run import run
 from ebbgate.model.records import PROTOCOL_VERSION
-from ebbgate.run import run
 
 # Loading and verifying all programs takes a second; under emulation, much longer.
 _CHECK_TIMEOUT_S: Final = 60.0

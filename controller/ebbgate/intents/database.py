@@ -17,13 +17,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Self
 
-from ebbgate.actuators.asked import bounded_value, is_trigger, may_be_set
 from ebbgate.errors import EbbgateError, PermissionDenied, UsageError
 from ebbgate.intents.protocol import NAME_LENGTH_MAX
 from ebbgate.intents.validation import LONGEST_NS
+from ebbgate.knobs.catalog import BY_NAME
+from ebbgate.knobs.settable import bounded_value, is_trigger, may_be_set
+from ebbgate.model.override import Wish, WishKind
 from ebbgate.model.volume import Mode
-from ebbgate.model.wish import Wish, WishKind
-from ebbgate.probes.knobs import BY_NAME
 from ebbgate.store.access import ROOT_MODE
 from ebbgate.store.connection import Damaged, durable, is_damage, open_writer
 from ebbgate.store.schema import OVERRIDES

@@ -14,16 +14,16 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from ebbgate.actuators.asked import (
+from ebbgate.errors import UsageError
+from ebbgate.knobs.settable import (
     asked_value,
     bounded_value,
     check_knob,
     check_name,
     drain_refusal,
 )
-from ebbgate.errors import UsageError
+from ebbgate.model.override import IntentKind
 from ebbgate.model.volume import Mode, Volume
-from ebbgate.model.wish import IntentKind
 from ebbgate.policy.language.yaml_events import BYTES_MAX
 from ebbgate.units import NS_PER_S, clean_text, format_bytes, format_ns
 

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 
 from ebbgate.model.volume import Kind, Volume
 from ebbgate.policy import ADAPTIVE
-from ebbgate.policy.destage_state import DestageParams
 from ebbgate.policy.limits import Limits
-from ebbgate.policy.pace import params_for
-from ebbgate.policy.pace_depth import DEPTH_WIDE_IOS
-from ebbgate.policy.pace_state import Law, PaceParams
-from ebbgate.policy.regret import RegretParams
+from ebbgate.policy.rollback_guard import RegretParams
 from ebbgate.policy.rules import Rule
-from ebbgate.policy.stream_bypass import StreamParams
+from ebbgate.policy.strategies.destage_state import DestageParams
+from ebbgate.policy.strategies.pace import params_for
+from ebbgate.policy.strategies.pace_depth import DEPTH_WIDE_IOS
+from ebbgate.policy.strategies.pace_state import Law, PaceParams
+from ebbgate.policy.strategies.stream_bypass import StreamParams
 from ebbgate.units import NS_PER_MS
 
 IDLE_DESTAGE = "idle_destage"

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 from ebbgate.model.decision import Condition, Gate, GateKind, Proposal
 from ebbgate.model.frame import Frame
-from ebbgate.model.wish import Standing
-from ebbgate.policy.destage_state import DestageParams, DestageState, Phase
-from ebbgate.policy.pace_state import Law, PaceParams
+from ebbgate.model.override import Standing
+from ebbgate.policy.strategies.destage_state import DestageParams, DestageState, Phase
+from ebbgate.policy.strategies.pace_state import Law, PaceParams
 from ebbgate.units import NS_PER_S, format_bytes, format_ns, format_rate
 
 DRAIN = "drain"

@@ -13,11 +13,12 @@ from ebbgate.model.decision import Decision, Gate, Proposal
 from ebbgate.model.frame import Frame
 from ebbgate.model.records import Edge, EdgeKind, QueueSample
 from ebbgate.model.volume import UNWRITABLE
-from ebbgate.policy import conditions, idle_destage, limits, rules, stream_bypass
+from ebbgate.policy import limits, rules
 from ebbgate.policy.defaults import IDLE_DESTAGE, STREAM_BYPASS, Policy
-from ebbgate.policy.destage_state import DestageParams, DestageState
 from ebbgate.policy.rules import RulesState
-from ebbgate.policy.stream_bypass import Stance, StreamParams, StreamState
+from ebbgate.policy.strategies import explanation, idle_destage, stream_bypass
+from ebbgate.policy.strategies.destage_state import DestageParams, DestageState
+from ebbgate.policy.strategies.stream_bypass import Stance, StreamParams, StreamState
 from ebbgate.units import NS_PER_MS
 
 PACE_PERIOD_NS = 20 * NS_PER_MS
@@ -201,7 +202,7 @@ def _destage_proposal(state: PolicyState, params: DestageParams, explained: bool
     return Proposal(
         IDLE_DESTAGE,
         f"{machine.phase}: {machine.why}",
-        conditions.of_destage(machine, frame, params) if frame and explained else (),
+        explanation.of_destage(machine, frame, params) if frame and explained else (),
         gate=idle_destage.gate_of(machine, params),
         collect_garbage=machine.collect,
     )
@@ -219,7 +220,7 @@ def _stream_proposal(state: PolicyState, params: StreamParams, explained: bool) 
     return Proposal(
         STREAM_BYPASS,
         reason,
-        conditions.of_streams(frame, params) if frame and explained else (),
+        explanation.of_streams(frame, params) if frame and explained else (),
         sequential_cutoff_bytes=cutoff,
         split_requests=params.by_size and streams.stance is Stance.BYPASS,
         congestion_bypass=False if state.congested else None,

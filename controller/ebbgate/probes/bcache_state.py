@@ -13,10 +13,10 @@ from functools import lru_cache
 from pathlib import Path
 
 from ebbgate import units
+from ebbgate.kernel.sysfs import Sysfs
+from ebbgate.knobs.bcache import KNOBS, folder, knob_path
+from ebbgate.knobs.knob import Form, Place, parse_value
 from ebbgate.model.volume import Volume, VolumeState
-from ebbgate.probes.bcache_knobs import KNOBS, folder, knob_path
-from ebbgate.probes.knob import Form, Place, parse_value
-from ebbgate.sysfs import Sysfs
 
 
 def read_bcache_state(

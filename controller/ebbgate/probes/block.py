@@ -6,9 +6,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from ebbgate import units
+from ebbgate.kernel.sysfs import Sysfs
+from ebbgate.knobs.knob import chosen
 from ebbgate.model.volume import Device
-from ebbgate.probes.knob import chosen
-from ebbgate.sysfs import Sysfs
 
 _CLASS_BLOCK = Path("/sys/class/block")
 

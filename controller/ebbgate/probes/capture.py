@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Makes a recording: runs a probe of its own on one volume, reads sysfs at each tick.
 
-I/O: a child process, sysfs. The format is that of `ebbgate.probes.replay`.
+I/O: a child process, sysfs. The format is that of `ebbgate.probes.recording`.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from typing import IO, Any, Final
 
 from ebbgate import __version__
 from ebbgate.errors import EbbgateError, PermissionDenied, Unavailable
+from ebbgate.kernel.sysfs import Sysfs
 from ebbgate.model.volume import Volume
 from ebbgate.probes.ebpf import track_command
-from ebbgate.probes.replay import origin_line, sysfs_line
+from ebbgate.probes.recording import origin_line, sysfs_line
 from ebbgate.probes.state import read_state
-from ebbgate.sysfs import Sysfs
 from ebbgate.units import format_bytes
 
 _QUIT_TIMEOUT_S: Final = 5.0

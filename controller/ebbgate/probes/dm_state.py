@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from ebbgate.errors import Unavailable
+from ebbgate.kernel.sysfs import Sysfs
+from ebbgate.knobs.dm_cache import MAX_SECTORS, THRESHOLD, knob_path, reference
 from ebbgate.model.dm import CacheStatus, Health, WritecacheStatus
 from ebbgate.model.volume import Kind, Volume, VolumeState
-from ebbgate.probes.dm_knobs import MAX_SECTORS, THRESHOLD, knob_path, reference
 from ebbgate.probes.dm_status import BadLine, parse_cache_status, parse_writecache_status
-from ebbgate.sysfs import Sysfs
 from ebbgate.units import sectors_to_bytes
 
 SUSPENDED = "suspended"

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ebbgate import units
-from ebbgate.dm import DeviceMapper, Target
 from ebbgate.errors import Unavailable
+from ebbgate.kernel.device_mapper import DeviceMapper, Target
+from ebbgate.kernel.sysfs import Sysfs
 from ebbgate.model.dm import DmMapping
 from ebbgate.model.volume import Device, Kind, Volume
 from ebbgate.probes.block import describe_device
@@ -21,7 +22,6 @@ from ebbgate.probes.dm_status import (
     parse_cache_table,
     parse_writecache_table,
 )
-from ebbgate.sysfs import Sysfs
 
 _KINDS = {"cache": Kind.DM_CACHE, "writecache": Kind.DM_WRITECACHE}
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9+_.:-]{1,60}")

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from ebbgate.kernel.sysfs import Sysfs
 from ebbgate.model.volume import Kind, Volume, VolumeState
 from ebbgate.probes.bcache_state import read_bcache_state
 from ebbgate.probes.dm_state import read_mapped_state
-from ebbgate.sysfs import Sysfs
 
 
 def read_state(

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from ebbgate import units
 from ebbgate.errors import NotFound
+from ebbgate.kernel.sysfs import Sysfs
 from ebbgate.model.volume import Device, Kind, Volume
 from ebbgate.probes.block import describe_device, devno_of
 from ebbgate.probes.dm_topology import mapped_volumes
-from ebbgate.sysfs import Sysfs
 
 _CLASS_BLOCK = Path("/sys/class/block")
 _BLOCK = Path("/sys/block")

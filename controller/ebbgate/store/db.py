@@ -16,8 +16,8 @@ from typing import Any, Final, Self
 from ebbgate.model.decision import Decision, Outcome
 from ebbgate.model.frame import Frame, Rates
 from ebbgate.model.records import Direction, Edge
+from ebbgate.store import hourly_counts, retention
 from ebbgate.store import intent_rows as intents
-from ebbgate.store import retention, tally
 from ebbgate.store.connection import fold_log, open_writer, set_busy_timeout, transaction
 from ebbgate.store.documents import (
     SAMPLE_SPAN_NS,
@@ -30,9 +30,9 @@ from ebbgate.store.documents import (
 )
 from ebbgate.store.intent_rows import IntentRow
 from ebbgate.store.latency import frame_latency
+from ebbgate.store.maintenance import Upkeep
 from ebbgate.store.rollup import MEASURED, MINUTE_NS, bucket_ns
 from ebbgate.store.schema import HISTORY
-from ebbgate.store.upkeep import Upkeep
 
 _ADD_SAMPLE: Final = f"""
     INSERT OR REPLACE INTO samples ({", ".join(MEASURED)})
@@ -157,16 +157,16 @@ class Store:
         rows = [(decision_id, wall_ns, latency_ns, *_action_row(outcome)) for outcome in outcomes]
         with self._write() as open_:
             open_.executemany(_ADD_ACTION, rows)
-            tally.add_outcomes(open_, outcomes, wall_ns)
+            hourly_counts.add_outcomes(open_, outcomes, wall_ns)
             if decision_id is not None:
-                tally.mark_acted(open_, decision_id, outcomes, wall_ns)
+                hourly_counts.mark_acted(open_, decision_id, outcomes, wall_ns)
 
     def add_edge(self, edge: Edge, late_ns: int, wall_ns: int) -> None:
         """The load came or went; `late_ns`: from when it was due to when it was handled."""
         row = (edge.volume, wall_ns, str(edge.kind), edge.length_ns, late_ns)
         with self._write() as open_:
             open_.execute(_ADD_EDGE, row)
-            tally.add_edge(open_, edge, wall_ns)
+            hourly_counts.add_edge(open_, edge, wall_ns)
 
     # ---- requests of people --------------------------------------------------------------------
     def add_intent(self, intent: IntentRow) -> None:

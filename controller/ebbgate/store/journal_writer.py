@@ -17,14 +17,14 @@ from pathlib import Path
 from threading import Lock, Thread
 from typing import Final
 
+from ebbgate.knobs.catalog import same_value
 from ebbgate.model.decision import JournalEntry
-from ebbgate.probes.knobs import same_value
-from ebbgate.store import journal_healing
+from ebbgate.store import journal_salvage
 from ebbgate.store.connection import is_damage
+from ebbgate.store.connection_manager import TROUBLE
 from ebbgate.store.journal import Journal
 from ebbgate.store.last_written import IN_JOURNAL_ALONE, LastWritten, Values
-from ebbgate.store.leftovers import Closed
-from ebbgate.store.opener import TROUBLE
+from ebbgate.store.unrestored import Closed
 
 _LOG = logging.getLogger(__name__)
 _TIMEOUT_S: Final = 10.0
@@ -290,7 +290,7 @@ class JournalWriter:
             _LOG.warning("%s was moved or deleted; a new journal is begun", self._path)
             self._close_file()
         if self._journal is None:
-            journal = journal_healing.open_healed(self._path)
+            journal = journal_salvage.open_healed(self._path)
             try:
                 for key, entry in self._entries.items():
                     if key not in self._settled:
@@ -310,7 +310,7 @@ class JournalWriter:
         self._close_file()
         if is_damage(error):
             try:
-                journal_healing.renew(self._path, why, self._entries.values()).close()
+                journal_salvage.renew(self._path, why, self._entries.values()).close()
             except TROUBLE as trouble:
                 _LOG.error("no new journal could be begun: %s", trouble)
 

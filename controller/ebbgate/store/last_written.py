@@ -25,8 +25,8 @@ from pathlib import Path
 from threading import Lock
 from typing import Final, NamedTuple
 
+from ebbgate.knobs.dm_cache import TABLE
 from ebbgate.model.decision import JournalEntry
-from ebbgate.probes.dm_knobs import TABLE
 
 IN_JOURNAL_ALONE: Final = frozenset({TABLE})
 """Too long for this file, and written once only: what the journal says of it is exact."""

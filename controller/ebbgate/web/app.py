@@ -17,25 +17,25 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
 
-from ebbgate.config import Config
+from ebbgate.config.settings import Config
 from ebbgate.errors import EbbgateError
-from ebbgate.sysfs import Sysfs
-from ebbgate.web import openapi, reply
-from ebbgate.web.cursor import Event
-from ebbgate.web.databases import Databases
-from ebbgate.web.failure import ApiError
-from ebbgate.web.guard import Guard, Receive, Scope, Send
-from ebbgate.web.hub import Hub
+from ebbgate.kernel.sysfs import Sysfs
+from ebbgate.web import openapi, responses
+from ebbgate.web.errors import ApiError
+from ebbgate.web.events.broadcaster import Hub
+from ebbgate.web.events.cursor import Event
+from ebbgate.web.events.poller import Poller
 from ebbgate.web.openapi import Methods
-from ebbgate.web.poller import Poller
-from ebbgate.web.routes_decisions import routes_decisions
-from ebbgate.web.routes_doctor import routes_doctor
-from ebbgate.web.routes_events import routes_events
-from ebbgate.web.routes_history import routes_history
-from ebbgate.web.routes_intents import routes_intents
-from ebbgate.web.routes_live import routes_live
-from ebbgate.web.routes_metrics import routes_metrics
-from ebbgate.web.routes_policies import routes_policies
+from ebbgate.web.routes.decisions import routes_decisions
+from ebbgate.web.routes.doctor import routes_doctor
+from ebbgate.web.routes.events import routes_events
+from ebbgate.web.routes.history import routes_history
+from ebbgate.web.routes.intents import routes_intents
+from ebbgate.web.routes.live import routes_live
+from ebbgate.web.routes.metrics import routes_metrics
+from ebbgate.web.routes.policies import routes_policies
+from ebbgate.web.security import Guard, Receive, Scope, Send
+from ebbgate.web.snapshot import Databases
 
 PREFIX = "/api/v1"
 _THREADS: Final = 8
@@ -95,11 +95,11 @@ class Api:
         self._loop.call_soon_threadsafe(self.hub.publish, events)
 
     def _add_errors(self) -> None:
-        self.app.add_exception_handler(ApiError, reply.on_api_error)
-        self.app.add_exception_handler(EbbgateError, reply.on_ours)
+        self.app.add_exception_handler(ApiError, responses.on_api_error)
+        self.app.add_exception_handler(EbbgateError, responses.on_ours)
         self.app.add_exception_handler(HTTPException, self._on_http)
-        self.app.add_exception_handler(RequestValidationError, reply.on_validation)
-        self.app.add_exception_handler(Exception, reply.on_bug)
+        self.app.add_exception_handler(RequestValidationError, responses.on_validation)
+        self.app.add_exception_handler(Exception, responses.on_bug)
 
     def _add_routes(self) -> None:
         self.app.include_router(routes_live(self.databases), prefix=PREFIX)
@@ -127,9 +127,9 @@ class Api:
         self._methods = self._methods or Methods(openapi.document(self.app))
         allowed = self._methods.of(request.url.path)
         if not allowed or request.method in allowed:
-            return await reply.on_http(request, error)
+            return await responses.on_http(request, error)
         headers = {"allow": ", ".join(allowed)}
-        return await reply.on_http(request, HTTPException(405, headers=headers))
+        return await responses.on_http(request, HTTPException(405, headers=headers))
 
 
 _OF_A_FILE: Final = (200, 206, 304)

@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ebbgate import __version__, config_web
-from ebbgate.config import Config, load_config
-from ebbgate.config_web import BadWeb
+from ebbgate import __version__
+from ebbgate.config import web_settings
+from ebbgate.config.settings import Config, load_config
+from ebbgate.config.web_settings import BadWeb
 from ebbgate.errors import EbbgateError, Unavailable, UsageError
 from ebbgate.log_format import CleanFormatter
 from ebbgate.text import clean_lines
@@ -44,8 +45,8 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--runtime-dir", type=Path, help="default: /run/ebbgate")
     parser.add_argument("--policy-dir", type=Path, help="default: /etc/ebbgate/policies.d")
     parser.add_argument("--ui", type=Path, help="the folder of the built pages")
-    parser.add_argument("--listen", help=f"default: {config_web.LISTEN}; port 0: any")
-    parser.add_argument("--token-file", type=Path, help=f"default: {config_web.TOKEN_FILE}")
+    parser.add_argument("--listen", help=f"default: {web_settings.LISTEN}; port 0: any")
+    parser.add_argument("--token-file", type=Path, help=f"default: {web_settings.TOKEN_FILE}")
     parser.add_argument("--as-root", action="store_true", help="run although this is root")
     parser.add_argument("--openapi", action="store_true", help="print the OpenAPI document")
     parser.add_argument("--verbose", action="store_true")
@@ -83,13 +84,13 @@ def _configured(options: argparse.Namespace) -> Config:
     web = config.web
     try:
         if options.listen:
-            host, port = config_web.parse_listen(options.listen, port_min=0)
+            host, port = web_settings.parse_listen(options.listen, port_min=0)
             web = replace(web, host=host, port=port)
         if options.ui:
             web = replace(web, ui_dir=options.ui)
         if options.token_file:
             web = replace(web, token_file=options.token_file)
-        config_web.check_open(web)
+        web_settings.check_open(web)
     except BadWeb as error:
         raise UsageError(f"--{error.key}: {error.what}", error.hint) from error
     return replace(config, web=web)

@@ -15,10 +15,10 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from ebbgate import __version__
-from ebbgate.web import route
-from ebbgate.web.failure import Error
-from ebbgate.web.guard import QUESTIONS, TOKEN_PATH
-from ebbgate.web.schema import components
+from ebbgate.web.errors import Error
+from ebbgate.web.models.json_schema import components
+from ebbgate.web.routes import declare
+from ebbgate.web.security import QUESTIONS, TOKEN_PATH
 
 _ABOUT: Final = (
     "What ebbgate measures, decides and does. Field names end with their unit; times are seconds"
@@ -32,8 +32,8 @@ def document(app: FastAPI) -> dict[str, Any]:
     made = get_openapi(title="ebbgate", version=__version__, description=_ABOUT, routes=app.routes)
     paths = {path: _path(path, made["paths"][path]) for path in sorted(made["paths"])}
     scheme = {"type": "http", "scheme": "bearer", "description": "The token of this machine."}
-    schemas = components(Error, *route.ANSWERS.values())
-    for taken in route.TAKEN:
+    schemas = components(Error, *declare.ANSWERS.values())
+    for taken in declare.TAKEN:
         # A key that is not known is refused (plain.py), since it is a typing error.
         schemas[taken]["additionalProperties"] = False
     return {

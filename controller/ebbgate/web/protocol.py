@@ -26,10 +26,10 @@ from ebbgate.web.connections import (
     client_name,
     make_room,
 )
-from ebbgate.web.failure import ApiError
-from ebbgate.web.guard import ABORT, CLIENT, HEADERS, Receive, Scope, Send
+from ebbgate.web.errors import ApiError
 from ebbgate.web.peer import loopback_uid
-from ebbgate.web.reply import refusal
+from ebbgate.web.responses import refusal
+from ebbgate.web.security import ABORT, CLIENT, HEADERS, Receive, Scope, Send
 
 _TOO_MANY: Final = ApiError(
     503, "too many open connections", "close some, or try again in a moment", retry_after_s=10

@@ -48,7 +48,7 @@ class DmCache:
 
     def __init__(self, name: str) -> None:
         sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "controller"))
-        from ebbgate.dm import DeviceMapper  # noqa: PLC0415
+        from ebbgate.kernel.device_mapper import DeviceMapper  # noqa: PLC0415
         from ebbgate.probes.dm_status import parse_cache_status  # noqa: PLC0415
 
         self._dm, self._name, self._parse = DeviceMapper(), name, parse_cache_status

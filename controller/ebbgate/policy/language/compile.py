@@ -17,13 +17,13 @@ from ebbgate.policy.defaults import (
     Policy,
     default_policy,
 )
-from ebbgate.policy.destage_state import DestageParams
 from ebbgate.policy.language.choose import LocalTime, choose, entry_at
 from ebbgate.policy.language.document import PolicyDocument, RuleText, StrategyUse
 from ebbgate.policy.language.link import overlaid
 from ebbgate.policy.language.params import with_values
 from ebbgate.policy.language.settings import limits_of, proposal_of, wish_of
 from ebbgate.policy.rules import Rule
+from ebbgate.policy.strategies.destage_state import DestageParams
 
 _ALL = (StrategyUse(IDLE_DESTAGE), StrategyUse(STREAM_BYPASS))
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from ebbgate.model.volume import Kind
-from ebbgate.policy.destage_state import DestageParams
 from ebbgate.policy.language.record import Field
 from ebbgate.policy.language.shapes import Quantity
 from ebbgate.policy.quantity import Unit, spell
-from ebbgate.policy.stream_bypass import StreamParams
+from ebbgate.policy.strategies.destage_state import DestageParams
+from ebbgate.policy.strategies.stream_bypass import StreamParams
 from ebbgate.units import GIB, KIB, NS_PER_MS, NS_PER_S
 
 AUTO: Final = "auto"

@@ -9,11 +9,11 @@ from typing import Any, Final, TypeVar
 
 from ebbgate.model.volume import Kind
 from ebbgate.policy.defaults import IDLE_DESTAGE, STREAM_BYPASS
-from ebbgate.policy.destage_state import DestageParams
 from ebbgate.policy.language.param_tables import DESTAGE, STREAMS, Param
 from ebbgate.policy.language.record import Record
 from ebbgate.policy.language.shapes import Values
-from ebbgate.policy.stream_bypass import StreamParams
+from ebbgate.policy.strategies.destage_state import DestageParams
+from ebbgate.policy.strategies.stream_bypass import StreamParams
 
 Params = TypeVar("Params", DestageParams, StreamParams)
 

@@ -13,8 +13,8 @@ from ebbgate.policy.language.param_tables import OFF
 from ebbgate.policy.language.record import Field, Record
 from ebbgate.policy.language.shapes import Choice, Quantity, Values
 from ebbgate.policy.limits import NONE, Bounds, Limits
-from ebbgate.policy.pace_depth import DEPTH_WIDE_IOS
 from ebbgate.policy.quantity import Unit
+from ebbgate.policy.strategies.pace_depth import DEPTH_WIDE_IOS
 from ebbgate.units import GIB, KIB
 
 DESTAGE_RATE: Final = "destage_rate"

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Who may use a volume's hand: the newest wish wins, and a close never waits for a pulse.
+
+I/O: threads. What takes long (the first contact with a knob, which is journalled; jobs) runs on a
+thread of its own. Setting a gate that is already ours is a write or two: the caller does them
+itself, since the hop to the thread takes longer than they do and a request waits meanwhile. The end
+of a pulse is a timer of the caller for the same reason. A write takes bcache's global lock and so
+hangs while a device is being registered. So does a look, which is made on a thread: while one
+hangs, every write is left to the thread. A write of the caller can hang only where the lock was
+taken since the last look, 250 ms ago; the watchdog is for that case.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import takewhile
+from threading import Condition, Thread
+from typing import Final
+
+from ebbgate.actuators.bcache_steps import StepKind
+from ebbgate.actuators.knob_writer import Hand, Reason
+from ebbgate.model.decision import Gate, GateKind, Outcome
+from ebbgate.units import NS_PER_MS
+
+_LOG = logging.getLogger(__name__)
+
+_LOOK_NS_MAX: Final = 50 * NS_PER_MS
+"""A look takes less than a millisecond; one that takes longer may wait for bcache's lock."""
+Job = Callable[[Hand], list[Outcome]]
+Report = Callable[[str, list[Outcome], int | None], None]
+"""Called with the job's name, its outcomes, and since when they were due (monotonic ns; None: not
+in a hurry), on whichever thread carried it out."""
+Later = Callable[[int, Callable[[], None]], object]
+"""Calls a function after so many ns, on the thread on which `wish` is called."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    gate: Gate
+    reason: Reason
+    name: str
+    since_ns: int | None
+
+
+class GateThread:
+    """Runs gate wishes (only the newest counts) and other jobs (all, in order) on one hand."""
+
+    def __init__(self, hand: Hand, report: Report, later: Later | None = None) -> None:
+        self.hand = hand
+        self._report = report
+        self._later = later
+        self._wishes = 0
+        self._pulsing = False
+        self._jobs: deque[tuple[str, Job]] = deque()
+        self._wish: _Wish | None = None
+        self._busy = False
+        self._stop = False
+        self._changed = Condition()
+        self.generation = 0
+        """Grows with each write: a reader of sysfs compares it before and after."""
+        self._thread = Thread(target=self._run, name=f"gate-{hand.volume.name}", daemon=True)
+        self._thread.start()
+
+    def wish(
+        self, gate: Gate, reason: Reason, name: str = "gate", since_ns: int | None = None
+    ) -> None:
+        """Bring the gate about as soon as possible; an older wish that still waits is dropped."""
+        if gate.kind is GateKind.PULSED and self._pulsing:
+            # The kernel's thread is awake and unbounded already: only the end moves.
+            self._wishes += 1
+            self._end_later(gate, reason)
+            return
+        self._wishes += 1
+        self._pulsing = False
+        with self._changed:
+            idle = not self._busy and self._wish is None and not self._jobs
+            if not (idle and self._quick(gate)) or self._kernel_hangs():
+                self._wish = _Wish(gate, reason, name, since_ns)
+                self.hand.interrupt.set()
+                self._changed.notify_all()
+                return
+            self._begin()
+        try:
+            self._report(name, drive(self.hand, gate, reason, sleepless=True), since_ns)
+        finally:
+            # Whatever went wrong: the knobs are still to be put back through this hand.
+            self._end()
+        if gate.kind is GateKind.PULSED:
+            self._pulsing = True
+            self._end_later(gate, reason)
+
+    def _end_later(self, gate: Gate, reason: Reason) -> None:
+        number = self._wishes
+        if self._later is not None:
+            self._later(gate.pulse_ns, lambda: self._end_pulse(number, gate, reason))
+
+    def _end_pulse(self, number: int, gate: Gate, reason: Reason) -> None:
+        """Back to the pace, unless a newer wish has decided otherwise."""
+        if number == self._wishes:
+            self.wish(replace(gate, kind=GateKind.PACED), reason, "pace")
+
+    def _quick(self, gate: Gate) -> bool:
+        """Is this gate a write or two on knobs that are ours already?"""
+        plain = gate.kind in (GateKind.CLOSED, GateKind.PACED) or (
+            gate.kind is GateKind.PULSED and self._later is not None
+        )
+        quick = self.hand.plan.quick
+        ours = bool(quick) and all(knob in self.hand.held for knob in quick)
+        return plain and ours and self.hand.gate_is_ours
+
+    def _kernel_hangs(self) -> bool:
+        """Does a look at the volume wait in the kernel? Then a write would, too."""
+        since_ns = self.hand.reading_since_ns
+        return since_ns is not None and self.hand.now_ns() - since_ns > _LOOK_NS_MAX
+
+    def submit(self, name: str, job: Job) -> None:
+        """Run a job on the thread, after the current wish."""
+        with self._changed:
+            self._jobs.append((name, job))
+            self._changed.notify_all()
+
+    @property
+    def quiet(self) -> bool:
+        """Nothing is being written and nothing waits."""
+        with self._changed:
+            return not self._busy and self._wish is None and not self._jobs
+
+    def stop(self, timeout_s: float) -> bool:
+        """Finish what waits, then end the thread. False when it hangs in the kernel."""
+        with self._changed:
+            self._stop = True
+            self._changed.notify_all()
+        self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                while self._busy or not (self._wish or self._jobs or self._stop):
+                    self._changed.wait()
+                wish, self._wish = self._wish, None
+                job = self._jobs.popleft() if wish is None and self._jobs else None
+                if wish is None and job is None:
+                    return
+                self._begin()
+            try:
+                if wish is not None:
+                    self._report(wish.name, drive(self.hand, wish.gate, wish.reason), wish.since_ns)
+                elif job is not None:
+                    self._report(job[0], job[1](self.hand), None)
+            except Exception:
+                # A bug in one job must not end the thread: the knobs go back through it, too.
+                _LOG.exception("%s: a knob job failed", self.hand.volume.name)
+            finally:
+                self._end()
+
+    def _begin(self) -> None:
+        self.hand.interrupt.clear()
+        self._busy = True
+        self.generation += 1
+
+    def _end(self) -> None:
+        with self._changed:
+            self._busy = False
+            self.generation += 1
+            self._changed.notify_all()
+
+
+def drive(hand: Hand, gate: Gate, reason: Reason, *, sleepless: bool = False) -> list[Outcome]:
+    """Bring one gate about, taking the base knobs over first or giving all of them back.
+
+    The knobs make sense only together: where one of them is manual or a person's wish, all others
+    are given back.
+    `sleepless`: of a pulse only its beginning; the caller ends it.
+    """
+    plan = hand.plan
+    if gate.kind is GateKind.RELEASED or not hand.gate_is_ours:
+        knobs = [knob for knob in reversed(plan.knobs) if knob not in hand.pinned]
+        return hand.release(knobs, reason)
+    outcomes = []
+    for step in plan.base:
+        if step.knob not in hand.held and step.knob not in hand.lacking:
+            outcomes += hand.apply((step,), reason)
+    steps = plan.steps(gate)
+    if sleepless:
+        steps = tuple(takewhile(lambda step: step.kind is not StepKind.SLEEP, steps))
+    return [*outcomes, *hand.apply(steps, reason)]

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Figures and knobs as people read them; what is unknown is a dash, never zero. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from ebbgate import units
+from ebbgate.knobs.catalog import BY_NAME
+from ebbgate.knobs.knob import Form
+from ebbgate.model.volume import Kind
+
+UNKNOWN: Final = "-"
+NO_VOLUME: Final = (
+    "no cached volume on this machine (ebbgate looks for bcache, dm-cache and dm-writecache)"
+)
+_UNLIMITED_SECTORS_PER_S: Final = 1 << 30
+# The kernel's own limits where it does not show them (drivers/md/bcache/writeback.h).
+CUTOFF_ASYNC: Final = 0.40
+CUTOFF_SYNC: Final = 0.70
+
+
+def size(count_bytes: float | None) -> str:
+    """`420 MiB`."""
+    return UNKNOWN if count_bytes is None else units.format_bytes(count_bytes)
+
+
+def rate(bytes_per_s: float | None) -> str:
+    """`12 MiB/s`."""
+    return UNKNOWN if bytes_per_s is None else units.format_rate(bytes_per_s)
+
+
+def ratio(value: float | None) -> str:
+    """`34%`."""
+    return UNKNOWN if value is None else units.format_ratio(value)
+
+
+def span(duration_ns: float | None) -> str:
+    """`410 ms`."""
+    return UNKNOWN if duration_ns is None else units.format_ns(duration_ns)
+
+
+def seconds(duration_s: float | None) -> str:
+    """`4 min`; `never` for what will not happen at this rate."""
+    if duration_s is None:
+        return UNKNOWN
+    if duration_s == float("inf"):
+        return "never"
+    return units.format_ns(duration_s * units.NS_PER_S)
+
+
+def load(foreground: Mapping[str, Any] | None) -> str:
+    """`read 120/s 1.2 MiB/s, write 0/s`."""
+    if not foreground:
+        return UNKNOWN
+    parts = []
+    for op, rates in foreground.items():
+        moved = f" {units.format_rate(rates['bytes_per_s'])}" if rates["bytes_per_s"] else ""
+        parts.append(f"{op} {rates['iops']:.0f}/s{moved}")
+    return ", ".join(parts)
+
+
+def gate(live_gate: Mapping[str, Any] | None) -> str:
+    """`paced 40 MiB/s`; `kernel` where the kernel's own settings hold."""
+    if not live_gate:
+        return UNKNOWN
+    kind = live_gate["kind"]
+    if kind == "released":
+        return "kernel"
+    if kind == "paced" and live_gate.get("depth_ios"):
+        return f"paced, {live_gate['depth_ios']} at once"
+    moving = kind in ("paced", "pulsed") and live_gate.get("rate_bytes_per_s")
+    return f"{kind} {units.format_rate(live_gate['rate_bytes_per_s'])}" if moving else str(kind)
+
+
+def knob_value(name: str, value: str | None) -> str:
+    """The knob's value with a unit where its own is hard to read."""
+    knob = BY_NAME.get(name)
+    if value is None:
+        return UNKNOWN
+    if knob is None or not value.isdigit():
+        return value
+    if knob.form is Form.SIZE:
+        return units.format_bytes(int(value))
+    if knob.form is Form.RATE or name == "writeback_rate_minimum":
+        return _sector_rate(int(value))
+    return value
+
+
+def wish(document: Mapping[str, Any]) -> str:
+    """`sequential_cutoff 1 MiB, as jo asked, for 9.5 min more`."""
+    what = document["kind"]
+    if document["knob"]:
+        what = f"{document['knob']} {knob_value(document['knob'], document['value'])}"
+    left_ns = document["left_ns"]
+    lasts = "until released" if left_ns is None else f"for {units.format_ns(left_ns)} more"
+    return f"{what}, as {document['who']} asked, {lasts}"
+
+
+def _sector_rate(sectors_per_s: int) -> str:
+    """bcache's way to say that nothing limits the rate is INT_MAX, which it shows as 0.9T."""
+    if sectors_per_s > _UNLIMITED_SECTORS_PER_S:
+        return "unlimited"
+    return units.format_rate(units.sectors_to_bytes(sectors_per_s))
+
+
+def bar(in_use_ratio: float | None, limits: tuple[float, float], cells: int) -> str:
+    """`██████···┆······┆···`: the cache's level, with the kernel's two limits marked."""
+    if in_use_ratio is None:
+        return UNKNOWN
+    marks = {round(limit * cells) for limit in limits}
+    filled = round(min(1.0, max(0.0, in_use_ratio)) * cells)
+    return "".join("█" if cell < filled else "┆" if cell in marks else "·" for cell in range(cells))
+
+
+def limits(volume: Mapping[str, Any]) -> tuple[float, float]:
+    """The levels (0..1) at which this volume stops caching asynchronous, then all writes."""
+    return cutoffs(volume["knobs"]) if volume["kind"] == Kind.BCACHE else (1.0, 1.0)
+
+
+def cutoffs(knobs: Mapping[str, Mapping[str, str | None]]) -> tuple[float, float]:
+    """The levels (0..1) at which the kernel stops caching asynchronous, then all writes."""
+
+    def level(name: str, default: float) -> float:
+        value = (knobs.get(name) or {}).get("value") or ""
+        return int(value) / 100 if value.isdigit() else default
+
+    return level("cutoff_writeback", CUTOFF_ASYNC), level("cutoff_writeback_sync", CUTOFF_SYNC)
+
+
+def device(document: Mapping[str, Any]) -> str:
+    """`vda (2 GiB, rotational, mq-deadline)`."""
+    turns = {True: ["rotational"], False: ["not rotational"], None: []}[document["rotational"]]
+    scheduler = [document["scheduler"]] if document["scheduler"] else []
+    return f"{document['name']} ({', '.join([size(document['size_bytes']), *turns, *scheduler])})"
+
+
+def policy(volume: Mapping[str, Any]) -> str:
+    """The policy of a volume, and the part of its schedule that is in force."""
+    overlay = volume.get("overlay")
+    return f"policy {volume['policy']}" + (f" ({overlay})" if overlay else "")

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`observe`, `advise`, `enforce`, `hold`: ask the daemon and wait for the outcome.
+
+I/O: the control socket.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import sys
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from ebbgate.cli.context import Context, json_option
+from ebbgate.cli.output import Document, emit, print_note
+from ebbgate.errors import ActuationError, EbbgateError, NotFound, Unavailable, UsageError
+from ebbgate.intents.client import ControlClient, NotAnswering, Refused
+from ebbgate.intents.protocol import LABEL_LENGTH_MAX, Answer, State
+from ebbgate.intents.validation import LONGEST_NS, check
+from ebbgate.model.override import IntentKind
+from ebbgate.model.volume import Mode, Volume
+from ebbgate.probes.topology import find
+from ebbgate.units import NS_PER_S, parse_duration_ns
+
+if TYPE_CHECKING:
+    from ebbgate.cli.page import Page
+
+_SHORTEST_NS = NS_PER_S
+_NOTE_AFTER_S: Final = 1.0
+_NOTE_EVERY_S: Final = 10.0
+_MAYBE: Final = "the request was sent and may still be carried out"
+_FOLLOW: Final = "see what becomes of it: journalctl -u ebbgated, or the dashboard"
+
+
+def _mode_command(mode: Mode, about: str) -> click.Command:
+    @click.command(str(mode), help=about)
+    @click.argument("volume")
+    @json_option
+    @click.pass_obj
+    def command(context: Context, volume: str) -> None:
+        name = name_of(named(context, volume))
+        answer = ask(context, IntentKind.MODE, name, {"mode": str(mode)})
+        emit(context, answer, draw_outcome)
+
+    return command
+
+
+observe = _mode_command(Mode.OBSERVE, "Measure VOLUME and record; decide nothing, touch nothing.")
+advise = _mode_command(
+    Mode.ADVISE, "Decide for VOLUME and show each decision with its reason; touch nothing."
+)
+enforce = _mode_command(
+    Mode.ENFORCE,
+    "Tune VOLUME. Originals are kept first; they are put back by any other mode, `restore`, a stop "
+    "or a crash of the daemon. Also takes back knobs that somebody else had changed.",
+)
+
+
+@click.command()
+@click.argument("volume", required=False)
+@click.option("--off", is_flag=True, help="Go on.")
+@click.option("--for", "lasting", metavar="TIME", help="For so long, such as 10min.")
+@json_option
+@click.pass_obj
+def hold(context: Context, volume: str | None, off: bool, lasting: str | None) -> None:
+    """Freeze every knob of VOLUME (or of all volumes) where it is, until `hold --off`.
+
+    `ebbgate release VOLUME` ends it, too. It outlives a restart of the daemon, which puts all knobs
+    back and then touches none.
+    """
+    name = name_of(named(context, volume)) if volume else None
+    args: dict[str, Any] = {"on": not off}
+    if lasting is not None:
+        if off:
+            raise UsageError("--off takes no time", "see ebbgate hold --help")
+        args["for_ns"] = parse_for(lasting)
+    emit(context, ask(context, IntentKind.HOLD, name, args), draw_outcome)
+
+
+def parse_for(text: str, what: str = "--for") -> int:
+    """A duration from 1 s to 30 days. Raises UsageError."""
+    try:
+        duration_ns = parse_duration_ns(text)
+    except ValueError as error:
+        raise UsageError(f"{what}: {error}", f"for example {what} 10min") from error
+    if not _SHORTEST_NS <= duration_ns <= LONGEST_NS:
+        raise UsageError(f"{what} takes 1 s to 720 h", f"for example {what} 10min")
+    return duration_ns
+
+
+def named(context: Context, name: str) -> Volume | str:
+    """Return the volume, or its name alone where device-mapper answers root only.
+
+    The daemon, which is root, then decides whether there is such a volume. Raises NotFound.
+    """
+    try:
+        return find(context.sysfs, name)
+    except NotFound:
+        if context.sysfs.dm.blocked():
+            return name.removeprefix("/dev/")
+        raise
+
+
+def name_of(volume: Volume | str) -> str:
+    """Return the name by which the daemon is asked."""
+    return volume if isinstance(volume, str) else volume.name
+
+
+def ask(
+    context: Context, kind: IntentKind, volume: str | None, args: Mapping[str, Any]
+) -> Document:
+    """Send the request and wait for its outcome.
+
+    Raises UsageError for what the table of requests does not allow, Unavailable without a daemon or
+    an outcome in time, PermissionDenied, NotFound and ActuationError for a refusal or a failure.
+    """
+    check(kind, volume, args)
+    deadline_s = time.monotonic() + context.answer_timeout_s
+    with ControlClient.connect(context.config.socket_path, context.answer_timeout_s) as client:
+        try:
+            number = client.send(kind, volume, args, label(), _left_s(deadline_s))
+        except Refused as error:
+            raise _failed(volume, error.message, error.hint) from error
+        except NotAnswering as error:
+            raise Unavailable(error.message, f"{_MAYBE}; {error.hint}") from error
+        except KeyboardInterrupt:
+            print_note(f"ebbgate: {_MAYBE}")
+            raise
+        answer = _outcome(context, client, number, deadline_s)
+    if answer.state is not State.DONE:
+        raise _failed(volume, answer.text or "failed without a reason", answer.hint)
+    return {
+        "volume": volume,
+        "asked": str(kind),
+        **args,
+        "request": number,
+        "outcome": answer.text,
+    }
+
+
+def label() -> str:
+    """Return the person behind sudo: the daemon itself sees only root."""
+    name = os.environ.get("SUDO_USER", "")
+    return name if name != "root" and len(name) <= LABEL_LENGTH_MAX and name.isprintable() else ""
+
+
+def who() -> str:
+    """Return the person behind sudo, or the user of this process."""
+    try:
+        return label() or pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return f"uid {os.getuid()}"
+
+
+def _outcome(context: Context, client: ControlClient, number: int, deadline_s: float) -> Answer:
+    """Wait for the outcome; say on a terminal that it takes a while."""
+    goes_on = f"request {number} was accepted and goes on"
+    began_s = time.monotonic()
+    next_note_s = began_s + _NOTE_AFTER_S
+    while True:
+        now_s = time.monotonic()
+        wait_s = max(0.0, min(deadline_s, next_note_s) - now_s)
+        try:
+            return client.outcome(wait_s)
+        except NotAnswering as error:
+            if time.monotonic() >= deadline_s:
+                waited = f"no outcome within {context.answer_timeout_s:g} s: {goes_on}"
+                raise Unavailable(waited, f"{_FOLLOW}; to wait longer: --patience 30") from error
+        except Unavailable as error:
+            lost = f"{error.message}; request {number} was accepted, its outcome is not known"
+            raise Unavailable(lost, _FOLLOW) from error
+        except KeyboardInterrupt:
+            print_note(f"ebbgate: {goes_on}\n  {_FOLLOW}")
+            raise
+        if sys.stderr.isatty() and not context.json:
+            waited_s = time.monotonic() - began_s
+            print_note(f"request {number} was accepted; waiting for its outcome ({waited_s:.0f} s)")
+        next_note_s = time.monotonic() + _NOTE_EVERY_S
+
+
+def _left_s(deadline_s: float) -> float:
+    return max(0.0, deadline_s - time.monotonic())
+
+
+def _failed(volume: str | None, text: str, hint: str) -> EbbgateError:
+    if text.startswith("no such volume"):
+        return NotFound(
+            f"the daemon does not follow {volume}",
+            "it follows volumes with a cache attached: see ebbgate status",
+        )
+    # An error that the daemon has kept as one text brings its next step with it.
+    message, _, rest = text.partition("\n")
+    return ActuationError(
+        message, hint or rest.strip() or "see the daemon's log: journalctl -u ebbgated"
+    )
+
+
+def draw_outcome(page: Page, document: Document) -> None:
+    """Show the outcome in the daemon's own sentence."""
+    page.line(str(document["outcome"]))

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`set`, `drain`, `release`: ask the daemon for what lasts a time. I/O: the control socket."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import click
+
+from ebbgate.cli.context import Context, json_option
+from ebbgate.cli.intents import ask, draw_outcome, name_of, named, parse_for
+from ebbgate.cli.output import emit
+from ebbgate.errors import UsageError
+from ebbgate.intents.validation import check
+from ebbgate.model.override import IntentKind
+from ebbgate.units import NS_PER_S
+
+
+def parse_by(text: str, wall_ns: int) -> int:
+    """How long it is from now to the next `06:00` on this machine's clock. Raises UsageError."""
+    now = datetime.fromtimestamp(wall_ns / NS_PER_S).astimezone()
+    try:
+        clock = datetime.strptime(text.strip(), "%H:%M")
+    except ValueError as error:
+        raise UsageError(f"--by: not a time of day: {text!r}", "for example --by 06:00") from error
+    # Without its zone, so that the time of day is meant across a change to or from summer time.
+    due = now.replace(hour=clock.hour, minute=clock.minute, second=0, microsecond=0, tzinfo=None)
+    if due.astimezone() <= now:
+        due += timedelta(days=1)
+    return round((due.astimezone() - now).total_seconds() * NS_PER_S)
+
+
+@click.command("set")
+@click.argument("volume")
+@click.argument("knob")
+@click.argument("value")
+@click.argument("words", nargs=-1, metavar="[for TIME]")
+@click.option(
+    "--for", "lasting", metavar="TIME", help="For so long, such as 10min; also: for 10min."
+)
+@json_option
+@click.pass_obj
+def set_knob(
+    context: Context,
+    volume: str,
+    knob: str,
+    value: str,
+    words: tuple[str, ...],
+    lasting: str | None,
+) -> None:
+    """Set KNOB of VOLUME to VALUE; no strategy gets it until the time is over or it is released.
+
+    VALUE takes a unit (4MiB, 10MiB/s, 20%, 2ms); a bare number is in the kernel's own. Only knobs
+    that ebbgate writes itself, within their bounds. The original is kept and put back at the end,
+    which comes in time even if the daemon is restarted meanwhile. Without a time it lasts until
+    `ebbgate release VOLUME KNOB`. A knob of the gate ends the tuning of the gate as long.
+    """
+    found = named(context, volume)
+    for_ns = _time(words, lasting, "for")
+    args: dict[str, Any] = {"knob": knob, "value": value}
+    if for_ns is not None:
+        args["for_ns"] = for_ns
+    check(IntentKind.SET, found, args)
+    emit(context, ask(context, IntentKind.SET, name_of(found), args), draw_outcome)
+
+
+@click.command()
+@click.argument("volume")
+@click.option("--by", metavar="HH:MM", help="Clean by this time of day.")
+@click.option("--within", metavar="TIME", help="Clean within this time, such as 2h.")
+@json_option
+@click.pass_obj
+def drain(context: Context, volume: str, by: str | None, within: str | None) -> None:
+    """Write all dirty data of VOLUME back by a time, and no faster than that needs.
+
+    In gaps it drains as ever; beside the load the gate is as wide as the time left demands.
+    `ebbgate status` shows how far it is and whether it will make it. It is over when the volume is
+    clean, when the time is, or at `ebbgate release VOLUME`.
+    """
+    found = named(context, volume)
+    if (by is None) == (within is None):
+        raise UsageError("a drain needs --by or --within", "for example --by 06:00")
+    if by is not None:
+        for_ns = parse_by(by, context.wall_ns())
+    else:
+        for_ns = parse_for(within or "", "--within")
+    args = {"for_ns": for_ns}
+    check(IntentKind.DRAIN, found, args)
+    emit(context, ask(context, IntentKind.DRAIN, name_of(found), args), draw_outcome)
+
+
+@click.command()
+@click.argument("volume")
+@click.argument("knob", required=False)
+@json_option
+@click.pass_obj
+def release(context: Context, volume: str, knob: str | None) -> None:
+    """Give KNOB of VOLUME (or every one) back to ebbgate.
+
+    Ends what `set`, `drain` and `hold` wished, and takes back knobs that somebody else has written:
+    their present value counts as the original from then on.
+    """
+    found = named(context, volume)
+    args = {} if knob is None else {"knob": knob}
+    check(IntentKind.RELEASE, found, args)
+    emit(context, ask(context, IntentKind.RELEASE, name_of(found), args), draw_outcome)
+
+
+set = set_knob
+"""By its name on the command line, as the table of commands finds it."""
+
+
+def _time(words: tuple[str, ...], option: str | None, word: str) -> int | None:
+    """`for 10min` behind the value, or the option of that name."""
+    if not words:
+        return None if option is None else parse_for(option, f"--{word}")
+    if words[0] != word or option is not None:
+        raise UsageError(f"what is {' '.join(words)}?", f"for example: {word} 10min")
+    return parse_for(" ".join(words[1:]), word)

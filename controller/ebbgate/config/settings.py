@@ -1,0 +1,301 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The settings of a machine: /etc/ebbgate/ebbgate.toml, environment, options. I/O: reads one file.
+
+    state_dir = "/var/lib/ebbgate"     # also EBBGATE_STATE_DIR
+    runtime_dir = "/run/ebbgate"       # of control.sock and the lock; also EBBGATE_RUNTIME_DIR
+    probe = "/usr/sbin/ebbgate-probe"  # also EBBGATE_PROBE
+    policy_dir = "/etc/ebbgate/policies.d"
+    tick = "250ms"                     # 50ms..10s
+    mode = "advise"                    # observe, advise or enforce; of volumes not named below
+    history_size = "256MiB"            # of history.db, 16MiB..1TiB
+    history_age = "30d"                # of what is kept by the minute, 1d..3660d
+
+    [volume.bcache0]                   # a name, or a pattern such as "bcache*"
+    mode = "enforce"
+
+    [web]                              # of ebbgate-web; see config_web.py
+    listen = "127.0.0.1:8380"
+
+An option beats the environment, which beats the file. Without a file the defaults hold.
+"""
+
+from __future__ import annotations
+
+import difflib
+import fnmatch
+import os
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+from ebbgate import units
+from ebbgate.config import web_settings
+from ebbgate.config.web_settings import BadWeb, WebSettings
+from ebbgate.errors import ConfigError
+from ebbgate.model.volume import Mode
+from ebbgate.store.limits import (
+    AGE_NS_MAX,
+    AGE_NS_MIN,
+    DEFAULT_LIMITS,
+    SIZE_BYTES_MAX,
+    SIZE_BYTES_MIN,
+    Limits,
+)
+
+DEFAULT_FILE: Final = Path("/etc/ebbgate/ebbgate.toml")
+DEFAULT_STATE_DIR: Final = Path("/var/lib/ebbgate")
+DEFAULT_RUNTIME_DIR: Final = Path("/run/ebbgate")
+DEFAULT_TICK_NS: Final = 250 * units.NS_PER_MS
+# Below, reading sysfs costs more than the finer picture is worth; above, people wait for `status`.
+TICK_NS_MIN: Final = 50 * units.NS_PER_MS
+TICK_NS_MAX: Final = 10 * units.NS_PER_S
+DEFAULT_POLICY_DIR: Final = Path("/etc/ebbgate/policies.d")
+_KEYS: Final = (
+    *("state_dir", "runtime_dir", "probe", "policy_dir", "tick", "mode"),
+    *("history_size", "history_age", "volume", "web"),
+)
+_VOLUME_KEYS: Final = ("mode",)
+# A probe that was built in the source tree beats an installed one of another version.
+_PROBES: Final = (
+    Path(__file__).resolve().parents[3] / "build" / "ebbgate-probe",
+    Path("/usr/local/sbin/ebbgate-probe"),
+    Path("/usr/sbin/ebbgate-probe"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """The settings in force. `volume_modes`: (name or pattern, mode) in the order of the file."""
+
+    state_dir: Path
+    probe_path: Path
+    tick_ns: int = DEFAULT_TICK_NS
+    policy_dir: Path = DEFAULT_POLICY_DIR
+    mode: Mode = Mode.ADVISE
+    volume_modes: tuple[tuple[str, Mode], ...] = ()
+    history: Limits = DEFAULT_LIMITS
+    web: WebSettings = field(default_factory=lambda: web_settings.web_settings({}))
+    runtime_dir: Path = DEFAULT_RUNTIME_DIR
+
+    @property
+    def history_path(self) -> Path:
+        """The database of what happened."""
+        return self.state_dir / "history.db"
+
+    @property
+    def journal_path(self) -> Path:
+        """The originals of knobs that are not back yet; root's alone."""
+        return self.state_dir / "journal.db"
+
+    @property
+    def last_written_path(self) -> Path:
+        """What was last written to knobs, beside the lock: neither outlives a reboot."""
+        return self.lock_path.with_name("last-written")
+
+    @property
+    def lock_path(self) -> Path:
+        """Held by the one daemon that runs with this runtime folder; holds its process number."""
+        return self.runtime_dir / "ebbgated.lock"
+
+    @property
+    def socket_path(self) -> Path:
+        """The control socket, on which the daemon takes requests."""
+        return self.runtime_dir / "control.sock"
+
+    @property
+    def overrides_path(self) -> Path:
+        """What people asked for that lasts; only root may open it."""
+        return self.state_dir / "overrides.db"
+
+    def mode_of(self, volume: str) -> Mode:
+        """The mode that the settings ask for: the very name first, then the first pattern."""
+        named = dict(reversed(self.volume_modes))
+        if volume in named:
+            return named[volume]
+        for pattern, mode in self.volume_modes:
+            if fnmatch.fnmatchcase(volume, pattern):
+                return mode
+        return self.mode
+
+
+def load_config(  # noqa: PLR0913 - one per option of the programs
+    path: Path | None = None,
+    *,
+    state_dir: Path | None = None,
+    runtime_dir: Path | None = None,
+    probe_path: Path | None = None,
+    mode: Mode | None = None,
+    tick_ms: int | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> Config:
+    """The settings in force; `mode` is then that of every volume.
+
+    Raises ConfigError naming file, line and key, with the nearest key where one is misspelt.
+    """
+    env = os.environ if environ is None else environ
+    config = _from_file(path)
+    if "EBBGATE_STATE_DIR" in env:
+        config = replace(config, state_dir=Path(env["EBBGATE_STATE_DIR"]))
+    if "EBBGATE_RUNTIME_DIR" in env:
+        config = replace(config, runtime_dir=Path(env["EBBGATE_RUNTIME_DIR"]))
+    if "EBBGATE_PROBE" in env:
+        config = replace(config, probe_path=Path(env["EBBGATE_PROBE"]))
+    if state_dir is not None:
+        config = replace(config, state_dir=state_dir)
+    if runtime_dir is not None:
+        config = replace(config, runtime_dir=runtime_dir)
+    if probe_path is not None:
+        config = replace(config, probe_path=probe_path)
+    if mode is not None:
+        config = replace(config, mode=mode, volume_modes=())
+    if tick_ms is not None:
+        config = replace(config, tick_ns=_tick_in_range(tick_ms * units.NS_PER_MS, "--tick-ms"))
+    return config
+
+
+def _from_file(path: Path | None) -> Config:
+    defaults = Config(DEFAULT_STATE_DIR, _probe_that_exists())
+    file = path or DEFAULT_FILE
+    try:
+        text = file.read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        if path is None:
+            return defaults
+        raise ConfigError(f"{file}: there is no such file", "leave --config out") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{file}: cannot be read: {error}") from error
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{file}: {error}", "see https://toml.io for the format") from error
+    return _Reader(file, text).config(document, defaults)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Turns the document into settings; knows the text, to name the line of a wrong key."""
+
+    file: Path
+    text: str
+
+    def config(self, document: Mapping[str, Any], defaults: Config) -> Config:
+        self._known(document, _KEYS, "")
+        return Config(
+            state_dir=self._path(document, "state_dir", defaults.state_dir),
+            runtime_dir=self._path(document, "runtime_dir", defaults.runtime_dir),
+            probe_path=self._path(document, "probe", defaults.probe_path),
+            tick_ns=self._tick(document, defaults.tick_ns),
+            policy_dir=self._path(document, "policy_dir", defaults.policy_dir),
+            mode=self._mode(document, "mode", defaults.mode),
+            volume_modes=tuple(self._volumes(document.get("volume", {}))),
+            history=Limits(
+                self._history_size(document, defaults.history.size_bytes),
+                self._history_age(document, defaults.history.age_ns),
+            ),
+            web=self._web(document.get("web", {})),
+        )
+
+    def _web(self, table: object) -> WebSettings:
+        if not isinstance(table, dict):
+            raise self._wrong("web", "is not a table", "write [web] above its keys")
+        self._known(table, web_settings.KEYS, "web.")
+        try:
+            return web_settings.web_settings(table)
+        except BadWeb as error:
+            raise self._wrong(f"web.{error.key}", error.what, error.hint) from error
+
+    def _volumes(self, table: object) -> Iterable[tuple[str, Mode]]:
+        if not isinstance(table, dict):
+            raise self._wrong("volume", "is not a table", "write [volume.bcache0] above the keys")
+        for name, settings in table.items():
+            key = f"volume.{name}"
+            if not isinstance(settings, dict):
+                raise self._wrong(key, "is not a table", f"write [{key}] above its keys")
+            self._known(settings, _VOLUME_KEYS, f"{key}.")
+            if "mode" in settings:
+                yield name, self._mode(settings, "mode", Mode.ADVISE, prefix=f"{key}.")
+
+    def _path(self, document: Mapping[str, Any], key: str, default: Path) -> Path:
+        value = document.get(key, str(default))
+        if not isinstance(value, str) or not value.startswith("/"):
+            raise self._wrong(key, f"{value!r} is not an absolute path", "write a path in quotes")
+        return Path(value)
+
+    def _tick(self, document: Mapping[str, Any], default_ns: int) -> int:
+        if "tick" not in document:
+            return default_ns
+        try:
+            duration_ns = units.parse_duration_ns(document["tick"])
+        except (ValueError, AttributeError, TypeError) as error:
+            raise self._wrong("tick", str(error), 'write for example tick = "250ms"') from error
+        return _tick_in_range(duration_ns, self._where("tick"))
+
+    def _history_size(self, document: Mapping[str, Any], default_bytes: int) -> int:
+        key = "history_size"
+        if key not in document:
+            return default_bytes
+        try:
+            size_bytes = units.parse_size_bytes(document[key])
+        except (ValueError, AttributeError, TypeError) as error:
+            raise self._wrong(key, str(error), f'write for example {key} = "256MiB"') from error
+        if not SIZE_BYTES_MIN <= size_bytes <= SIZE_BYTES_MAX:
+            low, high = units.format_bytes(SIZE_BYTES_MIN), units.format_bytes(SIZE_BYTES_MAX)
+            raise self._wrong(key, f"{document[key]} is not in {low}..{high}", "name another size")
+        return size_bytes
+
+    def _history_age(self, document: Mapping[str, Any], default_ns: int) -> int:
+        key = "history_age"
+        if key not in document:
+            return default_ns
+        try:
+            age_ns = units.parse_duration_ns(document[key])
+        except (ValueError, AttributeError, TypeError) as error:
+            raise self._wrong(key, str(error), f'write for example {key} = "30d"') from error
+        if not AGE_NS_MIN <= age_ns <= AGE_NS_MAX:
+            raise self._wrong(key, f"{document[key]} is not in 1d..3660d", "name another time")
+        return age_ns
+
+    def _mode(self, table: Mapping[str, Any], key: str, default: Mode, *, prefix: str = "") -> Mode:
+        value = table.get(key, default)
+        try:
+            return Mode(value)
+        except ValueError as error:
+            modes = ", ".join(Mode)
+            hint = f"one of {modes}{_nearest(value, Mode)}"
+            raise self._wrong(prefix + key, f"no such mode: {value!r}", hint) from error
+
+    def _known(self, table: Mapping[str, Any], keys: tuple[str, ...], prefix: str) -> None:
+        for key in table:
+            if key not in keys:
+                hint = f"known keys: {', '.join(keys)}{_nearest(key, keys)}"
+                raise self._wrong(prefix + key, "no such key", hint)
+
+    def _wrong(self, key: str, what: str, hint: str) -> ConfigError:
+        return ConfigError(f"{self._where(key)}: {what}", hint)
+
+    def _where(self, key: str) -> str:
+        """`file:line: key`; tomllib keeps no lines, so the last part of the key is searched."""
+        word = re.escape(key.rpartition(".")[2])
+        for number, line in enumerate(self.text.splitlines(), start=1):
+            if re.match(rf'\s*(\[.*)?["\']?{word}["\']?\s*[=\].]', line):
+                return f"{self.file}:{number}: {key}"
+        return f"{self.file}: {key}"
+
+
+def _tick_in_range(tick_ns: int, where: str) -> int:
+    if not TICK_NS_MIN <= tick_ns <= TICK_NS_MAX:
+        low, high = units.format_ns(TICK_NS_MIN), units.format_ns(TICK_NS_MAX)
+        raise ConfigError(f"{where}: {units.format_ns(tick_ns)} is not in {low}..{high}")
+    return tick_ns
+
+
+def _nearest(word: object, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(str(word), [str(each) for each in known], n=1)
+    return f"; did you mean {close[0]}?" if close else ""
+
+
+def _probe_that_exists() -> Path:
+    return next((path for path in _PROBES if path.is_file()), _PROBES[-1])

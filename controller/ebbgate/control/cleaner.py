@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Carries a cleaning out: loads the cleaner (or flushes), watches it, loads the old table again.
+
+I/O: through the driver. The event loop calls it; it never blocks.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+
+from ebbgate.actuators.knob_writer import Reason
+from ebbgate.control.knob_driver import Driver
+from ebbgate.errors import ActuationError
+from ebbgate.knobs.dm_cache import TABLE
+from ebbgate.model.dm import CacheStatus, WritecacheStatus
+from ebbgate.model.volume import Kind, Volume, VolumeState
+from ebbgate.policy.cleaning import POLICY, Cleaning, ending, refusal
+from ebbgate.units import format_bytes, format_ns
+
+_LOG = logging.getLogger(__name__)
+
+
+class Cleaner:
+    """At most one cleaning of one volume."""
+
+    def __init__(self, volume: Volume, driver: Driver, now_ns: Callable[[], int]) -> None:
+        self.cleaning: Cleaning | None = None
+        self._volume = volume
+        self._driver = driver
+        self._now_ns = now_ns
+
+    def begin(self, seen: VolumeState | None, within_ns: int, who: str) -> str:
+        """Load the cleaner, for so long at most; what is done, in words.
+
+        Raises ActuationError where it cannot be begun.
+        """
+        title = self._volume.title
+        why_not = "it is being cleaned" if self.cleaning else refusal(self._volume, seen)
+        if why_not or seen is None:
+            raise ActuationError(f"{title}: {why_not}", "see ebbgate status")
+        now_ns, dirty = self._now_ns(), seen.dirty_bytes or 0
+        self.cleaning = Cleaning(now_ns, now_ns + within_ns, who, dirty)
+        within = format_ns(within_ns)
+        reason = Reason("clean", f"{who} asked, within {within}")
+        if self._volume.kind is Kind.DM_WRITECACHE:
+            self._driver.flush(reason)
+        else:
+            self._driver.clean(self._volume, reason)
+        return f"{title}: cleans {format_bytes(dirty)}, for {within} at most"
+
+    def watch(self, seen: VolumeState) -> None:
+        """A look at the volume: is it over, and is the old table back?"""
+        cleaning = self.cleaning
+        if cleaning is None:
+            return
+        if self._seen(seen):
+            self.cleaning = cleaning = replace(cleaning, seen=True)
+        why = cleaning.ended or ending(cleaning, seen, self._now_ns())
+        if not why:
+            return
+        if not cleaning.ended:
+            _LOG.info("%s: cleaning is over: %s", self._volume.title, why)
+            self.cleaning = replace(cleaning, ended=why)
+        if TABLE in self._driver.hand.held:
+            # Once more if it failed: until the table is back, no other knob is ours to set.
+            self._driver.end_cleaning(why)
+        elif self._driver.thread.quiet or self._volume.kind is Kind.DM_WRITECACHE:
+            self.cleaning = None
+
+    def _seen(self, seen: VolumeState) -> bool:
+        """Is the cleaner there, or has the flush returned?"""
+        if isinstance(seen.dm, WritecacheStatus):
+            return self._driver.thread.quiet
+        return isinstance(seen.dm, CacheStatus) and seen.dm.policy == POLICY

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Reads the state of one volume on a thread of its own. I/O: sysfs and device-mapper, reads.
+
+Most files of bcache take its global lock, which the kernel holds while a device is registered: a
+read may then take minutes, and must keep neither the event loop nor another volume waiting.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection
+
+from ebbgate.actuators.knob_writer import Hand
+from ebbgate.background import BackgroundWorker
+from ebbgate.model.volume import VolumeState
+from ebbgate.probes.state import read_state
+
+
+class VolumeReader:
+    """`hand`: of the volume; while a read is under way it says since when."""
+
+    def __init__(self, hand: Hand) -> None:
+        self._hand = hand
+        self._worker = BackgroundWorker(f"read-{hand.volume.name}")
+
+    async def read(
+        self, now_ns: int, previous: VolumeState | None, fresh: Collection[str]
+    ) -> VolumeState:
+        """See probes.state.read_state."""
+        hand = self._hand
+
+        def work() -> VolumeState:
+            hand.reading_since_ns = hand.now_ns()
+            try:
+                return read_state(hand.sysfs, hand.volume, now_ns, previous, fresh)
+            finally:
+                hand.reading_since_ns = None
+
+        return await asyncio.wrap_future(self._worker.submit(work))
+
+    def end(self) -> None:
+        """No more reads follow."""
+        self._worker.end()

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Advice that people apply and knob writes that they undo: both become overrides.
+
+I/O: sysfs and the history, read beside the event loop; overrides, through the registry.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Protocol
+
+from ebbgate.background import BackgroundWorker
+from ebbgate.control.volume_loop import VolumeLoop
+from ebbgate.daemon.override_intents import OverrideIntents
+from ebbgate.doctor import remedy, report
+from ebbgate.doctor.advice import advise
+from ebbgate.doctor.model import Change
+from ebbgate.errors import NotFound, UsageError
+from ebbgate.kernel.sysfs import Sysfs
+from ebbgate.knobs.bounds import say
+from ebbgate.knobs.settable import asked_value, is_trigger
+from ebbgate.model.decision import OutcomeKind
+from ebbgate.policy.overrides import WISH
+from ebbgate.probes.state import read_state
+from ebbgate.store.intent_rows import IntentRow
+from ebbgate.store.queries_undo import Written, written
+
+
+class Machine(Protocol):
+    """What is looked at: the daemon's."""
+
+    sysfs: Sysfs
+    volumes: dict[str, VolumeLoop]
+
+
+class AdviceIntents:
+    """`history`: the file in which knob writes are recorded. `background`: where it is read."""
+
+    def __init__(
+        self,
+        target: Machine,
+        history: Path,
+        overrides: OverrideIntents,
+        background: BackgroundWorker,
+    ) -> None:
+        self._target = target
+        self._history = history
+        self._overrides = overrides
+        self._background = background
+
+    async def apply(self, intent: IntentRow, loop: VolumeLoop) -> str:
+        """Set what an advice says, all of it or nothing.
+
+        Raises NotFound for one that does not hold now, UsageError for what a person has to do.
+        """
+        number, mode = str(intent.args["id"]), str(loop.mode)
+        change = await self._background.run(lambda: self._advised(number, loop, mode))
+        undo = remedy.undo_commands(change, loop.volume)
+        after = "\n".join(f"{remedy.UNDO}{each}" for each in undo) or remedy.NOTHING_LEFT
+        return await self._overrides.set(intent, loop, change.knobs, None, after)
+
+    async def undo(self, intent: IntentRow) -> str:
+        """Put back what a knob was before one write of it.
+
+        Raises NotFound for a write that is not kept, UsageError for one that is not a person's to
+        take back.
+        """
+        number = int(intent.args["action_id"])
+        action = await self._background.run(lambda: written(self._history, number))
+        if action is None:
+            raise NotFound(
+                f"no knob write has the number {number}",
+                "the history forgets them after a time; see ebbgate explain VOLUME --last 20",
+            )
+        loop = self._loop(intent, action)
+        before = _before(action, loop)
+        after = f"it was {say(action.knob, int(before))} before the write {number} of"
+        after += (
+            f" {action.strategy}\n{remedy.UNDO}ebbgate release {loop.volume.title} {action.knob}"
+        )
+        return await self._overrides.set(intent, loop, ((action.knob, before),), None, after)
+
+    def _advised(self, number: str, loop: VolumeLoop, mode: str) -> Change:
+        volume, held = loop.volume, tuple(loop.hand.held)
+        state = read_state(self._target.sysfs, volume, time.monotonic_ns())
+        owned: Mapping[str, Mapping[str, str | None]] = {
+            knob: {"value": state.knobs.get(knob), "owner": "ebbgate"} for knob in held
+        }
+        found = advise(report.facts(self._target.sysfs, volume, state, owned, {}))
+        return remedy.by_daemon(remedy.chosen(found, number, volume), volume, mode)
+
+    def _loop(self, intent: IntentRow, action: Written) -> VolumeLoop:
+        loop = self._target.volumes.get(action.volume)
+        if loop is None:
+            raise NotFound(f"{action.volume} is not here now", "see ebbgate status")
+        if intent.volume is not None and not loop.volume.is_called(intent.volume):
+            raise UsageError(f"that write was to {loop.volume.title}, not to {intent.volume}")
+        return loop
+
+
+def _before(action: Written, loop: VolumeLoop) -> str:
+    """The value to go back to, within the bounds. Raises UsageError: why there is none."""
+    volume, knob = loop.volume, action.knob
+    if action.outcome != OutcomeKind.CHANGED:
+        raise UsageError(f"that write of {knob} changed nothing ({action.outcome})")
+    if is_trigger(knob):
+        raise UsageError(f"a write of {knob} leaves no value behind: there is nothing to undo")
+    if action.strategy != WISH and knob in loop.hand.plan.knobs:
+        raise UsageError(
+            f"{knob} is a part of the gate, which ebbgate moves many times a minute: to undo one"
+            " move would only stop it at a value of then",
+            f"stop it: ebbgate advise {volume.title}; or choose: ebbgate set {volume.title} {knob}",
+        )
+    if action.old is None:
+        raise UsageError(f"what {knob} was before that write is not known any more")
+    try:
+        return asked_value(volume, knob, action.old)
+    except UsageError as error:
+        back = f"if it was yours, this puts it back: ebbgate release {volume.title} {knob}"
+        raise UsageError(f"{error.message}; {error.hint}", back) from error

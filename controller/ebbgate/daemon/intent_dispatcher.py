@@ -1,0 +1,335 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Carries out what people asked for: checked requests in, awaited outcomes back.
+
+I/O: through the registry of overrides, the volumes' loops and the recorder. On the event loop: each
+request is a task of its own with a deadline, and what takes long is awaited.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from ebbgate.background import BackgroundWorker
+from ebbgate.control.volume_loop import VolumeLoop
+from ebbgate.daemon.advice_intents import AdviceIntents
+from ebbgate.daemon.override_intents import OverrideIntents
+from ebbgate.daemon.override_registry import OverrideRegistry
+from ebbgate.daemon.policy_intents import PolicyIntents
+from ebbgate.errors import ActuationError, EbbgateError, NotFound, Unavailable
+from ebbgate.intents.validation import check
+from ebbgate.kernel.sysfs import Sysfs
+from ebbgate.model.override import IntentKind, WishKind
+from ebbgate.model.volume import Mode, Volume
+from ebbgate.policy_files.active import PolicyBook
+from ebbgate.store.intent_rows import IntentRow
+from ebbgate.units import clean_text
+
+_LOG = logging.getLogger(__name__)
+DEADLINE_S: Final = 30.0
+"""After so long a request that was accepted has failed."""
+_SETTLED_S: Final = 10.0
+"""How long knob writes are waited for; one that takes longer hangs in the kernel."""
+_VISIBLE_S: Final = 0.5
+"""How long `done` waits for the new state to be in the history, which readers can hold up."""
+ENDED: Final = "ebbgated ended before this was finished"
+
+
+class Target(Protocol):
+    """What requests act on: the daemon."""
+
+    sysfs: Sysfs
+    volumes: dict[str, VolumeLoop]
+
+    @property
+    def policies(self) -> PolicyBook:
+        """Those that its volumes are under."""
+
+    def restore_volume(self, name: str) -> str:
+        """Put a volume's knobs back and leave it alone."""
+
+    async def follow_policies(self) -> None:
+        """Take over what has changed in the folder of policies."""
+
+    async def publish(self, names: Collection[str]) -> None:
+        """Tell the recorder how these volumes are now."""
+
+
+class IntentLog(Protocol):
+    """Where requests and their outcomes are recorded: the recorder."""
+
+    def intent(self, intent: IntentRow) -> None:
+        """Keep a request that was accepted."""
+
+    def intent_done(self, number: int, ok: bool, outcome: str) -> None:
+        """Keep what became of it."""
+
+    def written(self) -> Future[None]:
+        """Done when all that was told so far is in the history; raises where it cannot be."""
+
+
+@dataclass(frozen=True, slots=True)
+class IntentOutcome:
+    """`text`: what was done, or why not and the next step, in sentences for the person."""
+
+    ok: bool
+    text: str
+
+
+Accepted = tuple[int, Awaitable[IntentOutcome]]
+"""The number of a request in the history, and its outcome."""
+
+
+class IntentDispatcher:
+    """Gives each request to the part that carries it out.
+
+    `first_number`: of the first request; later ones count on from it.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        registry: OverrideRegistry,
+        log: IntentLog,
+        history: Path,
+        first_number: int,
+    ) -> None:
+        self.registry = registry
+        self.deadline_s = DEADLINE_S
+        self._target = target
+        self._log = log
+        self._next = first_number
+        self._tasks: set[asyncio.Task[IntentOutcome]] = set()
+        background = BackgroundWorker("requests")
+        self._overrides = OverrideIntents(registry)
+        policies = PolicyIntents(target, background)
+        advice = AdviceIntents(target, history, self._overrides, background)
+        self._each: Mapping[str, Callable[[IntentRow, VolumeLoop], Awaitable[str]]] = {
+            IntentKind.MODE: self._mode,
+            IntentKind.HOLD: self._hold,
+            IntentKind.CLEAN: self._clean,
+            IntentKind.RESTORE: self._restore,
+            IntentKind.RELEASE: self._release,
+            IntentKind.DRAIN: self._overrides.drain,
+            IntentKind.SET: self._set,
+            IntentKind.APPLY: advice.apply,
+        }
+        self._once: Mapping[str, Callable[[IntentRow], Awaitable[str]]] = {
+            IntentKind.UNDO: advice.undo,
+            IntentKind.POLICY_SAVE: policies.save,
+            IntentKind.POLICY_REMOVE: policies.remove,
+        }
+
+    # ---- from the socket -----------------------------------------------------------------------
+    def submit(
+        self, kind: str, volume: str | None, args: Mapping[str, Any], who: str
+    ) -> tuple[int, Awaitable[IntentOutcome]]:
+        """Begin a request; returns its number and its outcome, which is never an exception.
+
+        Raises EbbgateError for one that is refused: nothing was begun or recorded then.
+        """
+        check(kind, self._volume(volume), args)
+        given = {name: value for name, value in args.items() if value is not None}
+        intent = IntentRow(self._next, kind, volume, given, who, time.time_ns())
+        self._next += 1
+        self._log.intent(intent)
+        task = asyncio.get_running_loop().create_task(self._answered(intent))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return intent.id, task
+
+    async def stop(self) -> None:
+        """End what is under way; each is answered and recorded so."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def poll(self) -> None:
+        """End the overrides that are over by the clock."""
+        self.registry.poll()
+
+    # ---- one request ---------------------------------------------------------------------------
+    async def _answered(self, intent: IntentRow) -> IntentOutcome:
+        try:
+            async with asyncio.timeout(self.deadline_s):
+                outcome = IntentOutcome(True, await self._carried_out(intent))
+        except TimeoutError:
+            outcome = IntentOutcome(
+                False, f"it was not finished within {self.deadline_s:g} s\n  see ebbgate status"
+            )
+        except EbbgateError as error:
+            outcome = IntentOutcome(False, str(error))
+        except asyncio.CancelledError:
+            outcome = IntentOutcome(False, ENDED)
+            self._record(intent, outcome)
+            return outcome
+        except Exception as error:
+            # A bug in one request ends neither the daemon nor the connection.
+            _LOG.exception("request %d (%s) failed: a bug of ebbgate", intent.id, intent.kind)
+            name = type(error).__name__
+            outcome = IntentOutcome(
+                False, f"a bug of ebbgate: {name}\n  please report it with the log of ebbgated"
+            )
+        return await self._made_visible(intent, outcome)
+
+    async def _made_visible(self, intent: IntentRow, outcome: IntentOutcome) -> IntentOutcome:
+        """Record the outcome; return once it and the state that it made can be read."""
+        try:
+            await self._target.publish(self._names(intent.volume))
+        except Exception:
+            _LOG.exception("the state after request %d cannot be told", intent.id)
+        outcome = IntentOutcome(outcome.ok, _clean_lines(outcome.text))
+        self._record(intent, outcome)
+        try:
+            async with asyncio.timeout(_VISIBLE_S):
+                await asyncio.wrap_future(self._log.written())
+        except (TimeoutError, OSError, EbbgateError) as error:
+            _LOG.debug("request %d is not in the history yet: %s", intent.id, error)
+            text = f"{outcome.text}\nit is not in the history yet: ebbgate status may be old"
+            outcome = IntentOutcome(outcome.ok, text)
+        return outcome
+
+    def _record(self, intent: IntentRow, outcome: IntentOutcome) -> None:
+        self._log.intent_done(intent.id, outcome.ok, outcome.text)
+        text = outcome.text.replace("\n", " | ")
+        _LOG.info("request %d (%s by %s): %s", intent.id, intent.kind, intent.who, text)
+
+    async def _carried_out(self, intent: IntentRow) -> str:
+        """What was done, in sentences. Raises EbbgateError."""
+        if intent.kind in self._once:
+            return await self._once[intent.kind](intent)
+        each = self._each[intent.kind]
+        loops = [self._target.volumes[name] for name in self._names(intent.volume)]
+        if intent.volume is not None and not loops:
+            raise NotFound(f"{intent.volume} is gone", "see ebbgate status")
+        # All at once: a volume whose knobs hang keeps no other one waiting.
+        done = await asyncio.gather(*(each(intent, loop) for loop in loops), return_exceptions=True)
+        failed = [one for one in done if isinstance(one, BaseException)]
+        if len(failed) == len(done) == 1:
+            raise failed[0]
+        if failed:
+            raise _together(done)
+        return "; ".join(map(str, done)) or "no volume here"
+
+    def _names(self, volume: str | None) -> list[str]:
+        """The volumes that are meant: every one without a name; empty where it is gone."""
+        found = self._target.volumes
+        if volume is None:
+            return list(found)
+        return [name for name, loop in found.items() if loop.volume.is_called(volume)][:1]
+
+    def _volume(self, volume: str | None) -> Volume | None:
+        """Raises NotFound."""
+        if volume is None:
+            return None
+        names = self._names(volume)
+        if not names:
+            raise NotFound(f"no such volume: {clean_text(volume)}", "see ebbgate status")
+        return self._target.volumes[names[0]].volume
+
+    # ---- kinds ---------------------------------------------------------------------------------
+    async def _mode(self, intent: IntentRow, loop: VolumeLoop) -> str:
+        mode, name = Mode(intent.args["mode"]), loop.volume.name
+        why = f"{intent.who} asked for {mode}"
+        if mode is Mode.ENFORCE:
+            # What makes ebbgate do more is kept before it is done.
+            await self.registry.keep_mode(name, mode)
+            self.registry.end_all(name, why, WishKind.HOLD)
+            loop.set_mode(mode, f"mode {mode} asked for by a person")
+            await self.registry.saved()
+            return f"{name}: mode {mode}"
+        self.registry.end_all(name, why)
+        loop.set_mode(mode, f"mode {mode} asked for by a person")
+        return await self._ended(loop, mode, f"{name}: mode {mode}")
+
+    async def _ended(self, loop: VolumeLoop, mode: Mode, text: str) -> str:
+        """What makes ebbgate do less is done at once; then it is kept. Raises EbbgateError."""
+        self.registry.modes[loop.volume.name] = mode
+        kept = [self.registry.saved(), self.registry.keep_mode(loop.volume.name, mode)]
+        failed = await asyncio.gather(*kept, return_exceptions=True)
+        await _settled(loop)
+        _check_kept(text, failed)
+        return text
+
+    async def _hold(self, intent: IntentRow, loop: VolumeLoop) -> str:
+        name = loop.volume.name
+        if intent.args.get("on", True) is not False:
+            return await self._overrides.hold(intent, loop)
+        self.registry.end_all(name, f"{intent.who} asked to go on", WishKind.HOLD)
+        loop.hold(False)
+        await self.registry.saved()
+        return f"{name}: goes on"
+
+    async def _clean(self, intent: IntentRow, loop: VolumeLoop) -> str:
+        return loop.clean(intent.args["within_ns"], intent.who)
+
+    async def _restore(self, intent: IntentRow, loop: VolumeLoop) -> str:
+        name = loop.volume.name
+        self.registry.end_all(name, f"{intent.who} asked to restore")
+        text = await self._ended(loop, Mode.ADVISE, self._target.restore_volume(name))
+        if loop.hand.held:
+            left = ", ".join(sorted(loop.hand.held))
+            raise ActuationError(f"{name}: not put back: {left}", "see the log of ebbgated")
+        return text
+
+    async def _release(self, intent: IntentRow, loop: VolumeLoop) -> str:
+        text = await self._overrides.release(intent, loop)
+        await _settled(loop)
+        return text
+
+    async def _set(self, intent: IntentRow, loop: VolumeLoop) -> str:
+        knobs = ((intent.args["knob"], intent.args["value"]),)
+        return await self._overrides.set(intent, loop, knobs, intent.args.get("for_ns"))
+
+
+async def _settled(loop: VolumeLoop) -> None:
+    """Until the knob writes that were begun are done. Raises ActuationError where they hang."""
+    running = asyncio.get_running_loop()
+    done = asyncio.Event()
+
+    def settled() -> None:
+        # On the knobs' thread, perhaps after the end of the event loop.
+        with suppress(RuntimeError):
+            running.call_soon_threadsafe(done.set)
+
+    loop.when_settled(settled)
+    try:
+        async with asyncio.timeout(_SETTLED_S):
+            await done.wait()
+    except TimeoutError as error:
+        raise ActuationError(
+            f"{loop.volume.title}: a knob write hangs in the kernel; it goes on once that answers",
+            "see ebbgate status",
+        ) from error
+
+
+def _check_kept(done: str, results: Collection[BaseException | None]) -> None:
+    """Raises what could not be kept: it is in force, but a restart would forget it."""
+    for error in results:
+        if isinstance(error, EbbgateError):
+            text = f"{done}, but a restart of ebbgated will forget it: {error.message}"
+            raise Unavailable(text, error.hint) from error
+        if error is not None:
+            raise error
+
+
+def _together(done: Collection[str | BaseException]) -> EbbgateError:
+    """One error of what became of several volumes. Raises what is no EbbgateError."""
+    said = []
+    for one in done:
+        if isinstance(one, BaseException) and not isinstance(one, EbbgateError):
+            raise one
+        said.append(one.message if isinstance(one, EbbgateError) else str(one))
+    return ActuationError("; ".join(said), "see ebbgate status")
+
+
+def _clean_lines(text: str) -> str:
+    return "\n".join(clean_text(line) for line in text.split("\n"))

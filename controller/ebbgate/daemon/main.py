@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`ebbgated`: its command line; what an earlier one left behind is put back before it starts.
+
+I/O: the composition root.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from ebbgate import __version__
+from ebbgate.actuators.restore import restore
+from ebbgate.actuators.volume_workers import VolumeWorkers
+from ebbgate.config.settings import Config, load_config
+from ebbgate.daemon.daemon import Daemon
+from ebbgate.daemon.loop_silence import LoopSilence, measured_loop
+from ebbgate.errors import EbbgateError, PermissionDenied, Unavailable
+from ebbgate.kernel.sysfs import Sysfs
+from ebbgate.model.decision import JournalEntry, Outcome, OutcomeKind
+from ebbgate.model.volume import Mode
+from ebbgate.store.access import make_folder, make_runtime_folder
+from ebbgate.store.daemon_lock import DaemonLock
+from ebbgate.store.journal_writer import JournalWriter
+from ebbgate.store.last_written import LastWritten
+from ebbgate.store.migrations import NewerSchema
+from ebbgate.store.recorder import Recorder
+from ebbgate.store.unrestored import Closed, Leftovers
+
+_LOG = logging.getLogger("ebbgated")
+
+
+def main(argv: Sequence[str] | None = None, sysfs: Sysfs | None = None) -> int:
+    """Entry point; the exit code says what went wrong (errors.py). `sysfs`: this machine's own."""
+    options = _options(argv)
+    logging.basicConfig(
+        level=logging.DEBUG if options.verbose else logging.INFO,
+        format="%(message)s" if os.environ.get("JOURNAL_STREAM") else "%(asctime)s %(message)s",
+        stream=sys.stderr,
+    )
+    # An edge must not wait for another thread's turn at the interpreter (5 ms by default).
+    sys.setswitchinterval(0.0005)
+    try:
+        # Another tree of files than this machine's own needs no rights.
+        if sysfs is None and os.geteuid() != 0:
+            raise PermissionDenied("ebbgated needs root", "start it with systemd or sudo")
+        return _run(options, sysfs or Sysfs())
+    except EbbgateError as error:
+        print(f"ebbgated: {error}", file=sys.stderr)
+        return error.exit_code
+
+
+def _options(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="ebbgated", description="Tunes bcache and dm-cache.")
+    parser.add_argument("--config", type=Path, help="default: /etc/ebbgate/ebbgate.toml")
+    parser.add_argument("--state-dir", type=Path, help="default: /var/lib/ebbgate")
+    parser.add_argument("--runtime-dir", type=Path, help="default: /run/ebbgate")
+    parser.add_argument("--probe", type=Path, help="the ebbgate-probe program")
+    parser.add_argument("--policy-dir", type=Path, help="default: /etc/ebbgate/policies.d")
+    parser.add_argument("--mode", choices=[str(m) for m in Mode], help="mode of every volume")
+    parser.add_argument("--tick-ms", type=int, help="default: 250")
+    parser.add_argument("--verbose", action="store_true")
+    parser.add_argument("--version", action="version", version=f"ebbgated {__version__}")
+    return parser.parse_args(argv)
+
+
+def _run(options: argparse.Namespace, sysfs: Sysfs) -> int:
+    config = load_config(
+        options.config,
+        state_dir=options.state_dir,
+        runtime_dir=options.runtime_dir,
+        probe_path=options.probe,
+        mode=Mode(options.mode) if options.mode else None,
+        tick_ms=options.tick_ms,
+    )
+    if options.policy_dir:
+        config = replace(config, policy_dir=options.policy_dir)
+    make_folder(config.state_dir)
+    make_runtime_folder(config.runtime_dir)
+    boot_id = boot_id_of(Path("/proc"))
+    with DaemonLock(config.lock_path):
+        last_written = _last_written(config)
+        unclosed, left = _restore_leftovers(config, sysfs, boot_id, last_written)
+        journal = JournalWriter(config.journal_path, last_written, unclosed, left)
+        recorder = Recorder(config.history_path, config.history)
+        try:
+            silence = LoopSilence()
+            with asyncio.Runner(loop_factory=lambda: measured_loop(silence)) as runner:
+                runner.run(Daemon(config, sysfs, recorder, journal, boot_id, silence).run())
+        finally:
+            recorder.stop()
+            journal.stop()
+    return 0
+
+
+def boot_id_of(proc: Path) -> str:
+    """The kernel's random name for this boot."""
+    return (proc / "sys/kernel/random/boot_id").read_text().strip()
+
+
+def _last_written(config: Config) -> LastWritten:
+    """Raises Unavailable."""
+    try:
+        return LastWritten(config.last_written_path)
+    except OSError as error:
+        path = config.last_written_path
+        raise Unavailable(f"{path} cannot be used: {error.strerror}", "remove it") from error
+
+
+def _restore_leftovers(
+    config: Config, sysfs: Sysfs, boot_id: str, last_written: LastWritten
+) -> tuple[list[Closed], list[JournalEntry]]:
+    """A daemon that was killed left its journal open: first put everything back.
+
+    Returns entries that are settled but could not be taken out, and those that could not be put
+    back. Raises NewerSchema.
+    """
+    try:
+        leftovers = Leftovers.open(config.journal_path, last_written, heal=True)
+    except NewerSchema:
+        raise
+    except EbbgateError as error:
+        _LOG.error("whether knobs were left behind is not known: %s", error.message)
+        return [], []
+    try:
+        workers = VolumeWorkers(sysfs.dm.forget_handle)
+        outcomes: list[Outcome] = restore(leftovers, sysfs, boot_id, workers=workers)
+        last_written.keep_only(leftovers.left())
+    finally:
+        leftovers.close()
+    _say_restored(outcomes)
+    if leftovers.complaint:
+        _LOG.error("%s", leftovers.complaint)
+    if isinstance(leftovers.trouble, NewerSchema):
+        raise leftovers.trouble
+    return leftovers.unclosed, leftovers.left()
+
+
+def _say_restored(outcomes: Sequence[Outcome]) -> None:
+    changed = [o for o in outcomes if o.kind is OutcomeKind.CHANGED]
+    if changed:
+        _LOG.warning("put %d knobs back that an earlier ebbgated had left", len(changed))
+    for outcome in outcomes:
+        action = outcome.action
+        if outcome.kind is OutcomeKind.FAILED:
+            _LOG.error("%s: %s: not put back: %s", action.volume, action.knob, outcome.error)
+        elif outcome.kind is OutcomeKind.MANUAL:
+            _LOG.warning("%s: %s: %s", action.volume, action.knob, outcome.error)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Requests that last: a hold, a knob's value, a drain; and their release.
+
+I/O: through the registry and the volumes' loops. On the event loop; what takes long is awaited.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from ebbgate.control.volume_loop import VolumeLoop
+from ebbgate.daemon.override_registry import OverrideRegistry
+from ebbgate.errors import ActuationError
+from ebbgate.knobs.bounds import say
+from ebbgate.knobs.settable import asked_value, beyond_limits, is_trigger
+from ebbgate.model.override import Standing, Wish, WishKind
+from ebbgate.model.volume import Kind, Mode
+from ebbgate.policy.drain import plan_of, sentence
+from ebbgate.policy.overrides import refusal
+from ebbgate.store.intent_rows import IntentRow
+from ebbgate.units import format_ns
+
+Knobs = tuple[tuple[str, str], ...]
+"""Knobs with the values that they are to keep, both as a person writes them."""
+
+
+@dataclass(slots=True)
+class OverrideIntents:
+    """`_changing`: what is checked against the overrides in force and then added to them is not
+    checked at the same time as another one.
+    """
+
+    registry: OverrideRegistry
+    _changing: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def hold(self, intent: IntentRow, loop: VolumeLoop) -> str:
+        """Freeze every knob, for a time or until it is released. Raises EbbgateError."""
+        name, for_ns = loop.volume.name, intent.args.get("for_ns")
+        async with self._changing:
+            wish = self._override(WishKind.HOLD, intent, name, for_ns)
+            self.registry.enforce(await self.registry.keep((wish,)))
+        return f"{name}: held" + ("" if for_ns is None else f" for {format_ns(for_ns)}")
+
+    async def set(
+        self, intent: IntentRow, loop: VolumeLoop, knobs: Knobs, for_ns: int | None, after: str = ""
+    ) -> str:
+        """Knobs keep these values, all or none of them; `after`: what else to say in the end.
+
+        Raises UsageError and ActuationError, with nothing changed.
+        """
+        name = loop.volume.name
+        values = [(knob, asked_value(loop.volume, knob, text)) for knob, text in knobs]
+        lasting = [pair for pair in values if not is_trigger(pair[0])]
+        async with self._changing:
+            _check_writable(loop)
+            self._check_no_drain(loop, [knob for knob, _ in lasting])
+            mine = {e.wish.knob: e.wish for e in self._of(name, WishKind.SET)}
+            before = [mine[knob] for knob, _ in lasting if knob in mine]
+            wishes = [self._override(WishKind.SET, intent, name, for_ns, pair) for pair in lasting]
+            kept = await self.registry.keep(wishes) if wishes else ()
+            written = [self._written(loop, each) for each in kept]
+            self.registry.enforce(kept)
+        for knob, _ in values:
+            if is_trigger(knob):
+                loop.wished.trigger(knob, intent.who)
+        await self._all_written(loop, kept, before, written)
+        said = [_done(loop, knob, value, for_ns) for knob, value in values]
+        return "\n".join([*said, after] if after else said)
+
+    def _written(self, loop: VolumeLoop, override: Wish) -> asyncio.Future[str]:
+        """The error of the knob's first write, empty without one."""
+        running = asyncio.get_running_loop()
+        done: asyncio.Future[str] = running.create_future()
+
+        def answer(error: str) -> None:
+            if not done.done():
+                done.set_result(error)
+
+        def written(error: str) -> None:
+            # On the knobs' thread, or after the end of the loop.
+            with suppress(RuntimeError):
+                running.call_soon_threadsafe(answer, error)
+
+        loop.wished.when_written(override.id, written)
+        return done
+
+    async def _all_written(
+        self,
+        loop: VolumeLoop,
+        kept: Sequence[Wish],
+        before: Sequence[Wish],
+        written: Sequence[asyncio.Future[str]],
+    ) -> None:
+        """Nothing is half done: where one cannot be written, all of them end, and those that they
+        took the place of are back.
+        """
+        try:
+            for override, result in zip(kept, written, strict=True):
+                error = await result
+                if error:
+                    why = f"{override.knob} could not be written: {error}"
+                    raise ActuationError(f"{override.volume}: {why}")
+        except BaseException as error:
+            why = error.message if isinstance(error, ActuationError) else "it took too long"
+            self._take_back(kept, before, why)
+            raise
+
+    def _take_back(self, kept: Iterable[Wish], before: Iterable[Wish], why: str) -> None:
+        ours = {each.wish.id for each in self.registry.standing.values()}
+        ended = {wish.knob for wish in kept if wish.id in ours}
+        for wish in kept:
+            self.registry.end(wish, why)
+        again = [wish for wish in before if wish.knob in ended]
+        if again:
+            self.registry.put_back(again)
+
+    async def drain(self, intent: IntentRow, loop: VolumeLoop) -> str:
+        """Open the gate so far that all is clean in time. Raises ActuationError, EbbgateError."""
+        for_ns = int(intent.args["for_ns"])
+        async with self._changing:
+            self._check_drain(loop)
+            wish = self._override(WishKind.DRAIN, intent, loop.volume.name, for_ns)
+            self.registry.enforce(await self.registry.keep((wish,)))
+        frame = loop.state.frame
+        plan = plan_of(frame, for_ns) if frame else None
+        text = f"{loop.volume.name}: drains within {format_ns(for_ns)}"
+        text += f"; {sentence(plan)}" if plan else ""
+        if loop.volume.kind is Kind.DM_CACHE:
+            text += (
+                ". dm-cache waits for a second without I/O to the slow device; under a load that"
+                f" never stops: ebbgate clean {loop.volume.title}"
+            )
+        return text
+
+    async def release(self, intent: IntentRow, loop: VolumeLoop) -> str:
+        """Give the knob (without a name: every one) back to the strategies. Raises EbbgateError."""
+        name, knob, told = loop.volume.name, intent.args.get("knob"), []
+        for each in self.registry.of(name):
+            wish = each.wish
+            if knob in (None, wish.knob):
+                self.registry.end(wish, f"{intent.who} released it")
+                told.append(f"{wish.knob or 'the ' + wish.kind} of {wish.who} is over")
+        taken = loop.take_back(knob)
+        told += [f"{each} is ebbgate's again" for each in taken]
+        await self.registry.saved()
+        return f"{name}: {', '.join(told) or 'nothing to release'}"
+
+    # ---- what may not be together --------------------------------------------------------------
+    def _check_drain(self, loop: VolumeLoop) -> None:
+        """Raises ActuationError, with the next step, where a drain could do nothing."""
+        title, gate_knobs = loop.volume.title, loop.hand.plan.knobs
+        if loop.mode is not Mode.ENFORCE:
+            raise ActuationError(
+                f"{title} is in {loop.mode}, in which the gate is left alone",
+                f"first: ebbgate enforce {title}",
+            )
+        why_not = refusal(loop.last_seen)
+        dirty = loop.last_seen.dirty_bytes if loop.last_seen else None
+        if not why_not and not dirty:
+            why_not = "how much is dirty is unknown" if dirty is None else "it is clean"
+        if why_not:
+            raise ActuationError(f"{title}: {why_not}", "see ebbgate status")
+        if loop.cleaning is not None:
+            raise ActuationError(f"{title}: it is being cleaned already", "see ebbgate status")
+        for each in self._of(loop.volume.name, WishKind.HOLD):
+            raise ActuationError(
+                f"{title}: it is held by {each.wish.who}, so that its gate does not move",
+                f"first: ebbgate hold {title} --off",
+            )
+        for each in self._of(loop.volume.name, WishKind.SET):
+            if each.wish.knob in gate_knobs:
+                value = say(each.wish.knob, int(each.wish.value))
+                raise ActuationError(
+                    f"{title}: {each.wish.knob} is set to {value} by {each.wish.who}, which leaves"
+                    " the gate to the kernel: a drain could not open it",
+                    f"first: ebbgate release {title} {each.wish.knob}",
+                )
+        for knob in sorted(loop.hand.manual & set(gate_knobs)):
+            raise ActuationError(
+                f"{title}: {knob} was changed by somebody else, so that the gate is left alone: a"
+                " drain could not open it",
+                f"first: ebbgate release {title} {knob}",
+            )
+        if loop.policy.destage is None:
+            raise ActuationError(
+                f"{title}: policy {loop.policy.name} does not use idle_destage: there is no gate"
+                " that a drain could open",
+                "use a policy with idle_destage, such as adaptive",
+            )
+
+    def _check_no_drain(self, loop: VolumeLoop, knobs: Iterable[str]) -> None:
+        """Raises ActuationError for a knob of the gate while a drain needs the gate."""
+        title = loop.volume.title
+        of_gate = next((knob for knob in knobs if knob in loop.hand.plan.knobs), None)
+        for each in self._of(loop.volume.name, WishKind.DRAIN):
+            if of_gate is not None:
+                raise ActuationError(
+                    f"{title}: a drain of {each.wish.who} is under way, which needs {of_gate}",
+                    f"wait for its end, or end it: ebbgate release {title}",
+                )
+
+    def _of(self, name: str, kind: WishKind) -> list[Standing]:
+        return [each for each in self.registry.of(name) if each.wish.kind is kind]
+
+    def _override(
+        self,
+        kind: WishKind,
+        intent: IntentRow,
+        volume: str,
+        for_ns: int | None,
+        knob: tuple[str, str] = ("", ""),
+    ) -> Wish:
+        now = self.registry.wall_ns()
+        until = None if for_ns is None else now + for_ns
+        return Wish(kind, volume, intent.who, now, until, *knob)
+
+
+def _check_writable(loop: VolumeLoop) -> None:
+    why_not = refusal(loop.last_seen)
+    if loop.cleaning is not None:
+        why_not = "it is being cleaned, under another table"
+    if why_not:
+        raise ActuationError(f"{loop.volume.title}: {why_not}", "see ebbgate status")
+
+
+def _done(loop: VolumeLoop, knob: str, value: str, for_ns: int | None) -> str:
+    """What is said once the knob is written."""
+    name = loop.volume.name
+    if is_trigger(knob):
+        return f"{name}: {knob} was written; it leaves no value behind"
+    last = "until it is released" if for_ns is None else f"for {format_ns(for_ns)}"
+    done = f"{name}: {knob} = {say(knob, int(value))} {last}; no strategy gets it meanwhile"
+    if knob in loop.hand.plan.knobs and loop.mode is Mode.ENFORCE:
+        done += ", and the gate, of which it is a part, is left to the kernel"
+    beyond = beyond_limits(loop.volume, knob, int(value), loop.policy.limits)
+    if beyond:
+        done += f"; this is {beyond} that policy {loop.policy.name} sets for strategies: you win"
+    return done

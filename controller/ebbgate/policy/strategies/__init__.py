@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""One strategy per file, each with its state. Pure."""

@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""When to destage: normal, wait, destage, and a pressure path. Pure.
+
+Seed: Nishina et al., dm-ssd: destage is held back while requests come, starts after a quiet time
+and stops at the first arrival. Added here: the quiet time is learned (signals.gaps), how much is in
+flight is bounded by feedback (policy.pace), and dirty data is never starved when no gap comes.
+
+    normal    nothing worth draining
+    wait      dirty data, and the foreground is there: the gate is closed
+    destage   an idle gap: the gate is paced until the first arrival or until all is clean
+    pressure  no gap came and something is due: paced at a shallow queue beside the foreground
+    unknown   a signal is missing: the kernel's own settings are back
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ebbgate.model.decision import Gate, GateKind
+from ebbgate.model.frame import Frame
+from ebbgate.model.records import Direction, Edge, EdgeKind, QueueSample
+from ebbgate.policy.strategies import pace
+from ebbgate.policy.strategies.destage_state import DestageParams, DestageState, Phase
+from ebbgate.policy.strategies.pace_state import Law, PaceParams
+from ebbgate.signals.gaps import Wait, learn_wait, sure_ns
+from ebbgate.signals.paths import worst_p99_ns
+from ebbgate.units import NS_PER_MS, NS_PER_S, SECTOR_BYTES
+
+_LEARN_INTERVAL_NS = NS_PER_S
+"""The gaps of minutes are what is learned from: no need to weigh them at every tick."""
+
+
+def gate_of(state: DestageState, params: DestageParams) -> Gate:
+    """The gate that the phase asks for."""
+    if state.phase is Phase.UNKNOWN:
+        return Gate(GateKind.RELEASED)
+    if state.pacing:
+        return state.pace.gate
+    return Gate(GateKind.CLOSED, _seep_bytes_per_s(state, params))
+
+
+def on_edge(state: DestageState, edge: Edge, params: DestageParams) -> DestageState:
+    """The load came or went: the fast path, with nothing but the edge to go by."""
+    if edge.at_ns < state.edge_at_ns:
+        return state
+    state = replace(
+        state,
+        idle=edge.kind is EdgeKind.IDLE,
+        edge_at_ns=edge.at_ns,
+        quiet_since_ns=edge.at_ns - edge.length_ns,
+    )
+    if state.phase is Phase.DESTAGE and not state.idle:
+        return _enter(state, Phase.WAIT, edge.at_ns, "a request arrived")
+    if state.phase in (Phase.WAIT, Phase.PRESSURE) and state.idle:
+        why = f"idle {edge.length_ns // NS_PER_MS} ms >= wait {state.wait.wait_ns // NS_PER_MS} ms"
+        return _drain(state, edge.at_ns, why, params)
+    return state
+
+
+def on_queue(state: DestageState, sample: QueueSample, params: DestageParams) -> DestageState:
+    """A sample of the backing device's queue: the fast path of the pace."""
+    if not state.pacing:
+        return state
+    return replace(state, pace=pace.step(state.pace, sample, _pace_params(state, params)))
+
+
+def samples_above_ios(state: DestageState, params: DestageParams) -> int | None:
+    """Of how deep a queue the pace wants to hear only; None: of any."""
+    return pace.samples_above_ios(state.pace, _pace_params(state, params))
+
+
+def on_frame(state: DestageState, frame: Frame, params: DestageParams) -> DestageState:
+    """A tick with all signals: levels, forecasts, the wait."""
+    unknown = _unknown(frame)
+    if unknown:
+        if state.phase is Phase.UNKNOWN:
+            return replace(state, why=unknown)
+        return _enter(state, Phase.UNKNOWN, frame.at_ns, unknown)
+    if frame.probed_at_ns is not None and frame.probed_at_ns > state.edge_at_ns:
+        quiet_since_ns = frame.at_ns - (frame.quiet_ns or 0)
+        state = replace(state, idle=bool(frame.idle), quiet_since_ns=quiet_since_ns)
+    state = _with_wait(state, frame, params)
+    if state.phase is Phase.DESTAGE:
+        # The longer it has lasted, the more is known of its rest.
+        sure = _sure_until_ns(state, frame.at_ns, params)
+        if sure != state.pace.sure_until_ns:
+            state = replace(state, pace=replace(state.pace, sure_until_ns=sure))
+    return _collect(_transition(state, frame, params), frame, params)
+
+
+def _transition(state: DestageState, frame: Frame, params: DestageParams) -> DestageState:
+    dirty = frame.dirty_bytes or 0
+    if dirty == 0:
+        if state.phase is Phase.NORMAL:
+            return replace(state, waiting_since_ns=0) if state.waiting_since_ns else state
+        return _enter(state, Phase.NORMAL, frame.at_ns, "nothing is dirty")
+    if state.phase in (Phase.UNKNOWN, Phase.NORMAL):
+        floor = start_bytes(frame, params)
+        if dirty < floor and not _aged(state, frame, params):
+            return _resting(state, frame)
+        state = _enter(state, Phase.WAIT, frame.at_ns, "dirty data waits for a gap")
+    if state.idle and state.phase is not Phase.DESTAGE:
+        return _drain(state, frame.at_ns, "the volume is idle", params)
+    if state.phase is Phase.DESTAGE and not state.idle:
+        # Its edge was lost: the tick says so too.
+        state = _enter(state, Phase.WAIT, frame.at_ns, "a request arrived")
+    if state.phase is Phase.WAIT:
+        due = pressure_reason(state, frame, params)
+        if due:
+            return _begin(state, Phase.PRESSURE, frame.at_ns, due, params.pressure_pace)
+    lasted_ns = frame.at_ns - state.since_ns
+    if (
+        state.phase is Phase.PRESSURE
+        and lasted_ns >= params.pressure_min_ns
+        and not pressure_reason(state, frame, params)
+    ):
+        return _enter(state, Phase.WAIT, frame.at_ns, "the pressure is gone")
+    return state
+
+
+def pressure_reason(state: DestageState, frame: Frame, params: DestageParams) -> str:
+    """Why dirty data must go although the foreground is there; empty when it need not."""
+    # Twice the threshold on the way out: the level itself moves as soon as the gate opens.
+    ease = 2.0 if state.phase is Phase.PRESSURE else 1.0
+    waited_ns = frame.at_ns - state.waiting_since_ns
+    full_s = frame.time_to_full_s
+    # A burst fills fast and ends soon: to absorb it is what the cache is for.
+    lasting = waited_ns >= params.burst_ns
+    if lasting and full_s is not None and full_s < params.full_soon_s * ease:
+        return f"no write will be cached in {full_s:.0f} s"
+    room, cache = frame.dirty_room_bytes, frame.cache_bytes
+    filling = bool(frame.dirty_in_bytes_per_s)
+    if filling and room is not None and cache and room < params.room_ratio_min * ease * cache:
+        return "the kernel has hardly room for dirty data"
+    if waited_ns >= params.age_max_ns:
+        return f"dirty data has waited {waited_ns // NS_PER_S} s for a gap"
+    busy = frame.backing_busy_foreground_ratio
+    light = busy is not None and busy < params.light_ratio * ease
+    # Counted anew after a pressure that users did not bear: it would be back within a second.
+    calm_ns = waited_ns
+    if state.phase is Phase.WAIT:
+        calm_ns = min(waited_ns, frame.at_ns - state.since_ns)
+    if light and calm_ns >= params.light_after_ns and not _slow(frame, params, 0.5 * ease):
+        return f"no gap comes, but users keep the backing device only {busy:.0%} busy"
+    return ""
+
+
+def _slow(frame: Frame, params: DestageParams, share: float) -> bool:
+    """Do users wait longer than this share of what the policy allows?"""
+    for direction, most_ns in (
+        (Direction.READ, params.read_p99_max_ns),
+        (Direction.WRITE, params.write_p99_max_ns),
+    ):
+        p99_ns = worst_p99_ns(frame, direction)
+        if most_ns is not None and p99_ns is not None and p99_ns > share * most_ns:
+            return True
+    return False
+
+
+def start_bytes(frame: Frame, params: DestageParams) -> int:
+    """Dirty bytes from which draining is worth a gap."""
+    return max(params.start_bytes_min, int(params.start_ratio * (frame.cache_bytes or 0)))
+
+
+def _unknown(frame: Frame) -> str:
+    if frame.dirty_bytes is None:
+        return f"dirty level unknown: {frame.missing.get('dirty_bytes', 'not in sysfs')}"
+    if why_not := unsupported(frame):
+        return why_not
+    if frame.idle is None:
+        return f"foreground unknown: {frame.missing.get('foreground', 'no record')}"
+    return ""
+
+
+def unsupported(frame: Frame) -> str:
+    """Why destage cannot be paced on this volume; empty when it can."""
+    why_not = frame.missing.get("destage")
+    return f"write-back cannot be followed here: {why_not}" if why_not else ""
+
+
+def _with_wait(state: DestageState, frame: Frame, params: DestageParams) -> DestageState:
+    if params.wait_ns is not None:
+        fixed = Wait(params.wait_ns, False, 0.0, 0.0, 0)
+        return state if state.wait == fixed else replace(state, wait=fixed)
+    if state.learned_ns and frame.at_ns - state.learned_ns < _LEARN_INTERVAL_NS:
+        return state
+    wait = learn_wait(frame.gap_counts, params.wait)
+    return replace(state, wait=wait, learned_ns=frame.at_ns, gap_counts=frame.gap_counts)
+
+
+def _aged(state: DestageState, frame: Frame, params: DestageParams) -> bool:
+    since = state.waiting_since_ns
+    return since > 0 and frame.at_ns - since >= params.age_max_ns
+
+
+def _resting(state: DestageState, frame: Frame) -> DestageState:
+    """Too little to drain: normal, but the age of what is dirty counts from now on."""
+    if state.phase is not Phase.NORMAL:
+        state = _enter(state, Phase.NORMAL, frame.at_ns, "too little is dirty for a gap")
+    if state.waiting_since_ns == 0:
+        state = replace(state, waiting_since_ns=frame.at_ns)
+    return state
+
+
+def _enter(state: DestageState, phase: Phase, now_ns: int, why: str) -> DestageState:
+    waiting = state.waiting_since_ns
+    if phase in (Phase.NORMAL, Phase.UNKNOWN):
+        waiting = 0
+    elif phase is Phase.WAIT and (waiting == 0 or state.phase is Phase.DESTAGE):
+        waiting = now_ns
+    return replace(
+        state,
+        phase=phase,
+        since_ns=now_ns,
+        why=why,
+        waiting_since_ns=waiting,
+        pace=pace.end(state.pace),
+    )
+
+
+def _drain(state: DestageState, now_ns: int, why: str, params: DestageParams) -> DestageState:
+    """Open the gate in a gap."""
+    state = _begin(state, Phase.DESTAGE, now_ns, why, params.pace)
+    sure = _sure_until_ns(state, now_ns, params)
+    return replace(state, pace=pace.begin(state.pace, now_ns, params.pace, sure))
+
+
+def _sure_until_ns(state: DestageState, now_ns: int, params: DestageParams) -> int:
+    since_ns = state.quiet_since_ns
+    return since_ns + sure_ns(state.gap_counts, now_ns - since_ns, params.sure_share)
+
+
+def _begin(
+    state: DestageState, phase: Phase, now_ns: int, why: str, params: PaceParams
+) -> DestageState:
+    state = _enter(state, phase, now_ns, why)
+    return replace(state, pace=pace.begin(state.pace, now_ns, params))
+
+
+def _pace_params(state: DestageState, params: DestageParams) -> PaceParams:
+    return params.pace if state.phase is Phase.DESTAGE else params.pressure_pace
+
+
+def _seep_bytes_per_s(state: DestageState, params: DestageParams) -> int:
+    if params.pace.law is Law.DEPTH:
+        # Nothing seeps where a number is the gate, and nothing sleeps.
+        return 0
+    if state.pace.completions_per_s <= 0:
+        return SECTOR_BYTES
+    return max(SECTOR_BYTES, round(state.pace.piece_bytes * NS_PER_S / params.seep_ns))
+
+
+def _collect(state: DestageState, frame: Frame, params: DestageParams) -> DestageState:
+    """Ask for a garbage collection once drained buckets still count as used.
+
+    The kernel's cutoffs look at in_use, which falls only at a collection, and that starts only
+    after 1/16 of the cache was written: without it a drained cache still refuses to absorb a burst.
+    """
+    least = params.collect_ratio
+    if least is None or frame.in_use_ratio is None or frame.dirty_ratio is None:
+        return replace(state, collect=False) if state.collect else state
+    peak = max(state.peak_ratio, frame.dirty_ratio)
+    due = (
+        state.idle
+        and state.phase in (Phase.NORMAL, Phase.DESTAGE)
+        and frame.in_use_ratio - frame.dirty_ratio >= least
+        and peak - frame.dirty_ratio >= least
+        and frame.at_ns - state.collected_at_ns >= params.collect_interval_ns
+    )
+    if due:
+        return replace(
+            state, collect=True, collected_at_ns=frame.at_ns, peak_ratio=frame.dirty_ratio
+        )
+    if (state.collect, state.peak_ratio) == (False, peak):
+        return state
+    return replace(state, collect=False, peak_ratio=peak)

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The history as its writer needs it: open whenever it can be, whatever happens to the file.
+
+I/O: SQLite. One thread only.
+"""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from ebbgate.errors import EbbgateError, Unavailable
+from ebbgate.store import salvage
+from ebbgate.store.connection import code_of, is_damage
+from ebbgate.store.db import Store
+from ebbgate.store.limits import Limits
+from ebbgate.store.lock_holders import holders
+from ebbgate.store.log_watch import LogHeld, LogWatch, Room
+from ebbgate.store.maintenance import Upkeep
+from ebbgate.units import NS_PER_MS, NS_PER_S
+
+_LOG = logging.getLogger(__name__)
+_CHECK_S: Final = 5.0
+_TIDY_NS: Final = 20 * NS_PER_MS
+_REOPEN_NS: Final = 2 * NS_PER_S
+_BUSY_TIMEOUT_S: Final = 0.25
+"""Nobody else writes the history, so only a program that keeps a lock on purpose makes its writer
+wait. Whoever asks for something waits for the writer. It is tried again at every flush.
+"""
+_LOCKED: Final = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL)
+_STILL_GOOD: Final = (*_LOCKED, sqlite3.SQLITE_FULL)
+"""After these the open file is as good as before; after others it is opened anew."""
+_OF_THE_RECORD: Final = (
+    sqlite3.SQLITE_TOOBIG,
+    sqlite3.SQLITE_CONSTRAINT,
+    sqlite3.SQLITE_MISMATCH,
+    sqlite3.SQLITE_RANGE,
+    sqlite3.SQLITE_MISUSE,
+)
+TROUBLE: Final = (sqlite3.Error, OSError, EbbgateError)
+"""What may come of any use of the store."""
+
+
+class Opener:
+    """Opens the store on demand, checks it, and begins a new file where the old one is damaged."""
+
+    def __init__(self, path: Path, limits: Limits) -> None:
+        self._path = path
+        self._store: Store | None = None
+        self._file: tuple[int, int] | None = None
+        self._refused: tuple[int, str] | None = None
+        self._upkeep = Upkeep(limits)
+        self.log = LogWatch(path, limits)
+
+    def store(self) -> Store:
+        """The store, opened where it is not. Raises one of TROUBLE."""
+        if self._store is not None and _identity(self._path) != self._file:
+            _LOG.warning("%s was moved or deleted; a new history is begun", self._path)
+            self.close()
+        if self._store is None:
+            self._store = self._opened()
+            self._file = _identity(self._path)
+        return self._store
+
+    def check_log(self, store: Store) -> Room:
+        """Fold a log that is too long; returns what may be written. Raises sqlite3.Error."""
+        return self.log.look(store, time.time_ns(), time.monotonic_ns())
+
+    def reason(self, error: Exception) -> str:
+        """Why the history cannot be written, in words."""
+        text = str(getattr(error, "message", error))
+        if isinstance(error, sqlite3.Error) and code_of(error) in _LOCKED:
+            index = self._path.with_name(f"{self._path.name}-shm")
+            return f"{text}: {holders(index)} holds a lock on it"
+        return text
+
+    def failed(self, error: BaseException) -> None:
+        """Something went wrong with the store: see to it that it can go right the next time."""
+        if is_damage(error):
+            self.close()
+            try:
+                salvage.renew(self._path, str(error)).close()
+            except TROUBLE as trouble:
+                _LOG.error("no new history could be begun: %s", trouble)
+        elif not _leaves_file_usable(error):
+            self.close()
+
+    def tidy(self, wanted: Callable[[], bool]) -> None:
+        """Spend some milliseconds on keeping the history small, as long as nothing is wanted."""
+        until_ns = time.monotonic_ns() + _TIDY_NS
+        # Each step adds to the log, which nobody can make shorter while it is held.
+        while not self.log.held and not wanted() and (now_ns := time.monotonic_ns()) < until_ns:
+            if not self.store().tidy(self._upkeep, time.time_ns(), now_ns):
+                return
+
+    def close(self) -> None:
+        """Close the file; what it then complains of does not matter any more."""
+        store, self._store = self._store, None
+        if store is not None:
+            try:
+                store.close()
+            except sqlite3.Error as error:
+                _LOG.debug("closing the history: %s", error)
+
+    def _opened(self) -> Store:
+        """A file that could not be opened is tried again only after a while: it may take long."""
+        now_ns = time.monotonic_ns()
+        if self._refused is not None and now_ns - self._refused[0] < _REOPEN_NS:
+            raise Unavailable(f"the history could not be opened: {self._refused[1]}")
+        try:
+            store = self._checked(salvage.open_healed(self._path))
+            store.set_busy_timeout(_BUSY_TIMEOUT_S)
+        except TROUBLE as error:
+            self._refused = (now_ns, str(getattr(error, "message", error)))
+            raise
+        self._refused = None
+        return store
+
+    def _checked(self, store: Store) -> Store:
+        try:
+            wrong = salvage.complaint(store, _CHECK_S)
+        except BaseException:
+            store.close()
+            raise
+        if not wrong:
+            return store
+        store.close()
+        return salvage.renew(self._path, wrong)
+
+
+def is_of_the_record(error: sqlite3.Error) -> bool:
+    """Is it one record that cannot be kept, rather than the file that cannot be written?"""
+    code = code_of(error)
+    return code is None or code in _OF_THE_RECORD
+
+
+def _leaves_file_usable(error: BaseException) -> bool:
+    if isinstance(error, sqlite3.Error):
+        return code_of(error) in _STILL_GOOD
+    return isinstance(error, LogHeld)
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

@@ -1,0 +1,320 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The one thread that writes the history: batches, so that tuning never waits for a disk.
+
+I/O: SQLite through the store. While the history cannot be written, what is told is kept in memory,
+the oldest given up first.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from itertools import count
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+from ebbgate.model.decision import Action, Decision, Outcome, OutcomeKind
+from ebbgate.model.frame import Frame
+from ebbgate.model.records import Edge
+from ebbgate.store.connection_manager import TROUBLE, Opener
+from ebbgate.store.db import Store
+from ebbgate.store.intent_rows import IntentRow
+from ebbgate.store.limits import DEFAULT_LIMITS, Limits
+from ebbgate.store.log_watch import LogHeld, Room
+from ebbgate.store.write_health import Health
+from ebbgate.store.write_queue import Backlog, Task
+from ebbgate.units import NS_PER_S, format_ns
+
+_LOG = logging.getLogger(__name__)
+_FLUSH_S = 0.8
+"""With the time that it takes: nothing is lost in a crash that is older than a second."""
+_ANSWER_TIMEOUT_S = 10.0
+_HANGS_NS = 5 * NS_PER_S
+"""A batch takes milliseconds; whoever keeps a lock on the file holds it up for a second."""
+_NO_ANSWER = "the disk of the history does not answer"
+_QUEUE_MAX = 4_000
+_DECISIONS_KEPT = 32
+"""So many back an action may lie behind its decision."""
+_STATUS_NS = 2 * NS_PER_S
+"""So often live documents are written while nothing else is; readers doubt them after 5 s."""
+_NO_NEWS = (OutcomeKind.UNCHANGED, OutcomeKind.TOO_SOON)
+_Live = tuple[int, dict[str, Any], int]
+"""The order in which it was told, the document, and when (Unix ns)."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Urgent:
+    """Somebody waits until everything told so far is written. Fails with OSError alone."""
+
+    done: Future[None]
+
+
+class Recorder:
+    """Takes everything worth keeping, from any thread; writes it about once a second."""
+
+    def __init__(self, path: Path, limits: Limits = DEFAULT_LIMITS) -> None:
+        self._opener = Opener(path, limits)
+        self._queue: queue.Queue[Task | _Urgent | None] = queue.Queue(_QUEUE_MAX)
+        self._backlog = Backlog()
+        self._live: dict[str, _Live] = {}
+        self._gone: dict[str, int] = {}
+        self._order = count()
+        self._modes: dict[str, str | None] = {}
+        self._sampled: dict[str, int] = {}
+        self._decisions: dict[tuple[str, int], tuple[int, int]] = {}
+        self._health = Health()
+        self._status_due_ns = 0
+        self._writing_since_ns: int | None = None
+        self._thread = Thread(target=self._run, name="recorder", daemon=True)
+        self._thread.start()
+
+    @property
+    def thread_id(self) -> int:
+        """The kernel's id of the thread that writes."""
+        return self._thread.native_id or 0
+
+    @property
+    def dropped(self) -> int:
+        """Records that were lost for want of memory while the history could not be written."""
+        return self._health.dropped
+
+    def health(self) -> dict[str, Any]:
+        """Whether the history is written, the last time in which it was not, and its log."""
+        since_ns = self._writing_since_ns
+        if since_ns is not None and time.monotonic_ns() - since_ns > _HANGS_NS:
+            self._say_trouble(_NO_ANSWER)
+        return {**self._health.document(), "log": self._opener.log.document()}
+
+    # ---- what the loop tells -------------------------------------------------------------------
+    def decision(self, decision: Decision, number: int) -> None:
+        """Keep a decision; `number`: by which actions of its volume name it."""
+        now = time.time_ns()
+
+        def task(store: Store) -> None:
+            self._decisions[decision.volume, number % _DECISIONS_KEPT] = (
+                number,
+                store.add_decision(decision, now),
+            )
+
+        self._later(task)
+
+    def outcomes(self, outcomes: list[Outcome], latency_ns: int | None) -> None:
+        """Keep what was written and what was refused."""
+        kept = [o for o in outcomes if o.kind not in _NO_NEWS]
+        if kept:
+            now = time.time_ns()
+            action = kept[0].action
+            self._later(
+                lambda store: store.add_outcomes(kept, self._decision_id(action), now, latency_ns)
+            )
+
+    def live(self, volume: str, document: dict[str, Any]) -> None:
+        """The newest document of a volume; written at the next flush."""
+        self._live[volume] = (next(self._order), document, time.time_ns())
+        self._modes[volume] = "hold" if document.get("held") else document.get("mode")
+
+    def drop_live(self, volume: str) -> None:
+        """The volume is gone."""
+        self._live.pop(volume, None)
+        self._modes.pop(volume, None)
+        self._gone[volume] = next(self._order)
+        self._later(lambda store: store.drop_live(volume))
+
+    def sample(self, frame: Frame) -> None:
+        """Keep a frame a second."""
+        if frame.at_ns - self._sampled.get(frame.volume, 0) >= NS_PER_S:
+            self._sampled[frame.volume] = frame.at_ns
+            now, mode = time.time_ns(), self._modes.get(frame.volume)
+            self._later(lambda store: store.add_samples([(frame, now)], mode))
+
+    def edge(self, edge: Edge, late_ns: int) -> None:
+        """Keep an edge, with how late it was handled."""
+        now = time.time_ns()
+        self._later(lambda store: store.add_edge(edge, late_ns, now))
+
+    # ---- requests of people --------------------------------------------------------------------
+    def intent(self, intent: IntentRow) -> None:
+        """Keep a request that was accepted; written at the next flush."""
+        self._later(lambda store: store.add_intent(intent))
+
+    def intent_done(self, number: int, ok: bool, outcome: str) -> None:
+        """Keep what became of a request; written at the next flush."""
+        now = time.time_ns()
+        self._later(lambda store: store.resolve_intent(number, now, ok, outcome))
+
+    def abandon_intents(self, below: int, outcome: str) -> None:
+        """Requests with a smaller number that have no outcome were an earlier daemon's."""
+        now = time.time_ns()
+        self._later(lambda store: store.abandon_intents(below, now, outcome))
+
+    def flush(self, timeout_s: float = _ANSWER_TIMEOUT_S) -> None:
+        """Everything told so far is written on return. Raises OSError."""
+        done: Future[None] = Future()
+        try:
+            self._queue.put(_Urgent(done), timeout=timeout_s)
+            done.result(timeout_s)
+        except (queue.Full, TimeoutError) as error:
+            done.cancel()
+            raise OSError(_NO_ANSWER) from error
+
+    def written(self) -> Future[None]:
+        """Done when everything told so far is written; fails with OSError where it cannot be.
+
+        Returns at once.
+        """
+        done: Future[None] = Future()
+        try:
+            self._queue.put_nowait(_Urgent(done))
+        except queue.Full:
+            done.set_exception(OSError(_NO_ANSWER))
+        return done
+
+    def stop(self) -> None:
+        """Write what is left and end the thread."""
+        with suppress(queue.Full):
+            self._queue.put(None, timeout=_ANSWER_TIMEOUT_S)
+        self._thread.join(_ANSWER_TIMEOUT_S)
+        if self._thread.is_alive():
+            _LOG.error("%s; %d records are lost", _NO_ANSWER, self._queue.qsize())
+
+    def _later(self, task: Task) -> None:
+        try:
+            self._queue.put_nowait(task)
+        except queue.Full:
+            self._health.dropped += 1
+
+    # ---- the thread ----------------------------------------------------------------------------
+    def _run(self) -> None:
+        due = time.monotonic()
+        while True:
+            try:
+                item = self._queue.get(timeout=max(0.0, due - time.monotonic()))
+            except queue.Empty:
+                pass
+            else:
+                if item is None:
+                    break
+                self._take(item)
+            if time.monotonic() >= due:
+                self._flush_and_tidy()
+                due = time.monotonic() + _FLUSH_S
+        self._flush()
+        self._opener.close()
+
+    def _take(self, item: Task | _Urgent) -> None:
+        if isinstance(item, _Urgent):
+            self._carry_out_now(item)
+        else:
+            self._backlog.add(item)
+
+    def _carry_out_now(self, urgent: _Urgent) -> None:
+        """Write all that was told before, and tell whoever waits for it."""
+        trouble = self._flush()
+        if not urgent.done.set_running_or_notify_cancel():
+            return
+        if trouble is None:
+            urgent.done.set_result(None)
+        elif isinstance(trouble, OSError):
+            urgent.done.set_exception(trouble)
+        else:
+            # Whoever waits knows nothing of SQLite.
+            urgent.done.set_exception(OSError(self._opener.reason(trouble)))
+
+    def _decision_id(self, action: Action) -> int | None:
+        """The history's number of the decision behind an action; on the thread."""
+        if action.decision is None:
+            return None
+        slot = (action.volume, action.decision % _DECISIONS_KEPT)
+        number, row_id = self._decisions.get(slot, (None, None))
+        return row_id if number == action.decision else None
+
+    def _flush(self) -> Exception | None:
+        """Write all that was told; what cannot be written now is kept as far as there is room."""
+        self._writing_since_ns = time.monotonic_ns()
+        try:
+            return self._flush_now()
+        finally:
+            self._writing_since_ns = None
+
+    def _flush_now(self) -> Exception | None:
+        live, self._live = self._live, {}
+        try:
+            # A copy: a caller may hold the old dict for a moment longer.
+            self._write([*self._live_tasks(dict(live))])
+        except Exception as error:
+            held = error if isinstance(error, LogHeld) else None
+            if held is None or not held.status_written:
+                for volume, newest in list(live.items()):
+                    self._live.setdefault(volume, newest)
+            if held is None:
+                # Rolled back, too: no action may name them.
+                self._decisions.clear()
+            self._in_trouble(error)
+            self._opener.failed(error)
+            return error
+        self._out_of_trouble()
+        return None
+
+    def _write(self, newest: list[Task]) -> None:
+        """Write as much as there is room for. Raises LogHeld where that is not everything."""
+        store = self._opener.store()
+
+        def check() -> None:
+            if self._opener.check_log(store) is not Room.ALL:
+                raise self._opener.log.trouble()
+
+        try:
+            self._backlog.write(store, newest, check)
+        except LogHeld as error:
+            now_ns = time.monotonic_ns()
+            if self._opener.log.room is Room.STATUS and now_ns >= self._status_due_ns:
+                self._status_due_ns = now_ns + _STATUS_NS
+                self._backlog.write_only(store, newest)
+                error.status_written = True
+            raise
+
+    def _live_tasks(self, live: dict[str, _Live]) -> Iterator[Task]:
+        """The newest documents, but for those of volumes that went since."""
+        for volume, (order, document, wall_ns) in live.items():
+            if order > self._gone.get(volume, -1):
+                yield partial(_set_live, volume, document, wall_ns)
+
+    def _flush_and_tidy(self) -> None:
+        try:
+            if self._flush() is None:
+                self._opener.tidy(lambda: not self._queue.empty())
+        except TROUBLE as error:
+            self._in_trouble(error)
+            self._opener.failed(error)
+        except Exception:
+            # The thread goes on: a bug in the upkeep costs no record.
+            _LOG.exception("the history could not be tidied")
+
+    def _in_trouble(self, error: Exception) -> None:
+        bug = None if isinstance(error, TROUBLE) else error
+        self._say_trouble(self._opener.reason(error), bug)
+        self._health.dropped += self._backlog.trim()
+
+    def _say_trouble(self, why: str, bug: Exception | None = None) -> None:
+        """Once for each time in which the history cannot be written."""
+        if self._health.begin(why, time.time_ns()):
+            text = "the history cannot be written (%s); tuning goes on without it"
+            _LOG.error(text, why, exc_info=bug)
+
+    def _out_of_trouble(self) -> None:
+        over = self._health.end(time.time_ns())
+        if over is not None:
+            lasted = format_ns(over[0])
+            text = "the history is written again, after %s; %d records of that time are lost"
+            _LOG.warning(text, lasted, over[1])
+
+
+def _set_live(volume: str, document: dict[str, Any], wall_ns: int, store: Store) -> None:
+    store.set_live(volume, document, wall_ns)

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What a report or an export needs of the history, a month of it in a moment. I/O: SQLite, reads.
+
+Each stretch of time is read in the longest span that it was rolled up to.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import groupby
+from pathlib import Path
+from typing import Any, Final, Self
+
+from ebbgate.store import samples
+from ebbgate.store.connection import open_reader
+from ebbgate.store.queries import need_current
+from ebbgate.store.retention import volumes
+from ebbgate.store.rollup import HOUR_NS, MINUTE_NS, SECOND_NS, Row, bucket_ns, merge
+from ebbgate.store.schema import HISTORY
+from ebbgate.store.summary import Override, Tally
+
+Stretch = tuple[int, int]
+"""From and until, Unix ns."""
+
+_EVENTS: Final = {
+    "decisions": "SELECT id, volume, at_unix_ns, acted, document FROM decisions",
+    "actions": "SELECT * FROM actions",
+}
+_IN_TIME: Final = """
+    WHERE volume = :volume AND (at_unix_ns, id) > (:since, :id) AND at_unix_ns < :until
+    ORDER BY at_unix_ns, id LIMIT 1000
+"""
+
+
+class Review:
+    """The history, open for a look back. One thread only."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        """Raises NothingRecorded, PermissionDenied, Unavailable for a bad or an older file."""
+        connection = open_reader(path, HISTORY)
+        try:
+            need_current(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return cls(connection)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+    @contextmanager
+    def one_look(self) -> Iterator[None]:
+        """What the daemon writes or forgets meanwhile is not half in it. For moments only: as long
+        as it lasts the daemon's log cannot be folded into the file, and grows.
+        """
+        self._connection.execute("BEGIN")
+        try:
+            yield
+        finally:
+            self._connection.execute("ROLLBACK")
+
+    def volumes(self) -> list[str]:
+        """Every volume of which anything is kept."""
+        return volumes(self._connection)
+
+    def rows(self, volume: str, since_unix_ns: int, until_unix_ns: int) -> list[Row]:
+        """Hours, where they are not rolled up minutes, and where not even these, seconds merged to
+        minutes; each time once, oldest first.
+        """
+        whole = (since_unix_ns, until_unix_ns)
+        hours = self._read(volume, whole, HOUR_NS)
+        minutes = self._between(volume, whole, hours, MINUTE_NS)
+        found = sorted((*hours, *minutes), key=_begin)
+        seconds = self._between(volume, whole, found, SECOND_NS)
+        merged = [
+            merge(list(of_it), at_ns, MINUTE_NS)
+            for at_ns, of_it in groupby(seconds, lambda row: bucket_ns(_begin(row), MINUTE_NS))
+        ]
+        return sorted((*found, *merged), key=_begin)
+
+    def tallies(self, volume: str, since_unix_ns: int, until_unix_ns: int) -> list[Tally]:
+        """What was counted in the hours that begin in this time, or in which it begins."""
+        rows = self._connection.execute(
+            """SELECT what, strategy, knob, outcome, sum(count), sum(amount) FROM tallies
+               WHERE volume = ? AND at_unix_ns >= ? AND at_unix_ns < ? GROUP BY 1, 2, 3, 4""",
+            (volume, bucket_ns(since_unix_ns, HOUR_NS), until_unix_ns),
+        )
+        return [Tally(*row) for row in rows]
+
+    def overrides(self, volume: str, since_unix_ns: int, until_unix_ns: int) -> list[Override]:
+        """Knobs that somebody else wrote while they were ebbgate's."""
+        rows = self._connection.execute(
+            """SELECT knob, at_unix_ns, read_back FROM actions
+               WHERE volume = ? AND at_unix_ns >= ? AND at_unix_ns < ?
+               AND outcome = 'manual' AND read_back IS NOT NULL ORDER BY at_unix_ns""",
+            (volume, since_unix_ns, until_unix_ns),
+        )
+        return [Override(knob, at, f"found {value}") for knob, at, value in rows]
+
+    # ---- export --------------------------------------------------------------------------------
+    def events(
+        self, kind: str, volume: str, since_unix_ns: int, until_unix_ns: int
+    ) -> Iterator[dict[str, Any]]:
+        """`decisions` (with their explanation) or `actions`, oldest first.
+
+        In parts, so that whoever pages through it keeps nobody waiting.
+        """
+        last = (since_unix_ns, -1)
+        while True:
+            rows = self._connection.execute(
+                _EVENTS[kind] + _IN_TIME,
+                {"volume": volume, "since": last[0], "id": last[1], "until": until_unix_ns},
+            ).fetchall()
+            for row in rows:
+                event = dict(row)
+                if "document" in event:
+                    event |= json.loads(event.pop("document"))
+                yield event
+            if not rows:
+                return
+            last = (rows[-1]["at_unix_ns"], rows[-1]["id"])
+
+    def samples(self, volume: str, since_unix_ns: int, until_unix_ns: int) -> Iterator[Row]:
+        """Samples of the finest span that is still kept of each time, oldest first."""
+        at_ns = self._next(volume, (since_unix_ns, until_unix_ns))
+        while at_ns is not None:
+            end_ns = min(until_unix_ns, bucket_ns(at_ns, HOUR_NS) + HOUR_NS)
+            yield from self._finest(volume, (at_ns, end_ns))
+            at_ns = self._next(volume, (end_ns, until_unix_ns))
+
+    def _next(self, volume: str, stretch: Stretch) -> int | None:
+        """When the first sample in a time is, of whatever span."""
+        found = [
+            self._connection.execute(
+                """SELECT min(at_unix_ns) FROM samples
+                   WHERE volume = ? AND span_ns = ? AND at_unix_ns >= ? AND at_unix_ns < ?""",
+                (volume, span_ns, *stretch),
+            ).fetchone()[0]
+            for span_ns in (SECOND_NS, MINUTE_NS, HOUR_NS)
+        ]
+        return min((each for each in found if each is not None), default=None)
+
+    def _finest(self, volume: str, stretch: Stretch) -> list[Row]:
+        """Of an hour or a part of it."""
+        seconds = self._read(volume, stretch, SECOND_NS, latency=True)
+        minutes = self._read(volume, stretch, MINUTE_NS, latency=True)
+        known = {bucket_ns(_begin(row), MINUTE_NS) for row in seconds}
+        minutes = [row for row in minutes if _begin(row) not in known]
+        if not seconds and not minutes:
+            return self._read(volume, stretch, HOUR_NS, latency=True)
+        return sorted((*seconds, *minutes), key=_begin)
+
+    def _between(self, volume: str, whole: Stretch, found: list[Row], span_ns: int) -> list[Row]:
+        """Rows of a shorter span where none of the longer ones are."""
+        return [row for hole in _holes(whole, found) for row in self._read(volume, hole, span_ns)]
+
+    def _read(
+        self, volume: str, stretch: Stretch, span_ns: int, *, latency: bool = False
+    ) -> list[Row]:
+        return samples.read(self._connection, volume, *stretch, span_ns, latency=latency)
+
+
+def _holes(whole: Stretch, rows: list[Row]) -> Iterator[Stretch]:
+    at_ns, until_ns = whole
+    for row in rows:
+        if row["at_unix_ns"] > at_ns:
+            yield at_ns, row["at_unix_ns"]
+        at_ns = max(at_ns, row["at_unix_ns"] + row["span_ns"])
+    if at_ns < until_ns:
+        yield at_ns, until_ns
+
+
+def _begin(row: Row) -> int:
+    at_unix_ns: int = row["at_unix_ns"]
+    return at_unix_ns

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The one shape of every error over HTTP. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Final
+
+from ebbgate.errors import (
+    AlreadyRunning,
+    ConfigError,
+    EbbgateError,
+    NotFound,
+    PermissionDenied,
+    Unavailable,
+    UsageError,
+)
+from ebbgate.web.models.field_doc import Of
+
+CODES: Final = {
+    400: "bad_request",
+    401: "unauthorized",
+    403: "forbidden",
+    404: "not_found",
+    405: "method_not_allowed",
+    409: "conflict",
+    413: "too_large",
+    415: "unsupported_media_type",
+    421: "misdirected_request",
+    422: "unprocessable",
+    429: "too_many_requests",
+    500: "internal_error",
+    503: "unavailable",
+}
+"""The word for each status that this API answers with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where in a text something is wrong."""
+
+    file: Annotated[str, Of("The name of the file, or of the part of the request.")]
+    line: Annotated[int, Of("From 1.", "line")]
+    column: Annotated[int, Of("From 1.", "column")]
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorBody:
+    """What went wrong and what to do next."""
+
+    code: Annotated[str, Of("A word that stays the same, for programs.", example="not_found")]
+    message: Annotated[str, Of("What is wrong, in a sentence.")]
+    hint: Annotated[str | None, Of("The next step; null where there is none.")]
+    place: Annotated[Place | None, Of("Where in a text it is wrong; null where that says nothing.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Error:
+    """Every answer with a status from 400 on has this shape."""
+
+    error: Annotated[ErrorBody, Of("The error.")]
+
+
+class ApiError(Exception):
+    """An error with its HTTP status. `retry_after_s`: when it may be better."""
+
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        hint: str = "",
+        *,
+        code: str = "",
+        place: Place | None = None,
+        retry_after_s: float | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.body = Error(
+            ErrorBody(code or CODES.get(status, "error"), message, hint or None, place)
+        )
+        self.retry_after_s = retry_after_s
+
+
+_STATUS: Final[tuple[tuple[type[EbbgateError], int], ...]] = (
+    (NotFound, 404),
+    (UsageError, 422),
+    (ConfigError, 422),
+    (Unavailable, 503),
+    (PermissionDenied, 503),
+    (AlreadyRunning, 409),
+)
+
+
+def of_ours(error: EbbgateError) -> ApiError:
+    """The error of a module below, for a client."""
+    hint = error.hint
+    if isinstance(error, PermissionDenied):
+        hint = "the user of ebbgate-web must be in the group ebbgate, and the file must be of it"
+    status = next((number for kind, number in _STATUS if isinstance(error, kind)), 500)
+    retry_after_s = 2.0 if status == 503 else None  # noqa: PLR2004 - a status is its own name
+    return ApiError(status, error.message, hint, retry_after_s=retry_after_s)

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Sends requests of people to the daemon. I/O: the control socket; any thread.
+
+The history has a request a second after the daemon accepted it; until then it is remembered here.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import time
+from collections import OrderedDict
+from dataclasses import replace
+from threading import BoundedSemaphore, Lock
+from typing import Final
+
+from ebbgate.intents import validation
+from ebbgate.intents.client import Busy, ControlClient, NotAnswering, NotRunning, Refused
+from ebbgate.intents.protocol import LABEL_LENGTH_MAX
+from ebbgate.store.connection import NothingRecorded
+from ebbgate.units import NS_PER_S
+from ebbgate.web.errors import ApiError
+from ebbgate.web.events.changes import intent as shaped
+from ebbgate.web.models.intents import Intent, NewIntent
+from ebbgate.web.snapshot import Databases
+
+_TIMEOUT_S: Final = 3.0
+"""From the connection to the daemon's answer. Its outcome is not waited for."""
+_AT_ONCE: Final = 4
+"""Requests that wait for the daemon: the threads that are left answer readers."""
+_REMEMBERED: Final = 256
+_REMEMBERED_S: Final = 60.0
+_NO_SUCH_VOLUME: Final = "no such volume"
+
+
+class Requests:
+    """What people asked for through this process, and what the history says of all requests."""
+
+    def __init__(self, databases: Databases) -> None:
+        self._databases = databases
+        self._places = BoundedSemaphore(_AT_ONCE)
+        self._lock = Lock()
+        self._accepted: OrderedDict[int, tuple[float, Intent]] = OrderedDict()
+
+    def add(self, wanted: NewIntent, label: str) -> Intent:
+        """Send it; return it once the daemon has accepted it. Raises ApiError and EbbgateError."""
+        validation.check(wanted.kind, wanted.volume, wanted.args)
+        if not self._places.acquire(blocking=False):
+            text = f"{_AT_ONCE} requests wait for the daemon already"
+            raise ApiError(503, text, "try again in a moment", retry_after_s=2)
+        try:
+            number = self._send(wanted, label)
+        except NotRunning as error:
+            raise ApiError(
+                503, error.message, error.hint, code="no_daemon", retry_after_s=5
+            ) from error
+        except NotAnswering as error:
+            raise ApiError(503, error.message, error.hint, retry_after_s=5) from error
+        except Busy as error:
+            raise ApiError(429, error.message, error.hint, retry_after_s=1) from error
+        except Refused as error:
+            status = 404 if error.message.startswith(_NO_SUCH_VOLUME) else 409
+            raise ApiError(status, error.message, error.hint) from error
+        finally:
+            self._places.release()
+        accepted = self._as_accepted(number, wanted, label)
+        self._remember(accepted)
+        return accepted
+
+    def newest(self, limit: int, before_id: int) -> list[Intent]:
+        """The newest first. Raises EbbgateError where the history cannot be read."""
+        try:
+            with self._databases.history() as history:
+                rows = [shaped(row) for row in history.intents.newest(limit, before_id)]
+        except NothingRecorded:
+            rows = []
+        newest = rows[0].id if rows else 0
+        fresh = [each for each in self._remembered() if newest < each.id < before_id]
+        return [*sorted(fresh, key=lambda each: -each.id), *rows][:limit]
+
+    def get(self, number: int) -> Intent | None:
+        """One request as it is now. Raises EbbgateError where the history cannot be read."""
+        try:
+            with self._databases.history() as history:
+                row = history.intents.get(number)
+        except NothingRecorded:
+            row = None
+        if row is not None:
+            return shaped(row)
+        return next((each for each in self._remembered() if each.id == number), None)
+
+    def _send(self, wanted: NewIntent, label: str) -> int:
+        deadline_s = time.monotonic() + _TIMEOUT_S
+        path = self._databases.config.socket_path
+        with ControlClient.connect(path, _TIMEOUT_S) as client:
+            left_s = max(0.0, deadline_s - time.monotonic())
+            return client.send(wanted.kind, wanted.volume, wanted.args, label, left_s)
+
+    def _as_accepted(self, number: int, wanted: NewIntent, label: str) -> Intent:
+        return Intent(
+            id=number,
+            kind=wanted.kind,
+            volume=wanted.volume,
+            args=wanted.args,
+            who=f"{_user()} ({label})" if label else _user(),
+            at_unix_s=self._databases.wall_ns() / NS_PER_S,
+            resolved_unix_s=None,
+            ok=None,
+            outcome=None,
+        )
+
+    def _remember(self, intent: Intent) -> None:
+        # A policy's text may be long; the history shortens it, too.
+        kept = replace(intent, args={k: _short(v) for k, v in intent.args.items()})
+        with self._lock:
+            self._accepted[intent.id] = (time.monotonic(), kept)
+            self._accepted.move_to_end(intent.id)
+            while len(self._accepted) > _REMEMBERED:
+                self._accepted.popitem(last=False)
+
+    def _remembered(self) -> list[Intent]:
+        since_s = time.monotonic() - _REMEMBERED_S
+        with self._lock:
+            while self._accepted and next(iter(self._accepted.values()))[0] < since_s:
+                self._accepted.popitem(last=False)
+            return [intent for _, intent in self._accepted.values()]
+
+
+def label_of(header: str | None) -> str:
+    """Who sits before the page, as the page says. Raises ApiError."""
+    name = (header or "").strip()
+    if len(name) > LABEL_LENGTH_MAX or not name.isprintable():
+        text = f"X-Ebbgate-Who is longer than {LABEL_LENGTH_MAX} characters, or not printable"
+        raise ApiError(422, text)
+    return name
+
+
+def _short(value: object) -> object:
+    return f"{value[:256]}..." if isinstance(value, str) and len(value) > 256 else value  # noqa: PLR2004
+
+
+def _user() -> str:
+    """This process's user, as the daemon sees it on the socket."""
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return f"uid {os.geteuid()}"

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What Prometheus scrapes: the live documents of the daemon as metrics. Pure.
+
+What is not known is left out, never zero. Of a daemon that is not there only that is said, and how
+old its last word is: counters that no longer count, and levels of long ago, would pass for those of
+now. The same holds for a volume of which the daemon has said nothing for `STALE_NS`. Labels have a
+bounded number of values: what a name may be is a table here, or bounded where it is counted
+(`signals.totals`). Open advice is no metric: it takes a look at the kernel, which only
+`ebbgate doctor` and the page Advice do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ebbgate import __version__
+from ebbgate.store.queries import Live
+from ebbgate.units import NS_PER_S
+from ebbgate.web.metrics.counters import add_totals
+from ebbgate.web.metrics.exposition import Page
+from ebbgate.web.metrics.families import FAMILIES
+from ebbgate.web.metrics.gauges import add_volume, mapping
+
+STALE_NS: Final = 30 * NS_PER_S
+"""A document older than this says nothing about now; the slowest tick is 10 s."""
+_PROBE_STATES: Final = ("starting", "running", "down")
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryFiles:
+    """What the history takes on the disk, in bytes; `limit_bytes`: of file and log together."""
+
+    file_bytes: int
+    log_bytes: int
+    limit_bytes: int
+
+
+def render(
+    live: Mapping[str, Live],
+    now_unix_ns: int,
+    daemon_alive: bool | None,
+    openmetrics: bool,
+    files: HistoryFiles | None = None,
+) -> str:
+    """The whole page, from all live documents (the daemon's own is under the empty name).
+
+    `daemon_alive`: None where nobody can tell; then what is fresh is shown, and only that question
+    is left open. `openmetrics`: in that format, else in the older text format of Prometheus.
+    `files`: None where there is no history yet.
+    """
+    page = Page(FAMILIES)
+    page.add("ebbgate_up", {}, daemon_alive)
+    page.add("ebbgate_build", {"version": __version__}, 1)
+    shown = {
+        name: found
+        for name, found in live.items()
+        if daemon_alive is not False and now_unix_ns - found.at_unix_ns <= STALE_NS
+    }
+    if files is not None:
+        # Looked at here: a log that cannot grow any more is a reason for the daemon to say nothing.
+        page.add("ebbgate_history_file_bytes", {}, files.file_bytes)
+        page.add("ebbgate_history_log_bytes", {}, files.log_bytes)
+        page.add("ebbgate_history_limit_bytes", {}, files.limit_bytes)
+    if "" in shown:
+        _add_daemon(page, shown[""].document)
+    for name, found in sorted(live.items()):
+        if not name:
+            continue
+        # By a clock that was set back a document may come from the future.
+        age_ns = max(0, now_unix_ns - found.at_unix_ns)
+        page.add("ebbgate_sample_age_seconds", {"volume": name}, age_ns / NS_PER_S)
+        if name in shown:
+            add_volume(page, name, found.document)
+            add_totals(page, name, mapping(found.document.get("totals")))
+    return page.text(openmetrics=openmetrics)
+
+
+def _add_daemon(page: Page, document: Mapping[str, Any]) -> None:
+    started, probe = document.get("started_unix_ns"), mapping(document.get("probe"))
+    if isinstance(started, int):
+        page.add("ebbgate_start_time_seconds", {}, started / NS_PER_S)
+    state = str(probe.get("state", "")).partition(":")[0]
+    if state in _PROBE_STATES:
+        labels = {"probe": probe.get("kind", "")}
+        page.add_states("ebbgate_probe_state", labels, _PROBE_STATES, state)
+    page.add("ebbgate_probe_restarts", {}, probe.get("restarts"))
+    history = mapping(document.get("history"))
+    page.add("ebbgate_history_written", {}, history.get("written"))
+    page.add("ebbgate_history_dropped", {}, history.get("dropped"))
+    problems = mapping(document.get("policies")).get("problems")
+    page.add("ebbgate_policy_problems", {}, len(problems) if isinstance(problems, list) else None)

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Answers: dataclasses as JSON, errors in their one shape. I/O: HTTP."""
+
+from __future__ import annotations
+
+import logging
+import math
+from typing import Any
+
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from ebbgate.errors import EbbgateError
+from ebbgate.web.errors import CODES, ApiError, of_ours
+from ebbgate.web.models.codec import to_json
+
+_LOG = logging.getLogger(__name__)
+
+
+def reply(value: Any, status: int = 200) -> Response:
+    """A dataclass as JSON."""
+    return as_json(to_json(value), status)
+
+
+def as_json(body: bytes, status: int = 200) -> Response:
+    """JSON that is made. What it says is true for a moment only, so nobody may keep it."""
+    headers = {"cache-control": "no-store"}
+    return Response(body, status, headers, media_type="application/json")
+
+
+def refusal(error: ApiError) -> Response:
+    """An error in its one shape."""
+    answer = reply(error.body, error.status)
+    if error.retry_after_s is not None:
+        answer.headers["retry-after"] = str(max(1, math.ceil(error.retry_after_s)))
+    return answer
+
+
+async def on_api_error(_: Request, error: Exception) -> Response:
+    """An error of this API's own."""
+    assert isinstance(error, ApiError)
+    return refusal(error)
+
+
+async def on_ours(_: Request, error: Exception) -> Response:
+    """An error of a module below."""
+    assert isinstance(error, EbbgateError)
+    return refusal(of_ours(error))
+
+
+async def on_http(request: Request, error: Exception) -> Response:
+    """No such path, no such method: what the router says."""
+    assert isinstance(error, HTTPException)
+    status = error.status_code if error.status_code in CODES else 400
+    path = request.url.path[:200]
+    texts = {
+        404: (f"there is no {path}", "see /api/v1/openapi.json for all there is"),
+        405: (f"{request.method} does not go with {path}", "see /api/v1/openapi.json"),
+    }
+    message, hint = texts.get(status, (str(error.detail), ""))
+    answer = refusal(ApiError(status, message, hint))
+    for name, value in (error.headers or {}).items():
+        answer.headers[name] = value
+    return answer
+
+
+async def on_validation(_: Request, error: Exception) -> Response:
+    """A parameter that is not what the path asks for."""
+    assert isinstance(error, RequestValidationError)
+    first = error.errors()[0]
+    name = ".".join(str(each) for each in first["loc"][1:])
+    message = f"{name}: {first['msg']}"
+    return refusal(ApiError(422, message, "see /api/v1/openapi.json for what is allowed"))
+
+
+async def on_bug(request: Request, error: Exception) -> Response:
+    """A bug of ours. The server logs it, too, with its stack."""
+    _LOG.error("%s %s: %s", request.method, request.url.path, error)
+    return refusal(ApiError(500, "a bug of ebbgate-web", "see its log: journalctl -u ebbgate-web"))

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Advice and the doctor's report. I/O: HTTP, reads sysfs and the history."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from ebbgate.doctor import unprivileged
+from ebbgate.doctor.remedy import ApplyRequest
+from ebbgate.doctor.unprivileged import Said
+from ebbgate.errors import EbbgateError
+from ebbgate.kernel.sysfs import Sysfs
+from ebbgate.model.override import IntentKind
+from ebbgate.web.convert import STALE_NS
+from ebbgate.web.models.codec import build
+from ebbgate.web.models.doctor import AdviceList, DoctorReport
+from ebbgate.web.responses import reply
+from ebbgate.web.routes.declare import answers
+from ebbgate.web.snapshot import Databases, Look
+
+_REQUESTS_MAX: Final = 1000
+"""How far back an applied advice is looked for among all requests."""
+
+
+def routes_doctor(databases: Databases, sysfs: Sysfs, proc: Path) -> APIRouter:
+    """Their routes."""
+    router = APIRouter(tags=["doctor"])
+
+    @router.get("/advice", summary="Advice, and what was applied", **answers(AdviceList))
+    def advice() -> Response:
+        """What `ebbgate doctor` says, as far as a process without rights can know it; what it could
+        not look at is in `unknown`.
+        """
+        found = unprivileged.advice(sysfs, said(databases.look()), _apply_requests(databases))
+        return reply(build(AdviceList, found))
+
+    @router.get("/doctor", summary="What works here", **answers(DoctorReport))
+    def doctor() -> Response:
+        """Kernel, probe, signals, cost and volumes, and what is missing."""
+        return reply(build(DoctorReport, unprivileged.doctor(sysfs, proc, said(databases.look()))))
+
+    return router
+
+
+def _apply_requests(databases: Databases) -> list[ApplyRequest]:
+    """The advice that people applied, the newest first; none where the list cannot be read."""
+    try:
+        with databases.history() as history:
+            rows = history.intents.newest(_REQUESTS_MAX)
+    except EbbgateError:
+        return []
+    return [
+        ApplyRequest(
+            str(row.args.get("id")), row.volume, row.who, row.at_unix_ns, row.resolved_unix_ns
+        )
+        for row in rows
+        if row.kind == IntentKind.APPLY
+        and row.ok
+        and row.volume is not None
+        and row.resolved_unix_ns is not None
+    ]
+
+
+def said(look: Look) -> Said:
+    """What the daemon says and is fresh; nothing of a dead one."""
+    fresh = {
+        name: each.document
+        for name, each in look.live.items()
+        if look.alive and look.now_unix_ns - each.at_unix_ns <= STALE_NS
+    }
+    daemon = fresh.pop("", {})
+    return Said(daemon, fresh)

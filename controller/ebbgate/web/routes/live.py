@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Volumes and health, now. I/O: HTTP, reads the history."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from ebbgate.web import convert
+from ebbgate.web.errors import ApiError
+from ebbgate.web.models.codec import Mismatch
+from ebbgate.web.models.intents import TokenRight
+from ebbgate.web.models.live import Health, Volume, Volumes
+from ebbgate.web.responses import as_json, reply
+from ebbgate.web.routes.declare import VOLUME, answers
+from ebbgate.web.snapshot import Databases
+
+_AGE_S = 0.25
+"""Two hundred readers are one look."""
+
+
+def routes_live(databases: Databases) -> APIRouter:
+    """Their routes."""
+    router = APIRouter(tags=["now"])
+
+    @router.get("/health", summary="What works and what does not", **answers(Health))
+    def health() -> Response:
+        """Always answered, with what is known: a database that is missing, locked or damaged, and
+        a daemon that is dead, are data.
+        """
+        return as_json(databases.look(_AGE_S).health_json)
+
+    @router.get("/volumes", summary="Every volume as it is now", **answers(Volumes))
+    def volumes() -> Response:
+        """Every volume that the daemon follows; none, and why, where nothing can be read."""
+        return as_json(databases.look(_AGE_S).volumes_json)
+
+    @router.get("/volumes/{volume}", summary="One volume", **answers(Volume, 404, 422, 503))
+    def volume(volume: str = VOLUME) -> Response:
+        """One volume as it is now."""
+        look = databases.look(_AGE_S)
+        if look.why is not None:
+            raise ApiError(503, look.why, "see /api/v1/health", retry_after_s=2)
+        live = look.live.get(volume)
+        if live is None or not volume:
+            raise ApiError(404, f"the daemon does not follow {volume}", "see /api/v1/volumes")
+        try:
+            found = convert.volume(live, look.hits.get(volume), look.now_unix_ns, look.alive)
+        except Mismatch as error:
+            text = f"what the daemon says of {volume} is of another version: {error}"
+            raise ApiError(503, text, "install both anew and restart both") from error
+        return reply(found)
+
+    @router.get("/token", summary="Is the token right?", **answers(TokenRight, 401, 503))
+    def token() -> Response:
+        """Answered with a right token only."""
+        return reply(TokenRight(ok=True))
+
+    return router

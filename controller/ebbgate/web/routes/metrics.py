@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What Prometheus scrapes. I/O: HTTP, reads the history."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
+
+from ebbgate.web.errors import ApiError, Error
+from ebbgate.web.metrics.exposition import OPENMETRICS_TYPE, TEXT_TYPE
+from ebbgate.web.metrics.page import render
+from ebbgate.web.routes.declare import answers
+from ebbgate.web.snapshot import Databases
+
+
+def routes_metrics(databases: Databases) -> APIRouter:
+    """Its route."""
+    router = APIRouter(tags=["metrics"])
+    about = answers(Error, 503)
+    content = {
+        kind.partition(";")[0]: {"schema": {"type": "string"}}
+        for kind in (OPENMETRICS_TYPE, TEXT_TYPE)
+    }
+    about["openapi_extra"]["responses"]["200"] = {
+        "description": "OpenMetrics, or the older text format where only that is asked for.",
+        "content": content,
+    }
+
+    @router.get("/metrics", summary="For Prometheus", **about)
+    def metrics(request: Request) -> Response:
+        """All volumes as they are now. Where the history cannot be read the scrape fails, so that
+        Prometheus knows of it.
+        """
+        look = databases.look(0.25)
+        if look.why is not None and look.alive:
+            raise ApiError(503, look.why, "see /api/v1/health", retry_after_s=5)
+        opened = wants_openmetrics(request.headers.get("accept", ""))
+        page = render(look.live, look.now_unix_ns, look.alive, opened, databases.files())
+        # Not as `media_type`, to which starlette adds a charset of its own.
+        kind = OPENMETRICS_TYPE if opened else TEXT_TYPE
+        return Response(page, headers={"content-type": kind})
+
+    return router
+
+
+def wants_openmetrics(accept: str) -> bool:
+    """Does an Accept header prefer OpenMetrics? Without a word of it the older format is safe."""
+    best = {"application/openmetrics-text": 0.0, "text/plain": 0.0}
+    for each in accept.lower().split(","):
+        kind, *parameters = (part.strip() for part in each.split(";"))
+        if kind in best:
+            best[kind] = max(best[kind], _weight(parameters))
+    return best["application/openmetrics-text"] > best["text/plain"] or (
+        best["application/openmetrics-text"] == best["text/plain"] > 0
+    )
+
+
+def _weight(parameters: list[str]) -> float:
+    for each in parameters:
+        if each.startswith("q="):
+            try:
+                return float(each[2:])
+            except ValueError:
+                return 0.0
+    return 1.0

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Rows of samples on a regular grid: a hole in the history is a hole in every column. Pure.
+
+Nothing is interpolated. A sample of a second stands for the time to the next one, so that a tick
+that is slower than a second makes no holes; a longer rest does.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from itertools import pairwise
+from statistics import median
+from typing import Any, Final
+
+from ebbgate.store.rollup import BYTES, HOUR_NS, IOS, MINUTE_NS, P50, P99, SECOND_NS, Row, bucket_ns
+from ebbgate.units import NS_PER_S
+from ebbgate.web.models.history import Columns, PathColumns, Samples
+
+SPANS_NS: Final = (SECOND_NS, MINUTE_NS, HOUR_NS)
+_PATIENCE: Final = 1.5
+"""A sample stands for so many times the usual distance: a little late is no hole."""
+_STANDS_NS_MAX: Final = 30 * NS_PER_S
+"""No tick is slower than 10 s, so a longer rest is always a hole."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Points at `since_ns + i * span_ns` for i in 0..count-1; `since_ns` is a multiple of it."""
+
+    since_ns: int
+    span_ns: int
+    count: int
+
+    @property
+    def until_ns(self) -> int:
+        """The end of the last point."""
+        return self.since_ns + self.count * self.span_ns
+
+    def at_ns(self, number: int) -> int:
+        """The begin of a point."""
+        return self.since_ns + number * self.span_ns
+
+
+def grid(since_ns: int, until_ns: int, points: int, finest_ns: int = SECOND_NS) -> Grid | None:
+    """The finest grid with at most `points` points that covers `[since, until)`; None where even
+    hours are too many.
+    """
+    for span_ns in SPANS_NS:
+        first_ns = bucket_ns(since_ns, span_ns)
+        count = -((first_ns - until_ns) // span_ns)
+        if span_ns >= finest_ns and 0 < count <= points:
+            return Grid(first_ns, span_ns, count)
+    return None
+
+
+def place(rows: Sequence[Row], grid: Grid) -> list[Row | None]:
+    """The row of each point; None where there is none. `rows`: oldest first."""
+    if grid.span_ns != SECOND_NS:
+        at = {bucket_ns(row["at_unix_ns"], grid.span_ns): row for row in rows}
+        return [at.get(grid.at_ns(number)) for number in range(grid.count)]
+    stands_ns = standing_ns(rows)
+    found: list[Row | None] = []
+    newest = -1
+    for number in range(grid.count):
+        begin_ns = grid.at_ns(number)
+        while newest + 1 < len(rows) and rows[newest + 1]["at_unix_ns"] < begin_ns + grid.span_ns:
+            newest += 1
+        known = newest >= 0 and rows[newest]["at_unix_ns"] + stands_ns > begin_ns
+        found.append(rows[newest] if known else None)
+    return found
+
+
+def standing_ns(rows: Sequence[Row]) -> int:
+    """How long a sample of a second speaks for."""
+    apart = [later["at_unix_ns"] - row["at_unix_ns"] for row, later in pairwise(rows)]
+    usual_ns = median(apart) if apart else SECOND_NS
+    return round(min(max(usual_ns, SECOND_NS) * _PATIENCE, _STANDS_NS_MAX))
+
+
+def samples(volume: str, rows: Sequence[Row], grid: Grid) -> Samples:
+    """The columns of a volume."""
+    placed = place(rows, grid)
+    names = sorted({name for row in placed if row is not None for name in row["paths"]})
+    return Samples(
+        volume=volume,
+        span_s=grid.span_ns // NS_PER_S,
+        since_unix_s=grid.since_ns / NS_PER_S,
+        until_unix_s=grid.until_ns / NS_PER_S,
+        at_unix_s=[grid.at_ns(number) / NS_PER_S for number in range(grid.count)],
+        columns=Columns(**{each.name: _column(placed, each.name) for each in fields(Columns)}),
+        mode=[None if row is None else row["mode"] for row in placed],
+        paths={name: _path(placed, name) for name in names},
+    )
+
+
+def _column(rows: Sequence[Row | None], name: str) -> list[Any]:
+    return [None if row is None else _finite(row[name]) for row in rows]
+
+
+def _path(rows: Sequence[Row | None], name: str) -> PathColumns:
+    figures = [None if row is None else row["paths"].get(name) for row in rows]
+    return PathColumns(
+        ios=[None if each is None else each[IOS] for each in figures],
+        bytes=[None if each is None else each[BYTES] for each in figures],
+        p50_s=[None if each is None else _seconds(each[P50]) for each in figures],
+        p99_s=[None if each is None else _seconds(each[P99]) for each in figures],
+    )
+
+
+def _seconds(duration_ns: float | None) -> float | None:
+    return None if duration_ns is None else duration_ns / NS_PER_S
+
+
+def _finite(value: float | None) -> float | None:
+    """`never` has no point on a chart."""
+    return None if value is None or not math.isfinite(value) else value

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What the loop of a volume tells while a recording is played to it. I/O: files of a fake machine.
+
+The real loop with its real hand on a fake /sys: the knobs of the recording are left out, those that
+the hand has written are looked at instead.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from ebbgate.actuators.knob_writer import Hand
+from ebbgate.control.volume_loop import VolumeLoop
+from ebbgate.model.decision import Decision, JournalEntry, Outcome
+from ebbgate.model.frame import Frame
+from ebbgate.model.records import Edge
+from ebbgate.model.volume import Kind, Mode, Volume
+from ebbgate.policy.defaults import policy_for
+from ebbgate.probes.bcache_state import read_knobs
+from ebbgate.probes.recording import Damaged, Origin, Recorded, Seen, read_recording, recorded_kind
+from tests.builders import mapped_volume, volume
+from tests.fake_sysfs import WatchedSysfs, fake_bcache
+
+RECORDINGS = Path(__file__).parent / "replay"
+_SETTLES_S = 5.0
+
+
+@dataclass(slots=True)
+class Tape:
+    """The loop's outbox and journal; each note with the time (ns from the begin) it was told at."""
+
+    length_ns: int = 0
+    now_ns: int = 0
+    begin_ns: int = 0
+    decisions: list[tuple[int, int, Decision]] = field(default_factory=list)
+    written: list[tuple[int, list[Outcome], int | None]] = field(default_factory=list)
+    documents: list[tuple[int, dict[str, Any]]] = field(default_factory=list)
+    frames: list[tuple[int, Frame]] = field(default_factory=list)
+    edges: list[tuple[int, Edge, int]] = field(default_factory=list)
+
+    def decision(self, decision: Decision, number: int) -> None:
+        self.decisions.append((self._at(), number, decision))
+
+    def outcomes(self, outcomes: list[Outcome], latency_ns: int | None) -> None:
+        self.written.append((self._at(), outcomes, latency_ns))
+
+    def live(self, volume: str, document: dict[str, Any]) -> None:
+        self.documents.append((self._at(), document))
+
+    def sample(self, frame: Frame) -> None:
+        self.frames.append((self._at(), frame))
+
+    def edge(self, edge: Edge, late_ns: int) -> None:
+        self.edges.append((self._at(), edge, 1_000_000))
+
+    def put(self, entry: JournalEntry) -> JournalEntry:
+        """The journal of a fake machine is of no use to anybody."""
+        return entry
+
+    def writing(self, entry: JournalEntry, new: str, before: str) -> None:
+        """The same."""
+
+    def leave(self, entry: JournalEntry) -> bool:
+        return False
+
+    def stay(self, entry: JournalEntry) -> None:
+        """There is one volume only."""
+
+    def close(self, volume: str, knob: str, how: str) -> None:
+        """The same."""
+
+    def _at(self) -> int:
+        return self.now_ns - self.begin_ns
+
+
+def play(recording: str, mode: Mode, folder: Path) -> Tape:
+    """A recording of tests/replay, by name, played to the loop of a volume in this mode."""
+    with (RECORDINGS / f"{recording}.jsonl").open() as lines:
+        events = [e for e in read_recording(lines) if not isinstance(e, Origin | Damaged)]
+    times = [_at_ns(event) for event in events]
+    tape = Tape(begin_ns=min(times), length_ns=max(times) - min(times))
+    fake = fake_bcache(folder)
+    fake.write(f"/sys/fs/bcache/{volume().set_uuid}/internal/trigger_gc", "")
+    sysfs = WatchedSysfs(folder)
+    played = volume() if recorded_kind(events) is Kind.BCACHE else mapped_volume()
+    loop = _loop(played, sysfs, tape, mode)
+    try:
+        for event in _in_time(events, tape):
+            if isinstance(event, Seen):
+                own = dict(event.state.knobs)
+                if played.kind is Kind.BCACHE:
+                    own |= read_knobs(sysfs, played)
+                loop.on_tick(replace(event.state, knobs=own), quiet=True)
+            else:
+                loop.on_record(event)  # type: ignore[arg-type]
+            _settle(loop)
+    finally:
+        assert loop.thread.stop(_SETTLES_S)
+    return tape
+
+
+def _loop(played: Volume, sysfs: WatchedSysfs, tape: Tape, mode: Mode) -> VolumeLoop:
+    now_ns: Callable[[], int] = lambda: tape.now_ns  # noqa: E731 - a clock
+    return VolumeLoop(
+        volume=played,
+        hand=Hand(sysfs, played, tape, "this boot", now_ns=now_ns),
+        policy=policy_for(played),
+        outbox=tape,
+        send=lambda _: None,
+        mode=mode,
+        now_ns=now_ns,
+    )
+
+
+def _in_time(events: Sequence[Recorded], tape: Tape) -> Iterator[Recorded]:
+    for event in events:
+        tape.now_ns = max(tape.now_ns, _at_ns(event))
+        yield event
+
+
+def _at_ns(event: Recorded) -> int:
+    if isinstance(event, Seen):
+        return event.state.at_ns
+    at_ns: int = event.at_ns  # type: ignore[union-attr]
+    return at_ns
+
+
+def _settle(loop: VolumeLoop) -> None:
+    deadline = time.monotonic() + _SETTLES_S
+    while not loop.thread.quiet:
+        assert time.monotonic() < deadline, "a knob was never written"
+        time.sleep(0.0005)

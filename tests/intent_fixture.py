@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A person who asks, `overrides.db`, and a daemon that a test may start anew. I/O: files."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import time
+from collections.abc import Collection
+from concurrent.futures import Future
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from ebbgate.control.volume_loop import VolumeLoop
+from ebbgate.daemon.intent_dispatcher import IntentDispatcher
+from ebbgate.daemon.override_registry import OverrideRegistry
+from ebbgate.errors import EbbgateError
+from ebbgate.intents.override_writer import OverrideWriter
+from ebbgate.model.override import IntentKind, Wish
+from ebbgate.policy_files.active import PolicyBook
+from ebbgate.store.intent_rows import IntentRow
+from ebbgate.units import NS_PER_S
+from tests.volume_loop_fixture import DEADLINE_S, LoopBench
+
+HOUR_NS = 3600 * NS_PER_S
+MINUTE_NS = 60 * NS_PER_S
+
+
+class Daemon:
+    """The target: the loops by name, and a folder of policies; what it is asked for is counted."""
+
+    def __init__(self, folder: Path, **volumes: VolumeLoop) -> None:
+        self.volumes = dict(volumes)
+        self.sysfs = next(iter(volumes.values())).hand.sysfs
+        self.folder = folder
+        self.restored: list[str] = []
+        self.published: list[list[str]] = []
+
+    @cached_property
+    def policies(self) -> PolicyBook:
+        return PolicyBook(self.folder / "policies.d")
+
+    async def follow_policies(self) -> None:
+        self.policies.look()
+        for loop in self.volumes.values():
+            loop.set_policy(self.policies.policy_of(loop.volume))
+
+    async def publish(self, names: Collection[str]) -> None:
+        self.published.append(list(names))
+
+    def restore_volume(self, name: str) -> str:
+        self.restored.append(name)
+        return f"{name}: every knob is back"
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What a person was told. `number`: None for what was refused at once."""
+
+    ok: bool
+    outcome: str
+    number: int | None = None
+
+
+def answer(found: Answered) -> tuple[bool, str]:
+    return found.ok, found.outcome
+
+
+class Log:
+    """The recorder's part. `trouble`: nothing can be written."""
+
+    def __init__(self) -> None:
+        self.rows: list[IntentRow] = []
+        self.done: list[tuple[int, bool, str]] = []
+        self.trouble: OSError | None = None
+
+    def intent(self, intent: IntentRow) -> None:
+        self.rows.append(intent)
+
+    def intent_done(self, number: int, ok: bool, outcome: str) -> None:
+        self.done.append((number, ok, outcome))
+
+    def written(self) -> Future[None]:
+        found: Future[None] = Future()
+        if self.trouble:
+            found.set_exception(self.trouble)
+        else:
+            found.set_result(None)
+        return found
+
+
+class Clocks:
+    """The wall clock and the monotonic one, each moved by a test."""
+
+    def __init__(self) -> None:
+        self.wall_ns = 1_700_000_000 * NS_PER_S
+        self.mono_ns = 500 * NS_PER_S
+
+    def passes(self, duration_ns: int) -> None:
+        self.wall_ns += duration_ns
+        self.mono_ns += duration_ns
+
+
+class Asked:
+    """A person, and a daemon that may be started anew."""
+
+    def __init__(self, folder: Path, bench: LoopBench) -> None:
+        self.folder = folder
+        self.path = folder / "overrides.db"
+        self.bench = bench
+        self.clocks = Clocks()
+        self.daemon = Daemon(folder, bcache0=bench.loop)
+        self.start()
+
+    def start(self) -> None:
+        """As a daemon that was started just now sees it."""
+        if hasattr(self, "writer"):
+            with suppress(EbbgateError):
+                self.flush()
+        self.log = Log()
+        self.writer = OverrideWriter(self.path)
+        self.registry = OverrideRegistry(
+            self.writer,
+            self.daemon.volumes,
+            lambda: self.clocks.wall_ns,
+            lambda: self.clocks.mono_ns,
+        )
+        self.registry.load()
+        self.dispatcher = IntentDispatcher(
+            self.daemon, self.registry, self.log, self.folder / "history.db", 1
+        )
+
+    def ask(self, kind: str, volume: str | None = "bcache0", **args: Any) -> Answered:
+        return asyncio.run(self.asking(kind, volume, **args))
+
+    async def asking(self, kind: str, volume: str | None = "bcache0", **args: Any) -> Answered:
+        """The same for a test that does something meanwhile."""
+        try:
+            number, awaited = self.dispatcher.submit(kind, volume, args, "jo")
+        except EbbgateError as error:
+            return Answered(False, str(error))
+        outcome = asyncio.ensure_future(awaited)
+        deadline = time.monotonic() + DEADLINE_S
+        while not outcome.done():
+            assert time.monotonic() < deadline, "no answer"
+            self.bench.settle()
+            if self.bench.loop.wished._waiting:
+                self.bench.tick()
+            await asyncio.sleep(0.0005)
+        return Answered(outcome.result().ok, outcome.result().text, number)
+
+    def set(self, value: str = "20%", **args: Any) -> tuple[bool, str]:
+        return answer(self.ask(IntentKind.SET, knob="writeback_percent", value=value, **args))
+
+    def flush(self) -> None:
+        """All that was to be written is."""
+        self.registry._save()
+        self.writer.submit(lambda database: None).result(DEADLINE_S)
+
+    def kept(self) -> tuple[Wish, ...]:
+        """What is in force in the file."""
+        self.flush()
+        return self.writer.submit(lambda database: database.load()).result(DEADLINE_S).overrides
+
+    def ended(self) -> list[str]:
+        """Why those that are over in the file are."""
+        self.flush()
+        with closing(sqlite3.connect(self.path)) as connection:
+            rows = connection.execute(
+                "SELECT outcome FROM overrides WHERE ended_unix_ns IS NOT NULL ORDER BY id"
+            ).fetchall()
+        return [row[0] for row in rows]
+
+    def poll(self) -> None:
+        self.dispatcher.poll()
+        self.bench.settle()
+        self.bench.tick()
+
+    def held(self) -> bool:
+        return self.bench.loop.held
+
+    def percent(self) -> str:
+        return self.bench.knob("writeback_percent")

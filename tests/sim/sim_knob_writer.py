@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The gate thread on simulated time: the real plan's knob writes, one after the other. Pure.
+
+As ebbgate.actuators.gate_worker: the newest wish wins, and a new one cuts a pulse short.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from ebbgate.actuators.bcache_steps import Step, StepKind, gate_steps, write
+from ebbgate.knobs.bounds import PERCENT, RATE, RUNNING
+from ebbgate.model.decision import Gate, GateKind
+from ebbgate.units import NS_PER_US
+from tests.sim.clock import Clock
+from tests.sim.writeback import Writeback
+
+ORIGINALS = (write(PERCENT, 10), write(RATE, 8))
+
+
+class SimHand:
+    """`write_ns`: how long one write to sysfs takes. `written`: every write, with its end."""
+
+    def __init__(
+        self, clock: Clock, writeback: Writeback, *, write_ns: int = 350 * NS_PER_US
+    ) -> None:
+        self._clock = clock
+        self._writeback = writeback
+        self._write_ns = write_ns
+        self._steps: deque[Step] = deque()
+        self._wish: Gate | None = None
+        self._busy = False
+        self._nap = 0
+        self._napping = False
+        self._values: dict[str, str] = {}
+        self.written: list[tuple[int, str, str]] = []
+
+    def wish(self, gate: Gate) -> None:
+        """Bring the gate about as soon as possible."""
+        self._wish = gate
+        if self._napping:
+            self._wake(self._nap)
+        elif not self._busy:
+            self._next()
+
+    def _next(self) -> None:
+        self._busy = True
+        if not self._steps and self._wish is not None:
+            gate, self._wish = self._wish, None
+            self._steps.extend(ORIGINALS if gate.kind is GateKind.RELEASED else gate_steps(gate))
+        if not self._steps:
+            self._busy = False
+            return
+        step = self._steps.popleft()
+        if step.kind is StepKind.SLEEP:
+            self._sleep(step.sleep_ns)
+        elif not step.always and self._values.get(step.knob) == step.value:
+            self._next()
+        else:
+            self._clock.after(self._write_ns, lambda: self._store(step))
+
+    def _sleep(self, sleep_ns: int) -> None:
+        """A pulse; a wish that came before it began has the right of way already."""
+        self._nap += 1
+        self._napping = True
+        nap = self._nap
+        self._clock.after(0 if self._wish is not None else sleep_ns, lambda: self._wake(nap))
+
+    def _wake(self, nap: int) -> None:
+        if self._napping and nap == self._nap:
+            self._napping = False
+            self._next()
+
+    def _store(self, step: Step) -> None:
+        self._values[step.knob] = step.value
+        self.written.append((self._clock.now_ns, step.knob, step.value))
+        if step.knob == PERCENT:
+            self._writeback.percent = int(step.value)
+        elif step.knob == RATE:
+            self._writeback.rate_sectors_per_s = int(step.value)
+        elif step.knob == RUNNING:
+            self._writeback.wake()
+        self._next()

@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A volume under load with the real policy code in the loop. Pure: simulated time.
+
+Records go through the real parser and the real frame builder into the real policy; its gate becomes
+writes of the real plan. Only the kernel, the disk and the passing of time are simulated.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, field
+
+from ebbgate.model.decision import Gate, GateKind
+from ebbgate.model.records import Direction, Edge, QueueSample, Tick
+from ebbgate.model.volume import VolumeState
+from ebbgate.policy import evaluate
+from ebbgate.policy.defaults import Policy
+from ebbgate.policy.evaluate import PolicyState, ProbeWishes
+from ebbgate.policy.strategies.destage_state import DestageParams
+from ebbgate.probes.protocol import parse_line
+from ebbgate.probes.recording import sysfs_line
+from ebbgate.signals.frame import FrameState, absorb, build
+from ebbgate.units import GIB, NS_PER_MS, NS_PER_US
+from tests.lab.hdd_model import HddModel
+from tests.sim.clock import Clock
+from tests.sim.disk import Disk, Request
+from tests.sim.probe import Probe
+from tests.sim.sim_knob_writer import SimHand
+from tests.sim.writeback import EMULATED, Machine, Piece, Writeback
+
+VOLUME = "bcache0"
+DISK_BYTES = 2 * GIB
+CACHE_BYTES = GIB
+TICK_NS = 250 * NS_PER_MS
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """The load stays away for so long."""
+
+    length_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Io:
+    """One request of a user; `cached`: the cache device serves it."""
+
+    direction: Direction
+    offset_bytes: int
+    length_bytes: int = 4096
+    cached: bool = False
+
+
+Script = Generator[Pause | Io, None, None]
+"""A load: each request is sent when the one before it is done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A user's request: when it came, after how much quiet, and how long it took."""
+
+    at_ns: int
+    quiet_ns: int
+    latency_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reaction:
+    """How fast ebbgate is: a record's way to the policy, and each knob write."""
+
+    deliver_ns: int = 2 * NS_PER_MS
+    write_ns: int = 350 * NS_PER_US
+
+
+PROMPT = Reaction()
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What is simulated. `gate`: changes the policy's gate on its way, for a control arm."""
+
+    pieces: tuple[Piece, ...]
+    policy: Policy = field(default_factory=Policy)
+    machine: Machine = EMULATED
+    reaction: Reaction = PROMPT
+    idle_class: bool = False
+    seed: int = 1
+    gate: Callable[[Gate], Gate] = lambda gate: gate
+
+
+class World:
+    """`served`: every user's request; `lines`: the recording; `gates`: every change of the gate."""
+
+    def __init__(self, setup: Setup) -> None:
+        self.setup = setup
+        self.clock = Clock()
+        model = HddModel(DISK_BYTES, random.Random(setup.seed))
+        self.disk = Disk(self.clock, model, idle_class=setup.idle_class)
+        self.writeback = Writeback(self.clock, self.disk, setup.pieces, setup.machine)
+        self.hand = SimHand(self.clock, self.writeback, write_ns=setup.reaction.write_ns)
+        self.probe = Probe(self.clock, VOLUME, self.writeback, self._say)
+        self.served: list[Served] = []
+        self.lines: list[str] = []
+        self.gates: list[tuple[int, Gate]] = []
+        self.state = PolicyState()
+        self._frames = FrameState()
+        self._told: ProbeWishes | None = None
+        self._last_ns = 0
+        self._playing = 0
+        self.probe.start(TICK_NS)
+        self.clock.every(TICK_NS, self._look_at_sysfs)
+
+    @property
+    def destage(self) -> DestageParams:
+        """The parameters of the machine under test."""
+        assert self.setup.policy.destage is not None
+        return self.setup.policy.destage
+
+    # ---- the load ------------------------------------------------------------------------------
+    def play(self, *scripts: Script, limit_ns: int) -> None:
+        """Play loads side by side to their end. Raises TimeoutError at the limit."""
+        self._playing += len(scripts)
+        for script in scripts:
+            self._go_on(script)
+        self.clock.run_while(lambda: self._playing > 0, self.clock.now_ns + limit_ns)
+
+    def _go_on(self, script: Script) -> None:
+        for item in script:
+            if isinstance(item, Pause):
+                self.clock.after(item.length_ns, lambda: self._go_on(script))
+            else:
+                self._send(item, script)
+            return
+        self._playing -= 1
+
+    def _send(self, io: Io, script: Script) -> None:
+        start_ns = self.clock.now_ns
+        quiet_ns = start_ns - self._last_ns
+        self.probe.arrives(io.direction, io.offset_bytes, io.length_bytes)
+
+        def done() -> None:
+            latency_ns = self.clock.now_ns - start_ns
+            self._last_ns = self.clock.now_ns
+            self.served.append(Served(start_ns, quiet_ns, latency_ns))
+            self.probe.completes(io.direction, _path(io), io.length_bytes, latency_ns)
+            self._go_on(script)
+
+        if not io.cached:
+            self.probe.reaches_backing(io.direction)
+            self.disk.submit(Request(io.offset_bytes, io.length_bytes, destage=False, done=done))
+            return
+        if io.direction is Direction.WRITE:
+            self.writeback.add((io.offset_bytes, io.length_bytes))
+        self.clock.after(self.setup.machine.cache_read_ns, done)
+
+    # ---- ebbgate -------------------------------------------------------------------------------
+    def _say(self, line: str) -> None:
+        self.lines.append(line)
+        self.clock.after(self.setup.reaction.deliver_ns, lambda: self._take(line))
+
+    def _take(self, line: str) -> None:
+        record, policy = parse_line(line), self.setup.policy
+        if isinstance(record, Tick):
+            self._frames = absorb(self._frames, record)
+        elif isinstance(record, Edge):
+            self.state = evaluate.on_edge(self.state, record, policy)
+            self._drive()
+        elif isinstance(record, QueueSample):
+            self.state = evaluate.on_queue(self.state, record, policy)
+            self._drive()
+
+    def _look_at_sysfs(self) -> None:
+        dirty_bytes = self.writeback.dirty_bytes
+        seen = VolumeState(
+            at_ns=self.clock.now_ns,
+            state="dirty" if dirty_bytes else "clean",
+            cache_mode="writeback",
+            dirty_bytes=dirty_bytes,
+            cache_bytes=CACHE_BYTES,
+            in_use_ratio=dirty_bytes / CACHE_BYTES,
+            knobs={},
+        )
+        self.lines.append(sysfs_line(VOLUME, seen))
+        frame = build(self._frames, seen, VOLUME, self.clock.now_ns)
+        self.state = evaluate.on_frame(self.state, frame, self.setup.policy)
+        self._drive()
+
+    def _drive(self) -> None:
+        gate = evaluate.gate(self.state, self.setup.policy) or Gate(GateKind.RELEASED)
+        gate = self.setup.gate(gate)
+        if not self.gates or gate != self.gates[-1][1] or gate.kind is GateKind.PULSED:
+            self.gates.append((self.clock.now_ns, gate))
+            self.hand.wish(gate)
+        wished = evaluate.wishes(self.state, self.setup.policy)
+        if self._told is None or wished.wait_ns != self._told.wait_ns:
+            self.probe.command(f"wait {VOLUME} {wished.wait_ns}")
+        if self._told is None or wished.pace != self._told.pace:
+            self.probe.command(f"pace {VOLUME} {' '.join(str(word) for word in wished.pace)}")
+        self._told = wished
+
+
+def _path(io: Io) -> str:
+    if io.direction is Direction.READ:
+        return "hit" if io.cached else "miss"
+    return "writeback" if io.cached else "bypass"
+
+
+def scattered(piece_bytes: int, total_bytes: int, seed: int = 3) -> tuple[Piece, ...]:
+    """Dirty pieces of one size at random places of the disk."""
+    slots = DISK_BYTES // piece_bytes
+    chosen = random.Random(seed).sample(range(slots), total_bytes // piece_bytes)
+    return tuple((slot * piece_bytes, piece_bytes) for slot in chosen)
+
+
+def unpaced(gate: Gate) -> Gate:
+    """The control arm: in a gap as fast as the kernel can."""
+    return Gate(GateKind.OPEN) if gate.kind in (GateKind.PACED, GateKind.PULSED) else gate

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Gates as knob writes: their order, their clamps, and what is never written."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ebbgate.actuators.bcache_steps import (
+    BASE,
+    GATE_KNOBS,
+    Step,
+    StepKind,
+    base_steps,
+    congestion_off_steps,
+    cutoff_steps,
+    gate_steps,
+    write,
+)
+from ebbgate.knobs.bounds import BOUNDS, KERNEL_WRITES, TRIGGERS
+from ebbgate.knobs.catalog import BY_NAME
+from ebbgate.knobs.dm_cache import FLUSH
+from ebbgate.model.decision import Gate, GateKind
+from ebbgate.units import KIB, MIB
+
+SLEEP = "sleep"
+
+
+def spelt(steps: tuple[Step, ...]) -> list[tuple[str, str]]:
+    """(knob, value) of each write; ("sleep", ns) of each pause."""
+    return [
+        (SLEEP, str(s.sleep_ns)) if s.kind is StepKind.SLEEP else (s.knob, s.value) for s in steps
+    ]
+
+
+@pytest.mark.parametrize(
+    ("gate", "writes"),
+    [
+        (
+            Gate(GateKind.CLOSED, 512),
+            [("writeback_rate", "1"), ("writeback_percent", "40")],
+        ),
+        (
+            Gate(GateKind.PACED, 8 * MIB),
+            [("writeback_rate", "16384"), ("writeback_percent", "40")],
+        ),
+        (
+            Gate(GateKind.PULSED, 8 * MIB, 200_000),
+            [
+                ("writeback_rate", "16384"),
+                ("writeback_percent", "0"),
+                ("writeback_running", "1"),
+                (SLEEP, "200000"),
+                ("writeback_percent", "40"),
+            ],
+        ),
+        (Gate(GateKind.OPEN), [("writeback_percent", "0"), ("writeback_running", "1")]),
+    ],
+)
+def test_each_gate_as_writes_in_their_order(gate: Gate, writes: list[tuple[str, str]]) -> None:
+    assert spelt(gate_steps(gate)) == writes
+
+
+def test_a_release_is_a_restore_and_has_no_steps() -> None:
+    with pytest.raises(ValueError, match="released"):
+        gate_steps(Gate(GateKind.RELEASED))
+
+
+def test_a_pulse_ends_paced() -> None:
+    *_, last = gate_steps(Gate(GateKind.PULSED, MIB, 1))
+    assert (last.knob, last.value) == ("writeback_percent", "40")
+
+
+def test_only_the_wake_is_written_where_it_is_already() -> None:
+    for kind in (GateKind.CLOSED, GateKind.PACED, GateKind.PULSED, GateKind.OPEN):
+        for step in gate_steps(Gate(kind, MIB, 1)):
+            assert step.always == (step.knob == "writeback_running")
+
+
+def test_base_cutoff_and_congestion() -> None:
+    assert spelt(base_steps()) == list(BASE.items())
+    assert spelt(cutoff_steps(4 * MIB)) == [("sequential_cutoff", str(4 * MIB))]
+    assert spelt(congestion_off_steps()) == [
+        ("congested_read_threshold_us", "0"),
+        ("congested_write_threshold_us", "0"),
+    ]
+
+
+@pytest.mark.parametrize("wished", [-1, 0, 1, 511, 512, 64 * KIB - 1])
+def test_a_cutoff_that_means_something_else_to_the_kernel_is_never_written(wished: int) -> None:
+    assert cutoff_steps(wished)[0].value == str(64 * KIB)
+
+
+def test_writeback_is_never_stopped() -> None:
+    assert write("writeback_running", 0).value == "1"
+
+
+@pytest.mark.parametrize("knob", ["cache_mode", "io_disable", "detach", "stop", "label"])
+def test_a_knob_without_a_clamp_cannot_be_written(knob: str) -> None:
+    with pytest.raises(KeyError):
+        write(knob, 1)
+
+
+def test_every_knob_of_a_plan_is_one_that_may_be_tuned() -> None:
+    for knob in BOUNDS:
+        assert BY_NAME[knob].tuned
+    # A flush takes no value.
+    assert set(BOUNDS) >= {*GATE_KNOBS, *TRIGGERS, *KERNEL_WRITES} - {FLUSH}
+
+
+NUMBERS = st.integers(min_value=-(1 << 70), max_value=1 << 70)
+GATES = st.builds(
+    Gate,
+    st.sampled_from([k for k in GateKind if k is not GateKind.RELEASED]),
+    NUMBERS,
+    st.integers(min_value=0, max_value=1 << 40),
+)
+
+
+@given(GATES, NUMBERS)
+def test_no_wish_whatever_leads_to_a_value_outside_the_clamps(gate: Gate, cutoff: int) -> None:
+    for step in (*base_steps(), *gate_steps(gate), *cutoff_steps(cutoff)):
+        if step.kind is StepKind.WRITE:
+            bound = BOUNDS[step.knob]
+            assert bound.low <= int(step.value) <= bound.high

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Each system call on knobs and journal fails once: no original is lost, each failure is named.
+
+Here each call fails with one errno after the other in turn; the scenario `errno-everywhere` tries
+all of them at each call.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from ebbgate.actuators.volume_workers import VolumeWorkers
+from ebbgate.knobs.catalog import knob_path
+from ebbgate.model.decision import OutcomeKind
+from ebbgate.units import NS_PER_S
+from tests import syscalls
+from tests.errno_harness import ERRNOS, HANG_S, ErrnoBench
+from tests.knob_life import knobs, wrong
+from tests.stop_harness import OTHER_SET_UUID, Machine, knob_of
+from tests.syscalls import Call
+
+pytestmark = [
+    pytest.mark.skipif(not syscalls.possible(), reason="this process may not trace its children"),
+    pytest.mark.timeout(120),
+]
+
+
+@pytest.fixture(params=["bcache", "dm_cache"])
+def bench(request: pytest.FixtureRequest, tmp_path: Path) -> ErrnoBench:
+    return ErrnoBench(getattr(Machine, request.param)(tmp_path / "machine"))
+
+
+def test_a_call_that_fails_costs_no_original_and_is_named_once(bench: ErrnoBench) -> None:
+    broken = []
+    for place in range(0, len(bench.calls), 3 if len(bench.calls) > 200 else 1):
+        found = bench.fails(place, ERRNOS[place % len(ERRNOS)])
+        if found.broken:
+            broken.append(f"{place} {found}")
+    assert not broken, "\n".join(broken)
+
+
+def test_a_journal_that_hangs_ends_nothing_but_new_take_overs(bench: ErrnoBench) -> None:
+    broken, tried = [], 0
+    for place in range(0, len(bench.calls), len(bench.calls) // 12):
+        found = bench.hangs(place)
+        tried += found.call is not None
+        if found.broken:
+            broken.append(f"{place} {found}")
+    assert not broken, "\n".join(broken)
+    assert tried > 3
+
+
+def test_a_restore_in_which_a_call_fails_loses_nothing_and_says_so(bench: ErrnoBench) -> None:
+    moments = bench.machine.moments()
+    held = moments[len(moments) // 2][1]
+    bench.machine.load(held)
+    assert bench.machine.home.left()
+    broken = []
+    for place in range(1000):
+        found = bench.restore_fails(held, place, ERRNOS[place % len(ERRNOS)])
+        if found.broken:
+            broken.append(f"{place} {found}")
+        if found.call is None:
+            break
+    assert not broken, "\n".join(broken)
+
+
+def test_a_volume_that_hangs_keeps_restore_from_no_other(tmp_path: Path) -> None:
+    machine, other = Machine.two(tmp_path / "machine")
+    home, told = machine.home, tmp_path / "told"
+    others = home.values(other)
+    home.tune(machine.volume, other)
+    changed = home.values(other)
+    assert wrong(others, changed)
+    held = machine.snapshot()
+    workers = VolumeWorkers(lambda: None, deadline_ns=3 * NS_PER_S // 2)
+
+    def work() -> None:
+        outcomes = [(o.action.volume, o.kind, o.error) for o in home.put_back(workers)]
+        told.write_text(json.dumps(outcomes))
+
+    own = sum(own_knob(machine, call) for call, _ in machine.moments(work))
+    assert own > 20
+    for place in range(0, own, own // 4):
+        machine.load(held)
+        for knob, value in changed.items():
+            machine.home.sysfs.write_text(str(knob_path(other, knob)), value)
+        hung = hang_at(machine, place, work)
+        outcomes = json.loads(told.read_text())
+        failed = [error for volume, kind, error in outcomes if kind == OutcomeKind.FAILED]
+        assert wrong(others, home.values(other)) == {}, hung
+        assert {volume for volume, kind, _ in outcomes if kind == OutcomeKind.FAILED} == {"bcache0"}
+        assert "bcache0 hangs at" in failed[0]
+        home.put_back()
+        assert machine.wrong() == {}, hung
+        assert home.left() == [], hung
+
+
+def own_knob(machine: Machine, call: Call) -> bool:
+    """Is it a call on a knob of the machine's first volume?"""
+    others = ("/bcache1/", "/vdc/", OTHER_SET_UUID)
+    return knob_of(call) in knobs(machine.volume) and not any(each in call.path for each in others)
+
+
+def hang_at(machine: Machine, place: int, work: Callable[[], None]) -> Call:
+    """Of the calls on knobs of the first volume the one with this number, from 0, never returns."""
+    with machine.child(work) as child:
+        calls = (call for call in child.calls() if own_knob(machine, call))
+        call = next(islice(calls, place, None))
+        child.hang()
+        while child.next_call(HANG_S) is not None:
+            pass
+    assert child.exit_code == 0, call
+    return call

@@ -1,0 +1,309 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The thread on the knobs: the newest wish counts, a close waits for no pulse, a hang is said."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from queue import Empty, Queue
+from threading import Event
+
+import pytest
+
+from ebbgate.actuators.bcache_steps import write
+from ebbgate.actuators.gate_worker import GateThread, Later
+from ebbgate.actuators.knob_writer import Hand, Reason
+from ebbgate.model.decision import Gate, GateKind, Outcome
+from ebbgate.units import MIB, NS_PER_S
+from tests.builders import volume
+from tests.fake_journal import FakeJournal
+from tests.fake_sysfs import WatchedSysfs, fake_bcache
+
+REASON = Reason("idle_destage", "a test")
+PULSE = Gate(GateKind.PULSED, 8 * MIB, pulse_ns=30 * NS_PER_S)
+CLOSED = Gate(GateKind.CLOSED, 512)
+DEADLINE_S = 5.0
+
+
+class Bench:
+    """A gate thread whose reports a test waits for."""
+
+    def __init__(self, root: Path, later: Later | None = None) -> None:
+        fake_bcache(root)
+        self.sysfs = WatchedSysfs(root)
+        self.reports: Queue[tuple[str, list[Outcome], int]] = Queue()
+        hand = Hand(self.sysfs, volume(), FakeJournal(), "this boot")
+        self.thread = GateThread(hand, lambda *report: self.reports.put(report), later)
+        self.stuck = Event()
+        self.let_go = Event()
+
+    def report(self) -> tuple[str, list[Outcome], int]:
+        return self.reports.get(timeout=DEADLINE_S)
+
+    def hang_at(self, knob: str) -> None:
+        """The next write to the knob hangs until `let_go`."""
+
+        def hang() -> None:
+            self.stuck.set()
+            assert self.let_go.wait(DEADLINE_S)
+
+        self.sysfs.before[knob] = hang
+
+    def wish(self, gate: Gate, name: str = "gate", since_ns: int | None = None) -> None:
+        self.thread.wish(gate, REASON, name, since_ns)
+
+    def until(self, condition: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + DEADLINE_S
+        while not condition():
+            assert time.monotonic() < deadline, "did not come true"
+            time.sleep(0.001)
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    bench = Bench(tmp_path)
+    yield bench
+    bench.let_go.set()
+    bench.thread.hand.interrupt.set()
+    assert bench.thread.stop(DEADLINE_S)
+
+
+def paced(rate_mib: int) -> Gate:
+    return Gate(GateKind.PACED, rate_mib * MIB)
+
+
+def test_a_wish_is_carried_out_and_reported_with_the_time_of_its_edge(bench: Bench) -> None:
+    bench.wish(paced(8), "pace", since_ns=17)
+    name, outcomes, since_ns = bench.report()
+    assert (name, since_ns) == ("pace", 17)
+    assert outcomes[-1].action.knob == "writeback_percent"
+
+
+def test_only_the_newest_of_the_wishes_that_wait_is_carried_out(bench: Bench) -> None:
+    bench.hang_at("writeback_delay")
+    bench.wish(paced(1))
+    assert bench.stuck.wait(DEADLINE_S)
+    for rate in range(2, 9):
+        bench.wish(paced(rate))
+    bench.let_go.set()
+    bench.report()
+    bench.report()
+    bench.until(lambda: bench.thread.quiet)
+    rates = [value for knob, value in bench.sysfs.log if knob == "writeback_rate"]
+    assert rates == [str(1 * MIB // 512), str(8 * MIB // 512)]
+    with pytest.raises(Empty):
+        bench.reports.get_nowait()
+
+
+def test_a_close_does_not_wait_for_a_pulse(bench: Bench) -> None:
+    bench.wish(PULSE)
+    bench.until(lambda: ("writeback_running", "1") in bench.sysfs.log)
+    begun = time.monotonic()
+    bench.wish(CLOSED)
+    bench.report()
+    bench.report()
+    assert time.monotonic() - begun < DEADLINE_S
+    assert bench.sysfs.log[-2:] == [("writeback_percent", "40"), ("writeback_rate", "1")]
+
+
+def test_a_close_that_comes_before_the_pulse_began_cuts_it_short_too(bench: Bench) -> None:
+    bench.hang_at("writeback_running")
+    bench.wish(PULSE)
+    assert bench.stuck.wait(DEADLINE_S)
+    bench.wish(CLOSED)
+    bench.let_go.set()
+    bench.report()
+    bench.report()
+    assert bench.sysfs.log[-1] == ("writeback_rate", "1")
+
+
+def test_jobs_run_all_and_in_order_after_the_wish(bench: Bench) -> None:
+    bench.hang_at("writeback_delay")
+    bench.wish(paced(1))
+    assert bench.stuck.wait(DEADLINE_S)
+    for cutoff in (1, 2, 3):
+        steps = (write("sequential_cutoff", cutoff * MIB),)
+        bench.thread.submit(f"cutoff {cutoff}", lambda hand, s=steps: hand.apply(s, REASON))  # type: ignore[misc]
+    bench.wish(paced(2))
+    bench.let_go.set()
+    assert [bench.report()[0] for _ in range(5)] == [
+        "gate",
+        "gate",
+        "cutoff 1",
+        "cutoff 2",
+        "cutoff 3",
+    ]
+
+
+def test_a_reader_can_tell_that_something_was_written_meanwhile(bench: Bench) -> None:
+    bench.until(lambda: bench.thread.quiet)
+    before = bench.thread.generation
+    bench.hang_at("writeback_delay")
+    bench.wish(paced(1))
+    assert bench.stuck.wait(DEADLINE_S)
+    assert not bench.thread.quiet
+    assert bench.thread.generation > before
+    bench.let_go.set()
+    bench.until(lambda: bench.thread.quiet)
+    assert bench.thread.generation == before + 2
+
+
+def test_a_stop_finishes_what_waits(bench: Bench) -> None:
+    bench.wish(paced(1))
+    bench.thread.submit(
+        "cutoff", lambda hand: hand.apply((write("sequential_cutoff", MIB),), REASON)
+    )
+    assert bench.thread.stop(DEADLINE_S)
+    assert ("sequential_cutoff", str(MIB)) in bench.sysfs.log
+
+
+def test_a_write_that_hangs_in_the_kernel_is_reported(bench: Bench) -> None:
+    bench.hang_at("writeback_delay")
+    bench.wish(paced(1))
+    assert bench.stuck.wait(DEADLINE_S)
+    assert not bench.thread.stop(0.05)
+
+
+def ours(bench: Bench) -> None:
+    """The gate's knobs are taken over."""
+    bench.wish(paced(1))
+    bench.report()
+    bench.until(lambda: bench.thread.quiet)
+
+
+@pytest.mark.parametrize("gate", [CLOSED, paced(9)])
+def test_a_gate_that_is_ours_is_set_before_the_call_returns(bench: Bench, gate: Gate) -> None:
+    ours(bench)
+    bench.wish(gate)
+    assert bench.sysfs.log[-1] == ("writeback_rate", str(gate.rate_bytes_per_s // 512))
+    assert bench.thread.quiet
+    assert bench.report()[0] == "gate"
+
+
+def test_a_gate_that_is_ours_does_not_overtake_what_is_under_way(bench: Bench) -> None:
+    ours(bench)
+    bench.hang_at("sequential_cutoff")
+    steps = (write("sequential_cutoff", MIB),)
+    bench.thread.submit("cutoff", lambda hand: hand.apply(steps, REASON))
+    assert bench.stuck.wait(DEADLINE_S)
+    bench.wish(CLOSED)
+    assert bench.sysfs.log[-1][0] != "writeback_rate" or bench.sysfs.log[-1][1] != "1"
+    bench.let_go.set()
+    assert [bench.report()[0] for _ in range(2)] == ["cutoff", "gate"]
+    assert bench.sysfs.log[-1] == ("writeback_rate", "1")
+
+
+def test_a_job_with_a_bug_does_not_end_the_thread(bench: Bench) -> None:
+    def bug(_: Hand) -> list[Outcome]:
+        raise ZeroDivisionError
+
+    bench.thread.submit("bug", bug)
+    bench.wish(paced(1))
+    assert bench.report()[0] == "gate"
+    bench.wish(Gate(GateKind.RELEASED))
+    bench.report()
+    assert bench.thread.hand.held == {}
+
+
+class Timers:
+    """Calls that wait for a test to let them come due."""
+
+    def __init__(self) -> None:
+        self.waiting: list[tuple[int, Callable[[], None]]] = []
+
+    def later(self, after_ns: int, call: Callable[[], None]) -> None:
+        self.waiting.append((after_ns, call))
+
+    def fire(self) -> None:
+        due, self.waiting = self.waiting, []
+        for _, call in due:
+            call()
+
+
+@pytest.fixture
+def timed(tmp_path: Path) -> Iterator[tuple[Bench, Timers]]:
+    """A gate that is ours, on a thread whose caller has timers."""
+    timers = Timers()
+    bench = Bench(tmp_path, timers.later)
+    ours(bench)
+    bench.sysfs.log.clear()
+    yield bench, timers
+    assert bench.thread.stop(DEADLINE_S)
+
+
+def test_a_pulse_with_timers_is_no_affair_of_the_thread(timed: tuple[Bench, Timers]) -> None:
+    bench, timers = timed
+    bench.wish(PULSE)
+    assert bench.sysfs.log[-2:] == [("writeback_percent", "0"), ("writeback_running", "1")]
+    assert bench.thread.quiet
+    assert [after_ns for after_ns, _ in timers.waiting] == [PULSE.pulse_ns]
+    timers.fire()
+    assert bench.sysfs.log[-1] == ("writeback_percent", "40")
+
+
+def test_a_pulse_that_goes_on_writes_nothing_and_ends_once(timed: tuple[Bench, Timers]) -> None:
+    bench, timers = timed
+    bench.wish(PULSE)
+    before = list(bench.sysfs.log)
+    bench.wish(PULSE)
+    assert bench.sysfs.log == before
+    first, second = timers.waiting
+    first[1]()
+    assert bench.sysfs.log == before
+    second[1]()
+    assert bench.sysfs.log[-1] == ("writeback_percent", "40")
+
+
+def test_the_end_of_a_pulse_does_not_open_a_gate_that_was_closed(
+    timed: tuple[Bench, Timers],
+) -> None:
+    bench, timers = timed
+    bench.wish(PULSE)
+    bench.wish(CLOSED)
+    closed = list(bench.sysfs.log)
+    assert closed[-2:] == [("writeback_rate", "1"), ("writeback_percent", "40")]
+    timers.fire()
+    assert bench.sysfs.log == closed
+    bench.wish(PULSE)
+    assert bench.sysfs.log[-1] == ("writeback_running", "1")
+
+
+def test_a_pulse_ends_behind_what_is_under_way(timed: tuple[Bench, Timers]) -> None:
+    bench, timers = timed
+    bench.wish(PULSE)
+    bench.hang_at("sequential_cutoff")
+    steps = (write("sequential_cutoff", MIB),)
+    bench.thread.submit("cutoff", lambda hand: hand.apply(steps, REASON))
+    assert bench.stuck.wait(DEADLINE_S)
+    timers.fire()
+    bench.let_go.set()
+    bench.until(lambda: bench.thread.quiet)
+    assert bench.sysfs.log[-1] == ("writeback_percent", "40")
+
+
+def test_an_error_on_the_way_leaves_the_hand_usable(bench: Bench) -> None:
+    def bug() -> None:
+        raise ZeroDivisionError
+
+    ours(bench)
+    bench.sysfs.before["writeback_rate"] = bug
+    with pytest.raises(ZeroDivisionError):
+        bench.wish(CLOSED)
+    del bench.sysfs.before["writeback_rate"]
+    bench.wish(Gate(GateKind.RELEASED))
+    bench.report()
+    assert bench.thread.hand.held == {}
+
+
+def test_while_a_look_hangs_a_close_is_left_to_the_thread(timed: tuple[Bench, Timers]) -> None:
+    bench, _ = timed
+    bench.thread.hand.reading_since_ns = bench.thread.hand.now_ns() - NS_PER_S
+    bench.hang_at("writeback_rate")
+    begun = time.monotonic()
+    bench.wish(CLOSED)
+    assert time.monotonic() - begun < DEADLINE_S / 2, "the caller hung with the write"
+    assert bench.stuck.wait(DEADLINE_S)
+    bench.let_go.set()
+    bench.until(lambda: bench.thread.quiet)
+    assert ("writeback_rate", "1") in bench.sysfs.log

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The hand on the knobs: originals are safe before the first write, and what is written."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+
+import pytest
+
+from ebbgate.actuators.bcache_steps import BASE, write
+from ebbgate.knobs.bounds import INTERVAL_NS_MIN
+from ebbgate.model.decision import Gate, GateKind, JournalEntry, OutcomeKind
+from ebbgate.units import MIB, NS_PER_MS
+from tests.builders import volume
+from tests.knob_writer_fixture import CLOSED, PACED, REASON, HandBench, kinds
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> HandBench:
+    return HandBench(tmp_path)
+
+
+# ---- the journal --------------------------------------------------------------------------------
+def test_the_original_is_in_the_journal_before_the_first_write(bench: HandBench) -> None:
+    bench.hand.apply((write("writeback_percent", 40),), REASON)
+    entry = bench.notebook.kept["writeback_percent"]
+    assert bench.notebook.put_at["writeback_percent"] == "10"
+    assert entry == JournalEntry(
+        volume="bcache0",
+        knob="writeback_percent",
+        path="/sys/block/bcache0/bcache/writeback_percent",
+        original="10",
+        last_written="40",
+        boot_id="this boot",
+        at_unix_ns=5,
+        by="idle_destage",
+        why="idle 410 ms >= wait 300 ms",
+        device_uuid="0b1e5000-0000-4000-8000-000000000001",
+        instance=bench.sysfs.inode_of("/sys/block/bcache0/bcache"),
+    )
+    assert bench.value("writeback_percent") == "40"
+
+
+def test_without_a_journal_nothing_is_written(bench: HandBench) -> None:
+    bench.notebook.broken = True
+    outcomes = bench.drive(PACED)
+    assert set(kinds(outcomes)) == {OutcomeKind.REFUSED}
+    assert "the journal is not writable" in outcomes[0].error
+    assert bench.sysfs.log == []
+    assert bench.hand.held == {}
+
+
+def test_an_original_is_kept_once(bench: HandBench) -> None:
+    bench.drive(PACED)
+    bench.notebook.kept.clear()
+    bench.drive(CLOSED)
+    assert bench.notebook.kept == {}
+
+
+def test_a_size_is_journalled_in_the_unit_in_which_it_is_written(bench: HandBench) -> None:
+    bench.hand.apply((write("sequential_cutoff", 256 * 1024),), REASON)
+    assert bench.notebook.kept["sequential_cutoff"].original == "4194304"
+    bench.hand.release(["sequential_cutoff"], REASON)
+    assert bench.value("sequential_cutoff") == "4194304"
+
+
+def test_a_trigger_leaves_nothing_to_journal_and_is_written_each_time(bench: HandBench) -> None:
+    for _ in range(2):
+        bench.now_ms += 1000
+        outcomes = bench.hand.apply((write("trigger_gc", 1, always=True),), REASON)
+        assert kinds(outcomes) == [OutcomeKind.CHANGED]
+    assert bench.sysfs.log == [("trigger_gc", "1")] * 2
+    assert (bench.notebook.kept, bench.hand.held) == ({}, {})
+
+
+@pytest.mark.parametrize("knob", [k for k in INTERVAL_NS_MIN if k != "max_sectors_kb"])
+def test_a_knob_is_not_written_again_at_once(bench: HandBench, knob: str) -> None:
+    for now_ms, value, kind in (
+        (1000, MIB, OutcomeKind.CHANGED),
+        (1000 + INTERVAL_NS_MIN[knob] // NS_PER_MS - 1, 2 * MIB, OutcomeKind.TOO_SOON),
+        (1000 + INTERVAL_NS_MIN[knob] // NS_PER_MS, 3 * MIB, OutcomeKind.CHANGED),
+    ):
+        bench.now_ms = now_ms
+        assert kinds(bench.hand.apply((write(knob, value, always=True),), REASON)) == [kind]
+    assert len(bench.sysfs.log) == 2
+
+
+def test_a_restore_never_waits(bench: HandBench) -> None:
+    bench.hand.apply((write("sequential_cutoff", MIB),), REASON)
+    assert kinds(bench.hand.release(["sequential_cutoff"], REASON)) == [OutcomeKind.CHANGED]
+
+
+# ---- what the kernel made of it -----------------------------------------------------------------
+def test_a_value_is_read_back_as_the_kernel_prints_it(bench: HandBench) -> None:
+    (found,) = bench.hand.apply((write("sequential_cutoff", MIB),), REASON)
+    assert (found.kind, found.read_back) == (OutcomeKind.CHANGED, str(MIB))
+
+
+def test_a_value_that_the_kernel_did_not_take_is_a_failure_and_nobodys_hand(
+    bench: HandBench,
+) -> None:
+    deaf(bench, "sequential_cutoff")
+    (found,) = bench.hand.apply((write("sequential_cutoff", MIB),), REASON)
+    assert (found.kind, found.read_back) == (OutcomeKind.FAILED, str(4 * MIB))
+    assert found.error == "the kernel made 4194304 of it"
+    assert bench.look() == []
+
+
+def test_a_value_that_cannot_be_read_back_is_a_failure_and_ours(bench: HandBench) -> None:
+    bench.hand.apply((write("sequential_cutoff", MIB),), REASON)
+
+    def fails() -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    bench.sysfs.after["sequential_cutoff"] = lambda: bench.sysfs.reading.update(
+        sequential_cutoff=fails
+    )
+    bench.now_ms += 2000
+    (found,) = bench.hand.apply((write("sequential_cutoff", 2 * MIB),), REASON)
+    assert found.kind is OutcomeKind.FAILED
+    assert "could not be read back" in found.error
+    bench.sysfs.reading.clear()
+    assert bench.look() == []
+    bench.sysfs.after.clear()
+    bench.hand.release(["sequential_cutoff"], REASON)
+    assert bench.value("sequential_cutoff") == "4194304"
+
+
+def test_an_original_that_did_not_come_back_stays_in_the_journal(bench: HandBench) -> None:
+    bench.hand.apply((write("sequential_cutoff", MIB),), REASON)
+    deaf(bench, "sequential_cutoff")
+    assert kinds(bench.hand.release(["sequential_cutoff"], REASON)) == [OutcomeKind.FAILED]
+    assert bench.notebook.closed == []
+    assert "sequential_cutoff" in bench.hand.held
+
+
+def deaf(bench: HandBench, knob: str) -> None:
+    """From now on the kernel takes values for this knob and keeps its own."""
+    kept = bench.value(knob)
+    bench.sysfs.after[knob] = lambda: bench.someone_writes(knob, kept)
+
+
+# ---- what is written ----------------------------------------------------------------------------
+def test_the_base_is_taken_over_before_the_gate_is_driven(bench: HandBench) -> None:
+    bench.drive(PACED)
+    assert bench.sysfs.log == [
+        *BASE.items(),
+        ("writeback_rate", "16384"),
+        ("writeback_percent", "40"),
+    ]
+
+
+def test_a_value_that_is_there_already_is_not_written(bench: HandBench) -> None:
+    bench.drive(PACED)
+    del bench.sysfs.log[:]
+    bench.drive(CLOSED)
+    assert bench.sysfs.log == [("writeback_rate", "1")]
+
+
+def test_what_the_kernel_changes_by_itself_is_written_again(bench: HandBench) -> None:
+    bench.drive(PACED)
+    bench.someone_writes("writeback_rate", "500.0k")
+    bench.drive(PACED)
+    assert bench.value("writeback_rate") == str(8 * MIB)
+
+
+def test_a_failure_ends_the_plan_and_names_the_kernels_reason(bench: HandBench) -> None:
+    def busy() -> None:
+        raise OSError(errno.EBUSY, "Device or resource busy")
+
+    bench.drive(PACED)
+    bench.sysfs.before["writeback_rate"] = busy
+    outcomes = bench.drive(Gate(GateKind.PULSED, 16 * MIB, 1000))
+    assert kinds(outcomes) == [OutcomeKind.FAILED]
+    assert "busy" in outcomes[0].error
+    assert bench.hand.held["writeback_rate"].written == "16384"
+
+
+def test_a_base_knob_that_this_kernel_lacks_is_said_once_and_does_without(bench: HandBench) -> None:
+    bench.fake.remove(bench.path("writeback_delay"))
+    refused = [o for o in bench.drive(PACED) if o.kind is OutcomeKind.REFUSED]
+    assert [(o.action.knob, o.error) for o in refused] == [
+        ("writeback_delay", "this kernel has no such knob")
+    ]
+    assert bench.value("writeback_percent") == "40"
+    assert bench.value("idle_max_writeback_rate") == "0"
+    assert OutcomeKind.REFUSED not in kinds(bench.drive(CLOSED))
+
+
+def test_without_a_cache_its_knobs_are_refused(bench: HandBench) -> None:
+    bench.hand.volume = volume(set_uuid="")
+    (outcome,) = bench.hand.apply((write("trigger_gc", 1, always=True),), REASON)
+    assert (outcome.kind, outcome.error) == (OutcomeKind.REFUSED, "no cache is attached")
+
+
+def test_an_action_says_what_was_written_why_and_over_what(bench: HandBench) -> None:
+    bench.hand.apply((write("writeback_percent", 40),), REASON)
+    (outcome,) = bench.hand.apply((write("writeback_percent", 0),), REASON)
+    action = outcome.action
+    assert (action.volume, action.knob) == ("bcache0", "writeback_percent")
+    assert (action.old, action.new) == ("40", "0")
+    assert (action.strategy, action.reason) == (REASON.strategy, REASON.text)

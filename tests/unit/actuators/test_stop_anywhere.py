@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Killed before any system call of taking over, writing or giving back: `restore` makes up for it.
+
+Every call is tried; the scenario `stop-anywhere` tries every knob of the administrator at each, and
+the real kernel.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ebbgate.actuators.bcache_steps import FAST
+from tests import syscalls
+from tests.stop_harness import Machine, cannot_be_noticed, knob_of, next_knobs
+from tests.syscalls import Call
+
+pytestmark = [
+    pytest.mark.skipif(not syscalls.possible(), reason="this process may not trace its children"),
+    pytest.mark.timeout(120),
+]
+
+
+@pytest.fixture(params=["bcache", "dm_cache"])
+def machine(request: pytest.FixtureRequest, tmp_path: Path) -> Machine:
+    made: Machine = getattr(Machine, request.param)(tmp_path / "machine")
+    return made
+
+
+def test_a_life_that_nobody_stops_leaves_nothing_behind(machine: Machine) -> None:
+    assert len(machine.moments()) > 60
+    assert machine.wrong() == {}
+    assert machine.home.left() == []
+
+
+def test_no_original_is_lost_wherever_it_is_killed(machine: Machine) -> None:
+    for number, (call, files) in enumerate(machine.moments()):
+        machine.load(files)
+        outcomes = machine.home.put_back()
+        where = f"call {number}: {call}, {outcomes}"
+        assert machine.wrong() == {}, where
+        assert machine.home.left() == [], where
+
+
+def test_what_an_administrator_writes_at_that_moment_stays(machine: Machine) -> None:
+    moments = machine.moments()
+    due = next_knobs([call for call, _ in moments], machine.volume)
+    for number, ((call, files), knob) in enumerate(zip(moments, due, strict=True)):
+        machine.load(files)
+        machine.home.administrator_writes(machine.volume, knob)
+        outcomes = machine.home.put_back()
+        where = f"call {number}: {call}, {knob} by the administrator, {outcomes}"
+        assert machine.wrong(knob) == {}, where
+        assert machine.home.left() == [], where
+
+
+def test_what_an_administrator_writes_stays_when_it_is_not_killed(machine: Machine) -> None:
+    """For knobs of a gate: after the last write of the gate. Before that they are looked at once a
+    second (test_hand), since a request waits for their writes.
+    """
+    due = next_knobs([call for call, _ in machine.moments()], machine.volume)
+    for number, knob in list(enumerate(due))[::5]:
+        machine.reset()
+        calls = machine.go_on_after(number, knob)
+        gate_follows = knob in FAST and before_gate(calls, number, knob)
+        if gate_follows or cannot_be_noticed(calls, number, knob):
+            continue
+        where = f"call {number}: {calls[number:][:1]}, {knob} by the administrator"
+        assert machine.wrong(knob) == {}, where
+        assert machine.home.left() == [], where
+
+
+def before_gate(calls: list[Call], number: int, knob: str) -> bool:
+    """Is the knob still to be written more often than once, to give it back?"""
+    writes = [call for call in calls[number:] if knob_of(call) == knob and call.name == "rename"]
+    return len(writes) > 1
+
+
+def test_a_kill_leaves_what_was_taken_for_it(machine: Machine) -> None:
+    """The other tests load files that were read while the process was stopped."""
+    calls = [call for call, _ in machine.moments()]
+    for number in range(0, len(calls), 9):
+        machine.reset()
+        call = machine.stop_at(number)
+        machine.home.put_back()
+        assert machine.wrong() == {}, f"call {number}: {call}"
+        assert machine.home.left() == [], f"call {number}: {call}"
+
+
+def test_a_restore_that_is_killed_is_made_up_for_by_the_next(machine: Machine) -> None:
+    moments = machine.moments()
+    _, middle = moments[len(moments) // 2]
+    machine.load(middle)
+    assert machine.home.left()
+    for number, (call, files) in enumerate(machine.moments(machine.home.put_back)):
+        machine.load(files)
+        machine.home.put_back()
+        assert machine.wrong() == {}, f"call {number}: {call}"
+        assert machine.home.left() == [], f"call {number}: {call}"

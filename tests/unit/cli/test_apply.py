@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`apply` does what an advice says, asks first, says how to undo it, and refuses the rest."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ebbgate.kernel.sysfs import Sysfs
+from tests.builders import live_document
+from tests.fake_dm import FakeCache, fake_lvm
+from tests.unit.conftest import NOW_NS, Cli
+
+
+class Terminal(io.StringIO):
+    """Somebody who types this."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def off(cli: Cli) -> Cli:
+    """A machine on which the sequential detector is off and congestion is on."""
+    cli.fake.write("/sys/block/bcache0/bcache/sequential_cutoff", "0")
+    return cli
+
+
+def asked(cli: Cli) -> list[tuple[str, dict[str, Any]]]:
+    return [(intent["kind"], intent["args"]) for intent in cli.intents()]
+
+
+@pytest.mark.parametrize("number", ["EBB-206", "ebb-206", "206"])
+def test_a_knob_is_set_through_the_daemon_and_the_undo_is_said(off: Cli, number: str) -> None:
+    with off.daemon(answers=(True, "bcache0: sequential_cutoff = 4 MiB until it is released")):
+        result = off("apply", number, "bcache0", "--yes")
+    assert result.code == 0
+    assert result.out == (
+        "bcache0: sequential_cutoff = 4 MiB until it is released\n"
+        "undo: ebbgate release bcache0 sequential_cutoff\n"
+    )
+    assert asked(off) == [("apply", {"id": "EBB-206"})]
+
+
+def test_an_advice_of_two_knobs_has_two_commands_that_undo_it(off: Cli) -> None:
+    with off.daemon(answers=(True, "done\nundo: one\nundo: the other")):
+        document = off("apply", "EBB-205", "bcache0", "--yes", "--json").document
+    assert document["outcome"] == ["done"], "the undo is said once"
+    assert document["undo"] == [
+        "ebbgate release bcache0 congested_read_threshold_us",
+        "ebbgate release bcache0 congested_write_threshold_us",
+    ]
+    assert asked(off) == [("apply", {"id": "EBB-205"})]
+
+
+def test_of_a_refusal_nothing_is_left(off: Cli) -> None:
+    with off.daemon(answers=(False, "it is suspended")):
+        result = off("apply", "EBB-205", "bcache0", "--yes")
+    assert (result.code, "it is suspended" in result.err) == (74, True)
+    assert [kind for kind, _ in asked(off)] == ["apply"]
+
+
+def test_what_a_trigger_starts_needs_no_undo(cli: Cli) -> None:
+    cli.fake.write(
+        "/sys/fs/bcache/11111111-2222-3333-4444-555555555555/cache_available_percent", "2"
+    )
+    with cli.daemon(answers=(True, "bcache0: trigger_gc was written")):
+        out = cli("apply", "EBB-204", "bcache0", "--yes").out
+    assert out == "bcache0: trigger_gc was written\nnothing is left to undo\n"
+
+
+# ---- asking -------------------------------------------------------------------------------------
+@pytest.mark.parametrize(("typed", "code", "kinds"), [("y\n", 0, ["apply"]), ("n\n", 130, [])])
+def test_a_person_at_a_terminal_is_asked(
+    off: Cli, monkeypatch: pytest.MonkeyPatch, typed: str, code: int, kinds: list[str]
+) -> None:
+    monkeypatch.setattr("sys.stdin", Terminal(typed))
+    with off.daemon(answers=(True, "done")):
+        result = off("apply", "EBB-206", "bcache0")
+    assert result.code == code
+    assert "echo 4194304 | sudo tee /sys/block/bcache0/bcache/sequential_cutoff" in result.err
+    assert "Effect: streams leave room for random writes" in result.err
+    assert [kind for kind, _ in asked(off)] == kinds
+
+
+def test_without_a_terminal_it_wants_a_yes(off: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
+    with off.daemon(answers=(True, "done")):
+        result = off("apply", "EBB-206", "bcache0")
+        assert off.intents() == []
+    assert (result.code, "say --yes" in result.err) == (64, True)
+
+
+# ---- refusals -----------------------------------------------------------------------------------
+def test_what_is_the_administrators_alone_is_refused_with_its_command(cli: Cli) -> None:
+    cli.fake.write("/sys/block/vda/queue/scheduler", "mq-deadline [none]")
+    result = cli("apply", "EBB-101", "bcache0", "--yes")
+    assert (result.code, result.err) == (
+        64,
+        "ebbgate: ebbgate does not carry out EBB-101\n"
+        "  by hand: echo mq-deadline | sudo tee /sys/block/vda/queue/scheduler\n",
+    )
+    assert "mq-deadline [none]" in cli.fake.read("/sys/block/vda/queue/scheduler")
+
+
+@pytest.mark.parametrize("number", ["EBB-206", "EBB-999", "nonsense"])
+def test_what_is_not_advised_here_is_not_found(cli: Cli, number: str) -> None:
+    result = cli("apply", number, "bcache0", "--yes")
+    assert result.code == 66
+    assert "is not advised for bcache0" in result.err
+    assert "advised now: EBB-205" in result.err
+
+
+def test_without_a_daemon_no_knob_is_written(off: Cli) -> None:
+    result = off("apply", "EBB-206", "bcache0", "--yes")
+    assert (result.code, "ebbgated is not running" in result.err) == (69, True)
+    assert off.fake.read("/sys/block/bcache0/bcache/sequential_cutoff") == "0"
+
+
+def test_in_enforce_a_knob_of_the_gate_is_ebbgates_own(cli: Cli) -> None:
+    cli.fake.write("/sys/block/bcache0/bcache/writeback_percent", "40")
+    with cli.daemon(answers=(True, "done")) as store:
+        store.set_live("bcache0", live_document(mode="enforce", knobs={}), NOW_NS)
+        result = cli("apply", "EBB-209", "bcache0", "--yes")
+        assert cli.intents() == []
+    assert result.code == 64
+    assert "ebbgate drives writeback_percent itself" in result.err
+    assert "ebbgate release bcache0 writeback_percent" in result.err
+
+
+def test_without_root_the_next_step_is_sudo(cli: Cli) -> None:
+    cli.euid = 1000
+    assert cli("apply", "EBB-206", "bcache0").code == 77
+
+
+def test_doctor_says_which_advice_can_be_applied(off: Cli) -> None:
+    rows = off("doctor", "--json").document["volumes"][0]["advice"]
+    assert {row["id"]: row["apply"] for row in rows} == {"EBB-205": True, "EBB-206": True}
+    out = off("doctor").out
+    assert "ebbgate apply EBB-206 bcache0" in out
+    assert "Effect: streams leave room for random writes" in out
+
+
+# ---- LVM ----------------------------------------------------------------------------------------
+@pytest.fixture
+def mapped(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A machine with LVM's vg/data, and an lvchange that keeps what it was told."""
+    told = tmp_path / "told"
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    program = programs / "lvchange"
+    program.write_text(f'#!/bin/sh\necho "$@" >> {told}\necho "Logical volume vg/data changed."\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
+    yield told
+
+
+def test_a_command_of_lvm_is_run_and_its_undo_said(cli: Cli, mapped: Path) -> None:
+    machine = fake_lvm(cli.fake, FakeCache(threshold=40960))
+    cli.fake.sysfs = Sysfs(cli.fake.root, machine)
+    result = cli("apply", "EBB-305", "vg/data", "--yes")
+    assert result.code == 0
+    assert result.out == (
+        "Logical volume vg/data changed.\n"
+        "undo: lvchange --cachesettings migration_threshold=default vg/data\n"
+    )
+    assert mapped.read_text() == "--cachesettings migration_threshold=2048 vg/data\n"
+    assert cli.intents() == []

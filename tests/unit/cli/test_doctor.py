@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`doctor` puts signals, cost, knobs and advice together, and changes nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ebbgate.doctor import cost
+from tests.builders import live_document
+from tests.fake_sysfs import SET_UUID
+from tests.unit.conftest import NOW_NS, Cli
+from tests.unit.doctor.test_signals import HELLO, program
+
+
+@pytest.fixture
+def probe(tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = program(tmp_path, json.dumps(HELLO))
+    monkeypatch.setenv("EBBGATE_PROBE", str(path))
+    cli.fake.write("/sys/kernel/btf/vmlinux", "")
+    return path
+
+
+@pytest.mark.usefixtures("probe")
+def test_the_page_has_every_part(cli: Cli) -> None:
+    out = cli("doctor").out
+    assert "path    missing: the bcache module is not loaded" in out
+    assert "no probe is running" in out
+    assert "no daemon: nothing is measured" in out
+    assert "bcache0  bcache writeback, dirty - not followed" in out
+    assert "EBB-205 Info: bcache0 bypasses the cache after reads above 2000 us" in out
+
+
+@pytest.mark.usefixtures("probe")
+def test_every_knob_says_whether_it_may_be_touched(cli: Cli) -> None:
+    with cli.daemon() as store:
+        knobs = {
+            "writeback_percent": {"value": "40", "original": "10", "owner": "ebbgate"},
+            "sequential_cutoff": {"value": "0", "original": None, "owner": "manual"},
+            "cache_mode": {"value": "writeback", "original": None, "owner": "kernel"},
+        }
+        store.set_live("bcache0", live_document(knobs=knobs), NOW_NS)
+        result = cli("doctor", "bcache0")
+        rows = cli("doctor", "--json").document["volumes"][0]["knobs"]
+    touch = {row["name"]: row["touch"] for row in rows}
+    assert touch["writeback_percent"] == "tuned"
+    assert touch["sequential_cutoff"] == "manual"
+    assert touch["cache_mode"] == "shown"
+    assert "held; was 10" in result.out
+    assert "left alone: changed by somebody else" in result.out
+
+
+@pytest.mark.usefixtures("probe")
+def test_a_knob_that_this_kernel_lacks_is_not_listed(cli: Cli) -> None:
+    cli.fake.remove("/sys/block/bcache0/bcache/writeback_consider_fragment")
+    rows = cli("doctor", "--json").document["volumes"][0]["knobs"]
+    assert "writeback_consider_fragment" not in {row["name"] for row in rows}
+
+
+@pytest.mark.usefixtures("probe")
+def test_the_advice_comes_from_the_disk_below(cli: Cli) -> None:
+    cli.fake.write("/sys/block/vda/queue/scheduler", "mq-deadline [none]")
+    cli.fake.write("/sys/block/vda/device/queue_depth", "256")
+    cli.fake.write("/sys/block/vdb/bcache/discard", "1")
+    cli.fake.write("/sys/block/vda/bcache/io_errors", "2")
+    rows = cli("doctor", "--json").document["volumes"][0]["advice"]
+    assert [row["id"] for row in rows] == ["EBB-208", "EBB-101", "EBB-103", "EBB-205", "EBB-207"]
+    assert [row["severity"] for row in rows] == ["Problem", "Recommended", "Info", "Info", "Info"]
+    assert rows[1]["command"] == "echo mq-deadline | sudo tee /sys/block/vda/queue/scheduler"
+    assert rows[1]["keep"].endswith('ATTR{queue/scheduler}="mq-deadline"')
+
+
+@pytest.mark.usefixtures("probe")
+def test_a_command_is_one_line_however_narrow_the_terminal_is(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "50")
+    cli.fake.write("/sys/block/vda/queue/scheduler", "mq-deadline [none]")
+    advice = cli("doctor", "--json").document["volumes"][0]["advice"]
+    lines = [line.strip() for line in cli("doctor").out.splitlines()]
+    copied = [row[key] for row in advice for key in ("command", "keep") if row[key]]
+    assert max(map(len, copied)) > 80
+    for each in copied:
+        assert each in lines
+
+
+@pytest.mark.usefixtures("probe")
+@pytest.mark.parametrize(
+    ("vendor", "model", "severity"),
+    [
+        ("ATA     ", "ST4000DM000", "Recommended"),
+        ("DELL    ", "PERC H730 Mini", "Info"),
+        ("QEMU    ", "QEMU HARDDISK", "Info"),
+    ],
+)
+def test_the_kind_of_disk_comes_from_its_vendor_and_model(
+    cli: Cli, vendor: str, model: str, severity: str
+) -> None:
+    cli.fake.disk("sda", "8:0", queue_depth=256)
+    cli.fake.partition("sda", "sda3", "8:3")
+    cli.fake.write("/sys/block/sda/device/vendor", vendor)
+    cli.fake.write("/sys/block/sda/device/model", model)
+    cli.fake.bcache("bcache1", backing="sda3", devno="252:1", cache=None)
+    (found,) = [
+        row
+        for row in cli("doctor", "--json", "bcache1").document["volumes"][0]["advice"]
+        if row["id"] == "EBB-103"
+    ]
+    assert (found["about"], found["severity"]) == ("sda", severity)
+
+
+@pytest.mark.usefixtures("probe")
+def test_what_ebbgate_has_written_a_moment_ago_is_nobodys_choice(cli: Cli) -> None:
+    names = ("congested_read_threshold_us", "congested_write_threshold_us")
+    stock = {
+        name: {"value": value, "original": None, "owner": "kernel"}
+        for name, value in zip(names, ("2000", "20000"), strict=True)
+    }
+    for name in names:
+        cli.fake.write(f"/sys/fs/bcache/{SET_UUID}/{name}", "0")
+    with cli.daemon() as store:
+        store.set_live("bcache0", live_document(knobs=stock), NOW_NS)
+        rows = cli("doctor", "--json").document["volumes"][0]["advice"]
+    assert [row["id"] for row in rows] == ["EBB-205"]
+
+
+@pytest.mark.usefixtures("probe")
+def test_what_the_daemon_says_during_a_measurement_counts(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with cli.daemon() as store:
+
+        def measure(proc: Path, seconds: float) -> cost.Cost:
+            store.set_live("bcache0", live_document(mode="observe"), NOW_NS)
+            return cost.read(proc)
+
+        monkeypatch.setattr(cost, "measure", measure)
+        document = cli("doctor", "--measure", "2", "--json").document
+    assert document["volumes"][0]["mode"] == "observe"
+
+
+@pytest.mark.usefixtures("probe")
+def test_it_writes_to_no_file(cli: Cli, tmp_path: Path) -> None:
+    def contents() -> dict[Path, bytes]:
+        files = (path for path in tmp_path.rglob("*") if path.is_file())
+        return {path: path.read_bytes() for path in files}
+
+    before = contents()
+    cli("doctor")
+    cli("doctor", "--knobs", "bcache0")
+    assert contents() == before
+
+
+@pytest.mark.usefixtures("probe")
+def test_a_person_without_root_still_gets_the_rest(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cli.euid = 1000
+    assert cli("doctor").code == 0
+    assert cli("doctor", "--json").document["root"] is False
+
+
+def test_a_kernel_without_types_and_a_missing_probe_are_said(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EBBGATE_PROBE", "/no/such/probe")
+    out = cli("doctor").out
+    assert "there is no /no/such/probe: install it, or make probe" in out
+    assert "this kernel describes no types (CONFIG_DEBUG_INFO_BTF)" in out
+
+
+@pytest.mark.usefixtures("probe")
+def test_it_fits_80_columns(cli: Cli) -> None:
+    lines = cli("doctor", "--knobs").out.splitlines()
+    copied = ("      echo ", "      sudo ", "      ACTION")
+    assert max(len(line) for line in lines if not line.startswith(copied)) <= 80
+    assert not [line for line in lines if line.endswith("…")]

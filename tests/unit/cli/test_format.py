@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Figures as people read them: units where they help, a dash where nothing is known."""
+
+from __future__ import annotations
+
+import pytest
+
+from ebbgate.cli import format
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("sequential_cutoff", "4194304", "4 MiB"),
+        ("writeback_rate", "8", "4 KiB/s"),
+        ("writeback_rate", str((1 << 31) - 1), "unlimited"),
+        ("writeback_rate", "1932735283", "unlimited"),
+        ("writeback_rate_minimum", "2048", "1 MiB/s"),
+        ("writeback_percent", "10", "10"),
+        ("cache_mode", "writeback", "writeback"),
+        ("writeback_delay", None, "-"),
+        ("a_knob_of_tomorrow", "7", "7"),
+    ],
+)
+def test_a_knob_reads_in_its_unit(name: str, value: str | None, text: str) -> None:
+    assert format.knob_value(name, value) == text
+
+
+def test_what_is_unknown_is_a_dash() -> None:
+    unknown = [format.size(None), format.rate(None), format.ratio(None), format.span(None)]
+    assert {*unknown, format.seconds(None), format.load(None), format.gate(None)} == {"-"}
+
+
+def test_what_never_happens_is_never() -> None:
+    assert format.seconds(float("inf")) == "never"
+    assert format.seconds(240.0) == "4 min"
+
+
+@pytest.mark.parametrize(
+    ("gate", "text"),
+    [
+        ({"kind": "released"}, "kernel"),
+        ({"kind": "open"}, "open"),
+        ({"kind": "closed", "rate_bytes_per_s": 512}, "closed"),
+        ({"kind": "paced", "rate_bytes_per_s": 1 << 20}, "paced 1 MiB/s"),
+        ({"kind": "pulsed", "rate_bytes_per_s": 1 << 20}, "pulsed 1 MiB/s"),
+    ],
+)
+def test_the_gate_in_words(gate: dict[str, object], text: str) -> None:
+    assert format.gate(gate) == text
+
+
+def test_the_bar_marks_level_and_limits() -> None:
+    assert format.bar(0.2, (0.4, 0.7), cells=10) == "██··┆··┆··"
+    assert format.bar(0.5, (0.4, 0.7), cells=10) == "█████··┆··"
+    assert format.bar(1.3, (0.4, 0.7), cells=10) == "█" * 10
+    assert format.bar(None, (0.4, 0.7), cells=10) == "-"
+
+
+def test_limits_come_from_the_kernel_where_it_shows_them() -> None:
+    assert format.cutoffs({"cutoff_writeback": {"value": "50"}}) == (0.5, 0.7)
+    assert format.cutoffs({"cutoff_writeback": {"value": None}}) == (0.4, 0.7)
+
+
+def test_a_device_in_words() -> None:
+    known = {"name": "sda", "size_bytes": 1 << 31, "rotational": True, "scheduler": "bfq"}
+    assert format.device(known) == "sda (2 GiB, rotational, bfq)"
+    assert format.device({**known, "rotational": None, "scheduler": None}) == "sda (2 GiB)"

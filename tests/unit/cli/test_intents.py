@@ -1,0 +1,291 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Modes and hold: the daemon is asked, its answer is shown, and every refusal has its exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import pwd
+import signal
+import socket
+import sqlite3
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from ebbgate.cli import intents
+from ebbgate.cli.app import COMMANDS
+from ebbgate.kernel.sysfs import Sysfs
+from ebbgate.store.intent_rows import IntentRow
+from tests.control_harness import refuse
+from tests.fake_dm import FakeDm
+from tests.unit.conftest import Cli
+
+ME = pwd.getpwuid(os.geteuid()).pw_name
+
+
+@pytest.mark.parametrize("mode", ["observe", "advise", "enforce"])
+def test_a_mode_is_asked_for_and_answered(cli: Cli, mode: str) -> None:
+    with cli.daemon(answers=(True, f"bcache0: mode {mode}")):
+        result = cli(mode, "/dev/bcache0")
+    assert (result.code, result.out) == (0, f"bcache0: mode {mode}\n")
+    (intent,) = cli.intents()
+    assert (intent["kind"], intent["volume"], intent["args"]) == ("mode", "bcache0", {"mode": mode})
+    assert intent["who"] == ME
+
+
+@pytest.mark.parametrize(
+    ("user", "who"),
+    [("jo", f"{ME} (jo)"), ("root", ME), ("x" * 65, ME), ("a\x1bb", ME)],
+)
+def test_the_person_behind_sudo_is_shown_beside_the_user(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, user: str, who: str
+) -> None:
+    monkeypatch.setenv("SUDO_USER", user)
+    with cli.daemon(answers=(True, "done")):
+        assert cli("enforce", "bcache0").code == 0
+    assert cli.intents()[0]["who"] == who
+
+
+@pytest.mark.parametrize(
+    ("words", "volume", "on"),
+    [
+        (("hold",), None, True),
+        (("hold", "bcache0"), "bcache0", True),
+        (("hold", "--off"), None, False),
+    ],
+)
+def test_hold_is_for_one_or_all_and_can_be_taken_back(
+    cli: Cli, words: tuple[str, ...], volume: str | None, on: bool
+) -> None:
+    with cli.daemon(answers=(True, "held")):
+        assert cli(*words).code == 0
+    (intent,) = cli.intents()
+    assert (intent["kind"], intent["volume"], intent["args"]) == ("hold", volume, {"on": on})
+
+
+def test_json_tells_what_was_asked_and_what_became_of_it(cli: Cli) -> None:
+    with cli.daemon(answers=(True, "bcache0: mode enforce")):
+        document = cli("enforce", "bcache0", "--json").document
+    assert document == {
+        "volume": "bcache0",
+        "asked": "mode",
+        "mode": "enforce",
+        "request": 5,
+        "outcome": "bcache0: mode enforce",
+    }
+
+
+def test_a_failure_is_an_error_with_its_reason(cli: Cli) -> None:
+    with cli.daemon(answers=(False, "the state is inconsistent")):
+        result = cli("enforce", "bcache0")
+    assert (result.code, "the state is inconsistent" in result.err) == (74, True)
+
+
+def test_a_refusal_is_an_error_with_its_next_step(cli: Cli) -> None:
+    with cli.daemon(answers=refuse):
+        result = cli("enforce", "bcache0")
+    assert (result.code, result.err) == (
+        74,
+        "ebbgate: the test refuses this\n  ask another test\n",
+    )
+    assert cli.intents() == []
+
+
+def test_a_volume_that_the_daemon_does_not_follow(cli: Cli) -> None:
+    with cli.daemon(answers=(False, "no such volume: bcache0")):
+        result = cli("enforce", "bcache0")
+    assert result.code == 66
+    assert "the daemon does not follow bcache0" in result.err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("enforce", "bcache0"), ("hold",), ("drain", "bcache0", "--within", "1h"), ("hold", "--off")],
+)
+def test_no_daemon_is_said_at_once_with_the_next_step(cli: Cli, words: tuple[str, ...]) -> None:
+    cli.timeout_s = 60.0
+    result = cli(*words)
+    assert result.code == 69
+    assert result.err == (
+        "ebbgate: ebbgated is not running\n"
+        "  start it: systemctl start ebbgated (`ebbgate restore` works without it)\n"
+    )
+    assert [*cli.state_dir.iterdir(), *cli.runtime_dir.iterdir()] == [], "nothing is left for later"
+
+
+def test_what_the_table_refuses_is_not_sent(cli: Cli) -> None:
+    # The same sentence as of the daemon, which is not there.
+    result = cli("release", "bcache0", "writeback_precent")
+    assert (result.code, "did you mean writeback_percent?" in result.err) == (64, True)
+
+
+def test_a_request_without_an_outcome_in_time_goes_on_and_says_its_number(cli: Cli) -> None:
+    cli.timeout_s = 1.0
+    with cli.daemon():
+        result = cli("enforce", "bcache0")
+    assert result.code == 69
+    assert "no outcome within 1 s: request 5 was accepted and goes on" in result.err
+    assert "journalctl -u ebbgated" in result.err
+
+
+def test_patience_is_a_persons_own(cli: Cli) -> None:
+    cli.timeout_s = 60.0
+    with cli.daemon():
+        result = cli("--patience", "1.5", "enforce", "bcache0")
+    assert "no outcome within 1.5 s" in result.err
+
+
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """A shell starts what it runs in the background with this signal ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
+def test_who_interrupts_the_waiting_is_told_that_the_request_goes_on(cli: Cli) -> None:
+    cli.timeout_s = 60.0
+    main = threading.main_thread().ident
+    assert main is not None
+
+    def interrupt(_: IntentRow) -> None:
+        # By then the command waits for the outcome.
+        threading.Timer(1.0, signal.pthread_kill, (main, signal.SIGINT)).start()
+
+    with cli.daemon(answers=interrupt):
+        result = cli("enforce", "bcache0")
+    assert result.code == 130
+    assert "request 5 was accepted and goes on" in result.err
+
+
+def test_a_daemon_that_hangs_is_said_with_its_process(cli: Cli) -> None:
+    cli.timeout_s = 0.3
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
+        listening.bind(str(cli.runtime_dir / "control.sock"))
+        listening.listen(8)
+        asked = cli("enforce", "bcache0")
+        shown = cli("status")
+    assert (asked.code, shown.code) == (69, 0)
+    assert f"ebbgated (pid {os.getpid()}) does not answer" in asked.err
+    assert f"ebbgated (pid {os.getpid()}) does not answer" in shown.out
+
+
+def test_on_a_terminal_it_says_what_it_waits_for(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    cli.timeout_s = 1.5
+    monkeypatch.setattr(intents, "_NOTE_AFTER_S", 0.1)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    with cli.daemon():
+        assert "request 5 was accepted; waiting for its outcome (0 s)" in (
+            cli("enforce", "bcache0").err
+        )
+        assert "waiting for its outcome" not in cli("enforce", "bcache0", "--json").err
+
+
+@pytest.mark.parametrize("words", [("restore",), ("record", "bcache0")])
+def test_without_root_the_next_step_is_sudo(cli: Cli, words: tuple[str, ...]) -> None:
+    cli.euid = 1000
+    result = cli(*words)
+    assert result.code == 77
+    assert result.err == f"ebbgate: ebbgate {words[0]} needs root\n  run it again with sudo\n"
+
+
+def test_text_of_the_daemon_reaches_the_terminal_without_control_characters(cli: Cli) -> None:
+    with cli.daemon(answers=(True, "held by jo\x1b[2J \x9b1m\u202e [red]x[/red]")):
+        done = cli("hold")
+    assert done.out == "held by jo?[2J ?1m? [red]x[/red]\n"
+    with cli.daemon(answers=(False, "no\x1b]0;x\x07")):
+        assert cli("hold").err.startswith("ebbgate: no?]0;x?\n")
+
+
+def test_who_is_not_root_may_ask_for_a_mapped_volume_by_its_name(cli: Cli) -> None:
+    # Device-mapper answers root alone; the daemon, which is root, knows the volume.
+    cli.fake.sysfs = Sysfs(cli.fake.root, FakeDm(allowed=False))
+    cli.euid = 1000
+    with cli.daemon(answers=(True, "done")):
+        assert cli("enforce", "/dev/vg/data").code == 0
+        assert cli("set", "vg/data", "migration_threshold", "8MiB").code == 0
+        assert cli("set", "vg/data", "migration_treshold", "1").code == 64
+    assert [each["volume"] for each in cli.intents()] == ["vg/data", "vg/data"]
+
+
+@pytest.mark.parametrize("command", ["status", "explain", "enforce", "hold", "doctor", "record"])
+def test_an_ordinary_disk_is_no_volume(cli: Cli, command: str) -> None:
+    cli.fake.disk("sdz", "65:144")
+    result = cli(command, "/dev/sdz")
+    assert result.code == 66
+    assert result.err == (
+        "ebbgate: not cached: sdz is an ordinary block device\n  cached volumes here: bcache0\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "message", "hint"),
+    [
+        (("enforc",), "no such command: enforc", "did you mean enforce?"),
+        (("xyzzy",), "no such command: xyzzy", "commands: status, explain"),
+        (("enforce",), "Missing argument 'VOLUME'", "see ebbgate enforce --help"),
+        (("status", "--colour"), "No such option: --colour", "see ebbgate status --help"),
+        (("record", "bcache0", "--wait", "soon"), "--wait: not a duration", ""),
+    ],
+)
+def test_a_wrong_command_line_is_64(
+    cli: Cli, words: tuple[str, ...], message: str, hint: str
+) -> None:
+    result = cli(*words)
+    assert result.code == 64
+    assert message in result.err
+    assert hint in result.err
+
+
+def test_a_wrong_settings_file_is_78(cli: Cli) -> None:
+    file = cli.state_dir / "ebbgate.toml"
+    file.write_text('moed = "enforce"')
+    result = cli("--config", str(file), "status")
+    assert result.code == 78
+    assert "did you mean mode?" in result.err
+
+
+def test_a_damaged_history_is_69_with_the_next_step(cli: Cli) -> None:
+    cli.history.write_bytes(b"nonsense" * 1000)
+    result = cli("status")
+    assert result.code == 69
+    assert f"mv {cli.history}" in result.err
+
+
+def test_errors_have_one_shape_in_json(cli: Cli) -> None:
+    for words in (("enforce", "bcache7"), ("enforce",), ("xyzzy",), ("explain", "bcache0")):
+        error = json.loads(cli("--json", *words).err)["error"]
+        assert sorted(error) == ["code", "hint", "message"]
+
+
+def test_help_lists_every_command_and_exit_code(cli: Cli) -> None:
+    result = cli("--help")
+    assert result.code == 0
+    for word in ("status", "replay", "restore", "64", "66", "69", "74", "75", "77", "78"):
+        assert word in result.out
+
+
+@pytest.mark.parametrize(
+    "command",
+    COMMANDS,
+)
+def test_every_command_has_help_and_json(cli: Cli, command: str) -> None:
+    result = cli(command, "--help")
+    assert result.code == 0
+    assert "--json" in result.out
+
+
+def test_no_file_of_the_daemon_is_written_by_looking(cli: Cli) -> None:
+    for words in (("status",), ("status", "bcache0"), ("explain", "bcache0")):
+        cli(*words)
+    assert list(cli.state_dir.iterdir()) == []
+    with cli.daemon():
+        pass
+    before = {path.name: path.read_bytes() for path in cli.state_dir.iterdir()}
+    cli("status")
+    after = {path.name: path.read_bytes() for path in cli.state_dir.iterdir()}
+    assert {name: after[name] for name in before} == before
+    assert sqlite3.connect(cli.history).execute("PRAGMA integrity_check").fetchone() == ("ok",)

@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`set`, `drain`, `release` and a timed hold: asked with units, refused with what is allowed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from ebbgate.cli.intents import parse_for
+from ebbgate.cli.overrides import parse_by
+from ebbgate.errors import UsageError
+from ebbgate.units import NS_PER_S
+from tests.builders import live_document
+from tests.unit.conftest import NOW_NS, Cli
+
+HOUR_NS = 3600 * NS_PER_S
+
+
+@pytest.fixture
+def berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A machine with summer time, by a rule that needs no files."""
+    monkeypatch.setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+def asked(cli: Cli) -> tuple[str, str | None, dict[str, Any]]:
+    (intent,) = cli.intents()
+    return intent["kind"], intent["volume"], intent["args"]
+
+
+@pytest.mark.parametrize(
+    ("words", "args"),
+    [
+        ((), {}),
+        (("for", "10min"), {"for_ns": 600 * NS_PER_S}),
+        (("--for", "10min"), {"for_ns": 600 * NS_PER_S}),
+    ],
+)
+def test_a_set_is_asked_for_and_answered(
+    cli: Cli, words: tuple[str, ...], args: dict[str, int]
+) -> None:
+    with cli.daemon(answers=(True, "bcache0: sequential_cutoff = 1 MiB")):
+        result = cli("set", "bcache0", "sequential_cutoff", "1MiB", *words)
+    assert (result.code, result.out) == (0, "bcache0: sequential_cutoff = 1 MiB\n")
+    assert asked(cli) == (
+        "set",
+        "bcache0",
+        {"knob": "sequential_cutoff", "value": "1MiB", **args},
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "message", "hint"),
+    [
+        (("sequential_cutof", "1"), "no knob sequential_cutof", "did you mean sequential_cutoff?"),
+        (("sequential_cutoff", "0"), "0 is out of bounds", "takes 64 KiB to 4.0 GiB"),
+        (("writeback_percent", "lots"), "'lots' is no value", "takes 0% to 40%"),
+        (("cache_mode", "none"), "ebbgate never writes cache_mode", "by hand"),
+        (("writeback_percent", "9", "for", "ever"), "for: not a duration", "for example for 10min"),
+        (("writeback_percent", "9", "until", "6"), "what is until 6?", "for example: for 10min"),
+        (("writeback_percent", "9", "--for", "1ms"), "--for takes 1 s to 720 h", ""),
+        (("writeback_percent", "9", "for", "1s", "--for", "1s"), "what is for 1s?", ""),
+        (("writeback_percent",), "Missing argument 'VALUE'", "see ebbgate set --help"),
+    ],
+)
+def test_a_set_that_cannot_be_is_refused_before_anybody_is_asked(
+    cli: Cli, words: tuple[str, ...], message: str, hint: str
+) -> None:
+    with cli.daemon(answers=(True, "done")):
+        result = cli("set", "bcache0", *words)
+        assert cli.intents() == []
+    assert result.code == 64
+    assert message in result.err
+    assert hint in result.err
+
+
+def test_a_drain_within_a_time(cli: Cli) -> None:
+    with cli.daemon(answers=(True, "bcache0: drains within 2 h")):
+        result = cli("drain", "bcache0", "--within", "2h")
+    assert (result.code, result.out) == (0, "bcache0: drains within 2 h\n")
+    assert asked(cli) == ("drain", "bcache0", {"for_ns": 2 * HOUR_NS})
+
+
+@pytest.mark.usefixtures("berlin")
+def test_a_drain_by_a_time_of_day(cli: Cli) -> None:
+    # 23:13:20 on this machine's clock.
+    with cli.daemon(answers=(True, "done")):
+        cli("drain", "bcache0", "--by", "06:00")
+    assert asked(cli)[2] == {"for_ns": (6 * 3600 + 46 * 60 + 40) * NS_PER_S}
+
+
+@pytest.mark.usefixtures("berlin")
+@pytest.mark.parametrize(
+    ("now", "by", "hours"),
+    [
+        (1_743_202_800, "06:00", 6),  # 2025-03-29 00:00, the night before the clock goes forward
+        (1_743_289_200, "06:00", 5),  # the night in which it does
+        (1_761_429_600, "06:00", 7),  # the night in which it goes back
+        (1_743_202_800, "00:00", 24),  # now is the next day's
+    ],
+)
+def test_the_time_of_day_is_the_next_one_across_summer_time(now: int, by: str, hours: int) -> None:
+    assert parse_by(by, now * NS_PER_S) == hours * HOUR_NS
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ((), "a drain needs --by or --within"),
+        (("--by", "6:00", "--within", "1h"), "a drain needs --by or --within"),
+        (("--by", "25:00"), "--by: not a time of day: '25:00'"),
+        (("--by", "soon"), "--by: not a time of day"),
+        (("--within", "soon"), "--within: not a duration"),
+    ],
+)
+def test_a_drain_needs_one_time(cli: Cli, words: tuple[str, ...], message: str) -> None:
+    result = cli("drain", "bcache0", *words)
+    assert result.code == 64
+    assert message in result.err
+
+
+@pytest.mark.parametrize(
+    ("words", "args"), [((), {}), (("sequential_cutoff",), {"knob": "sequential_cutoff"})]
+)
+def test_a_release_is_for_one_knob_or_all(
+    cli: Cli, words: tuple[str, ...], args: dict[str, str]
+) -> None:
+    with cli.daemon(answers=(True, "bcache0: nothing to release")):
+        assert cli("release", "bcache0", *words).out == "bcache0: nothing to release\n"
+    assert asked(cli) == ("release", "bcache0", args)
+
+
+def test_a_release_of_an_unknown_knob_names_the_nearest(cli: Cli) -> None:
+    result = cli("release", "bcache0", "writeback_precent")
+    assert (result.code, "did you mean writeback_percent?" in result.err) == (64, True)
+
+
+def test_a_hold_may_have_an_end(cli: Cli) -> None:
+    with cli.daemon(answers=(True, "bcache0: held for 60 s")):
+        assert cli("hold", "bcache0", "--for", "1min").code == 0
+    assert asked(cli) == ("hold", "bcache0", {"on": True, "for_ns": 60 * NS_PER_S})
+    assert cli("hold", "--off", "--for", "1min").code == 64
+
+
+def test_a_refusal_of_the_daemon_brings_its_own_next_step(cli: Cli) -> None:
+    refusal = (
+        "bcache0 is in advise, in which the gate is left alone\n  first: ebbgate enforce bcache0"
+    )
+    with cli.daemon(answers=(False, refusal)):
+        result = cli("drain", "bcache0", "--within", "1h")
+    assert (result.code, result.err) == (74, f"ebbgate: {refusal}\n")
+
+
+@pytest.mark.parametrize("command", ["status", "explain"])
+def test_wishes_in_force_are_shown_with_who_and_how_long(cli: Cli, command: str) -> None:
+    wishes = [
+        {
+            "kind": "set",
+            "knob": "sequential_cutoff",
+            "value": "1048576",
+            "who": "jo",
+            "since_unix_ns": 1,
+            "until_unix_ns": 2,
+            "left_ns": 570 * NS_PER_S,
+        },
+        {
+            "kind": "hold",
+            "knob": None,
+            "value": None,
+            "who": "jo",
+            "since_unix_ns": 1,
+            "until_unix_ns": None,
+            "left_ns": None,
+        },
+    ]
+    with cli.daemon() as store:
+        store.set_live("bcache0", live_document(wishes=wishes), NOW_NS)
+        out = cli(command, "bcache0").out
+    assert "wish: sequential_cutoff 1 MiB, as jo asked, for 9.5 min more" in out
+    assert "wish: hold, as jo asked, until released" in out
+
+
+def test_a_time_is_from_a_second_to_a_month() -> None:
+    assert parse_for("1s") == NS_PER_S
+    assert parse_for("720h") == 720 * HOUR_NS
+    for wrong in ("999ms", "721h", "", "for"):
+        with pytest.raises(UsageError):
+            parse_for(wrong)

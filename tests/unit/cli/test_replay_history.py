@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`replay --history` shows what a policy would have done otherwise, and what it cannot know."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ebbgate.model.volume import Kind
+from ebbgate.units import NS_PER_S
+from tests.history_fixture import START_NS, keep, recorded
+from tests.unit.conftest import NOW_NS, Cli
+
+
+@pytest.fixture
+def lived(cli: Cli, tmp_path: Path) -> Cli:
+    """A machine on which bcache0 had gaps; its clock stands at their beginning."""
+    keep(cli.history, recorded("sim-gap-drain"), Kind.BCACHE, times=4)
+    cli.now_ns = START_NS + 30 * NS_PER_S
+    (cli.state_dir / "policies.d").mkdir()
+    settings = cli.state_dir / "ebbgate.toml"
+    settings.write_text(f'policy_dir = "{cli.state_dir / "policies.d"}"\n')
+    return cli
+
+
+def run(cli: Cli, *words: str) -> tuple[str, ...]:
+    return ("--config", str(cli.state_dir / "ebbgate.toml"), "replay", "--history", *words)
+
+
+def test_the_page_has_differences_gates_and_what_is_not_known(lived: Cli) -> None:
+    result = lived(*run(lived, "bcache0", "--since", "30s", "--policy", "observe-only"))
+    assert result.code == 0
+    assert "24 samples" in result.out
+    assert "adaptive -> observe-only" in result.out
+    assert "paced -> the kernel's own" in result.out
+    assert "GATE" in result.out
+    assert "- run lengths are not kept" in result.out
+    assert max(map(len, result.out.splitlines())) <= 80
+
+
+def test_json_has_it_all(lived: Cli) -> None:
+    words = ("bcache0", "--since", "30s", "--policy", "observe-only", "--json")
+    document = lived(*run(lived, *words)).document
+    assert (document["policy"], document["against"]) == ("observe-only", "adaptive")
+    assert document["until_unix_s"] - document["from_unix_s"] == 30.0
+    assert {each["setting"] for each in document["differences"]} == {
+        "destage",
+        "sequential_cutoff",
+        "congestion_bypass",
+    }
+    assert document["destage_s"]["before"].keys() == {"paced", "closed"}
+    assert document["coverage_ratio"] == pytest.approx(1.0, abs=0.1)
+
+
+def test_the_other_one_is_what_the_volume_is_under(lived: Cli) -> None:
+    text = "version: 1\nname: mine\nwhy: A test.\nstrategies: []\n"
+    (lived.state_dir / "policies.d/mine.yaml").write_text(text)
+    document = lived(*run(lived, "bcache0", "--since", "30s", "--json")).document
+    assert (document["policy"], document["against"]) == ("adaptive", "mine")
+    same = lived(*run(lived, "bcache0", "--since", "30s", "--policy", "mine", "--against", "mine"))
+    assert (same.code, "no difference" in same.out) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("replay",), 64, "name a recording, or --history VOLUME"),
+        (("replay", "x.jsonl", "--history", "bcache0"), 64, "replay what?"),
+        (("replay", "x.jsonl", "--since", "1h"), 64, "--since goes with --history"),
+        (("replay", "--history", "bcache0", "--since", "soon"), 64, "--since:"),
+        (("replay", "--history", "nosuch"), 66, "no such volume: nosuch"),
+        (("replay", "--history", "bcache0"), 69, "nothing was ever recorded here"),
+        (("replay", "--history", "bcache0", "--policy", "x"), 66, "no policy x"),
+    ],
+)
+def test_what_cannot_be_replayed_is_said(
+    cli: Cli, words: tuple[str, ...], code: int, said: str
+) -> None:
+    result = cli(*words)
+    assert (result.code, said in result.err) == (code, True)
+    assert cli.now_ns == NOW_NS
+
+
+def test_a_time_of_which_nothing_is_kept_is_said(lived: Cli) -> None:
+    lived.now_ns += 3600 * NS_PER_S
+    result = lived(*run(lived, "bcache0", "--since", "10min"))
+    assert (result.code, "the history has nothing of bcache0" in result.err) == (66, True)

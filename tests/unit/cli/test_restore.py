@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`restore` puts originals back with or without a daemon, and keeps those that it could not."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from contextlib import closing
+from typing import NoReturn
+
+import pytest
+
+from ebbgate.cli import restore as module
+from ebbgate.cli.context import Context
+from ebbgate.intents.client import NotAnswering, NotRunning
+from ebbgate.intents.database import OverrideDatabase
+from ebbgate.model.override import Wish, WishKind
+from ebbgate.store.daemon_lock import DaemonLock, Part
+from ebbgate.store.journal import read
+from ebbgate.store.last_written import LastWritten
+from tests.builders import journal_entry
+from tests.house_rules import REPO
+from tests.unit.conftest import BOOT_ID, Cli
+
+PERCENT = "/sys/block/bcache0/bcache/writeback_percent"
+DELAY = "/sys/block/bcache0/bcache/writeback_delay"
+
+
+def leave(cli: Cli, knob: str, original: str, *, boot_id: str = BOOT_ID) -> None:
+    """What a killed daemon leaves: a journal entry and a foreign value."""
+    cli.journal(journal_entry(knob, boot_id=boot_id, original=original, last_written="0"))
+    cli.fake.write(f"/sys/block/bcache0/bcache/{knob}", "0")
+
+
+def still_open(cli: Cli) -> list[str]:
+    return cli.journal()
+
+
+def test_after_a_killed_daemon_every_knob_comes_back(cli: Cli) -> None:
+    leave(cli, "writeback_percent", "10")
+    leave(cli, "writeback_delay", "30")
+    result = cli("restore")
+    assert result.code == 0
+    assert (cli.fake.read(PERCENT), cli.fake.read(DELAY)) == ("10", "30")
+    assert "bcache0  writeback_percent  10        put back" in result.out
+    assert still_open(cli) == []
+
+
+def test_a_second_restore_has_nothing_to_do(cli: Cli) -> None:
+    leave(cli, "writeback_percent", "10")
+    cli("restore")
+    cli.fake.write(PERCENT, "25")
+    result = cli("restore")
+    assert (result.code, result.out) == (0, "nothing to put back: ebbgate holds no knob\n")
+    assert cli.fake.read(PERCENT) == "25"
+
+
+def test_values_from_before_a_reboot_are_not_put_back(cli: Cli) -> None:
+    leave(cli, "writeback_percent", "10", boot_id="yesterday")
+    result = cli("restore")
+    assert result.code == 0
+    assert cli.fake.read(PERCENT) == "0"
+    assert "from another boot: nothing to put back" in result.out
+    assert still_open(cli) == []
+
+
+def test_a_device_that_is_gone_took_its_knobs_along(cli: Cli) -> None:
+    leave(cli, "writeback_percent", "10")
+    cli.fake.remove("/sys/block/bcache0")
+    result = cli("restore", "bcache0")
+    assert result.code == 0
+    assert "the device is gone, and the knob with it" in result.out
+
+
+def test_only_the_volume_that_was_named(cli: Cli) -> None:
+    leave(cli, "writeback_percent", "10")
+    cli("restore", "bcache1")
+    assert cli.fake.read(PERCENT) == "0"
+    cli("restore", "/dev/bcache0")
+    assert cli.fake.read(PERCENT) == "10"
+
+
+def test_a_knob_that_refuses_is_74_and_its_original_is_kept(cli: Cli) -> None:
+    leave(cli, "writeback_percent", "10")
+    leave(cli, "writeback_delay", "30")
+    cli.fake.remove(DELAY)
+    cli.fake.sysfs.locate(DELAY).mkdir()
+    result = cli("restore")
+    assert result.code == 74
+    assert "1 of 2 knobs could not be put back" in result.err
+    assert "run ebbgate restore again" in result.err
+    assert cli.fake.read(PERCENT) == "10"
+    assert still_open(cli) == ["writeback_delay"]
+
+
+def test_a_journal_that_cannot_be_written_does_not_keep_a_knob_from_coming_back(cli: Cli) -> None:
+    leave(cli, "writeback_percent", "10")
+    with closing(sqlite3.connect(cli.journal_path)) as connection:
+        connection.execute("CREATE TRIGGER full BEFORE DELETE ON originals BEGIN "
+                           "SELECT RAISE(FAIL, 'database or disk is full'); END")  # fmt: skip
+    result = cli("restore")
+    assert cli.fake.read(PERCENT) == "10"
+    assert "the journal could not be brought up to date: database or disk is full" in result.out
+
+
+def test_a_living_daemon_is_asked_instead(cli: Cli) -> None:
+    with cli.daemon(answers=(True, "bcache0: every knob is back; mode advise")):
+        cli.journal(journal_entry(boot_id=BOOT_ID))
+        cli.fake.write(PERCENT, "0")
+        result = cli("restore", "bcache0")
+        assert (result.code, result.out) == (0, "bcache0: every knob is back; mode advise\n")
+    assert cli.fake.read(PERCENT) == "0", "the daemon owns the knobs while it lives"
+    assert cli.intents()[0]["kind"] == "restore"
+
+
+def test_json_lists_each_knob(cli: Cli) -> None:
+    leave(cli, "writeback_percent", "10")
+    assert cli("restore", "--json").document == {
+        "by": "command line",
+        "knobs": [
+            {
+                "volume": "bcache0",
+                "knob": "writeback_percent",
+                "original": "10",
+                "outcome": "changed",
+                "note": "",
+            }
+        ],
+        "journal": "up to date",
+        "overrides": [],
+    }
+
+
+# ---- who may go on ------------------------------------------------------------------------------
+def test_a_daemon_that_starts_is_waited_for_and_asked(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has the lock and not its socket yet."""
+    monkeypatch.setattr(module, "_LOOK_S", 0.01)
+    leave(cli, "writeback_percent", "10")
+    lock = DaemonLock(cli.runtime_dir / "ebbgated.lock")
+    lock.__enter__()
+    tries = []
+
+    def asked(context: Context, volume: str | None) -> dict[str, str]:
+        tries.append(volume)
+        if len(tries) < 3:
+            raise NotRunning("ebbgated is not running", "start it")
+        return {"by": "daemon", "outcome": "all back"}
+
+    monkeypatch.setattr(module, "_by_daemon", asked)
+    result = cli("restore")
+    lock.__exit__()
+    assert (result.code, result.out, len(tries)) == (0, "all back\n", 3)
+    assert cli.fake.read(PERCENT) == "0", "the daemon's to put back"
+
+
+def test_a_daemon_that_stops_is_waited_for(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_LOOK_S", 0.01)
+    leave(cli, "writeback_percent", "10")
+    lock = DaemonLock(cli.runtime_dir / "ebbgated.lock")
+    lock.__enter__()
+
+    def gone(context: Context, volume: str | None) -> dict[str, str]:
+        lock.__exit__()
+        raise NotRunning("ebbgated is not running", "start it")
+
+    monkeypatch.setattr(module, "_by_daemon", gone)
+    assert (cli("restore").code, cli.fake.read(PERCENT)) == (0, "10")
+
+
+def test_another_restore_is_waited_for_and_then_named(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_LOOK_S", 0.01)
+    monkeypatch.setattr(module, "_PATIENCE_S", 0.1)
+    with DaemonLock(cli.runtime_dir / "ebbgated.lock", Part.RESTORE):
+        result = cli("restore")
+    assert result.code == 75
+    assert f"another ebbgate restore runs here (pid {os.getpid()})" in result.err
+
+
+def test_a_daemon_that_hangs_is_named_with_the_next_step(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def hangs(*_: object) -> NoReturn:
+        raise NotAnswering("no answer", "wait", 4711)
+
+    monkeypatch.setattr(module, "ask", hangs)
+    with DaemonLock(cli.runtime_dir / "ebbgated.lock"):
+        result = cli("restore")
+    assert result.code == 69
+    assert "ebbgated (pid 4711) does not answer" in result.err
+    assert "systemctl kill -s KILL ebbgated" in result.err
+
+
+def test_what_somebody_else_has_changed_stays_and_is_named(cli: Cli) -> None:
+    leave(cli, "writeback_percent", "10")
+    with closing(LastWritten(cli.runtime_dir / "last-written")) as last:
+        (entry,) = read(cli.journal_path)
+        last.begin(entry)
+    cli.fake.write(PERCENT, "25")
+    result = cli("restore")
+    assert (result.code, cli.fake.read(PERCENT)) == (0, "25")
+    assert "somebody else has changed it to 25" in " ".join(result.out.split())
+    assert still_open(cli) == []
+
+
+# ---- wishes -------------------------------------------------------------------------------------
+def wish(cli: Cli, kind: WishKind, volume: str = "bcache0", knob: str = "") -> None:
+    value = {"": "", "writeback_percent": "20"}.get(knob, "1048576")
+    with closing(OverrideDatabase.open(cli.state_dir / "overrides.db")) as database:
+        until = 2 if kind is WishKind.DRAIN else None
+        database.add([Wish(kind, volume, "jo", 1, until, knob, value)])
+
+
+def standing(cli: Cli) -> list[tuple[str, str]]:
+    with closing(OverrideDatabase.open(cli.state_dir / "overrides.db")) as database:
+        return [(each.volume, str(each.kind)) for each in database.load().overrides]
+
+
+def test_what_people_wished_is_over_and_is_said(cli: Cli) -> None:
+    wish(cli, WishKind.SET, knob="writeback_percent")
+    wish(cli, WishKind.HOLD, "bcache1")
+    wish(cli, WishKind.MANUAL, knob="sequential_cutoff")
+    leave(cli, "writeback_percent", "10")
+    result = cli("restore")
+    assert cli.fake.read(PERCENT) == "10"
+    assert "bcache0: writeback_percent 20 of jo is over\n" in result.out
+    assert "bcache1: the hold of jo is over\n" in result.out
+    assert standing(cli) == [("bcache0", "manual")], "nobody wished for it, it was found"
+
+
+def test_of_one_volume_only_its_wishes_end(cli: Cli) -> None:
+    wish(cli, WishKind.HOLD)
+    wish(cli, WishKind.HOLD, "bcache1")
+    cli("restore", "/dev/bcache0")
+    assert standing(cli) == [("bcache1", "hold")]
+
+
+def test_systemd_keeps_them_for_the_next_daemon(cli: Cli) -> None:
+    wish(cli, WishKind.SET, knob="writeback_percent")
+    leave(cli, "writeback_percent", "10")
+    result = cli("restore", "--keep-overrides")
+    assert (result.code, cli.fake.read(PERCENT)) == (0, "10")
+    assert standing(cli) == [("bcache0", "set")]
+    for unit in (REPO / "packaging/systemd").glob("*.service.in"):
+        if "ebbgate restore" in unit.read_text():
+            assert "ebbgate restore --keep-overrides\n" in unit.read_text(), unit.name
+
+
+def test_wishes_that_cannot_be_ended_keep_no_knob_from_coming_back(cli: Cli) -> None:
+    leave(cli, "writeback_percent", "10")
+    (cli.state_dir / "overrides.db").write_bytes(b"no database" * 100)
+    result = cli("restore")
+    assert (result.code, cli.fake.read(PERCENT)) == (0, "10")
+    assert "could not be ended" in result.out

@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`status` tells what is known, from the daemon or without it, and never calls unknown zero."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from ebbgate.cli import daemon_status
+from ebbgate.errors import PermissionDenied
+from ebbgate.intents.client import Busy
+from ebbgate.intents.protocol import Greeting
+from ebbgate.store.db import Store
+from tests.builders import journal_entry, live_document
+from tests.lab import host
+from tests.unit.conftest import BOOT_ID, NOW_NS, Cli
+
+WIDTH = 80
+
+
+def test_without_a_daemon_the_kernels_own_files_are_shown(cli: Cli) -> None:
+    result = cli("status")
+    assert result.code == 0
+    assert "bcache0  bcache writeback - no daemon" in result.out
+    assert "420 MiB" in result.out
+    assert "dirty; not followed, the kernel's own settings hold" in result.out
+    assert "no daemon: nothing is measured. Start it: systemctl start ebbgated" in result.out
+
+
+def test_with_a_daemon_its_sentence_is_shown(cli: Cli) -> None:
+    with cli.daemon() as store:
+        store.set_live("bcache0", live_document(now="drains 420 MiB at 41 MiB/s"), NOW_NS)
+        store.set_live("", {"version": "0.1.0", "probe": {"kind": "ebpf", "state": "running"}}, 1)
+        result = cli("status")
+    assert "bcache0  bcache writeback - enforce, gap" in result.out
+    assert "drains 420 MiB at 41 MiB/s" in result.out
+    assert "paced 40 MiB/s" in result.out
+    assert f"daemon 0.1.0 (pid {os.getpid()}), probe ebpf: running" in result.out
+
+
+def test_a_history_that_could_not_be_written_is_said(cli: Cli) -> None:
+    history = {"written": True, "dropped": 12, "trouble": {"why": "database or disk is full"}}
+    with cli.daemon() as store:
+        store.set_live("", {"version": "0.1.0", "history": history}, NOW_NS)
+        out = " ".join(cli("status").out.split())
+    assert "12 records of the history are lost" in out
+    assert "(database or disk is full)" in out
+
+
+@pytest.mark.parametrize("words", [("status",), ("doctor",)])
+def test_a_history_that_somebody_keeps_reading_is_said(cli: Cli, words: tuple[str, ...]) -> None:
+    log = {"bytes": 9 << 20, "held_since_unix_ns": 7, "held_by": "python3 (pid 12, uid 33)"}
+    history = {"written": True, "dropped": 0, "trouble": None, "log": log}
+    with cli.daemon() as store:
+        store.set_live("", {"version": "0.1.0", "history": history}, NOW_NS)
+        out = " ".join(cli(*words).out.split())
+        said = "python3 (pid 12, uid 33) keeps reading the history: its log has grown to 9 MiB."
+        assert said in out
+        store.set_live("", {"history": {**history, "log": {**log, "held_since_unix_ns": None}}}, 1)
+        assert "keeps reading" not in cli(*words).out
+
+
+def test_a_policy_of_ones_own_is_named_with_its_hour(cli: Cli) -> None:
+    with cli.daemon() as store:
+        store.set_live("bcache0", live_document(policy="nas", overlay="night"), NOW_NS)
+        status, explain = cli("status").out, cli("explain", "bcache0").out
+    assert "bcache0  bcache writeback - enforce, policy nas (night), gap" in status
+    assert "bcache0  enforce, policy nas (night)" in explain
+
+
+@pytest.mark.parametrize(
+    ("kept", "said"), [(True, "the last good policies hold"), (False, "nothing is tuned until")]
+)
+def test_policies_that_are_not_right_are_said_with_every_error(
+    cli: Cli, kept: bool, said: str
+) -> None:
+    told = {"folder": "/etc/ebbgate/policies.d", "names": [], "kept": kept}
+    problems = ["/etc/ebbgate/policies.d/a.yaml:3:1: nmae: no such key; did you mean name?"]
+    with cli.daemon() as store:
+        store.set_live("", {"version": "0.1.0", "policies": {**told, "problems": problems}}, NOW_NS)
+        out = " ".join(cli("status").out.split())
+    assert said in out
+    assert problems[0] in out
+
+
+def test_a_daemon_that_hangs_is_not_believed(cli: Cli) -> None:
+    with cli.daemon() as store:
+        store.set_live("bcache0", live_document(), NOW_NS - 6_000_000_000)
+        result = cli("status", "--json")
+    (volume,) = result.document["volumes"]
+    assert (volume["live"], volume["mode"]) == (False, None)
+
+
+def test_what_a_dead_daemon_said_is_not_shown_as_now(cli: Cli) -> None:
+    with cli.daemon() as store:
+        store.set_live("bcache0", live_document(), NOW_NS)
+    (volume,) = cli("status", "--json").document["volumes"]
+    assert (volume["live"], volume["mode"]) == (False, None)
+
+
+def test_knobs_that_a_dead_daemon_left_are_announced(cli: Cli) -> None:
+    with cli.daemon():
+        cli.journal(
+            journal_entry(boot_id=BOOT_ID, original="10"),
+            journal_entry("writeback_delay", boot_id="an older boot"),
+        )
+        assert "still hold values of ebbgate" not in cli("status").out
+    result = cli("status")
+    assert "1 knobs still hold values of ebbgate. Run: ebbgate restore" in result.out
+    (volume,) = cli("status", "--json").document["volumes"]
+    assert volume["knobs"]["writeback_percent"]["owner"] == "left behind"
+    assert volume["knobs"]["writeback_percent"]["original"] == "10"
+
+
+def _no_right(path: Path, timeout_s: float) -> Greeting:
+    raise PermissionDenied(f"no access to {path}", "ask root")
+
+
+def test_without_a_right_to_the_socket_the_history_says_whether_a_daemon_runs(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(daemon_status, "greet", _no_right)
+    with closing(Store.open(cli.history)) as store:
+        store.set_live("", {"version": "0.1.0", "pid": 815}, NOW_NS - 4_000_000_000)
+        store.set_live("bcache0", live_document(), NOW_NS)
+        fresh = cli("status", "--json").document
+        cli.now_ns += 2_000_000_000
+        old = cli("status", "--json").document
+    assert (fresh["daemon"]["alive"], fresh["daemon"]["pid"]) == (True, 815)
+    assert fresh["volumes"][0]["live"] is True
+    assert (old["daemon"]["alive"], old["daemon"]["pid"]) == (False, None)
+    assert old["volumes"][0]["live"] is False
+
+
+def test_a_daemon_whose_connections_are_all_in_use_is_alive(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(path: Path, timeout_s: float) -> Greeting:
+        raise Busy("too many connections", "wait")
+
+    monkeypatch.setattr(daemon_status, "greet", full)
+    with closing(Store.open(cli.history)) as store:
+        store.set_live("bcache0", live_document(), NOW_NS)
+        document = cli("status", "--json").document
+    assert (document["daemon"]["alive"], document["daemon"]["answers"]) == (True, True)
+
+
+def test_stored_text_is_shown_without_control_characters(cli: Cli) -> None:
+    hostile = "x\x1b[2J\x9b1m\u202ey [red]z[/red]"
+    wish = {"kind": "hold", "knob": None, "value": None, "who": hostile, "left_ns": None}
+    policies = {"problems": [hostile], "folder": hostile, "names": [hostile], "kept": True}
+    with cli.daemon() as store:
+        store.set_live("", {"version": hostile, "policies": policies}, NOW_NS)
+        document = live_document(title=hostile, now=hostile, policy=hostile, wishes=[wish])
+        store.set_live("bcache0", document, NOW_NS)
+        for words in (("status",), ("status", "bcache0"), ("explain", "bcache0"), ("doctor",)):
+            for more in ((), ("--json",)):
+                out = cli(*words, *more).out
+                assert out.replace("\n", "").isprintable(), (words, more, ascii(out))
+                assert "[red]" in out
+
+
+def test_one_volume_is_shown_in_full(cli: Cli) -> None:
+    with cli.daemon() as store:
+        store.set_live("bcache0", live_document(missing={"gaps": "no probe yet"}), NOW_NS)
+        result = cli("status", "/dev/bcache0")
+    assert "vda (2 GiB, rotational, mq-deadline)" in result.out
+    assert "42% of 1 GiB in use" in result.out
+    assert "read 120/s 1.2 MiB/s, write 0/s" in result.out
+    assert "hit" in result.out
+    assert "writeback_percent" in result.out
+    assert "unknown: gaps (no probe yet)" in result.out
+    assert "lost: 3 streams" in result.out
+
+
+def test_knobs_of_the_kernel_are_not_listed(cli: Cli) -> None:
+    with cli.daemon() as store:
+        store.set_live("bcache0", live_document(), NOW_NS)
+        assert "sequential_cutoff" not in cli("status", "bcache0").out
+
+
+@pytest.mark.parametrize("words", [("status",), ("status", "bcache0")])
+def test_it_fits_80_columns(cli: Cli, words: tuple[str, ...]) -> None:
+    with cli.daemon() as store:
+        store.set_live("bcache0", live_document(now="a sentence " * 20), NOW_NS)
+        lines = cli(*words).out.splitlines()
+    assert max(map(len, lines)) <= WIDTH
+    assert not [line for line in lines if line.endswith("…")], "a cell was cut"
+
+
+def test_a_machine_without_volumes_says_so(cli: Cli) -> None:
+    cli.fake.remove("/sys/block/bcache0")
+    result = cli("status")
+    assert (result.code, "no cached volume on this machine" in result.out) == (0, True)
+    assert cli("status", "--json").document["volumes"] == []
+
+
+def test_a_volume_without_cache_has_nothing_to_tune(cli: Cli) -> None:
+    cli.fake.remove("/sys/block/vda/bcache/cache")
+    cli.fake.write("/sys/block/vda/bcache/state", "no cache")
+    assert "no cache is attached: there is nothing to tune" in cli("status").out
+
+
+def test_what_sysfs_lacks_is_a_dash_and_null(cli: Cli) -> None:
+    cli.fake.remove("/sys/block/bcache0/bcache/dirty_data")
+    (volume,) = cli("status", "--json").document["volumes"]
+    assert volume["dirty_bytes"] is None
+    assert "0 B" not in cli("status").out
+
+
+def test_json_before_and_after_the_command_is_the_same(cli: Cli) -> None:
+    assert cli("--json", "status").out == cli("status", "--json").out
+
+
+def test_the_command_starts_without_what_only_the_daemon_needs() -> None:
+    code = "import sys, ebbgate.cli.status, ebbgate.cli.page; print(*sys.modules)"
+    loaded = host.run([sys.executable, "-c", code], env={"PYTHONPATH": ":".join(sys.path)}).split()
+    assert "ebbgate.cli.status" in loaded
+    heavy = ("asyncio", "yaml", "ebbgate.policy.", "ebbgate.actuators.", "ebbgate.doctor.advice")
+    assert [name for name in loaded if name.startswith(heavy)] == []

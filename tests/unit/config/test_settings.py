@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Settings: every mistake names its file, its line, its key and the next step."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ebbgate.config.settings import DEFAULT_FILE, Config, load_config
+from ebbgate.errors import ConfigError
+from ebbgate.model.volume import Mode
+from ebbgate.store.limits import DAY_NS, Limits
+from ebbgate.units import GIB, NS_PER_MS
+
+WHOLE = """
+state_dir = "/srv/ebbgate"
+runtime_dir = "/run/ebbgate-test"
+probe = "/opt/ebbgate-probe"
+tick = "500ms"
+mode = "observe"
+history_size = "1.5GiB"
+history_age = "90d"
+
+[volume."bcache*"]
+mode = "advise"
+
+[volume.bcache1]
+mode = "enforce"
+"""
+
+
+def load(tmp_path: Path, text: str, **options: object) -> Config:
+    file = tmp_path / "ebbgate.toml"
+    file.write_text(text)
+    return load_config(file, environ={}, **options)  # type: ignore[arg-type]
+
+
+def test_every_key_is_read(tmp_path: Path) -> None:
+    config = load(tmp_path, WHOLE)
+    assert config.state_dir == Path("/srv/ebbgate")
+    assert config.probe_path == Path("/opt/ebbgate-probe")
+    assert (config.tick_ns, config.mode) == (500 * NS_PER_MS, Mode.OBSERVE)
+    assert config.history == Limits(3 * GIB // 2, 90 * DAY_NS)
+    assert config.history_path == Path("/srv/ebbgate/history.db")
+    assert config.overrides_path == Path("/srv/ebbgate/overrides.db")
+    assert config.socket_path == Path("/run/ebbgate-test/control.sock")
+    assert config.lock_path == Path("/run/ebbgate-test/ebbgated.lock")
+
+
+def test_a_name_beats_a_pattern_beats_the_default(tmp_path: Path) -> None:
+    config = load(tmp_path, WHOLE)
+    assert config.mode_of("bcache1") is Mode.ENFORCE
+    assert config.mode_of("bcache0") is Mode.ADVISE
+    assert config.mode_of("vg-data") is Mode.OBSERVE
+
+
+def test_without_a_file_trust_is_not_taken(tmp_path: Path) -> None:
+    assert not DEFAULT_FILE.exists(), "this test needs a machine without settings"
+    config = load_config(environ={})
+    assert (config.mode, config.state_dir) == (Mode.ADVISE, Path("/var/lib/ebbgate"))
+
+
+def test_an_option_beats_the_environment_beats_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "ebbgate.toml"
+    file.write_text(WHOLE)
+    environ = {"EBBGATE_STATE_DIR": "/from/env", "EBBGATE_PROBE": "/env/probe"}
+    environ["EBBGATE_RUNTIME_DIR"] = "/env/run"
+    config = load_config(file, environ=environ)
+    assert config.runtime_dir == Path("/env/run")
+    assert load_config(file, runtime_dir=tmp_path, environ=environ).runtime_dir == tmp_path
+    assert (config.state_dir, config.probe_path) == (Path("/from/env"), Path("/env/probe"))
+    config = load_config(file, state_dir=tmp_path, probe_path=tmp_path, environ=environ)
+    assert (config.state_dir, config.probe_path) == (tmp_path, tmp_path)
+
+
+def test_a_mode_option_is_for_every_volume(tmp_path: Path) -> None:
+    assert load(tmp_path, WHOLE, mode=Mode.OBSERVE).mode_of("bcache1") is Mode.OBSERVE
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "hint"),
+    [
+        ('\nmoed = "advise"', "ebbgate.toml:2: moed: no such key", "did you mean mode?"),
+        ('mode = "enforced"', "ebbgate.toml:1: mode: no such mode", "did you mean enforce?"),
+        ("mode = 3", "1: mode: no such mode: 3", "one of observe, advise, enforce"),
+        ('tick = "fast"', "1: tick: not a duration", '"250ms"'),
+        ("tick = 250", "1: tick: ", '"250ms"'),
+        ('history_size = "big"', "1: history_size: not a size: 'big'", '"256MiB"'),
+        ("history_size = 256", "1: history_size: ", '"256MiB"'),
+        ('history_size = "1MiB"', "1: history_size: 1MiB is not in 16 MiB..1 TiB", "another"),
+        ('history_age = "long"', "1: history_age: not a duration: 'long'", '"30d"'),
+        ('history_age = "5min"', "1: history_age: 5min is not in 1d..3660d", "another"),
+        ('history_szie = "1GiB"', "1: history_szie: no such key", "did you mean history_size?"),
+        ('state_dir = "relative"', "1: state_dir: 'relative' is not an absolute path", "quotes"),
+        ("volume = 3", "1: volume: is not a table", "[volume.bcache0]"),
+        ("[volume]\nbcache0 = 3", "2: volume.bcache0: is not a table", "[volume.bcache0]"),
+        ('[volume.a]\nmdoe = "x"', "2: volume.a.mdoe: no such key", "did you mean mode?"),
+        ('[volume.a]\nmode = "x"', "2: volume.a.mode: no such mode", "one of observe"),
+        ("mode = x", "ebbgate.toml: Invalid value (at line 1", "toml.io"),
+    ],
+)
+def test_a_mistake_names_line_key_and_next_step(
+    tmp_path: Path, text: str, message: str, hint: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load(tmp_path, text)
+    assert message in caught.value.message
+    assert hint in caught.value.hint
+    assert caught.value.exit_code == 78
+
+
+@pytest.mark.parametrize("tick", ["10ms", "11 s"])
+def test_a_tick_out_of_range_is_refused(tmp_path: Path, tick: str) -> None:
+    with pytest.raises(ConfigError, match=r"tick: .* is not in 50 ms\.\.10 s"):
+        load(tmp_path, f'tick = "{tick}"')
+    with pytest.raises(ConfigError, match="--tick-ms"):
+        load(tmp_path, "", tick_ms=1)
+
+
+def test_a_file_that_was_asked_for_must_exist(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="there is no such file"):
+        load_config(tmp_path / "none.toml", environ={})
+
+
+def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "ebbgate.toml"
+    file.write_bytes(b"\xff\xfe")
+    with pytest.raises(ConfigError, match="cannot be read"):
+        load_config(file, environ={})

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The floor of the tide gauge is the level that idle_destage compares with, and no other."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ebbgate.units import format_bytes
+from tests.volume_loop_fixture import LoopBench
+
+
+def test_the_floor_is_the_threshold_that_the_explanation_shows(enforced: LoopBench) -> None:
+    document = enforced.kept.document
+    (threshold,) = (
+        condition["threshold"]
+        for proposal in document["proposals"]
+        for condition in proposal["conditions"]
+        if condition["signal"] == "dirty data"
+    )
+    assert document["dirty_floor_bytes"] > 0
+    assert format_bytes(document["dirty_floor_bytes"]) == threshold
+
+
+def test_without_idle_destage_there_is_no_floor(enforced: LoopBench) -> None:
+    enforced.loop.set_policy(replace(enforced.loop.policy, destage=None))
+    enforced.now_ms += 1000
+    enforced.tick()
+    assert enforced.kept.document["dirty_floor_bytes"] is None

@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What a person sets on a volume is written, kept from all strategies, and undone at its end."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+
+import pytest
+
+from ebbgate.model.decision import GateKind, OutcomeKind
+from ebbgate.model.override import Standing, Wish, WishKind
+from ebbgate.model.volume import Mode
+from ebbgate.units import MIB, NS_PER_S
+from tests.builders import volume_state
+from tests.unit.control.test_volume_loop_knobs import busy, streaming
+from tests.volume_loop_fixture import LoopBench
+
+
+def standing(knob: str = "writeback_percent", value: str = "20", number: int = 1) -> Standing:
+    wish = Wish(WishKind.SET, "bcache0", "jo", 1, None, knob, value, number)
+    return Standing(wish, None)
+
+
+def drain(bench: LoopBench, seconds: int = 100) -> Standing:
+    wish = Wish(WishKind.DRAIN, "bcache0", "jo", 1, 1 + seconds * NS_PER_S, id=7)
+    return Standing(wish, bench.now_ns() + seconds * NS_PER_S)
+
+
+def ends(bench: LoopBench) -> dict[int, str]:
+    """Which overrides are over from now on, and why."""
+    found: dict[int, str] = {}
+    bench.loop.wished.on_end = lambda wish, why: found.update({wish.id: why})
+    return found
+
+
+def wish(bench: LoopBench, *wishes: Standing) -> None:
+    bench.loop.wish(wishes)
+    bench.settle()
+    bench.tick()
+
+
+# ---- knobs --------------------------------------------------------------------------------------
+def test_a_knob_of_the_gate_that_is_set_ends_the_tuning_of_the_gate(enforced: LoopBench) -> None:
+    wish(enforced, standing())
+    expected = {**enforced.before, "writeback_percent": "20"}
+    assert enforced.knobs() == expected
+    enforced.gap_and_back()
+    assert enforced.knobs() == expected
+    assert enforced.kept.open == {"writeback_percent"}, "its original is not in the journal"
+    assert enforced.loop.hand.manual == set()
+
+
+def test_the_end_of_a_wish_puts_the_original_back_and_strategies_go_on(
+    enforced: LoopBench,
+) -> None:
+    wish(enforced, standing())
+    wish(enforced)
+    assert enforced.gate() is GateKind.CLOSED
+    assert enforced.knob("writeback_percent") == "40"
+    enforced.loop.release("ebbgated stops")
+    enforced.settle()
+    assert enforced.knobs() == enforced.before
+
+
+def test_a_cutoff_that_is_set_stays_under_a_stream_and_the_gate_goes_on(
+    enforced: LoopBench,
+) -> None:
+    wish(enforced, standing("sequential_cutoff", str(MIB)))
+    streaming(enforced, write=40)
+    assert enforced.knob("sequential_cutoff") == str(MIB)
+    enforced.tick()
+    enforced.idle()
+    assert enforced.gate() is GateKind.PACED
+    wish(enforced)
+    assert enforced.knob("sequential_cutoff") == enforced.before["sequential_cutoff"] == "4194304"
+
+
+def test_a_cutoff_set_while_a_strategy_has_it_keeps_the_first_original(
+    enforced: LoopBench,
+) -> None:
+    streaming(enforced, write=40)
+    wish(enforced, standing("sequential_cutoff", str(MIB)))
+    enforced.now_ms += 1000
+    enforced.tick()
+    assert enforced.knob("sequential_cutoff") == str(MIB)
+    wish(enforced)
+    for _ in range(20):
+        enforced.tick()
+    assert enforced.knob("sequential_cutoff") == "4194304"
+
+
+def test_a_congestion_threshold_that_is_set_stays(enforced: LoopBench) -> None:
+    wish(enforced, standing("congested_read_threshold_us", "5000"))
+    enforced.tick(knobs={**enforced.knobs()})
+    assert enforced.knob("congested_read_threshold_us") == "5000"
+    wish(enforced)
+    assert enforced.knobs()["congested_read_threshold_us"] == "2000"
+
+
+@pytest.mark.parametrize("mode", [Mode.OBSERVE, Mode.ADVISE])
+def test_a_person_may_set_a_knob_in_every_mode(
+    make_loop: Callable[[Mode], LoopBench], mode: Mode
+) -> None:
+    bench = make_loop(mode)
+    bench.tick()
+    wish(bench, standing())
+    assert bench.knobs() == {**bench.before, "writeback_percent": "20"}
+    wish(bench)
+    assert bench.knobs() == bench.before
+
+
+def test_a_rate_that_the_kernel_overwrites_is_set_again(enforced: LoopBench) -> None:
+    over = ends(enforced)
+    wish(enforced, standing("writeback_rate", "20480"))
+    enforced.someone_writes("writeback_rate", "4.0k")
+    enforced.tick()
+    assert enforced.knob("writeback_rate") == "20480"
+    assert over == {}
+
+
+def test_somebody_elses_write_beats_the_wish(enforced: LoopBench) -> None:
+    over = ends(enforced)
+    wish(enforced, standing(number=4))
+    enforced.someone_writes("writeback_percent", "30")
+    enforced.tick()
+    assert over == {4: "somebody else has written writeback_percent since"}
+    wish(enforced)
+    assert enforced.knobs() == {**enforced.before, "writeback_percent": "30"}
+    assert enforced.loop.take_back("writeback_percent") == ("writeback_percent",)
+    enforced.tick()
+    assert enforced.gate() is GateKind.CLOSED
+
+
+def test_a_manual_knob_that_is_set_is_nobody_elses_any_more(enforced: LoopBench) -> None:
+    enforced.someone_writes("writeback_percent", "30")
+    enforced.tick()
+    wish(enforced, standing())
+    assert enforced.loop.hand.manual == set()
+    wish(enforced)
+    enforced.loop.release("ebbgated stops")
+    enforced.settle()
+    assert enforced.knob("writeback_percent") == "30"
+
+
+def test_what_the_kernel_refuses_is_told_and_tried_again(enforced: LoopBench) -> None:
+    told: list[str] = []
+    enforced.sysfs.before["writeback_percent"] = busy
+    enforced.loop.wished.when_written(1, told.append)
+    wish(enforced, standing())
+    assert told == [str(OSError(errno.EBUSY, "Device or resource busy"))]
+    del enforced.sysfs.before["writeback_percent"]
+    enforced.tick()
+    assert enforced.knob("writeback_percent") == "20"
+    assert len(told) == 1, "told once"
+
+
+def test_an_override_that_ends_before_its_knob_is_written_says_so(enforced: LoopBench) -> None:
+    told: list[str] = []
+    enforced.loop.wished.when_written(1, told.append)
+    enforced.loop.wish((standing(),))
+    enforced.loop.wish((standing(number=2),))
+    assert told == ["another request has replaced it"]
+    enforced.loop.wished.when_written(2, told.append)
+    enforced.loop.wish(())
+    assert told[1:] == ["it was ended before the knob was written"]
+
+
+@pytest.mark.parametrize("state", ["no cache", "inconsistent", None])
+def test_nothing_is_written_while_the_state_forbids_it(
+    make_loop: Callable[[Mode], LoopBench], state: str | None
+) -> None:
+    bench = make_loop(Mode.ADVISE)
+    told: list[str] = []
+    bench.loop.wished.when_written(1, told.append)
+    bench.loop.wish((standing(),))
+    for _ in range(3):
+        bench.now_ms += 250
+        seen = volume_state(at_ns=bench.now_ns(), knobs=bench.knobs(), state=state)
+        bench.loop.on_tick(seen, quiet=True)
+        bench.settle()
+    assert bench.sysfs.log == []
+    assert told == []
+    bench.tick()
+    assert told == [""]
+    assert bench.knob("writeback_percent") == "20"
+
+
+def test_the_wish_is_a_decision_with_who_and_until_when(enforced: LoopBench) -> None:
+    wish(enforced, standing("sequential_cutoff", str(MIB)))
+    decision = enforced.kept.decisions[-1]
+    first = decision.proposals[0]
+    assert first.strategy == "wish"
+    assert first.reason == "sequential_cutoff 1 MiB, as jo asked, until it is released"
+    assert (decision.sequential_cutoff_bytes, decision.cutoff_strategy) == (MIB, "wish")
+    assert [p.strategy for p in decision.proposals[1:]] == ["idle_destage", "stream_bypass"]
+    (shown,) = enforced.kept.document["wishes"]
+    assert (shown["knob"], shown["who"], shown["left_ns"]) == ("sequential_cutoff", "jo", None)
+    proposals = {p["strategy"]: p for p in enforced.kept.document["proposals"]}
+    assert proposals["wish"]["wins"] == ["sequential_cutoff"]
+
+
+def test_each_write_of_a_wish_names_who_asked(enforced: LoopBench) -> None:
+    wish(enforced, standing())
+    (write,) = [
+        o for o in enforced.kept.written if o.action.strategy == "wish" and o.action.new == "20"
+    ]
+    assert write.kind is OutcomeKind.CHANGED
+    assert write.action.reason == "writeback_percent 20%, as jo asked, until it is released"
+
+
+# ---- drains -------------------------------------------------------------------------------------
+def test_a_drain_opens_the_gate_under_load_as_wide_as_needed(enforced: LoopBench) -> None:
+    enforced.tick()
+    assert enforced.gate() is GateKind.CLOSED
+    wish(enforced, drain(enforced))
+    enforced.tick()
+    # 420 MiB within 100 s, of which a part is kept in reserve, rounded up.
+    assert enforced.gate() is GateKind.PACED
+    rate = 512 * int(enforced.knob("writeback_rate"))
+    assert 420 * MIB / 70 <= rate <= 1.35 * 420 * MIB / 70
+    decision = enforced.kept.decisions[-1]
+    assert decision.gate_strategy == "drain"
+    assert "420 MiB dirty, needs 6.0 MiB/s" in decision.proposals[0].reason
+
+
+def test_a_drain_that_is_over_closes_the_gate(enforced: LoopBench) -> None:
+    enforced.tick()
+    wish(enforced, drain(enforced))
+    enforced.tick()
+    wish(enforced)
+    assert enforced.gate() is GateKind.CLOSED
+
+
+def test_a_drain_is_over_once_nothing_is_dirty(enforced: LoopBench) -> None:
+    over = ends(enforced)
+    wish(enforced, drain(enforced))
+    enforced.tick(dirty_bytes=0)
+    assert over == {7: "clean, 99.5 s before its time"}
+
+
+def test_what_is_left_of_a_drain_is_said(enforced: LoopBench) -> None:
+    wish(enforced, drain(enforced))
+    assert enforced.loop.wished.unfinished(drain(enforced).wish) == (
+        "its time is over with 420 MiB dirty"
+    )
+    assert enforced.loop.wished.unfinished(standing().wish) == ""
+
+
+def test_without_the_foreground_a_drain_leaves_the_gate_to_the_kernel(
+    enforced: LoopBench,
+) -> None:
+    wish(enforced, drain(enforced))
+    for _ in range(20):
+        enforced.tick(probe=False)
+    assert enforced.gate() is GateKind.RELEASED
+    assert enforced.knobs() == enforced.before

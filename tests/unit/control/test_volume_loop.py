@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The loop of a volume: modes, hold and release, and what it does without its signals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from ebbgate.model.decision import GateKind
+from ebbgate.model.records import Tracked
+from ebbgate.model.volume import Mode
+from ebbgate.policy.evaluate import PACE_PERIOD_NS
+from ebbgate.policy.strategies.destage_state import Phase
+from ebbgate.units import NS_PER_MS
+from tests.builders import busy_edge, idle_edge, queue_sample
+from tests.volume_loop_fixture import LoopBench
+
+
+# ---- modes --------------------------------------------------------------------------------------
+@pytest.mark.parametrize("mode", [Mode.OBSERVE, Mode.ADVISE])
+def test_outside_of_enforce_nothing_is_touched(
+    make_loop: Callable[[Mode], LoopBench], mode: Mode
+) -> None:
+    bench = make_loop(mode)
+    bench.gap_and_back()
+    assert bench.sysfs.log == []
+    assert bench.knobs() == bench.before
+    assert "pace bcache0 0" in bench.said
+    assert not any(line.startswith("pace bcache0 1") for line in bench.said)
+
+
+def test_advise_tells_what_it_would_decide(make_loop: Callable[[Mode], LoopBench]) -> None:
+    bench = make_loop(Mode.ADVISE)
+    bench.gap_and_back()
+    assert [d.gate.kind for d in bench.kept.decisions if d.gate] == [
+        GateKind.CLOSED,
+        GateKind.PACED,
+        GateKind.CLOSED,
+    ]
+    assert bench.kept.document["now"].startswith("would do, in enforce: holds 420 MiB")
+
+
+def test_observe_decides_nothing(make_loop: Callable[[Mode], LoopBench]) -> None:
+    bench = make_loop(Mode.OBSERVE)
+    bench.gap_and_back()
+    assert bench.kept.decisions == []
+    assert bench.kept.document["now"] == "only measures"
+
+
+def test_enforce_closes_opens_and_closes_the_gate(enforced: LoopBench) -> None:
+    assert enforced.gate() is GateKind.CLOSED
+    assert enforced.knob("writeback_delay") == "0"
+    enforced.idle()
+    assert enforced.gate() is GateKind.PACED
+    assert enforced.said[-1] == f"pace bcache0 {PACE_PERIOD_NS}"
+    enforced.busy()
+    assert enforced.gate() is GateKind.CLOSED
+    assert enforced.said[-1] == "pace bcache0 0"
+    assert len(enforced.kept.latencies) == 2
+    assert enforced.kept.document["mode"] == "enforce"
+
+
+def test_where_destage_cannot_be_followed_nothing_is_driven_and_the_reason_is_told(
+    enforced: LoopBench,
+) -> None:
+    why = "the kernel hides the address of dirty_endio: set kernel.kptr_restrict to 1"
+    enforced.loop.on_record(Tracked("bcache0", 1, why))
+    enforced.gap_and_back()
+    enforced.until(lambda: enforced.knobs() == enforced.before)
+    assert enforced.gate() is GateKind.RELEASED
+    assert enforced.said[-1] == "pace bcache0 0"
+    (proposal,) = (
+        each for each in enforced.kept.document["proposals"] if each["strategy"] == "idle_destage"
+    )
+    assert proposal["unsupported"] == f"write-back cannot be followed here: {why}"
+    assert enforced.kept.document["missing"]["destage"] == why
+    assert why in enforced.kept.document["now"]
+    enforced.loop.on_record(Tracked("bcache0", 2))
+    enforced.gap_and_back()
+    assert enforced.gate() is GateKind.CLOSED
+
+
+def test_an_edge_is_late_since_the_request_came_or_the_wait_was_over(enforced: LoopBench) -> None:
+    # 310 ms of quiet where 300 were waited for, heard of after 4 ms more.
+    enforced.now_ms += 1000
+    enforced.loop.on_record(idle_edge(enforced.now_ms - 4, quiet_ms=310))
+    enforced.loop.on_record(busy_edge(enforced.now_ms - 3))
+    enforced.settle()
+    assert enforced.kept.late_ns == [14 * NS_PER_MS, 3 * NS_PER_MS]
+
+
+def test_a_wait_that_became_shorter_while_all_was_quiet_is_not_late(enforced: LoopBench) -> None:
+    enforced.loop.probe_restarted()
+    told_ms = enforced.now_ms
+    enforced.now_ms += 4
+    enforced.loop.on_record(idle_edge(enforced.now_ms - 1, quiet_ms=5000))
+    assert enforced.kept.late_ns == [(enforced.now_ms - told_ms) * NS_PER_MS]
+
+
+def test_leaving_enforce_puts_every_knob_back(enforced: LoopBench) -> None:
+    enforced.idle()
+    enforced.loop.set_mode(Mode.ADVISE, "a person")
+    enforced.settle()
+    assert enforced.knobs() == enforced.before
+    assert enforced.kept.open == set()
+    enforced.gap_and_back()
+    assert enforced.knobs() == enforced.before
+
+
+def test_entering_enforce_in_a_gap_opens_the_gate_at_the_next_tick(
+    make_loop: Callable[[Mode], LoopBench],
+) -> None:
+    bench = make_loop(Mode.ADVISE)
+    bench.tick()
+    bench.idle()
+    bench.loop.set_mode(Mode.ENFORCE, "a person")
+    bench.tick(state="idle")
+    assert bench.gate() is GateKind.PACED
+
+
+def test_the_pace_follows_the_queue_without_a_decision_for_each_step(enforced: LoopBench) -> None:
+    enforced.idle()
+    known = len(enforced.kept.decisions)
+    rates = set()
+    for step, depth in enumerate((3, 6, 9, 5)):
+        enforced.loop.on_record(queue_sample(enforced.now_ms + 30 * step, depth, 5 * step))
+        enforced.settle()
+        rates.add(enforced.knob("writeback_rate"))
+    assert len(rates) > 2
+    assert len(enforced.kept.decisions) == known
+
+
+# ---- hold and release ---------------------------------------------------------------------------
+def test_hold_freezes_every_knob_where_it_is(enforced: LoopBench) -> None:
+    enforced.idle()
+    frozen = enforced.knobs()
+    enforced.loop.hold(True)
+    enforced.busy()
+    enforced.tick()
+    assert enforced.knobs() == frozen
+    assert enforced.kept.document["now"] == "held: every knob stays where it is"
+    enforced.loop.hold(False)
+    enforced.tick()
+    assert enforced.gate() is GateKind.CLOSED
+
+
+def test_a_change_of_mode_ends_a_hold(enforced: LoopBench) -> None:
+    enforced.loop.hold(True)
+    enforced.loop.set_mode(Mode.ADVISE, "a person")
+    enforced.settle()
+    assert not enforced.loop.held
+    assert enforced.knobs() == enforced.before
+
+
+def test_a_release_puts_everything_back(enforced: LoopBench) -> None:
+    enforced.loop.release("ebbgated stops")
+    enforced.settle()
+    assert enforced.knobs() == enforced.before
+    assert enforced.kept.open == set()
+
+
+def test_a_release_on_the_way_through_a_pulse_ends_restored(enforced: LoopBench) -> None:
+    enforced.idle()
+    for step in range(1, 30):
+        enforced.loop.on_record(queue_sample(enforced.now_ms + 10 * step, 0, 5))
+    enforced.loop.release("ebbgated stops")
+    enforced.settle()
+    assert enforced.knobs() == enforced.before
+
+
+# ---- what is missing ----------------------------------------------------------------------------
+def test_a_probe_that_restarts_means_unknown_signals_and_a_released_gate(
+    enforced: LoopBench,
+) -> None:
+    enforced.idle()
+    enforced.loop.probe_restarted()
+    enforced.tick(probe=False)
+    assert enforced.loop.state.destage.phase is Phase.UNKNOWN
+    assert enforced.knobs() == enforced.before
+    enforced.tick()
+    assert enforced.gate() is GateKind.CLOSED
+
+
+def test_a_probe_that_restarts_is_told_everything_again(enforced: LoopBench) -> None:
+    enforced.idle()
+    del enforced.said[:]
+    enforced.loop.probe_restarted()
+    assert [line.split()[0] for line in enforced.said] == ["wait", "pace"]
+
+
+def test_a_probe_that_falls_silent_releases_the_gate(enforced: LoopBench) -> None:
+    for _ in range(16):
+        enforced.tick(probe=False)
+    assert enforced.knobs() == enforced.before
+    assert "s old" in enforced.kept.document["missing"]["foreground"]
+
+
+def test_a_dirty_level_that_is_gone_releases_the_gate(enforced: LoopBench) -> None:
+    enforced.tick(dirty_bytes=None)
+    assert enforced.knobs() == enforced.before
+
+
+def test_a_volume_that_cannot_be_tuned_any_more_is_released(enforced: LoopBench) -> None:
+    enforced.tick(cache_mode="writethrough")
+    assert enforced.knobs() == enforced.before
+    assert enforced.kept.document["now"].startswith("nothing to tune: the cache mode is")
+
+
+def test_a_released_gate_is_not_released_again_at_each_tick(enforced: LoopBench) -> None:
+    enforced.tick(dirty_bytes=None)
+    generation = enforced.loop.thread.generation
+    for _ in range(3):
+        enforced.tick(dirty_bytes=None)
+    assert enforced.loop.thread.generation == generation

@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Advice is applied whole or not at all, and only while it holds; a knob write can be undone."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ebbgate.knobs.bounds import CONGESTED, CUTOFF
+from ebbgate.model.decision import Action, Outcome, OutcomeKind
+from ebbgate.model.override import IntentKind
+from ebbgate.model.volume import Mode
+from ebbgate.policy.limits import Bounds, Limits
+from ebbgate.policy.overrides import WISH
+from ebbgate.store.db import Store
+from ebbgate.units import MIB
+from tests.intent_fixture import Answered, Asked, answer
+from tests.volume_loop_fixture import LoopBench
+
+READ, WRITE = CONGESTED
+CUTOFF_FILE = "/sys/block/bcache0/bcache/sequential_cutoff"
+
+
+def apply(asked: Asked, number: str) -> Answered:
+    return asked.ask(IntentKind.APPLY, id=number)
+
+
+def values(asked: Asked, *knobs: str) -> list[str]:
+    return [asked.bench.knob(knob) for knob in knobs]
+
+
+# ---- apply --------------------------------------------------------------------------------------
+def test_an_advice_sets_all_its_knobs_and_says_how_to_undo_it(asked: Asked) -> None:
+    ok, text = answer(apply(asked, "EBB-205"))
+    assert ok is True
+    assert str(text).splitlines() == [
+        f"bcache0: {READ} = 0 s until it is released; no strategy gets it meanwhile",
+        f"bcache0: {WRITE} = 0 s until it is released; no strategy gets it meanwhile",
+        f"undo: ebbgate release bcache0 {READ}",
+        f"undo: ebbgate release bcache0 {WRITE}",
+    ]
+    assert values(asked, READ, WRITE) == ["0", "0"]
+    assert [wish.who for wish in asked.kept()] == ["jo", "jo"]
+    for knob in (READ, WRITE):
+        asked.ask(IntentKind.RELEASE, knob=knob)
+        asked.poll()
+    assert values(asked, READ, WRITE) == ["2000", "20000"]
+
+
+def test_what_does_not_hold_now_is_not_applied(asked: Asked) -> None:
+    ok, text = answer(apply(asked, "EBB-206"))
+    assert ok is False
+    assert "EBB-206 is not advised for bcache0" in str(text)
+    assert "advised now: EBB-205" in str(text)
+    assert asked.kept() == ()
+
+
+def test_what_a_wish_has_set_already_is_not_advised_again(asked: Asked) -> None:
+    asked.bench.fake.write(CUTOFF_FILE, "0")
+    asked.bench.tick()
+    assert apply(asked, "EBB-206").ok is True
+    assert values(asked, CUTOFF) == [str(4 * MIB)]
+    assert apply(asked, "EBB-206").ok is False
+
+
+def test_what_is_the_administrators_alone_is_refused_with_its_command(asked: Asked) -> None:
+    asked.bench.fake.write("/sys/block/vda/queue/scheduler", "mq-deadline [none]")
+    ok, text = answer(apply(asked, "EBB-101"))
+    assert (ok, text) == (
+        False,
+        "ebbgate does not carry out EBB-101\n"
+        "  by hand: echo mq-deadline | sudo tee /sys/block/vda/queue/scheduler",
+    )
+    assert "[none]" in asked.bench.fake.read("/sys/block/vda/queue/scheduler")
+
+
+def test_in_enforce_a_knob_of_the_gate_is_ebbgates_own(enforced_asked: Asked) -> None:
+    asked = enforced_asked
+    asked.bench.loop.set_mode(Mode.ADVISE, "a test")
+    asked.bench.settle()
+    asked.bench.fake.write("/sys/block/bcache0/bcache/writeback_percent", "39")
+    asked.bench.tick()
+    asked.bench.loop.set_mode(Mode.ENFORCE, "a test")
+    ok, text = answer(apply(asked, "EBB-209"))
+    assert (ok, "ebbgate drives writeback_percent itself" in str(text)) == (False, True)
+
+
+def test_one_knob_that_cannot_be_written_leaves_none(asked: Asked) -> None:
+    def fails() -> None:
+        raise OSError(5, "Input/output error")
+
+    asked.bench.sysfs.before[WRITE] = fails
+    ok, text = answer(apply(asked, "EBB-205"))
+    assert ok is False
+    assert f"{WRITE} could not be written" in str(text)
+    asked.poll()
+    assert values(asked, READ, WRITE) == ["2000", "20000"]
+    assert asked.kept() == ()
+
+
+def test_what_was_wished_before_a_failure_is_wished_after_it(asked: Asked) -> None:
+    assert asked.ask(IntentKind.SET, knob=READ, value="1500").ok
+    asked.bench.sysfs.before[WRITE] = lambda: (_ for _ in ()).throw(OSError(5, "I/O error"))
+    asked.bench.now_ms += 2000
+    assert apply(asked, "EBB-205").ok is False
+    asked.bench.now_ms += 2000
+    asked.poll()
+    asked.bench.now_ms += 2000
+    asked.poll()
+    assert [(wish.knob, wish.value) for wish in asked.kept()] == [(READ, "1500")]
+    assert values(asked, READ) == ["1500"]
+
+
+def test_a_database_that_takes_one_wish_only_leaves_none(asked: Asked) -> None:
+    assert asked.ask(IntentKind.SET, knob=READ, value="1500").ok
+    with closing(sqlite3.connect(asked.path)) as connection:
+        connection.execute(
+            "CREATE TRIGGER full BEFORE INSERT ON overrides WHEN NEW.knob = "
+            f"'{WRITE}' BEGIN SELECT RAISE(ABORT, 'database or disk is full'); END"
+        )
+    ok, text = answer(apply(asked, "EBB-205"))
+    assert (ok, "it cannot be kept in" in text, "disk is full" in text) == (False, True, True)
+    assert [(w.knob, w.value) for w in asked.kept()] == [(READ, "1500")]
+    assert values(asked, READ, WRITE) == ["1500", "20000"]
+    with closing(sqlite3.connect(asked.path)) as connection:
+        connection.execute("DROP TRIGGER full")
+    asked.bench.now_ms += 2000
+    assert apply(asked, "EBB-205").ok
+    assert values(asked, READ, WRITE) == ["0", "0"]
+
+
+def test_a_start_of_something_leaves_nothing_to_undo(asked: Asked) -> None:
+    uuid = asked.bench.loop.volume.set_uuid
+    asked.bench.fake.write(f"/sys/fs/bcache/{uuid}/cache_available_percent", "2")
+    ok, text = answer(apply(asked, "EBB-204"))
+    assert ok is True
+    assert str(text).splitlines() == [
+        "bcache0: trigger_gc was written; it leaves no value behind",
+        "nothing is left to undo",
+    ]
+    asked.bench.settle()
+    assert ("trigger_gc", "1") in asked.bench.sysfs.log
+
+
+# ---- undo ---------------------------------------------------------------------------------------
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store.open(tmp_path / "history.db")
+
+
+def record(
+    store: Store,
+    knob: str = CUTOFF,
+    old: str | None = str(2 * MIB),
+    *,
+    kind: OutcomeKind = OutcomeKind.CHANGED,
+    strategy: str = "stream_bypass",
+    volume: str = "bcache0",
+    at: int = 1000,
+) -> int:
+    action = Action(volume, knob, old, "4096", strategy, "a stream")
+    store.add_outcomes([Outcome(action, kind, at)], None, at)
+    number: int = store._connection.execute("SELECT max(id) FROM actions").fetchone()[0]
+    return number
+
+
+def undo(asked: Asked, number: int, volume: str | None = None) -> tuple[bool | None, str]:
+    ok, text = answer(asked.ask(IntentKind.UNDO, volume, action_id=number))
+    return ok, str(text)
+
+
+def test_an_undo_puts_back_what_was_there_before_that_write(asked: Asked, store: Store) -> None:
+    number = record(store)
+    ok, text = undo(asked, number)
+    assert ok is True
+    assert text.splitlines() == [
+        "bcache0: sequential_cutoff = 2 MiB until it is released; no strategy gets it meanwhile",
+        f"it was 2 MiB before the write {number} of stream_bypass",
+        "undo: ebbgate release bcache0 sequential_cutoff",
+    ]
+    assert values(asked, CUTOFF) == [str(2 * MIB)]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"knob": "writeback_rate", "old": "8"}, "writeback_rate is a part of the gate"),
+        ({"knob": "trigger_gc", "old": "0"}, "leaves no value behind"),
+        ({"knob": "cache_mode", "old": "writeback"}, "ebbgate never writes cache_mode"),
+        ({"knob": CUTOFF, "old": "0"}, "0 is out of bounds for sequential_cutoff"),
+        ({"knob": CUTOFF, "old": None}, "is not known any more"),
+        ({"knob": CUTOFF, "kind": OutcomeKind.FAILED}, "changed nothing (failed)"),
+        ({"knob": CUTOFF, "volume": "bcache7"}, "bcache7 is not here now"),
+    ],
+)
+def test_what_cannot_be_undone_is_refused_with_the_reason(
+    asked: Asked, store: Store, given: dict[str, str | None], said: str
+) -> None:
+    before = asked.bench.knobs()
+    ok, text = undo(asked, record(store, **given))  # type: ignore[arg-type]
+    assert (ok, said in text) == (False, True)
+    assert asked.bench.knobs() == before
+    assert asked.kept() == ()
+
+
+def test_a_persons_own_write_of_the_gate_can_be_undone(asked: Asked, store: Store) -> None:
+    assert undo(asked, record(store, "writeback_percent", "20", strategy=WISH))[0] is True
+    assert asked.percent() == "20"
+
+
+def test_a_number_that_nobody_knows_is_refused(asked: Asked, store: Store) -> None:
+    record(store)
+    ok, text = undo(asked, 4711)
+    assert (ok, "no knob write has the number 4711" in text) == (False, True)
+
+
+def test_a_write_to_another_volume_is_not_undone(asked: Asked, store: Store) -> None:
+    number = record(store, volume="bcache7")
+    ok, _ = undo(asked, number, "bcache0")
+    assert ok is False
+
+
+def test_without_a_history_there_is_nothing_to_undo(asked: Asked) -> None:
+    ok, text = undo(asked, 1)
+    assert (ok, "nothing was ever recorded here" in text) == (False, True)
+
+
+# ---- limits of the policy -----------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("2MiB", "; this is above the 1 MiB that policy adaptive sets for strategies: you win"),
+        ("128KiB", "; this is under the 256 KiB that policy adaptive sets for strategies: you win"),
+        ("512KiB", "no strategy gets it meanwhile"),
+    ],
+)
+def test_a_person_wins_over_the_policys_limits_and_is_told(
+    make_loop: Callable[[Mode], LoopBench], tmp_path: Path, value: str, said: str
+) -> None:
+    bench = make_loop(Mode.ENFORCE)
+    limits = Limits(sequential_cutoff=Bounds(256 * 1024, MIB))
+    bench.loop.set_policy(replace(bench.loop.policy, limits=limits))
+    bench.tick()
+    asked = Asked(tmp_path, bench)
+    ok, text = answer(asked.ask(IntentKind.SET, knob=CUTOFF, value=value))
+    assert (ok, str(text).endswith(said)) == (True, True)
+    for _ in range(8):
+        bench.tick()
+    wanted = {"2MiB": 2 * MIB, "128KiB": MIB // 8, "512KiB": MIB // 2}[value]
+    assert values(asked, CUTOFF) == [str(wanted)]

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A whole daemon carries out what the web adds: policies, advice, undo."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ebbgate.daemon.daemon import Daemon
+from ebbgate.daemon.intent_dispatcher import ENDED, IntentOutcome
+from ebbgate.model.override import IntentKind
+from ebbgate.model.volume import Mode
+from ebbgate.store.intent_rows import IntentRow
+from ebbgate.store.queries import History
+from ebbgate.store.queries_intents import IntentHistory
+from tests.unit.daemon.test_daemon_volumes import Bench
+from tests.volume_loop_fixture import DEADLINE_S
+
+CUTOFF = "sequential_cutoff"
+
+
+class Machine(Bench):
+    """The same with a folder of policies, and a person at the control socket's other end."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder, Mode.ADVISE)
+        config = replace(self.daemon.config, policy_dir=folder / "policies.d")
+        self.daemon = Daemon(config, self.sysfs, self.recorder, self.journal, "this boot")
+
+    async def ask(self, kind: IntentKind, volume: str | None, **args: Any) -> IntentOutcome:
+        _, awaited = self.daemon.intents.submit(kind, volume, args, "jo")
+        outcome = asyncio.ensure_future(awaited)
+        deadline = time.monotonic() + DEADLINE_S
+        while not outcome.done():
+            assert time.monotonic() < deadline, "no answer"
+            await self.looks(1)
+        return outcome.result()
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Iterator[Machine]:
+    made = Machine(tmp_path)
+    yield made
+    made.stop()
+
+
+def test_a_policy_that_is_saved_runs(machine: Machine) -> None:
+    text = "version: 1\nname: mine\nwhy: A test.\nstrategies: []\n"
+
+    async def scenario() -> None:
+        await machine.looks(1)
+        answered = await machine.ask(IntentKind.POLICY_SAVE, None, name="mine", text=text)
+        assert answered.ok, answered.text
+        assert "now under it: bcache0" in str(answered.text)
+        assert machine.daemon.volumes["bcache0"].policy.name == "mine"
+        removed = await machine.ask(IntentKind.POLICY_REMOVE, None, name="mine")
+        assert "bcache0 is under adaptive now" in str(removed.text)
+        assert machine.daemon.volumes["bcache0"].policy.name == "adaptive"
+
+    machine.run(scenario)
+
+
+def test_a_mode_is_in_the_history_when_it_is_answered(machine: Machine) -> None:
+    async def scenario() -> None:
+        await machine.looks(2)
+        answered = await machine.ask(IntentKind.MODE, "bcache0", mode="observe")
+        assert answered.ok, answered.text
+        with closing(History.open(machine.folder / "state/history.db")) as history:
+            assert history.live()["bcache0"].document["mode"] == "observe"
+        with closing(IntentHistory.open(machine.folder / "state/history.db")) as intents:
+            (row,) = intents.newest(9)
+        assert (row.who, row.ok, row.outcome) == ("jo", True, "bcache0: mode observe")
+
+    machine.run(scenario)
+
+
+def test_a_restore_is_answered_when_the_knobs_are_back(machine: Machine) -> None:
+    before = machine.knobs()
+
+    async def scenario() -> None:
+        await machine.looks(2)
+        assert (await machine.ask(IntentKind.MODE, "bcache0", mode="enforce")).ok
+        await machine.looks(2)
+        await machine.ask(IntentKind.SET, "bcache0", knob=CUTOFF, value="1MiB")
+        assert machine.knobs() != before
+        restored = await machine.ask(IntentKind.RESTORE, None)
+        assert (restored.ok, machine.knobs()) == (True, before), restored.text
+        assert machine.daemon.overrides.standing == {}
+
+    machine.run(scenario)
+
+
+def test_the_requests_of_a_daemon_that_was_killed_are_closed_and_counted_on(
+    machine: Machine,
+) -> None:
+    machine.recorder.intent(IntentRow(41, "hold", None, {}, "jo", 7))
+    machine.recorder.flush()
+    Daemon(machine.daemon.config, machine.sysfs, machine.recorder, machine.journal, "this boot")
+    machine.recorder.flush()
+    with closing(IntentHistory.open(machine.folder / "state/history.db")) as intents:
+        (row,) = intents.newest(9)
+        assert (row.ok, row.outcome) == (False, ENDED)
+
+    async def scenario() -> None:
+        daemon = Daemon(
+            machine.daemon.config, machine.sysfs, machine.recorder, machine.journal, "this boot"
+        )
+        number, outcome = daemon.intents.submit(IntentKind.HOLD, None, {}, "jo")
+        assert (number, (await outcome).ok) == (42, True)
+
+    machine.run(scenario)
+
+
+def test_an_advice_is_applied_undone_and_released(machine: Machine) -> None:
+    machine.fake.write("/sys/block/bcache0/bcache/sequential_cutoff", "0")
+
+    async def scenario() -> None:
+        await machine.looks(2)
+        applied = await machine.ask(IntentKind.APPLY, "bcache0", id="EBB-206")
+        assert applied.ok, applied.text
+        assert machine.knobs()[CUTOFF] == "4194304"
+        await machine.ask(IntentKind.SET, "bcache0", knob=CUTOFF, value="1MiB")
+        await asyncio.to_thread(machine.recorder.flush)
+        undone = await machine.ask(IntentKind.UNDO, None, action_id=2)
+        assert undone.ok, undone.text
+        assert "it was 4 MiB before the write 2 of wish" in str(undone.text)
+        assert machine.knobs()[CUTOFF] == "4194304"
+        refused = await machine.ask(IntentKind.UNDO, None, action_id=1)
+        assert not refused.ok, "0 is what it was, and no value for it"
+        assert "0 is out of bounds" in str(refused.text)
+        released = await machine.ask(IntentKind.RELEASE, "bcache0", knob=CUTOFF)
+        assert released.ok
+        await machine.looks(2)
+        assert machine.knobs()[CUTOFF] == "0"
+
+    machine.run(scenario)

@@ -1,0 +1,393 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Volumes that go and come back with the kernel's defaults get what is still wanted, no more."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Callable, Coroutine, Iterator
+from pathlib import Path
+from threading import Event
+
+import pytest
+
+from ebbgate.actuators.gate_worker import Job
+from ebbgate.actuators.knob_writer import Hand
+from ebbgate.actuators.ownership import identify
+from ebbgate.config.settings import Config
+from ebbgate.daemon import daemon as machine_module
+from ebbgate.daemon.daemon import Daemon
+from ebbgate.model.decision import Outcome
+from ebbgate.model.override import Wish, WishKind
+from ebbgate.model.volume import Mode
+from ebbgate.probes.bcache_state import read_knobs
+from ebbgate.store import journal
+from ebbgate.store.journal_writer import JournalWriter
+from ebbgate.store.last_written import LastWritten
+from ebbgate.store.recorder import Recorder
+from ebbgate.units import MIB, NS_PER_S
+from tests.builders import journal_entry, tick, volume
+from tests.fake_sysfs import NO_DM, SET_UUID, FakeSysfs, WatchedSysfs, fake_bcache
+from tests.volume_loop_fixture import DEADLINE_S
+
+FOLDERS = (
+    "/sys/devices/virtual/block/bcache0",
+    "/sys/devices/pci0/vda/block/vda/bcache",
+    "/sys/devices/pci0/vdb/block/vdb/bcache",
+    f"/sys/fs/bcache/{SET_UUID}",
+)
+LINKS = ("/sys/block/bcache0", "/sys/class/block/bcache0", "/sys/dev/block/252:0")
+
+
+class Bench:
+    """A daemon on a fake machine whose volume comes and goes; no probe is started."""
+
+    def __init__(self, folder: Path, mode: Mode) -> None:
+        self.folder = folder
+        self.fake: FakeSysfs = fake_bcache(folder / "sys")
+        self.sysfs = WatchedSysfs(folder / "sys", NO_DM)
+        (folder / "state").mkdir()
+        self.recorder = Recorder(folder / "state/history.db")
+        self.last_written = LastWritten(folder / "last-written")
+        self.journal = JournalWriter(folder / "state/journal.db", self.last_written)
+        config = Config(
+            folder / "state",
+            folder / "no-probe",
+            mode=mode,
+            runtime_dir=folder / "run",
+            policy_dir=folder / "policies.d",
+        )
+        self.daemon = Daemon(config, self.sysfs, self.recorder, self.journal, "this boot")
+        self.before = self.knobs()
+        self.gone = 0
+
+    def knobs(self) -> dict[str, str]:
+        return dict(read_knobs(self.sysfs, volume()))
+
+    def vanish(self) -> None:
+        """As at a stop. What was is kept aside, so that no node gets its number again."""
+        self.gone += 1
+        for link in LINKS:
+            self.fake.sysfs.locate(link).unlink()
+        for number, folder in enumerate(FOLDERS):
+            aside = self.folder / f"gone-{self.gone}-{number}"
+            self.fake.sysfs.locate(folder).rename(aside)
+
+    def appear(self) -> None:
+        """As at a registration: the kernel's defaults."""
+        self.fake.bcache()
+
+    def wish(self, knob: str, value: str, *, for_ns: int | None = None) -> Wish:
+        now = time.time_ns()
+        until = None if for_ns is None else now + for_ns
+        wish = Wish(WishKind.SET, "bcache0", "jo", now, until, knob, value)
+        registry = self.daemon.overrides
+        kept = registry.writer.submit(lambda database: database.add((wish,))).result(DEADLINE_S)
+        registry.enforce(kept)
+        return kept[0]
+
+    async def looks(self, count: int = 3) -> None:
+        """So many seconds, each with a look at the devices, a record of the probe, and a tick."""
+        for _ in range(count):
+            await self.daemon._discover_when_due(time.monotonic_ns())
+            for name, loop in list(self.daemon.volumes.items()):
+                now_ns = time.monotonic_ns()
+                self.daemon.on_record(tick(ns=now_ns, state="busy", last_ns=now_ns))
+                await self.daemon._tick_volume(name, slow=True)
+                deadline = time.monotonic() + DEADLINE_S
+                while not loop.thread.quiet:
+                    assert time.monotonic() < deadline
+                    await asyncio.sleep(0.001)
+
+    def run(self, scenario: Callable[[], Coroutine[None, None, None]]) -> None:
+        asyncio.run(scenario())
+
+    def stop(self) -> None:
+        self.daemon._release_all()
+        self.recorder.stop()
+        self.journal.stop()
+        self.last_written.close()
+
+
+@pytest.fixture
+def make_bench(tmp_path: Path) -> Iterator[Callable[[Mode], Bench]]:
+    made: list[Bench] = []
+
+    def build(mode: Mode) -> Bench:
+        made.append(Bench(tmp_path, mode))
+        return made[-1]
+
+    yield build
+    for bench in made:
+        bench.stop()
+
+
+@pytest.fixture
+def bench(make_bench: Callable[[Mode], Bench]) -> Bench:
+    return make_bench(Mode.ENFORCE)
+
+
+def tuned(bench: Bench) -> bool:
+    return bench.knobs()["writeback_percent"] == "40"
+
+
+def open_entries(bench: Bench) -> set[str]:
+    bench.journal.flush()
+    return {entry.knob for entry in journal.read(bench.folder / "state/journal.db")}
+
+
+def test_a_volume_that_comes_back_is_tuned_again(bench: Bench) -> None:
+    async def scenario() -> None:
+        await bench.looks()
+        assert tuned(bench)
+        bench.vanish()
+        await bench.looks()
+        assert bench.daemon.volumes == {}
+        assert open_entries(bench) == set()
+        bench.appear()
+        assert not tuned(bench)
+        await bench.looks()
+        assert tuned(bench)
+        assert bench.daemon.volumes["bcache0"].hand.manual == set()
+
+    bench.run(scenario)
+
+
+def test_a_volume_that_was_registered_anew_between_two_looks_is_tuned_again(
+    bench: Bench,
+) -> None:
+    async def scenario() -> None:
+        await bench.looks()
+        old = bench.daemon.volumes["bcache0"]
+        bench.vanish()
+        bench.appear()
+        await bench.looks()
+        assert bench.daemon.volumes["bcache0"] is not old
+        assert tuned(bench)
+        assert bench.daemon.volumes["bcache0"].hand.manual == set()
+        assert bench.daemon.volumes["bcache0"].hand.held["writeback_percent"].original == "10"
+
+    bench.run(scenario)
+
+
+def test_a_wish_comes_back_with_its_volume(make_bench: Callable[[Mode], Bench]) -> None:
+    bench = make_bench(Mode.ADVISE)
+
+    async def scenario() -> None:
+        await bench.looks()
+        bench.wish("sequential_cutoff", str(MIB))
+        await bench.looks()
+        assert bench.knobs() == {**bench.before, "sequential_cutoff": str(MIB)}
+        bench.vanish()
+        await bench.looks()
+        bench.appear()
+        await bench.looks()
+        assert bench.knobs() == {**bench.before, "sequential_cutoff": str(MIB)}
+
+    bench.run(scenario)
+
+
+@pytest.mark.parametrize("how", ["released", "timed out"])
+def test_a_wish_that_is_over_meanwhile_does_not_come_back(
+    make_bench: Callable[[Mode], Bench], how: str
+) -> None:
+    bench = make_bench(Mode.ADVISE)
+
+    async def scenario() -> None:
+        await bench.looks()
+        wish = bench.wish("sequential_cutoff", str(MIB), for_ns=60 * NS_PER_S)
+        await bench.looks()
+        bench.vanish()
+        await bench.looks()
+        registry = bench.daemon.overrides
+        if how == "released":
+            registry.end(wish, "jo released it")
+        else:
+            registry.now_ns = lambda: time.monotonic_ns() + 61 * NS_PER_S
+        bench.appear()
+        await bench.looks()
+        assert bench.knobs() == bench.before
+        assert bench.sysfs.log == [("sequential_cutoff", str(MIB))]
+
+    bench.run(scenario)
+
+
+@pytest.mark.parametrize("mode", [Mode.OBSERVE, Mode.ADVISE])
+def test_without_a_policy_that_acts_nothing_comes_back(
+    make_bench: Callable[[Mode], Bench], mode: Mode
+) -> None:
+    bench = make_bench(mode)
+
+    async def scenario() -> None:
+        await bench.looks()
+        bench.vanish()
+        await bench.looks()
+        bench.appear()
+        await bench.looks()
+
+    bench.run(scenario)
+    assert bench.sysfs.log == []
+
+
+def test_a_volume_that_comes_back_without_its_cache_is_left_alone(bench: Bench) -> None:
+    async def scenario() -> None:
+        await bench.looks()
+        bench.vanish()
+        await bench.looks()
+        bench.sysfs.log.clear()
+        bench.fake.bcache(cache=None)
+        await bench.looks()
+
+    bench.run(scenario)
+    assert bench.sysfs.log == []
+    assert bench.daemon.volumes == {}
+
+
+def test_an_inconsistent_volume_gets_neither_policy_nor_wish(bench: Bench) -> None:
+    async def scenario() -> None:
+        bench.fake.write("/sys/block/bcache0/bcache/state", "inconsistent")
+        await bench.looks(1)
+        bench.wish("sequential_cutoff", str(MIB))
+        await bench.looks()
+
+    bench.run(scenario)
+    assert bench.knobs() == bench.before
+    assert bench.sysfs.log == []
+
+
+# ---- what an earlier daemon left -----------------------------------------------------------------
+def test_what_could_not_be_put_back_at_the_start_is_put_back_by_the_daemon(
+    tmp_path: Path,
+) -> None:
+    """In whatever mode the volume is: nothing of ebbgate's is left without a reason."""
+    bench = Bench(tmp_path, Mode.ADVISE)
+    path = "/sys/block/bcache0/bcache/writeback_delay"
+    device = identify(bench.sysfs, path)
+    entry = journal_entry(
+        "writeback_delay",
+        original="30",
+        last_written="0",
+        device_uuid=device.uuid,
+        instance=device.instance,
+    )
+    bench.journal.put(entry)
+    bench.journal.stop()
+    bench.journal = JournalWriter(tmp_path / "state/journal.db", bench.last_written, (), [entry])
+    bench.daemon.journal = bench.journal
+    bench.fake.write(path, "0")
+
+    async def scenario() -> None:
+        await bench.looks()
+
+    try:
+        bench.run(scenario)
+        deadline = time.monotonic() + DEADLINE_S
+        while bench.fake.read(path) != "30" and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert bench.fake.read(path) == "30"
+        assert open_entries(bench) == set()
+    finally:
+        bench.stop()
+
+
+def hanging(let_go: Event) -> Job:
+    """As a write to bcache while it registers a device."""
+
+    def job(_: Hand) -> list[Outcome]:
+        let_go.wait(20)
+        return []
+
+    return job
+
+
+def test_a_volume_that_hangs_and_goes_keeps_the_loop_answering(
+    make_bench: Callable[[Mode], Bench],
+) -> None:
+    bench = make_bench(Mode.ENFORCE)
+    let_go = Event()
+
+    async def scenario() -> None:
+        await bench.looks()
+        bench.daemon.volumes["bcache0"].thread.submit("hangs", hanging(let_go))
+        bench.vanish()
+        silent_s, last_s = 0.0, time.monotonic()
+        bench.daemon._discovered_ns = 0
+        gone = asyncio.ensure_future(bench.daemon._discover_when_due(time.monotonic_ns()))
+        while not gone.done():
+            await asyncio.sleep(0.01)
+            silent_s = max(silent_s, time.monotonic() - last_s)
+            last_s = time.monotonic()
+        assert silent_s < 1, "2 s were waited for on the loop itself"
+        assert bench.daemon.volumes == {}
+
+    try:
+        bench.run(scenario)
+    finally:
+        let_go.set()
+
+
+def test_a_stop_waits_for_all_volumes_at_once_and_names_those_that_are_not_back(
+    make_bench: Callable[[Mode], Bench], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine_module, "_STOP_S", 0.5)
+    bench = make_bench(Mode.ENFORCE)
+    let_go = Event()
+
+    async def scenario() -> None:
+        await bench.looks()
+        bench.daemon.volumes["bcache0"].thread.submit("hangs", hanging(let_go))
+        begun_s = time.monotonic()
+        assert await asyncio.to_thread(bench.daemon._release_all) == ["bcache0"]
+        assert time.monotonic() - begun_s < 5
+
+    try:
+        bench.run(scenario)
+    finally:
+        let_go.set()
+
+
+def test_a_look_that_hangs_is_waited_for_once_and_made_good_later(
+    make_bench: Callable[[Mode], Bench],
+) -> None:
+    bench = make_bench(Mode.ENFORCE)
+    file = bench.fake.sysfs.locate("/sys/block/bcache0/bcache/dirty_data").resolve()
+    aside = file.with_name("aside")
+
+    async def scenario() -> None:
+        await bench.looks()
+        looked = bench.daemon.volumes["bcache0"].last_seen
+        file.rename(aside)
+        # Whoever opens it to read waits in the kernel until somebody opens it to write.
+        os.mkfifo(file)
+        begun_s = time.monotonic()
+        await bench.daemon._tick_volume("bcache0", slow=True)
+        await bench.daemon._tick_volume("bcache0", slow=True)
+        assert time.monotonic() - begun_s < 2, "a late look was waited for twice"
+        loop = bench.daemon.volumes["bcache0"]
+        assert loop.last_seen is looked
+        with file.open("w") as writing:
+            writing.write("0\n")
+        aside.replace(file)
+        deadline = time.monotonic() + DEADLINE_S
+        while loop.last_seen is looked:
+            assert time.monotonic() < deadline
+            await bench.looks(1)
+
+    bench.run(scenario)
+
+
+def test_a_knob_that_was_given_back_is_shown_as_it_is_at_the_next_look(
+    make_bench: Callable[[Mode], Bench],
+) -> None:
+    bench = make_bench(Mode.ENFORCE)
+
+    async def scenario() -> None:
+        await bench.looks()
+        assert bench.daemon.seen["bcache0"].knobs["writeback_percent"] == "40"
+        bench.daemon.volumes["bcache0"].set_mode(Mode.ADVISE, "a test")
+        await bench.looks(1)
+        await bench.looks(1)
+        assert bench.daemon.seen["bcache0"].knobs["writeback_percent"] == "10"
+
+    bench.run(scenario)

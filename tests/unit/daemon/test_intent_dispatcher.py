@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What people ask for is carried out or answered with the reason why not."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ebbgate.control.volume_loop import VolumeLoop
+from ebbgate.daemon.intent_dispatcher import ENDED
+from ebbgate.model.override import IntentKind
+from ebbgate.model.volume import Mode
+from tests.intent_fixture import Asked, Daemon, answer
+from tests.volume_loop_fixture import LoopBench
+
+
+@pytest.fixture
+def person(tmp_path: Path, make_loop: Callable[[Mode], LoopBench]) -> Asked:
+    bench = make_loop(Mode.ADVISE)
+    bench.tick()
+    return Asked(tmp_path, bench)
+
+
+@pytest.fixture
+def daemon(person: Asked) -> Daemon:
+    return person.daemon
+
+
+def held(daemon: Daemon) -> bool:
+    return daemon.volumes["bcache0"].held
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+def test_a_mode_is_set_and_survives_the_daemon(person: Asked, daemon: Daemon, mode: Mode) -> None:
+    assert person.registry.modes.get("bcache0") is None
+    intent = person.ask(IntentKind.MODE, mode=str(mode))
+    assert answer(intent) == (True, f"bcache0: mode {mode}")
+    assert daemon.volumes["bcache0"].mode is mode
+    person.start()
+    assert person.registry.modes == {"bcache0": mode}
+
+
+@pytest.mark.parametrize("args", [{}, {"mode": "turbo"}, {"mode": None}, {"mode": ["enforce"]}])
+def test_an_unknown_mode_changes_nothing(
+    person: Asked, daemon: Daemon, args: dict[str, Any]
+) -> None:
+    ok, text = answer(person.ask(IntentKind.MODE, **args))
+    assert ok is False
+    assert "is no mode" in text or "mode needs mode" in text
+    assert daemon.volumes["bcache0"].mode is Mode.ADVISE
+
+
+def test_a_hold_and_its_end(person: Asked, daemon: Daemon) -> None:
+    assert answer(person.ask(IntentKind.HOLD, on=True)) == (True, "bcache0: held")
+    assert held(daemon)
+    assert answer(person.ask(IntentKind.HOLD, on=False)) == (True, "bcache0: goes on")
+    assert not held(daemon)
+
+
+def test_a_restore_goes_back_to_advise(person: Asked, daemon: Daemon) -> None:
+    person.ask(IntentKind.MODE, mode="enforce")
+    assert answer(person.ask(IntentKind.RESTORE)) == (True, "bcache0: every knob is back")
+    assert daemon.restored == ["bcache0"]
+    assert person.registry.modes.get("bcache0") is Mode.ADVISE
+
+
+def test_without_a_name_all_volumes_are_meant(person: Asked, daemon: Daemon) -> None:
+    daemon.volumes["bcache1"] = daemon.volumes["bcache0"]
+    intent = person.ask(IntentKind.HOLD, None, on=True)
+    assert answer(intent) == (True, "bcache0: held; bcache0: held"), "the same one twice"
+
+
+def test_without_a_volume_there_is_nothing_to_do(person: Asked, daemon: Daemon) -> None:
+    daemon.volumes.clear()
+    assert answer(person.ask(IntentKind.HOLD, None)) == (True, "no volume here")
+
+
+def test_an_unknown_volume_is_named(person: Asked) -> None:
+    intent = person.ask(IntentKind.HOLD, "bcache9")
+    assert answer(intent) == (False, "no such volume: bcache9\n  see ebbgate status")
+
+
+def test_what_is_accepted_and_what_became_of_it_is_recorded(person: Asked) -> None:
+    person.ask(IntentKind.MODE, mode="observe")
+    person.ask(IntentKind.MODE, mode="turbo")
+    (row,) = person.log.rows
+    assert (row.id, row.kind, row.volume, row.who) == (1, "mode", "bcache0", "jo")
+    assert person.log.done == [(1, True, "bcache0: mode observe")]
+
+
+def test_done_is_answered_once_the_new_state_is_told(person: Asked, daemon: Daemon) -> None:
+    written = person.log.written
+
+    def check() -> Any:
+        assert daemon.published == [["bcache0"]], "the state was not told before the flush"
+        assert person.log.done, "the outcome is not part of the flush"
+        return written()
+
+    person.log.written = check  # type: ignore[method-assign]
+    assert person.ask(IntentKind.MODE, mode="observe").ok
+
+
+def test_a_history_in_trouble_is_said_and_keeps_nobody_waiting(person: Asked) -> None:
+    person.log.trouble = OSError("the disk is full")
+    ok, text = answer(person.ask(IntentKind.MODE, mode="observe"))
+    assert ok
+    assert text.endswith("it is not in the history yet: ebbgate status may be old")
+
+
+def test_a_bug_in_one_request_is_answered_and_said_once(
+    person: Asked, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr(VolumeLoop, "set_mode", broken)
+    ok, text = answer(person.ask(IntentKind.MODE, mode="observe"))
+    assert (ok, "a bug of ebbgate: ZeroDivisionError" in text) == (False, True)
+    assert len([r for r in caplog.records if r.levelno >= logging.ERROR]) == 1
+    monkeypatch.undo()
+    assert person.ask(IntentKind.MODE, mode="observe").ok
+
+
+def test_a_bug_in_one_override_sets_it_aside_and_the_others_apply(
+    person: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert person.set()[0]
+    wish = VolumeLoop.wish
+
+    def picky(loop: VolumeLoop, standing: Any) -> None:
+        if any(each.wish.knob == "sequential_cutoff" for each in standing):
+            raise ZeroDivisionError("a bug")
+        wish(loop, standing)
+
+    monkeypatch.setattr(VolumeLoop, "wish", picky)
+    person.dispatcher.deadline_s = 0.2
+    person.ask(IntentKind.SET, knob="sequential_cutoff", value="1MiB")
+    assert [each.knob for each in person.kept()] == ["writeback_percent"]
+    person.start()
+    person.poll()
+    assert person.percent() == "20"
+
+
+def test_the_end_of_the_daemon_ends_what_is_under_way(person: Asked) -> None:
+    async def scenario() -> None:
+        args = {"knob": "writeback_percent", "value": "20"}
+        _, outcome = person.dispatcher.submit(IntentKind.SET, "bcache0", args, "jo")
+        await asyncio.sleep(0.05)
+        await person.dispatcher.stop()
+        assert (await outcome).text == ENDED
+
+    asyncio.run(scenario())
+    assert person.log.done == [(1, False, ENDED)]
+    assert person.kept() == ()
+
+
+def test_a_volume_that_goes_meanwhile_is_said(person: Asked, daemon: Daemon) -> None:
+    async def scenario() -> None:
+        args = {"knob": "writeback_percent", "value": "20"}
+        _, outcome = person.dispatcher.submit(IntentKind.SET, "bcache0", args, "jo")
+        await asyncio.sleep(0.05)
+        daemon.volumes.pop("bcache0").wished.abandon("the volume is gone")
+        found = await outcome
+        assert (found.ok, "the volume is gone" in found.text) == (False, True)
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("name", ["a\x1b[31mb", "b\u202ecache0", "b\nerror: x"])
+def test_no_control_character_of_a_client_reaches_log_or_answer(
+    person: Asked, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    told = [
+        person.ask(IntentKind.HOLD, name).outcome,
+        person.ask(name).outcome,
+        person.ask(IntentKind.SET, knob=name, value="1").outcome,
+        person.ask(IntentKind.SET, knob="writeback_percent", value=name).outcome,
+        person.ask(IntentKind.MODE, mode=name).outcome,
+        person.ask(IntentKind.APPLY, id=name).outcome,
+        person.ask(IntentKind.MODE, **{name: "x"}).outcome,
+    ]
+    for text in (*told, *(record.getMessage() for record in caplog.records)):
+        assert "\x1b" not in text and "\u202e" not in text
+        assert "\nerror: x" not in text
+
+
+@pytest.mark.parametrize("args", [{}, {"within_ns": "soon"}, {"within_ns": -1}])
+def test_a_clean_without_a_time_is_answered_and_not_tried_for_ever(
+    person: Asked, args: dict[str, Any]
+) -> None:
+    ok, text = answer(person.ask(IntentKind.CLEAN, **args))
+    assert (ok, str(text).startswith("clean")) == (False, True)
+
+
+def test_a_clean_that_cannot_be_is_answered_with_its_reason(person: Asked) -> None:
+    ok, text = answer(person.ask(IntentKind.CLEAN, within_ns=10**10))
+    assert ok is False
+    assert text == "bcache0: bcache drains by itself, under load too\n  see ebbgate status"

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""ebbgated as a process, on a machine of files. I/O: processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+from tests.fake_machine import machine
+from tests.programs import REPO, running, until
+
+
+def test_a_second_daemon_is_refused_and_the_first_goes_on(tmp_path: Path) -> None:
+    machine.make(tmp_path)
+    argv = machine.argv(tmp_path, "daemon")
+    with running(tmp_path, "first", argv) as first:
+        until("the first one", lambda: first.said("(mode enforce)"))
+        with running(tmp_path, "second", argv) as second:
+            assert second.process.wait(30) == 75
+        assert "another ebbgated runs here" in second.log.read_text()
+        assert first.process.poll() is None
+
+
+def status(folder: Path) -> str:
+    """What `ebbgate status` says on this machine."""
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(REPO / "controller"), str(REPO)])}
+    argv = machine.argv(folder, "status")
+    return subprocess.run(argv, capture_output=True, text=True, env=env, check=False).stdout
+
+
+def test_without_a_probe_that_starts_the_daemon_goes_on_and_tries_again_on_sighup(
+    tmp_path: Path,
+) -> None:
+    machine.make(tmp_path)
+    probe, mended = tmp_path / "probe", tmp_path / "mended"
+    probe.write_text(probe.read_text().replace("exec ", f"test -e {mended} || exit 70\nexec ", 1))
+    before = machine.knobs(tmp_path)
+    with running(tmp_path, "daemon", machine.argv(tmp_path, "daemon")) as daemon:
+        until("the probe to be given up", lambda: daemon.said("(the probe cannot start here)"))
+        until("status", lambda: "down: the probe cannot start here" in status(tmp_path))
+        assert machine.knobs(tmp_path) == before
+        mended.touch()
+        daemon.process.send_signal(signal.SIGHUP)
+        until("the probe to run", lambda: "ebpf: running" in status(tmp_path))
+        assert daemon.log.read_text().count("cannot start here") == 1

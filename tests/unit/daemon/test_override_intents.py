@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A knob that is set is answered in a sentence, ends in time, and is never half done."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ebbgate.daemon.intent_dispatcher import IntentOutcome
+from ebbgate.model.override import IntentKind
+from tests.intent_fixture import HOUR_NS, MINUTE_NS, Asked, answer
+from tests.unit.control.test_volume_loop_knobs import busy
+
+
+# ---- set ----------------------------------------------------------------------------------------
+def test_a_set_is_answered_once_the_knob_is_written(asked: Asked) -> None:
+    assert asked.set(for_ns=10 * MINUTE_NS) == (
+        True,
+        "bcache0: writeback_percent = 20% for 10 min; no strategy gets it meanwhile",
+    )
+    assert asked.percent() == "20"
+
+
+def test_a_timed_set_ends_by_itself(asked: Asked) -> None:
+    asked.set(for_ns=10 * MINUTE_NS)
+    asked.clocks.passes(10 * MINUTE_NS - 1)
+    asked.poll()
+    assert asked.percent() == "20"
+    asked.clocks.passes(1)
+    asked.poll()
+    assert asked.percent() == "10"
+    assert asked.ended() == ["its time is over"]
+
+
+def test_without_a_time_it_lasts_until_it_is_released(asked: Asked) -> None:
+    assert asked.set()[1] == (
+        "bcache0: writeback_percent = 20% until it is released; no strategy gets it meanwhile"
+    )
+    asked.clocks.passes(1000 * HOUR_NS)
+    asked.poll()
+    assert asked.percent() == "20"
+    released = asked.ask(IntentKind.RELEASE, knob="writeback_percent")
+    assert answer(released) == (True, "bcache0: writeback_percent of jo is over")
+    asked.bench.settle()
+    asked.bench.tick()
+    assert asked.percent() == "10"
+    assert asked.ended() == ["jo released it"]
+
+
+def test_a_newer_set_takes_the_place_of_the_older(asked: Asked) -> None:
+    asked.set(for_ns=MINUTE_NS)
+    asked.set("30", for_ns=HOUR_NS)
+    asked.clocks.passes(2 * MINUTE_NS)
+    asked.poll()
+    assert asked.percent() == "30"
+    assert asked.ended() == ["replaced by a newer request of jo"]
+    asked.clocks.passes(HOUR_NS)
+    asked.poll()
+    assert asked.percent() == "10"
+
+
+@pytest.mark.parametrize(
+    ("args", "text"),
+    [
+        ({"knob": "writeback_percent", "value": "90"}, "90 is out of bounds"),
+        ({"knob": "io_disable", "value": "1"}, "ebbgate never writes io_disable"),
+        ({"knob": "writeback_percent"}, "set needs value"),
+        ({"knob": 7, "value": "1"}, "set: knob: it is not a text"),
+        ({"knob": "writeback_percent", "value": "20", "for_ns": -1}, "it is no time"),
+        ({"knob": "writeback_percent", "value": "20", "for_ns": 1 << 60}, "longer than 30 days"),
+        ({"knob": "writeback_percent", "value": "20", "for_ns": True}, "it is no time"),
+    ],
+)
+def test_a_row_that_makes_no_sense_is_answered_and_changes_nothing(
+    asked: Asked, args: dict[str, Any], text: str
+) -> None:
+    ok, said = answer(asked.ask(IntentKind.SET, **args))
+    assert ok is False
+    assert text in said
+    asked.bench.tick()
+    assert asked.bench.knobs() == asked.bench.before
+    assert asked.kept() == ()
+
+
+def test_a_set_names_one_volume(asked: Asked) -> None:
+    intent = asked.ask(IntentKind.SET, None, knob="writeback_percent", value="20")
+    assert answer(intent) == (False, "set is for one volume\n  name it")
+
+
+def test_an_unknown_kind_is_refused(asked: Asked) -> None:
+    ok, text = answer(asked.ask("warm"))
+    assert (ok, text.startswith("unknown intent: warm\n  known: mode")) == (False, True)
+
+
+def test_what_the_kernel_refuses_is_the_answer_and_no_wish_is_left(asked: Asked) -> None:
+    asked.bench.sysfs.before["writeback_percent"] = busy
+    ok, text = asked.set()
+    assert ok is False
+    assert "writeback_percent could not be written" in text
+    assert asked.kept() == ()
+
+
+def test_a_trigger_leaves_nothing_behind(asked: Asked) -> None:
+    intent = asked.ask(IntentKind.SET, knob="trigger_gc", value="1")
+    assert answer(intent) == (True, "bcache0: trigger_gc was written; it leaves no value behind")
+    asked.bench.settle()
+    assert asked.bench.sysfs.log == [("trigger_gc", "1")]
+    assert asked.kept() == ()
+
+
+def test_what_is_not_written_in_time_leaves_nothing_behind(asked: Asked) -> None:
+    asked.dispatcher.deadline_s = 0.05
+
+    async def scenario() -> IntentOutcome:
+        args = {"knob": "writeback_percent", "value": "20"}
+        _, outcome = asked.dispatcher.submit(IntentKind.SET, "bcache0", args, "jo")
+        return await outcome
+
+    found = asyncio.run(scenario())
+    assert (found.ok, "not finished within 0.05 s" in found.text) == (False, True)
+    asked.poll()
+    assert asked.bench.knobs() == asked.bench.before
+    assert asked.ended() == ["it took too long"]
+
+
+def test_somebody_elses_write_ends_the_wish(asked: Asked) -> None:
+    asked.set()
+    asked.bench.someone_writes("writeback_percent", "30")
+    asked.bench.tick()
+    asked.poll()
+    assert asked.ended() == ["somebody else has written writeback_percent since"]
+    assert asked.percent() == "30"
+
+
+@pytest.mark.parametrize("words", [{"kind": IntentKind.RESTORE}, {"kind": IntentKind.MODE}])
+def test_a_restore_and_a_mode_that_touches_nothing_end_every_wish(
+    asked: Asked, words: dict[str, Any]
+) -> None:
+    asked.set(for_ns=HOUR_NS)
+    asked.ask(words["kind"], **({"mode": "advise"} if words["kind"] == IntentKind.MODE else {}))
+    asked.bench.settle()
+    asked.bench.tick()
+    assert asked.percent() == "10"
+    assert asked.kept() == ()
+
+
+# ---- restarts and clocks ------------------------------------------------------------------------
+def test_a_wish_outlives_the_daemon_and_ends_in_time(asked: Asked) -> None:
+    asked.set(for_ns=10 * MINUTE_NS)
+    asked.bench.loop.release("ebbgated stops")
+    asked.bench.loop.wish(())
+    asked.bench.settle()
+    asked.clocks.passes(4 * MINUTE_NS)
+    asked.start()
+    asked.poll()
+    assert asked.percent() == "20"
+    asked.clocks.passes(6 * MINUTE_NS)
+    asked.poll()
+    assert asked.percent() == "10"
+
+
+def test_a_wish_whose_time_ended_while_no_daemon_ran_is_not_taken_up(asked: Asked) -> None:
+    asked.set(for_ns=10 * MINUTE_NS)
+    asked.bench.loop.wish(())
+    asked.bench.settle()
+    asked.bench.tick()
+    asked.clocks.passes(11 * MINUTE_NS)
+    asked.start()
+    asked.poll()
+    assert asked.percent() == "10"
+    assert asked.kept() == ()
+
+
+def test_a_wish_for_a_volume_that_is_away_ends_in_time(asked: Asked) -> None:
+    asked.set(for_ns=10 * MINUTE_NS)
+    asked.daemon.volumes.clear()
+    asked.clocks.passes(11 * MINUTE_NS)
+    asked.dispatcher.poll()
+    assert asked.ended() == ["its time was over while the volume was away"]
+
+
+@pytest.mark.parametrize("step_ns", [-HOUR_NS, -1000 * HOUR_NS])
+def test_a_clock_that_is_set_back_does_not_prolong_a_wish(asked: Asked, step_ns: int) -> None:
+    asked.set(for_ns=10 * MINUTE_NS)
+    asked.clocks.wall_ns += step_ns
+    asked.clocks.passes(10 * MINUTE_NS)
+    asked.poll()
+    assert asked.percent() == "10"
+
+
+def test_a_clock_that_is_set_back_over_a_restart_prolongs_by_what_was_asked_at_most(
+    asked: Asked,
+) -> None:
+    asked.set(for_ns=10 * MINUTE_NS)
+    asked.clocks.wall_ns -= 1000 * HOUR_NS
+    asked.start()
+    asked.clocks.passes(10 * MINUTE_NS)
+    asked.poll()
+    assert asked.percent() == "10"
+
+
+def test_a_clock_that_is_set_forward_ends_a_wish_early(asked: Asked) -> None:
+    asked.set(for_ns=10 * MINUTE_NS)
+    asked.clocks.wall_ns += HOUR_NS
+    asked.poll()
+    assert asked.percent() == "10"
+
+
+def test_a_database_that_cannot_be_written_keeps_no_knob(asked: Asked) -> None:
+    asked.set(for_ns=10 * MINUTE_NS)
+    with locked(asked.path):
+        asked.clocks.passes(11 * MINUTE_NS)
+        asked.poll()
+        assert asked.percent() == "10"
+    assert asked.ended() == ["its time is over"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "args"),
+    [
+        (IntentKind.SET, {"knob": "writeback_percent", "value": "20"}),
+        (IntentKind.HOLD, {"on": True}),
+        (IntentKind.MODE, {"mode": "enforce"}),
+    ],
+)
+def test_what_a_hung_disk_keeps_too_late_is_taken_back(
+    asked: Asked, kind: IntentKind, args: dict[str, str]
+) -> None:
+    asked.dispatcher.deadline_s = 0.2
+    with locked(asked.path):
+        found = asked.ask(kind, **args)
+        assert (found.ok, "not finished within 0.2 s" in found.outcome) == (False, True)
+        assert asked.percent() == "10"
+    # What was kept too late, and then what takes it back.
+    asked.flush()
+    asked.flush()
+    asked.start()
+    asked.poll()
+    assert (asked.registry.standing, asked.registry.modes) == ({}, {})
+    assert asked.percent() == "10"
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """The database is being written by somebody else for ever."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        yield
+        connection.execute("ROLLBACK")

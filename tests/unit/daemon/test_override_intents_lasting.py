@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Holds, releases, drains and knobs of somebody else: what lasts, and how it ends."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ebbgate.model.decision import GateKind
+from ebbgate.model.override import IntentKind, WishKind
+from ebbgate.model.volume import Mode
+from ebbgate.units import MIB, NS_PER_S
+from tests.intent_fixture import HOUR_NS, MINUTE_NS, Asked, answer
+
+
+# ---- hold ---------------------------------------------------------------------------------------
+def test_a_hold_outlives_the_daemon(enforced_asked: Asked) -> None:
+    asked = enforced_asked
+    assert answer(asked.ask(IntentKind.HOLD, on=True)) == (True, "bcache0: held")
+    asked.bench.loop.hold(False)
+    asked.start()
+    assert asked.held()
+    assert answer(asked.ask(IntentKind.HOLD, on=False)) == (True, "bcache0: goes on")
+    assert not asked.held()
+    assert asked.kept() == ()
+
+
+def test_a_timed_hold_ends_by_itself(enforced_asked: Asked) -> None:
+    asked = enforced_asked
+    assert asked.ask(IntentKind.HOLD, on=True, for_ns=MINUTE_NS).outcome == "bcache0: held for 60 s"
+    asked.clocks.passes(MINUTE_NS)
+    asked.poll()
+    assert not asked.held()
+
+
+@pytest.mark.parametrize("kind", [IntentKind.RELEASE, IntentKind.MODE])
+def test_a_hold_ends_with_a_release_and_with_a_mode(
+    enforced_asked: Asked, kind: IntentKind
+) -> None:
+    asked = enforced_asked
+    asked.ask(IntentKind.HOLD, on=True)
+    asked.ask(kind, **({"mode": "enforce"} if kind is IntentKind.MODE else {}))
+    assert not asked.held()
+    assert asked.kept() == ()
+
+
+def test_a_knob_of_the_gate_that_is_set_in_enforce_says_what_that_means(
+    enforced_asked: Asked,
+) -> None:
+    ok, text = enforced_asked.set()
+    assert ok
+    assert text is not None
+    assert text.endswith(", and the gate, of which it is a part, is left to the kernel")
+
+
+# ---- release ------------------------------------------------------------------------------------
+def test_a_release_gives_a_manual_knob_back(enforced_asked: Asked) -> None:
+    asked = enforced_asked
+    asked.bench.someone_writes("writeback_percent", "30")
+    asked.bench.tick()
+    assert asked.bench.gate() is GateKind.RELEASED
+    released = asked.ask(IntentKind.RELEASE)
+    assert answer(released) == (True, "bcache0: writeback_percent is ebbgate's again")
+    asked.bench.settle()
+    asked.bench.tick()
+    assert asked.bench.gate() is GateKind.CLOSED
+
+
+def test_a_release_of_nothing_says_so(asked: Asked) -> None:
+    assert answer(asked.ask(IntentKind.RELEASE)) == (True, "bcache0: nothing to release")
+    ok, text = answer(asked.ask(IntentKind.RELEASE, knob="writeback_precent"))
+    assert (ok, "did you mean writeback_percent?" in str(text)) == (False, True)
+
+
+# ---- drain --------------------------------------------------------------------------------------
+def test_a_drain_says_what_it_takes(enforced_asked: Asked) -> None:
+    asked = enforced_asked
+    for _ in range(5):
+        asked.bench.tick()
+    ok, text = answer(asked.ask(IntentKind.DRAIN, for_ns=100 * NS_PER_S))
+    assert (ok, text) == (
+        True,
+        "bcache0: drains within 100 s; 420 MiB dirty, needs 6 MiB/s; no pace yet",
+    )
+    (wish,) = asked.kept()
+    assert (wish.kind, wish.for_ns) == (WishKind.DRAIN, 100 * NS_PER_S)
+
+
+def test_a_drain_whose_time_is_over_says_what_is_left(enforced_asked: Asked) -> None:
+    asked = enforced_asked
+    asked.ask(IntentKind.DRAIN, for_ns=100 * NS_PER_S)
+    asked.bench.tick(dirty_bytes=7 * MIB)
+    asked.clocks.passes(100 * NS_PER_S)
+    asked.poll()
+    assert asked.ended() == ["its time is over with 7 MiB dirty"]
+
+
+def test_a_drain_that_is_done_says_so(enforced_asked: Asked) -> None:
+    asked = enforced_asked
+    asked.ask(IntentKind.DRAIN, for_ns=100 * NS_PER_S)
+    asked.bench.tick(dirty_bytes=0)
+    asked.dispatcher.poll()
+    (outcome,) = asked.ended()
+    assert outcome.startswith("clean, ")
+
+
+def test_a_drain_needs_enforce(asked: Asked) -> None:
+    ok, text = answer(asked.ask(IntentKind.DRAIN, for_ns=100 * NS_PER_S))
+    assert (ok, "first: ebbgate enforce bcache0" in str(text)) == (False, True)
+
+
+def test_a_clean_volume_is_not_drained(enforced_asked: Asked) -> None:
+    asked = enforced_asked
+    asked.bench.tick(dirty_bytes=0)
+    assert answer(asked.ask(IntentKind.DRAIN, for_ns=NS_PER_S)) == (
+        False,
+        "bcache0: it is clean\n  see ebbgate status",
+    )
+
+
+# ---- what somebody else wrote -------------------------------------------------------------------
+def test_what_somebody_else_wrote_is_left_alone_over_a_restart(enforced_asked: Asked) -> None:
+    asked = enforced_asked
+    asked.bench.someone_writes("writeback_percent", "30")
+    asked.bench.tick()
+    asked.poll()
+    asked.bench.loop.hand.manual.clear()
+    asked.start()
+    assert asked.bench.loop.hand.manual == {"writeback_percent"}
+    for _ in range(3):
+        asked.poll()
+    assert asked.percent() == "30"
+    assert asked.bench.gate() is GateKind.RELEASED
+    asked.ask(IntentKind.RELEASE)
+    asked.poll()
+    assert asked.bench.gate() is GateKind.CLOSED
+    assert asked.ended() == ["it is ebbgate's again"]
+
+
+def test_after_a_reboot_the_kernels_own_value_is_nobodys(enforced_asked: Asked) -> None:
+    asked = enforced_asked
+    asked.bench.someone_writes("writeback_percent", "30")
+    asked.bench.tick()
+    asked.poll()
+    asked.bench.loop.hand.manual.clear()
+    asked.bench.someone_writes("writeback_percent", "10")
+    asked.start()
+    assert asked.bench.loop.hand.manual == set()
+    asked.poll()
+    assert asked.ended() == ["the knob has another value now"]
+
+
+def test_a_manual_knob_that_is_written_again_is_known_by_its_newest_value(
+    enforced_asked: Asked,
+) -> None:
+    asked = enforced_asked
+    for value in ("30", "31"):
+        asked.bench.someone_writes("writeback_percent", value)
+        asked.bench.tick()
+        asked.poll()
+        asked.flush()
+    (wish,) = asked.kept()
+    assert (wish.kind, wish.knob, wish.value) == (WishKind.MANUAL, "writeback_percent", "31")
+    assert asked.bench.kept.document["wishes"] == []
+
+
+# ---- a database that cannot be used --------------------------------------------------------------
+def test_a_database_that_cannot_be_read_stops_nothing_and_is_used_once_it_can_be(
+    enforced_asked: Asked,
+) -> None:
+    asked = enforced_asked
+    asked.ask(IntentKind.MODE, mode="observe")
+    asked.set()
+    asked.writer._close()
+    whole = asked.path.rename(asked.path.with_suffix(".whole"))
+    asked.path.mkdir()
+    asked.bench.loop.wish(())
+    asked.bench.loop.mode = Mode.ADVISE
+    asked.start()
+    assert "is not a file of root's own" in asked.writer.error
+    assert asked.registry.modes == {}
+    asked.poll()
+    assert asked.percent() == "10"
+    ok, text = asked.set()
+    assert (ok, "it cannot be kept in" in text) == (False, True)
+    asked.path.rmdir()
+    whole.rename(asked.path)
+    asked.clocks.passes(11 * NS_PER_S)
+    for _ in range(3):
+        asked.poll()
+        asked.flush()
+    asked.poll()
+    assert asked.writer.error == ""
+    assert asked.bench.loop.mode is Mode.OBSERVE
+    assert asked.percent() == "20"
+
+
+def test_a_damaged_database_is_kept_aside_and_a_new_one_begun(
+    enforced_asked: Asked, caplog: pytest.LogCaptureFixture
+) -> None:
+    asked = enforced_asked
+    asked.set()
+    asked.writer._close()
+    for suffix in ("-wal", "-shm"):
+        asked.path.with_name(f"overrides.db{suffix}").unlink(missing_ok=True)
+    asked.path.write_bytes(b"nonsense" * 1000)
+    asked.start()
+    assert asked.kept() == ()
+    assert asked.path.with_name("overrides.db.damaged").read_bytes() == b"nonsense" * 1000
+    assert len([r for r in caplog.records if "a new one is begun" in r.message]) == 1
+    assert asked.set("30")[0]
+
+
+def test_an_override_outlives_a_long_absence_of_the_daemon(asked: Asked) -> None:
+    asked.set(for_ns=HOUR_NS)
+    asked.clocks.passes(HOUR_NS // 2)
+    asked.start()
+    asked.poll()
+    assert asked.percent() == "20"
+
+
+# ---- what may not be together --------------------------------------------------------------------
+def test_a_drain_beside_a_set_knob_of_the_gate_is_refused(enforced_asked: Asked) -> None:
+    asked = enforced_asked
+    asked.set()
+    ok, text = answer(asked.ask(IntentKind.DRAIN, for_ns=100 * NS_PER_S))
+    assert ok is False
+    assert text == (
+        "bcache0: writeback_percent is set to 20% by jo, which leaves the gate to the kernel:"
+        " a drain could not open it\n  first: ebbgate release bcache0 writeback_percent"
+    )
+    assert [each.kind for each in asked.kept()] == [WishKind.SET]
+    asked.ask(IntentKind.RELEASE, knob="writeback_percent")
+    asked.bench.tick()
+    assert asked.ask(IntentKind.DRAIN, for_ns=100 * NS_PER_S).ok
+
+
+def test_a_knob_of_the_gate_is_not_set_while_a_drain_runs(enforced_asked: Asked) -> None:
+    asked = enforced_asked
+    assert asked.ask(IntentKind.DRAIN, for_ns=100 * NS_PER_S).ok
+    ok, text = asked.set()
+    assert (ok, "a drain of jo is under way, which needs writeback_percent" in text) == (
+        False,
+        True,
+    )
+    assert "ebbgate release bcache0" in text
+    cutoff = asked.ask(IntentKind.SET, knob="sequential_cutoff", value="1MiB")
+    assert cutoff.ok, "not a knob of the gate"
+
+
+def test_a_drain_of_a_held_volume_is_refused(enforced_asked: Asked) -> None:
+    asked = enforced_asked
+    asked.ask(IntentKind.HOLD, on=True)
+    ok, text = answer(asked.ask(IntentKind.DRAIN, for_ns=100 * NS_PER_S))
+    assert (ok, "first: ebbgate hold bcache0 --off" in text) == (False, True)
+
+
+def test_a_drain_beside_a_gate_knob_of_somebody_else_is_refused(enforced_asked: Asked) -> None:
+    asked = enforced_asked
+    asked.bench.someone_writes("writeback_percent", "30")
+    asked.bench.tick()
+    ok, text = answer(asked.ask(IntentKind.DRAIN, for_ns=100 * NS_PER_S))
+    assert (ok, "writeback_percent was changed by somebody else" in text) == (False, True)
+
+
+def test_a_drain_under_a_policy_that_does_not_destage_is_refused(enforced_asked: Asked) -> None:
+    asked = enforced_asked
+    asked.bench.loop.set_policy(replace(asked.bench.loop.policy, destage=None))
+    asked.bench.tick()
+    ok, text = answer(asked.ask(IntentKind.DRAIN, for_ns=100 * NS_PER_S))
+    assert (ok, "does not use idle_destage" in text) == (False, True)

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Policies that are saved and removed are followed at once; the answer says by which volumes."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from ebbgate.model.override import IntentKind
+from tests.intent_fixture import Answered, Asked, answer
+
+MINE = "version: 1\nname: mine\nwhy: A test.\nstrategies: [stream_bypass]\n"
+
+
+def save(asked: Asked, name: str = "mine", text: str = MINE) -> Answered:
+    return asked.ask(IntentKind.POLICY_SAVE, None, name=name, text=text)
+
+
+@pytest.fixture
+def folder(asked: Asked) -> Path:
+    return asked.folder / "policies.d"
+
+
+def running(asked: Asked) -> str:
+    return asked.bench.loop.policy.name
+
+
+def test_a_saved_policy_is_in_force_and_says_where(asked: Asked, folder: Path) -> None:
+    path = folder / "mine.yaml"
+    intent = save(asked)
+    assert answer(intent) == (True, f"policy mine is kept in {path}; now under it: bcache0")
+    assert asked.log.rows[0].who == "jo"
+    assert running(asked) == "mine"
+    assert asked.bench.loop.policy.destage is None
+    assert path.read_text() == MINE
+
+
+def test_one_for_other_volumes_says_so(asked: Asked) -> None:
+    text = MINE + 'match: {volume: "bcache7"}\n'
+    assert str(save(asked, text=text).outcome).endswith("no volume is under it")
+    assert running(asked) == "adaptive"
+
+
+def test_a_bad_one_is_answered_with_its_places_and_changes_nothing(
+    asked: Asked, folder: Path
+) -> None:
+    save(asked)
+    ok, text = answer(save(asked, text=MINE.replace("strategies", "stratgies")))
+    assert ok is False
+    assert f"{folder / 'mine.yaml'}:4:1: " in str(text)
+    assert "did you mean strategies?" in str(text)
+    assert (running(asked), (folder / "mine.yaml").read_text()) == ("mine", MINE)
+
+
+def test_beside_a_file_that_is_wrong_it_is_kept_and_not_yet_in_force(
+    asked: Asked, folder: Path
+) -> None:
+    folder.mkdir()
+    (folder / "broken.yaml").write_text("nonsense: [")
+    ok, text = answer(save(asked))
+    assert ok is True
+    assert "it is not in force before this is right, the last good ones stay" in str(text)
+    assert f"{folder / 'broken.yaml'}:1:" in str(text)
+    assert (folder / "mine.yaml").read_text() == MINE
+    (folder / "broken.yaml").unlink()
+    asyncio.run(asked.daemon.follow_policies())
+    assert running(asked) == "mine"
+
+
+def test_a_removed_policy_is_followed_and_says_what_runs_now(asked: Asked, folder: Path) -> None:
+    save(asked)
+    removed = asked.ask(IntentKind.POLICY_REMOVE, None, name="mine")
+    path = folder / "mine.yaml"
+    assert answer(removed) == (
+        True,
+        f"{path} is removed; what it said is in mine.yaml~; bcache0 is under adaptive now",
+    )
+    assert running(asked) == "adaptive"
+
+
+def test_to_remove_what_is_not_there_is_refused(asked: Asked) -> None:
+    ok, text = answer(asked.ask(IntentKind.POLICY_REMOVE, None, name="mine"))
+    assert (ok, "there is no" in str(text)) == (False, True)
+
+
+@pytest.mark.parametrize("name", ["../mine", "/etc/passwd", "a.b", ""])
+def test_a_name_that_leads_elsewhere_writes_nothing(asked: Asked, folder: Path, name: str) -> None:
+    ok, text = answer(save(asked, name=name))
+    assert (ok, "a policy's file is called by" in str(text)) == (False, True)
+    assert not folder.exists()

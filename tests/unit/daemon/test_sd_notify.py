@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What systemd hears of the daemon, and that nothing is said where there is no systemd."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ebbgate.daemon.sd_notify import Watchdog
+
+
+@pytest.fixture
+def systemd() -> Iterator[socket.socket]:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
+        sock.settimeout(5)
+        yield sock
+
+
+def say_all(watchdog: Watchdog) -> None:
+    watchdog.ready()
+    watchdog.alive()
+    watchdog.stopping()
+
+
+def heard(systemd: socket.socket) -> list[bytes]:
+    return [systemd.recv(100) for _ in range(3)]
+
+
+SAID = [b"READY=1", b"WATCHDOG=1", b"STOPPING=1"]
+
+
+def test_ready_alive_and_stopping_are_said(systemd: socket.socket, tmp_path: Path) -> None:
+    systemd.bind(str(tmp_path / "notify"))
+    say_all(Watchdog(str(tmp_path / "notify")))
+    assert heard(systemd) == SAID
+
+
+def test_an_abstract_address_is_written_with_an_at_sign(systemd: socket.socket) -> None:
+    name = f"ebbgate-test-{id(systemd)}"
+    systemd.bind(f"\0{name}")
+    say_all(Watchdog(f"@{name}"))
+    assert heard(systemd) == SAID
+
+
+def test_the_address_comes_from_the_environment(
+    systemd: socket.socket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    systemd.bind(str(tmp_path / "notify"))
+    monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
+    say_all(Watchdog())
+    assert heard(systemd) == SAID
+
+
+def test_without_systemd_nothing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NOTIFY_SOCKET", raising=False)
+
+    def no_socket(*_: object) -> None:
+        raise AssertionError("a socket was opened")
+
+    monkeypatch.setattr(socket, "socket", no_socket)
+    say_all(Watchdog())
+
+
+def test_a_socket_that_is_gone_does_not_disturb_the_daemon(tmp_path: Path) -> None:
+    say_all(Watchdog(str(tmp_path / "gone")))

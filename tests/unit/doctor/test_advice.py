@@ -1,0 +1,394 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Each advice appears for its own reason only, keeps its number, and a sound machine gets none."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from ebbgate.doctor import advice
+from ebbgate.doctor.advice import advise
+from ebbgate.doctor.advice_disks import depth_inside
+from ebbgate.doctor.disk_kind import DiskKind, disk_kind
+from ebbgate.doctor.model import SEVERITY, Advice, Facts, Weight
+from ebbgate.doctor.remedy import KNOBS_OF
+from ebbgate.knobs.settable import asked_value, is_trigger
+from ebbgate.model.volume import VolumeState
+from tests.builders import device, volume
+
+SOUND = VolumeState(
+    at_ns=0,
+    state="clean",
+    cache_mode="writeback",
+    dirty_bytes=0,
+    cache_bytes=1 << 30,
+    in_use_ratio=0.4,
+    knobs={"sequential_cutoff": "4194304", "writeback_percent": "10"},
+)
+
+CALM = {"congested_read_threshold_us": "0", "congested_write_threshold_us": "0"}
+
+
+def facts(**parts: Any) -> Facts:
+    known: dict[str, Any] = {"volume": volume(), "state": SOUND, "disks": (device("vda"),)}
+    known["kinds"] = {"vda": DiskKind.SINGLE}
+    return Facts(**{**known, **parts})
+
+
+def state(**parts: Any) -> VolumeState:
+    return replace(SOUND, **parts)
+
+
+def disk(**parts: Any) -> tuple[Any, ...]:
+    return (replace(device("vda"), **parts),)
+
+
+def test_a_sound_machine_needs_no_advice() -> None:
+    assert advise(facts()) == ()
+
+
+@pytest.mark.parametrize(
+    ("number", "parts"),
+    [
+        ("EBB-101", {"disks": disk(scheduler="none", nr_requests=32)}),
+        ("EBB-102", {"disks": disk(rotational=False), "kinds": {"vda": DiskKind.VIRTUAL}}),
+        ("EBB-103", {"disks": disk(queue_depth=128)}),
+        ("EBB-104", {"disks": (device("sda"), device("sdb"))}),
+        ("EBB-201", {"volume": volume(set_uuid="")}),
+        ("EBB-202", {"state": state(cache_mode="writethrough")}),
+        ("EBB-203", {"state": state(state="inconsistent")}),
+        ("EBB-204", {"state": state(in_use_ratio=0.96)}),
+        ("EBB-205", {"state": state(knobs={"congested_read_threshold_us": "2000"})}),
+        ("EBB-206", {"state": state(knobs={"sequential_cutoff": "0"})}),
+        ("EBB-207", {"discards": ("vdb",)}),
+        ("EBB-208", {"io_errors": {"vda": 3, "vdb": 0}}),
+        ("EBB-209", {"state": state(knobs={"writeback_percent": "40"})}),
+        ("EBB-209", {"state": state(knobs={"writeback_percent": "25"})}),
+        ("EBB-210", {"state": state(knobs={"writeback_percent": "0"})}),
+        ("EBB-211", {"state": state(knobs={"writeback_percent": "1"})}),
+        ("EBB-211", {"state": state(knobs={"writeback_percent": "4"})}),
+        ("EBB-212", {"state": state(knobs={"writeback_rate_minimum": "16384"})}),
+        ("EBB-213", {"state": state(knobs={"sequential_cutoff": "1"})}),
+        ("EBB-213", {"state": state(knobs={"sequential_cutoff": "32768"})}),
+        ("EBB-214", {"state": state(knobs=CALM)}),
+    ],
+)
+def test_each_reason_has_its_number(number: str, parts: dict[str, Any]) -> None:
+    (found,) = advise(facts(**parts))
+    assert found.id == number
+    assert found.about in found.text
+    of_the_set = number in ("EBB-204", "EBB-205")
+    assert found.about in found.command or not found.command or of_the_set
+    check_form(found)
+
+
+def check_form(found: Advice) -> None:
+    """What holds for every advice, of whichever kind of volume."""
+    assert found.text.endswith(".")
+    assert "\n" not in found.command
+    # A shell opens `> file` as the person who types, and `sudo echo` changes nothing about that.
+    assert ">" not in found.command
+    assert not found.command or found.command.startswith(("sudo ", "echo "))
+    assert " | sudo tee /sys/" in found.command or not found.command.startswith("echo ")
+    assert bool(found.effect) == bool(found.command) or found.id == "EBB-309"
+    assert bool(found.lasts) == bool(found.command)
+    assert bool(found.keep) == found.lasts.endswith(":")
+    assert SEVERITY[found.weight] in ("Problem", "Recommended", "Info")
+
+
+def test_every_number_is_documented() -> None:
+    assert advice.__doc__ is not None
+    documented = re.findall(r"^(EBB-\d+)", advice.__doc__, re.MULTILINE)
+    assert documented == sorted(set(documented))
+    assert len(documented) == len(advice._RULES)
+
+
+def test_faults_come_before_advice_before_notes() -> None:
+    found = advise(
+        facts(
+            disks=disk(scheduler="none", queue_depth=64),
+            state=state(state="inconsistent", cache_mode="writearound"),
+        )
+    )
+    assert [each.weight for each in found] == [
+        Weight.FAULT,
+        Weight.ADVICE,
+        Weight.ADVICE,
+        Weight.NOTE,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("parts", "depth"),
+    [
+        ({"queue_depth": 31, "nr_requests": 256, "scheduler": "none"}, 31),
+        ({"queue_depth": None, "nr_requests": 256, "scheduler": "none"}, 256),
+        ({"queue_depth": None, "nr_requests": 256, "scheduler": "mq-deadline"}, None),
+        ({"queue_depth": None, "nr_requests": None, "scheduler": None}, None),
+    ],
+)
+def test_the_depth_inside_a_disk(parts: dict[str, Any], depth: int | None) -> None:
+    assert depth_inside(disk(**parts)[0]) == depth
+
+
+def test_a_solid_state_backing_device_may_have_no_scheduler_and_a_deep_queue() -> None:
+    parts = disk(rotational=False, scheduler="none", queue_depth=1024)
+    assert [each.id for each in advise(facts(disks=parts))] == ["EBB-102"]
+
+
+# ---- one disk, an array, a virtual disk ----------------------------------------------------------
+@pytest.mark.parametrize(
+    ("name", "vendor", "model", "kind"),
+    [
+        ("sda", "ATA     ", "WDC WD40EFRX-68N", DiskKind.SINGLE),
+        ("sda", "SEAGATE ", "ST4000NM0023", DiskKind.SINGLE),
+        ("sda", "HITACHI ", "HUS156030VLS600", DiskKind.SINGLE),
+        ("nvme0n1", None, "Samsung SSD 980", DiskKind.SINGLE),
+        ("sda", "DELL    ", "PERC H730 Mini", DiskKind.ARRAY),
+        ("sda", "HP      ", "LOGICAL VOLUME", DiskKind.ARRAY),
+        ("sda", "AVAGO   ", "MR9361-8i", DiskKind.ARRAY),
+        ("sda", "NETAPP  ", "LUN C-Mode", DiskKind.ARRAY),
+        ("sda", "LIO-ORG ", "disk0", DiskKind.ARRAY),
+        ("sda", "HITACHI ", "OPEN-V", DiskKind.ARRAY),
+        ("sda", "SYNOLOGY", "iSCSI Storage", DiskKind.ARRAY),
+        ("vda", "0x1af4", None, DiskKind.VIRTUAL),
+        ("xvdb", None, None, DiskKind.VIRTUAL),
+        ("sda", "QEMU    ", "QEMU HARDDISK", DiskKind.VIRTUAL),
+        ("sda", "ATA     ", "QEMU HARDDISK", DiskKind.VIRTUAL),
+        ("sda", "ATA     ", "VBOX HARDDISK", DiskKind.VIRTUAL),
+        ("sda", "VMware  ", "Virtual disk", DiskKind.VIRTUAL),
+        ("sda", "Msft    ", "Virtual Disk", DiskKind.VIRTUAL),
+        ("nvme1n1", None, "Amazon Elastic Block Store", DiskKind.VIRTUAL),
+        ("sda", "ACME    ", "Roadrunner", DiskKind.UNKNOWN),
+        ("sda", None, None, DiskKind.UNKNOWN),
+    ],
+)
+def test_what_a_disk_is(name: str, vendor: str | None, model: str | None, kind: DiskKind) -> None:
+    assert disk_kind(name, vendor, model) is kind
+
+
+BARE = {"scheduler": "none", "nr_requests": 32, "queue_depth": 31}
+DEEP = {"queue_depth": 256}
+FLAT = {"rotational": False}
+
+
+@pytest.mark.parametrize(
+    ("parts", "kind", "weight", "command", "says"),
+    [
+        (BARE, DiskKind.SINGLE, Weight.ADVICE, "queue/scheduler", "wait behind all dirty data"),
+        (BARE, DiskKind.VIRTUAL, Weight.ADVICE, "queue/scheduler", "wait behind all dirty data"),
+        (BARE, DiskKind.ARRAY, Weight.NOTE, "queue/scheduler", "may gain nothing"),
+        (BARE, DiskKind.UNKNOWN, Weight.NOTE, "queue/scheduler", "may be an array"),
+        (FLAT, DiskKind.SINGLE, Weight.NOTE, "", "vda is an SSD"),
+        (FLAT, DiskKind.VIRTUAL, Weight.NOTE, "queue/rotational", "Only if hard disks are behind"),
+        (FLAT, DiskKind.ARRAY, Weight.NOTE, "queue/rotational", "Only if hard disks are behind"),
+        (FLAT, DiskKind.UNKNOWN, Weight.NOTE, "queue/rotational", "Only if hard disks are behind"),
+        (DEEP, DiskKind.SINGLE, Weight.ADVICE, "queue_depth", "32 are enough for one disk"),
+        (DEEP, DiskKind.VIRTUAL, Weight.NOTE, "", "depends on what is behind"),
+        (DEEP, DiskKind.ARRAY, Weight.NOTE, "", "about 32 for each of its disks"),
+        (DEEP, DiskKind.UNKNOWN, Weight.NOTE, "", "may be an array"),
+    ],
+)
+def test_the_advice_fits_the_kind_of_disk(
+    parts: dict[str, Any], kind: DiskKind, weight: Weight, command: str, says: str
+) -> None:
+    (found,) = advise(facts(disks=disk(**parts), kinds={"vda": kind}))
+    assert found.weight is weight
+    assert says in found.text
+    assert bool(command) == bool(found.command)
+    assert command in found.command
+    check_form(found)
+    if found.keep:
+        value = found.command.split()[1]
+        assert found.keep.startswith('ACTION=="add|change", KERNEL=="vda", ATTR{')
+        assert found.keep.endswith(f'}}="{value}"')
+
+
+def test_each_disk_of_an_md_array_is_advised_by_itself() -> None:
+    two = tuple(replace(device(name), queue_depth=254) for name in ("sda", "sdb"))
+    kinds = {"sda": DiskKind.SINGLE, "sdb": DiskKind.SINGLE}
+    found = advise(facts(disks=two, kinds=kinds))
+    assert [each.id for each in found] == ["EBB-103", "EBB-103", "EBB-104"]
+    assert found[1].command == "echo 32 | sudo tee /sys/block/sdb/device/queue_depth"
+
+
+def test_a_partition_has_the_queue_of_its_disk() -> None:
+    part = (replace(device("sda3"), scheduler="none", nr_requests=32),)
+    whole = facts(disks=part, kinds={"sda3": DiskKind.SINGLE}, whole_disks={"sda3": "sda"})
+    found = next(each for each in advise(whole) if each.id == "EBB-101")
+    assert found.command == "echo mq-deadline | sudo tee /sys/block/sda/queue/scheduler"
+    assert 'KERNEL=="sda"' in found.keep
+
+
+@pytest.mark.parametrize(
+    ("kind", "thin"), [(DiskKind.SINGLE, False), (DiskKind.VIRTUAL, True), (DiskKind.ARRAY, False)]
+)
+def test_without_discard_an_ssd_needs_blank_space_and_fstrim_does_not_help(
+    kind: DiskKind, thin: bool
+) -> None:
+    (found,) = advise(facts(discards=("vdb",), kinds={"vda": DiskKind.SINGLE, "vdb": kind}))
+    assert "fstrim does not replace it" in found.text
+    assert "blank space" in found.text
+    assert ("virtual disk" in found.text) == thin
+    assert "does the same" not in found.text
+    assert "survives reboots" in found.lasts
+
+
+@pytest.mark.parametrize(
+    ("parts", "kind", "says"),
+    [
+        ({"scheduler": "none", "queue_depth": 31}, DiskKind.SINGLE, "vda ignores the class"),
+        ({}, DiskKind.SINGLE, "respects the class as long as"),
+        ({}, DiskKind.ARRAY, "out of its reach"),
+    ],
+)
+def test_what_the_idle_class_is_worth_depends_on_the_disk(
+    parts: dict[str, Any], kind: DiskKind, says: str
+) -> None:
+    knobs = {"writeback_percent": "0"}
+    known = facts(state=state(knobs=knobs), disks=disk(**parts), kinds={"vda": kind})
+    (found,) = [each for each in advise(known) if each.id == "EBB-210"]
+    assert says in found.text
+
+
+def test_what_is_unknown_gives_no_advice() -> None:
+    nothing = VolumeState(0, None, None, None, None, None, {})
+    unknown = disk(rotational=None, scheduler=None, queue_depth=None, nr_requests=None)
+    assert advise(facts(state=nothing, disks=unknown)) == ()
+
+
+def test_the_command_names_a_scheduler_that_the_kernel_has() -> None:
+    (bfq,) = advise(facts(disks=disk(scheduler="none", schedulers=("none", "bfq"))))
+    assert bfq.command == "echo bfq | sudo tee /sys/block/vda/queue/scheduler"
+    (none,) = advise(facts(disks=disk(scheduler="none", schedulers=("none",))))
+    assert (none.command, "load mq-deadline or bfq" in none.text) == ("", True)
+
+
+# ---- folklore -----------------------------------------------------------------------------------
+LIVE = {
+    "run_bytes": {"read": [], "write": [*[0] * 12, 10.0, *[0] * 3, 90.0]},
+    "bypass_bytes": {"congested": 3 << 20},
+    "dirty_ratio": 0.36,
+    "time_to_full_s": 12.0,
+    "destage_bytes_per_s": 5.0 * (1 << 20),
+    "paths": [{"p99_ns": 41_000_000}, {"p99_ns": None}],
+}
+
+
+@pytest.mark.parametrize(
+    ("knobs", "evidence"),
+    [
+        (
+            {"sequential_cutoff": "0"},
+            "recently 90% of the bytes of writes were in runs longer than 4 MiB",
+        ),
+        (
+            {"congested_read_threshold_us": "10000", "congested_write_threshold_us": "40000"},
+            "3 MiB bypassed the cache for this reason in the last second",
+        ),
+        ({"writeback_percent": "40"}, "36% of the cache is dirty now, full in 12 s"),
+        (
+            {"writeback_percent": "0"},
+            "dirty data is written back at 5 MiB/s now, and the p99 of users is 41 ms",
+        ),
+        (
+            {"writeback_percent": "1"},
+            "dirty data is written back at 5 MiB/s now, and the p99 of users is 41 ms",
+        ),
+    ],
+)
+def test_folklore_is_met_with_what_was_measured_here(knobs: dict[str, str], evidence: str) -> None:
+    (found,) = advise(facts(state=state(knobs=knobs), live=LIVE))
+    assert found.evidence == evidence
+    assert found.effect
+    (without,) = advise(facts(state=state(knobs=knobs)))
+    assert (without.id, without.evidence) == (found.id, "")
+    (idle,) = advise(facts(state=state(knobs=knobs), live={"paths": [], "run_bytes": None}))
+    assert idle.evidence == ""
+
+
+SILENT = {
+    "run_bytes": {"read": [], "write": [100.0, *[0] * 16]},
+    "bypass_bytes": {"congested": 0},
+    "dirty_ratio": 0.02,
+    "time_to_full_s": float("inf"),
+    "destage_bytes_per_s": 0.0,
+    "paths": [{"p99_ns": 41_000_000}],
+}
+
+
+@pytest.mark.parametrize(
+    "knobs",
+    [
+        {"sequential_cutoff": "0"},
+        {"sequential_cutoff": "32768"},
+        {"congested_read_threshold_us": "2000"},
+        {"writeback_percent": "40"},
+        {"writeback_percent": "0"},
+    ],
+)
+def test_nothing_is_recommended_that_the_measurement_does_not_speak_for(
+    knobs: dict[str, str],
+) -> None:
+    """`worth it` stood beside a measured 0%."""
+    weights = [
+        next(each.weight for each in advise(facts(state=state(knobs=knobs), live=live)))
+        for live in (LIVE, SILENT, {})
+    ]
+    assert weights == [Weight.ADVICE, Weight.NOTE, Weight.NOTE]
+
+
+def test_a_cutoff_that_caches_nothing_needs_no_measurement() -> None:
+    (found,) = advise(facts(state=state(knobs={"sequential_cutoff": "1"}), live=SILENT))
+    assert found.weight is Weight.ADVICE
+
+
+def test_a_high_writeback_percent_is_told_with_what_it_gains() -> None:
+    (found,) = advise(facts(state=state(knobs={"writeback_percent": "40"}), live=SILENT))
+    assert "nothing gets faster" not in found.text
+    assert "reach the disk less often" in found.text
+    assert found.evidence == "2.0% of the cache is dirty now"
+
+
+def test_of_the_known_recipe_the_right_half_is_said_to_be_right() -> None:
+    found = advise(facts(state=state(knobs={"sequential_cutoff": "0", **CALM})))
+    assert [each.id for each in found] == ["EBB-206", "EBB-214"]
+    assert "that is right" in found[1].text
+    assert found[1].change is None
+    ours = facts(state=state(knobs=CALM), held=frozenset(CALM))
+    assert advise(ours) == ()
+
+
+def test_raised_thresholds_are_told_from_the_kernels_own() -> None:
+    stock = {"congested_read_threshold_us": "2000", "congested_write_threshold_us": "20000"}
+    guide = {"congested_read_threshold_us": "10000", "congested_write_threshold_us": "40000"}
+    texts = [advise(facts(state=state(knobs=knobs)))[0].text for knobs in (stock, guide)]
+    assert ["only makes it rarer" in text for text in texts] == [False, True]
+
+
+@pytest.mark.parametrize("knob", ["writeback_percent", "sequential_cutoff"])
+@pytest.mark.parametrize("value", ["0", "1", "40"])
+def test_what_ebbgate_itself_holds_is_no_folklore(knob: str, value: str) -> None:
+    assert advise(facts(state=state(knobs={knob: value}), held=frozenset({knob}))) == ()
+
+
+def test_what_may_be_applied_is_within_the_bounds_and_documented() -> None:
+    many = {
+        "sequential_cutoff": "0",
+        "congested_read_threshold_us": "2000",
+        "writeback_percent": "40",
+    }
+    sick = facts(state=state(knobs=many, in_use_ratio=0.99), disks=disk(scheduler="none"))
+    changes = {each.id: each.change for each in advise(sick)}
+    assert changes["EBB-101"] is None
+    assert changes["EBB-205"] is not None
+    for number, change in changes.items():
+        if change is not None:
+            assert number.removeprefix("EBB-") in (advice.__doc__ or "").split("ebbgate apply")[1]
+            for knob, value in change.knobs:
+                assert asked_value(volume(), knob, value) == value
+            left = tuple(knob for knob, _ in change.knobs if not is_trigger(knob))
+            assert KNOBS_OF.get(number, ()) == left

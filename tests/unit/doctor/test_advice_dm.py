@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Advice for dm-cache and dm-writecache: each for its own reason, with a command of LVM."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from ebbgate.doctor.advice import advise
+from ebbgate.doctor.disk_kind import DiskKind
+from ebbgate.doctor.model import Advice, Facts, Weight
+from ebbgate.model.dm import CacheStatus, Health, WritecacheStatus
+from ebbgate.model.volume import Kind, Volume, VolumeState
+from ebbgate.units import MIB
+from tests.builders import cache_status, device, mapped_volume
+from tests.fake_dm import CACHE_TABLE
+from tests.unit.doctor.test_advice import check_form
+
+READS = "EBB-304"
+
+
+def found(volume: Volume | None = None, mode: str = "writeback", **status: Any) -> list[Advice]:
+    line = cache_status(**status)
+    state = VolumeState(0, "dirty", mode, 6 << 20, 908 << 20, 0.97, {}, line)
+    of = volume or mapped_volume()
+    disks = (device("dm-4"),)
+    return [each for each in advise(Facts(of, state, disks)) if each.id != READS]
+
+
+def test_a_sound_cache_is_told_of_streams_alone() -> None:
+    assert found() == []
+    state = VolumeState(0, "dirty", "writeback", 0, 1, 0.5, {}, cache_status())
+    (note,) = advise(Facts(mapped_volume(), state, (device("dm-4"),)))
+    assert (note.id, note.weight) == (READS, Weight.NOTE)
+    for alternative in ("dm-writecache", "bcache", "larger cache blocks"):
+        assert alternative in note.text
+
+
+@pytest.mark.parametrize(
+    ("number", "mode", "status", "command"),
+    [
+        ("EBB-202", "writethrough", {}, ""),
+        ("EBB-302", "writeback", {"metadata_used": 1900}, "sudo lvconvert --splitcache vg/data"),
+        ("EBB-303", "passthrough", {}, "sudo lvchange --cachemode writethrough vg/data"),
+        (
+            "EBB-305",
+            "writeback",
+            {"migration_threshold_sectors": 40960},
+            "sudo lvchange --cachesettings migration_threshold=2048 vg/data",
+        ),
+        ("EBB-307", "writeback", {"policy": "cleaner"}, "sudo lvchange --refresh vg/data"),
+    ],
+)
+def test_each_reason_has_its_number_and_command(
+    number: str, mode: str, status: dict[str, Any], command: str
+) -> None:
+    (advice, *_) = [each for each in found(mode=mode, **status) if each.id != "EBB-308"]
+    assert (advice.id, advice.command) == (number, command)
+    check_form(advice)
+
+
+THROUGH = CACHE_TABLE.replace("metadata2 writeback", "metadata2 writethrough")
+REPAIR = "sudo lvchange -an vg/data && sudo lvconvert --repair vg/data"
+DROP = "sudo lvchange -an vg/data && sudo lvconvert --uncache vg/data"
+
+
+@pytest.mark.parametrize("health", [Health.NEEDS_CHECK, Health.READ_ONLY, Health.FAILED])
+@pytest.mark.parametrize(
+    ("params", "cachevol", "command", "says"),
+    [
+        (CACHE_TABLE, False, REPAIR, "LVM can repair"),
+        (CACHE_TABLE, True, "", "LVM cannot repair"),
+        (CACHE_TABLE, None, "", "LVM cannot repair it if its cache is a cachevol"),
+        (THROUGH, True, DROP, "the disk has all data"),
+        (THROUGH, False, DROP, "the disk has all data"),
+    ],
+)
+def test_a_sick_cache_is_a_fault_with_the_repair_that_it_can_have(
+    health: Health, params: str, cachevol: bool | None, command: str, says: str
+) -> None:
+    state = VolumeState(0, str(health), None, None, None, None, {}, CacheStatus(health))
+    sick = Facts(mapped_volume(params=params), state, (device("dm-4"),), cachevol=cachevol)
+    advice = next(each for each in advise(sick) if each.id == "EBB-301")
+    assert (advice.weight, advice.command) == (Weight.FAULT, command)
+    assert says in advice.text
+    if not command:
+        assert "do not remove the cache" in advice.text
+    check_form(advice)
+
+
+def test_a_sick_cache_without_lvm_gets_no_command_of_lvm() -> None:
+    status = CacheStatus(Health.FAILED)
+    state = VolumeState(0, "failed", None, None, None, None, {}, status)
+    bare = Facts(mapped_volume(uuid="", lvm_name=""), state, (device("dm-4"),))
+    advice = next(each for each in advise(bare) if each.id == "EBB-301")
+    assert (advice.command, "lvc" in advice.text) == ("", False)
+
+
+def test_a_threshold_by_message_does_not_last() -> None:
+    (advice,) = found(migration_threshold_sectors=1024)
+    assert (advice.id, advice.command) == (
+        "EBB-308",
+        "sudo lvchange --cachesettings migration_threshold=1024 vg/data",
+    )
+    state = VolumeState(0, "dirty", "writeback", 1, 2, 0.5, {}, cache_status())
+    status = cache_status(migration_threshold_sectors=0)
+    ours = Facts(mapped_volume(), state, (device("dm-4"),), held=frozenset({"migration_threshold"}))
+    assert [a.id for a in advise(replace(ours, state=replace(state, dm=status)))] == [READS]
+
+
+def test_what_lvm_sets_for_large_blocks_is_no_fault() -> None:
+    """8 blocks of 1 MiB are LVM's own minimum: no command could go below."""
+    large: dict[str, Any] = {"block_bytes": MIB, "migration_threshold_sectors": 8 * 2048}
+    assert [advice.id for advice in found(**large)] == ["EBB-308"]
+    above: dict[str, Any] = {"block_bytes": MIB, "migration_threshold_sectors": 9 * 2048}
+    assert "migration_threshold=16384 vg/data" in found(**above)[0].command
+
+
+def test_a_bare_stack_gets_no_command_of_lvm() -> None:
+    bare = found(mapped_volume(uuid="", lvm_name=""), migration_threshold_sectors=40960)
+    advice = next(each for each in bare if each.id == "EBB-305")
+    assert advice.command == "sudo dmsetup message vg-data 0 migration_threshold 2048"
+    assert "Until the next boot or table reload" in advice.lasts
+    assert advice.change is None
+    for each in bare:
+        check_form(each)
+
+
+@pytest.mark.parametrize(
+    ("kinds", "live", "weight"),
+    [
+        ({}, {}, Weight.NOTE),
+        ({}, {"destage_bytes_per_s": 1e6, "paths": [{"p99_ns": 5}]}, Weight.ADVICE),
+        ({}, {"destage_bytes_per_s": 0.0, "paths": [{"p99_ns": 5}]}, Weight.NOTE),
+        (
+            {"dm-4": DiskKind.ARRAY},
+            {"destage_bytes_per_s": 1e6, "paths": [{"p99_ns": 5}]},
+            Weight.NOTE,
+        ),
+    ],
+)
+def test_a_large_threshold_is_recommended_against_where_users_wait_on_one_disk(
+    kinds: dict[str, DiskKind], live: dict[str, Any], weight: Weight
+) -> None:
+    line = cache_status(migration_threshold_sectors=40960)
+    state = VolumeState(0, "dirty", "writeback", 1, 2, 0.5, {}, line)
+    facts = Facts(mapped_volume(), state, (device("dm-4"),), kinds=kinds, live=live)
+    advice = next(each for each in advise(facts) if each.id == "EBB-305")
+    assert advice.weight is weight
+    assert ("several disks" in advice.text) == bool(kinds)
+
+
+def test_writecache_is_told_which_command_sets_it() -> None:
+    status = WritecacheStatus(0, 1000, 400, 0, 4096)
+    state = VolumeState(0, "dirty", "writeback", 1, 2, 0.5, {}, status)
+    (advice,) = advise(Facts(mapped_volume(Kind.DM_WRITECACHE), state, (device("dm-4"),)))
+    assert advice.id == "EBB-306"
+    assert advice.command.startswith("sudo lvchange --cachesettings 'high_watermark=")
+    check_form(advice)
+
+
+@pytest.mark.parametrize("lvm", ["vg/data", ""])
+def test_a_setting_of_the_old_policy_is_said_to_have_no_effect(lvm: str) -> None:
+    table = CACHE_TABLE.replace("sequential_threshold 0", "sequential_threshold 512")
+    (advice,) = found(mapped_volume(params=table, lvm_name=lvm))
+    command = "sudo lvchange --cachesettings 'sequential_threshold=default' vg/data" if lvm else ""
+    assert (advice.id, advice.weight, advice.command) == ("EBB-309", Weight.NOTE, command)
+    assert advice.change is None
+
+
+def test_a_command_of_lvm_brings_the_one_that_takes_it_back() -> None:
+    (advice, *_) = found(migration_threshold_sectors=40960)
+    assert advice.change is not None
+    assert " ".join(("sudo", *advice.change.argv)) == advice.command
+    assert advice.change.undo_argv == (
+        *("lvchange", "--cachesettings", "migration_threshold=default", "vg/data"),
+    )
+    table = CACHE_TABLE.replace("mq 10", "mq 12") + " migration_threshold 40960"
+    (own,) = found(mapped_volume(params=table), migration_threshold_sectors=40960)
+    assert own.change is not None
+    assert own.change.undo_argv[2] == "migration_threshold=40960"

@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""overrides.db: root's alone, durable, and a row that makes no sense stops nothing."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sqlite3
+import stat
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ebbgate.errors import PermissionDenied
+from ebbgate.intents.database import OverrideDatabase
+from ebbgate.intents.override_writer import OverrideWriter
+from ebbgate.model.override import Wish, WishKind
+from ebbgate.model.volume import Mode
+from ebbgate.units import NS_PER_S
+from tests.intent_fixture import Asked
+
+AT_NS = 1_700_000_000 * NS_PER_S
+DAY_NS = 24 * 3600 * NS_PER_S
+GOOD = {
+    "kind": "set",
+    "volume": "bcache0",
+    "knob": "writeback_percent",
+    "value": "20",
+    "who": "jo",
+    "at_unix_ns": AT_NS,
+    "until_unix_ns": AT_NS + DAY_NS,
+}
+
+
+def override(**changed: Any) -> Wish:
+    given: dict[str, Any] = {**GOOD, **changed}
+    return Wish(**{**given, "kind": WishKind(given["kind"])})
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "overrides.db"
+
+
+@pytest.fixture
+def database(path: Path) -> Iterator[OverrideDatabase]:
+    opened = OverrideDatabase.open(path)
+    yield opened
+    opened.close()
+
+
+def write_by_hand(path: Path, **changed: Any) -> None:
+    row = {**GOOD, **changed}
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(
+            f"INSERT INTO overrides ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})",
+            tuple(row.values()),
+        )
+        connection.commit()
+
+
+def invalid(path: Path) -> list[str | None]:
+    with closing(sqlite3.connect(path)) as connection:
+        rows = connection.execute("SELECT invalid FROM overrides ORDER BY id").fetchall()
+        return [row[0] for row in rows]
+
+
+# ---- whose it is --------------------------------------------------------------------------------
+def test_nobody_but_its_owner_may_open_it(path: Path) -> None:
+    before = os.umask(0)
+    try:
+        with closing(OverrideDatabase.open(path)) as database:
+            database.add((override(),))
+            modes = {
+                stat.S_IMODE(each.stat().st_mode)
+                for each in path.parent.iterdir()
+                if each.name.startswith("overrides.db")
+            }
+    finally:
+        os.umask(before)
+    assert modes == {0o600}
+
+
+def test_a_file_that_was_opened_to_others_is_closed_again(path: Path) -> None:
+    OverrideDatabase.open(path).close()
+    path.chmod(0o666)
+    OverrideDatabase.open(path).close()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to give files away")
+def test_a_file_of_another_user_is_not_opened(path: Path) -> None:
+    OverrideDatabase.open(path).close()
+    os.chown(path, 64_321, -1)
+    with pytest.raises(PermissionDenied, match="not a file of root's own"):
+        OverrideDatabase.open(path)
+
+
+def test_a_link_is_not_followed(path: Path, tmp_path: Path) -> None:
+    path.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(PermissionDenied, match="not a file of root's own"):
+        OverrideDatabase.open(path)
+    assert not (tmp_path / "elsewhere").exists()
+
+
+# ---- what is kept -------------------------------------------------------------------------------
+def test_what_is_added_is_there_after_a_restart_and_a_newer_one_replaces_it(path: Path) -> None:
+    with closing(OverrideDatabase.open(path)) as database:
+        (first,) = database.add((override(),))
+        (second,) = database.add((override(value="30"),))
+        (hold,) = database.add((override(kind="hold", knob="", value=""),))
+    with closing(OverrideDatabase.open(path)) as database:
+        assert database.load().overrides == (second, hold)
+        database.reopen((first,))
+        assert database.load().overrides == (first, hold)
+        database.end({first.id: "its time is over", hold.id: "released"}, AT_NS)
+        assert database.load().overrides == ()
+
+
+def test_all_of_them_are_kept_or_none(path: Path, database: OverrideDatabase) -> None:
+    broken = override(knob="sequential_cutoff", value=None)
+    with pytest.raises(sqlite3.Error):
+        database.add((override(), broken))
+    assert database.load().overrides == ()
+
+
+def test_modes_are_kept(path: Path, database: OverrideDatabase) -> None:
+    database.set_mode("bcache0", Mode.ENFORCE, AT_NS)
+    database.set_mode("vg-data", Mode.OBSERVE, AT_NS)
+    database.set_mode("bcache0", Mode.ADVISE, AT_NS)
+    assert database.load().modes == {"bcache0": Mode.ADVISE, "vg-data": Mode.OBSERVE}
+    database.set_mode("vg-data", None, AT_NS)
+    assert database.load().modes == {"bcache0": Mode.ADVISE}
+
+
+def test_what_is_over_does_not_pile_up(path: Path, database: OverrideDatabase) -> None:
+    for _ in range(12):
+        kept = database.add(
+            [override(kind="hold", knob="", value="", volume=f"bcache{n}") for n in range(100)]
+        )
+        database.end({each.id: "over" for each in kept}, AT_NS)
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT count(*) FROM overrides").fetchone() == (1000,)
+
+
+# ---- rows that make no sense --------------------------------------------------------------------
+BAD: list[tuple[dict[str, Any], str]] = [
+    ({"kind": "warm"}, "kind: unknown"),
+    ({"kind": 7}, "kind: unknown"),
+    ({"at_unix_ns": "yesterday"}, "at_unix_ns: not a whole number"),
+    ({"at_unix_ns": 1.5}, "at_unix_ns: not a whole number"),
+    ({"at_unix_ns": -5}, "at_unix_ns: not a time"),
+    ({"at_unix_ns": (1 << 63) - 1}, "at_unix_ns: not a time"),
+    ({"until_unix_ns": "9" * 4000}, "until_unix_ns: not a whole number"),
+    ({"until_unix_ns": b"soon"}, "until_unix_ns: not a whole number"),
+    ({"until_unix_ns": AT_NS}, "until_unix_ns: not within 30 days"),
+    ({"until_unix_ns": AT_NS + 31 * DAY_NS}, "until_unix_ns: not within 30 days"),
+    ({"kind": "drain", "knob": "", "value": "", "until_unix_ns": None}, "until_unix_ns: a drain"),
+    ({"kind": "drain"}, "knob: a drain has none"),
+    ({"kind": "hold"}, "knob: a hold has none"),
+    ({"knob": "cache_mode", "value": "writeback"}, "knob: it cannot be kept"),
+    ({"knob": "trigger_gc", "value": "1"}, "knob: it cannot be kept"),
+    ({"knob": "x" * 300}, "knob: not 1 to 255 characters"),
+    ({"knob": b"\xff\xfe"}, "knob: not a text"),
+    ({"value": "much"}, "value: "),
+    ({"value": "90"}, "value: "),
+    ({"value": "20%"}, "value: not as the kernel takes it"),
+    ({"value": '{"a":' * 5000}, "value: not 1 to 255 characters"),
+    ({"volume": ""}, "volume: not 1 to 255"),
+    ({"volume": "b\x1b[31m"}, "volume: has a character"),
+    ({"volume": "b\ud7ff\u202e"}, "volume: has a character"),
+    ({"who": "x" * 300}, "who: not 1 to 256"),
+    ({"kind": "manual", "knob": "nonsense"}, "knob: unknown"),
+]
+
+
+@pytest.mark.parametrize(("changed", "why"), BAD)
+def test_a_row_that_makes_no_sense_is_set_aside_and_the_others_stay(
+    path: Path, changed: dict[str, Any], why: str
+) -> None:
+    with closing(OverrideDatabase.open(path)) as database:
+        good = database.add((override(volume="bcache1"),))
+    write_by_hand(path, **changed)
+    with closing(OverrideDatabase.open(path)) as database:
+        found = database.load()
+        assert found.overrides == good
+        (said,) = found.set_aside
+        assert said.startswith(f"overrides.db: override 2 is set aside: {why}")
+        assert said.isprintable()
+        assert database.load().set_aside == (), "said once"
+    marked = invalid(path)
+    assert marked[0] is None
+    assert str(marked[1]).startswith(why), "it stays in the file, with the reason"
+
+
+def test_a_text_that_is_no_utf8_is_set_aside(path: Path) -> None:
+    OverrideDatabase.open(path).close()
+    write_by_hand(path)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("UPDATE overrides SET volume = CAST(x'ff41' AS TEXT)")
+        connection.commit()
+    with closing(OverrideDatabase.open(path)) as database:
+        assert "volume: has a character" in database.load().set_aside[0]
+
+
+def test_the_same_twice_is_set_aside(path: Path) -> None:
+    OverrideDatabase.open(path).close()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("DROP INDEX overrides_in_force")
+    write_by_hand(path)
+    write_by_hand(path, value="30")
+    with closing(OverrideDatabase.open(path)) as database:
+        found = database.load()
+    assert [each.value for each in found.overrides] == ["20"]
+    assert "in force twice" in found.set_aside[0]
+
+
+@pytest.mark.parametrize(
+    ("row", "why"),
+    [
+        (("bcache0", "turbo"), "mode: unknown"),
+        (("bcache0", 7), "mode: unknown"),
+        (("\x1b", "advise"), "volume: has a character"),
+        ((b"\xff", "advise"), "volume: not a text"),
+    ],
+)
+def test_a_mode_that_makes_no_sense_is_set_aside(
+    path: Path, row: tuple[Any, Any], why: str
+) -> None:
+    with closing(OverrideDatabase.open(path)) as database:
+        database.set_mode("bcache1", Mode.ADVISE, AT_NS)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("INSERT INTO modes (volume, mode, at_unix_ns) VALUES (?, ?, 1)", row)
+        connection.commit()
+    with closing(OverrideDatabase.open(path)) as database:
+        found = database.load()
+        assert found.modes == {"bcache1": Mode.ADVISE}
+        assert why in found.set_aside[0]
+        assert database.load().set_aside == ()
+        database.set_mode("bcache0", Mode.ENFORCE, AT_NS)
+        assert database.load().modes["bcache0"] is Mode.ENFORCE, "a new choice is a good row again"
+
+
+def test_bad_rows_do_not_keep_a_daemon_from_starting(
+    asked: Asked, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert asked.set("30")[0]
+    asked.writer._close()
+    for number, (changed, _) in enumerate(BAD):
+        write_by_hand(asked.path, **{"volume": f"volume{number}", **changed})
+    caplog.clear()
+    asked.start()
+    asked.poll()
+    asked.poll()
+    assert asked.percent() == "30"
+    said = [r for r in caplog.records if "is set aside" in r.getMessage()]
+    assert len(said) == len(BAD)
+    caplog.clear()
+    asked.writer._close()
+    asked.start()
+    assert not [r for r in caplog.records if r.levelno >= logging.ERROR], "said once"
+
+
+# ---- files that make no sense -------------------------------------------------------------------
+@pytest.mark.parametrize("spoil", ["nonsense", "another", "empty"])
+def test_a_file_that_is_no_database_of_overrides_is_kept_aside(path: Path, spoil: str) -> None:
+    if spoil == "another":
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute("CREATE TABLE overrides (id INTEGER PRIMARY KEY)")
+            connection.execute("PRAGMA user_version = 1")
+            connection.commit()
+    else:
+        path.write_bytes(b"nonsense" * 1000 if spoil == "nonsense" else b"")
+    with closing(OverrideDatabase.open(path)) as database:
+        assert len(database.add((override(),))) == 1
+    assert path.with_name("overrides.db.damaged").exists() is (spoil != "empty")
+
+
+def test_a_failure_is_said_once_and_the_database_is_opened_again(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+    writer = OverrideWriter(path)
+    path.mkdir()
+    for _ in range(3):
+        failed = writer.submit(lambda database: database.load())
+        assert "is not a file of root's own" in str(failed.exception(10))
+    assert "overrides.db: " in writer.error
+    path.rmdir()
+    assert writer.submit(lambda database: database.load()).result(10).overrides == ()
+    assert writer.error == ""
+    assert [r.levelno for r in caplog.records] == [logging.ERROR, logging.WARNING]

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The control socket's limits: floods, and clients that are slow, silent or do not read."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, suppress
+from pathlib import Path
+
+import pytest
+
+from ebbgate.intents import connection, protocol
+from ebbgate.intents.limits import Quotas
+from ebbgate.intents.protocol import PENDING_PER_UID, REQUESTS_BURST, REQUESTS_PER_S
+from ebbgate.units import NS_PER_S
+from tests.control_fixture import DEADLINE_S, SILENCE_NS_MAX, Bench, Client, answers, cut_off, until
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    made = Bench(tmp_path)
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def client(bench: Bench) -> Iterator[Client]:
+    with closing(Client(bench.path)) as made:
+        yield made
+
+
+# ---- limits -------------------------------------------------------------------------------------
+def test_a_flood_of_requests_is_slowed_to_its_limit(bench: Bench, client: Client) -> None:
+    line = b'{"v":1,"id":"a","kind":"mode","volume":"b","args":{"mode":"advise"}}\n'
+    client.socket.setblocking(False)
+    begun, sent = time.monotonic(), 0
+    while time.monotonic() - begun < 1.0:
+        try:
+            sent += client.socket.send(line * 100)
+        except BlockingIOError:
+            time.sleep(0.001)
+    elapsed_s = time.monotonic() - begun
+    assert sent > 1000 * len(line)
+    assert len(bench.asked) <= REQUESTS_BURST + REQUESTS_PER_S * elapsed_s + 1
+    assert bench.silence.max_ns < SILENCE_NS_MAX
+    client.socket.settimeout(DEADLINE_S)
+    found = [client.read() for _ in range(2 * REQUESTS_BURST + 1)]
+    assert found[-1]["state"] == "refused"
+    assert found[-1]["text"] == "too many requests: at most 20 per second, 40 at once"
+
+
+def test_who_goes_on_beyond_the_limit_is_cut_off(
+    bench: Bench, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "_PAUSE_S", 0.0)
+    client.send(b'{"v":1,"id":"a","kind":"warm"}\n' * 100)
+    found = [client.read() for _ in range(REQUESTS_BURST + 20)]
+    assert {each["state"] for each in found} == {"refused"}
+    assert cut_off(client).startswith("too many requests")
+
+
+def test_so_many_requests_of_one_user_may_be_pending(bench: Bench, client: Client) -> None:
+    bench.hold = True
+    for number in range(PENDING_PER_UID + 1):
+        client.ask(id=f"a{number}")
+    found = [client.read() for _ in range(PENDING_PER_UID + 1)]
+    assert [each["state"] for each in found] == ["accepted"] * PENDING_PER_UID + ["refused"]
+    assert f"{PENDING_PER_UID} of this user have no outcome yet" in found[-1]["text"]
+    bench.finish()
+    for _ in range(PENDING_PER_UID):
+        assert client.read()["state"] == "done"
+    client.ask(id="again")
+    assert client.read()["state"] == "accepted"
+
+
+def test_a_client_that_leaves_does_not_cancel_what_was_accepted(bench: Bench) -> None:
+    bench.hold = True
+    with closing(Client(bench.path)) as leaves:
+        leaves.ask()
+        assert leaves.read()["state"] == "accepted"
+    time.sleep(0.05)
+    assert not bench.held[0].cancelled()
+    assert bench.control._quotas.users[os.geteuid()].pending == 1
+    bench.finish()
+    until(lambda: bench.control._quotas.users[os.geteuid()].pending == 0)
+    until(lambda: bench.control.open_connections == 0)
+
+
+def test_one_user_may_have_so_many_connections(bench: Bench) -> None:
+    with ExitStack() as stack:
+        for _ in range(protocol.CONNECTIONS_PER_UID):
+            stack.enter_context(closing(Client(bench.path)))
+        one_more = stack.enter_context(closing(Client(bench.path)))
+        assert cut_off(one_more) == "too many connections: this user has 16 open"
+    until(lambda: bench.control.open_connections == 0)
+    answers(bench)
+
+
+def test_other_users_cannot_lock_root_out() -> None:
+    quotas = Quotas()
+    for uid in range(1, 5):
+        for _ in range(16):
+            if not quotas.refusal(uid, 0):
+                quotas.of(uid, 0).connections += 1
+    assert sum(each.connections for each in quotas.users.values()) == 56
+    assert quotas.refusal(9, 0) == "too many connections: 56 are open"
+    assert quotas.refusal(0, 0) == ""
+
+
+def test_the_rate_of_a_user_recovers_and_users_that_left_are_forgotten() -> None:
+    quotas = Quotas()
+    allowed = [quotas.request_refusal(7, 0) for _ in range(REQUESTS_BURST + 1)]
+    assert allowed[:-1] == [""] * REQUESTS_BURST
+    assert allowed[-1].startswith("too many requests")
+    assert quotas.request_refusal(7, NS_PER_S // REQUESTS_PER_S) == ""
+    assert quotas.request_refusal(8, NS_PER_S) == "", "another user is not concerned"
+    for uid in range(100, 200):
+        quotas.of(uid, 100 * NS_PER_S)
+    assert set(quotas.users) == {199}, "nobody of them has anything in use"
+
+
+# ---- slow, silent and deaf clients --------------------------------------------------------------
+def test_a_line_that_is_not_finished_is_cut_off(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "LINE_TIMEOUT_NS", NS_PER_S // 5)
+    with closing(Client(bench.path)) as slow:
+        begun = time.monotonic()
+        for letter in b'{"v":1,"id"':
+            slow.send(bytes([letter]))
+            time.sleep(0.01)
+        assert "a line was not finished within" in cut_off(slow)
+        assert time.monotonic() - begun < 2
+    answers(bench)
+
+
+def test_a_silent_client_is_cut_off_unless_its_request_is_pending(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "IDLE_TIMEOUT_NS", NS_PER_S // 10)
+    bench.hold = True
+    with closing(Client(bench.path)) as waits, closing(Client(bench.path)) as silent:
+        waits.ask()
+        assert waits.read()["state"] == "accepted"
+        assert "nothing was asked" in cut_off(silent)
+        time.sleep(0.3)
+        bench.finish()
+        assert waits.read()["state"] == "done"
+
+
+@pytest.mark.parametrize("requests", [5, 12], ids=["for too long", "too much"])
+def test_a_client_that_does_not_read_is_cut_off(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, requests: int
+) -> None:
+    monkeypatch.setattr(connection, "UNSENT_TIMEOUT_NS", NS_PER_S // 2)
+    with closing(Client(bench.path)) as deaf:
+        begun = time.monotonic()
+        with suppress(OSError):
+            for number in range(requests):
+                deaf.ask(id=f"a{number}", args={"mode": "x" * 60_000})
+        until(lambda: bench.control.open_connections == 0)
+        assert (time.monotonic() - begun < 0.4) is (requests == 12)
+        with pytest.raises((EOFError, ConnectionResetError)):
+            while True:
+                deaf.read()
+    answers(bench)

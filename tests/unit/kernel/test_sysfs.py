@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Attributes: whatever is not there is None, whatever cannot be written is said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ebbgate.kernel.sysfs import Sysfs
+from tests.fake_sysfs import FakeSysfs
+
+
+@pytest.fixture
+def fake(tmp_path: Path) -> FakeSysfs:
+    return FakeSysfs(tmp_path / "sys")
+
+
+def test_an_attribute_loses_its_line_end_only(fake: FakeSysfs) -> None:
+    fake.write("/sys/a/b", " 4.0M ")
+    assert fake.sysfs.read_text("/sys/a/b") == " 4.0M "
+
+
+def test_a_missing_file_and_a_folder_read_as_none(fake: FakeSysfs) -> None:
+    assert fake.sysfs.read_text("/sys/no/such/file") is None
+    assert fake.sysfs.read_text("/sys/block") is None
+
+
+def test_a_number_that_is_none_is_unknown_and_not_zero(fake: FakeSysfs) -> None:
+    fake.write("/sys/a", "12")
+    fake.write("/sys/b", "many")
+    assert fake.sysfs.read_int("/sys/a") == 12
+    assert fake.sysfs.read_int("/sys/b") is None
+    assert fake.sysfs.read_int("/sys/c") is None
+
+
+def test_writing_a_knob_that_this_kernel_lacks_fails_and_creates_nothing(fake: FakeSysfs) -> None:
+    with pytest.raises(FileNotFoundError):
+        fake.sysfs.write_text("/sys/block/new", "1")
+    assert not fake.sysfs.exists("/sys/block/new")
+
+
+def test_the_refusal_of_the_kernel_keeps_its_errno() -> None:
+    with pytest.raises(OSError, match="No space left"):
+        Sysfs(Path("/dev")).write_text("/sys/full", "1")
+
+
+def test_a_path_outside_sys_is_refused(fake: FakeSysfs) -> None:
+    with pytest.raises(ValueError, match="subpath"):
+        fake.sysfs.read_text("/etc/passwd")
+
+
+def test_links_and_globs_come_back_as_on_a_real_machine(fake: FakeSysfs) -> None:
+    fake.disk("sda", "8:0")
+    real = fake.sysfs.real("/sys/block/sda")
+    assert real == Path("/sys/devices/pci0/sda/block/sda")
+    assert fake.sysfs.glob("/sys/block/sd*") == (Path("/sys/block/sda"),)
+    assert fake.sysfs.real("/sys/block/gone") is None
+
+
+def test_a_root_that_is_itself_a_link_works(tmp_path: Path) -> None:
+    FakeSysfs(tmp_path / "real").disk("sda", "8:0")
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    sysfs = Sysfs(tmp_path / "link")
+    assert sysfs.real("/sys/block/sda") == Path("/sys/devices/pci0/sda/block/sda")

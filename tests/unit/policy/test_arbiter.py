@@ -1,0 +1,321 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Wishes of people go above all strategies, the guard above them unless data must go."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from ebbgate.model.decision import Gate, GateKind, Proposal
+from ebbgate.model.frame import Frame, PathLatency, Rates
+from ebbgate.model.override import Standing, Wish, WishKind
+from ebbgate.model.records import Direction
+from ebbgate.policy import arbiter, overrides
+from ebbgate.policy.arbiter import Overrides
+from ebbgate.policy.decision_key import essence
+from ebbgate.policy.defaults import Policy
+from ebbgate.policy.evaluate import PolicyState
+from ebbgate.policy.limits import Bounds, Limits
+from ebbgate.policy.rollback_guard import Setting
+from ebbgate.policy.rules import Rule, RulesState
+from ebbgate.policy.strategies.destage_state import DestageParams, DestageState, Phase
+from ebbgate.policy.strategies.stream_bypass import Stance, StreamState
+from ebbgate.units import GIB, KIB, MIB, NS_PER_MS, NS_PER_S
+from tests.builders import frame, volume_state
+
+POLICY = Policy()
+GATE_KNOBS = frozenset({"writeback_percent", "writeback_rate"})
+SECOND = NS_PER_S
+
+
+def seen(at_s: float, p99_ms: float = 12, **signals: Any) -> Frame:
+    """200 reads a second of this p99, with room for dirty data."""
+    read = PathLatency(200, 200 * 4 * KIB, NS_PER_MS, round(p99_ms * NS_PER_MS))
+    known: dict[str, Any] = {
+        "at_ns": round(at_s * SECOND),
+        "paths": {(Direction.READ, "miss"): read},
+        "foreground": {way: Rates(200.0, 200 * 4096.0) for way in Direction},
+        "cache_bytes": GIB,
+        "dirty_bytes": 400 * MIB,
+        "dirty_in_bytes_per_s": 0.0,
+        "destage_bytes_per_s": 0.0,
+        "dirty_room_bytes": 300 * MIB,
+        "idle": False,
+    }
+    return frame(**{**known, **signals})
+
+
+def state(phase: Phase = Phase.WAIT, stance: Stance = Stance.REST, **signals: Any) -> PolicyState:
+    streams = StreamState(stance, cutoff_bytes=None if stance is Stance.REST else MIB)
+    return PolicyState(DestageState(phase=phase), streams, frame=seen(1, **signals))
+
+
+def regretted(phase: Phase = Phase.WAIT, stance: Stance = Stance.REST) -> tuple[Overrides, int]:
+    """The guard once users have waited longer after this, and the time."""
+    over, calm = Overrides(), state()
+    acting = state(phase, stance)
+    for number in range(200):
+        bad = number >= 100
+        now = seen(100 + number / 4, 60 if bad else 12)
+        over = arbiter.on_frame(over, now, acting if bad else calm, POLICY, applied=True)
+    return over, now.at_ns
+
+
+def standing(
+    kind: WishKind, knob: str = "", value: str = "", ends_s: float | None = None
+) -> Standing:
+    until = None if ends_s is None else round(ends_s * SECOND)
+    return Standing(Wish(kind, "bcache0", "jo", 0, until, knob, value), until)
+
+
+def wished(knob: str, value: str, words: str = "") -> Overrides:
+    each = standing(WishKind.SET, knob, value)
+    return Overrides(sets=((each, words or value),), gate_knobs=GATE_KNOBS)
+
+
+# ---- without any --------------------------------------------------------------------------------
+def test_without_wishes_and_regrets_the_strategies_decide() -> None:
+    over, now = Overrides(), state(Phase.PRESSURE, Stance.BYPASS)
+    decision = arbiter.decide(over, now, POLICY, SECOND)
+    assert [p.strategy for p in decision.proposals] == ["idle_destage", "stream_bypass"]
+    assert arbiter.gate(over, now, POLICY, SECOND).gate == decision.gate
+    assert arbiter.gate(over, now, POLICY, SECOND).by == ""
+
+
+# ---- wishes -------------------------------------------------------------------------------------
+def test_a_wish_for_a_knob_of_the_gate_releases_the_gate() -> None:
+    over = wished("writeback_percent", "20", "20%")
+    decision = arbiter.decide(over, state(Phase.PRESSURE), POLICY, SECOND)
+    assert (decision.gate, decision.gate_strategy) == (Gate(GateKind.RELEASED), "wish")
+    assert decision.proposals[0].knobs == (("writeback_percent", "20"),)
+    assert decision.proposals[1].gate is not None, "the loser is no longer visible"
+    assert arbiter.gate(over, state(Phase.PRESSURE), POLICY, SECOND).by == "wish"
+
+
+def test_a_wish_for_the_cutoff_beats_the_stance() -> None:
+    decision = arbiter.decide(
+        wished("sequential_cutoff", str(8 * MIB)), state(stance=Stance.BYPASS), POLICY, SECOND
+    )
+    assert (decision.sequential_cutoff_bytes, decision.cutoff_strategy) == (8 * MIB, "wish")
+    assert decision.gate_strategy == "idle_destage"
+
+
+def test_a_wish_for_the_length_of_requests_keeps_them_whole() -> None:
+    over = wished("max_sectors_kb", "512")
+    decision = arbiter.decide(over, state(stance=Stance.BYPASS), POLICY, SECOND)
+    assert not decision.split_requests
+    assert decision.cutoff_strategy == "wish"
+
+
+def test_a_wish_for_a_threshold_of_congestion_leaves_both_alone() -> None:
+    over = wished("congested_read_threshold_us", "5000")
+    now = replace(state(), congested=True)
+    assert arbiter.decide(Overrides(), now, POLICY, SECOND).congestion_bypass is False
+    assert arbiter.decide(over, now, POLICY, SECOND).congestion_bypass is None
+
+
+def test_a_decision_under_a_wish_is_another_decision() -> None:
+    now, over = state(), wished("congested_read_threshold_us", "5000")
+    keys = {
+        essence(now, arbiter.decide(each, now, POLICY, SECOND))
+        for each in (Overrides(), over, wished("congested_read_threshold_us", "6000"))
+    }
+    assert len(keys) == 3
+
+
+# ---- drains -------------------------------------------------------------------------------------
+def test_a_drain_opens_a_closed_gate_and_says_so() -> None:
+    over = Overrides(drain=standing(WishKind.DRAIN, ends_s=100))
+    over = arbiter.on_frame(over, seen(1), state(), POLICY, applied=True)
+    decision = arbiter.decide(over, state(), POLICY, SECOND)
+    assert decision.gate is not None
+    assert (decision.gate.kind, decision.gate_strategy) == (GateKind.PACED, "drain")
+    ruling = arbiter.gate(over, state(), POLICY, SECOND)
+    assert (ruling.gate, ruling.by) == (decision.gate, "drain")
+    assert ruling.why.startswith("400 MiB dirty, needs ")
+
+
+def test_a_drain_leaves_a_released_gate_to_the_kernel() -> None:
+    over = Overrides(drain=standing(WishKind.DRAIN, ends_s=100))
+    over = arbiter.on_frame(over, seen(1), state(), POLICY, applied=True)
+    ruling = arbiter.gate(over, state(Phase.UNKNOWN), POLICY, SECOND)
+    assert (ruling.gate, ruling.by) == (Gate(GateKind.RELEASED), "")
+
+
+def test_where_nothing_can_be_tuned_a_drain_and_a_guard_change_nothing() -> None:
+    over, now_ns = regretted(Phase.PRESSURE)
+    over = replace(over, drain=standing(WishKind.DRAIN, ends_s=1000))
+    assert arbiter.gate(over, state(), Policy(destage=None), now_ns).gate is None
+
+
+# ---- the guard ----------------------------------------------------------------------------------
+def test_pressure_that_users_feel_is_taken_back() -> None:
+    over, now_ns = regretted(Phase.PRESSURE)
+    pressed = state(Phase.PRESSURE)
+    decision = arbiter.decide(over, pressed, POLICY, now_ns)
+    assert decision.gate is not None
+    assert (decision.gate.kind, decision.gate_strategy) == (GateKind.CLOSED, "no_regret")
+    first = decision.proposals[0]
+    assert first.strategy == "no_regret"
+    assert "destage beside the load is held off for" in first.reason
+    (condition,) = first.conditions
+    assert (condition.measured, condition.threshold) == ("60 ms", "24.0 ms (before: 12.0 ms)")
+    assert condition.holds
+    assert arbiter.gate(over, pressed, POLICY, now_ns).gate == decision.gate
+
+
+@pytest.mark.parametrize(
+    "signals",
+    [
+        {"time_to_full_s": 30.0},
+        {"dirty_room_bytes": 60 * MIB},
+        {"dirty_room_bytes": None},
+        {"cache_bytes": None},
+    ],
+)
+def test_data_that_must_go_beats_the_guard(signals: dict[str, Any]) -> None:
+    over, now_ns = regretted(Phase.PRESSURE)
+    decision = arbiter.decide(over, state(Phase.PRESSURE, **signals), POLICY, now_ns)
+    assert decision.gate_strategy == "idle_destage"
+    assert decision.proposals[0].reason.endswith("; gives way, since dirty data must go")
+
+
+def test_a_gap_is_drained_whatever_was_regretted() -> None:
+    over, now_ns = regretted(Phase.PRESSURE)
+    ruling = arbiter.gate(over, state(Phase.DESTAGE), POLICY, now_ns)
+    assert ruling.by == ""
+
+
+def test_a_stance_on_streams_that_users_feel_is_taken_back() -> None:
+    over, now_ns = regretted(stance=Stance.ABSORB)
+    decision = arbiter.decide(over, state(stance=Stance.ABSORB), POLICY, now_ns)
+    assert (decision.sequential_cutoff_bytes, decision.cutoff_strategy) == (None, "no_regret")
+    assert decision.proposals[0].takes_back == (str(Setting.STREAMS),)
+    assert decision.gate_strategy == "idle_destage"
+
+
+def test_after_the_holding_off_the_strategy_decides_again() -> None:
+    over, now_ns = regretted(stance=Stance.ABSORB)
+    decision = arbiter.decide(over, state(stance=Stance.ABSORB), POLICY, now_ns + 60 * SECOND)
+    assert decision.cutoff_strategy == "stream_bypass"
+
+
+def test_what_is_not_applied_is_not_regretted() -> None:
+    over = Overrides()
+    for number in range(200):
+        bad = number >= 100
+        now = seen(100 + number / 4, 60 if bad else 12)
+        acting = state(Phase.PRESSURE if bad else Phase.WAIT)
+        over = arbiter.on_frame(over, now, acting, POLICY, applied=False)
+    assert arbiter.decide(over, acting, POLICY, now.at_ns).gate_strategy == "idle_destage"
+
+
+def test_what_a_person_wants_is_not_regretted() -> None:
+    over = wished("sequential_cutoff", str(MIB))
+    over = replace(over, drain=standing(WishKind.DRAIN, ends_s=1000))
+    for number in range(200):
+        bad = number >= 100
+        now = seen(100 + number / 4, 60 if bad else 12)
+        acting = state(Phase.PRESSURE, Stance.ABSORB) if bad else state()
+        over = arbiter.on_frame(over, now, acting, POLICY, applied=True)
+    decision = arbiter.decide(over, acting, POLICY, now.at_ns)
+    assert "no_regret" not in [p.strategy for p in decision.proposals]
+
+
+RULE = Proposal("rule:open", "wide open", gate=Gate(GateKind.OPEN))
+CUTOFF = Proposal("rule:cutoff", "small", sequential_cutoff_bytes=256 * KIB)
+
+
+def ruled(now: PolicyState, *wishes: Proposal) -> PolicyState:
+    """The same state with these rules in force."""
+    return replace(now, rules=RulesState(in_force=wishes))
+
+
+def test_what_a_rule_does_is_not_blamed_on_a_strategy() -> None:
+    over = Overrides()
+    for number in range(200):
+        bad = number >= 100
+        acting = state(Phase.PRESSURE, Stance.ABSORB) if bad else state()
+        now = seen(100 + number / 4, 60 if bad else 12)
+        over = arbiter.on_frame(over, now, ruled(acting, RULE, CUTOFF), POLICY, applied=True)
+    decision = arbiter.decide(over, acting, POLICY, now.at_ns)
+    assert "no_regret" not in [p.strategy for p in decision.proposals]
+
+
+def test_the_guard_leaves_the_gate_of_a_rule_open() -> None:
+    over, now_ns = regretted(Phase.PRESSURE)
+    assert arbiter.gate(over, state(Phase.PRESSURE), POLICY, now_ns).by == "no_regret"
+    now = ruled(state(Phase.PRESSURE), RULE)
+    ruling = arbiter.gate(over, now, POLICY, now_ns)
+    assert (ruling.gate, ruling.by) == (RULE.gate, "")
+
+
+def test_the_guard_leaves_the_cutoff_of_a_rule() -> None:
+    over, now_ns = regretted(stance=Stance.ABSORB)
+    policy = replace(POLICY, rules=(Rule("cutoff", "small", (), CUTOFF, ("sequential_cutoff",)),))
+    acting = ruled(state(stance=Stance.ABSORB), CUTOFF)
+    decision = arbiter.decide(over, acting, policy, now_ns, explained=False)
+    assert (decision.sequential_cutoff_bytes, decision.cutoff_strategy) == (
+        256 * KIB,
+        "rule:cutoff",
+    )
+
+
+def test_a_gate_that_the_guard_shuts_stays_within_the_limits() -> None:
+    over, now_ns = regretted(Phase.PRESSURE)
+    policy = replace(POLICY, limits=Limits(destage_rate=Bounds(low=2 * MIB)))
+    ruling = arbiter.gate(over, state(Phase.PRESSURE), policy, now_ns)
+    assert (ruling.gate, ruling.by) == (Gate(GateKind.PACED, 2 * MIB), "no_regret")
+
+
+def test_pressing_is_what_idle_destage_calls_pressing() -> None:
+    params = DestageParams()
+    assert arbiter.pressing(None, params)
+    assert not arbiter.pressing(seen(1), params)
+    assert arbiter.pressing(seen(1, time_to_full_s=39.0), params)
+    assert not arbiter.pressing(seen(1, time_to_full_s=41.0), params)
+
+
+# ---- when wishes end ----------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("wall_s", "ends_s"),
+    [(0, 110), (60, 50), (100, 10), (1000, 10), (-1000, 110)],
+)
+def test_a_wish_that_is_taken_up_lasts_for_what_is_left_of_it(wall_s: int, ends_s: int) -> None:
+    wish = Wish(WishKind.SET, "bcache0", "jo", 0, 100 * SECOND)
+    assert overrides.ends_ns(wish, wall_s * SECOND, 10 * SECOND) == ends_s * SECOND
+
+
+def test_a_wish_without_an_end_has_none() -> None:
+    each = standing(WishKind.HOLD)
+    assert overrides.ends_ns(each.wish, 0, 0) is None
+    assert not overrides.is_over(each, 1 << 62, 1 << 62)
+    assert each.left_ns(5) is None
+
+
+@pytest.mark.parametrize(
+    ("wall_s", "mono_s", "over"),
+    [(99, 99, False), (100, 99, True), (99, 100, True), (0, 100, True)],
+)
+def test_either_clock_ends_it(wall_s: int, mono_s: int, over: bool) -> None:
+    each = standing(WishKind.SET, "writeback_percent", "20", ends_s=100)
+    assert overrides.is_over(each, wall_s * SECOND, mono_s * SECOND) is over
+
+
+@pytest.mark.parametrize(
+    ("word", "refused"),
+    [
+        ("dirty", ""),
+        ("clean", ""),
+        ("no cache", "no cache is attached"),
+        ("inconsistent", "the kernel calls the volume inconsistent"),
+        ("suspended", "the volume is suspended"),
+        ("failed", "the kernel calls the cache failed"),
+        (None, "its state is unknown"),
+    ],
+)
+def test_a_state_that_forbids_writing(word: str | None, refused: str) -> None:
+    assert overrides.refusal(volume_state(state=word)).partition(":")[0] == refused
+    assert overrides.refusal(None) == "its state is unknown"

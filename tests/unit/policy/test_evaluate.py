@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""One decision out of the proposals: who wins, who loses, what cannot be tuned at all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ebbgate.model.decision import Decision, Gate, GateKind, Proposal
+from ebbgate.model.frame import Frame, Rates
+from ebbgate.model.records import Direction, Edge, QueueSample
+from ebbgate.policy import evaluate
+from ebbgate.policy.decision_key import essence
+from ebbgate.policy.defaults import Policy
+from ebbgate.policy.evaluate import PACE_PERIOD_NS, PolicyState, ProbeWishes
+from ebbgate.policy.strategies.destage_state import Phase
+from ebbgate.policy.strategies.stream_bypass import Stance
+from ebbgate.units import GIB, MIB, NS_PER_MS, NS_PER_S
+from tests.builders import busy_edge, busy_frame, idle_edge, idle_frame, queue_sample
+
+POLICY = Policy()
+READS: dict[str, Any] = {
+    "window_ns": NS_PER_S,
+    "foreground": {d: Rates(1, 1) for d in Direction},
+    "run_delta_bytes": {Direction.READ: (*[0] * 17, 80 * MIB)},
+}
+
+
+def after(*events: Frame | Edge | QueueSample, policy: Policy = POLICY) -> PolicyState:
+    state = PolicyState()
+    for event in events:
+        if isinstance(event, Frame):
+            state = evaluate.on_frame(state, event, policy)
+        elif isinstance(event, Edge):
+            state = evaluate.on_edge(state, event, policy)
+        else:
+            state = evaluate.on_queue(state, event, policy)
+    return state
+
+
+def decided(*events: Frame | Edge | QueueSample, policy: Policy = POLICY) -> Decision:
+    return evaluate.decide(after(*events, policy=policy), policy, 7)
+
+
+def test_every_strategy_says_something_and_wins_what_it_alone_wishes() -> None:
+    decision = decided(idle_frame(**READS))
+    assert [p.strategy for p in decision.proposals] == ["idle_destage", "stream_bypass"]
+    assert (decision.volume, decision.at_ns) == ("bcache0", 7)
+    assert decision.gate is not None and decision.gate.kind is GateKind.PACED
+    assert decision.gate_strategy == "idle_destage"
+    assert decision.sequential_cutoff_bytes == 4 * MIB
+    assert decision.cutoff_strategy == "stream_bypass"
+
+
+def test_no_stream_no_wish_for_a_cutoff() -> None:
+    decision = decided(busy_frame())
+    assert (decision.sequential_cutoff_bytes, decision.cutoff_strategy) == (None, "")
+
+
+def test_the_first_proposal_wins_and_the_loser_stays_visible() -> None:
+    first = Proposal("one", "a", gate=Gate(GateKind.PACED, 5), sequential_cutoff_bytes=1 * MIB)
+    second = Proposal(
+        "two",
+        "b",
+        gate=Gate(GateKind.CLOSED),
+        sequential_cutoff_bytes=2 * MIB,
+        congestion_bypass=False,
+        collect_garbage=True,
+    )
+    decision = evaluate.resolve("bcache0", 7, (first, second))
+    assert decision.proposals == (first, second)
+    assert (decision.gate, decision.gate_strategy) == (first.gate, "one")
+    assert (decision.sequential_cutoff_bytes, decision.cutoff_strategy) == (MIB, "one")
+    assert decision.congestion_bypass is False
+    assert decision.collect_garbage
+    turned = evaluate.resolve("bcache0", 7, (second, first))
+    assert (turned.gate_strategy, turned.cutoff_strategy) == ("two", "two")
+
+
+@pytest.mark.parametrize(
+    ("signals", "why"),
+    [
+        ({"state": "no cache"}, "no cache is attached"),
+        ({"state": "inconsistent"}, "inconsistent"),
+        ({"cache_mode": "writethrough"}, "the cache mode is writethrough"),
+        ({"cache_mode": "writearound"}, "the cache mode is writearound"),
+        ({"cache_mode": "none"}, "the cache mode is none"),
+        ({"state": "clean"}, ""),
+        ({"state": None, "cache_mode": None}, ""),
+    ],
+)
+def test_what_cannot_be_tuned_says_why(signals: dict[str, Any], why: str) -> None:
+    state = after(idle_frame(1000, **READS), idle_frame(1250, **READS, **signals))
+    decision = evaluate.decide(state, POLICY, 1)
+    assert (evaluate.gate(state, POLICY) is None) == bool(why)
+    for proposal in decision.proposals:
+        assert why in proposal.unsupported
+        assert bool(proposal.unsupported) == bool(why)
+    if why:
+        assert (decision.gate, decision.sequential_cutoff_bytes) == (None, None)
+        assert state.destage.phase is Phase.UNKNOWN
+        assert state.streams.stance is Stance.REST
+
+
+def test_an_edge_does_not_move_what_cannot_be_tuned() -> None:
+    state = after(idle_frame(state="inconsistent"), busy_edge(1100), idle_edge(1500))
+    assert evaluate.gate(state, POLICY) is None
+    assert evaluate.wishes(state, POLICY).pace_period_ns == 0
+
+
+def test_a_volume_that_can_be_tuned_again_is_tuned_again() -> None:
+    state = after(idle_frame(1000, state="no cache"), idle_frame(1250))
+    assert state.destage.phase is Phase.DESTAGE
+
+
+def test_a_strategy_that_is_off_wishes_nothing() -> None:
+    only_streams = Policy(destage=None)
+    events = (idle_frame(**READS), busy_edge(1100), idle_edge(1500), queue_sample(1510, 3))
+    decision = decided(*events, policy=only_streams)
+    assert [p.strategy for p in decision.proposals] == ["stream_bypass"]
+    assert decision.gate is None
+    assert evaluate.gate(after(*events, policy=only_streams), only_streams) is None
+    only_destage = decided(idle_frame(**READS), policy=Policy(streams=None))
+    assert [p.strategy for p in only_destage.proposals] == ["idle_destage"]
+    assert only_destage.sequential_cutoff_bytes is None
+
+
+def test_the_fast_path_sees_the_gate_of_the_full_decision() -> None:
+    for events in ((busy_frame(),), (idle_frame(),), (busy_frame(), idle_edge(1500))):
+        state = after(*events)
+        assert evaluate.gate(state, POLICY) == evaluate.decide(state, POLICY, 1).gate
+
+
+def test_congestion_that_the_kernel_imagined_is_switched_off_for_good() -> None:
+    quiet = decided(busy_frame())
+    assert quiet.congestion_bypass is None
+    state = after(busy_frame(1000, bypass_bytes={"congested": 4096}), busy_frame(1250))
+    decision = evaluate.decide(state, POLICY, 1)
+    assert decision.congestion_bypass is False
+    assert "congestion" in decision.proposals[1].reason
+
+
+def test_the_probe_is_asked_for_the_queue_only_while_the_gate_is_open() -> None:
+    wait_ns = 300 * NS_PER_MS
+    assert evaluate.wishes(after(busy_frame()), POLICY) == ProbeWishes(wait_ns, 0)
+    assert evaluate.wishes(after(idle_frame()), POLICY) == ProbeWishes(wait_ns, PACE_PERIOD_NS)
+
+
+def conditions(frame: Frame) -> dict[str, tuple[str | None, str, bool]]:
+    found = {}
+    for proposal in decided(frame).proposals:
+        for each in proposal.conditions:
+            found[each.signal] = (each.measured, each.threshold, each.holds)
+    return found
+
+
+def test_conditions_show_measured_values_beside_thresholds() -> None:
+    found = conditions(idle_frame(time_to_full_s=12.0, dirty_room_bytes=GIB // 2, **READS))
+    assert found["dirty data"] == ("420 MiB", "10.2 MiB", True)
+    assert found["quiet for"] == ("500 ms", "300 ms (not learned yet)", True)
+    assert found["time to full"] == ("12 s", "20 s", True)
+    assert found["room for dirty data"] == ("512 MiB", "51.2 MiB", False)
+    assert found["backing device busy for users"] == ("90%", "30%", False)
+    assert found["read stream"] == ("80 MiB/s", "4 MiB/s", True)
+    assert found["write stream"] == ("0 B/s", "4 MiB/s", False)
+    assert found["random writes"] == ("0 B/s", "40 KiB/s", False)
+
+
+def test_the_explanation_of_an_edge_shows_what_the_edge_said() -> None:
+    (quiet,) = [
+        each
+        for each in decided(busy_frame(1000), idle_edge(1500, 310)).proposals[0].conditions
+        if each.signal == "quiet for"
+    ]
+    assert (quiet.measured, quiet.holds) == ("310 ms", True)
+    (quiet,) = [
+        each
+        for each in decided(idle_frame(1000), busy_edge(1500)).proposals[0].conditions
+        if each.signal == "quiet for"
+    ]
+    assert (quiet.measured, quiet.holds) == ("0 s", False)
+
+
+def test_what_is_unknown_never_holds() -> None:
+    found = conditions(
+        busy_frame(
+            idle=None,
+            quiet_ns=None,
+            dirty_bytes=None,
+            dirty_room_bytes=None,
+            backing_busy_foreground_ratio=None,
+            foreground=None,
+        )
+    )
+    unknown = {name: holds for name, (measured, _, holds) in found.items() if measured is None}
+    assert set(unknown) >= {"dirty data", "quiet for", "room for dirty data", "write stream"}
+    assert not any(unknown.values())
+
+
+def test_before_the_first_frame_the_kernels_settings_stay() -> None:
+    decision = decided()
+    assert decision.gate == Gate(GateKind.RELEASED)
+    assert decision.volume == ""
+
+
+def same_essence(one: PolicyState, other: PolicyState) -> bool:
+    return essence(one, evaluate.decide(one, POLICY, 1)) == essence(
+        other, evaluate.decide(other, POLICY, 2)
+    )
+
+
+def test_another_pace_is_no_other_decision_but_another_phase_is() -> None:
+    opened = after(idle_frame())
+    faster = after(idle_frame(), queue_sample(1010, 1, 5))
+    pulsed = after(idle_frame(), *(queue_sample(1000 + 8 * i, 0, 5) for i in range(4)))
+    assert evaluate.gate(pulsed, POLICY) != evaluate.gate(opened, POLICY)
+    assert same_essence(opened, faster)
+    assert same_essence(opened, pulsed)
+    assert not same_essence(opened, after(busy_frame()))
+    assert not same_essence(opened, after(idle_frame(**READS)))
+    assert not same_essence(opened, after(idle_frame(cache_mode="none")))

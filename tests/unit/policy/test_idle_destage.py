@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""When to destage: each transition of the machine, and the gate that each phase asks for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from ebbgate.model.decision import Gate, GateKind
+from ebbgate.model.frame import Frame
+from ebbgate.policy.strategies import idle_destage
+from ebbgate.policy.strategies.destage_state import DestageParams, DestageState, Phase
+from ebbgate.policy.strategies.idle_destage import gate_of
+from ebbgate.policy.strategies.pace_state import PaceState
+from ebbgate.units import GIB, KIB, MIB, NS_PER_MS, NS_PER_S, SECTOR_BYTES
+from tests.builders import busy_edge, busy_frame, idle_edge, idle_frame, queue_sample
+
+# Pressure at once: what a burst changes has a test of its own.
+PARAMS = DestageParams(burst_ns=0)
+Event = Any
+
+
+def after(*events: Event, params: DestageParams = PARAMS) -> DestageState:
+    """The machine after these frames, edges and queue samples."""
+    state = DestageState()
+    for event in events:
+        if isinstance(event, Frame):
+            state = idle_destage.on_frame(state, event, params)
+        elif hasattr(event, "kind"):
+            state = idle_destage.on_edge(state, event, params)
+        else:
+            state = idle_destage.on_queue(state, event, params)
+    return state
+
+
+CLEAN = {"dirty_bytes": 0, "dirty_ratio": 0.0}
+LITTLE = {"dirty_bytes": MIB, "dirty_ratio": 0.001}
+FULL_SOON = {"time_to_full_s": 5.0}
+NO_ROOM = {"dirty_room_bytes": GIB // 25, "dirty_in_bytes_per_s": 1.0}
+LITTLE_ROOM = {"dirty_room_bytes": GIB // 12, "dirty_in_bytes_per_s": 1.0}
+UNKNOWN_LEVEL = {"dirty_bytes": None, "missing": {"dirty_bytes": "not in sysfs"}}
+STALE = {"idle": None, "missing": {"foreground": "the probe's last record is 4 s old"}}
+
+WAITING = (busy_frame(1000),)
+DESTAGING = (*WAITING, idle_edge(1500))
+PRESSED = (busy_frame(1000), busy_frame(1250, **NO_ROOM))
+
+
+@pytest.mark.parametrize(
+    ("events", "phase", "why"),
+    [
+        ((), Phase.UNKNOWN, "no frame yet"),
+        ((idle_edge(1),), Phase.UNKNOWN, "no frame yet"),
+        ((busy_frame(1000, **UNKNOWN_LEVEL),), Phase.UNKNOWN, "dirty level unknown: not in sysfs"),
+        ((busy_frame(1000, **STALE),), Phase.UNKNOWN, "foreground unknown: the probe's last"),
+        ((busy_frame(1000, **CLEAN),), Phase.NORMAL, "nothing is dirty"),
+        ((busy_frame(1000, **LITTLE),), Phase.NORMAL, "too little is dirty for a gap"),
+        (WAITING, Phase.WAIT, "dirty data waits for a gap"),
+        ((idle_frame(1000),), Phase.DESTAGE, "the volume is idle"),
+        (DESTAGING, Phase.DESTAGE, "idle 300 ms >= wait 300 ms"),
+        ((*DESTAGING, busy_edge(1900)), Phase.WAIT, "a request arrived"),
+        ((*DESTAGING, busy_frame(2000)), Phase.WAIT, "a request arrived"),
+        ((*DESTAGING, idle_frame(2000)), Phase.DESTAGE, "idle 300 ms"),
+        ((*DESTAGING, idle_frame(2000, **LITTLE)), Phase.DESTAGE, "idle 300 ms"),
+        ((*DESTAGING, idle_frame(2000, **CLEAN)), Phase.NORMAL, "nothing is dirty"),
+        ((*DESTAGING, idle_frame(2000, **UNKNOWN_LEVEL)), Phase.UNKNOWN, "dirty level unknown"),
+        ((*DESTAGING, idle_frame(2000, **STALE)), Phase.UNKNOWN, "foreground unknown"),
+        ((*WAITING, busy_edge(1500)), Phase.WAIT, "dirty data waits"),
+        (PRESSED, Phase.PRESSURE, "the kernel has hardly room"),
+        ((*PRESSED, busy_edge(1300)), Phase.PRESSURE, "hardly room"),
+        ((*PRESSED, idle_edge(1300)), Phase.DESTAGE, "idle 300 ms"),
+        ((*PRESSED, busy_frame(1500)), Phase.PRESSURE, "hardly room"),
+        ((*PRESSED, busy_frame(3300)), Phase.WAIT, "the pressure is gone"),
+        ((*PRESSED, busy_frame(3300, **LITTLE_ROOM)), Phase.PRESSURE, "hardly room"),
+        ((*PRESSED, busy_frame(1500, **CLEAN)), Phase.NORMAL, "nothing is dirty"),
+        ((*PRESSED, busy_frame(1500, **STALE)), Phase.UNKNOWN, "foreground unknown"),
+        ((busy_frame(1000, **STALE), busy_frame(1250)), Phase.WAIT, "dirty data waits"),
+        ((busy_frame(1000, **STALE), idle_frame(1250)), Phase.DESTAGE, "the volume is idle"),
+        ((busy_frame(1000, **CLEAN), idle_edge(1100), busy_frame(1050)), Phase.DESTAGE, "idle"),
+    ],
+)
+def test_transitions(events: tuple[Event, ...], phase: Phase, why: str) -> None:
+    state = after(*events)
+    assert state.phase is phase
+    assert why in state.why
+
+
+@pytest.mark.parametrize(
+    ("signals", "later_ms", "why"),
+    [
+        ({"time_to_full_s": 19.0}, 9000, "no write will be cached in 19 s"),
+        ({"time_to_full_s": 21.0}, 9000, ""),
+        (NO_ROOM, 250, "hardly room"),
+        ({"dirty_room_bytes": GIB // 25, "dirty_in_bytes_per_s": 0.0}, 250, ""),
+        ({"dirty_room_bytes": GIB // 10, "dirty_in_bytes_per_s": 1.0}, 250, ""),
+        ({}, 599_000, ""),
+        ({}, 600_000, "dirty data has waited 600 s for a gap"),
+        ({"backing_busy_foreground_ratio": 0.1}, 4_900, ""),
+        ({"backing_busy_foreground_ratio": 0.1}, 5_000, "only 10% busy"),
+        ({"backing_busy_foreground_ratio": 0.31}, 5_000, ""),
+        ({"backing_busy_foreground_ratio": None}, 5_000, ""),
+    ],
+)
+def test_pressure(signals: dict[str, Any], later_ms: int, why: str) -> None:
+    state = after(busy_frame(1000), busy_frame(1000 + later_ms, **signals))
+    assert state.phase is (Phase.PRESSURE if why else Phase.WAIT)
+    assert why in state.why
+
+
+@pytest.mark.parametrize(
+    ("again_ms", "phase"), [(8_500, Phase.WAIT), (13_200, Phase.WAIT), (13_250, Phase.PRESSURE)]
+)
+def test_a_pressure_that_made_the_device_busy_is_not_back_at_once(
+    again_ms: int, phase: Phase
+) -> None:
+    light, heavy = ({"backing_busy_foreground_ratio": busy} for busy in (0.1, 0.7))
+    pressed = (busy_frame(1000), busy_frame(6000, **light))
+    assert after(*pressed, busy_frame(8250, **light)).phase is Phase.PRESSURE
+    gone = (*pressed, busy_frame(8250, **heavy))
+    assert after(*gone).why == "the pressure is gone"
+    assert after(*gone, busy_frame(again_ms, **light)).phase is phase
+
+
+def test_what_is_too_little_for_a_gap_still_goes_when_it_is_old() -> None:
+    frames = [busy_frame(1000 + 60_000 * minute, **LITTLE) for minute in range(11)]
+    assert after(*frames[:-1]).phase is Phase.NORMAL
+    assert after(*frames).phase is Phase.PRESSURE
+    assert after(*frames[:-1], idle_frame(601_000, **LITTLE)).phase is Phase.DESTAGE
+
+
+def test_the_age_of_what_is_dirty_begins_anew_once_all_is_clean() -> None:
+    old = [busy_frame(1000, **LITTLE), busy_frame(500_000, **CLEAN)]
+    assert after(*old, busy_frame(700_000, **LITTLE)).phase is Phase.NORMAL
+
+
+def test_once_begun_destage_goes_on_below_the_level_at_which_it_begins() -> None:
+    state = after(idle_frame(1000), idle_frame(1250, **LITTLE))
+    assert state.phase is Phase.DESTAGE
+
+
+def test_an_old_edge_says_nothing() -> None:
+    assert after(*DESTAGING, busy_edge(1400)).phase is Phase.DESTAGE
+
+
+def test_a_frame_older_than_the_edge_does_not_take_it_back() -> None:
+    assert after(*DESTAGING, busy_frame(1600, probed_at_ns=1450 * NS_PER_MS)).phase is Phase.DESTAGE
+
+
+def test_a_fixed_wait_is_not_learned() -> None:
+    wait = after(busy_frame(), params=DestageParams(wait_ns=70 * NS_PER_MS)).wait
+    assert (wait.wait_ns, wait.learned) == (70 * NS_PER_MS, False)
+
+
+def test_the_wait_is_learned_from_the_frame() -> None:
+    gaps = (*[0.0] * 21, 10.0)
+    assert after(busy_frame(gap_counts=gaps)).wait.learned
+
+
+@pytest.mark.parametrize(
+    ("events", "gate"),
+    [
+        ((), Gate(GateKind.RELEASED)),
+        ((busy_frame(1000, **STALE),), Gate(GateKind.RELEASED)),
+        ((busy_frame(1000, **CLEAN),), Gate(GateKind.CLOSED, SECTOR_BYTES)),
+        (WAITING, Gate(GateKind.CLOSED, SECTOR_BYTES)),
+        (DESTAGING, Gate(GateKind.PACED, PARAMS.pace.rate_start_bytes_per_s)),
+        (PRESSED, Gate(GateKind.PACED, PARAMS.pressure_pace.rate_start_bytes_per_s)),
+        ((*DESTAGING, busy_edge(1900)), Gate(GateKind.CLOSED, SECTOR_BYTES)),
+    ],
+)
+def test_the_gate_of_each_phase(events: tuple[Event, ...], gate: Gate) -> None:
+    assert gate_of(after(*events), PARAMS) == gate
+
+
+def test_a_closed_gate_seeps_one_piece_in_its_time() -> None:
+    pace = PaceState(throughput_bytes_per_s=100.0 * 64 * KIB, completions_per_s=100.0)
+    gate = gate_of(replace(after(*WAITING), pace=pace), PARAMS)
+    assert gate.kind is GateKind.CLOSED
+    assert gate.rate_bytes_per_s == round(64 * KIB * NS_PER_S / PARAMS.seep_ns)
+
+
+def test_queue_samples_count_only_while_the_gate_is_open() -> None:
+    closed = after(*WAITING)
+    assert idle_destage.on_queue(closed, queue_sample(1100, 5), PARAMS) == closed
+    open_state = after(*DESTAGING)
+    assert idle_destage.on_queue(open_state, queue_sample(1510, 50), PARAMS) != open_state
+
+
+def test_pressure_drives_a_shallower_queue_than_a_gap() -> None:
+    samples = [queue_sample(1600 + 30 * i, 4, 10 * i) for i in range(8)]
+    in_gap = gate_of(after(*DESTAGING, *samples), PARAMS)
+    beside = gate_of(after(*PRESSED, *samples), PARAMS)
+    assert beside.rate_bytes_per_s < in_gap.rate_bytes_per_s
+
+
+def drained(at_ms: int, **signals: Any) -> Frame:
+    """Most is clean again, but its buckets still count as used."""
+    known = {"dirty_ratio": 0.05, "dirty_bytes": 50 * MIB, "in_use_ratio": 0.45}
+    return idle_frame(at_ms, **{**known, **signals})
+
+
+def test_drained_buckets_are_collected_once() -> None:
+    assert not after(idle_frame(6000)).collect
+    state = after(idle_frame(6000), drained(7000))
+    assert state.collect
+    assert not idle_destage.on_frame(state, drained(7250), PARAMS).collect
+
+
+def test_collections_keep_their_distance() -> None:
+    again = (idle_frame(7500), drained(8000))
+    assert not after(idle_frame(6000), drained(7000), *again).collect
+    assert after(idle_frame(6000), drained(7000), *again, drained(12_000)).collect
+
+
+@pytest.mark.parametrize(
+    ("name", "frame"),
+    [
+        ("users are there", drained(6000, idle=False, quiet_ns=0)),
+        ("the buckets are free already", drained(6000, in_use_ratio=0.1)),
+        ("the use of the cache is unknown", drained(6000, in_use_ratio=None)),
+        ("hardly anything was drained", drained(6000, dirty_ratio=0.40, in_use_ratio=0.60)),
+    ],
+)
+def test_no_collection_without_need(name: str, frame: Frame) -> None:
+    assert not after(idle_frame(1000), frame).collect, name
+
+
+@pytest.mark.parametrize(
+    ("lasted_ms", "phase"), [(1000, Phase.WAIT), (7900, Phase.WAIT), (8000, Phase.PRESSURE)]
+)
+def test_a_burst_that_fills_fast_is_absorbed_and_only_a_lasting_load_is_pressed(
+    lasted_ms: int, phase: Phase
+) -> None:
+    events = (busy_frame(1000), busy_frame(1000 + lasted_ms, **FULL_SOON))
+    assert after(*events, params=DestageParams()).phase is phase

@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What holds for every sequence of events: no oscillation, no gate shut for ever."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ebbgate.model.decision import GateKind
+from ebbgate.model.frame import Frame, Rates
+from ebbgate.model.records import Direction, Edge, QueueSample
+from ebbgate.policy import evaluate
+from ebbgate.policy.defaults import Policy
+from ebbgate.policy.evaluate import PolicyState
+from ebbgate.policy.strategies.destage_state import DestageParams, Phase
+from ebbgate.policy.strategies.stream_bypass import Stance, StreamParams
+from ebbgate.units import GIB, MIB, NS_PER_MS, NS_PER_S
+from tests.builders import busy_edge, busy_frame, idle_edge, idle_frame, queue_sample
+
+POLICY = Policy()
+DESTAGE = DestageParams()
+STREAMS = StreamParams()
+OPEN_KINDS = (GateKind.PACED, GateKind.PULSED)
+
+BYTES = st.sampled_from([0, 4096, MIB, 20 * MIB, 420 * MIB, GIB])
+RATIOS = st.floats(min_value=0, max_value=1)
+RANDOM = (0, 0, 0, MIB)
+STREAM = (*[0] * 17, 80 * MIB)
+BOTH = (0, 0, 0, *[MIB] * 15)
+RUNS = st.sampled_from(
+    [
+        {Direction.READ: read, Direction.WRITE: write}
+        for read in ((), RANDOM, STREAM)
+        for write in ((), RANDOM, STREAM, BOTH)
+    ]
+)
+GAPS = st.sampled_from([(), (*[0.0] * 17, 50.0), (*[0.0] * 13, 900.0, *[0.0] * 7, 9.0)])
+SIGNALS = st.fixed_dictionaries(
+    {
+        "dirty_bytes": BYTES,
+        "dirty_ratio": RATIOS,
+        "in_use_ratio": st.none() | RATIOS,
+        "dirty_room_bytes": BYTES,
+        "time_to_full_s": st.none() | st.floats(min_value=0, max_value=100),
+        "dirty_in_bytes_per_s": st.sampled_from([0.0, 1e6, 1e8]),
+        "backing_busy_foreground_ratio": st.none() | RATIOS,
+        "gap_counts": GAPS,
+        "window_ns": st.just(NS_PER_S),
+        "foreground": st.just({d: Rates(1, 1) for d in Direction}),
+        "run_delta_bytes": RUNS,
+    }
+)
+UNKNOWN = st.sampled_from(
+    [
+        {"dirty_bytes": None},
+        {"idle": None},
+        {"foreground": None},
+        {"cache_bytes": None},
+        {"state": "no cache"},
+        {"state": "inconsistent"},
+        {"cache_mode": "writethrough"},
+    ]
+)
+KNOWN_FRAMES = st.tuples(st.sampled_from([busy_frame, idle_frame]), SIGNALS)
+EVENTS = st.lists(
+    st.one_of(
+        KNOWN_FRAMES,
+        st.tuples(st.just(busy_frame), UNKNOWN),
+        st.tuples(st.sampled_from([busy_edge, idle_edge]), st.just({})),
+        st.tuples(
+            st.just(queue_sample),
+            st.fixed_dictionaries({"in_flight_ios": st.integers(min_value=0, max_value=64)}),
+        ),
+    ),
+    max_size=12,
+)
+
+
+def play(events: list[tuple[Any, dict[str, Any]]], step_ms: int = 250) -> list[PolicyState]:
+    """The state after each event; events come at a steady pace."""
+    state, states = PolicyState(), []
+    for number, (make, signals) in enumerate(events):
+        event = make(10_000 + number * step_ms, **signals)
+        if isinstance(event, Frame):
+            state = evaluate.on_frame(state, event, POLICY)
+        elif isinstance(event, Edge):
+            state = evaluate.on_edge(state, event, POLICY)
+        else:
+            assert isinstance(event, QueueSample)
+            state = evaluate.on_queue(state, event, POLICY)
+        states.append(state)
+    return states
+
+
+def end_of(events: list[tuple[Any, dict[str, Any]]]) -> PolicyState:
+    return (play(events) or [PolicyState()])[-1]
+
+
+def kind(state: PolicyState) -> GateKind | None:
+    gate = evaluate.gate(state, POLICY)
+    if gate is None:
+        return None
+    return GateKind.PACED if gate.kind is GateKind.PULSED else gate.kind
+
+
+@given(EVENTS)
+def test_gate_wait_and_cutoff_stay_within_their_bounds(
+    events: list[tuple[Any, dict[str, Any]]],
+) -> None:
+    for state in play(events):
+        wait = state.destage.wait.wait_ns
+        assert DESTAGE.wait.min_ns <= wait <= DESTAGE.wait.max_ns
+        decision = evaluate.decide(state, POLICY, 1)
+        cutoff = decision.sequential_cutoff_bytes
+        assert cutoff is None or STREAMS.cutoff_floor_bytes <= cutoff <= STREAMS.cutoff_wide_bytes
+        if decision.gate is not None and decision.gate.kind in OPEN_KINDS:
+            rate = decision.gate.rate_bytes_per_s
+            assert DESTAGE.pace.rate_min_bytes_per_s <= rate <= DESTAGE.pace.rate_max_bytes_per_s
+
+
+@given(EVENTS)
+def test_the_probe_paces_exactly_while_the_gate_is_open(
+    events: list[tuple[Any, dict[str, Any]]],
+) -> None:
+    for state in play(events):
+        gate = evaluate.gate(state, POLICY)
+        opened = gate is not None and gate.kind in OPEN_KINDS
+        assert (evaluate.wishes(state, POLICY).pace_period_ns > 0) == opened
+
+
+@given(EVENTS, KNOWN_FRAMES)
+def test_the_same_frame_again_changes_nothing(
+    events: list[tuple[Any, dict[str, Any]]], last: tuple[Any, dict[str, Any]]
+) -> None:
+    frame = last[0](100_000, **last[1])
+    once = evaluate.on_frame(end_of(events), frame, POLICY)
+    twice = evaluate.on_frame(once, frame, POLICY)
+    assert evaluate.gate(twice, POLICY) == evaluate.gate(once, POLICY)
+    assert twice.destage.phase is once.destage.phase
+    assert (twice.streams.stance, twice.streams.cutoff_bytes) == (
+        once.streams.stance,
+        once.streams.cutoff_bytes,
+    )
+    assert not twice.destage.collect
+
+
+@given(EVENTS)
+def test_an_edge_changes_the_gate_at_most_once_and_a_second_one_not_at_all(
+    events: list[tuple[Any, dict[str, Any]]],
+) -> None:
+    state = end_of(events)
+    for make in (busy_edge, idle_edge):
+        once = evaluate.on_edge(state, make(100_000), POLICY)
+        twice = evaluate.on_edge(once, make(100_001), POLICY)
+        assert kind(twice) == kind(once)
+        assert twice.destage.phase is once.destage.phase
+
+
+@given(st.lists(SIGNALS, min_size=20, max_size=30))
+@settings(max_examples=max(20, settings().max_examples // 3))
+def test_under_a_steady_load_no_signals_make_the_gate_flutter(
+    signals: list[dict[str, Any]],
+) -> None:
+    dirty = [{**each, "dirty_bytes": 420 * MIB} for each in signals]
+    kinds = [kind(state) for state in play([(busy_frame, each) for each in dirty])]
+    changes = sum(one != other for one, other in pairwise(kinds))
+    # A tick each 250 ms; each pressure lasts its minimum, then it may end and begin anew at once.
+    length_ns = len(signals) * 250 * NS_PER_MS
+    assert changes <= 2 * (length_ns // DESTAGE.pressure_min_ns + 1)
+
+
+@given(st.lists(SIGNALS, min_size=20, max_size=30))
+@settings(max_examples=max(20, settings().max_examples // 3))
+def test_no_signals_make_the_cutoff_flutter(signals: list[dict[str, Any]]) -> None:
+    stances = [state.streams.stance for state in play([(busy_frame, s) for s in signals])]
+    changes = sum(one is not other for one, other in pairwise(stances))
+    length_ns = len(signals) * 250 * NS_PER_MS
+    assert changes <= 2 * (length_ns // STREAMS.hold_ns + 1)
+
+
+@given(EVENTS)
+def test_from_any_state_dirty_data_goes_out_in_the_next_gap(
+    events: list[tuple[Any, dict[str, Any]]],
+) -> None:
+    state = evaluate.on_frame(end_of(events), busy_frame(100_000), POLICY)
+    assert state.destage.phase in (Phase.WAIT, Phase.PRESSURE)
+    state = evaluate.on_edge(state, idle_edge(100_300), POLICY)
+    assert kind(state) is GateKind.PACED
+
+
+@given(EVENTS)
+def test_from_any_state_an_idle_frame_opens_the_gate_even_if_its_edge_was_lost(
+    events: list[tuple[Any, dict[str, Any]]],
+) -> None:
+    assert kind(evaluate.on_frame(end_of(events), idle_frame(100_000), POLICY)) is GateKind.PACED
+
+
+@given(EVENTS)
+def test_from_any_state_a_busy_frame_shuts_the_gate_even_if_its_edge_was_lost(
+    events: list[tuple[Any, dict[str, Any]]],
+) -> None:
+    state = evaluate.on_frame(end_of(events), busy_frame(100_000), POLICY)
+    assert state.destage.phase is not Phase.DESTAGE
+
+
+@given(EVENTS, UNKNOWN)
+def test_from_any_state_a_missing_signal_releases_the_gate(
+    events: list[tuple[Any, dict[str, Any]]], signals: dict[str, Any]
+) -> None:
+    state = evaluate.on_frame(end_of(events), busy_frame(100_000, **signals), POLICY)
+    if "foreground" in signals or "cache_bytes" in signals:
+        return  # Streams need them; the gate does not.
+    assert kind(state) in (GateKind.RELEASED, None)
+    state = evaluate.on_edge(state, idle_edge(100_300), POLICY)
+    assert kind(state) in (GateKind.RELEASED, None)
+
+
+@given(EVENTS)
+@settings(max_examples=max(20, settings().max_examples // 3))
+def test_from_any_state_dirty_data_is_not_starved_by_a_load_without_a_gap(
+    events: list[tuple[Any, dict[str, Any]]],
+) -> None:
+    state = end_of(events)
+    step_ms = 5000
+    for number in range(DESTAGE.age_max_ns // (step_ms * NS_PER_MS) + 2):
+        state = evaluate.on_frame(state, busy_frame(100_000 + number * step_ms), POLICY)
+        if kind(state) is GateKind.PACED:
+            return
+    raise AssertionError(f"still {state.destage.phase}: {state.destage.why}")
+
+
+@given(EVENTS)
+def test_an_unknown_load_gives_the_cutoff_back(events: list[tuple[Any, dict[str, Any]]]) -> None:
+    state = evaluate.on_frame(end_of(events), busy_frame(100_000, foreground=None), POLICY)
+    assert state.streams.stance is Stance.REST
+    assert evaluate.decide(state, POLICY, 1).sequential_cutoff_bytes is None
+
+
+@given(EVENTS)
+def test_a_state_decides_the_same_whenever_it_is_asked(
+    events: list[tuple[Any, dict[str, Any]]],
+) -> None:
+    state = end_of(events)
+    one, other = (evaluate.decide(state, POLICY, now_ns) for now_ns in (1, NS_PER_S))
+    assert replace(one, at_ns=0) == replace(other, at_ns=0)

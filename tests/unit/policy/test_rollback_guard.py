@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The no-regret guard: worse than before beyond the bound is taken back, and nothing else is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ebbgate.model.frame import Frame, PathLatency
+from ebbgate.model.records import Direction
+from ebbgate.policy.rollback_guard import (
+    RegretParams,
+    RegretState,
+    Setting,
+    Watched,
+    felt_of,
+    hold_ns,
+    on_frame,
+    verdict,
+)
+from ebbgate.units import KIB, NS_PER_MS, NS_PER_S
+from tests.builders import frame
+
+READ, WRITE = Direction.READ, Direction.WRITE
+PARAMS = RegretParams()
+QUARTER_NS = NS_PER_S // 4
+Paths = Mapping[tuple[Direction, str], PathLatency]
+
+
+def path(ios: int, p99_ms: float, piece: int = 4 * KIB) -> PathLatency:
+    return PathLatency(ios, ios * piece, round(p99_ms * NS_PER_MS / 2), round(p99_ms * NS_PER_MS))
+
+
+@dataclass
+class Run:
+    """Time that passes in frames of a volume, four a second, each over the last second."""
+
+    at_ns: int = 1000 * NS_PER_S
+    state: RegretState = field(default_factory=RegretState)
+    held: list[bool] = field(default_factory=list)
+
+    def frame(self, paths: Paths, **signals: Any) -> Frame:
+        return frame(at_ns=self.at_ns, paths=paths, window_ns=NS_PER_S, **signals)
+
+    def go(
+        self,
+        seconds: float,
+        p99_ms: float,
+        stand: object = None,
+        *,
+        ios: int = 200,
+        setting: Setting = Setting.GATE,
+    ) -> bool:
+        """So many seconds of reads; is the setting held off at their end?"""
+        paths = {(READ, "miss"): path(ios, p99_ms)} if ios else {}
+        for _ in range(round(seconds * 4)):
+            self.at_ns += QUARTER_NS
+            stands = {setting: stand}
+            self.state = on_frame(self.state, self.frame(paths), stands, PARAMS)
+            self.held.append(verdict(self.state, setting, self.at_ns) is not None)
+        return self.held[-1]
+
+
+def acted(before_ms: float, after_ms: float, **parts: Any) -> Run:
+    run = Run()
+    run.go(20, before_ms, **parts)
+    run.go(10, after_ms, "on", **parts)
+    return run
+
+
+# ---- tables -------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("before_ms", "after_ms", "regretted"),
+    [
+        (12, 12, False),
+        (12, 23, False),  # less than twice
+        (12, 25, True),
+        (0.2, 0.9, False),  # beyond twice, but nobody feels a millisecond
+        (0.2, 10.1, False),
+        (0.2, 10.3, True),
+        (16, 44, True),  # a disk under stock destage
+        (40, 12, False),
+    ],
+)
+def test_what_is_beyond_the_bound_is_taken_back(
+    before_ms: float, after_ms: float, regretted: bool
+) -> None:
+    assert acted(before_ms, after_ms).held[-1] is regretted
+
+
+def test_the_verdict_says_what_was_measured() -> None:
+    run = acted(12, 41)
+    found = verdict(run.state, Setting.GATE, run.at_ns)
+    assert found is not None
+    assert (found.setting, found.direction) == (Setting.GATE, READ)
+    assert found.before_ns == pytest.approx(12 * NS_PER_MS)
+    assert found.after_ns == 41 * NS_PER_MS
+    assert found.bound_ns == pytest.approx(24 * NS_PER_MS)
+
+
+def test_it_is_noticed_within_six_seconds() -> None:
+    run = Run()
+    run.go(20, 12)
+    assert not run.go(2, 41, "on")
+    assert run.go(4, 41, "on")
+
+
+def test_one_bad_window_is_no_verdict() -> None:
+    run = Run()
+    run.go(20, 12)
+    run.go(3, 12, "on")
+    run.go(2, 90, "on")
+    assert not run.go(20, 12, "on")
+    assert not any(run.held)
+
+
+def test_what_gets_worse_long_after_the_action_is_not_its_fault() -> None:
+    run = Run()
+    run.go(20, 12)
+    run.go(62, 12, "on")
+    assert not run.go(30, 90, "on")
+
+
+def test_what_gets_worse_without_an_action_is_nobodys_fault() -> None:
+    run = Run()
+    run.go(20, 12)
+    assert not run.go(30, 90)
+
+
+# ---- unknown, few, another load -----------------------------------------------------------------
+@pytest.mark.parametrize("ios", [0, 1, 29])
+def test_too_few_requests_say_nothing(ios: int) -> None:
+    run = Run()
+    run.go(20, 12)
+    assert not run.go(20, 90, "on", ios=ios)
+
+
+def test_a_memory_of_too_few_requests_is_none() -> None:
+    run = Run()
+    run.go(3, 12, ios=30)
+    assert not run.go(20, 90, "on", ios=30)
+
+
+def test_an_old_memory_is_none() -> None:
+    run = Run()
+    run.go(20, 12)
+    run.go(31, 0, ios=0)
+    assert not run.go(20, 90, "on")
+
+
+@pytest.mark.parametrize("ios", [90, 450])
+def test_another_load_is_not_compared(ios: int) -> None:
+    run = Run()
+    run.go(20, 12, ios=200)
+    assert not run.go(20, 90, "on", ios=ios)
+
+
+def test_requests_of_another_size_are_another_load() -> None:
+    run = Run()
+    run.go(20, 12)
+    for _ in range(40):
+        run.at_ns += QUARTER_NS
+        large = run.frame({(READ, "miss"): path(200, 90, 64 * KIB)})
+        run.state = on_frame(run.state, large, {Setting.GATE: "on"}, PARAMS)
+    assert verdict(run.state, Setting.GATE, run.at_ns) is None
+
+
+def test_a_frame_without_a_window_says_nothing() -> None:
+    run = Run()
+    run.go(20, 12)
+    for _ in range(40):
+        run.at_ns += QUARTER_NS
+        blind = frame(at_ns=run.at_ns, window_ns=0)
+        run.state = on_frame(run.state, blind, {Setting.GATE: "on"}, PARAMS)
+    assert verdict(run.state, Setting.GATE, run.at_ns) is None
+
+
+@pytest.mark.parametrize(
+    ("paths", "setting", "p99_ms"),
+    [
+        ({(WRITE, "writeback"): path(100, 1), (WRITE, "bypass"): path(50, 40)}, "gate", 40),
+        ({(WRITE, "writeback"): path(100, 1), (WRITE, "bypass"): path(50, 40)}, "streams", 1),
+        ({(READ, "hit"): path(1000, 1), (READ, "miss"): path(10, 40)}, "gate", 1),
+        ({(READ, "hit"): path(1000, 1), (READ, "miss"): path(21, 40)}, "gate", 40),
+        ({(READ, "bypass"): path(1000, 1)}, "streams", None),
+        ({(READ, "miss"): PathLatency(100, 100, None, None)}, "gate", None),
+    ],
+)
+def test_what_users_feel(paths: Paths, setting: str, p99_ms: float | None) -> None:
+    found = felt_of(Run().frame(paths), Setting(setting), PARAMS)
+    assert [felt.p99_ns for felt in found.values()] == (
+        [] if p99_ms is None else [p99_ms * NS_PER_MS]
+    )
+
+
+def test_each_direction_is_judged_by_itself() -> None:
+    run = Run()
+    good = {(READ, "miss"): path(200, 12), (WRITE, "writeback"): path(200, 2)}
+    bad = {(READ, "miss"): path(200, 12), (WRITE, "writeback"): path(200, 60)}
+    for number in range(120):
+        run.at_ns += QUARTER_NS
+        paths, stand = (good, None) if number < 80 else (bad, "on")
+        run.state = on_frame(run.state, run.frame(paths), {Setting.STREAMS: stand}, PARAMS)
+    found = verdict(run.state, Setting.STREAMS, run.at_ns)
+    assert found is not None
+    assert found.direction is WRITE
+    assert verdict(run.state, Setting.GATE, run.at_ns) is None
+
+
+# ---- holding off --------------------------------------------------------------------------------
+def test_each_time_it_is_held_off_for_longer() -> None:
+    run, lengths = Run(), []
+    run.go(20, 12)
+    for _ in range(4):
+        while not run.go(0.25, 41, "on"):
+            pass
+        began_ns = run.at_ns
+        while run.go(0.25, 12, "on"):
+            pass
+        lengths.append(round((run.at_ns - began_ns) / NS_PER_S))
+    assert lengths == [60, 120, 240, 480]
+
+
+def test_the_holding_off_has_a_bound_and_is_forgotten() -> None:
+    assert hold_ns(0, PARAMS) == 60 * NS_PER_S
+    assert [hold_ns(holds, PARAMS) for holds in (6, 100, 10**9)] == [3600 * NS_PER_S] * 3
+    run = acted(12, 41)
+    assert run.state.of(Setting.GATE).holds == 1
+    run.at_ns += PARAMS.forget_ns
+    run.go(20, 12)
+    run.go(10, 41, "on")
+    watched = run.state.of(Setting.GATE)
+    assert watched.holds == 1
+    assert watched.held_until_ns - run.at_ns <= 60 * NS_PER_S
+
+
+SECONDS = st.lists(
+    st.tuples(
+        st.floats(0.1, 200),
+        st.integers(0, 500),
+        st.sampled_from([None, "on", "other"]),
+        st.integers(1, 12),
+    ),
+    max_size=60,
+)
+
+
+@given(SECONDS)
+def test_nothing_oscillates_faster_than_the_holding_off(
+    parts: list[tuple[float, int, object, int]],
+) -> None:
+    run = Run()
+    changes: list[int] = []
+    before = False
+    for p99_ms, ios, stand, quarters in parts:
+        for _ in range(quarters):
+            held = run.go(0.25, p99_ms, stand, ios=ios)
+            if held != before:
+                changes.append(run.at_ns)
+            before = held
+    ends = changes[1::2]
+    for begun, ended in zip(changes[::2], ends, strict=False):
+        assert ended - begun >= PARAMS.hold_ns
+    assert len(changes) <= 2 + 2 * (run.at_ns - 1000 * NS_PER_S) / PARAMS.hold_ns
+
+
+@given(
+    st.lists(st.floats(6.0, 11.9), min_size=120, max_size=120),
+    st.lists(st.integers(150, 290), min_size=120, max_size=120),
+)
+def test_an_action_that_changes_nothing_is_never_blamed_for_noise(
+    p99_ms: list[float], ios: list[int]
+) -> None:
+    run = Run()
+    for number, (value, count) in enumerate(zip(p99_ms, ios, strict=True)):
+        stand = "on" if (number // 20) % 2 else None
+        assert not run.go(0.5, value, stand, ios=count)
+
+
+@given(st.sampled_from(["on", "other"]), st.floats(0, 1000))
+def test_what_is_unknown_never_takes_anything_back(stand: str, p99_ms: float) -> None:
+    run = Run()
+    run.go(5, p99_ms, None, ios=20)
+    assert not run.go(10, p99_ms * 100, stand, ios=20)
+    assert run.state.of(Setting.GATE).holds == 0
+
+
+def test_a_setting_that_nobody_knows_yet_is_at_rest() -> None:
+    assert RegretState().of(Setting.STREAMS) == Watched()
+    assert not Watched().held(0)

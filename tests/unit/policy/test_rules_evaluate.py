@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Rules and limits in the decision: before the strategies, and above everything."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ebbgate.model.decision import Decision, Gate, GateKind, Proposal
+from ebbgate.model.frame import Frame, PathLatency, Rates
+from ebbgate.model.records import Direction, Edge
+from ebbgate.policy import evaluate
+from ebbgate.policy.decision_key import essence
+from ebbgate.policy.defaults import Policy
+from ebbgate.policy.evaluate import PolicyState, ProbeWishes
+from ebbgate.policy.limits import Bounds, Limits, clamp, clamp_gate
+from ebbgate.policy.rules import Check, Rule
+from ebbgate.policy.strategies import idle_destage, stream_bypass
+from ebbgate.policy.strategies.destage_state import DestageParams, DestageState, Phase
+from ebbgate.policy.strategies.stream_bypass import Stance, StreamParams, StreamState
+from ebbgate.units import GIB, MIB, NS_PER_MS, NS_PER_S
+from tests.builders import busy_edge, busy_frame, decision, idle_edge, idle_frame, proposal
+
+ALWAYS = ((Check("dirty_data", ">", 0),),)
+NEVER = ((Check("dirty_data", "<", 0),),)
+OPEN, CLOSED = Gate(GateKind.OPEN), Gate(GateKind.CLOSED)
+RATE = Limits(destage_rate=Bounds(MIB, 64 * MIB))
+DEPTH = Limits(destage_depth=Bounds(1, 8))
+
+
+def rule(name: str, when: Any = ALWAYS, **wishes: Any) -> Rule:
+    return Rule(name, "w", when, Proposal(f"rule {name}", "on: w", **wishes), ("gate",))
+
+
+def after(policy: Policy, *events: Frame | Edge) -> PolicyState:
+    state = PolicyState()
+    for event in events:
+        if isinstance(event, Frame):
+            state = evaluate.on_frame(state, event, policy)
+        else:
+            state = evaluate.on_edge(state, event, policy)
+    return state
+
+
+def decided(policy: Policy, *events: Frame | Edge) -> Decision:
+    return evaluate.decide(after(policy, *events), policy, 7)
+
+
+def test_a_rule_wins_over_every_strategy_and_the_loser_stays_visible() -> None:
+    policy = Policy(rules=(rule("drain", gate=OPEN),))
+    found = decided(policy, busy_frame())
+    assert (found.gate, found.gate_strategy) == (OPEN, "rule drain")
+    assert [p.strategy for p in found.proposals] == [
+        "rule drain",
+        "idle_destage",
+        "stream_bypass",
+    ]
+    assert found.proposals[1].gate is not None
+
+
+def test_of_two_rules_the_first_wins() -> None:
+    policy = Policy(rules=(rule("hold", gate=CLOSED), rule("drain", gate=OPEN)))
+    assert decided(policy, busy_frame()).gate_strategy == "rule hold"
+
+
+def test_a_rule_that_is_off_is_shown_and_wishes_nothing() -> None:
+    policy = Policy(rules=(rule("drain", NEVER, gate=OPEN),))
+    found = decided(policy, busy_frame())
+    assert found.proposals[0].reason == "off: its conditions do not hold"
+    assert found.gate_strategy == "idle_destage"
+
+
+def test_without_explanation_the_same_is_decided() -> None:
+    policy = Policy(rules=(rule("a", NEVER, gate=OPEN), rule("b", gate=CLOSED)), limits=RATE)
+    state = after(policy, idle_frame())
+    short = evaluate.decide(state, policy, 7, explained=False)
+    whole = evaluate.decide(state, policy, 7)
+    assert (short.gate, short.gate_strategy) == (whole.gate, whole.gate_strategy)
+    assert len(whole.proposals) == len(short.proposals) + 1
+
+
+@pytest.mark.parametrize("limits", [Limits(), RATE])
+@pytest.mark.parametrize("gate", [OPEN, CLOSED, Gate(GateKind.PACED, 5)])
+def test_the_fast_path_sees_the_gate_of_the_full_decision(gate: Gate, limits: Limits) -> None:
+    for rules in ((rule("r", gate=gate),), (rule("r", NEVER, gate=gate),)):
+        policy = Policy(rules=rules, limits=limits)
+        for events in ((busy_frame(),), (idle_frame(),), (busy_frame(), idle_edge(1500))):
+            state = after(policy, *events)
+            assert evaluate.gate(state, policy) == evaluate.decide(state, policy, 1).gate
+
+
+def test_an_edge_does_not_take_the_gate_from_a_rule() -> None:
+    policy = Policy(rules=(rule("drain", gate=OPEN),))
+    state = after(policy, idle_frame(), busy_edge(1500))
+    assert evaluate.gate(state, policy) == OPEN
+    assert evaluate.gate_reason(state) == ("rule drain", "on: w")
+    assert evaluate.gate_reason(after(Policy(), idle_frame()))[0] == "idle_destage"
+
+
+def test_the_queue_is_not_sampled_for_a_gate_that_a_rule_sets() -> None:
+    policy = Policy(rules=(rule("drain", gate=OPEN),))
+    state = after(policy, idle_frame())
+    assert state.destage.phase is Phase.DESTAGE
+    assert evaluate.wishes(state, policy) == ProbeWishes(300 * NS_PER_MS, 0)
+
+
+def test_a_rule_needs_no_strategy() -> None:
+    policy = Policy(destage=None, streams=None, rules=(rule("drain", gate=OPEN),))
+    assert evaluate.gate(after(policy, busy_frame()), policy) == OPEN
+
+
+def test_where_nothing_can_be_tuned_no_rule_is_on() -> None:
+    policy = Policy(rules=(rule("drain", gate=OPEN),), limits=RATE)
+    state = after(policy, busy_frame(1000), busy_frame(1250, state="no cache"))
+    found = evaluate.decide(state, policy, 1)
+    assert (evaluate.gate(state, policy), found.gate) == (None, None)
+    assert found.proposals[0].unsupported == "no cache is attached"
+    assert not state.rules.in_force
+
+
+def test_a_rule_that_comes_on_is_another_decision() -> None:
+    policy = Policy(rules=(rule("note", congestion_bypass=False),))
+    off, on = (after(p, busy_frame()) for p in (Policy(), policy))
+    assert essence(off, decision()) != essence(on, decision())
+
+
+def test_strategies_are_shown_in_the_order_of_the_policy() -> None:
+    turned = Policy(order=("stream_bypass", "idle_destage"))
+    assert [p.strategy for p in decided(turned, busy_frame()).proposals] == list(turned.order)
+
+
+@pytest.mark.parametrize(
+    ("gate", "limits", "clamped"),
+    [
+        (None, RATE, None),
+        (Gate(GateKind.RELEASED), RATE, Gate(GateKind.RELEASED)),
+        (OPEN, RATE, Gate(GateKind.PACED, 64 * MIB)),
+        (OPEN, Limits(destage_rate=Bounds(low=MIB)), OPEN),
+        (CLOSED, RATE, Gate(GateKind.PACED, MIB)),
+        (CLOSED, Limits(destage_rate=Bounds(high=MIB)), CLOSED),
+        (Gate(GateKind.CLOSED, 9), Limits(destage_rate=Bounds(high=5)), Gate(GateKind.CLOSED, 5)),
+        (Gate(GateKind.PACED, 80 * MIB), RATE, Gate(GateKind.PACED, 64 * MIB)),
+        (Gate(GateKind.PACED, 9 * MIB), RATE, Gate(GateKind.PACED, 9 * MIB)),
+        (Gate(GateKind.PULSED, 9 * MIB, 5), RATE, Gate(GateKind.PACED, 9 * MIB)),
+        (
+            Gate(GateKind.PULSED, 9, 5),
+            Limits(destage_rate=Bounds(low=MIB)),
+            Gate(GateKind.PULSED, MIB, 5),
+        ),
+        (Gate(GateKind.PACED, depth_ios=32), DEPTH, Gate(GateKind.PACED, depth_ios=8)),
+        (Gate(GateKind.PACED, depth_ios=4), DEPTH, Gate(GateKind.PACED, depth_ios=4)),
+        (CLOSED, DEPTH, Gate(GateKind.PACED, depth_ios=1)),
+        (
+            Gate(GateKind.PACED, depth_ios=4),
+            Limits(destage_depth=Bounds(high=0)),
+            CLOSED,
+        ),
+        (OPEN, Limits(), OPEN),
+    ],
+)
+def test_limits_bound_every_gate_but_the_kernels_own(
+    gate: Gate | None, limits: Limits, clamped: Gate | None
+) -> None:
+    assert clamp_gate(gate, limits) == clamped
+
+
+def test_limits_say_what_they_changed() -> None:
+    limits = Limits(destage_rate=Bounds(high=MIB), sequential_cutoff=Bounds(MIB, 64 * MIB))
+    found = clamp(decision(proposal(), gate=OPEN, sequential_cutoff_bytes=2 * GIB), limits)
+    assert (found.gate, found.sequential_cutoff_bytes) == (Gate(GateKind.PACED, MIB), 64 * MIB)
+    assert found.proposals[-1].reason == (
+        "in force: destage unbounded -> 1 MiB/s, sequential cutoff 2 GiB -> 64 MiB"
+    )
+    quiet = clamp(decision(gate=Gate(GateKind.RELEASED)), limits)
+    assert quiet.proposals[-1].reason == "in force: nothing wished beyond them"
+    assert clamp(decision(gate=OPEN), Limits()) == decision(gate=OPEN)
+
+
+def test_a_cutoff_that_nobody_wishes_is_not_limited() -> None:
+    found = clamp(decision(), Limits(sequential_cutoff=Bounds(MIB, None)))
+    assert found.sequential_cutoff_bytes is None
+
+
+def light_frame(at_s: float, p99_ms: int) -> Frame:
+    slow = PathLatency(100, 4096, p99_ms * NS_PER_MS // 2, p99_ms * NS_PER_MS)
+    return busy_frame(
+        round(at_s * 1000),
+        backing_busy_foreground_ratio=0.1,
+        paths={(Direction.READ, "miss"): slow},
+    )
+
+
+def phase(*frames: Frame) -> Phase:
+    params, state = DestageParams(read_p99_max_ns=20 * NS_PER_MS), DestageState()
+    for frame in frames:
+        state = idle_destage.on_frame(state, frame, params)
+    return state.phase
+
+
+def test_nothing_is_drained_beside_a_light_load_that_waits_too_long() -> None:
+    assert phase(light_frame(1, 9), light_frame(7, 9)) is Phase.PRESSURE
+    assert phase(light_frame(1, 15), light_frame(7, 15)) is Phase.WAIT
+    assert phase(light_frame(1, 9), light_frame(7, 9), light_frame(10, 15)) is Phase.PRESSURE
+    assert phase(light_frame(1, 9), light_frame(7, 9), light_frame(10, 21)) is Phase.WAIT
+
+
+def stance(dirty: float, before: Stance = Stance.REST) -> Stance:
+    frame = busy_frame(
+        dirty_ratio=dirty,
+        dirty_room_bytes=GIB,
+        foreground={d: Rates(1, 1) for d in Direction},
+        run_delta_bytes={Direction.WRITE: (*[0] * 17, 80 * MIB)},
+    )
+    params = StreamParams(fill_ratio_max=0.6)
+    state = StreamState(stance=before, against_ns=frame.at_ns - 60 * NS_PER_S)
+    return stream_bypass.on_frame(state, frame, params).stance
+
+
+def test_a_stream_is_absorbed_up_to_the_fill_target_only() -> None:
+    assert stance(0.59) is Stance.ABSORB
+    assert stance(0.60) is Stance.BYPASS
+    assert stance(0.55, Stance.BYPASS) is Stance.BYPASS
+    assert stance(0.53, Stance.BYPASS) is Stance.ABSORB

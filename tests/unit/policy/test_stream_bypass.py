@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Absorb or bypass a stream: each stance with its reason, its cutoff, and how long it is held."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ebbgate.model.frame import Frame, Rates
+from ebbgate.model.records import Direction
+from ebbgate.policy.strategies import stream_bypass
+from ebbgate.policy.strategies.stream_bypass import Stance, StreamParams, StreamState, load_of
+from ebbgate.units import GIB, KIB, MIB, NS_PER_MS, NS_PER_S
+from tests.builders import busy_frame
+
+PARAMS = StreamParams()
+READ, WRITE = Direction.READ, Direction.WRITE
+LONG = (64 * MIB // 512).bit_length() - 1
+"""The bucket of runs that have grown to 64 MiB."""
+
+
+def runs(stream_mib: float = 0, random_ios: float = 0, bucket: int = LONG) -> tuple[int, ...]:
+    """Bytes of one second: a long run, and requests of 4 KiB at random places."""
+    counts = [0] * 32
+    counts[3] = round(random_ios * 4 * KIB)
+    counts[bucket] += round(stream_mib * MIB)
+    return tuple(counts)
+
+
+def load(at_ms: int = 1000, **parts: Any) -> Frame:
+    """A frame with streams (MiB/s) and random requests (per second) of the last second."""
+    deltas = {
+        WRITE: runs(parts.pop("write", 0), parts.pop("random", 0), parts.pop("bucket", LONG)),
+        READ: runs(parts.pop("read", 0), parts.pop("random_reads", 0)),
+    }
+    known: dict[str, Any] = {
+        "window_ns": NS_PER_S,
+        "foreground": {d: Rates(1, sum(deltas[d])) for d in Direction},
+        "run_delta_bytes": deltas,
+        "dirty_in_bytes_per_s": float(sum(deltas[WRITE])),
+        "dirty_room_bytes": GIB // 2,
+    }
+    return busy_frame(at_ms, **{**known, **parts})
+
+
+def after(*frames: Frame) -> StreamState:
+    state = StreamState()
+    for frame in frames:
+        state = stream_bypass.on_frame(state, frame, PARAMS)
+    return state
+
+
+@pytest.mark.parametrize(
+    ("frame", "stance", "why"),
+    [
+        (load(), Stance.REST, "no stream"),
+        (load(write=3.9), Stance.REST, "no stream"),
+        (load(random=5000, random_reads=5000), Stance.REST, "no stream"),
+        # w3g: a lone sequential write into a clean cache is taken in at the cache's speed.
+        (load(write=80), Stance.ABSORB, "a write stream of 80 MiB/s has the cache to itself"),
+        (load(write=80, random_reads=500), Stance.ABSORB, "room 512 MiB"),
+        (load(write=80, random=9), Stance.ABSORB, "has the cache to itself"),
+        (load(write=80, random=100), Stance.BYPASS, "random writes of 400 KiB/s need"),
+        (load(read=80), Stance.BYPASS, "a read stream of 80 MiB/s would push out what is hot"),
+        (load(read=80, write=10), Stance.BYPASS, "a read stream"),
+        (load(write=80, read=10), Stance.ABSORB, "a write stream"),
+        (load(write=80, dirty_room_bytes=40 * MIB), Stance.BYPASS, "room 40 MiB < 48.5 MiB"),
+        (load(write=80, dirty_room_bytes=60 * MIB), Stance.ABSORB, "room 60 MiB"),
+        (load(write=80, dirty_room_bytes=0), Stance.BYPASS, "room 0 B"),
+        (load(write=80, foreground=None), Stance.REST, "unknown"),
+        (load(write=80, window_ns=0), Stance.REST, "unknown"),
+        (load(write=80, dirty_room_bytes=None), Stance.REST, "unknown"),
+        (load(write=80, cache_bytes=None), Stance.REST, "unknown"),
+    ],
+)
+def test_stances(frame: Frame, stance: Stance, why: str) -> None:
+    state = after(frame)
+    assert state.stance is stance
+    assert why in state.why
+
+
+@pytest.mark.parametrize(
+    ("frame", "cutoff_bytes"),
+    [
+        (load(), None),
+        (load(write=80), PARAMS.cutoff_wide_bytes),
+        (load(read=80), PARAMS.cutoff_ceiling_bytes),
+        # Streams of 1 MiB are caught a little below their length.
+        (load(write=80, random=100, bucket=11), MIB),
+        (load(write=80, random=100, bucket=12), 2 * MIB),
+    ],
+)
+def test_the_cutoff_of_each_stance(frame: Frame, cutoff_bytes: int | None) -> None:
+    assert after(frame).cutoff_bytes == cutoff_bytes
+
+
+def test_a_short_pause_of_the_stream_changes_nothing() -> None:
+    state = after(load(1000, read=80), load(2000), load(3900))
+    assert state.stance is Stance.BYPASS
+    assert after(load(1000, write=80), load(2000), load(3900)).stance is Stance.ABSORB
+
+
+def test_once_the_stream_is_gone_the_kernels_cutoff_comes_back() -> None:
+    state = after(load(1000, read=80), load(4000))
+    assert (state.stance, state.cutoff_bytes) == (Stance.REST, None)
+
+
+def test_a_stream_is_not_absorbed_again_before_its_reason_has_been_gone_for_a_while() -> None:
+    against = load(1000, write=80, random=100)
+    assert after(against, load(2000, write=80)).stance is Stance.BYPASS
+    assert after(against, load(3900, write=80)).stance is Stance.BYPASS
+    assert after(against, load(4000, write=80)).stance is Stance.ABSORB
+
+
+def test_a_stream_that_was_kept_out_comes_in_again_only_with_much_room() -> None:
+    full = load(1000, write=80, dirty_room_bytes=0)
+    some = load(9000, write=80, dirty_room_bytes=GIB // 5)
+    much = load(9000, write=80, dirty_room_bytes=GIB // 3)
+    assert after(load(1000, write=80, dirty_room_bytes=GIB // 5)).stance is Stance.ABSORB
+    assert after(full, some).stance is Stance.BYPASS
+    assert after(full, much).stance is Stance.ABSORB
+
+
+def test_absorbing_ends_before_the_room_does() -> None:
+    state = after(load(1000, write=80), load(1250, write=80, dirty_room_bytes=30 * MIB))
+    assert state.stance is Stance.BYPASS
+    assert state.cutoff_bytes == PARAMS.cutoff_ceiling_bytes
+
+
+def test_an_unknown_load_gives_the_cutoff_back_at_once() -> None:
+    state = after(load(1000, read=80), load(1250, read=80, foreground=None))
+    assert (state.stance, state.cutoff_bytes) == (Stance.REST, None)
+
+
+def test_the_same_frame_again_keeps_cutoff_and_time_of_the_stance() -> None:
+    once = after(load(1000, read=80))
+    again = after(*(load(1000 + 250 * i, read=80, write=i) for i in range(40)))
+    assert (again.stance, again.since_ns) == (once.stance, NS_PER_S)
+    assert again.cutoff_bytes == once.cutoff_bytes
+
+
+def test_the_load_is_counted_per_second_of_the_window() -> None:
+    found = load_of(load(write=40, read=20, random=50, window_ns=500 * NS_PER_MS), PARAMS)
+    assert found is not None
+    assert found.write_bytes_per_s == 80 * MIB
+    assert found.read_bytes_per_s == 40 * MIB
+    assert found.random_write_bytes_per_s == pytest.approx(100 * 4 * KIB)
+
+
+def test_a_run_of_middling_length_is_neither_stream_nor_random() -> None:
+    found = load_of(load(write=40, bucket=9), PARAMS)
+    assert found is not None
+    assert (found.write_bytes_per_s, found.random_write_bytes_per_s) == (0, 0)
+
+
+SPLIT = StreamParams(reads=False, by_size=True)
+
+
+def split(*at_and_promotions: tuple[int, int | None]) -> StreamState:
+    """A write stream among random writes on dm-cache, and how often a block was promoted."""
+    state = StreamState()
+    for at_ms, promotions in at_and_promotions:
+        frame = load(at_ms, write=80, random=100, promotions=promotions)
+        state = stream_bypass.on_frame(state, frame, SPLIT)
+    return state
+
+
+def test_dm_cache_splits_requests_while_that_is_cheap() -> None:
+    assert split((1000, 50)).stance is Stance.BYPASS
+    assert split((1000, 50), (1250, 90), (2000, 80), (3000, 110)).stance is Stance.BYPASS
+    assert split((1000, None), (2000, None)).stance is Stance.BYPASS
+
+
+def test_it_stops_where_split_writes_are_promoted_and_tries_again_in_a_minute() -> None:
+    dear = ((1000, 50), (1500, 60), (2000, 100))
+    assert split(*dear).stance is Stance.REST
+    assert "promote 50 blocks a second" in split(*dear).why
+    assert split(*dear, (61_900, 100)).stance is Stance.REST
+    assert split(*dear, (62_100, 100)).stance is Stance.BYPASS
+
+
+def test_read_streams_are_nothing_to_dm_cache() -> None:
+    state = stream_bypass.on_frame(StreamState(), load(read=80), SPLIT)
+    assert (state.stance, state.why) == (Stance.REST, "no stream")

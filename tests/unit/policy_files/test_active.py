@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Policies of a folder: followed when they change, and never replaced by what is wrong."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ebbgate.model.volume import Kind
+from ebbgate.policy.defaults import policy_for
+from ebbgate.policy.language.choose import LocalTime
+from ebbgate.policy_files.active import PolicyBook
+from tests.builders import volume
+
+NIGHT = LocalTime(2 * 60, 0)
+NOON = LocalTime(12 * 60, 0)
+
+
+class Clock:
+    """The hour, moved by a test."""
+
+    def __init__(self) -> None:
+        self.at = NOON
+
+    def __call__(self) -> LocalTime:
+        return self.at
+
+
+def write(folder: Path, name: str, text: str) -> Path:
+    folder.mkdir(exist_ok=True)
+    path = folder / f"{name}.yaml"
+    path.write_text(f"version: 1\nname: {name}\nwhy: A test.\n{text}")
+    return path
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "policies.d"
+
+
+def test_without_a_folder_everything_is_as_without_configuration(folder: Path) -> None:
+    book = PolicyBook(folder)
+    assert book.policy_of(volume()) == policy_for(volume())
+    assert (book.problems, book.told()["names"]) == ((), [])
+
+
+def test_a_file_that_appears_changes_and_goes_is_followed(folder: Path) -> None:
+    book = PolicyBook(folder)
+    before = book.key_of(volume())
+    path = write(folder, "mine", "strategies: [stream_bypass]\n")
+    book.look()
+    assert book.key_of(volume()) != before
+    assert (book.policy_of(volume()).name, book.policy_of(volume()).destage) == ("mine", None)
+    path.write_text(path.read_text().replace("stream_bypass", "idle_destage"))
+    book.look()
+    assert book.policy_of(volume()).streams is None
+    path.unlink()
+    book.look()
+    assert book.policy_of(volume()) == policy_for(volume())
+
+
+def test_the_first_file_that_matches_counts(folder: Path) -> None:
+    write(folder, "b", "strategies: []\n")
+    write(folder, "a", "match: {kind: dm-cache}\nstrategies: [idle_destage]\n")
+    book = PolicyBook(folder)
+    assert book.policy_of(volume()).name == "b"
+    assert book.policy_of(replace(volume(), kind=Kind.DM_CACHE)).name == "a"
+
+
+def test_a_bad_file_never_replaces_a_good_policy(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = write(folder, "mine", "strategies: []\n")
+    book = PolicyBook(folder)
+    good = book.policy_of(volume())
+    path.write_text(path.read_text() + "stratgies: []\n")
+    book.look()
+    assert book.policy_of(volume()) == good
+    (problem,) = book.problems
+    assert problem.startswith(f"{path}:5:1: ")
+    assert "strategies" in problem
+    book.look(again=True)
+    assert [r.message for r in caplog.records].count(problem) == 1, "said once"
+    path.write_text("version: 1\nname: mine\nwhy: Right again.\nstrategies: [idle_destage]\n")
+    book.look()
+    assert book.problems == ()
+    assert book.policy_of(volume()).destage is not None
+
+
+def test_the_same_policy_made_right_again_is_said(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    path = write(folder, "mine", "strategies: []\n")
+    book, text = PolicyBook(folder), path.read_text()
+    path.write_text("nonsense")
+    book.look()
+    path.write_text(text)
+    book.look()
+    assert caplog.records[-1].message == "policies: mine"
+
+
+def test_where_there_never_was_a_good_one_nothing_is_tuned(folder: Path) -> None:
+    path = write(folder, "mine", "nonsense: 1\n")
+    book = PolicyBook(folder)
+    policy = book.policy_of(volume())
+    assert (policy.name, policy.destage, policy.streams) == ("observe-only", None, None)
+    assert not book.told()["kept"]
+    path.unlink()
+    book.look()
+    assert book.policy_of(volume()) == policy_for(volume())
+
+
+def test_a_file_that_cannot_be_read_is_a_bad_one(folder: Path) -> None:
+    write(folder, "mine", "strategies: []\n")
+    book = PolicyBook(folder)
+    (folder / "other.yaml").symlink_to(folder / "other.yaml")
+    (folder / "zzz.yaml").write_bytes(b"\xff\xfe\x00")
+    book.look()
+    assert book.problems
+    assert book.policy_of(volume()).name == "mine"
+
+
+def test_the_hour_decides_about_an_overlay(folder: Path, clock: Clock) -> None:
+    schedule = 'schedule:\n  - {name: night, at: "23:00-05:00", use: observe-only}\n'
+    write(folder, "mine", schedule)
+    book = PolicyBook(folder, clock)
+    day = book.key_of(volume())
+    assert book.policy_of(volume()).destage is not None
+    clock.at = NIGHT
+    assert book.key_of(volume()) != day
+    assert (book.policy_of(volume()).overlay, book.policy_of(volume()).destage) == ("night", None)

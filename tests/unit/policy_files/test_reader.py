@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Policies are read and parsed beside the event loop, and bounded in number and bytes."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+
+import pytest
+
+from ebbgate.daemon.loop_silence import LoopSilence, measured_loop
+from ebbgate.errors import ConfigError
+from ebbgate.model.volume import Mode
+from ebbgate.policy.language.parse import Parsed, parse
+from ebbgate.policy_files import reader, writer
+from ebbgate.policy_files.active import PolicyBook
+from ebbgate.units import KIB
+from tests.control_fixture import SILENCE_NS_MAX
+from tests.unit.daemon.test_daemon_volumes import Bench
+
+_CONDITION = '{dirty_ratio: "> 40%"}'
+
+
+def large(name: str) -> str:
+    """A valid policy of nearly 64 KiB that takes long to parse."""
+    text = f"version: 1\nname: {name}\nwhy: A test.\nrules:\n"
+    for number in range(50):
+        group = f"      - all: [{', '.join([_CONDITION] * 5)}]\n"
+        text += f"  - name: rule{number}\n    why: A test.\n    set: {{destage_rate: max}}\n"
+        text += "    when:\n     any:\n" + group * 4
+    text += "# The rest.\n" * ((60 * KIB - len(text)) // 12)
+    assert len(text) > 59 * KIB
+    return text
+
+
+def fill(folder: Path, count: int) -> None:
+    folder.mkdir(exist_ok=True)
+    for number in range(count):
+        (folder / f"p{number:02}.yaml").write_text(large(f"p{number:02}"))
+
+
+def test_many_large_files_keep_the_loop_awake(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, Mode.ADVISE)
+    folder = bench.daemon.policies.folder
+    silence = LoopSilence()
+
+    async def scenario() -> float:
+        await bench.looks(1)
+        fill(folder, 17)
+        await asyncio.sleep(0)
+        silence.begin()
+        begun = time.monotonic()
+        await bench.daemon.follow_policies()
+        return time.monotonic() - begun
+
+    with asyncio.Runner(loop_factory=lambda: measured_loop(silence)) as runner:
+        took_s = runner.run(scenario())
+    bench.stop()
+    assert bench.daemon.policies.problems == ()
+    assert len(bench.daemon.policies.told()["names"]) == 17
+    assert took_s > 0.5, "the files are too small to show anything"
+    assert silence.max_ns < SILENCE_NS_MAX
+
+
+def test_the_same_text_is_parsed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(tmp_path, 2)
+    book, parsed = PolicyBook(tmp_path), list[str]()
+
+    def counted(text: str | bytes, file: str) -> Parsed:
+        parsed.append(file)
+        return parse(text, file)
+
+    monkeypatch.setattr(reader, "parse", counted)
+    (tmp_path / "p01.yaml").write_text(large("p01").replace("A test.", "Another test.", 1))
+    book.look()
+    writer.save(tmp_path, "mine", "version: 1\nname: mine\nwhy: A test.\n")
+    assert [Path(file).name for file in parsed] == ["p01.yaml", "mine.yaml"]
+
+
+@pytest.mark.parametrize(
+    ("count", "size_bytes", "why"),
+    [
+        (65, 10, "has 65 policy files; ebbgate follows at most 64"),
+        (17, 64 * KIB, "ebbgate follows at most 1 MiB"),
+    ],
+)
+def test_too_many_files_or_bytes_leave_the_last_good_policies(
+    tmp_path: Path, count: int, size_bytes: int, why: str
+) -> None:
+    (tmp_path / "mine.yaml").write_text("version: 1\nname: mine\nwhy: A test.\n")
+    book = PolicyBook(tmp_path)
+    for number in range(count - (count == 65)):
+        (tmp_path / f"p{number}.yaml").write_text("#" * size_bytes)
+    book.look()
+    (problem,) = book.problems
+    assert why in problem
+    assert "move those that are not needed" in problem
+    assert book.told()["names"] == ["mine"]
+    with pytest.raises(ConfigError, match="follows at most"):
+        writer.save(tmp_path, "other", "version: 1\nname: other\nwhy: A test.\n")
+    assert not (tmp_path / "other.yaml").exists()
+
+
+def test_a_flood_of_problems_is_cut(tmp_path: Path) -> None:
+    for number in range(30):
+        (tmp_path / f"p{number:02}.yaml").write_text("nonsense: 1\n")
+    book = PolicyBook(tmp_path)
+    assert len(book.problems) == 21
+    assert "more problems" in book.problems[-1]

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What is shipped in policies/: right, current with the code, and what each says it does."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ebbgate.knobs.bounds import BOUNDS, CUTOFF
+from ebbgate.model.decision import GateKind
+from ebbgate.model.frame import Frame
+from ebbgate.model.volume import Kind
+from ebbgate.policy import evaluate
+from ebbgate.policy.defaults import Policy, default_policy
+from ebbgate.policy.evaluate import PolicyState
+from ebbgate.policy.language.compile import compile_policy
+from ebbgate.policy.language.document import ZERO, PolicyDocument
+from ebbgate.policy.language.grammar import ENTRY, MATCH, OBJECTIVES, POLICY, RULE
+from ebbgate.policy.language.link import link
+from ebbgate.policy.language.params import RECORDS
+from ebbgate.policy.language.parse import parse
+from ebbgate.policy.language.problem import Findings
+from ebbgate.policy.language.record import Field, Record
+from ebbgate.policy.language.reference import blocks
+from ebbgate.policy.language.schema import schema_text
+from ebbgate.policy.language.settings import LIMITS, SET
+from ebbgate.policy.language.yaml_events import read_nodes
+from ebbgate.policy.rule_signals import SIGNALS
+from ebbgate.policy_files import reader
+from ebbgate.units import GIB, MIB
+from tests.builders import busy_frame, idle_frame
+from tests.policy_texts import EXAMPLE, FOLDER, SHIPPED
+
+README = (FOLDER / "README.md").read_text()
+DOCUMENTS = {document.name: document for document in reader.shipped()}
+NAMES = ("adaptive", "observe-only", "database", "vm-images", "backup-window", "nas-sleep")
+
+
+def fields(record: Record) -> Iterator[Field]:
+    for field in record.fields:
+        yield field
+        if isinstance(field.shape, Record):
+            yield from fields(field.shape)
+
+
+RECORDS_ALL = (POLICY, MATCH, OBJECTIVES, RULE, ENTRY, SET, LIMITS, *RECORDS.values())
+FIELDS = [field for record in RECORDS_ALL for field in fields(record)]
+
+
+def compiled(name: str, kind: Kind = Kind.BCACHE) -> Policy:
+    return compile_policy(DOCUMENTS[name], kind, "mq-deadline")
+
+
+def gates(policy: Policy, *frames: Frame) -> list[GateKind | None]:
+    """The gate after each frame."""
+    state, found = PolicyState(), []
+    for frame in frames:
+        state = evaluate.on_frame(state, frame, policy)
+        gate = evaluate.gate(state, policy)
+        found.append(gate.kind if gate else None)
+    return found
+
+
+def level(at_s: float, dirty_bytes: int, busy: float = 0.0) -> Frame:
+    """A volume in use, with so much of 1 GiB dirty; `busy`: the disk, for users."""
+    return busy_frame(
+        round(at_s * 1000),
+        dirty_bytes=dirty_bytes,
+        dirty_ratio=dirty_bytes / GIB,
+        backing_busy_foreground_ratio=busy,
+    )
+
+
+def test_all_that_are_asked_for_are_there() -> None:
+    assert set(DOCUMENTS) == {*NAMES, "drain-now"}
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_each_is_right_named_like_its_file_and_says_for_whom(path: Path) -> None:
+    text = path.read_text()
+    parsed = parse(text, str(path))
+    assert parsed.problems == ()
+    assert parsed.document is not None
+    assert parsed.document.name == path.stem
+    assert parsed.document.why
+    assert re.search(r"^# For ", text, re.M)
+    assert f"({path.name})" in README
+
+
+@pytest.mark.parametrize("kind", Kind)
+@pytest.mark.parametrize("scheduler", [None, "none", "mq-deadline"])
+def test_adaptive_is_what_runs_without_configuration(kind: Kind, scheduler: str | None) -> None:
+    expected = default_policy(kind, scheduler)
+    assert compile_policy(DOCUMENTS["adaptive"], kind, scheduler) == expected
+    assert compile_policy(ZERO, kind, scheduler) == expected
+
+
+@pytest.mark.parametrize("kind", Kind)
+@pytest.mark.parametrize("document", list(DOCUMENTS.values()), ids=lambda document: document.name)
+def test_each_runs_on_each_kind_of_cache(kind: Kind, document: PolicyDocument) -> None:
+    policy = compile_policy(document, kind)
+    state = evaluate.on_frame(PolicyState(), idle_frame(), policy)
+    assert evaluate.decide(state, policy, 1).gate == evaluate.gate(state, policy)
+
+
+def test_observe_only_wishes_nothing() -> None:
+    policy = compiled("observe-only")
+    state = evaluate.on_frame(PolicyState(), idle_frame(), policy)
+    found = evaluate.decide(state, policy, 1)
+    assert (found.proposals, found.gate, found.sequential_cutoff_bytes) == ((), None, None)
+
+
+@pytest.mark.parametrize("kind", [Kind.BCACHE, Kind.DM_CACHE])
+def test_drain_now_drains_under_load_and_then_leaves_the_kernel_alone(kind: Kind) -> None:
+    wide = GateKind.OPEN if kind is Kind.BCACHE else GateKind.PACED
+    frames = (level(1, 400 * MIB, 0.9), level(60, 8 * MIB, 0.9), level(120, 0), level(180, 0))
+    assert gates(compiled("drain-now", kind), *frames) == [wide, wide, None, None]
+
+
+def test_nas_sleep_holds_while_nobody_needs_the_disk() -> None:
+    assert gates(
+        compiled("nas-sleep", Kind.DM_CACHE), *(level(60 * n, 100 * MIB) for n in range(1, 5))
+    )[2:] == [GateKind.CLOSED, GateKind.CLOSED]
+
+
+def test_nas_sleep_lets_go_when_the_disk_works_anyway() -> None:
+    policy = compiled("nas-sleep", Kind.DM_CACHE)
+    held = [level(60 * n, 100 * MIB) for n in range(1, 5)]
+    awake = level(300, 100 * MIB, busy=0.05)
+    gap = idle_frame(302_000, dirty_bytes=100 * MIB, backing_busy_foreground_ratio=0.05)
+    assert gates(policy, *held, awake, gap)[-2:] == [GateKind.PACED, GateKind.PACED]
+
+
+def test_nas_sleep_bursts_at_the_bounds_of_level_and_age() -> None:
+    policy = compiled("nas-sleep")
+    full = [level(1, 200 * MIB), level(200, 320 * MIB), level(300, 20 * MIB), level(400, 5 * MIB)]
+    assert gates(policy, *full)[1:] == [GateKind.OPEN, GateKind.OPEN, GateKind.CLOSED]
+    old = [level(3600 * hour, 100 * MIB) for hour in range(1, 8)]
+    assert gates(policy, *old)[-2:] == [GateKind.CLOSED, GateKind.OPEN]
+
+
+def test_the_schema_is_that_of_the_code() -> None:
+    kept = (FOLDER / "schema.json").read_text()
+    assert kept == schema_text(), "run: python -m ebbgate.policy.language.schema"
+    assert json.loads(kept)["properties"].keys() == {field.name for field in POLICY.fields}
+
+
+@pytest.mark.parametrize(("name", "block"), list(blocks()), ids=lambda value: str(value)[:20])
+def test_the_reference_has_the_tables_of_the_code(name: str, block: str) -> None:
+    assert block in README, f"{name}: run: python -m ebbgate.policy.language.reference"
+
+
+@pytest.mark.parametrize("name", [*(field.name for field in FIELDS), *SIGNALS])
+def test_every_key_and_signal_is_in_the_reference(name: str) -> None:
+    assert re.search(rf"^\| `(\w+\.)?{name}` \|", README, re.M)
+
+
+@pytest.mark.parametrize("field", FIELDS, ids=lambda field: field.name)
+def test_every_example_of_a_key_fits_it(field: Field) -> None:
+    findings = Findings("example")
+    node = read_nodes(field.example, findings)
+    assert node is not None
+    field.shape.read(node, field.name, findings)
+    assert findings.problems == []
+
+
+def test_the_example_of_the_reference_is_right() -> None:
+    parsed = parse(EXAMPLE, "nas-evening.yaml")
+    assert parsed.document is not None
+    assert link([parsed.document], DOCUMENTS.values()).problems == ()
+
+
+def test_a_cutoff_that_may_be_written_is_one_that_would_be() -> None:
+    (quantity,) = {f.shape for f in SET.fields if f.name == CUTOFF}
+    assert (quantity.low, quantity.high) == (BOUNDS[CUTOFF].low, BOUNDS[CUTOFF].high)  # type: ignore[attr-defined]

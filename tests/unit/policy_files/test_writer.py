@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A policy is kept whole or not at all, never outside its folder, and the last one stays beside."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from ebbgate.errors import ActuationError, ConfigError, NotFound, UsageError
+from ebbgate.policy_files import writer
+
+
+def text(name: str = "night", more: str = "") -> str:
+    return f"version: 1\nname: {name}\nwhy: A test.\n{more}"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "etc" / "policies.d"
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_policy_is_kept_for_everybody_to_read_whatever_the_mask(folder: Path) -> None:
+    mask = os.umask(0o077)
+    try:
+        assert writer.save(folder, "night", text()).name == "night"
+    finally:
+        os.umask(mask)
+    path = folder / "night.yaml"
+    assert path.read_text() == text()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o644
+    assert names(folder) == ["night.yaml"]
+
+
+def test_what_it_said_before_stays_and_saving_that_goes_back(folder: Path) -> None:
+    old, new = text(), text(more="strategies: []\n")
+    writer.save(folder, "night", old)
+    assert writer.former(folder, "night") is None
+    writer.save(folder, "night", new)
+    assert writer.former(folder, "night") == old
+    writer.save(folder, "night", old)
+    assert (folder / "night.yaml").read_text() == old
+    assert writer.former(folder, "night") == new
+    assert names(folder) == ["night.yaml", "night.yaml~"], "one version, however often"
+
+
+def test_the_same_again_does_not_push_the_former_one_out(folder: Path) -> None:
+    writer.save(folder, "night", text())
+    writer.save(folder, "night", text(more="strategies: []\n"))
+    writer.save(folder, "night", text(more="strategies: []\n"))
+    assert writer.former(folder, "night") == text()
+
+
+def test_of_a_bad_text_nothing_is_written_and_every_error_is_said(folder: Path) -> None:
+    writer.save(folder, "night", text())
+    bad = text(more="stratgies: []\nrules: 7\n")
+    with pytest.raises(ConfigError) as caught:
+        writer.save(folder, "night", bad)
+    said = str(caught.value)
+    path = folder / "night.yaml"
+    assert "2 errors in night; nothing was written" in said
+    assert f"{path}:4:1: " in said
+    assert f"{path}:5:" in said
+    assert "did you mean strategies?" in said
+    assert (path.read_text(), names(folder)) == (text(), ["night.yaml"])
+
+
+def test_a_neighbour_that_is_wrong_by_hand_stops_nothing(folder: Path) -> None:
+    folder.mkdir(parents=True)
+    (folder / "a.yaml").write_text("nonsense: [")
+    (folder / "b.yaml").write_bytes(b"\xff\xfe")
+    schedule = 'schedule:\n  - {name: n, at: "23:00-05:00", use: gone}\n'
+    (folder / "c.yaml").write_text(text("c", schedule))
+    writer.save(folder, "night", text())
+    assert (folder / "night.yaml").read_text() == text()
+
+
+def test_a_name_that_another_file_has_is_refused(folder: Path) -> None:
+    writer.save(folder, "night", text())
+    for file in ("day", "zzz"):
+        with pytest.raises(ConfigError, match="'night' is the name of"):
+            writer.save(folder, file, text())
+    assert names(folder) == ["night.yaml"]
+
+
+def test_what_another_policy_uses_is_neither_renamed_nor_removed(folder: Path) -> None:
+    writer.save(folder, "over", text("over"))
+    schedule = 'schedule:\n  - {name: n, at: "23:00-05:00", use: over}\n'
+    writer.save(folder, "night", text(more=schedule))
+    with pytest.raises(ConfigError, match="there is no policy 'over'"):
+        writer.save(folder, "over", text("other"))
+    with pytest.raises(ConfigError, match=r"nothing was removed\n.*there is no policy 'over'"):
+        writer.remove(folder, "over")
+    assert names(folder) == ["night.yaml", "over.yaml"]
+
+
+def test_a_removal_keeps_what_it_said(folder: Path) -> None:
+    writer.save(folder, "night", text())
+    writer.remove(folder, "night")
+    assert names(folder) == ["night.yaml~"]
+    assert writer.former(folder, "night") == text()
+    with pytest.raises(NotFound, match="there is no"):
+        writer.remove(folder, "night")
+
+
+def test_nothing_is_removed_from_a_folder_that_is_not_there(folder: Path) -> None:
+    with pytest.raises(NotFound):
+        writer.remove(folder, "night")
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize("name", ["../night", "a/b", "", ".", "night.yaml", "a" * 65])
+def test_no_name_leads_outside(folder: Path, name: str) -> None:
+    with pytest.raises(UsageError):
+        writer.save(folder, name, text())
+    with pytest.raises(UsageError):
+        writer.remove(folder, name)
+    assert not folder.parent.exists()
+
+
+def test_a_link_is_left_alone_and_not_followed(folder: Path, tmp_path: Path) -> None:
+    folder.mkdir(parents=True)
+    target = tmp_path / "secret"
+    target.write_text("mine")
+    (folder / "night.yaml").symlink_to(target)
+    with pytest.raises(ActuationError, match="is a link"):
+        writer.save(folder, "night", text())
+    with pytest.raises(ActuationError, match="is a link"):
+        writer.remove(folder, "night")
+    assert (target.read_text(), names(folder)) == ("mine", ["night.yaml"])
+
+
+@pytest.mark.parametrize("left", [".night.yaml.new", ".night.yaml~.new", "night.yaml~"])
+def test_what_lies_about_under_our_names_is_replaced_not_followed(
+    folder: Path, tmp_path: Path, left: str
+) -> None:
+    writer.save(folder, "night", text())
+    target = tmp_path / "secret"
+    target.write_text("mine")
+    (folder / left).symlink_to(target)
+    writer.save(folder, "night", text(more="strategies: []\n"))
+    assert target.read_text() == "mine"
+    assert names(folder) == ["night.yaml", "night.yaml~"]
+    assert writer.former(folder, "night") == text()
+
+
+def test_a_folder_that_cannot_be_written_is_said(folder: Path) -> None:
+    folder.parent.mkdir()
+    folder.write_text("a file")
+    with pytest.raises(ActuationError, match="cannot be written"):
+        writer.save(folder, "night", text())
+
+
+def test_a_disk_that_is_full_leaves_the_old_text(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer.save(folder, "night", text())
+
+    def full(_handle: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(ActuationError, match="No space left on device"):
+        writer.save(folder, "night", text(more="strategies: []\n"))
+    monkeypatch.undo()
+    assert (folder / "night.yaml").read_text() == text()
+    assert names(folder) == ["night.yaml"]

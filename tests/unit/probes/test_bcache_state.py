@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The state of a volume comes from sysfs in our units, and what sysfs lacks stays unknown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ebbgate.knobs.bcache import KNOBS, knob_path
+from ebbgate.knobs.knob import Form, parse_value
+from ebbgate.probes.state import read_state
+from ebbgate.units import GIB, MIB
+from tests.builders import volume
+from tests.fake_sysfs import SET_UUID, FakeSysfs, fake_bcache
+
+OWN = "/sys/block/bcache0/bcache"
+SET = f"/sys/fs/bcache/{SET_UUID}"
+
+
+@pytest.fixture
+def fake(tmp_path: Path) -> FakeSysfs:
+    return fake_bcache(tmp_path / "sys")
+
+
+def test_levels_are_bytes_and_ratios(fake: FakeSysfs) -> None:
+    state = read_state(fake.sysfs, volume(), now_ns=7)
+    assert (state.at_ns, state.state, state.cache_mode) == (7, "dirty", "writeback")
+    assert (state.dirty_bytes, state.cache_bytes) == (420 * MIB, GIB)
+    assert state.in_use_ratio == pytest.approx(0.42)
+
+
+def test_every_knob_of_the_table_is_read_in_the_unit_that_the_kernel_takes(fake: FakeSysfs) -> None:
+    knobs = read_state(fake.sysfs, volume(), now_ns=0).knobs
+    assert set(knobs) == {knob.name for knob in KNOBS if knob.form is not Form.TRIGGER}
+    assert knobs["sequential_cutoff"] == "4194304"
+    assert knobs["writeback_rate"] == "8"
+    assert knobs["writeback_rate_minimum"] == "8"
+    assert knobs["readahead_cache_policy"] == "all"
+    assert knobs["idle_max_writeback_rate"] == "1"
+
+
+@pytest.mark.parametrize(
+    ("path", "field"),
+    [
+        (f"{OWN}/state", "state"),
+        (f"{OWN}/cache_mode", "cache_mode"),
+        (f"{OWN}/dirty_data", "dirty_bytes"),
+        (f"{SET}/cache_available_percent", "in_use_ratio"),
+        (f"{SET}/bucket_size", "cache_bytes"),
+        (f"{SET}/cache0/nbuckets", "cache_bytes"),
+    ],
+)
+def test_a_missing_file_makes_its_field_unknown(fake: FakeSysfs, path: str, field: str) -> None:
+    fake.remove(path)
+    assert getattr(read_state(fake.sysfs, volume(), now_ns=0), field) is None
+
+
+def test_a_missing_knob_is_left_out(fake: FakeSysfs) -> None:
+    fake.remove(f"{OWN}/writeback_consider_fragment")
+    assert "writeback_consider_fragment" not in read_state(fake.sysfs, volume(), 0).knobs
+
+
+def test_a_figure_that_makes_no_sense_is_unknown(fake: FakeSysfs) -> None:
+    fake.write(f"{OWN}/dirty_data", "lots")
+    assert read_state(fake.sysfs, volume(), 0).dirty_bytes is None
+
+
+def test_a_volume_without_cache_has_its_own_knobs_only(tmp_path: Path) -> None:
+    fake = FakeSysfs(tmp_path)
+    fake.disk("vda", "254:0")
+    fake.bcache(cache=None, files={"state": "no cache"})
+    state = read_state(fake.sysfs, volume(set_uuid=""), now_ns=0)
+    assert (state.state, state.cache_bytes, state.in_use_ratio) == ("no cache", None, None)
+    assert "sequential_cutoff" in state.knobs
+    assert "idle_max_writeback_rate" not in state.knobs
+    assert knob_path(volume(set_uuid=""), "idle_max_writeback_rate") is None
+
+
+def test_a_vanished_volume_reads_as_unknown_throughout(tmp_path: Path) -> None:
+    state = read_state(FakeSysfs(tmp_path).sysfs, volume(), now_ns=0)
+    assert (state.state, state.dirty_bytes, dict(state.knobs)) == (None, None, {})
+
+
+def test_a_quick_read_follows_the_load_and_keeps_the_rest(fake: FakeSysfs) -> None:
+    first = read_state(fake.sysfs, volume(), now_ns=0)
+    fake.write(f"{OWN}/dirty_data", "100.0M")
+    fake.write(f"{OWN}/writeback_rate", "1.0M")
+    fake.write(f"{OWN}/writeback_percent", "40")
+    quick = read_state(fake.sysfs, volume(), now_ns=1, previous=first)
+    assert (quick.dirty_bytes, quick.knobs["writeback_rate"]) == (100 * MIB, "2048")
+    assert quick.knobs["writeback_percent"] == "10"
+    assert read_state(fake.sysfs, volume(), now_ns=2).knobs["writeback_percent"] == "40"
+
+
+@pytest.mark.parametrize(
+    ("knob", "path"),
+    [
+        ("writeback_percent", f"{OWN}/writeback_percent"),
+        ("congested_read_threshold_us", f"{SET}/congested_read_threshold_us"),
+        ("idle_max_writeback_rate", f"{SET}/internal/idle_max_writeback_rate"),
+    ],
+)
+def test_a_knob_is_where_the_kernel_has_it(knob: str, path: str) -> None:
+    assert knob_path(volume(), knob) == Path(path)
+
+
+@pytest.mark.parametrize(
+    ("form", "text", "value"),
+    [
+        (Form.SIZE, "0", "0"),
+        (Form.SIZE, "1.5G", str(3 * GIB // 2)),
+        (Form.RATE, "500.0k", "1000"),
+        (Form.CHOICE, "writethrough writeback [writearound] none", "writearound"),
+        (Form.CHOICE, "odd", "odd"),
+        (Form.SIZE, "odd", "odd"),
+        (Form.PLAIN, "8\n", "8"),
+    ],
+)
+def test_printed_values_become_written_values(form: Form, text: str, value: str) -> None:
+    assert parse_value(form, text) == value

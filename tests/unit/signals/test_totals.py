@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What is counted of a volume only grows, whatever becomes of the probe."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ebbgate.model.decision import Outcome, OutcomeKind
+from ebbgate.model.records import Tick
+from ebbgate.signals.frame import FrameState, absorb, begin_anew, totals
+from ebbgate.signals.histogram import (
+    COARSE_BUCKETS,
+    add,
+    coarse_edge_us,
+    coarse_latency,
+    latency_bucket_us,
+    latency_sum_ns,
+)
+from ebbgate.signals.totals import OTHERS, Totals, add_changes, add_pairs, document, plus
+from tests.builders import action, tick
+from tests.volume_loop_fixture import LoopBench
+
+COUNTS = st.lists(st.integers(min_value=0, max_value=1 << 40), max_size=108)
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["grows", "is told to begin anew", "begins anew"]),
+        st.integers(min_value=0, max_value=1000),
+        st.lists(st.integers(min_value=0, max_value=9), max_size=12),
+    ),
+    max_size=12,
+)
+
+
+def ticked(at_ns: int, ios: int, counts: list[int]) -> Tick:
+    """A probe that has counted so many reads, and as much of everything else."""
+    flow = {"ios": ios, "bytes": ios * 512}
+    return tick(
+        ns=at_ns,
+        fg={"read": flow, "write": flow, "flush": 0, "discard": 0},
+        path={"read": {"hit": {**flow, "lat": counts}}},
+        runs={"read": counts, "write": []},
+        gaps=counts,
+        gaps_ns=counts,
+        bypass={"sequential": flow},
+        destage={"done_ios": ios, "done_bytes": ios * 512},
+        lost={"ring": ios},
+    )
+
+
+def pairs(before: Any, after: Any) -> list[tuple[int, int]]:
+    """All numbers of a document beside those of a later one."""
+    if isinstance(before, dict):
+        assert before.keys() <= after.keys()
+        return [pair for key in before for pair in pairs(before[key], after[key])]
+    if isinstance(before, list):
+        assert len(before) <= len(after)
+        return [
+            pair for one, other in zip(before, after, strict=False) for pair in pairs(one, other)
+        ]
+    return [(before, after)]
+
+
+@given(STEPS)
+def test_no_total_ever_falls(steps: list[tuple[str, int, list[int]]]) -> None:
+    state, ios, counts = FrameState(), 0, list[int]()
+    before: Any = {}
+    for number, (what, more, drawn) in enumerate(steps):
+        grown = drawn if more else []
+        if what == "grows":
+            ios, counts = ios + more, add(counts, grown)
+        elif what == "begins anew":
+            # What nobody is told of shows in counters that fell.
+            ios, counts = 0, []
+        else:
+            state, ios, counts = begin_anew(state), more, grown
+        state = absorb(state, ticked(1000 + number, ios, counts))
+        after = totals(state)
+        assert all(one <= other for one, other in pairs(before, after))
+        before = after
+
+
+def test_what_probes_counted_that_have_ended_is_added() -> None:
+    state = absorb(FrameState(), ticked(1, 10, [1, 2]))
+    state = absorb(begin_anew(state), ticked(2, 30, [0, 0, 5]))
+    found = totals(state)
+    assert found is not None
+    assert found["paths"]["read hit"]["ios"] == 40
+    assert found["paths"]["read hit"]["latency_counts"] == [1, 2, 5]
+    assert (found["gap_counts"], found["gap_sum_ns"]) == ([1, 2, 5], 8)
+    assert found["destage"] == {"ios": 40, "bytes": 40 * 512}
+    assert found["lost"]["ring"] == 40
+
+
+def test_a_probe_that_has_ended_keeps_its_totals_until_the_next_one_counts() -> None:
+    state = absorb(FrameState(), ticked(1, 10, []))
+    assert totals(begin_anew(state)) == totals(state)
+    assert totals(begin_anew(begin_anew(state))) == totals(state)
+
+
+def test_without_a_word_of_the_probe_its_totals_are_unknown_and_not_zero() -> None:
+    assert totals(begin_anew(FrameState())) is None
+    found = document(Totals(7, None, {("writeback_rate", "idle_destage"): 2}, 3, {"gate": 1}))
+    assert found["paths"] is found["gap_counts"] is found["lost"] is None
+    assert (found["since_unix_ns"], found["decisions"]) == (7, 3)
+    assert found["knob_changes"] == [
+        {"knob": "writeback_rate", "actor": "idle_destage", "count": 2}
+    ]
+    assert found["guard_trips"] == {"gate": 1}
+
+
+@given(COUNTS, COUNTS)
+def test_plus_adds_what_is_in_both_and_keeps_the_rest(one: list[int], other: list[int]) -> None:
+    found = plus({"a": one, "b": {"x": 1}}, {"a": other, "b": {"x": 2, "y": 5}, "c": 7})
+    assert found == {"a": add(one, other), "b": {"x": 3, "y": 5}, "c": 7}
+    assert sum(found["a"]) == sum(one) + sum(other)
+
+
+# ---- buckets ------------------------------------------------------------------------------------
+def test_the_coarse_buckets_are_two_an_octave_from_1_us_to_67_s() -> None:
+    edges = [coarse_edge_us(bucket) for bucket in range(COARSE_BUCKETS)]
+    assert edges[:9] == [1, 2, 3, 4, 6, 8, 12, 16, 24]
+    assert edges[-2] == 1 << 26
+    assert edges == sorted(set(edges))
+
+
+@given(COUNTS)
+def test_no_request_is_lost_or_moved_across_an_edge_of_the_coarse_buckets(
+    counts: list[int],
+) -> None:
+    coarse = coarse_latency(counts)
+    assert sum(coarse) == sum(counts)
+    assert len(coarse) <= COARSE_BUCKETS
+    for bucket in range(min(len(coarse), COARSE_BUCKETS - 1)):
+        edge = coarse_edge_us(bucket)
+        below = sum(c for fine, c in enumerate(counts) if latency_bucket_us(fine)[1] <= edge)
+        assert sum(coarse[: bucket + 1]) == below
+
+
+@given(COUNTS)
+def test_the_sum_of_latencies_lies_between_those_of_all_lower_and_all_upper_edges(
+    counts: list[int],
+) -> None:
+    edges = [latency_bucket_us(bucket) for bucket in range(len(counts))]
+    low, high = (
+        sum(count * edge[side] * 1000 for count, edge in zip(counts, edges, strict=True))
+        for side in (0, 1)
+    )
+    assert low <= latency_sum_ns(counts) <= high
+
+
+# ---- knobs --------------------------------------------------------------------------------------
+def test_only_writes_that_changed_a_knob_are_counted() -> None:
+    found = add_changes({}, [Outcome(action(), kind, 1) for kind in OutcomeKind])
+    assert found == {("writeback_percent", "idle_destage"): 1}
+
+
+def test_actors_without_number_become_one() -> None:
+    found = add_pairs({}, [("writeback_rate", f"rule {number}") for number in range(1000)])
+    assert len(found) == 257
+    assert sum(found.values()) == 1000
+    assert found["writeback_rate", OTHERS] == 744
+
+
+def test_the_live_document_counts_writes_of_strategies_and_of_somebody_else(
+    enforced: LoopBench,
+) -> None:
+    enforced.gap_and_back()
+    enforced.someone_writes("writeback_percent", "17")
+    enforced.tick()
+    for _ in range(5):
+        enforced.tick()
+    found = enforced.kept.document["totals"]
+    counts = {(each["knob"], each["actor"]): each["count"] for each in found["knob_changes"]}
+    assert counts["writeback_percent", "manual"] == 1
+    # The value of before; closed, opened, closed.
+    assert counts["writeback_rate", "idle_destage"] >= 3
+    assert found["decisions"] == len(enforced.kept.decisions)
+    assert found["guard_trips"] == {"gate": 0, "streams": 0}
+    assert found["paths"] == {
+        f"{op} {path}": {"ios": 0, "bytes": 0, "latency_counts": [], "latency_sum_ns": 0}
+        for op, path in (("read", "hit"), ("write", "writeback"))
+    }

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A recorder at work, and what another program sees of its file. I/O: SQLite, threads."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from ebbgate.store.db import Store
+from ebbgate.store.recorder import Recorder
+from tests.builders import decision, frame, proposal
+
+DEADLINE_S = 20.0
+
+
+@contextmanager
+def recording(path: Path) -> Iterator[Recorder]:
+    recorder = Recorder(path)
+    try:
+        yield recorder
+    finally:
+        recorder.stop()
+        assert not recorder._thread.is_alive()
+
+
+def until(holds: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + DEADLINE_S
+    while not holds():
+        assert time.monotonic() < deadline, f"never: {what}"
+        time.sleep(0.01)
+
+
+def written(recorder: Recorder) -> bool:
+    """Everything told so far is on the disk."""
+    try:
+        recorder.flush()
+    except OSError:
+        return False
+    return True
+
+
+def count(path: Path, table: str = "decisions") -> int:
+    with closing(sqlite3.connect(path)) as connection:
+        found: int = connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+        return found
+
+
+def sound(path: Path) -> bool:
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+
+
+def said(caplog: pytest.LogCaptureFixture, text: str) -> int:
+    return sum(text in record.getMessage() for record in caplog.records)
+
+
+def aside(path: Path) -> list[Path]:
+    return sorted(path.parent.glob(f"{path.name}.damaged-*[0-9Z]"))
+
+
+def filled(path: Path, decisions: int = 300) -> None:
+    """A history with much in it."""
+    with closing(Store.open(path)) as store, store.batch():
+        for at in range(decisions):
+            store.add_decision(decision(proposal(reason="x" * 2000)), at)
+        store.add_samples([(frame(), at) for at in range(decisions)])
+
+
+def overwrite(path: Path, offset: int, length: int) -> None:
+    with path.open("r+b") as file:
+        file.seek(offset)
+        file.write(os.urandom(length))

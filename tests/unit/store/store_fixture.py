@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A history to write at any time: samples by the second, and the upkeep with a clock to move.
+
+I/O: SQLite in a folder of the test.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from ebbgate.model.frame import Frame
+from ebbgate.store import samples
+from ebbgate.store.db import Store
+from ebbgate.store.limits import DAY_NS, Limits
+from ebbgate.store.maintenance import Upkeep
+from ebbgate.store.rollup import Row
+from ebbgate.units import MIB, NS_PER_S
+from tests.builders import frame
+
+LIMITS = Limits(256 * MIB, 30 * DAY_NS)
+T0_NS = 1_800_000_000_000_000_000
+"""The beginning of an hour."""
+
+
+class StoreBench:
+    """A store, its upkeep, and two clocks: `wall_ns` can be set, `mono_ns` only goes on."""
+
+    def __init__(self, folder: Path, limits: Limits = LIMITS) -> None:
+        self.path = folder / "history.db"
+        self.store = Store.open(self.path)
+        self.upkeep = Upkeep(limits)
+        self.wall_ns = T0_NS
+        self.mono_ns = 0
+
+    def sample(self, *frames: Frame, at_ns: int | None = None, mode: str | None = None) -> None:
+        """Frames of this second, or of another one."""
+        at = self.wall_ns if at_ns is None else at_ns
+        self.store.add_samples([(each, at) for each in frames], mode)
+
+    def seconds(self, count: int, name: str = "bcache0", **signals: Any) -> None:
+        """So many samples, one a second; the clock goes on."""
+        with self.store.batch():
+            for _ in range(count):
+                self.sample(frame(name, **signals))
+                self.go_on(NS_PER_S)
+
+    def go_on(self, duration_ns: int) -> None:
+        """Time passes."""
+        self.wall_ns += duration_ns
+        self.mono_ns += duration_ns
+
+    def tidy(self) -> None:
+        """All that is due."""
+        while self.store.tidy(self.upkeep, self.wall_ns, self.mono_ns):
+            pass
+
+    def restart(self, limits: Limits = LIMITS) -> None:
+        """The daemon ends and starts again."""
+        self.store.close()
+        self.store = Store.open(self.path)
+        self.upkeep = Upkeep(limits)
+
+    def rows(self, span_ns: int, volume: str = "bcache0") -> list[Row]:
+        """Samples of a span, oldest first."""
+        with closing(sqlite3.connect(self.path)) as connection:
+            return samples.read(connection, volume, 0, 1 << 62, span_ns)
+
+    def count(self, table: str) -> int:
+        """Rows of a table."""
+        found: int = self.query(f"SELECT count(*) FROM {table}")[0][0]
+        return found
+
+    def query(self, statement: str, parameters: Iterable[object] = ()) -> list[sqlite3.Row]:
+        """As another program would ask."""
+        with closing(sqlite3.connect(self.path)) as connection:
+            connection.row_factory = sqlite3.Row
+            return connection.execute(statement, tuple(parameters)).fetchall()
+
+    def size_bytes(self) -> int:
+        """The file and its log."""
+        return sum(each.stat().st_size for each in self.path.parent.glob("history.db*"))

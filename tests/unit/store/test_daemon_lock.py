@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The lock: living processes of ebbgate exclude each other, and nobody else stops a restore."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+from threading import Timer
+
+import pytest
+
+from ebbgate.errors import Unavailable
+from ebbgate.store.daemon_lock import DaemonLock, Held, Holder, Part, living_holder
+from tests.house_rules import REPO
+
+PATIENCE_S = 0.1
+
+HOLDER = """
+import sys, time
+from pathlib import Path
+from threading import Timer
+from ebbgate.store.daemon_lock import DaemonLock, Part
+with DaemonLock(Path(sys.argv[1]), Part(sys.argv[2])):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "ebbgated.lock"
+
+
+def own_lock(path: Path, part: Part = Part.DAEMON) -> DaemonLock:
+    return DaemonLock(path, part, patience_s=PATIENCE_S)
+
+
+def holding(path: Path, part: Part) -> subprocess.Popen[str]:
+    """Another process that has the lock."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, path, part],
+        env={"PYTHONPATH": f"{REPO / 'controller'}:{':'.join(sys.path)}"},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "held\n"
+    return process
+
+
+def test_it_is_root_s_alone_and_names_its_holder(path: Path) -> None:
+    with own_lock(path):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        holder = living_holder(path)
+        assert holder is not None
+        assert (holder.pid, holder.part) == (os.getpid(), Part.DAEMON)
+
+
+def test_an_older_file_that_others_could_open_loses_their_rights(path: Path) -> None:
+    path.touch(0o666)
+    path.chmod(0o666)
+    with own_lock(path):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("part", [*Part])
+@pytest.mark.parametrize("mine", [*Part])
+def test_living_processes_exclude_each_other_and_are_named(
+    path: Path, part: Part, mine: Part
+) -> None:
+    process = holding(path, part)
+    try:
+        said = rf"another {part} runs here \(pid {process.pid}\)"
+        with pytest.raises(Held, match=said), own_lock(path, mine):
+            pass
+    finally:
+        process.kill()
+        process.communicate()
+    with own_lock(path, mine):
+        pass
+
+
+def test_a_lock_is_waited_for_for_a_moment(path: Path) -> None:
+    process = holding(path, Part.RESTORE)
+    timer = Timer(0.3, process.kill)
+    timer.start()
+    with DaemonLock(path, patience_s=10):
+        pass
+    timer.join()
+    process.communicate()
+
+
+def test_somebody_who_holds_the_lock_without_a_name_is_no_hindrance(path: Path) -> None:
+    """As a child of a dead daemon that hangs in the kernel, or anybody's `flock`."""
+    path.touch()
+    handle = os.open(path, os.O_RDONLY)
+    fcntl.flock(handle, fcntl.LOCK_EX)
+    with own_lock(path, Part.RESTORE):
+        holder = living_holder(path)
+        assert holder is not None
+        assert holder.pid == os.getpid()
+        with pytest.raises(Held), own_lock(path):
+            pass
+    os.close(handle)
+
+
+@pytest.mark.parametrize("start", ["1", "0", "x"])
+def test_the_number_of_a_dead_daemon_may_be_another_process_s_now(path: Path, start: str) -> None:
+    path.write_text(f"{os.getpid()} {start} ebbgated\n")
+    handle = os.open(path, os.O_RDONLY)
+    fcntl.flock(handle, fcntl.LOCK_EX)
+    assert living_holder(path) is None
+    with own_lock(path):
+        pass
+    os.close(handle)
+
+
+def test_a_process_that_is_dead_but_not_buried_does_not_live(path: Path, tmp_path: Path) -> None:
+    proc = tmp_path / "proc"
+    (proc / "7").mkdir(parents=True)
+    line = "7 (a) b) {} " + " ".join(str(number) for number in range(4, 30))
+    path.write_text("7 22 ebbgated\n")
+    for state, living in (("S", True), ("D", True), ("T", True), ("Z", False), ("X", False)):
+        (proc / "7/stat").write_text(line.format(state))
+        assert (living_holder(path, proc) == Holder(7, "22", Part.DAEMON)) is living, state
+
+
+@pytest.mark.parametrize("text", ["", "\n", "4711", "4711 22", "4711 22 init", "x 22 ebbgated"])
+def test_nonsense_in_the_file_names_nobody(path: Path, text: str) -> None:
+    path.write_text(text)
+    assert living_holder(path) is None
+    with own_lock(path):
+        pass
+
+
+def test_a_link_in_its_place_is_not_followed(path: Path, tmp_path: Path) -> None:
+    (tmp_path / "victim").write_text("precious")
+    path.symlink_to(tmp_path / "victim")
+    with pytest.raises(Unavailable), own_lock(path):
+        pass
+    assert (tmp_path / "victim").read_text() == "precious"
+
+
+def test_it_is_dropped_with_its_context(path: Path) -> None:
+    for _ in range(3):
+        begun_s = time.monotonic()
+        with DaemonLock(path, patience_s=5):
+            pass
+        assert time.monotonic() - begun_s < 1

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The journal's file: an original is safe once `put` returns, whatever happens to the file."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import stat
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ebbgate.errors import Unavailable
+from ebbgate.store import journal_salvage
+from ebbgate.store.connection import NothingRecorded
+from ebbgate.store.journal import Journal, read
+from tests.builders import journal_entry
+from tests.unit.store.recorder_fixture import aside, overwrite
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "journal.db"
+
+
+@pytest.fixture
+def journal(path: Path) -> Iterator[Journal]:
+    opened = Journal.open(path)
+    yield opened
+    opened.close()
+
+
+def test_an_entry_comes_back_as_it_was(journal: Journal, path: Path) -> None:
+    entry = journal_entry(device_uuid="6b1e", instance=4711)
+    journal.put(entry)
+    assert journal.entries(entry.boot_id) == [entry]
+    assert journal.find(entry.volume, entry.knob) == entry
+    assert read(path) == [entry]
+
+
+def test_an_original_that_is_back_is_out_and_the_knob_can_be_taken_again(journal: Journal) -> None:
+    journal.put(journal_entry(original="10"))
+    journal.remove("bcache0", "writeback_percent")
+    assert journal.entries() == []
+    journal.put(journal_entry(original="20"))
+    assert [kept.original for kept in journal.entries()] == ["20"]
+
+
+def test_knobs_volumes_and_boots_do_not_mix(journal: Journal) -> None:
+    journal.put(journal_entry())
+    journal.put(journal_entry(knob="writeback_delay"))
+    journal.put(journal_entry(volume="bcache1", boot_id="monday"))
+    journal.remove("bcache0", "writeback_percent")
+    left = [(kept.volume, kept.knob) for kept in journal.entries()]
+    assert left == [("bcache0", "writeback_delay"), ("bcache1", "writeback_percent")]
+    assert [kept.volume for kept in journal.entries("monday")] == ["bcache1"]
+
+
+def test_nobody_but_root_may_open_it_or_its_log(journal: Journal, path: Path) -> None:
+    journal.put(journal_entry())
+    modes = {each.name: stat.S_IMODE(each.stat().st_mode) for each in path.parent.iterdir()}
+    assert modes == {"journal.db": 0o600, "journal.db-wal": 0o600, "journal.db-shm": 0o600}
+
+
+def test_a_file_that_others_could_open_is_root_s_alone_from_then_on(path: Path) -> None:
+    with closing(Journal.open(path)) as journal:
+        journal.put(journal_entry())
+    path.chmod(0o666)
+    Journal.open(path).close()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_an_entry_is_safe_before_the_call_returns(journal: Journal, path: Path) -> None:
+    """What a killed machine would find: the files as they are now, log included."""
+    journal.put(journal_entry())
+    crashed = path.parent / "crashed"
+    crashed.mkdir()
+    for file in path.parent.glob("journal.db*"):
+        shutil.copy(file, crashed)
+    assert len(read(crashed / "journal.db")) == 1
+
+
+def test_every_change_is_synced(journal: Journal) -> None:
+    assert journal._connection.execute("PRAGMA synchronous").fetchone()[0] == 2
+
+
+def test_two_originals_of_one_knob_are_impossible_in_the_schema_itself(journal: Journal) -> None:
+    journal.put(journal_entry(original="10"))
+    with pytest.raises(sqlite3.IntegrityError):
+        journal._connection.execute(
+            "INSERT INTO originals SELECT id + 1, volume, knob, path, original, last_written,"
+            " boot_id, at_unix_ns, by, why, device_uuid, instance FROM originals"
+        )
+
+
+def test_where_no_daemon_ever_ran_there_is_no_journal(path: Path) -> None:
+    with pytest.raises(NothingRecorded):
+        read(path)
+    assert not path.exists()
+
+
+# ---- a damaged file ------------------------------------------------------------------------------
+def filled(path: Path) -> None:
+    with closing(Journal.open(path)) as journal:
+        for number in range(200):
+            journal.put(journal_entry(f"knob{number}", original=str(number), why="x" * 900))
+
+
+def leaves(path: Path) -> list[int]:
+    """The pages of the rows; none where SQLite was built without this table."""
+    query = "SELECT pageno FROM dbstat WHERE name = 'originals' AND pagetype = 'leaf' ORDER BY path"
+    with closing(sqlite3.connect(path)) as connection:
+        try:
+            return [page for (page,) in connection.execute(query)]
+        except sqlite3.OperationalError:
+            return []
+
+
+def test_originals_are_read_out_of_a_file_up_to_the_damage_and_from_its_end(path: Path) -> None:
+    filled(path)
+    pages = leaves(path)
+    if not pages:
+        pytest.skip("this SQLite does not say where its pages are")
+    overwrite(path, (pages[len(pages) // 2] - 1) * 4096, 4096)
+    entries, whole = journal_salvage.salvage(path)
+    assert not whole
+    assert 150 < len(entries) < 200
+    assert {"0", "199"} <= {entry.original for entry in entries}
+
+
+def test_a_damaged_journal_is_begun_anew_with_what_can_be_read(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    filled(path)
+    os.truncate(path, path.stat().st_size // 2)
+    with closing(journal_salvage.open_healed(path)) as journal:
+        kept = [entry.original for entry in journal.entries()]
+        assert "0" in kept
+        journal.put(journal_entry(original="10"))
+    assert len(aside(path)) == 1
+    assert "others may be lost" in caplog.text
+
+
+def test_nobody_is_told_to_delete_a_journal_that_cannot_be_used(path: Path) -> None:
+    path.write_text("somebody's shopping list\n" * 400)
+    with pytest.raises(Unavailable) as caught:
+        Journal.open(path)
+    assert caught.value.hint.startswith("do not delete it: it has the originals of knobs")
+
+
+def test_nobody_is_told_to_delete_a_journal_of_a_newer_version(path: Path) -> None:
+    filled(path)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    with pytest.raises(Unavailable) as caught:
+        Journal.open(path)
+    assert caught.value.hint.startswith("install the newer ebbgate again; do not delete it")
+
+
+def test_a_file_that_is_no_database_is_moved_aside(path: Path) -> None:
+    path.write_text("somebody's shopping list\n" * 400)
+    with closing(journal_salvage.open_healed(path)) as journal:
+        assert journal.entries() == []
+
+
+def test_a_crash_between_moving_aside_and_beginning_anew_costs_no_original(path: Path) -> None:
+    filled(path.with_name("journal.db.new"))
+    with closing(journal_salvage.open_healed(path)) as journal:
+        assert len(journal.entries()) == 200
+
+
+def test_a_row_of_a_wrong_type_is_not_taken_for_an_original(path: Path) -> None:
+    with closing(Journal.open(path)) as journal:
+        journal.put(journal_entry())
+        journal.put(replace(journal_entry("writeback_delay"), original=b"\0"))  # type: ignore[arg-type]
+    entries, _ = journal_salvage.salvage(path)
+    assert [entry.knob for entry in entries] == ["writeback_percent"]

@@ -1,0 +1,313 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The journal's writer: durable before the first write, and nothing in the way of a restore."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sqlite3
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ebbgate.model.decision import JournalEntry
+from ebbgate.store import journal_writer as module
+from ebbgate.store.journal import Journal, read
+from ebbgate.store.journal_writer import JournalWriter
+from ebbgate.store.last_written import LastWritten, Values
+from ebbgate.store.recorder import Recorder
+from tests.builders import decision, journal_entry, proposal
+from tests.unit.store.recorder_fixture import overwrite, said, until
+from tests.unit.store.test_recorder_faults import Disk, disk
+
+__all__ = ["disk"]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "journal.db"
+
+
+@pytest.fixture
+def last(tmp_path: Path) -> Iterator[LastWritten]:
+    opened = LastWritten(tmp_path / "last-written")
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def writer(path: Path, last: LastWritten) -> Iterator[JournalWriter]:
+    made = JournalWriter(path, last)
+    yield made
+    made.stop()
+    assert not made._thread.is_alive()
+
+
+def originals(path: Path) -> list[str]:
+    return [entry.original for entry in read(path)]
+
+
+def flushed(writer: JournalWriter) -> bool:
+    try:
+        writer.flush()
+    except OSError:
+        return False
+    return True
+
+
+def test_an_original_is_in_the_file_before_the_call_returns(
+    writer: JournalWriter, path: Path
+) -> None:
+    entry = journal_entry()
+    assert writer.put(entry) == entry
+    assert read(path) == [entry]
+
+
+def test_an_end_that_waits_goes_before_a_new_original(writer: JournalWriter, path: Path) -> None:
+    writer.put(journal_entry(original="10", at_unix_ns=1))
+    writer.close("bcache0", "writeback_percent", "restored")
+    assert writer.put(journal_entry(original="20", at_unix_ns=2)).original == "20"
+    assert originals(path) == ["20"]
+
+
+# ---- an entry that is open still -----------------------------------------------------------------
+def test_a_value_of_ours_is_never_taken_for_an_original(writer: JournalWriter, path: Path) -> None:
+    """An earlier daemon could not put 10 back: what is there now is its 40."""
+    first = journal_entry(original="10", last_written="40", at_unix_ns=1)
+    writer.put(first)
+    assert writer.put(journal_entry(original="40", last_written="0", at_unix_ns=2)) == first
+    assert originals(path) == ["10"]
+
+
+def test_a_value_of_somebody_else_is_the_original_from_then_on(
+    writer: JournalWriter, path: Path
+) -> None:
+    writer.put(journal_entry(original="10", last_written="40", at_unix_ns=1))
+    writer.put(journal_entry(original="25", last_written="0", at_unix_ns=2))
+    assert originals(path) == ["25"]
+
+
+@pytest.mark.parametrize("other", [{"boot_id": "later"}, {"device_uuid": "other"}, {"instance": 2}])
+def test_an_entry_of_another_device_or_boot_gives_way(
+    writer: JournalWriter, path: Path, other: dict[str, Any]
+) -> None:
+    writer.put(journal_entry(original="10", last_written="40", at_unix_ns=1))
+    writer.put(journal_entry(original="40", last_written="0", at_unix_ns=2, **other))
+    assert originals(path) == ["40"]
+
+
+def test_an_entry_that_is_kept_knows_the_values_of_both(
+    writer: JournalWriter, last: LastWritten
+) -> None:
+    first = journal_entry(original="10", last_written="40", at_unix_ns=1)
+    writer.put(first)
+    writer.put(journal_entry(original="40", last_written="0", at_unix_ns=2))
+    assert last.values(first) == Values("0", "40")
+
+
+# ---- two volumes of one cache set ----------------------------------------------------------------
+SHARED = "/sys/fs/bcache/11111111-2222-3333-4444-555555555555/internal/idle_max_writeback_rate"
+
+
+def shared(volume: str, original: str, at_unix_ns: int) -> JournalEntry:
+    knob = "idle_max_writeback_rate"
+    return journal_entry(
+        knob,
+        volume=volume,
+        path=SHARED,
+        original=original,
+        last_written="0",
+        at_unix_ns=at_unix_ns,
+    )
+
+
+def test_a_knob_that_two_volumes_write_has_one_original(writer: JournalWriter, path: Path) -> None:
+    writer.put(shared("bcache0", "1", 1))
+    assert writer.put(shared("bcache1", "0", 2)).original == "1"
+    assert originals(path) == ["1", "1"]
+
+
+def test_the_last_volume_that_gives_a_knob_up_puts_it_back(writer: JournalWriter) -> None:
+    first, second = writer.put(shared("bcache0", "1", 1)), writer.put(shared("bcache1", "0", 2))
+    assert writer.leave(first) is True
+    assert writer.leave(second) is False
+    writer.stay(second)
+    assert writer.leave(first) is True, "it could not be put back, and is held still"
+    writer.close("bcache1", second.knob, "somebody else has changed it")
+    assert writer.leave(first) is False
+
+
+# ---- what must not matter ------------------------------------------------------------------------
+def test_a_full_disk_under_the_history_is_no_matter(
+    disk: Disk, writer: JournalWriter, path: Path
+) -> None:
+    recorder = Recorder(disk.folder / "history.db")
+    try:
+        recorder.flush()
+        disk.fill()
+        recorder.decision(decision(proposal(reason="x" * 20_000)), 1)
+        until(lambda: not recorder.health()["written"], "the full disk is noticed")
+        writer.put(journal_entry())
+        assert originals(path) == ["10"]
+    finally:
+        disk.free()
+        recorder.stop()
+
+
+def test_locks_that_a_reader_of_the_history_holds_are_no_matter(
+    tmp_path: Path, writer: JournalWriter, path: Path
+) -> None:
+    """Whoever may read `history.db` may keep its writer out for good; so may nobody the journal."""
+    recorder = Recorder(tmp_path / "history.db")
+    try:
+        recorder.flush()
+        with closing(sqlite3.connect(tmp_path / "history.db", isolation_level=None)) as other:
+            other.execute("BEGIN EXCLUSIVE")
+            begun_s = time.monotonic()
+            writer.put(journal_entry())
+            writer.close("bcache0", "writeback_percent", "restored")
+            writer.flush()
+            assert time.monotonic() - begun_s < 2
+    finally:
+        recorder.stop()
+    assert originals(path) == []
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+# ---- a file in trouble ---------------------------------------------------------------------------
+def test_on_a_full_disk_an_original_is_refused_and_its_end_is_kept_for_later(
+    disk: Disk, last: LastWritten, caplog: pytest.LogCaptureFixture
+) -> None:
+    writer = JournalWriter(disk.folder / "journal.db", last)
+    try:
+        writer.put(journal_entry(original="10"))
+        disk.fill()
+        with pytest.raises(OSError, match=r"full|I/O"):
+            for number in range(500):
+                writer.put(journal_entry(f"knob{number}", why="x" * 4000))
+        writer.close("bcache0", "writeback_percent", "restored")
+        disk.free()
+        until(lambda: flushed(writer), "written again")
+    finally:
+        writer.stop()
+    assert "writeback_percent" not in [entry.knob for entry in read(disk.folder / "journal.db")]
+    assert said(caplog, "the journal of knobs cannot be written") == 1
+    assert said(caplog, "the journal can be written again") == 1
+
+
+def test_a_disk_that_does_not_answer_is_an_os_error_and_nothing_is_kept_later(
+    writer: JournalWriter, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer.flush()
+    monkeypatch.setattr(module, "_TIMEOUT_S", 0.05)
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(OSError, match="does not answer"):
+            writer.put(journal_entry())
+        other.execute("COMMIT")
+    monkeypatch.undo()
+    until(lambda: flushed(writer), "written again")
+    assert originals(path) == []
+
+
+def test_a_journal_that_is_deleted_under_the_daemon_is_begun_anew_with_its_originals(
+    writer: JournalWriter, path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    writer.put(journal_entry(original="10"))
+    writer.put(journal_entry("writeback_delay", original="30"))
+    for each in path.parent.glob("journal.db*"):
+        each.unlink()
+    writer.close("bcache0", "writeback_delay", "restored")
+    writer.flush()
+    assert originals(path) == ["10"]
+    assert said(caplog, "was moved or deleted") == 1
+
+
+def test_a_damage_while_the_daemon_runs_costs_no_original(
+    writer: JournalWriter, path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    writer.put(journal_entry(original="10"))
+    # Folds the log into the file, all of which is then lost.
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    overwrite(path, 0, path.stat().st_size)
+    writer.put(journal_entry("writeback_delay", original="30"))
+    assert sorted(originals(path)) == ["10", "30"]
+    assert said(caplog, "damaged") >= 1
+
+
+def test_what_a_restore_could_not_take_out_is_taken_out_by_the_daemon(
+    path: Path, last: LastWritten
+) -> None:
+    with closing(Journal.open(path)) as journal:
+        journal.put(journal_entry())
+    writer = JournalWriter(path, last, [("bcache0", "writeback_percent", "restored")])
+    writer.flush()
+    writer.stop()
+    assert originals(path) == []
+
+
+def test_a_bug_in_a_record_does_not_end_the_thread(
+    writer: JournalWriter, path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.ERROR)
+    with pytest.raises(Exception, match=r"."):
+        writer.put(journal_entry(original=object()))
+    writer.put(journal_entry())
+    assert originals(path) == ["10"]
+
+
+# ---- what was last written -----------------------------------------------------------------------
+def test_what_was_last_written_survives_the_process(tmp_path: Path, last: LastWritten) -> None:
+    entry = journal_entry(original="10", last_written="40")
+    assert last.values(entry) is None
+    last.begin(entry)
+    assert last.values(entry) == Values("40", "10")
+    last.writing(entry, Values("0", "40"))
+    again = LastWritten(tmp_path / "last-written")
+    assert again.values(entry) == Values("0", "40")
+    again.close()
+
+
+def test_the_room_of_an_entry_that_is_settled_is_used_again(
+    tmp_path: Path, last: LastWritten
+) -> None:
+    for number in range(50):
+        entry = journal_entry(at_unix_ns=number)
+        last.begin(entry)
+        last.end(entry)
+        assert last.values(entry) is None
+    assert (tmp_path / "last-written").stat().st_size == 512
+
+
+def test_only_open_entries_are_kept_and_nobody_else_may_look(
+    tmp_path: Path, last: LastWritten
+) -> None:
+    old, new = journal_entry(at_unix_ns=1), journal_entry(at_unix_ns=2)
+    last.begin(old)
+    last.begin(new)
+    last.keep_only([new])
+    assert (last.values(old), last.values(new)) == (None, Values("40", "10"))
+    assert stat.S_IMODE((tmp_path / "last-written").stat().st_mode) == 0o600
+
+
+def test_nonsense_in_the_file_is_nobody_s_value(tmp_path: Path) -> None:
+    path = tmp_path / "last-written"
+    path.write_bytes(os.urandom(5000))
+    last = LastWritten(path)
+    entry = journal_entry()
+    last.begin(entry)
+    assert last.values(entry) == Values("40", "10")
+    last.close()
+
+
+def test_a_value_that_finds_no_room_is_refused(last: LastWritten) -> None:
+    entry = journal_entry()
+    last.begin(entry)
+    with pytest.raises(OSError, match="too long"):
+        last.writing(entry, Values("x" * 600, "10"))

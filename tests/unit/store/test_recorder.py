@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The writer of the history: originals at once, the rest in batches; a bad disk stops nothing."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ebbgate.model.decision import Outcome, OutcomeKind
+from ebbgate.store import recorder as module
+from ebbgate.store.queries import History
+from ebbgate.store.recorder import Recorder
+from ebbgate.units import NS_PER_MS, NS_PER_S
+from tests.builders import action, busy_frame, decision, idle_edge, proposal
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "history.db"
+
+
+@pytest.fixture
+def recorder(path: Path) -> Iterator[Recorder]:
+    recorder = Recorder(path)
+    yield recorder
+    recorder.stop()
+
+
+def count(path: Path, table: str) -> int:
+    with closing(sqlite3.connect(path)) as connection:
+        found: int = connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+        return found
+
+
+def outcome(kind: OutcomeKind) -> Outcome:
+    return Outcome(action(), kind, NS_PER_S)
+
+
+def test_decisions_outcomes_and_edges_are_written_by_a_flush(
+    recorder: Recorder, path: Path
+) -> None:
+    recorder.decision(decision(proposal()), 1)
+    recorder.outcomes([outcome(OutcomeKind.CHANGED), outcome(OutcomeKind.UNCHANGED)], 5 * NS_PER_MS)
+    recorder.edge(idle_edge(1000), 3)
+    recorder.flush()
+    assert [count(path, table) for table in ("decisions", "actions", "edges")] == [1, 1, 1]
+
+
+def test_an_action_names_the_decision_behind_it(recorder: Recorder, path: Path) -> None:
+    for number in (7, 8):
+        recorder.decision(decision(proposal()), number)
+    for named in (8, 7, 9, None):
+        recorder.outcomes([numbered(named)], None)
+    recorder.flush()
+    with closing(History.open(path)) as history:
+        # The newest first: of no decision, of one that was never told, of the first, of the second.
+        found = [action["decision_id"] for action in history.actions(None, 10)]
+    assert found == [None, None, 1, 2]
+
+
+def test_an_action_never_names_a_decision_long_gone(recorder: Recorder, path: Path) -> None:
+    for number in range(1, 100):
+        recorder.decision(decision(proposal()), number)
+    recorder.outcomes([numbered(3)], None)
+    recorder.flush()
+    with closing(History.open(path)) as history:
+        assert history.actions(None, 1)[0]["decision_id"] is None
+
+
+def numbered(number: int | None) -> Outcome:
+    """The outcome of an action of this decision."""
+    plain = outcome(OutcomeKind.CHANGED)
+    return replace(plain, action=replace(plain.action, decision=number))
+
+
+def test_a_frame_a_second_is_kept(recorder: Recorder, path: Path) -> None:
+    for at_ms in range(1000, 4000, 250):
+        recorder.sample(busy_frame(at_ms))
+    recorder.flush()
+    assert count(path, "samples") == 3
+
+
+def test_of_the_live_documents_the_newest_counts(recorder: Recorder, path: Path) -> None:
+    for number in range(5):
+        recorder.live("bcache0", {"number": number})
+    recorder.live("bcache1", {"number": 9})
+    recorder.flush()
+    recorder.drop_live("bcache1")
+    recorder.flush()
+    with closing(History.open(path)) as history:
+        assert {name: live.document for name, live in history.live().items()} == {
+            "bcache0": {"number": 4}
+        }
+
+
+def test_a_record_that_cannot_be_written_costs_no_other(recorder: Recorder, path: Path) -> None:
+    recorder.decision(None, 1)  # type: ignore[arg-type]
+    recorder.edge(idle_edge(1), 3)
+    recorder.flush()
+    assert count(path, "edges") == 1
+
+
+def test_a_live_document_that_cannot_be_written_costs_no_other(
+    recorder: Recorder, path: Path
+) -> None:
+    recorder.live("bcache0", {"what": object()})
+    recorder.live("bcache1", {"number": 1})
+    recorder.edge(idle_edge(1), 3)
+    recorder.flush()
+    assert (count(path, "edges"), count(path, "live")) == (1, 1)
+
+
+def test_a_stop_writes_what_is_left(path: Path) -> None:
+    recorder = Recorder(path)
+    recorder.decision(decision(), 1)
+    recorder.stop()
+    assert count(path, "decisions") == 1
+
+
+def test_what_is_told_is_written_without_a_flush(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_FLUSH_S", 0.02)
+    recorder = Recorder(path)
+    recorder.flush()
+    recorder.decision(decision(), 1)
+    deadline = time.monotonic() + 5
+    while count(path, "decisions") == 0:
+        assert time.monotonic() < deadline, "never written"
+        time.sleep(0.005)
+    recorder.stop()
+
+
+def test_a_disk_that_does_not_answer_is_an_os_error(
+    recorder: Recorder, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorder.flush()
+    monkeypatch.setattr(module, "_ANSWER_TIMEOUT_S", 0.05)
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(OSError, match="does not answer"):
+            recorder.flush(0.05)
+
+
+def test_a_history_that_cannot_be_written_is_said_once_and_nothing_is_lost(
+    recorder: Recorder, path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    recorder.flush()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("ALTER TABLE decisions RENAME TO elsewhere")
+        for _ in range(3):
+            recorder.decision(decision(), 1)
+            with pytest.raises(OSError, match="decisions"):
+                recorder.flush()
+        connection.execute("ALTER TABLE elsewhere RENAME TO decisions")
+    assert not recorder.health()["written"]
+    recorder.decision(decision(), 1)
+    caplog.set_level(logging.WARNING)
+    recorder.flush()
+    said = [record.getMessage() for record in caplog.records]
+    assert sum("cannot be written" in text for text in said) == 1
+    assert sum("written again" in text for text in said) == 1
+    assert count(path, "decisions") == 4
+    assert recorder.health()["written"]
+
+
+def test_a_disk_that_hangs_drops_what_is_too_much_and_counts_it(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_FLUSH_S", 0.01)
+    monkeypatch.setattr(module, "_QUEUE_MAX", 5)
+    recorder = Recorder(path)
+    recorder.flush()
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        deadline = time.monotonic() + 5
+        while recorder.dropped == 0:
+            assert time.monotonic() < deadline, "nothing was dropped"
+            recorder.decision(decision(), 1)
+            time.sleep(0.001)
+    recorder.stop()
+    assert count(path, "decisions") > 0

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Each system call of the history's writer fails or hangs once: it says so, goes on, recovers."""
+
+from __future__ import annotations
+
+import errno
+import json
+import logging
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from ebbgate.store import recorder as module
+from ebbgate.store.db import Store
+from ebbgate.store.recorder import Recorder
+from tests import syscalls
+from tests.builders import busy_frame, decision, idle_edge
+from tests.errno_harness import ERRNOS
+from tests.syscalls import Child
+from tests.unit.store.recorder_fixture import count, sound
+
+pytestmark = [
+    pytest.mark.skipif(not syscalls.possible(), reason="this process may not trace its children"),
+    pytest.mark.timeout(120),
+]
+TOLD = 3
+
+
+class Bench:
+    """A recorder in a child that is told three decisions, one after the other."""
+
+    def __init__(self, folder: Path) -> None:
+        (folder / "state").mkdir()
+        self.path = folder / "state" / "history.db"
+        self.report = folder / "report"
+        Store.open(self.path).close()
+        self.empty = self.path.read_bytes()
+
+    def life(self) -> None:
+        """In the child."""
+        errors: list[str] = []
+        handler = logging.Handler(logging.ERROR)
+        handler.emit = lambda record: errors.append(record.getMessage())  # type: ignore[method-assign]
+        logging.getLogger().addHandler(handler)
+        module.__dict__["_ANSWER_TIMEOUT_S"] = 0.3
+        recorder = Recorder(self.path)
+        for number in range(TOLD):
+            recorder.decision(decision(), number)
+            recorder.sample(busy_frame(1000 + 2000 * number))
+            recorder.edge(idle_edge(1000), 3)
+            recorder.live("bcache0", {"number": number})
+            with suppress(OSError):
+                recorder.flush(0.5)
+        recorder.stop()
+        self.report.write_text(json.dumps(errors))
+
+    def reset(self) -> None:
+        """An empty history."""
+        for file in self.path.parent.iterdir():
+            file.unlink()
+        self.path.write_bytes(self.empty)
+        self.report.unlink(missing_ok=True)
+
+    def calls(self) -> int:
+        """How many an undisturbed life makes."""
+        with Child(self.life, [self.path.parent]) as child:
+            found = len(list(child.calls()))
+        assert (child.exit_code, count(self.path)) == (0, TOLD)
+        return found
+
+    def can_be_written(self) -> bool:
+        """By the next daemon."""
+        before = count(self.path)
+        recorder = Recorder(self.path)
+        recorder.decision(decision(), 1)
+        recorder.flush()
+        recorder.stop()
+        return count(self.path) == before + 1 and sound(self.path)
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path)
+
+
+def test_a_call_that_fails_loses_no_record_or_is_named_once(bench: Bench) -> None:
+    for place in range(bench.calls()):
+        bench.reset()
+        number = ERRNOS[place % len(ERRNOS)]
+        with Child(bench.life, [bench.path.parent]) as child:
+            for _ in range(place + 1):
+                call = child.next_call()
+            if call is None:
+                continue
+            child.fail(number)
+            for _ in child.calls():
+                pass
+        where = f"{place} {call} {errno.errorcode[number]}"
+        assert child.exit_code == 0, where
+        errors = json.loads(bench.report.read_text())
+        assert len(errors) <= 1, f"{where}: {errors}"
+        assert count(bench.path) == TOLD or errors, where
+        assert bench.can_be_written(), where
+
+
+def test_a_call_that_hangs_ends_nothing_but_the_history(bench: Bench) -> None:
+    calls = bench.calls()
+    for place in range(0, calls, calls // 5):
+        bench.reset()
+        with Child(bench.life, [bench.path.parent]) as child:
+            for _ in range(place + 1):
+                call = child.next_call()
+            assert call is not None
+            assert call.thread != child.pid, "whoever tells the recorder touches no file"
+            child.hang()
+            while child.next_call(5.0) is not None:
+                pass
+        assert child.exit_code == 0, call
+        assert json.loads(bench.report.read_text()), f"{call} is not named"
+        assert bench.can_be_written(), call

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The writer of the history beside a reader that holds it up: it goes on in memory and recovers."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pytest
+
+from ebbgate.store import recorder as module
+from ebbgate.store import write_queue
+from ebbgate.store.limits import SIZE_BYTES_MIN, Limits
+from ebbgate.store.queries import History
+from ebbgate.store.recorder import Recorder
+from tests.builders import busy_frame, decision, idle_edge, proposal
+from tests.hostile_reader import holding
+from tests.unit.store.recorder_fixture import count, said, sound, until, written
+
+BIG = decision(proposal(reason="x" * 12_000))
+SMALL = Limits(SIZE_BYTES_MIN)
+QUICK_S = 0.5
+"""Far less than the second for which SQLite waits for a lock."""
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_FLUSH_S", 0.02)
+    monkeypatch.setattr(module, "_STATUS_NS", 0)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "history.db"
+
+
+@contextmanager
+def recording(path: Path) -> Iterator[Recorder]:
+    recorder = Recorder(path, SMALL)
+    recorder.flush()
+    try:
+        yield recorder
+    finally:
+        recorder.stop()
+
+
+def total_bytes(path: Path) -> int:
+    """The file and its log."""
+    parts = (path, path.with_name(f"{path.name}-wal"))
+    return sum(part.stat().st_size for part in parts)
+
+
+def live(path: Path) -> list[dict[str, object]]:
+    with closing(History.open(path)) as history:
+        return [each.document for each in history.live().values()]
+
+
+def fill(recorder: Recorder, path: Path) -> None:
+    """Decisions until nothing more is recorded."""
+    while recorder.health()["written"]:
+        assert total_bytes(path) <= SMALL.size_bytes
+        for _ in range(20):
+            recorder.decision(BIG, 1)
+        time.sleep(0.02)
+
+
+def test_recording_stops_before_the_size_is_exceeded_and_goes_on_when_the_reader_ends(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+    with recording(path) as recorder:
+        with holding("transaction", path) as pid:
+            fill(recorder, path)
+            health = recorder.health()
+            assert f"(pid {pid}," in health["log"]["held_by"]
+            assert "history_size is 16 MiB" in health["trouble"]["why"]
+            before = count(path)
+            for _ in range(300):
+                recorder.decision(BIG, 1)
+                recorder.sample(busy_frame(1000))
+                recorder.edge(idle_edge(1000), 3)
+            recorder.live("", {"number": 1})
+            until(lambda: live(path) == [{"number": 1}], "status is still written")
+            assert count(path) == before
+            assert total_bytes(path) <= SMALL.size_bytes
+        until(lambda: written(recorder), "written again")
+        assert recorder.health()["log"]["held_by"] is None
+        assert count(path) >= before + 300, "what was told meanwhile was kept in memory"
+        assert total_bytes(path) <= SMALL.size_bytes
+    assert recorder.dropped == 0
+    assert said(caplog, "the history cannot be written (") == 1
+    assert said(caplog, "the history is written again") == 1
+    assert sound(path)
+
+
+def test_not_even_status_is_written_beyond_the_size(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(write_queue, "TASKS_MAX", 50)
+    with recording(path) as recorder:
+        with holding("transaction", path):
+            fill(recorder, path)
+            for number in range(60):
+                recorder.live(f"bcache{number % 3}", {"text": "x" * 100_000, "number": number})
+                recorder.decision(BIG, 1)
+                time.sleep(0.03)
+                assert total_bytes(path) <= SMALL.size_bytes
+            until(lambda: recorder.dropped > 0, "memory is bounded, too")
+        until(lambda: written(recorder), "written again")
+        with closing(History.open(path)) as history:
+            assert history.live()["bcache2"].document["number"] == 59
+    assert sound(path)
+
+
+def test_locks_of_a_reader_hold_up_the_writer_only(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+    with recording(path) as recorder:
+        with holding("locks", path) as pid:
+            recorder.decision(decision(), 1)
+            until(lambda: not recorder.health()["written"], "noticed")
+            assert f"(pid {pid}," in recorder.health()["trouble"]["why"]
+            answer = recorder.written()
+            with pytest.raises(OSError, match=f"pid {pid}"):
+                answer.result(QUICK_S + 5)
+            began_s = time.monotonic()
+            for number in range(200):
+                recorder.decision(decision(), number)
+                recorder.sample(busy_frame(1000 * number))
+                recorder.live("", {"number": number})
+                recorder.edge(idle_edge(1000), 3)
+            assert time.monotonic() - began_s < QUICK_S
+            assert live(path) == [], "readers go on reading"
+        until(lambda: written(recorder), "written again")
+    assert (count(path), count(path, "edges"), recorder.dropped) == (201, 200, 0)
+    assert said(caplog, "the history cannot be written (database is locked: ") == 1
+    assert sound(path)
+
+
+def test_a_writer_that_starts_beside_such_a_reader_starts_and_recovers(path: Path) -> None:
+    with recording(path):
+        pass
+    with closing(History.open(path)), holding("transaction", path), holding("locks", path):
+        began_s = time.monotonic()
+        recorder = Recorder(path, SMALL)
+        recorder.decision(decision(), 1)
+        assert time.monotonic() - began_s < QUICK_S
+        until(lambda: not recorder.health()["written"], "noticed")
+    until(lambda: written(recorder), "written again")
+    recorder.stop()
+    assert count(path) == 1
+
+
+def test_a_stop_beside_such_a_reader_ends(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recorder = Recorder(path, SMALL)
+    recorder.flush()
+    with holding("locks", path):
+        recorder.decision(decision(), 1)
+        began_s = time.monotonic()
+        recorder.stop()
+        assert time.monotonic() - began_s < 5.0
+    assert count(path) == 0
+
+
+def test_a_disk_that_hangs_is_said_while_it_hangs(
+    path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+    monkeypatch.setattr(module, "_HANGS_NS", 50_000_000)
+    answers, asked = Event(), Event()
+    with recording(path) as recorder:
+        write = write_queue.Backlog.write
+
+        def hang(*given: Any) -> None:
+            asked.set()
+            answers.wait(20)
+            write(*given)
+
+        monkeypatch.setattr(write_queue.Backlog, "write", hang)
+        assert asked.wait(20)
+        until(lambda: not recorder.health()["written"], "noticed")
+        assert recorder.health()["trouble"]["why"] == "the disk of the history does not answer"
+        answers.set()
+        until(lambda: recorder.health()["written"], "it answers again")
+    assert said(caplog, "the history cannot be written (the disk of the history") == 1
+    assert said(caplog, "the history is written again") == 1

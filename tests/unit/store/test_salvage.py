@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A damaged history is moved aside and begun anew."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import sqlite3
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from ebbgate.store import connection_manager, salvage
+from ebbgate.store import recorder as module
+from ebbgate.store.db import Store
+from ebbgate.units import NS_PER_S
+from tests.builders import decision
+from tests.unit.store.recorder_fixture import (
+    aside,
+    count,
+    filled,
+    overwrite,
+    recording,
+    said,
+    sound,
+    until,
+    written,
+)
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_FLUSH_S", 0.02)
+    monkeypatch.setattr(connection_manager, "_REOPEN_NS", NS_PER_S // 20)
+
+
+def test_a_file_that_is_no_database_is_moved_aside(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "history.db"
+    path.write_text("somebody's shopping list\n" * 400)
+    with recording(path) as recorder:
+        recorder.flush()
+    assert sound(path)
+    (old,) = aside(path)
+    assert old.read_text().startswith("somebody's shopping list")
+    assert said(caplog, f"moved to {old}") == 1
+
+
+def test_a_damage_in_the_middle_is_found_at_start(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "history.db"
+    filled(path)
+    size = path.stat().st_size
+    overwrite(path, size // 2 // 4096 * 4096, 16 * 4096)
+    with recording(path) as recorder:
+        recorder.flush()
+    assert (sound(path), count(path)) == (True, 0)
+    assert len(aside(path)) == 1
+    assert said(caplog, "a new one is begun") == 1
+
+
+def test_a_damage_while_the_daemon_runs_ends_with_a_new_history(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "history.db"
+    filled(path)
+    with recording(path) as recorder:
+        recorder.flush()
+        # Folds the log into the file, all of which is then lost.
+        with closing(sqlite3.connect(path)) as other:
+            other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        overwrite(path, 0, path.stat().st_size)
+        recorder.decision(decision(), 1)
+        until(lambda: bool(aside(path)) and written(recorder), "a new history is begun")
+        recorder.decision(decision(), 2)
+    assert sound(path)
+    assert count(path) >= 1
+    assert said(caplog, "damaged") >= 1
+
+
+def test_a_file_cut_off_at_the_end_is_begun_anew(tmp_path: Path) -> None:
+    path = tmp_path / "history.db"
+    filled(path)
+    os.truncate(path, path.stat().st_size // 2)
+    with recording(path) as recorder:
+        recorder.flush()
+    assert (sound(path), count(path)) == (True, 0)
+
+
+@pytest.mark.parametrize("damage", ["bytes", "cut off", "gone"])
+def test_a_damaged_log_costs_the_last_records_only(tmp_path: Path, damage: str) -> None:
+    live = tmp_path / "live" / "history.db"
+    # Of now: what is old is forgotten as soon as there is time for it.
+    now_ns = time.time_ns()
+    with closing(Store.open(live)) as store:
+        store.add_decision(decision(), now_ns)
+        store._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        for at in range(1, 60):
+            store.add_decision(decision(), now_ns + at)
+        # As after a crash: the log is not folded into the file.
+        shutil.copytree(live.parent, tmp_path / "crashed")
+    path = tmp_path / "crashed" / "history.db"
+    log = path.with_name("history.db-wal")
+    if damage == "bytes":
+        overwrite(log, log.stat().st_size // 2, 5000)
+    elif damage == "cut off":
+        os.truncate(log, log.stat().st_size // 2)
+    else:
+        log.unlink()
+    with recording(path) as recorder:
+        recorder.flush()
+    kept = count(path)
+    assert kept == 1 if damage == "gone" else 20 < kept < 40
+    assert sound(path)
+
+
+def test_a_file_that_is_deleted_under_the_daemon_is_begun_anew(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "history.db"
+    with recording(path) as recorder:
+        recorder.flush()
+        for each in tmp_path.glob("history.db*"):
+            each.unlink()
+        recorder.decision(decision(), 1)
+        until(lambda: written(recorder) and path.exists(), "a new one")
+    assert count(path) == 1
+    assert said(caplog, "was moved or deleted") == 1
+
+
+def test_only_the_newest_damaged_files_are_kept(tmp_path: Path) -> None:
+    path = tmp_path / "history.db"
+    for number in range(5):
+        path.write_text(f"nonsense {number}" * 500)
+        with recording(path) as recorder:
+            recorder.flush()
+        path.unlink()
+    kept = [each.read_text()[:10] for each in aside(path)]
+    assert sorted(kept) == ["nonsense 2", "nonsense 3", "nonsense 4"]
+
+
+def test_a_check_that_takes_too_long_ends_and_is_no_damage(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    path = tmp_path / "history.db"
+    filled(path, 3000)
+    with closing(Store.open(path)) as store:
+        assert salvage.complaint(store, 60.0) == ""
+        assert said(caplog, "not all of it was checked") == 0
+        for _ in range(1000):
+            # Whether the time is up before the check begins or while it lasts is chance.
+            assert salvage.complaint(store, 0.001) == ""
+            if said(caplog, "not all of it was checked"):
+                return
+    pytest.fail("no check was ended")
+
+
+def test_where_no_new_history_can_be_made_the_damaged_one_stays(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "history.db"
+    filled(path)
+    os.truncate(path, path.stat().st_size // 2)
+    before = path.read_bytes()
+    # In the way of the new file, as a full disk would be.
+    (tmp_path / "history.db.new-wal").mkdir()
+    with recording(path) as recorder:
+        until(lambda: not recorder.health()["written"], "noticed")
+        assert path.read_bytes() == before
+        (tmp_path / "history.db.new-wal").rmdir()
+        until(lambda: written(recorder), "written again")
+    assert sound(path)

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A knob comes back whatever happened to the journal: restore and the daemon's start."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from ebbgate.config.settings import Config, load_config
+from ebbgate.daemon.main import _restore_leftovers
+from ebbgate.store.journal import Journal, read
+from ebbgate.store.last_written import LastWritten
+from ebbgate.store.migrations import NewerSchema
+from ebbgate.store.unrestored import Closed
+from tests.builders import journal_entry
+from tests.unit.conftest import BOOT_ID, Cli
+from tests.unit.store.recorder_fixture import aside, overwrite
+
+KNOB = "/sys/block/bcache0/bcache/writeback_percent"
+
+
+def several(path: Path) -> None:
+    """A journal with the original of the test in front and much of an older boot behind it."""
+    with closing(Journal.open(path)) as journal:
+        journal.put(journal_entry(original="10"))
+        for number in range(300):
+            journal.put(journal_entry(f"knob{number}", boot_id="older", why="x" * 2000))
+
+
+def originals(path: Path) -> list[str]:
+    return [entry.original for entry in read(path)]
+
+
+@pytest.fixture
+def machine(cli: Cli) -> Cli:
+    """ebbgate wrote 40 into a knob that had 10, and was killed."""
+    several(cli.journal_path)
+    cli.fake.write(KNOB, "40")
+    return cli
+
+
+def percent(cli: Cli) -> str | None:
+    return cli.fake.sysfs.read_text(KNOB)
+
+
+def config(cli: Cli) -> Config:
+    return load_config(state_dir=cli.state_dir, environ={})
+
+
+def start(cli: Cli) -> list[Closed]:
+    """What a daemon does before anything else; what it could not take out of the journal."""
+    last_written = LastWritten(cli.state_dir / "last-written")
+    try:
+        return _restore_leftovers(config(cli), cli.fake.sysfs, BOOT_ID, last_written)[0]
+    finally:
+        last_written.close()
+
+
+def damaged(path: Path) -> None:
+    """In the middle: the journal in front can still be read."""
+    size = path.stat().st_size
+    overwrite(path, size // 2 // 4096 * 4096, 4 * 4096)
+    with path.open("r+b") as file:
+        # And one that is noticed at once: the file says that it is longer than it is.
+        file.truncate(size - 8192)
+
+
+def refuse_changes(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(
+            "CREATE TRIGGER full BEFORE DELETE ON originals "
+            "BEGIN SELECT RAISE(FAIL, 'disk is full'); END"
+        )
+
+
+def test_restore_puts_a_knob_back_out_of_a_damaged_journal(machine: Cli) -> None:
+    damaged(machine.journal_path)
+    found = machine("restore", "--json")
+    assert (found.code, percent(machine)) == (0, "10")
+    assert "malformed" in found.document["journal"]
+    assert aside(machine.journal_path) == [], "the command line leaves the file as it is"
+
+
+def test_restore_puts_a_knob_back_out_of_a_journal_of_a_newer_version(machine: Cli) -> None:
+    with closing(sqlite3.connect(machine.journal_path)) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    assert machine("restore").code == 0
+    assert percent(machine) == "10"
+
+
+def test_restore_says_so_where_nothing_can_be_read(machine: Cli) -> None:
+    machine.journal_path.write_bytes(os.urandom(100_000))
+    found = machine("restore")
+    assert found.code == 69
+    assert "cannot be used" in found.err
+
+
+def test_a_daemon_that_starts_puts_back_and_begins_a_new_journal(
+    machine: Cli, caplog: pytest.LogCaptureFixture
+) -> None:
+    damaged(machine.journal_path)
+    caplog.set_level(logging.WARNING)
+    assert start(machine) == []
+    assert (percent(machine), originals(machine.journal_path)) == ("10", [])
+    assert len(aside(machine.journal_path)) == 1
+    assert "put 1 knobs back" in caplog.text
+
+
+def test_a_daemon_starts_where_nothing_can_be_read(
+    machine: Cli, caplog: pytest.LogCaptureFixture
+) -> None:
+    machine.journal_path.write_bytes(os.urandom(100_000))
+    assert start(machine) == []
+    assert originals(machine.journal_path) == []
+
+
+def test_a_daemon_starts_where_there_is_a_folder_instead_of_a_file(
+    cli: Cli, caplog: pytest.LogCaptureFixture
+) -> None:
+    cli.journal_path.mkdir()
+    assert start(cli) == []
+    assert "whether knobs were left behind is not known" in caplog.text
+
+
+def test_what_is_back_and_could_not_be_marked_so_is_handed_on(
+    machine: Cli, caplog: pytest.LogCaptureFixture
+) -> None:
+    refuse_changes(machine.journal_path)
+    unclosed = start(machine)
+    assert ("bcache0", "writeback_percent", "restored") in unclosed
+    assert percent(machine) == "10"
+    assert "disk is full" in caplog.text
+
+
+def test_a_daemon_does_not_start_on_a_journal_of_a_newer_version_but_puts_back(
+    machine: Cli,
+) -> None:
+    with closing(sqlite3.connect(machine.journal_path)) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    with pytest.raises(NewerSchema, match="install the newer ebbgate"):
+        start(machine)
+    assert percent(machine) == "10"
+
+
+def test_a_sound_journal_is_brought_up_to_date(machine: Cli) -> None:
+    machine.journal(journal_entry("writeback_delay", boot_id="another boot", at_unix_ns=1))
+    assert start(machine) == []
+    assert originals(machine.journal_path) == []

@@ -1,0 +1,327 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Policies that are checked and tried, and requests that are sent on: over HTTP."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import socket
+import time
+from contextlib import closing
+from threading import Event, Thread
+from typing import Any
+
+import pytest
+
+from ebbgate.intents.protocol import PENDING_PER_UID
+from ebbgate.model.override import IntentKind
+from ebbgate.store.db import Store
+from ebbgate.web import intent_service, openapi
+from ebbgate.web.errors import ApiError
+from ebbgate.web.models.intents import NewIntent
+from tests.control_harness import refuse
+from tests.unit.web.web_fixture import NOW_S, RIGHT, Bench, complaint, until
+
+
+# ---- policies ----------------------------------------------------------------------------------
+def test_a_policy_is_checked_with_the_place_of_each_error(still: Bench) -> None:
+    text = "version: 1\nname: night\nstrategys: []\n"
+    answer = still.post("/policies/check", {"name": "night", "text": text})
+    assert answer.status == 200
+    assert not answer.json["ok"]
+    error = answer.json["errors"][0]
+    assert (error["line"], error["column"], error["nearest"]) == (3, 1, "strategies")
+
+
+def test_a_right_policy_is_right_and_nothing_is_written(web: Bench) -> None:
+    answer = web.post("/policies/check", {"name": "night", "text": "version: 1\nname: night\n"})
+    assert answer.json == {"ok": True, "errors": []}
+    assert not web.policies.exists()
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b"{", 400),
+        (b"\xff", 400),
+        (b'{"name": NaN}', 400),
+        (b"[" * 100_000, 400),
+        (b"[]", 422),
+        (b'{"name": "x"}', 422),
+        (b'{"name": "x", "text": 1}', 422),
+        (b'{"name": "x", "text": "", "more": 1}', 422),
+        (b'{"name": "../x", "text": ""}', 422),
+        (b'{"name": "X", "text": ""}', 422),
+    ],
+)
+def test_a_body_that_is_not_what_was_asked_for_is_refused(
+    still: Bench, body: bytes, status: int
+) -> None:
+    answer = still.post("/policies/check", body)
+    assert answer.status == status
+    assert answer.error["message"]
+
+
+def test_the_files_of_the_folder_are_shown_with_what_is_wrong(web: Bench) -> None:
+    web.policies.mkdir()
+    (web.policies / "a.yaml").write_text("version: 1\nname: a\n")
+    (web.policies / "b.yaml").write_text("version: 2\nname: b\n")
+    files = web.get("/policies").json["files"]
+    assert [(each["name"], each["ok"]) for each in files] == [("a", True), ("b", False)]
+    assert files[0]["text"] == "version: 1\nname: a\n"
+    assert files[1]["errors"][0]["line"] == 1
+
+
+def test_a_policy_file_that_changes_is_seen_at_the_next_look(web: Bench) -> None:
+    def files() -> dict[str, bool]:
+        return {each["name"]: each["ok"] for each in web.get("/policies").json["files"]}
+
+    assert files() == {}
+    web.policies.mkdir()
+    (web.policies / "a.yaml").write_text("version: 1\nname: a\n")
+    assert files() == {"a": True}
+    assert files() == {"a": True}
+    (web.policies / "a.yaml").write_text("version: 2\nname: a\n")
+    assert files() == {"a": False}
+    (web.policies / "a.yaml").rename(web.policies / "b.yaml")
+    assert files() == {"b": False}
+    (web.policies / "b.yaml").unlink()
+    assert files() == {}
+
+
+def test_what_runs_where_is_told_under_the_names_that_people_use(still: Bench) -> None:
+    told = {each["title"]: each for each in still.get("/policies").json["effective"]}
+    assert list(told) == ["bcache0", "bcache1", "vg/data2"]
+    assert told["vg/data2"] == {
+        "volume": "vg-data2",
+        "title": "vg/data2",
+        "policy": "adaptive",
+        "overlay": None,
+        "file": None,
+    }
+
+
+def test_the_language_is_the_shipped_schema(still: Bench) -> None:
+    answer = still.get("/policy-schema")
+    assert answer.headers["content-type"] == "application/schema+json"
+    assert answer.json["title"] == "ebbgate policy"
+
+
+NAS = "version: 1\nname: mine\nstrategies:\n  - stream_bypass: {}\n"
+
+
+def test_a_dry_run_says_what_would_have_been_otherwise(still: Bench) -> None:
+    asked = {"volume": "bcache0", "text": NAS, "against": "adaptive", "hours": 0.25}
+    answer = still.post("/policies/dry-run", asked)
+    assert answer.status == 200, answer.body
+    described = openapi.document(still.api.app)
+    schema = {"$ref": "#/components/schemas/DryRunResult"}
+    assert complaint(answer.json, schema, described) == ""
+    assert answer.json["frames"] > 600
+    assert {each["setting"] for each in answer.json["differences"]} == {"destage"}
+    assert answer.json["until_unix_s"] - answer.json["from_unix_s"] == 900
+
+
+@pytest.mark.parametrize(
+    ("change", "status"),
+    [
+        ({"hours": 25}, 422),
+        ({"hours": 0}, 422),
+        ({"volume": "sda"}, 404),
+        ({"against": "nobody"}, 404),
+        ({"against": "/etc/passwd"}, 404),
+        ({"text": "version: 1\nname: mine\nrulez: []\n"}, 422),
+    ],
+)
+def test_a_dry_run_that_cannot_be_meant_is_refused(
+    still: Bench, change: dict[str, Any], status: int
+) -> None:
+    asked = {"volume": "bcache0", "text": NAS, "against": None, "hours": 1, **change}
+    answer = still.post("/policies/dry-run", asked)
+    assert answer.status == status, answer.body
+    if "text" in change:
+        assert answer.error["place"] == {"file": "the policy", "line": 3, "column": 1}
+
+
+# ---- requests ----------------------------------------------------------------------------------
+def wish(kind: str, volume: str | None = "bcache0", **args: Any) -> dict[str, Any]:
+    return {"kind": kind, "volume": volume, "args": args}
+
+
+def test_a_request_is_sent_to_the_daemon_and_can_be_followed(web: Bench) -> None:
+    with web.daemon() as asked:
+        answer = web.post(
+            "/intents", wish("mode", mode="enforce"), **RIGHT, **{"x-ebbgate-who": "jo"}
+        )
+    assert answer.status == 202
+    (request,) = asked.requests
+    user = pwd.getpwuid(os.geteuid()).pw_name
+    assert (request.kind, request.volume, request.args, request.who) == (
+        "mode",
+        "bcache0",
+        {"mode": "enforce"},
+        f"{user} (jo)",
+    )
+    assert answer.json == {
+        "id": 5,
+        "kind": "mode",
+        "volume": "bcache0",
+        "args": {"mode": "enforce"},
+        "who": f"{user} (jo)",
+        "at_unix_s": NOW_S,
+        "resolved_unix_s": None,
+        "ok": None,
+        "outcome": None,
+    }
+    # The history does not have it yet.
+    assert web.get("/intents/5").json == answer.json
+    assert [each["id"] for each in web.get("/intents").json["intents"]] == [5, 4, 3, 2, 1]
+    assert [each["id"] for each in web.get("/intents?limit=2").json["intents"]] == [5, 4]
+    assert [each["id"] for each in web.get("/intents?before_id=5").json["intents"]] == [4, 3, 2, 1]
+
+
+def test_the_history_knows_better_than_what_was_remembered(web: Bench) -> None:
+    with (
+        closing(Store.open(web.config.history_path)) as store,
+        web.daemon(lambda _: (True, "bcache0: mode enforce"), store),
+    ):
+        assert web.post("/intents", wish("mode", mode="enforce"), **RIGHT).status == 202
+        until(lambda: web.get("/intents/5").json["ok"], "the outcome")
+    assert web.get("/intents/5").json["outcome"] == "bcache0: mode enforce"
+    assert [each["id"] for each in web.get("/intents").json["intents"]] == [5, 4, 3, 2, 1]
+
+
+def test_without_a_daemon_nothing_is_accepted(web: Bench) -> None:
+    answer = web.post("/intents", wish("mode", mode="enforce"), **RIGHT)
+    assert answer.status == 503
+    assert answer.error["code"] == "no_daemon"
+    assert "systemctl start ebbgated" in answer.error["hint"]
+    assert int(answer.headers["retry-after"]) > 0
+    assert web.get("/intents/5").status == 404
+
+
+def test_a_refusal_of_the_daemon_has_its_sentence(web: Bench) -> None:
+    with web.daemon(refuse):
+        answer = web.post("/intents", wish("mode", mode="enforce"), **RIGHT)
+    assert answer.status == 409
+    assert (answer.error["message"], answer.error["hint"]) == (
+        "the test refuses this",
+        "ask another test",
+    )
+    assert web.get("/intents/5").status == 404
+
+
+def test_a_daemon_that_does_not_answer_costs_a_bounded_time_and_no_reader(
+    web: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(intent_service, "_TIMEOUT_S", 0.3)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
+        listening.bind(str(web.config.socket_path))
+        listening.listen(8)
+        began_s = time.monotonic()
+        answer = web.post("/intents", wish("restore", None), **RIGHT)
+        assert time.monotonic() - began_s < 5.0
+        health = web.get("/health").json
+    assert answer.status == 503
+    assert "does not answer" in answer.error["message"]
+    assert health["daemon"]["alive"] is True, "there is a process"
+    assert health["daemon"]["pid"] == os.getpid()
+    assert "does not answer" in health["intents"]["why"]
+
+
+def test_beyond_the_daemons_limit_a_client_is_asked_to_slow_down(web: Bench) -> None:
+    requests = intent_service.Requests(web.api.databases)
+    wanted = NewIntent(IntentKind.RESTORE)
+    with web.daemon():
+        for _ in range(PENDING_PER_UID):
+            requests.add(wanted, "")
+        answer = web.post("/intents", {"kind": "restore"}, **RIGHT)
+    assert answer.status == 429, answer.body
+    assert answer.error["message"].startswith("too many ")
+    assert int(answer.headers["retry-after"]) > 0
+
+
+def test_only_so_many_requests_wait_for_the_daemon(
+    web: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(intent_service, "_AT_ONCE", 1)
+    requests = intent_service.Requests(web.api.databases)
+    held, over = Event(), Event()
+
+    def slow(*_: object) -> int:
+        held.set()
+        assert over.wait(10.0)
+        return 5
+
+    monkeypatch.setattr(requests, "_send", slow)
+    wanted = NewIntent(IntentKind.RESTORE)
+    first = Thread(target=requests.add, args=(wanted, ""))
+    first.start()
+    try:
+        assert held.wait(10.0)
+        with pytest.raises(ApiError) as caught:
+            requests.add(wanted, "")
+    finally:
+        over.set()
+        first.join()
+    assert (caught.value.status, caught.value.retry_after_s) == (503, 2)
+    assert requests.add(wanted, "").id == 5
+
+
+def test_what_is_remembered_is_bounded(web: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    requests = intent_service.Requests(web.api.databases)
+    numbers = iter(range(100, 1000))
+    monkeypatch.setattr(requests, "_send", lambda *_: next(numbers))
+    text = "version: 1\n" + "# long\n" * 1000
+    save = NewIntent(IntentKind.POLICY_SAVE, None, {"name": "night", "text": text})
+    for _ in range(2 * intent_service._REMEMBERED):
+        assert requests.add(save, "").args["text"] == text
+    found = requests.newest(1000, 1 << 53)
+    assert len(found) == intent_service._REMEMBERED + 4
+    assert len(found[0].args["text"]) < 300, "the text itself is in its file"
+    monkeypatch.setattr(intent_service, "_REMEMBERED_S", -1.0)
+    assert [each.id for each in requests.newest(1000, 1 << 53)] == [4, 3, 2, 1]
+
+
+def test_a_long_policy_that_fits_no_line_is_refused(web: Bench) -> None:
+    with web.daemon() as asked:
+        text = "# \u00fc" * 10_000
+        saved = wish("policy_save", None, name="night", text=text)
+        answer = web.post("/intents", saved, **RIGHT)
+    assert answer.status == 422
+    assert asked.requests == []
+
+
+@pytest.mark.parametrize(
+    ("wanted", "status"),
+    [
+        (wish("fly"), 422),
+        (wish("mode", mode="brave"), 422),
+        (wish("mode", None, mode="enforce"), 422),
+        (wish("set", knob="stop", value="1"), 422),
+        (wish("set", knob="sequential_cutoff", value="0"), 422),
+        (wish("set", knob="sequential_cutoff", value="1MiB", for_s=1), 422),
+        (wish("drain", for_ns=0), 422),
+        (wish("hold", on="yes"), 422),
+        (wish("undo", action_id=-1), 422),
+        ({"kind": "mode", "volume": 1, "args": {}}, 422),
+        ({"kind": "mode", "args": []}, 422),
+        ({"volume": "bcache0"}, 422),
+    ],
+)
+def test_a_wish_that_cannot_be_meant_is_refused_and_not_kept(
+    web: Bench, wanted: Any, status: int
+) -> None:
+    with web.daemon() as asked:
+        answer = web.post("/intents", wanted, **RIGHT)
+    assert answer.status == status, answer.body
+    assert answer.error["message"]
+    assert asked.requests == [], "the table refuses it here already"
+    assert len(web.get("/intents").json["intents"]) == 4
+
+
+@pytest.mark.parametrize("who", ["x" * 65, "a\x07b", "a\x9bb"])
+def test_an_odd_name_of_a_person_is_refused(web: Bench, who: str) -> None:
+    with web.daemon():
+        answer = web.post("/intents", wish("restore", None), **RIGHT, **{"x-ebbgate-who": who})
+    assert answer.status == 422

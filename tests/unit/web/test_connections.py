@@ -1,0 +1,377 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Who gets a connection when there are too many, and whose request is cut when it never comes."""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from ebbgate.web import connections, protocol, server
+from ebbgate.web.connections import Room, client_name, make_room
+from ebbgate.web.events import broadcaster
+from ebbgate.web.events.broadcaster import Hub
+from ebbgate.web.peer import loopback_uid
+from tests.unit.web.web_fixture import DEADLINE_S, TOKEN, Bench, Served, served, until
+
+GET = b"GET /api/v1/health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+HEAD_AND_NO_BODY = (
+    b"POST /api/v1/policies/check HTTP/1.1\r\nHost: localhost\r\n"
+    b"Content-Type: application/json\r\nContent-Length: 100\r\n\r\n"
+)
+
+
+# ---- the rule ----------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class Fake:
+    owner: str
+    silent_since_s: float | None
+
+
+def busy(owner: str, count: int = 1) -> list[Fake]:
+    return [Fake(owner, None) for _ in range(count)]
+
+
+def room(open_connections: list[Fake], client: str) -> Room[Fake]:
+    return make_room(open_connections, client, most=4, most_per_client=3)
+
+
+def test_below_the_limits_everybody_gets_in() -> None:
+    assert room(busy("a", 2), "a") == Room(granted=True)
+    assert room([*busy("a", 2), *busy("b")], "a") == Room(granted=True)
+
+
+def test_at_its_own_limit_a_client_pays_with_what_is_silent_for_longest() -> None:
+    mine, yours = [Fake("a", 7.0), Fake("a", 5.0), *busy("a")], Fake("b", 1.0)
+    assert room([*mine, yours], "a") == Room(granted=True, close=mine[1])
+    assert room([*busy("a", 3), yours], "a") == Room(granted=False)
+
+
+def test_at_the_limit_of_all_the_greediest_client_pays() -> None:
+    greedy = [Fake("a", 9.0), Fake("a", 8.0), *busy("a")]
+    assert room([Fake("b", 1.0), *greedy], "c") == Room(granted=True, close=greedy[1])
+    assert room([Fake("b", 1.0), *busy("a", 3)], "c").close == Fake("b", 1.0)
+
+
+def test_with_nothing_silent_only_who_has_fewer_gets_in() -> None:
+    greedy = busy("a", 3)
+    assert room([*busy("b"), *greedy], "c").close is greedy[0]
+    assert room([*busy("b", 2), *busy("a", 2)], "c").close is not None
+    assert room([*busy("a"), *busy("b"), *busy("c"), *busy("d")], "e") == Room(granted=False)
+
+
+@pytest.mark.parametrize(
+    ("address", "uid", "name"),
+    [
+        ("127.0.0.1", 1000, "uid 1000"),
+        ("127.9.9.9", None, "loopback"),
+        ("::1", None, "loopback"),
+        ("192.0.2.7", None, "192.0.2.7"),
+        ("2001:db8:1:2:3::4", None, "2001:db8:1:2::/64"),
+        ("", None, ""),
+    ],
+)
+def test_who_a_client_is(address: str, uid: int | None, name: str) -> None:
+    assert client_name(address, uid) == name
+
+
+def test_streams_too_are_shared_fairly(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(broadcaster, "READERS_MAX", 4)
+    monkeypatch.setattr(broadcaster, "READERS_PER_CLIENT_MAX", 3)
+    streams = Hub()
+    mine = [streams.join("a") for _ in range(4)]
+    assert [each is None for each in mine] == [False, False, False, True]
+    assert streams.join("b") is not None
+    assert [each.closed for each in mine if each] == [False, False, False]
+    assert streams.join("c") is not None
+    # The oldest stream of the client that had most gave way.
+    assert [each.closed for each in mine if each] == [True, False, False]
+    assert len(streams) == 4
+    assert streams.join("a") is None
+
+
+# ---- who is at the other end -------------------------------------------------------------------
+@contextmanager
+def connected(family: socket.AddressFamily, host: str) -> Iterator[tuple[socket.socket, ...]]:
+    with closing(socket.socket(family)) as listening:
+        listening.bind((host, 0))
+        listening.listen()
+        with closing(socket.create_connection(listening.getsockname()[:2], DEADLINE_S)) as client:
+            accepted, _ = listening.accept()
+            with closing(accepted):
+                yield client, accepted
+
+
+@pytest.mark.parametrize(
+    ("family", "host"), [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")]
+)
+def test_the_kernel_says_whose_socket_is_at_the_other_end(
+    family: socket.AddressFamily, host: str
+) -> None:
+    with connected(family, host) as (client, accepted):
+        remote, local = accepted.getpeername(), accepted.getsockname()
+        assert loopback_uid(remote, local) == os.geteuid()
+        client.close()
+        assert loopback_uid(remote, local) is None, "a socket that nobody has open is nobody's"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be somebody else")
+def test_another_users_socket_is_told_from_ours() -> None:
+    with connected(socket.AF_INET, "127.0.0.1") as (client, accepted):
+        os.fchown(client.fileno(), 64_321, -1)
+        assert loopback_uid(accepted.getpeername(), accepted.getsockname()) == 64_321
+
+
+@pytest.mark.parametrize(
+    ("remote", "local"),
+    [
+        (("192.0.2.1", 1), ("192.0.2.2", 2)),
+        (("127.0.0.1", 1), ("127.0.0.1", 2)),
+        (("127.0.0.1", 70_000), ("127.0.0.1", 2)),
+        (("nowhere", 1), ("127.0.0.1", 2)),
+        (None, None),
+        ("", ""),
+    ],
+)
+def test_whoever_is_elsewhere_or_gone_has_no_uid(remote: object, local: object) -> None:
+    assert loopback_uid(remote, local) is None
+
+
+# ---- over the wire -----------------------------------------------------------------------------
+@contextmanager
+def running(web: Bench) -> Iterator[tuple[str, int]]:
+    """The server as a thread of this process, so that a test can make its limits small."""
+    listening = server.listen("127.0.0.1", 0)
+    made = server.server_of(web.api)
+    thread = Thread(target=made.run, kwargs={"sockets": [listening]})
+    thread.start()
+    try:
+        yield listening.getsockname()
+    finally:
+        made.should_exit = True
+        thread.join(DEADLINE_S)
+    assert not thread.is_alive()
+
+
+def status(address: tuple[str, int], request: bytes = GET) -> int:
+    """0: closed without an answer."""
+    with closing(socket.create_connection(address, DEADLINE_S)) as line:
+        line.sendall(request)
+        return int((line.recv(4096).split(b" ", 2)[1:2] or [b"0"])[0])
+
+
+def lasts_s(line: socket.socket) -> float:
+    """How long until the server closes."""
+    begun_s = time.monotonic()
+    line.settimeout(DEADLINE_S)
+    try:
+        while line.recv(4096):
+            pass
+    except ConnectionResetError:
+        pass
+    return time.monotonic() - begun_s
+
+
+@pytest.fixture(scope="module")
+def real(web_history: Path) -> Iterator[Served]:
+    with served(web_history) as found:
+        yield found
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET / HT", HEAD_AND_NO_BODY], ids=["none", "half", "body"])
+def test_silent_connections_lock_nobody_out(real: Served, sent: bytes) -> None:
+    """999 of them made everybody else get 503, and more than 1000 whoever had any."""
+    with ExitStack() as stack:
+        for _ in range(1200):
+            line = socket.create_connection(("127.0.0.1", real.port), DEADLINE_S)
+            stack.callback(line.close)
+            line.sendall(sent)
+        begun_s = time.monotonic()
+        assert {status(("127.0.0.1", real.port)) for _ in range(5)} == {200}
+        assert time.monotonic() - begun_s < 5.0
+    assert status(("127.0.0.1", real.port)) == 200
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET / HTTP/1.1\r\nHost: loc"])
+def test_a_request_that_never_comes_is_waited_for_so_long(
+    web: Bench, monkeypatch: pytest.MonkeyPatch, sent: bytes
+) -> None:
+    monkeypatch.setattr(protocol, "HEAD_TIMEOUT_S", 0.5)
+    with running(web) as address, closing(socket.create_connection(address)) as line:
+        line.sendall(sent)
+        assert 0.3 < lasts_s(line) < 5.0
+
+
+def test_bytes_that_drip_prolong_nothing(web: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(protocol, "HEAD_TIMEOUT_S", 0.5)
+    with running(web) as address, closing(socket.create_connection(address)) as line:
+        begun_s = time.monotonic()
+        with pytest.raises(ConnectionError):
+            while time.monotonic() - begun_s < 5.0:
+                line.sendall(b"G")
+                time.sleep(0.05)
+        assert time.monotonic() - begun_s < 5.0
+
+
+def test_after_an_answer_the_next_request_is_waited_for_so_long(
+    web: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(protocol, "IDLE_TIMEOUT_S", 0.5)
+    with running(web) as address, closing(socket.create_connection(address, DEADLINE_S)) as line:
+        line.sendall(b"GET /api/v1/health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert b"200 OK" in line.recv(1 << 16)
+        line.sendall(b"G")
+        assert 0.3 < lasts_s(line) < 5.0
+
+
+def test_a_stream_is_no_silent_connection(web: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HEAD_TIMEOUT_S", "IDLE_TIMEOUT_S"):
+        monkeypatch.setattr(protocol, name, 0.3)
+    monkeypatch.setattr(connections.make_room, "__kwdefaults__", {"most": 9, "most_per_client": 5})
+    with running(web) as address, closing(socket.create_connection(address, DEADLINE_S)) as line:
+        line.sendall(b"GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert line.recv(15) == b"HTTP/1.1 200 OK"
+        with ExitStack() as stack:
+            for _ in range(20):
+                stack.callback(socket.create_connection(address, DEADLINE_S).close)
+            time.sleep(0.8)
+        assert len(web.api.hub) == 1
+
+
+def test_a_client_with_nothing_silent_is_refused_in_the_one_shape(
+    web: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections.make_room, "__kwdefaults__", {"most": 9, "most_per_client": 2})
+    with running(web) as address, ExitStack() as stack:
+        for _ in range(2):
+            line = socket.create_connection(address, DEADLINE_S)
+            stack.callback(line.close)
+            line.sendall(b"GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert line.recv(15) == b"HTTP/1.1 200 OK"
+        refused = socket.create_connection(address, DEADLINE_S)
+        stack.callback(refused.close)
+        answer = b""
+        while part := refused.recv(4096):
+            answer += part
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 503 ")
+    assert b"retry-after: 10" in head.lower()
+    assert b"cache-control: no-store" in head.lower()
+    assert b'"code":"unavailable"' in body
+
+
+def test_an_answer_that_nobody_takes_is_thrown_away(
+    web: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(protocol, "STUCK_TIMEOUT_S", 0.4)
+    page = web.config.web.ui_dir
+    page.mkdir(exist_ok=True)
+    (page / "large.bin").write_bytes(b"x" * (32 << 20))
+    bench = Bench(web.folder)
+    with running(bench) as address, closing(socket.create_connection(address)) as line:
+        line.sendall(b"GET /large.bin HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        line.recv(15)
+        time.sleep(1.5)
+        taken = 0
+        with pytest.raises(ConnectionError):
+            while part := line.recv(1 << 20):
+                taken += len(part)
+            raise ConnectionError
+        assert taken < 32 << 20
+        assert status(address) == 200
+
+
+def test_answers_that_wait_for_slow_clients_are_bounded_in_all(
+    web: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(protocol, "UNSENT_BYTES_MAX", 150_000)
+    page = web.config.web.ui_dir
+    page.mkdir(exist_ok=True)
+    size = 16 << 20
+    (page / "large.bin").write_bytes(b"x" * size)
+    with running(Bench(web.folder)) as address, ExitStack() as stack:
+        lines = [socket.create_connection(address, DEADLINE_S) for _ in range(3)]
+        for line in lines:
+            stack.callback(line.close)
+            line.sendall(b"GET /large.bin HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        time.sleep(1.0)
+        taken = sorted(_taken(line) for line in lines)
+    assert taken[0] < size, "who had most to take was cut off"
+    assert taken[-1] > size, "who takes its answer gets it"
+
+
+def _taken(line: socket.socket) -> int:
+    count = 0
+    try:
+        while part := line.recv(1 << 20):
+            count += len(part)
+    except ConnectionResetError:
+        pass
+    return count
+
+
+# ---- what is no request ------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"\x00\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: " + b"9" * 5000 + b"\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n",
+        b"GET /%00 HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"GET /\xff\xfe HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"GET / HTTP/99999999999999999999.1\r\nHost: localhost\r\n\r\n",
+        b"GET /" + b"a" * 5000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: localhost:" + b"9" * 5000 + b"\r\n\r\n",
+        b"POST /api/v1/policies/check HTTP/1.1\r\nHost: localhost\r\n"
+        b"Transfer-Encoding: chunked\r\n\r\n" + b"F" * 40 + b"\r\n",
+        b"GET /api/v1/decisions/" + b"9" * 5000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    ],
+)
+def test_what_is_no_good_request_gets_4xx_and_leaves_no_stack(real: Served, sent: bytes) -> None:
+    """`served` looks at the log."""
+    found = status(("127.0.0.1", real.port), sent)
+    assert 400 <= found < 500
+
+
+def test_garbage_in_the_middle_of_an_answer_cuts_the_connection(real: Served) -> None:
+    with closing(socket.create_connection(("127.0.0.1", real.port), DEADLINE_S)) as line:
+        head = b"GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n"
+        line.sendall(head + b"Transfer-Encoding: chunked\r\n\r\n")
+        assert line.recv(15) == b"HTTP/1.1 200 OK"
+        line.sendall(b"no chunk at all\r\n")
+        assert lasts_s(line) < DEADLINE_S
+    until(lambda: status(("127.0.0.1", real.port)) == 200, "it answers others")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be somebody else")
+def test_wrong_tokens_of_one_user_lock_out_no_other(real: Served) -> None:
+    """All users of a machine come from one address, and ten wrong tokens close it for a while."""
+
+    def token_of(uid: int, token: str) -> int:
+        head = "GET /api/v1/token HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+        with closing(socket.socket()) as line:
+            os.fchown(line.fileno(), uid, -1)
+            line.connect(("127.0.0.1", real.port))
+            line.sendall(f"{head}Authorization: Bearer {token}\r\n\r\n".encode())
+            return int(line.recv(4096).split(b" ", 2)[1])
+
+    guesses = [token_of(64_321, f"wrong-{number}") for number in range(12)]
+    assert guesses[-1] == 429
+    assert token_of(64_321, TOKEN) == 429
+    assert token_of(64_322, TOKEN) == 200
+
+
+def test_clients_that_reset_at_once_leave_nothing_behind(real: Served) -> None:
+    for _ in range(200):
+        line = socket.create_connection(("127.0.0.1", real.port), DEADLINE_S)
+        line.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        line.close()
+    assert status(("127.0.0.1", real.port)) == 200

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The last words of the daemon are put as the API says them once, and are the same everywhere."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from ebbgate.store import rollup
+from ebbgate.store.queries_web import LiveRow, WebHistory
+from ebbgate.units import NS_PER_S
+from ebbgate.web.last_status import of_rows
+from tests.unit.web.web_fixture import NOW_S, RIGHT, Bench
+
+
+def _rows(web: Bench) -> list[LiveRow]:
+    with closing(WebHistory.open(web.config.history_path)) as history:
+        return history.live_rows()
+
+
+def test_only_what_is_said_anew_is_made_anew(web: Bench) -> None:
+    rows = _rows(web)
+    before = of_rows(rows, {})
+    changed = [
+        row._replace(text=row.text.replace('"regime"', '"regime" ')) if row.volume else row
+        for row in rows[:2]
+    ]
+    later = of_rows([*changed, *rows[2:]], before)
+    assert {name for name in later if later[name] is not before[name]} == {
+        row.volume for row in changed if row.volume
+    }
+    assert set(of_rows(rows[1:], before)) == {row.volume for row in rows[1:]}
+
+
+def test_a_volume_is_the_same_in_the_list_and_by_itself(web: Bench) -> None:
+    with web.daemon():
+        listed = web.get("/volumes").json["volumes"]
+        assert len(listed) == 3
+        for each in listed:
+            assert web.get(f"/volumes/{each['volume']}").json == each
+
+
+def test_a_knob_that_cannot_be_set_is_one_that_is_refused(web: Bench) -> None:
+    (volume,) = (row for row in _rows(web) if row.volume == "bcache0")
+    document = json.loads(volume.text)
+    knobs = {"cache_mode": {"value": "writeback", "original": None, "owner": "kernel"}}
+    document["knobs"] = {**document["knobs"], **knobs}
+    found = of_rows([volume._replace(text=json.dumps(document))], {})["bcache0"]
+    assert found.steady is not None
+    said = json.loads(found.steady)["knobs"]
+    for name, knob in said.items():
+        wish = {"kind": "set", "volume": "bcache0", "args": {"knob": name, "value": "nonsense"}}
+        with web.daemon():
+            refused = web.post("/intents", wish, **RIGHT).error["message"]
+        # Of one that can be set only the value is refused.
+        assert knob["settable"] == ("nonsense" in refused), (name, refused)
+    assert said["sequential_cutoff"]["settable"]
+    assert not said["cache_mode"]["settable"]
+
+
+def test_what_time_changes_is_of_the_time_of_the_look(web: Bench) -> None:
+    with web.daemon():
+        first = {each["volume"]: each for each in web.get("/volumes").json["volumes"]}
+        assert not any(each["stale"] for each in first.values())
+        web.now_ns += 60 * NS_PER_S
+        later = json.loads(web.api.databases.look().volumes_json)["volumes"]
+    for each in later:
+        assert each["age_s"] == pytest.approx(first[each["volume"]]["age_s"] + 60)
+        assert each["stale"]
+        assert each["at_unix_s"] == first[each["volume"]]["at_unix_s"]
+
+
+def test_a_document_of_another_version_is_named_and_hides_no_other(web: Bench) -> None:
+    rows = _rows(web)
+    broken = rows[-1]._replace(text="{}")
+    found = of_rows([*rows[:-1], broken], {})
+    assert found[broken.volume].steady is None
+    assert all(each.steady for name, each in found.items() if name not in ("", broken.volume))
+
+
+@pytest.mark.parametrize("window_s", [1, 300, 7200])
+def test_the_hit_ratio_is_that_of_all_samples_together(web_history: Path, window_s: int) -> None:
+    until_ns = NOW_S * NS_PER_S
+    since_ns = until_ns - window_s * NS_PER_S
+    with closing(WebHistory.open(web_history / "history.db")) as history:
+        for volume in ("bcache0", "bcache1", "vg-data2"):
+            rows = history.rows(volume, since_ns, until_ns, rollup.MINUTE_NS)
+            whole = rollup.hit_ratio(rollup.merge_paths(row["paths"] for row in rows))
+            assert history.hit_ratio(volume, since_ns, until_ns) == whole

@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Every route answers as the OpenAPI document says, from a history of the product's own making."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ebbgate.store.connection import open_writer
+from ebbgate.store.db import Store
+from ebbgate.store.queries import History
+from ebbgate.store.schema import HISTORY
+from ebbgate.web import openapi
+from tests.unit.web.web_fixture import NOW_S, RIGHT, Bench, complaint
+
+# Path, and what the answer shows.
+GOOD: dict[str, Callable[[Any], bool]] = {
+    "/health": lambda d: d["history"] == {"ok": True, "why": None},
+    "/volumes": lambda d: [v["volume"] for v in d["volumes"]] == ["bcache0", "bcache1", "vg-data2"],
+    "/volumes/bcache0": lambda d: d["mode"] == "enforce" and d["dirty_bytes"] > 0,
+    "/volumes/vg-data2": lambda d: d["title"] == "vg/data2" and d["kind"] == "dm-cache",
+    "/volumes/bcache0/samples": lambda d: d["span_s"] == 60 and len(d["at_unix_s"]) == 60,
+    "/volumes/bcache0/samples?points=10": lambda d: d["span_s"] == 3600,
+    f"/volumes/bcache0/samples?since_unix_s={NOW_S - 60}": lambda d: d["span_s"] == 1,
+    "/volumes/bcache0/latency?op=write": lambda d: d["op"] == "write",
+    "/volumes/bcache0/actions?limit=3": lambda d: len(d["actions"]) == 3,
+    "/decisions?limit=2": lambda d: len(d["decisions"]) == 2 and d["next_before_id"],
+    "/decisions/1": lambda d: d["id"] == 1 and d["proposals"],
+    "/advice": lambda d: "advice" in d,
+    "/doctor": lambda d: d["kernel"]["release"],
+    "/policies": lambda d: {"adaptive", "nas-sleep"} <= {p["name"] for p in d["shipped"]},
+    "/intents": lambda d: [i["id"] for i in d["intents"]] == [4, 3, 2, 1],
+    "/intents?limit=1&before_id=3": lambda d: [i["id"] for i in d["intents"]] == [2],
+    "/intents/4": lambda d: d["ok"] is False and d["outcome"] == "bcache0: it is clean",
+    "/token": lambda d: d == {"ok": True},
+}
+
+BAD = {
+    "/nothing": 404,
+    "/volumes/sda": 404,
+    "/volumes/sda/samples": 404,
+    "/volumes/sda/latency": 404,
+    "/volumes/sda/actions": 404,
+    "/volumes/bcache0/samples?points=0": 422,
+    "/volumes/bcache0/samples?points=many": 422,
+    "/volumes/bcache0/samples?since_unix_s=nan": 422,
+    "/volumes/bcache0/samples?since_unix_s=1e300": 422,
+    "/volumes/bcache0/samples?since_unix_s=2&until_unix_s=1": 422,
+    "/volumes/bcache0/samples?since_unix_s=0&points=5000": 422,
+    "/volumes/bcache0/latency?op=trim": 422,
+    "/volumes/bcache0/actions?limit=-1": 422,
+    "/decisions?limit=1001": 422,
+    "/decisions?before_id=99999999999999999999": 422,
+    "/decisions/0": 422,
+    "/decisions/first": 422,
+    "/decisions/123456789": 404,
+    "/intents/77": 404,
+    "/intents?limit=0": 422,
+}
+
+
+@pytest.fixture(scope="module")
+def described(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    return openapi.document(Bench(tmp_path_factory.mktemp("described")).api.app)
+
+
+def schema_of(described: Any, path: str, method: str, status: int) -> Any:
+    """The schema of an answer, of the route that a path goes to."""
+    parts = path.partition("?")[0].split("/")
+    for route, operations in described["paths"].items():
+        words = route.removeprefix("/api/v1").split("/")
+        if len(words) == len(parts) and all(
+            word in ("{volume}", "{number}", part) for word, part in zip(words, parts, strict=True)
+        ):
+            response = operations[method]["responses"][str(status)]
+            return response["content"]["application/json"]["schema"]
+    return None
+
+
+@pytest.mark.parametrize("path", GOOD)
+def test_an_answer_is_as_described(still: Bench, described: Any, path: str) -> None:
+    answer = still.get(path, **RIGHT)
+    assert answer.status == 200, answer.body
+    assert complaint(answer.json, schema_of(described, path, "get", 200), described) == ""
+    assert GOOD[path](answer.json)
+
+
+@pytest.mark.parametrize("path", BAD)
+def test_a_refusal_has_the_one_shape_and_a_next_step(
+    still: Bench, described: Any, path: str
+) -> None:
+    answer = still.get(path)
+    assert answer.status == BAD[path], answer.body
+    assert answer.error["message"]
+    assert answer.error["hint"]
+    schema = schema_of(described, path, "get", BAD[path])
+    if path != "/nothing":
+        assert complaint(answer.json, schema, described) == ""
+
+
+@pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE"])
+def test_a_method_that_there_is_not_is_405(still: Bench, method: str) -> None:
+    headers = {**RIGHT, "content-type": "application/json"}
+    answer = still.ask(method, "/api/v1/volumes", headers)
+    assert answer.status == 405
+    assert answer.error["code"] == "method_not_allowed"
+    assert answer.headers["allow"] == "GET"
+
+
+def test_no_answer_holds_what_json_does_not_know(still: Bench) -> None:
+    def refuse(word: str) -> None:
+        raise AssertionError(word)
+
+    for path in GOOD:
+        json.loads(still.get(path, **RIGHT).body, parse_constant=refuse)
+
+
+def test_a_forecast_that_never_comes_true_is_null_and_named(web: Bench) -> None:
+    with closing(Store.open(web.config.history_path)) as store:
+        with closing(History.open(web.config.history_path)) as history:
+            document = history.live()["bcache0"].document
+        store.set_live("bcache0", {**document, "time_to_full_s": math.inf}, web.now_ns)
+    said = web.get("/volumes/bcache0").json
+    assert said["time_to_full_s"] is None
+    assert "time_to_full_s" in said["never"]
+
+
+def test_the_level_at_which_the_kernel_stops_is_what_is_dirty_and_the_room(still: Bench) -> None:
+    said = still.get("/volumes/bcache0").json
+    assert said["cutoff_dirty_bytes"] == said["dirty_bytes"] + said["room_bytes"]
+
+
+def test_the_hit_ratio_counts_reads_of_the_last_minutes(still: Bench) -> None:
+    said = still.get("/volumes/bcache1").json
+    assert said["hit_ratio_window_s"] == 300
+    assert said["hit_ratio"] is None or 0 <= said["hit_ratio"] <= 1
+    since_s = NOW_S - 300
+    found = still.get(f"/volumes/bcache0/samples?since_unix_s={since_s}&points=300").json["paths"]
+    reads = sum(sum(filter(None, p["ios"])) for name, p in found.items() if name.startswith("read"))
+    hits = sum(filter(None, found["read hit"]["ios"]))
+    assert still.get("/volumes/bcache0").json["hit_ratio"] == pytest.approx(hits / reads, abs=0.02)
+
+
+# ---- decisions ---------------------------------------------------------------------------------
+@pytest.mark.parametrize("of", ["", "volume=bcache0&"])
+def test_pages_of_decisions_follow_each_other_without_a_gap(still: Bench, of: str) -> None:
+    whole = [each["id"] for each in still.get(f"/decisions?{of}limit=40").json["decisions"]]
+    pages: list[int] = []
+    query = f"/decisions?{of}limit=7"
+    while len(pages) < 40:
+        page = still.get(query).json
+        pages += [each["id"] for each in page["decisions"]]
+        query = f"/decisions?{of}limit=7&before_id={page['next_before_id']}"
+    assert pages[:40] == whole
+    assert whole == sorted(whole, reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("query", "holds"),
+    [
+        ("volume=bcache0", lambda d: d["volume"] == "bcache0"),
+        (
+            "knob=writeback_rate",
+            lambda d: any(a["knob"] == "writeback_rate" for a in d["actions"]),
+        ),
+        (
+            "outcome=changed",
+            lambda d: d["acted"] and any(a["outcome"] == "changed" for a in d["actions"]),
+        ),
+        ("strategy=idle_destage", lambda d: d["gate_strategy"] == "idle_destage"),
+        (f"since_unix_s={NOW_S - 120}", lambda d: d["at_unix_s"] >= NOW_S - 120),
+        (f"until_unix_s={NOW_S - 600}", lambda d: d["at_unix_s"] < NOW_S - 600),
+    ],
+)
+def test_a_filter_lets_through_what_it_says(
+    still: Bench, query: str, holds: Callable[[Any], bool]
+) -> None:
+    found = still.get(f"/decisions?limit=200&{query}").json["decisions"]
+    assert found
+    assert all(map(holds, found))
+    everything = still.get("/decisions?limit=1000").json["decisions"]
+    assert len(found) == min(200, sum(map(holds, everything)))
+
+
+def test_a_decision_is_explained_with_its_writes(still: Bench) -> None:
+    found = still.get("/decisions?outcome=changed&limit=1").json["decisions"][0]
+    whole = still.get(f"/decisions/{found['id']}").json
+    assert {key: whole[key] for key in found} == found
+    conditions = [c for p in whole["proposals"] for c in p["conditions"]]
+    assert all(set(c) >= {"signal", "measured", "threshold", "holds"} for c in conditions)
+    writes = still.get(f"/volumes/{found['volume']}/actions?limit=5000").json["actions"]
+    of_it = [each for each in writes if each["decision_id"] == found["id"]]
+    assert sorted(each["id"] for each in of_it) == [each["id"] for each in found["actions"]]
+
+
+# ---- advice ------------------------------------------------------------------------------------
+def test_advice_is_what_the_doctor_says_and_knows_what_it_cannot_see(web: Bench) -> None:
+    with web.daemon():
+        found = web.get("/advice").json
+    assert {each["volume"] for each in found["advice"]} <= {"bcache0"}
+    assert {"bcache1", "vg-data2"} <= {each["volume"] for each in found["unknown"]}
+    assert all(each["why"] for each in found["unknown"])
+
+
+def test_a_knob_that_is_advised_on_shows_up(web: Bench) -> None:
+    web.fake.write("/sys/block/bcache0/bcache/sequential_cutoff", "0")
+    found = web.get("/advice").json["advice"]
+    assert any("sequential_cutoff" in each["text"] + each["about"] for each in found)
+
+
+# ---- metrics, pages ----------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("accept", "kind"),
+    [
+        ("", "text/plain; version=0.0.4; charset=utf-8"),
+        ("text/plain", "text/plain; version=0.0.4; charset=utf-8"),
+        (
+            "application/openmetrics-text",
+            "application/openmetrics-text; version=1.0.0; charset=utf-8",
+        ),
+        (
+            "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.2",
+            "application/openmetrics-text; version=1.0.0; charset=utf-8",
+        ),
+        (
+            "application/openmetrics-text;q=0.1,text/plain;q=0.9",
+            "text/plain; version=0.0.4; charset=utf-8",
+        ),
+        ("application/openmetrics-text;q=x", "text/plain; version=0.0.4; charset=utf-8"),
+    ],
+)
+def test_metrics_come_in_the_format_that_is_asked_for(still: Bench, accept: str, kind: str) -> None:
+    with still.daemon():
+        answer = still.ask("GET", "/metrics", {"accept": accept})
+    assert answer.status == 200
+    assert answer.headers["content-type"] == kind
+    assert b"ebbgate_up 1" in answer.body
+    assert answer.body.endswith(b"# EOF\n") == kind.startswith("application")
+
+
+def test_without_pages_the_root_says_where_they_would_be(still: Bench) -> None:
+    answer = still.ask("GET", "/")
+    assert answer.status == 404
+    assert str(still.config.web.ui_dir) in answer.error["message"]
+
+
+def test_pages_are_served_from_their_folder_and_from_no_other(
+    tmp_path: Path,
+) -> None:
+    pages = tmp_path / "pages"
+    pages.mkdir()
+    (pages / "index.html").write_text("<!doctype html>")
+    (tmp_path / "secret").write_text("secret")
+    (pages / "link").symlink_to(tmp_path / "secret")
+    web = Bench(tmp_path, ui_dir=pages)
+    assert web.ask("GET", "/").body == b"<!doctype html>"
+    for path in ("/../secret", "/%2e%2e/secret", "/link", "/nothing.js", "//secret"):
+        answer = web.ask("GET", path)
+        assert answer.status == 404, path
+        assert answer.body != b"secret"
+
+
+# ---- a history of another version ---------------------------------------------------------------
+def test_a_document_of_another_version_is_named_and_hides_no_other(web: Bench) -> None:
+    with closing(open_writer(web.config.history_path, HISTORY)) as connection:
+        connection.execute("UPDATE live SET document = '{\"odd\": 1}' WHERE volume = 'bcache1'")
+    said = web.get("/volumes").json
+    assert said["unreadable"] == ["bcache1"]
+    assert [each["volume"] for each in said["volumes"]] == ["bcache0", "vg-data2"]
+    assert web.get("/volumes/bcache1").status == 503

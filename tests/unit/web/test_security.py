@@ -1,0 +1,351 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Who may ask, by which name, how often and how much; and the headers on every answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ebbgate.web.rate_limit import CHANGING, READING, WRONG_TOKEN
+from ebbgate.web.same_origin import host_allowed, host_name, same_origin
+from ebbgate.web.security import BODY_BYTES_MAX, CSP, Guard, Message, Receive, Scope, Send
+from tests.unit.web.web_fixture import JSON, RIGHT, TOKEN, Bench
+
+WISH = b'{"kind": "restore"}'
+OURS = "http://localhost:8380"
+
+
+def wish(bench: Bench, *headers: tuple[str, str], client: str = "127.0.0.1") -> int:
+    """The status of a wish with these headers beside those that it needs."""
+    given = {name for name, _ in headers}
+    rest = [each for each in {**JSON, **RIGHT}.items() if each[0] not in given]
+    pairs = [*headers, *rest]
+    return bench.ask("POST", "/api/v1/intents", pairs, [WISH], client).status
+
+
+# ---- headers -----------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("method", "path", "headers"),
+    [
+        ("GET", "/api/v1/health", {}),
+        ("GET", "/metrics", {}),
+        ("GET", "/", {}),
+        ("GET", "/nothing", {}),
+        ("GET", "/api/v1/health", {"host": "evil.example"}),
+        ("GET", "/api/v1/token", {}),
+        ("GET", "/api/v1/decisions/x", {}),
+        ("DELETE", "/api/v1/health", {**RIGHT, **JSON}),
+        ("POST", "/api/v1/intents", {}),
+        ("POST", "/api/v1/intents", {**RIGHT, **JSON}),
+        ("POST", "/api/v1/policies/check", {}),
+    ],
+)
+def test_every_answer_has_the_strict_headers(
+    still: Bench, method: str, path: str, headers: dict[str, str]
+) -> None:
+    answer = still.ask(method, path, headers)
+    assert answer.headers["content-security-policy"] == CSP
+    assert "unsafe" not in CSP
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert answer.headers["referrer-policy"] == "no-referrer"
+    assert answer.headers["cross-origin-opener-policy"] == "same-origin"
+    assert answer.headers["cross-origin-resource-policy"] == "same-origin"
+    assert not [name for name in answer.headers if name.startswith("access-control-")]
+    assert "set-cookie" not in answer.headers
+    assert answer.headers["cache-control"] == "no-store"
+    if answer.status >= 400:
+        assert answer.error["code"]
+
+
+def test_only_a_file_of_the_pages_may_be_kept(tmp_path: Path) -> None:
+    (tmp_path / "ui").mkdir()
+    (tmp_path / "ui/index.html").write_text("the page")
+    bench = Bench(tmp_path)
+    page = bench.ask("GET", "/")
+    assert (page.status, page.headers["cache-control"]) == (200, "no-cache")
+    same = bench.ask("GET", "/", {"if-none-match": page.headers["etag"]})
+    assert (same.status, same.headers["cache-control"]) == (304, "no-cache")
+    for path in ("/nothing.js", "/api/v1/openapi.json", "/metrics", "/api/v1/health"):
+        assert bench.ask("GET", path).headers["cache-control"] == "no-store", path
+
+
+def test_a_bug_is_an_error_of_the_one_shape_with_the_headers(
+    web: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(_: float = 0.0) -> None:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(web.api.databases, "look", broken)
+    with pytest.raises(RuntimeError):
+        # The server logs it: starlette hands it on once it has answered.
+        web.get("/health")
+    answer = web.told
+    assert answer.status == 500
+    assert answer.error["code"] == "internal_error"
+    assert answer.error["message"] != "a bug"
+    assert answer.headers["content-security-policy"] == CSP
+
+
+# ---- names -------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("header", "name"),
+    [
+        ("localhost", "localhost"),
+        ("LOCALHOST.:80", "localhost"),
+        ("[::1]:8380", "::1"),
+        ("127.0.0.1:8380", "127.0.0.1"),
+        ("", None),
+        ("a b", None),
+        ("localhost@evil.example", None),
+        ("evil.example/localhost", None),
+        ("localhost,evil.example", None),
+        ("localhost:port", None),
+        ("localhost:99999", None),
+        ("[::1", None),
+        (":80", None),
+    ],
+)
+def test_the_name_of_a_host_header(header: str, name: str | None) -> None:
+    assert host_name(header) == name
+
+
+@pytest.mark.parametrize(
+    ("header", "listen", "allowed"),
+    [
+        ("localhost:8380", "127.0.0.1", True),
+        ("127.0.0.1", "127.0.0.1", True),
+        ("127.8.9.1", "127.0.0.1", True),
+        ("[::1]:8380", "127.0.0.1", True),
+        ("nas.example.org", "127.0.0.1", True),
+        ("NAS.example.org:443", "127.0.0.1", True),
+        ("evil.example", "127.0.0.1", False),
+        ("localhost.evil.example", "127.0.0.1", False),
+        ("nas.example.org.evil.example", "127.0.0.1", False),
+        ("192.0.2.7", "192.0.2.7", True),
+        ("192.0.2.8", "192.0.2.7", False),
+        ("192.0.2.7", "127.0.0.1", False),
+        ("0.0.0.0", "0.0.0.0", False),
+        ("192.0.2.7", "0.0.0.0", False),
+        ("2130706433", "127.0.0.1", False),
+        ("0x7f.1", "127.0.0.1", False),
+    ],
+)
+def test_only_names_of_this_machine_are_answered(header: str, listen: str, allowed: bool) -> None:
+    assert host_allowed(header, listen, ("nas.example.org",)) is allowed
+
+
+def test_a_foreign_name_gets_421(still: Bench) -> None:
+    answer = still.get("/volumes", host="evil.example:8380")
+    assert answer.status == 421
+    assert answer.error["code"] == "misdirected_request"
+
+
+@pytest.mark.parametrize("hosts", [["localhost", "evil.example"], ["localhost", "localhost"]])
+def test_two_host_headers_are_none(still: Bench, hosts: list[str]) -> None:
+    pairs = [("host", each) for each in hosts]
+    assert still.ask("GET", "/api/v1/health", pairs).status == 421
+
+
+@pytest.mark.parametrize(
+    ("origin", "host", "same"),
+    [
+        (OURS, "localhost:8380", True),
+        ("https://localhost:8380", "localhost:8380", True),
+        ("http://localhost", "localhost:8380", False),
+        ("http://localhost:3000", "localhost:8380", False),
+        ("http://evil.example", "localhost:8380", False),
+        ("null", "localhost:8380", False),
+        ("", "localhost:8380", False),
+        ("file://localhost:8380", "localhost:8380", False),
+        ("http://user@localhost:8380", "localhost:8380", False),
+        ("http://[", "localhost:8380", False),
+    ],
+)
+def test_the_same_origin_is_scheme_name_and_port(origin: str, host: str, same: bool) -> None:
+    assert same_origin(origin, host) is same
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [("origin", "http://evil.example")],
+        [("origin", "null")],
+        [("origin", OURS), ("origin", "http://evil.example")],
+        [("sec-fetch-site", "cross-site")],
+        [("sec-fetch-site", "same-site")],
+    ],
+)
+def test_a_page_of_another_site_changes_nothing(web: Bench, headers: list[tuple[str, str]]) -> None:
+    with web.daemon():
+        assert wish(web, *headers) == 403
+    assert len(web.get("/intents").json["intents"]) == 4
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [[], [("origin", OURS), ("sec-fetch-site", "same-origin")], [("sec-fetch-site", "none")]],
+)
+def test_its_own_page_and_a_program_may(web: Bench, headers: list[tuple[str, str]]) -> None:
+    with web.daemon():
+        assert wish(web, *headers) == 202
+
+
+def test_a_page_of_another_site_gets_no_answer_to_a_check_either(still: Bench) -> None:
+    answer = still.post("/policies/check", {"name": "a", "text": ""}, origin="http://evil.example")
+    assert answer.status == 403
+
+
+# ---- the token ---------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "value",
+    [
+        "",
+        "Bearer",
+        "Bearer ",
+        f"Basic {TOKEN}",
+        TOKEN,
+        f"Bearer {TOKEN}x",
+        f"Bearer {TOKEN[:-1]}",
+        f"Bearer {TOKEN.upper()}",
+        "Bearer \xe4\xf6\xfc",
+    ],
+)
+def test_without_the_very_token_nothing_changes(web: Bench, value: str) -> None:
+    with web.daemon():
+        assert wish(web, ("authorization", value)) == 401
+    assert len(web.get("/intents").json["intents"]) == 4
+
+
+def test_a_token_in_a_cookie_or_in_the_address_is_none(still: Bench) -> None:
+    headers = {**JSON, "cookie": f"token={TOKEN}; authorization=Bearer {TOKEN}"}
+    assert still.ask("POST", f"/api/v1/intents?token={TOKEN}", headers, [WISH]).status == 401
+
+
+def test_a_401_says_what_is_wanted(still: Bench) -> None:
+    answer = still.get("/token")
+    assert answer.status == 401
+    assert answer.headers["www-authenticate"] == "Bearer"
+    assert "web-token" in answer.error["hint"]
+
+
+@pytest.mark.parametrize("text", [None, "", "short", "a token with spaces in it, too long"])
+def test_without_a_good_token_on_the_machine_nobody_gets_in(web: Bench, text: str | None) -> None:
+    path = web.config.web.token_file
+    if text is None:
+        path.unlink()
+    else:
+        path.write_text(text)
+    answer = web.get("/token", authorization=f"Bearer {text}")
+    assert answer.status in (401, 422, 503)
+    assert answer.status != 200
+
+
+def test_a_new_token_counts_at_once(web: Bench) -> None:
+    other = "another-token-that-is-long-enough"
+    web.config.web.token_file.write_text(other)
+    assert web.get("/token", **RIGHT).status == 401
+    assert web.get("/token", authorization=f"Bearer {other}").status == 200
+
+
+def test_where_reading_is_closed_all_but_the_pages_needs_the_token(tmp_path: Path) -> None:
+    (tmp_path / "ui").mkdir()
+    (tmp_path / "ui/index.html").write_text("the page")
+    closed = Bench(tmp_path, reading="token")
+    for path in ("/api/v1/health", "/api/v1/events", "/api/v1/openapi.json", "/metrics"):
+        assert closed.ask("GET", path).status == 401
+    assert closed.ask("GET", "/api/v1/health", RIGHT).status == 200
+    assert closed.ask("GET", "/").status == 200
+    check = closed.post("/policies/check", {"name": "a", "text": "version: 1\nname: a\n"})
+    assert check.status == 401
+
+
+# ---- how often ---------------------------------------------------------------------------------
+class Limited:
+    """A guard before nothing, with a clock that stands still until it is moved."""
+
+    def __init__(self, folder: Path) -> None:
+        self.bench = Bench(folder)
+        self.now_s = 0.0
+        self.bench.api._guarded = Guard(_nothing, self.bench.config.web, lambda: self.now_s)
+
+    def get(self, path: str = "/x", client: str = "192.0.2.1", **headers: str) -> int:
+        return self.bench.ask("GET", path, headers, client=client).status
+
+
+async def _nothing(_: Scope, __: Receive, send: Send) -> None:
+    start: Message = {"type": "http.response.start", "status": 200, "headers": []}
+    await send(start)
+    await send({"type": "http.response.body", "body": b""})
+
+
+def test_too_many_requests_wait_and_others_do_not(tmp_path: Path) -> None:
+    limited = Limited(tmp_path)
+    assert {limited.get() for _ in range(round(READING.burst))} == {200}
+    answer = limited.bench.ask("GET", "/x", client="192.0.2.1")
+    assert answer.status == 429
+    assert int(answer.headers["retry-after"]) >= 1
+    assert answer.error["code"] == "too_many_requests"
+    assert limited.get(client="192.0.2.2") == 200
+    limited.now_s += 1 / READING.per_s
+    assert limited.get() == 200
+
+
+def test_changes_are_counted_by_themselves(tmp_path: Path) -> None:
+    limited = Limited(tmp_path)
+    statuses = [wish(limited.bench) for _ in range(round(CHANGING.burst) + 1)]
+    assert statuses == [200] * round(CHANGING.burst) + [429]
+    assert limited.get() == 200
+
+
+def test_wrong_tokens_are_stopped_long_before_right_ones_matter(tmp_path: Path) -> None:
+    limited = Limited(tmp_path)
+    guesses = [limited.get("/api/v1/token", authorization=f"Bearer {TOKEN}{n}") for n in range(12)]
+    assert guesses == [401] * round(WRONG_TOKEN.burst) + [429] * 2
+    assert limited.get("/api/v1/token", **RIGHT) == 429
+    assert limited.get("/api/v1/token", client="192.0.2.2", **RIGHT) == 200
+    limited.now_s += 1 / WRONG_TOKEN.per_s
+    assert limited.get("/api/v1/token", **RIGHT) == 200
+
+
+def test_without_any_token_nothing_is_counted_as_a_guess(tmp_path: Path) -> None:
+    limited = Limited(tmp_path)
+    assert {limited.get("/api/v1/token") for _ in range(50)} == {401}
+    assert limited.get("/api/v1/token", **RIGHT) == 200
+
+
+# ---- how much ----------------------------------------------------------------------------------
+@pytest.mark.parametrize("kind", ["", "text/plain", "application/x-www-form-urlencoded"])
+def test_only_json_is_taken(still: Bench, kind: str) -> None:
+    headers = {"content-type": kind}
+    answer = still.ask("POST", "/api/v1/policies/check", headers, [b"{}"])
+    assert answer.status == 415
+    assert answer.error["code"] == "unsupported_media_type"
+
+
+def test_a_length_that_is_too_large_is_refused_before_it_is_read(still: Bench) -> None:
+    headers = {**JSON, "content-length": str(BODY_BYTES_MAX + 1)}
+    assert still.ask("POST", "/api/v1/policies/check", headers, [b"{}"]).status == 413
+
+
+def test_a_body_without_a_length_is_refused_once_it_is_too_large(still: Bench) -> None:
+    part = b" " * 4096
+    parts = [part] * (BODY_BYTES_MAX // len(part) + 1)
+    assert still.ask("POST", "/api/v1/policies/check", JSON, parts).status == 413
+
+
+def test_a_body_in_parts_is_one_body(still: Bench) -> None:
+    parts = [b'{"name": "a", "te', b"", b'xt": "version: 1\\nname: a\\n"}']
+    answer = still.ask("POST", "/api/v1/policies/check", JSON, parts)
+    assert answer.json == {"ok": True, "errors": []}
+
+
+def test_the_largest_body_is_taken(still: Bench) -> None:
+    text = b'{"name": "a", "text": ""}'
+    answer = still.ask("POST", "/api/v1/policies/check", JSON, [text.ljust(BODY_BYTES_MAX)])
+    assert answer.status == 200
+
+
+def test_nothing_but_requests_is_let_through(still: Bench) -> None:
+    scope: Scope = {"type": "websocket", "path": "/api/v1/events", "headers": []}
+    assert still.told_by(scope) == []

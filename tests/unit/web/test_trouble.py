@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A database that is missing, locked or damaged, and a daemon that is dead: said, and over."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from ebbgate.errors import PermissionDenied
+from ebbgate.intents.client import greet
+from ebbgate.intents.protocol import Greeting
+from ebbgate.store.db import Store
+from ebbgate.web import liveness, snapshot
+from tests.db_faults import Trouble, damaged, locked, missing
+from tests.unit.web.web_fixture import RIGHT, Bench, served
+
+QUESTIONS = (
+    "/volumes/bcache0",
+    "/volumes/bcache0/samples",
+    "/volumes/bcache0/latency",
+    "/volumes/bcache0/actions",
+    "/decisions",
+    "/decisions/1",
+)
+
+
+@contextmanager
+def empty(path: Path) -> Iterator[None]:
+    whole = path.read_bytes()
+    path.write_bytes(b"")
+    yield
+    path.write_bytes(whole)
+
+
+@contextmanager
+def a_folder(path: Path) -> Iterator[None]:
+    aside = path.with_suffix(".aside")
+    path.rename(aside)
+    path.mkdir()
+    yield
+    path.rmdir()
+    aside.rename(path)
+
+
+@contextmanager
+def of_a_newer_version(path: Path) -> Iterator[None]:
+    with closing(sqlite3.connect(path)) as connection:
+        known = connection.execute("PRAGMA user_version").fetchone()[0]
+        connection.execute("PRAGMA user_version = 99")
+        yield
+        connection.execute(f"PRAGMA user_version = {known}")
+
+
+each_trouble = pytest.mark.parametrize(
+    "trouble", [missing, locked, damaged, empty, a_folder, of_a_newer_version]
+)
+
+
+@each_trouble
+def test_a_history_that_cannot_be_read_is_said_and_comes_back(
+    web: Bench, trouble: Trouble, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snapshot, "time", _Clock())
+    with trouble(web.config.history_path):
+        health = web.get("/health")
+        assert health.status == 200
+        assert health.json["history"]["ok"] is False
+        assert health.json["history"]["why"]
+        volumes = web.get("/volumes")
+        assert (volumes.status, volumes.json["volumes"]) == (200, [])
+        assert volumes.json["history"] == health.json["history"]["why"]
+        for path in QUESTIONS:
+            answer = web.get(path)
+            assert answer.status == 503, path
+            assert answer.error["message"]
+            assert int(answer.headers["retry-after"]) > 0
+        assert web.get("/advice").status == 200
+        assert web.get("/policies").status == 200
+    assert web.get("/health").json["history"] == {"ok": True, "why": None}
+    for path in QUESTIONS:
+        assert web.get(path).status == 200, path
+
+
+def test_a_history_that_somebody_keeps_reading_is_said(web: Bench) -> None:
+    log = {"bytes": 9 << 20, "held_since_unix_ns": 7, "held_by": "python3 (pid 12, uid 33)"}
+    history = {"written": True, "dropped": 0, "trouble": None, "log": log}
+    with closing(Store.open(web.config.history_path)) as store, web.daemon():
+        store.set_live("", {"version": "0.1.0", "history": history}, web.now_ns)
+        said = "python3 (pid 12, uid 33) keeps reading the history: its log has grown to 9 MiB."
+        assert [e for e in web.get("/health").json["daemon"]["errors"] if e.startswith(said)]
+        assert [e for e in web.get("/doctor").json["missing"] if e.startswith(said)]
+
+
+def test_what_the_history_takes_on_the_disk_is_a_metric(web: Bench) -> None:
+    path = web.config.history_path
+    with closing(Store.open(path)) as store:
+        store.set_live("bcache0", {}, 1)
+        log_bytes = path.with_name("history.db-wal").stat().st_size
+        assert log_bytes > 0
+        page = web.ask("GET", "/metrics").body.decode()
+    assert f"ebbgate_history_file_bytes {path.stat().st_size}\n" in page
+    assert f"ebbgate_history_log_bytes {log_bytes}\n" in page
+    assert "ebbgate_history_limit_bytes 268435456\n" in page
+    assert "ebbgate_history_log_bytes 0\n" in web.ask("GET", "/metrics").body.decode()
+    path.rename(path.with_suffix(".aside"))
+    assert "ebbgate_history_" not in web.ask("GET", "/metrics").body.decode()
+
+
+@each_trouble
+def test_while_the_history_cannot_be_read_requests_are_accepted_and_shown(
+    web: Bench, trouble: Trouble, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snapshot, "time", _Clock())
+    with trouble(web.config.history_path), web.daemon():
+        health = web.get("/health").json
+        assert health["intents"] == {"ok": True, "why": None}
+        assert health["history"]["ok"] is False
+        assert web.post("/intents", {"kind": "restore"}, **RIGHT).status == 202
+        listed = web.get("/intents")
+        assert listed.status == 503 or [e["id"] for e in listed.json["intents"]] == [5]
+    assert [e["id"] for e in web.get("/intents").json["intents"]] == [5, 4, 3, 2, 1]
+
+
+# ---- the daemon --------------------------------------------------------------------------------
+def test_a_dead_daemon_makes_everything_old_and_says_so(web: Bench) -> None:
+    health = web.get("/health").json["daemon"]
+    assert health["alive"] is False
+    assert any("does not run" in each for each in health["errors"])
+    assert all(each["stale"] for each in web.get("/volumes").json["volumes"])
+    assert web.get("/volumes").json["daemon_alive"] is False
+
+
+def test_a_daemon_that_is_back_makes_it_fresh_again(
+    web: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snapshot, "time", _Clock())
+    monkeypatch.setattr(liveness, "time", _Clock())
+    assert web.get("/volumes").json["daemon_alive"] is False
+    assert web.get("/health").json["intents"] == {"ok": False, "why": "ebbgated is not running"}
+    with web.daemon():
+        said = web.get("/volumes").json
+        assert said["daemon_alive"] is True
+        assert not any(each["stale"] for each in said["volumes"])
+        health = web.get("/health").json["daemon"]
+        assert (health["alive"], health["pid"], health["errors"]) == (True, os.getpid(), [])
+
+
+def test_a_daemon_that_hangs_is_alive_and_its_word_is_old(web: Bench) -> None:
+    web.now_ns += 20_000_000_000
+    with web.daemon():
+        health = web.get("/health").json["daemon"]
+        assert health["alive"] is True
+        assert health["age_s"] == 20
+        assert health["errors"] == ["the daemon runs, but its last word is 20 s old"]
+        assert all(each["stale"] for each in web.get("/volumes").json["volumes"])
+
+
+def test_many_looks_are_one_connection_a_second(
+    web: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Path] = []
+
+    def counted(path: Path, timeout_s: float) -> Greeting:
+        asked.append(path)
+        return greet(path, timeout_s)
+
+    monkeypatch.setattr(snapshot, "time", _Clock())
+    monkeypatch.setattr(liveness, "greet", counted)
+    began_s = time.monotonic()
+    with web.daemon():
+        for _ in range(50):
+            assert web.get("/health").json["daemon"]["alive"] is True
+    assert len(asked) <= 1 + (time.monotonic() - began_s)
+
+
+def test_without_a_right_to_the_socket_the_history_says_whether_it_runs(
+    web: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def closed(path: Path, timeout_s: float) -> Greeting:
+        raise PermissionDenied(f"no access to {path}", "ask root")
+
+    monkeypatch.setattr(snapshot, "time", _Clock())
+    monkeypatch.setattr(liveness, "greet", closed)
+    health = web.get("/health").json
+    assert health["daemon"]["alive"] is True
+    assert "no access to" in health["intents"]["why"]
+    web.now_ns += 20_000_000_000
+    assert web.get("/health").json["daemon"]["alive"] is None
+
+
+def test_what_the_daemon_complains_of_is_in_the_health(web: Bench) -> None:
+    with closing(Store.open(web.config.history_path)) as store:
+        document = {
+            "pid": 4711,
+            "history": {"written": False, "trouble": {"why": "the disk is full"}},
+            "intents_error": "overrides.db is damaged",
+            "probe": {"state": "down: it ended"},
+            "policies": {"problems": ["a.yaml:1:1: no"]},
+        }
+        store.set_live("", document, web.now_ns)
+    with web.daemon():
+        errors = web.get("/health").json["daemon"]["errors"]
+    assert len(errors) == 4
+    for part in ("the disk is full", "overrides.db is damaged", "down", "a.yaml:1:1"):
+        assert any(part in each for each in errors)
+
+
+def test_nothing_was_ever_there(tmp_path: Path) -> None:
+    web = Bench(tmp_path)
+    health = web.get("/health").json
+    assert (health["history"]["ok"], health["daemon"]["alive"]) == (False, False)
+    assert web.get("/volumes").json["volumes"] == []
+    assert web.get("/intents").json == {"intents": []}
+    assert web.ask("GET", "/metrics").status == 200
+
+
+# ---- over the wire -----------------------------------------------------------------------------
+def test_a_stream_outlives_a_history_that_goes_and_comes(web_history: Path, tmp_path: Path) -> None:
+    shutil.copy(web_history / "history.db", tmp_path)
+    with served(tmp_path) as running, running.events() as events:
+        next(events)
+        with missing(tmp_path / "history.db"):
+            gone = next(d for n, _, d in events if n == "volumes" and d["history"])
+            assert gone["volumes"] == []
+        back = next(d for n, _, d in events if n == "volumes" and not d["history"])
+        assert len(back["volumes"]) == 3
+
+
+class _Clock:
+    """Each look at it is a second later: nothing is young enough to be told again."""
+
+    def __init__(self) -> None:
+        self._now_s = 0.0
+
+    def monotonic(self) -> float:
+        self._now_s += 1.0
+        return self._now_s

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A loop of a volume on a fake machine, with a clock that a test moves. I/O: files of the fake."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ebbgate.actuators.knob_writer import Hand
+from ebbgate.control.volume_loop import VolumeLoop
+from ebbgate.model.decision import Decision, GateKind, JournalEntry, Outcome
+from ebbgate.model.frame import Frame
+from ebbgate.model.records import Edge
+from ebbgate.model.volume import Mode
+from ebbgate.policy.defaults import Policy
+from ebbgate.probes.bcache_state import read_knobs
+from ebbgate.units import NS_PER_MS
+from tests.builders import busy_edge, idle_edge, queue_sample, tick, volume, volume_state
+from tests.fake_sysfs import WatchedSysfs, fake_bcache
+
+DEADLINE_S = 5.0
+
+
+class Kept:
+    """The outbox and the journal: keeps all that the loop tells."""
+
+    def __init__(self) -> None:
+        self.decisions: list[Decision] = []
+        self.numbered: list[tuple[int, Decision]] = []
+        self.written: list[Outcome] = []
+        self.latencies: list[int] = []
+        self.document: dict[str, Any] = {}
+        self.late_ns: list[int] = []
+        self.open: set[str] = set()
+
+    def decision(self, decision: Decision, number: int) -> None:
+        self.decisions.append(decision)
+        self.numbered.append((number, decision))
+
+    def outcomes(self, outcomes: list[Outcome], latency_ns: int | None) -> None:
+        self.written += outcomes
+        if latency_ns is not None:
+            self.latencies.append(latency_ns)
+
+    def live(self, volume: str, document: dict[str, Any]) -> None:
+        self.document = document
+
+    def sample(self, frame: Frame) -> None:
+        """Not looked at here."""
+
+    def edge(self, edge: Edge, late_ns: int) -> None:
+        self.late_ns.append(late_ns)
+
+    def put(self, entry: JournalEntry) -> JournalEntry:
+        self.open.add(entry.knob)
+        return entry
+
+    def writing(self, entry: JournalEntry, new: str, before: str) -> None:
+        """Not looked at here."""
+
+    def leave(self, entry: JournalEntry) -> bool:
+        return False
+
+    def stay(self, entry: JournalEntry) -> None:
+        """There is one volume only."""
+
+    def close(self, volume: str, knob: str, how: str) -> None:
+        self.open.discard(knob)
+
+
+class LoopBench:
+    """A loop on the ordinary machine, with a clock that a test moves."""
+
+    def __init__(self, root: Path, mode: Mode) -> None:
+        self.fake = fake_bcache(root)
+        self.fake.write(f"/sys/fs/bcache/{volume().set_uuid}/internal/trigger_gc", "")
+        self.sysfs = WatchedSysfs(root)
+        self.kept = Kept()
+        self.said: list[str] = []
+        self.now_ms = 10_000
+        self.loop = VolumeLoop(
+            volume=volume(),
+            hand=Hand(self.sysfs, volume(), self.kept, "this boot", now_ns=self.now_ns),
+            policy=Policy(),
+            outbox=self.kept,
+            send=self.said.append,
+            mode=mode,
+            now_ns=self.now_ns,
+        )
+        self.before = self.knobs()
+
+    def now_ns(self) -> int:
+        return self.now_ms * NS_PER_MS
+
+    def knobs(self) -> dict[str, str]:
+        return dict(read_knobs(self.sysfs, volume()))
+
+    def knob(self, name: str) -> str:
+        return self.knobs()[name]
+
+    def someone_writes(self, knob: str, value: str) -> None:
+        self.fake.write(f"/sys/block/bcache0/bcache/{knob}", value)
+
+    def tick(self, *, probe: bool = True, state: str = "busy", **seen: Any) -> None:
+        """A quarter of a second: a record of the probe (or none), and a look at sysfs."""
+        self.now_ms += 250
+        now_ns = self.now_ms * NS_PER_MS
+        if probe:
+            self.loop.on_record(tick(ns=now_ns, state=state, last_ns=now_ns))
+        self.loop.on_tick(volume_state(at_ns=now_ns, **{"knobs": self.knobs(), **seen}), quiet=True)
+        self.settle()
+
+    def idle(self) -> None:
+        """The load went away."""
+        self.now_ms += 300
+        self.loop.on_record(idle_edge(self.now_ms))
+        self.settle()
+
+    def busy(self) -> None:
+        """A request came."""
+        self.now_ms += 10
+        self.loop.on_record(busy_edge(self.now_ms))
+        self.settle()
+
+    def settle(self) -> None:
+        self.until(lambda: self.loop.thread.quiet)
+
+    def until(self, condition: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + DEADLINE_S
+        while not condition():
+            assert time.monotonic() < deadline, "did not come true"
+            time.sleep(0.0005)
+
+    def gate(self) -> GateKind:
+        """As the knobs show it."""
+        if not any(knob in self.kept.open for knob in ("writeback_percent", "writeback_rate")):
+            return GateKind.RELEASED
+        sectors_per_s = int(self.knob("writeback_rate"))
+        return GateKind.CLOSED if sectors_per_s < 8192 // 512 else GateKind.PACED
+
+    def gap_and_back(self) -> None:
+        """Users, a gap with one look at the queue, users again."""
+        self.tick()
+        self.idle()
+        self.loop.on_record(queue_sample(self.now_ms + 10, 3, 5))
+        self.busy()
+        self.tick()
