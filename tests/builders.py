@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from ebbgate.model.decision import Action, Condition, Decision, JournalEntry, Proposal
-from ebbgate.model.dm import CacheStatus, DmMapping, Health
+from ebbgate.model.dm import CacheStatus, DmHealth, DmMapping
 from ebbgate.model.frame import Frame, Rates
 from ebbgate.model.records import Direction, Edge, EdgeKind, QueueSample, Tick
 from ebbgate.model.volume import Device, Kind, Volume, VolumeState
@@ -86,7 +86,7 @@ def cache_status(**parts: Any) -> CacheStatus:
         "migration_threshold_sectors": 2048,
         "policy": "mq",
     }
-    return CacheStatus(Health.OK, **{**known, **parts})
+    return CacheStatus(DmHealth.OK, **{**known, **parts})
 
 
 def frame(name: str = "bcache0", **signals: Any) -> Frame:

@@ -8,7 +8,7 @@ from pathlib import Path
 from ebbgate.model.records import Edge
 from ebbgate.model.volume import Kind
 from ebbgate.policy.defaults import default_policy
-from ebbgate.probes.recording import Recorded, Seen, read_recording
+from ebbgate.probes.recording import Recorded, SysfsSnapshot, read_recording
 from ebbgate.replay.recording import steps
 from ebbgate.store.db import Store
 from ebbgate.units import NS_PER_S
@@ -39,7 +39,11 @@ def keep(path: Path, events: list[Recorded], kind: Kind, times: int = 1) -> tupl
                 if isinstance(step.event, Edge):
                     store.add_edge(step.event, 0, base + step.event.at_ns)
                 frame = step.after.state.frame
-                if isinstance(step.event, Seen) and frame and frame.at_ns - sampled >= NS_PER_S:
+                if (
+                    isinstance(step.event, SysfsSnapshot)
+                    and frame
+                    and frame.at_ns - sampled >= NS_PER_S
+                ):
                     sampled = frame.at_ns
                     store.add_samples([(frame, base + frame.at_ns)], "enforce")
     store.close()
@@ -47,4 +51,4 @@ def keep(path: Path, events: list[Recorded], kind: Kind, times: int = 1) -> tupl
 
 
 def _at_ns(event: Recorded) -> int:
-    return event.state.at_ns if isinstance(event, Seen) else getattr(event, "at_ns", 0)
+    return event.state.at_ns if isinstance(event, SysfsSnapshot) else getattr(event, "at_ns", 0)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ebbgate.actuators.knob_writer import Hand
+from ebbgate.actuators.knob_writer import KnobWriter
 from ebbgate.control.volume_loop import VolumeLoop
 from ebbgate.model.decision import Decision, JournalEntry, Outcome
 from ebbgate.model.frame import Frame
@@ -21,7 +21,14 @@ from ebbgate.model.records import Edge
 from ebbgate.model.volume import Kind, Mode, Volume
 from ebbgate.policy.defaults import policy_for
 from ebbgate.probes.bcache_state import read_knobs
-from ebbgate.probes.recording import Damaged, Origin, Recorded, Seen, read_recording, recorded_kind
+from ebbgate.probes.recording import (
+    Damaged,
+    Recorded,
+    RecordingHeader,
+    SysfsSnapshot,
+    read_recording,
+    recorded_kind,
+)
 from tests.builders import mapped_volume, volume
 from tests.fake_sysfs import WatchedSysfs, fake_bcache
 
@@ -80,7 +87,7 @@ class Tape:
 def play(recording: str, mode: Mode, folder: Path) -> Tape:
     """A recording of tests/replay, by name, played to the loop of a volume in this mode."""
     with (RECORDINGS / f"{recording}.jsonl").open() as lines:
-        events = [e for e in read_recording(lines) if not isinstance(e, Origin | Damaged)]
+        events = [e for e in read_recording(lines) if not isinstance(e, RecordingHeader | Damaged)]
     times = [_at_ns(event) for event in events]
     tape = Tape(begin_ns=min(times), length_ns=max(times) - min(times))
     fake = fake_bcache(folder)
@@ -90,7 +97,7 @@ def play(recording: str, mode: Mode, folder: Path) -> Tape:
     loop = _loop(played, sysfs, tape, mode)
     try:
         for event in _in_time(events, tape):
-            if isinstance(event, Seen):
+            if isinstance(event, SysfsSnapshot):
                 own = dict(event.state.knobs)
                 if played.kind is Kind.BCACHE:
                     own |= read_knobs(sysfs, played)
@@ -107,7 +114,7 @@ def _loop(played: Volume, sysfs: WatchedSysfs, tape: Tape, mode: Mode) -> Volume
     now_ns: Callable[[], int] = lambda: tape.now_ns  # noqa: E731 - a clock
     return VolumeLoop(
         volume=played,
-        hand=Hand(sysfs, played, tape, "this boot", now_ns=now_ns),
+        hand=KnobWriter(sysfs, played, tape, "this boot", now_ns=now_ns),
         policy=policy_for(played),
         outbox=tape,
         send=lambda _: None,
@@ -123,7 +130,7 @@ def _in_time(events: Sequence[Recorded], tape: Tape) -> Iterator[Recorded]:
 
 
 def _at_ns(event: Recorded) -> int:
-    if isinstance(event, Seen):
+    if isinstance(event, SysfsSnapshot):
         return event.state.at_ns
     at_ns: int = event.at_ns  # type: ignore[union-attr]
     return at_ns

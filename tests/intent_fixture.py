@@ -19,7 +19,7 @@ from ebbgate.daemon.intent_dispatcher import IntentDispatcher
 from ebbgate.daemon.override_registry import OverrideRegistry
 from ebbgate.errors import EbbgateError
 from ebbgate.intents.override_writer import OverrideWriter
-from ebbgate.model.override import IntentKind, Wish
+from ebbgate.model.override import IntentKind, Override
 from ebbgate.policy_files.active import PolicyBook
 from ebbgate.store.intent_rows import IntentRow
 from ebbgate.units import NS_PER_S
@@ -160,7 +160,7 @@ class Asked:
         self.registry._save()
         self.writer.submit(lambda database: None).result(DEADLINE_S)
 
-    def kept(self) -> tuple[Wish, ...]:
+    def kept(self) -> tuple[Override, ...]:
         """What is in force in the file."""
         self.flush()
         return self.writer.submit(lambda database: database.load()).result(DEADLINE_S).overrides

@@ -16,7 +16,7 @@ from typing import Final
 from ebbgate.actuators.bcache_steps import cutoff_steps
 from ebbgate.actuators.gate_plan import split_steps
 from ebbgate.actuators.gate_worker import drive
-from ebbgate.actuators.knob_writer import Hand, Reason
+from ebbgate.actuators.knob_writer import KnobWriter, Reason
 from ebbgate.actuators.restore import Workers, one_by_one, restore
 from ebbgate.kernel.sysfs import Sysfs
 from ebbgate.knobs.catalog import BY_NAME, knob_path, same_value
@@ -60,13 +60,13 @@ class Home:
     def live(self, volume: Volume) -> list[Outcome]:
         """Take the knobs over, drive the gate, give everything back."""
         with self._writer() as journal:
-            hand = Hand(self.sysfs, volume, journal, self.boot_id)
+            hand = KnobWriter(self.sysfs, volume, journal, self.boot_id)
             return [*_tune(hand), *_give_back(hand)]
 
     def tune(self, *volumes: Volume) -> list[Outcome]:
         """Take the knobs of these volumes over and end without giving anything back."""
         with self._writer() as journal:
-            hands = [Hand(self.sysfs, volume, journal, self.boot_id) for volume in volumes]
+            hands = [KnobWriter(self.sysfs, volume, journal, self.boot_id) for volume in volumes]
             return [outcome for hand in hands for outcome in _tune(hand)]
 
     @contextmanager
@@ -157,7 +157,7 @@ def wrong(
     }
 
 
-def _tune(hand: Hand) -> list[Outcome]:
+def _tune(hand: KnobWriter) -> list[Outcome]:
     kind = hand.volume.kind
     outcomes = drive(hand, _CLOSED[kind], _REASON)
     streams = cutoff_steps(CUTOFF_BYTES) if kind is Kind.BCACHE else split_steps(hand.volume)
@@ -167,6 +167,6 @@ def _tune(hand: Hand) -> list[Outcome]:
     return [*outcomes, *drive(hand, _PACED[kind], _REASON)]
 
 
-def _give_back(hand: Hand) -> list[Outcome]:
+def _give_back(hand: KnobWriter) -> list[Outcome]:
     outcomes = drive(hand, Gate(GateKind.RELEASED), _REASON)
     return [*outcomes, *hand.release(list(hand.held), _REASON)]

@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ebbgate.actuators.gate_worker import drive
-from ebbgate.actuators.knob_writer import Hand, Reason
+from ebbgate.actuators.knob_writer import KnobWriter, Reason
 from ebbgate.knobs.bcache import knob_path
 from ebbgate.model.decision import Gate, GateKind, JournalEntry, Outcome, OutcomeKind
 from ebbgate.probes.bcache_state import read_knobs
@@ -45,7 +45,7 @@ class HandBench:
         self.sysfs = WatchedSysfs(root)
         self.notebook = Notebook(self.sysfs)
         self.now_ms = 1000
-        self.hand = Hand(
+        self.hand = KnobWriter(
             self.sysfs,
             volume(),
             self.notebook,

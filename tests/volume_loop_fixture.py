@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ebbgate.actuators.knob_writer import Hand
+from ebbgate.actuators.knob_writer import KnobWriter
 from ebbgate.control.volume_loop import VolumeLoop
 from ebbgate.model.decision import Decision, GateKind, JournalEntry, Outcome
 from ebbgate.model.frame import Frame
@@ -82,7 +82,7 @@ class LoopBench:
         self.now_ms = 10_000
         self.loop = VolumeLoop(
             volume=volume(),
-            hand=Hand(self.sysfs, volume(), self.kept, "this boot", now_ns=self.now_ns),
+            hand=KnobWriter(self.sysfs, volume(), self.kept, "this boot", now_ns=self.now_ns),
             policy=Policy(),
             outbox=self.kept,
             send=self.said.append,

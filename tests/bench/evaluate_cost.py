@@ -17,7 +17,7 @@ from ebbgate.model.frame import Frame, PathLatency, Rates
 from ebbgate.model.records import Direction
 from ebbgate.model.volume import Kind
 from ebbgate.policy import arbiter, evaluate
-from ebbgate.policy.arbiter import Overrides
+from ebbgate.policy.arbiter import ArbiterState
 from ebbgate.policy.defaults import Policy
 from ebbgate.policy.evaluate import PolicyState
 from ebbgate.policy.language.compile import compile_policy
@@ -30,7 +30,7 @@ VOLUMES = (1, 8, 64)
 RULES = 20
 TICKS = 200
 TICK_NS = 250 * NS_PER_MS
-Remembered = tuple[PolicyState, Overrides]
+Remembered = tuple[PolicyState, ArbiterState]
 _RULE = (
     "  - {{name: rule-{n}, why: A load., when: {{any: [{{all: [{{dirty_ratio: '> {low}%'}},"
     " {{time_to_full: '< {n}s'}}, {{regime: [burst, stream]}}]}}]}}, for: 1s,"
@@ -53,7 +53,7 @@ class Volumes:
     def __init__(self, count: int, seed: int) -> None:
         self._random = Random(seed)
         self._policy = policy()
-        self._states = [(PolicyState(), Overrides())] * count
+        self._states = [(PolicyState(), ArbiterState())] * count
         self._at_ns = NS_PER_S
 
     def tick(self) -> float:
@@ -66,8 +66,8 @@ class Volumes:
         return time.process_time() - began
 
     def _one(
-        self, before: tuple[PolicyState, Overrides], frame: Frame
-    ) -> tuple[PolicyState, Overrides]:
+        self, before: tuple[PolicyState, ArbiterState], frame: Frame
+    ) -> tuple[PolicyState, ArbiterState]:
         state = evaluate.on_frame(before[0], frame, self._policy)
         over = arbiter.on_frame(before[1], frame, state, self._policy, applied=True)
         arbiter.decide(over, state, self._policy, frame.at_ns, explained=False)

@@ -14,7 +14,7 @@ from random import Random
 from ebbgate.model.decision import Decision
 from ebbgate.model.volume import Kind
 from ebbgate.policy import arbiter, evaluate
-from ebbgate.policy.arbiter import Overrides
+from ebbgate.policy.arbiter import ArbiterState
 from ebbgate.policy.evaluate import PolicyState
 from ebbgate.policy.language.compile import compile_policy
 from ebbgate.policy.language.parse import parse
@@ -66,7 +66,7 @@ def changes(level: Callable[[Random, int], float], seed: int) -> dict[str, list[
     parsed = parse(FIGHT, "fight.yaml")
     assert parsed.document is not None, parsed.problems
     policy, random = compile_policy(parsed.document, Kind.BCACHE), Random(seed)
-    state, over = PolicyState(), Overrides()
+    state, over = PolicyState(), ArbiterState()
     found: dict[str, list[int]] = {"gate": [], "cutoff": []}
     last: Decision | None = None
     for step in range(TICKS):

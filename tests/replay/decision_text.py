@@ -11,10 +11,17 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from ebbgate.model.decision import Decision, Gate, GateKind
-from ebbgate.model.records import Bye, Complaint, Hello, QueueSample, Tracked, Untracked
+from ebbgate.model.records import Bye, Hello, ProbeWarning, QueueSample, Tracked, Untracked
 from ebbgate.policy import evaluate
 from ebbgate.policy.defaults import Policy, default_policy
-from ebbgate.probes.recording import Damaged, Origin, Recorded, Seen, read_recording, recorded_kind
+from ebbgate.probes.recording import (
+    Damaged,
+    Recorded,
+    RecordingHeader,
+    SysfsSnapshot,
+    read_recording,
+    recorded_kind,
+)
 from ebbgate.replay.recording import Step, steps
 from ebbgate.units import NS_PER_S, format_bytes, format_ns, format_rate
 
@@ -64,7 +71,7 @@ class _Volume:
         state = step.after.state
         if isinstance(step.event, QueueSample) and self.paced is not None:
             self.paced.take(step.event, evaluate.gate(state, policy))
-        if isinstance(step.event, Seen) and state.destage.collect:
+        if isinstance(step.event, SysfsSnapshot) and state.destage.collect:
             yield "asks for a garbage collection"
         if step.decision is not None:
             now_ns = step.decision.at_ns
@@ -100,15 +107,15 @@ def replay_lines(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _at_ns(event: Recorded) -> int | None:
-    if isinstance(event, Damaged | Origin):
+    if isinstance(event, Damaged | RecordingHeader):
         return None
-    return event.state.at_ns if isinstance(event, Seen) else event.at_ns
+    return event.state.at_ns if isinstance(event, SysfsSnapshot) else event.at_ns
 
 
 def _note(event: Recorded) -> str:
     """What an event says by itself; most say nothing."""
     match event:
-        case Origin():
+        case RecordingHeader():
             return f"origin: {event.text}"
         case Damaged():
             return f"line {event.line} is damaged: {event.why}"
@@ -119,7 +126,7 @@ def _note(event: Recorded) -> str:
             return f"{event.volume} is followed"
         case Untracked():
             return f"{event.volume} is left: {event.why}"
-        case Complaint():
+        case ProbeWarning():
             return f"probe: {event.what}: {event.text} ({event.count} so far)"
         case Bye():
             return f"probe ends: {event.why}"

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from ebbgate.model.records import Direction
-from ebbgate.probes.recording import origin_line
+from ebbgate.probes.recording import header_line
 from ebbgate.units import KIB, MIB, NS_PER_MS, NS_PER_S
 from tests.sim.scenarios import cold_reads, random_offset
 from tests.sim.simulation import Io, Pause, Script, Setup, World, scattered
@@ -90,7 +90,7 @@ def main(names: list[str]) -> None:
     for name in names or list(RECORDINGS):
         make = RECORDINGS[name]
         what = (make.__doc__ or "").strip().rstrip(".")
-        lines = [origin_line(f"tests/replay/simulated.py: {what}"), *make().lines]
+        lines = [header_line(f"tests/replay/simulated.py: {what}"), *make().lines]
         (FOLDER / f"{name}.jsonl").write_text("\n".join(lines) + "\n")
         print(f"{name}: {len(lines)} records")
 

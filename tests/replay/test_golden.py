@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ebbgate.probes.recording import Damaged, Origin, read_recording
+from ebbgate.probes.recording import Damaged, RecordingHeader, read_recording
 from tests.replay.decision_text import replay_lines
 
 FOLDER = Path(__file__).parent
@@ -33,7 +33,7 @@ def test_the_recording_leads_to_the_reviewed_decisions(recording: Path) -> None:
 def test_the_recording_says_where_it_comes_from_and_is_whole(recording: Path) -> None:
     with recording.open() as lines:
         records = list(read_recording(lines))
-    assert isinstance(records[0], Origin)
+    assert isinstance(records[0], RecordingHeader)
     assert records[0].text
     assert not [record for record in records if isinstance(record, Damaged)]
     assert recording.stem in (FOLDER / "README.md").read_text(), "list it in README.md"

@@ -16,7 +16,7 @@ from ebbgate.model.records import Direction, Edge, QueueSample, Tick
 from ebbgate.model.volume import VolumeState
 from ebbgate.policy import evaluate
 from ebbgate.policy.defaults import Policy
-from ebbgate.policy.evaluate import PolicyState, ProbeWishes
+from ebbgate.policy.evaluate import PolicyState, ProbeSettings
 from ebbgate.policy.strategies.destage_state import DestageParams
 from ebbgate.probes.protocol import parse_line
 from ebbgate.probes.recording import sysfs_line
@@ -105,7 +105,7 @@ class World:
         self.gates: list[tuple[int, Gate]] = []
         self.state = PolicyState()
         self._frames = FrameState()
-        self._told: ProbeWishes | None = None
+        self._told: ProbeSettings | None = None
         self._last_ns = 0
         self._playing = 0
         self.probe.start(TICK_NS)
@@ -192,7 +192,7 @@ class World:
         if not self.gates or gate != self.gates[-1][1] or gate.kind is GateKind.PULSED:
             self.gates.append((self.clock.now_ns, gate))
             self.hand.wish(gate)
-        wished = evaluate.wishes(self.state, self.setup.policy)
+        wished = evaluate.probe_settings(self.state, self.setup.policy)
         if self._told is None or wished.wait_ns != self._told.wait_ns:
             self.probe.command(f"wait {VOLUME} {wished.wait_ns}")
         if self._told is None or wished.pace != self._told.pace:

@@ -25,7 +25,7 @@ from ebbgate.units import KIB, sectors_to_bytes
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class GatePlan:
     """The gate of one volume.
 
     `knobs`: all that it uses, in the order of their taking over; `base`: what must hold before;
@@ -38,17 +38,17 @@ class Plan:
     steps: Callable[[Gate], tuple[Step, ...]]
 
 
-BCACHE = Plan(GATE_KNOBS, base_steps(), (PERCENT, RATE), gate_steps)
+BCACHE = GatePlan(GATE_KNOBS, base_steps(), (PERCENT, RATE), gate_steps)
 
 
-def plan_for(volume: Volume) -> Plan:
+def plan_for(volume: Volume) -> GatePlan:
     """The plan of this kind of volume; one without a gate gets no writes."""
     if volume.kind is Kind.BCACHE:
         return BCACHE
     if volume.kind is Kind.DM_CACHE and volume.mapping is not None:
         steps = partial(threshold_steps, volume.mapping.block_sectors)
-        return Plan((THRESHOLD,), (), (THRESHOLD,), steps)
-    return Plan((), (), (), lambda _: ())
+        return GatePlan((THRESHOLD,), (), (THRESHOLD,), steps)
+    return GatePlan((), (), (), lambda _: ())
 
 
 def threshold_steps(block_sectors: int, gate: Gate) -> tuple[Step, ...]:

@@ -21,7 +21,7 @@ from threading import Condition, Thread
 from typing import Final
 
 from ebbgate.actuators.bcache_steps import StepKind
-from ebbgate.actuators.knob_writer import Hand, Reason
+from ebbgate.actuators.knob_writer import KnobWriter, Reason
 from ebbgate.model.decision import Gate, GateKind, Outcome
 from ebbgate.units import NS_PER_MS
 
@@ -29,7 +29,7 @@ _LOG = logging.getLogger(__name__)
 
 _LOOK_NS_MAX: Final = 50 * NS_PER_MS
 """A look takes less than a millisecond; one that takes longer may wait for bcache's lock."""
-Job = Callable[[Hand], list[Outcome]]
+Job = Callable[[KnobWriter], list[Outcome]]
 Report = Callable[[str, list[Outcome], int | None], None]
 """Called with the job's name, its outcomes, and since when they were due (monotonic ns; None: not
 in a hurry), on whichever thread carried it out."""
@@ -38,24 +38,24 @@ Later = Callable[[int, Callable[[], None]], object]
 
 
 @dataclass(frozen=True, slots=True)
-class _Wish:
+class _WantedGate:
     gate: Gate
     reason: Reason
     name: str
     since_ns: int | None
 
 
-class GateThread:
+class GateWorker:
     """Runs gate wishes (only the newest counts) and other jobs (all, in order) on one hand."""
 
-    def __init__(self, hand: Hand, report: Report, later: Later | None = None) -> None:
+    def __init__(self, hand: KnobWriter, report: Report, later: Later | None = None) -> None:
         self.hand = hand
         self._report = report
         self._later = later
         self._wishes = 0
         self._pulsing = False
         self._jobs: deque[tuple[str, Job]] = deque()
-        self._wish: _Wish | None = None
+        self._wish: _WantedGate | None = None
         self._busy = False
         self._stop = False
         self._changed = Condition()
@@ -78,7 +78,7 @@ class GateThread:
         with self._changed:
             idle = not self._busy and self._wish is None and not self._jobs
             if not (idle and self._quick(gate)) or self._kernel_hangs():
-                self._wish = _Wish(gate, reason, name, since_ns)
+                self._wish = _WantedGate(gate, reason, name, since_ns)
                 self.hand.interrupt.set()
                 self._changed.notify_all()
                 return
@@ -169,7 +169,9 @@ class GateThread:
             self._changed.notify_all()
 
 
-def drive(hand: Hand, gate: Gate, reason: Reason, *, sleepless: bool = False) -> list[Outcome]:
+def drive(
+    hand: KnobWriter, gate: Gate, reason: Reason, *, sleepless: bool = False
+) -> list[Outcome]:
     """Bring one gate about, taking the base knobs over first or giving all of them back.
 
     The knobs make sense only together: where one of them is manual or a person's wish, all others

@@ -32,7 +32,7 @@ class Journal(Protocol):
 
 
 @dataclass(slots=True)
-class Held:
+class HeldKnob:
     """A knob that we wrote: its entry in the journal and our last value, in the unit in which it is
     taken.
 

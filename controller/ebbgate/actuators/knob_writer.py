@@ -16,8 +16,8 @@ from threading import Event
 
 from ebbgate.actuators import ownership
 from ebbgate.actuators.bcache_steps import FAST, Step, StepKind
-from ebbgate.actuators.gate_plan import Plan, plan_for
-from ebbgate.actuators.held import Held, Journal
+from ebbgate.actuators.gate_plan import GatePlan, plan_for
+from ebbgate.actuators.held import HeldKnob, Journal
 from ebbgate.actuators.ownership import Owner
 from ebbgate.kernel.sysfs import Sysfs, is_gone
 from ebbgate.knobs.bounds import BOUNDS, INTERVAL_NS_MIN, KERNEL_WRITES, TRIGGERS
@@ -46,7 +46,7 @@ class Reason:
 
 
 @dataclass(slots=True)
-class Hand:
+class KnobWriter:
     """The knobs of one volume. `held`: those that are not the kernel's or administrator's any more.
 
     `manual`: knobs that somebody else wrote while we held them; left alone until released.
@@ -61,14 +61,14 @@ class Hand:
     boot_id: str
     wall_ns: Callable[[], int] = time.time_ns
     now_ns: Callable[[], int] = time.monotonic_ns
-    held: dict[str, Held] = field(default_factory=dict)
+    held: dict[str, HeldKnob] = field(default_factory=dict)
     manual: set[str] = field(default_factory=set)
     pinned: set[str] = field(default_factory=set)
     lacking: set[str] = field(default_factory=set)
     interrupt: Event = field(default_factory=Event)
     under_way: tuple[str, int] | None = None
     reading_since_ns: int | None = None
-    plan: Plan = field(init=False)
+    plan: GatePlan = field(init=False)
     _paths: dict[str, Path | None] = field(default_factory=dict)
     _written_ns: dict[str, int] = field(default_factory=dict)
 
@@ -103,7 +103,7 @@ class Hand:
                 outcomes += self._release_one(knob, mine, reason)
         return outcomes
 
-    def _release_one(self, knob: str, mine: Held, reason: Reason) -> list[Outcome]:
+    def _release_one(self, knob: str, mine: HeldKnob, reason: Reason) -> list[Outcome]:
         if knob == THRESHOLD:
             self.table_changed()
         action = self._action(knob, mine.written, mine.original, reason)
@@ -147,7 +147,7 @@ class Hand:
 
     def adopt(self, entry: JournalEntry, values: tuple[str, str]) -> None:
         """Hold a knob that an earlier daemon left. `values`: what that may have written last."""
-        self.held[entry.knob] = Held(entry, values[0], self.now_ns(), values[1])
+        self.held[entry.knob] = HeldKnob(entry, values[0], self.now_ns(), values[1])
 
     def loaded_anew(self, seen: Mapping[str, str]) -> None:
         """The kernel started over with its own values: our last writes are gone, by no one's hand.
@@ -254,12 +254,12 @@ class Hand:
             return self._outcome(action, OutcomeKind.UNCHANGED)
         return self._write_held(action, mine)
 
-    def _has_it(self, step: Step, mine: Held) -> bool:
+    def _has_it(self, step: Step, mine: HeldKnob) -> bool:
         """Would a write change nothing?"""
         sure = mine.tried is None and step.knob not in KERNEL_WRITES
         return sure and mine.written == step.value and not step.always
 
-    def _write_held(self, action: Action, mine: Held) -> Outcome:
+    def _write_held(self, action: Action, mine: HeldKnob) -> Outcome:
         """One more value of a knob whose original is journalled."""
         try:
             self.journal.writing(mine.entry, action.new, mine.written)
@@ -272,7 +272,7 @@ class Hand:
             self._made_of_it(mine, outcome)
         return outcome
 
-    def _made_of_it(self, mine: Held, outcome: Outcome) -> None:
+    def _made_of_it(self, mine: HeldKnob, outcome: Outcome) -> None:
         """After a write that failed: what the kernel made of it is nobody else's value."""
         if outcome.read_back is None:
             mine.tried = outcome.action.new
@@ -284,7 +284,7 @@ class Hand:
     def _not_kept(self, action: Action, error: OSError) -> Outcome:
         return self._outcome(action, OutcomeKind.REFUSED, f"the journal is not writable: {error}")
 
-    def _foreign(self, action: Action, mine: Held) -> Outcome | None:
+    def _foreign(self, action: Action, mine: HeldKnob) -> Outcome | None:
         """Has somebody else written the knob since the last look at it? None: no.
 
         Not for knobs of a gate: a request waits for their writes.
@@ -319,7 +319,7 @@ class Hand:
                 kept = self.journal.put(entry)
             except OSError as error:
                 return self._not_kept(action, error)
-            self.held[action.knob] = Held(kept, entry.original, self.now_ns())
+            self.held[action.knob] = HeldKnob(kept, entry.original, self.now_ns())
             try:
                 now = self._reads(action.knob)
             except OSError as error:

@@ -15,7 +15,7 @@ from ebbgate.policy.defaults import IDLE_DESTAGE, STREAM_BYPASS
 from ebbgate.policy.language.document import PolicyDocument
 from ebbgate.policy.language.link import link
 from ebbgate.policy.language.parse import parse
-from ebbgate.policy.language.problem import Problem
+from ebbgate.policy.language.problem import Diagnostic
 from ebbgate.policy_files import reader
 from ebbgate.policy_files.validation import neighbours
 from ebbgate.text import clean_lines
@@ -65,7 +65,7 @@ def _document(document: PolicyDocument) -> dict[str, Any]:
     }
 
 
-def _problem(problem: Problem) -> dict[str, Any]:
+def _problem(problem: Diagnostic) -> dict[str, Any]:
     return {
         "file": problem.file,
         "line": problem.place.line,

@@ -24,9 +24,9 @@ from ebbgate.policy.language.compile import compile_policy
 from ebbgate.policy_files.validation import named
 from ebbgate.probes.recording import (
     Damaged,
-    Origin,
     Recorded,
-    Seen,
+    RecordingHeader,
+    SysfsSnapshot,
     read_recording,
     recorded_kind,
 )
@@ -86,7 +86,7 @@ def replay(
     document: dict[str, Any] = {
         "file": file,
         "policy": wanted.name,
-        "origin": [event.text for event in events if isinstance(event, Origin)],
+        "origin": [event.text for event in events if isinstance(event, RecordingHeader)],
         "records": len(times),
         "length_ns": max(times) - min(times),
         "damaged": damaged,
@@ -105,9 +105,9 @@ def _decided(events: list[Recorded], policy: Policy, start_ns: int) -> list[dict
 
 
 def _at_ns(event: Recorded) -> int | None:
-    if isinstance(event, Damaged | Origin):
+    if isinstance(event, Damaged | RecordingHeader):
         return None
-    return event.state.at_ns if isinstance(event, Seen) else event.at_ns
+    return event.state.at_ns if isinstance(event, SysfsSnapshot) else event.at_ns
 
 
 @contextmanager

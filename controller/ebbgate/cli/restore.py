@@ -20,7 +20,7 @@ from ebbgate.errors import ActuationError, EbbgateError, Unavailable
 from ebbgate.intents.client import NotAnswering, NotRunning
 from ebbgate.intents.database import OverrideDatabase
 from ebbgate.model.decision import Outcome, OutcomeKind
-from ebbgate.model.override import IntentKind, Wish, WishKind
+from ebbgate.model.override import IntentKind, Override, OverrideKind
 from ebbgate.store.access import make_runtime_folder
 from ebbgate.store.daemon_lock import DaemonLock, Held, Part
 from ebbgate.store.last_written import LastWritten
@@ -147,7 +147,7 @@ def _end_overrides(context: Context, volume: str | None) -> list[str]:
             over = [
                 each
                 for each in database.load().overrides
-                if each.kind is not WishKind.MANUAL and name in (None, each.volume)
+                if each.kind is not OverrideKind.MANUAL and name in (None, each.volume)
             ]
             why = f"{who()} asked to restore"
             database.end({each.id: why for each in over}, context.wall_ns())
@@ -156,7 +156,7 @@ def _end_overrides(context: Context, volume: str | None) -> list[str]:
     return [_ended(each) for each in over]
 
 
-def _ended(override: Wish) -> str:
+def _ended(override: Override) -> str:
     what = f"{override.knob} {override.value}" if override.knob else f"the {override.kind}"
     return f"{override.volume}: {what} of {override.who} is over"
 

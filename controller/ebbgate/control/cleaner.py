@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from ebbgate.actuators.knob_writer import Reason
-from ebbgate.control.knob_driver import Driver
+from ebbgate.control.knob_driver import KnobDriver
 from ebbgate.errors import ActuationError
 from ebbgate.knobs.dm_cache import TABLE
 from ebbgate.model.dm import CacheStatus, WritecacheStatus
@@ -25,7 +25,7 @@ _LOG = logging.getLogger(__name__)
 class Cleaner:
     """At most one cleaning of one volume."""
 
-    def __init__(self, volume: Volume, driver: Driver, now_ns: Callable[[], int]) -> None:
+    def __init__(self, volume: Volume, driver: KnobDriver, now_ns: Callable[[], int]) -> None:
         self.cleaning: Cleaning | None = None
         self._volume = volume
         self._driver = driver

@@ -12,7 +12,7 @@ _LOG = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class Said:
+class DecisionLog:
     """What was logged of a volume last, by strategy: an unchanged stand is not repeated."""
 
     stands: dict[str, str] = field(default_factory=dict)

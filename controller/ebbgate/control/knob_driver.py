@@ -20,8 +20,8 @@ from ebbgate.actuators.bcache_steps import (
     write,
 )
 from ebbgate.actuators.gate_plan import cleaner_step
-from ebbgate.actuators.gate_worker import GateThread, Job, Later
-from ebbgate.actuators.knob_writer import Hand, Reason
+from ebbgate.actuators.gate_worker import GateWorker, Job, Later
+from ebbgate.actuators.knob_writer import KnobWriter, Reason
 from ebbgate.control.knob_jobs import cutoff_job, reason_of_congestion, reason_of_streams, split_job
 from ebbgate.knobs.bounds import CONGESTED, CUTOFF, RATE, TRIGGER_GC
 from ebbgate.knobs.dm_cache import FLUSH, MAX_SECTORS, TABLE
@@ -42,7 +42,7 @@ _RELEASE_AGAIN_NS = 10 * NS_PER_S
 _RELEASED = Gate(GateKind.RELEASED)
 
 
-class Outbox(Protocol):
+class EventSink(Protocol):
     """What is told to the outside; the daemon's is the store. All calls return at once."""
 
     def decision(self, decision: Decision, number: int) -> None:
@@ -71,7 +71,7 @@ class Applied:
     split: bool = False
 
 
-class Driver:
+class KnobDriver:
     """One volume's knobs as they are wished. `decision`: the number of the decision behind a call.
 
     `unsure`: the gate's writes may not all have come through, so they are asked for again.
@@ -79,10 +79,10 @@ class Driver:
     """
 
     def __init__(
-        self, hand: Hand, outbox: Outbox, later: Later | None, now_ns: Callable[[], int]
+        self, hand: KnobWriter, outbox: EventSink, later: Later | None, now_ns: Callable[[], int]
     ) -> None:
         self.hand = hand
-        self.thread = GateThread(hand, self._reported, later)
+        self.thread = GateWorker(hand, self._reported, later)
         self.applied = Applied()
         self.gate_since_ns = 0
         self.unsure = False
@@ -136,7 +136,7 @@ class Driver:
         reason = Reason("restore", why)
         self.applied = Applied()
 
-        def job(hand: Hand) -> list[Outcome]:
+        def job(hand: KnobWriter) -> list[Outcome]:
             return hand.release(list(hand.held)[::-1], reason)
 
         self.thread.wish(_RELEASED, reason)
@@ -274,7 +274,7 @@ class Driver:
     def when_settled(self, call: Callable[[], None]) -> None:
         """Call once when all that was begun so far is done; on the knobs' thread."""
 
-        def job(_hand: Hand) -> list[Outcome]:
+        def job(_hand: KnobWriter) -> list[Outcome]:
             call()
             return []
 

@@ -11,29 +11,29 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from ebbgate.actuators.bcache_steps import write
-from ebbgate.actuators.knob_writer import Hand, Reason
-from ebbgate.control.knob_driver import Driver
-from ebbgate.knobs.bounds import say
+from ebbgate.actuators.knob_writer import KnobWriter, Reason
+from ebbgate.control.knob_driver import KnobDriver
+from ebbgate.knobs.bounds import format_value
 from ebbgate.knobs.catalog import BY_NAME, same_value
 from ebbgate.knobs.knob import Form
 from ebbgate.model.decision import Outcome, OutcomeKind
 from ebbgate.model.frame import Frame
-from ebbgate.model.override import Standing, Wish, WishKind
+from ebbgate.model.override import ActiveOverride, Override, OverrideKind
 from ebbgate.model.volume import VolumeState
-from ebbgate.policy.arbiter import Overrides
-from ebbgate.policy.overrides import WISH, refusal, text
+from ebbgate.policy.arbiter import ArbiterState
+from ebbgate.policy.overrides import OVERRIDE, override_text, unwritable_reason
 from ebbgate.units import format_bytes, format_ns
 
 _LOG = logging.getLogger(__name__)
 _REFUSED = (OutcomeKind.FAILED, OutcomeKind.REFUSED, OutcomeKind.MANUAL)
 
 
-class Wished:
+class VolumeOverrides:
     """The overrides of one volume. `on_end`: called with one that is over, and the reason."""
 
-    def __init__(self, driver: Driver, now_ns: Callable[[], int]) -> None:
-        self.standing: tuple[Standing, ...] = ()
-        self.on_end: Callable[[Wish, str], None] = _ignore
+    def __init__(self, driver: KnobDriver, now_ns: Callable[[], int]) -> None:
+        self.standing: tuple[ActiveOverride, ...] = ()
+        self.on_end: Callable[[Override, str], None] = _ignore
         self._driver = driver
         self._now_ns = now_ns
         self._failed: dict[str, str] = {}
@@ -46,7 +46,7 @@ class Wished:
         """Is a knob kept at a person's value?"""
         return bool(self._driver.hand.pinned)
 
-    def take(self, standing: Iterable[Standing], over: Overrides) -> Overrides:
+    def take(self, standing: Iterable[ActiveOverride], over: ArbiterState) -> ArbiterState:
         """These are in force from now on: write what is new, put back what is no longer wished."""
         before, self.standing = self._sets(), tuple(standing)
         now = self._sets()
@@ -58,8 +58,8 @@ class Wished:
                 if knob in before:
                     self._answer(before[knob].wish.id, "another request has replaced it")
                 self._pin(each)
-        drains = [each for each in self.standing if each.wish.kind is WishKind.DRAIN]
-        sets = tuple((each, say(knob, int(each.wish.value))) for knob, each in now.items())
+        drains = [each for each in self.standing if each.wish.kind is OverrideKind.DRAIN]
+        sets = tuple((each, format_value(knob, int(each.wish.value))) for knob, each in now.items())
         knobs = frozenset(self._driver.hand.plan.knobs)
         return replace(over, sets=sets, gate_knobs=knobs, drain=drains[0] if drains else None)
 
@@ -81,12 +81,12 @@ class Wished:
 
     def trigger(self, knob: str, who: str) -> None:
         """Start what a write of this knob starts; it leaves no value behind."""
-        step, reason = write(knob, 1, always=True), Reason(WISH, f"{who} asked")
+        step, reason = write(knob, 1, always=True), Reason(OVERRIDE, f"{who} asked")
         self._driver.submit("trigger", lambda hand: hand.apply((step,), reason))
 
     def watch(self, seen: VolumeState, frame: Frame) -> None:
         """A look at the volume at which no knob was being written."""
-        for each in () if refusal(seen) else tuple(self._sets().values()):
+        for each in () if unwritable_reason(seen) else tuple(self._sets().values()):
             try:
                 self._watch_knob(each, seen)
             except Exception as error:
@@ -94,11 +94,11 @@ class Wished:
                 self.on_end(each.wish, f"it could not be applied: {error}")
         self._dirty = frame.dirty_bytes
         for each in self.standing:
-            if each.wish.kind is WishKind.DRAIN and frame.dirty_bytes == 0:
+            if each.wish.kind is OverrideKind.DRAIN and frame.dirty_bytes == 0:
                 left = each.left_ns(frame.at_ns) or 0
                 self.on_end(each.wish, f"clean, {format_ns(left)} before its time")
 
-    def _watch_knob(self, each: Standing, seen: VolumeState) -> None:
+    def _watch_knob(self, each: ActiveOverride, seen: VolumeState) -> None:
         knob = each.wish.knob
         if knob not in self._driver.hand.pinned:
             return
@@ -108,9 +108,9 @@ class Wished:
         if knob in self._retry or self._failed.get(knob) or (drifted and kernel):
             self._write(each)
 
-    def unfinished(self, wish: Wish) -> str:
+    def unfinished(self, wish: Override) -> str:
         """What is left of a drain whose time has come; empty for other wishes."""
-        if wish.kind is not WishKind.DRAIN:
+        if wish.kind is not OverrideKind.DRAIN:
             return ""
         left = "an unknown rest" if self._dirty is None else format_bytes(self._dirty)
         return f"its time is over with {left} dirty"
@@ -123,15 +123,15 @@ class Wished:
                 self._driver.hand.pinned.discard(knob)
                 self.on_end(sets[knob].wish, f"somebody else has written {knob} since")
 
-    def _sets(self) -> dict[str, Standing]:
-        return {e.wish.knob: e for e in self.standing if e.wish.kind is WishKind.SET}
+    def _sets(self) -> dict[str, ActiveOverride]:
+        return {e.wish.knob: e for e in self.standing if e.wish.kind is OverrideKind.SET}
 
     def _lost(self, knob: str) -> bool:
         """Is the original back by no one's hand: with another table, or put back to load one?"""
         mine = self._driver.hand.held.get(knob)
         return mine is None or mine.written == mine.original
 
-    def _pin(self, standing: Standing) -> None:
+    def _pin(self, standing: ActiveOverride) -> None:
         knob, hand = standing.wish.knob, self._driver.hand
         self._failed.pop(knob, None)
         hand.forget_manual(knob)
@@ -141,29 +141,29 @@ class Wished:
         # Written at the next look, which knows whether the volume's state allows it.
         self._retry.add(knob)
 
-    def _unpin(self, standing: Standing) -> None:
+    def _unpin(self, standing: ActiveOverride) -> None:
         knob, hand = standing.wish.knob, self._driver.hand
         self._answer(standing.wish.id, "it was ended before the knob was written")
         self._failed.pop(knob, None)
         self._retry.discard(knob)
         ours = knob in hand.pinned
         hand.pinned.discard(knob)
-        why = Reason(WISH, f"the wish of {standing.wish.who} is over")
+        why = Reason(OVERRIDE, f"the wish of {standing.wish.who} is over")
         self._driver.let_go(knob, why, keep=not ours)
 
-    def _write(self, standing: Standing) -> None:
+    def _write(self, standing: ActiveOverride) -> None:
         knob, reason = standing.wish.knob, self._reason(standing)
         self._retry.discard(knob)
         step = write(knob, standing.wish.value)
 
-        def job(hand: Hand) -> list[Outcome]:
+        def job(hand: KnobWriter) -> list[Outcome]:
             outcomes = hand.apply((step,), reason)
             self._keep(standing.wish, outcomes)
             return outcomes
 
-        self._driver.submit(f"{WISH} {knob}", job)
+        self._driver.submit(f"{OVERRIDE} {knob}", job)
 
-    def _keep(self, wish: Wish, outcomes: list[Outcome]) -> None:
+    def _keep(self, wish: Override, outcomes: list[Outcome]) -> None:
         """On the knobs' thread."""
         for outcome in outcomes:
             if outcome.kind is OutcomeKind.TOO_SOON:
@@ -174,10 +174,13 @@ class Wished:
             self._failed[wish.knob] = error
             self._answer(wish.id, error)
 
-    def _reason(self, standing: Standing) -> Reason:
+    def _reason(self, standing: ActiveOverride) -> Reason:
         wish = standing.wish
-        return Reason(WISH, text(standing, self._now_ns(), say(wish.knob, int(wish.value))))
+        return Reason(
+            OVERRIDE,
+            override_text(standing, self._now_ns(), format_value(wish.knob, int(wish.value))),
+        )
 
 
-def _ignore(_wish: Wish, _why: str) -> None:
+def _ignore(_wish: Override, _why: str) -> None:
     pass

@@ -9,14 +9,14 @@ from typing import Any
 
 from ebbgate.model.decision import Decision, Gate, GateKind, Proposal
 from ebbgate.model.frame import Frame
-from ebbgate.model.override import Standing
+from ebbgate.model.override import ActiveOverride
 from ebbgate.model.volume import Kind, Mode, Volume
 from ebbgate.policy.arbiter import NO_REGRET
 from ebbgate.policy.cleaning import Cleaning, eta_s
 from ebbgate.policy.defaults import IDLE_DESTAGE
 from ebbgate.policy.drain import DRAIN
 from ebbgate.policy.evaluate import PolicyState
-from ebbgate.policy.overrides import WISH
+from ebbgate.policy.overrides import OVERRIDE
 from ebbgate.policy.strategies.destage_state import DestageParams, Phase
 from ebbgate.policy.strategies.idle_destage import start_bytes
 from ebbgate.signals.kernel_sleep import DELAY
@@ -26,7 +26,7 @@ from ebbgate.units import NS_PER_S, format_bytes, format_ns, format_rate
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class StatusInputs:
     """What the document is made of. `originals`: knobs that ebbgate holds, with their old values;
     `sleep_left_s`: how long the kernel's writeback thread may sleep on at most (None: it does not);
     `destage`: parameters of idle_destage, None where it is off.
@@ -44,13 +44,13 @@ class View:
     lost: Mapping[str, int]
     sleep_left_s: float | None
     cleaning: Cleaning | None = None
-    standing: tuple[Standing, ...] = ()
+    standing: tuple[ActiveOverride, ...] = ()
     destage: DestageParams | None = None
     totals: Totals = field(default_factory=Totals)
 
 
-def live_document(
-    view: View, frame: Frame, state: PolicyState, decision: Decision
+def status_document(
+    view: StatusInputs, frame: Frame, state: PolicyState, decision: Decision
 ) -> dict[str, Any]:
     """JSON-able; times in ns of CLOCK_MONOTONIC, None where unknown."""
     return {
@@ -111,25 +111,25 @@ def live_document(
     }
 
 
-def _floor_bytes(view: View, frame: Frame) -> int | None:
+def _floor_bytes(view: StatusInputs, frame: Frame) -> int | None:
     """With less dirty data no gap is used; None without idle_destage, or for an unknown cache."""
     if view.destage is None or frame.cache_bytes is None:
         return None
     return start_bytes(frame, view.destage)
 
 
-def sentence(view: View, frame: Frame, state: PolicyState, decision: Decision) -> str:
+def sentence(view: StatusInputs, frame: Frame, state: PolicyState, decision: Decision) -> str:
     """One sentence: what ebbgate does with this volume now, and why."""
     if view.cleaning is not None:
         return _cleaning_sentence(view.cleaning, frame)
     if view.held:
         return "held: every knob stays where it is"
-    own = [p for p in decision.proposals if p.strategy not in (WISH, DRAIN, NO_REGRET)]
+    own = [p for p in decision.proposals if p.strategy not in (OVERRIDE, DRAIN, NO_REGRET)]
     reasons = [p.unsupported for p in own if p.unsupported]
     if reasons and len(reasons) == len(own):
         return f"nothing to tune: {reasons[0]}"
     ours = next((p for p in decision.proposals if p.strategy == decision.gate_strategy), None)
-    if ours is not None and ours.strategy in (WISH, DRAIN):
+    if ours is not None and ours.strategy in (OVERRIDE, DRAIN):
         return f"{ours.strategy}: {ours.reason}"
     if view.manual and own:
         return f"left alone: {', '.join(sorted(view.manual))} changed by somebody else"
@@ -142,7 +142,7 @@ def sentence(view: View, frame: Frame, state: PolicyState, decision: Decision) -
     return text if view.mode is Mode.ENFORCE else f"would do, in enforce: {text}"
 
 
-def _machine_sentence(view: View, frame: Frame, state: PolicyState) -> str:
+def _machine_sentence(view: StatusInputs, frame: Frame, state: PolicyState) -> str:
     machine = state.destage
     dirty = format_bytes(frame.dirty_bytes) if frame.dirty_bytes is not None else "unknown"
     text = {
@@ -160,7 +160,7 @@ def _machine_sentence(view: View, frame: Frame, state: PolicyState) -> str:
     return text
 
 
-def _wish(standing: Standing, frame: Frame) -> dict[str, Any]:
+def _wish(standing: ActiveOverride, frame: Frame) -> dict[str, Any]:
     wish = standing.wish
     return {
         "kind": str(wish.kind),
@@ -181,7 +181,7 @@ def _cleaning_sentence(cleaning: Cleaning, frame: Frame) -> str:
     return f"cleans, as {cleaning.who} asked: {left} dirty, {ready}, given up in {until}"
 
 
-def _cleaning(view: View, frame: Frame) -> dict[str, Any] | None:
+def _cleaning(view: StatusInputs, frame: Frame) -> dict[str, Any] | None:
     cleaning = view.cleaning
     if cleaning is None:
         return None
@@ -194,7 +194,7 @@ def _cleaning(view: View, frame: Frame) -> dict[str, Any] | None:
     }
 
 
-def _sleep(view: View) -> dict[str, Any] | None:
+def _sleep(view: StatusInputs) -> dict[str, Any] | None:
     """The sleep that no knob ends, and the sentence that says so; None once it is over."""
     if view.sleep_left_s is None or DELAY not in view.originals:
         return None
@@ -212,7 +212,7 @@ def _drain(frame: Frame) -> str:
     )
 
 
-def _gate(view: View, state: PolicyState, decision: Decision) -> dict[str, Any]:
+def _gate(view: StatusInputs, state: PolicyState, decision: Decision) -> dict[str, Any]:
     gate = view.gate or Gate(GateKind.RELEASED)
     winner = next((p for p in decision.proposals if p.strategy == decision.gate_strategy), None)
     why = state.destage.why
@@ -228,7 +228,7 @@ def _gate(view: View, state: PolicyState, decision: Decision) -> dict[str, Any]:
     }
 
 
-def _knobs(view: View, frame: Frame) -> dict[str, dict[str, str | None]]:
+def _knobs(view: StatusInputs, frame: Frame) -> dict[str, dict[str, str | None]]:
     found: dict[str, dict[str, str | None]] = {}
     for knob, value in frame.knobs.items():
         original = view.originals.get(knob)

@@ -11,24 +11,24 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from ebbgate.actuators.gate_worker import GateThread, Later
-from ebbgate.actuators.knob_writer import Hand, Reason
+from ebbgate.actuators.gate_worker import GateWorker, Later
+from ebbgate.actuators.knob_writer import KnobWriter, Reason
 from ebbgate.control.cleaner import Cleaner
-from ebbgate.control.decision_log import Said
-from ebbgate.control.knob_driver import Driver, Outbox
-from ebbgate.control.overrides import Wished
-from ebbgate.control.status_document import View, live_document
+from ebbgate.control.decision_log import DecisionLog
+from ebbgate.control.knob_driver import EventSink, KnobDriver
+from ebbgate.control.overrides import VolumeOverrides
+from ebbgate.control.status_document import StatusInputs, status_document
 from ebbgate.model.decision import Decision
 from ebbgate.model.frame import Frame
-from ebbgate.model.override import Standing
+from ebbgate.model.override import ActiveOverride
 from ebbgate.model.records import Edge, EdgeKind, QueueSample, Record, Tick, Tracked
 from ebbgate.model.volume import Mode, Volume, VolumeState
 from ebbgate.policy import arbiter, evaluate
-from ebbgate.policy.arbiter import Overrides
+from ebbgate.policy.arbiter import ArbiterState
 from ebbgate.policy.cleaning import Cleaning
-from ebbgate.policy.decision_key import Essence, essence
+from ebbgate.policy.decision_key import DecisionKey, decision_key
 from ebbgate.policy.defaults import IDLE_DESTAGE, Policy
-from ebbgate.policy.evaluate import PolicyState, ProbeWishes
+from ebbgate.policy.evaluate import PolicyState, ProbeSettings
 from ebbgate.policy.strategies.destage_state import Phase
 from ebbgate.signals import kernel_sleep
 from ebbgate.signals.frame import FrameState, absorb, begin_anew, build, totals, tracked
@@ -50,38 +50,38 @@ class VolumeLoop:
     """
 
     volume: Volume
-    hand: Hand
+    hand: KnobWriter
     policy: Policy
-    outbox: Outbox
+    outbox: EventSink
     send: Callable[[str], None]
     mode: Mode = Mode.ADVISE
     held: bool = False
     now_ns: Callable[[], int] = time.monotonic_ns
     frames: FrameState = field(default_factory=FrameState)
     state: PolicyState = field(default_factory=PolicyState)
-    told: ProbeWishes | None = None
+    told: ProbeSettings | None = None
     told_wait_ns: int = 0
     decided: int = 0
-    last_key: Essence = ()
+    last_key: DecisionKey = ()
     lost: dict[str, int] = field(default_factory=dict)
     asleep: KernelSleep | None = None
-    said: Said = field(default_factory=Said)
+    said: DecisionLog = field(default_factory=DecisionLog)
     later: Later | None = None
     told_live_ns: int = 0
     since_unix_ns: int = field(default_factory=time.time_ns)
     last_seen: VolumeState | None = None
-    over: Overrides = field(default_factory=Overrides)
-    driver: Driver = field(init=False)
-    wished: Wished = field(init=False)
+    over: ArbiterState = field(default_factory=ArbiterState)
+    driver: KnobDriver = field(init=False)
+    wished: VolumeOverrides = field(init=False)
     cleaner: Cleaner = field(init=False)
 
     def __post_init__(self) -> None:
-        self.driver = Driver(self.hand, self.outbox, self.later, self.now_ns)
+        self.driver = KnobDriver(self.hand, self.outbox, self.later, self.now_ns)
         self.cleaner = Cleaner(self.volume, self.driver, self.now_ns)
-        self.wished = Wished(self.driver, self.now_ns)
+        self.wished = VolumeOverrides(self.driver, self.now_ns)
 
     @property
-    def thread(self) -> GateThread:
+    def thread(self) -> GateWorker:
         """The thread that owns the knobs."""
         return self.driver.thread
 
@@ -152,7 +152,7 @@ class VolumeLoop:
     def _tell_people(self, frame: Frame) -> None:
         self.outbox.sample(frame)
         decision = arbiter.decide(self.over, self.state, self.policy, self.now_ns())
-        document = live_document(self._view(), frame, self.state, decision)
+        document = status_document(self._view(), frame, self.state, decision)
         self.outbox.live(self.volume.name, document)
 
     def probe_restarted(self) -> None:
@@ -180,7 +180,7 @@ class VolumeLoop:
         self.policy = policy
         self.last_key = ()
 
-    def wish(self, standing: Iterable[Standing]) -> None:
+    def wish(self, standing: Iterable[ActiveOverride]) -> None:
         """These wishes are in force from now on."""
         self.over = self.wished.take(standing, self.over)
         self.last_key = ()
@@ -232,9 +232,9 @@ class VolumeLoop:
             self.driver.gate(ruled.gate, reason, since_ns=since_ns, reassert=reassert)
 
     def _tell_probe(self) -> None:
-        wished = evaluate.wishes(self.state, self.policy)
+        wished = evaluate.probe_settings(self.state, self.policy)
         if not self._acts():
-            wished = ProbeWishes(wished.wait_ns, 0)
+            wished = ProbeSettings(wished.wait_ns, 0)
         told, name = self.told, self.volume.name
         if told is None or told.wait_ns != wished.wait_ns:
             self.send(f"wait {name} {wished.wait_ns}")
@@ -254,8 +254,8 @@ class VolumeLoop:
             due_ns = max(due_ns, self.told_wait_ns)
         return self.now_ns() - due_ns
 
-    def _view(self) -> View:
-        return View(
+    def _view(self) -> StatusInputs:
+        return StatusInputs(
             volume=self.volume,
             policy=self.policy.name,
             overlay=self.policy.overlay,
@@ -283,7 +283,7 @@ class VolumeLoop:
     def _record_decision(self) -> Decision:
         now_ns = self.now_ns()
         decision = arbiter.decide(self.over, self.state, self.policy, now_ns, explained=False)
-        key = essence(self.state, decision)
+        key = decision_key(self.state, decision)
         if key != self.last_key and self.mode is not Mode.OBSERVE:
             self.last_key = key
             self.told_live_ns = 0

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection
 
-from ebbgate.actuators.knob_writer import Hand
+from ebbgate.actuators.knob_writer import KnobWriter
 from ebbgate.background import BackgroundWorker
 from ebbgate.model.volume import VolumeState
 from ebbgate.probes.state import read_state
@@ -19,7 +19,7 @@ from ebbgate.probes.state import read_state
 class VolumeReader:
     """`hand`: of the volume; while a read is under way it says since when."""
 
-    def __init__(self, hand: Hand) -> None:
+    def __init__(self, hand: KnobWriter) -> None:
         self._hand = hand
         self._worker = BackgroundWorker(f"read-{hand.volume.name}")
 

@@ -19,10 +19,10 @@ from ebbgate.doctor.advice import advise
 from ebbgate.doctor.model import Change
 from ebbgate.errors import NotFound, UsageError
 from ebbgate.kernel.sysfs import Sysfs
-from ebbgate.knobs.bounds import say
+from ebbgate.knobs.bounds import format_value
 from ebbgate.knobs.settable import asked_value, is_trigger
 from ebbgate.model.decision import OutcomeKind
-from ebbgate.policy.overrides import WISH
+from ebbgate.policy.overrides import OVERRIDE
 from ebbgate.probes.state import read_state
 from ebbgate.store.intent_rows import IntentRow
 from ebbgate.store.queries_undo import Written, written
@@ -76,7 +76,7 @@ class AdviceIntents:
             )
         loop = self._loop(intent, action)
         before = _before(action, loop)
-        after = f"it was {say(action.knob, int(before))} before the write {number} of"
+        after = f"it was {format_value(action.knob, int(before))} before the write {number} of"
         after += (
             f" {action.strategy}\n{remedy.UNDO}ebbgate release {loop.volume.title} {action.knob}"
         )
@@ -107,7 +107,7 @@ def _before(action: Written, loop: VolumeLoop) -> str:
         raise UsageError(f"that write of {knob} changed nothing ({action.outcome})")
     if is_trigger(knob):
         raise UsageError(f"a write of {knob} leaves no value behind: there is nothing to undo")
-    if action.strategy != WISH and knob in loop.hand.plan.knobs:
+    if action.strategy != OVERRIDE and knob in loop.hand.plan.knobs:
         raise UsageError(
             f"{knob} is a part of the gate, which ebbgate moves many times a minute: to undo one"
             " move would only stop it at a value of then",

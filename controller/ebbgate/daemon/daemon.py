@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from ebbgate import __version__
-from ebbgate.actuators.knob_writer import Hand
+from ebbgate.actuators.knob_writer import KnobWriter
 from ebbgate.background import BackgroundWorker
 from ebbgate.config.settings import Config
 from ebbgate.control.volume_loop import VolumeLoop
@@ -34,11 +34,11 @@ from ebbgate.errors import ActuationError
 from ebbgate.intents.override_writer import OverrideWriter
 from ebbgate.intents.server import ControlServer
 from ebbgate.kernel.sysfs import Sysfs
-from ebbgate.model.records import Complaint, Edge, Record, Untracked
+from ebbgate.model.records import Edge, ProbeWarning, Record, Untracked
 from ebbgate.model.volume import Mode, Volume, VolumeState
 from ebbgate.policy_files.active import PolicyBook
 from ebbgate.probes.ebpf import EbpfProbe, track_command
-from ebbgate.probes.topology import birth, discover
+from ebbgate.probes.topology import device_generation, discover
 from ebbgate.store.journal_writer import JournalWriter
 from ebbgate.store.queries_intents import last_number
 from ebbgate.store.recorder import Recorder
@@ -152,7 +152,7 @@ class Daemon:
     # ---- records -------------------------------------------------------------------------------
     def on_record(self, record: Record) -> None:
         """A record from the probe."""
-        if isinstance(record, Complaint):
+        if isinstance(record, ProbeWarning):
             # A random load pushes streams out of the table all the time: shown by status, not news.
             level = logging.DEBUG if record.what == "streams" else logging.WARNING
             _LOG.log(level, "probe: %s: %s (%d so far)", record.what, record.text, record.count)
@@ -256,7 +256,7 @@ class Daemon:
         reborn = [
             name
             for name, loop in self.volumes.items()
-            if birth(self.sysfs, loop.volume) != self._born[name]
+            if device_generation(self.sysfs, loop.volume) != self._born[name]
         ]
         for name in reborn:
             # Registered anew: its knobs are the kernel's again, and nobody's hand has done that.
@@ -282,7 +282,7 @@ class Daemon:
                 self._add(volume)
 
     def _add(self, volume: Volume) -> None:
-        hand = Hand(self.sysfs, volume, self.journal, self.boot_id)
+        hand = KnobWriter(self.sysfs, volume, self.journal, self.boot_id)
         mode = self.overrides.modes.get(volume.name) or self.config.mode_of(volume.name)
         loop = VolumeLoop(
             volume,
@@ -295,7 +295,7 @@ class Daemon:
         )
         self.volumes[volume.name] = loop
         self._readers[volume.name] = VolumeReader(hand)
-        self._born[volume.name] = birth(self.sysfs, volume)
+        self._born[volume.name] = device_generation(self.sysfs, volume)
         self._follower.added(volume)
         self.overrides.adopt(volume.name)
         over, policy = volume.backing.name, loop.policy.name

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from threading import Event, Thread
 from typing import Final, NamedTuple
 
-from ebbgate.actuators.knob_writer import Hand
+from ebbgate.actuators.knob_writer import KnobWriter
 from ebbgate.units import NS_PER_S, format_ns
 
 _LOG = logging.getLogger(__name__)
@@ -36,7 +36,7 @@ class HangWatch:
 
     def __init__(
         self,
-        hands: Callable[[], Iterable[Hand]],
+        hands: Callable[[], Iterable[KnobWriter]],
         now_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         self._hands = hands
@@ -75,7 +75,7 @@ class HangWatch:
                 _LOG.exception("calls that hang cannot be looked for")
 
 
-def _calls(hands: Iterable[Hand]) -> Iterator[Call]:
+def _calls(hands: Iterable[KnobWriter]) -> Iterator[Call]:
     """What is under way on each volume, on whichever thread."""
     for hand in hands:
         name, write, reading_ns = hand.volume.name, hand.under_way, hand.reading_since_ns

@@ -26,7 +26,7 @@ from ebbgate.daemon.policy_intents import PolicyIntents
 from ebbgate.errors import ActuationError, EbbgateError, NotFound, Unavailable
 from ebbgate.intents.validation import check
 from ebbgate.kernel.sysfs import Sysfs
-from ebbgate.model.override import IntentKind, WishKind
+from ebbgate.model.override import IntentKind, OverrideKind
 from ebbgate.model.volume import Mode, Volume
 from ebbgate.policy_files.active import PolicyBook
 from ebbgate.store.intent_rows import IntentRow
@@ -242,7 +242,7 @@ class IntentDispatcher:
         if mode is Mode.ENFORCE:
             # What makes ebbgate do more is kept before it is done.
             await self.registry.keep_mode(name, mode)
-            self.registry.end_all(name, why, WishKind.HOLD)
+            self.registry.end_all(name, why, OverrideKind.HOLD)
             loop.set_mode(mode, f"mode {mode} asked for by a person")
             await self.registry.saved()
             return f"{name}: mode {mode}"
@@ -263,7 +263,7 @@ class IntentDispatcher:
         name = loop.volume.name
         if intent.args.get("on", True) is not False:
             return await self._overrides.hold(intent, loop)
-        self.registry.end_all(name, f"{intent.who} asked to go on", WishKind.HOLD)
+        self.registry.end_all(name, f"{intent.who} asked to go on", OverrideKind.HOLD)
         loop.hold(False)
         await self.registry.saved()
         return f"{name}: goes on"

@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from ebbgate.control.volume_loop import VolumeLoop
 from ebbgate.daemon.override_registry import OverrideRegistry
 from ebbgate.errors import ActuationError
-from ebbgate.knobs.bounds import say
+from ebbgate.knobs.bounds import format_value
 from ebbgate.knobs.settable import asked_value, beyond_limits, is_trigger
-from ebbgate.model.override import Standing, Wish, WishKind
+from ebbgate.model.override import ActiveOverride, Override, OverrideKind
 from ebbgate.model.volume import Kind, Mode
 from ebbgate.policy.drain import plan_of, sentence
-from ebbgate.policy.overrides import refusal
+from ebbgate.policy.overrides import unwritable_reason
 from ebbgate.store.intent_rows import IntentRow
 from ebbgate.units import format_ns
 
@@ -40,7 +40,7 @@ class OverrideIntents:
         """Freeze every knob, for a time or until it is released. Raises EbbgateError."""
         name, for_ns = loop.volume.name, intent.args.get("for_ns")
         async with self._changing:
-            wish = self._override(WishKind.HOLD, intent, name, for_ns)
+            wish = self._override(OverrideKind.HOLD, intent, name, for_ns)
             self.registry.enforce(await self.registry.keep((wish,)))
         return f"{name}: held" + ("" if for_ns is None else f" for {format_ns(for_ns)}")
 
@@ -57,9 +57,11 @@ class OverrideIntents:
         async with self._changing:
             _check_writable(loop)
             self._check_no_drain(loop, [knob for knob, _ in lasting])
-            mine = {e.wish.knob: e.wish for e in self._of(name, WishKind.SET)}
+            mine = {e.wish.knob: e.wish for e in self._of(name, OverrideKind.SET)}
             before = [mine[knob] for knob, _ in lasting if knob in mine]
-            wishes = [self._override(WishKind.SET, intent, name, for_ns, pair) for pair in lasting]
+            wishes = [
+                self._override(OverrideKind.SET, intent, name, for_ns, pair) for pair in lasting
+            ]
             kept = await self.registry.keep(wishes) if wishes else ()
             written = [self._written(loop, each) for each in kept]
             self.registry.enforce(kept)
@@ -70,7 +72,7 @@ class OverrideIntents:
         said = [_done(loop, knob, value, for_ns) for knob, value in values]
         return "\n".join([*said, after] if after else said)
 
-    def _written(self, loop: VolumeLoop, override: Wish) -> asyncio.Future[str]:
+    def _written(self, loop: VolumeLoop, override: Override) -> asyncio.Future[str]:
         """The error of the knob's first write, empty without one."""
         running = asyncio.get_running_loop()
         done: asyncio.Future[str] = running.create_future()
@@ -90,8 +92,8 @@ class OverrideIntents:
     async def _all_written(
         self,
         loop: VolumeLoop,
-        kept: Sequence[Wish],
-        before: Sequence[Wish],
+        kept: Sequence[Override],
+        before: Sequence[Override],
         written: Sequence[asyncio.Future[str]],
     ) -> None:
         """Nothing is half done: where one cannot be written, all of them end, and those that they
@@ -108,7 +110,7 @@ class OverrideIntents:
             self._take_back(kept, before, why)
             raise
 
-    def _take_back(self, kept: Iterable[Wish], before: Iterable[Wish], why: str) -> None:
+    def _take_back(self, kept: Iterable[Override], before: Iterable[Override], why: str) -> None:
         ours = {each.wish.id for each in self.registry.standing.values()}
         ended = {wish.knob for wish in kept if wish.id in ours}
         for wish in kept:
@@ -122,7 +124,7 @@ class OverrideIntents:
         for_ns = int(intent.args["for_ns"])
         async with self._changing:
             self._check_drain(loop)
-            wish = self._override(WishKind.DRAIN, intent, loop.volume.name, for_ns)
+            wish = self._override(OverrideKind.DRAIN, intent, loop.volume.name, for_ns)
             self.registry.enforce(await self.registry.keep((wish,)))
         frame = loop.state.frame
         plan = plan_of(frame, for_ns) if frame else None
@@ -157,7 +159,7 @@ class OverrideIntents:
                 f"{title} is in {loop.mode}, in which the gate is left alone",
                 f"first: ebbgate enforce {title}",
             )
-        why_not = refusal(loop.last_seen)
+        why_not = unwritable_reason(loop.last_seen)
         dirty = loop.last_seen.dirty_bytes if loop.last_seen else None
         if not why_not and not dirty:
             why_not = "how much is dirty is unknown" if dirty is None else "it is clean"
@@ -165,14 +167,14 @@ class OverrideIntents:
             raise ActuationError(f"{title}: {why_not}", "see ebbgate status")
         if loop.cleaning is not None:
             raise ActuationError(f"{title}: it is being cleaned already", "see ebbgate status")
-        for each in self._of(loop.volume.name, WishKind.HOLD):
+        for each in self._of(loop.volume.name, OverrideKind.HOLD):
             raise ActuationError(
                 f"{title}: it is held by {each.wish.who}, so that its gate does not move",
                 f"first: ebbgate hold {title} --off",
             )
-        for each in self._of(loop.volume.name, WishKind.SET):
+        for each in self._of(loop.volume.name, OverrideKind.SET):
             if each.wish.knob in gate_knobs:
-                value = say(each.wish.knob, int(each.wish.value))
+                value = format_value(each.wish.knob, int(each.wish.value))
                 raise ActuationError(
                     f"{title}: {each.wish.knob} is set to {value} by {each.wish.who}, which leaves"
                     " the gate to the kernel: a drain could not open it",
@@ -195,31 +197,31 @@ class OverrideIntents:
         """Raises ActuationError for a knob of the gate while a drain needs the gate."""
         title = loop.volume.title
         of_gate = next((knob for knob in knobs if knob in loop.hand.plan.knobs), None)
-        for each in self._of(loop.volume.name, WishKind.DRAIN):
+        for each in self._of(loop.volume.name, OverrideKind.DRAIN):
             if of_gate is not None:
                 raise ActuationError(
                     f"{title}: a drain of {each.wish.who} is under way, which needs {of_gate}",
                     f"wait for its end, or end it: ebbgate release {title}",
                 )
 
-    def _of(self, name: str, kind: WishKind) -> list[Standing]:
+    def _of(self, name: str, kind: OverrideKind) -> list[ActiveOverride]:
         return [each for each in self.registry.of(name) if each.wish.kind is kind]
 
     def _override(
         self,
-        kind: WishKind,
+        kind: OverrideKind,
         intent: IntentRow,
         volume: str,
         for_ns: int | None,
         knob: tuple[str, str] = ("", ""),
-    ) -> Wish:
+    ) -> Override:
         now = self.registry.wall_ns()
         until = None if for_ns is None else now + for_ns
-        return Wish(kind, volume, intent.who, now, until, *knob)
+        return Override(kind, volume, intent.who, now, until, *knob)
 
 
 def _check_writable(loop: VolumeLoop) -> None:
-    why_not = refusal(loop.last_seen)
+    why_not = unwritable_reason(loop.last_seen)
     if loop.cleaning is not None:
         why_not = "it is being cleaned, under another table"
     if why_not:
@@ -232,7 +234,9 @@ def _done(loop: VolumeLoop, knob: str, value: str, for_ns: int | None) -> str:
     if is_trigger(knob):
         return f"{name}: {knob} was written; it leaves no value behind"
     last = "until it is released" if for_ns is None else f"for {format_ns(for_ns)}"
-    done = f"{name}: {knob} = {say(knob, int(value))} {last}; no strategy gets it meanwhile"
+    done = (
+        f"{name}: {knob} = {format_value(knob, int(value))} {last}; no strategy gets it meanwhile"
+    )
     if knob in loop.hand.plan.knobs and loop.mode is Mode.ENFORCE:
         done += ", and the gate, of which it is a part, is left to the kernel"
     beyond = beyond_limits(loop.volume, knob, int(value), loop.policy.limits)

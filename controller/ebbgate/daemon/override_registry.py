@@ -20,7 +20,7 @@ from typing import Final, Protocol, TypeVar
 from ebbgate.control.volume_loop import VolumeLoop
 from ebbgate.errors import EbbgateError
 from ebbgate.intents.database import Loaded, OverrideDatabase
-from ebbgate.model.override import Standing, Wish, WishKind
+from ebbgate.model.override import ActiveOverride, Override, OverrideKind
 from ebbgate.model.volume import Mode
 from ebbgate.policy.overrides import ends_ns, is_over
 
@@ -47,10 +47,10 @@ class OverrideRegistry:
     volumes: Mapping[str, VolumeLoop]
     wall_ns: Callable[[], int] = time.time_ns
     now_ns: Callable[[], int] = time.monotonic_ns
-    standing: dict[int, Standing] = field(default_factory=dict)
+    standing: dict[int, ActiveOverride] = field(default_factory=dict)
     modes: dict[str, Mode] = field(default_factory=dict)
-    _manual: dict[tuple[str, str], Wish] = field(default_factory=dict)
-    _adding: dict[tuple[str, str], tuple[str, Future[tuple[Wish, ...]]]] = field(
+    _manual: dict[tuple[str, str], Override] = field(default_factory=dict)
+    _adding: dict[tuple[str, str], tuple[str, Future[tuple[Override, ...]]]] = field(
         default_factory=dict
     )
     _unsaved: dict[int, str] = field(default_factory=dict)
@@ -89,7 +89,7 @@ class OverrideRegistry:
             _LOG.error("%s", text)
         self.modes = {**found.modes, **self.modes}
         for wish in found.overrides:
-            if wish.kind is WishKind.MANUAL:
+            if wish.kind is OverrideKind.MANUAL:
                 self._manual[wish.volume, wish.knob] = wish
             else:
                 self.standing[wish.id] = self._taken_up(wish)
@@ -110,7 +110,7 @@ class OverrideRegistry:
         self._apply(name)
 
     # ---- changes -------------------------------------------------------------------------------
-    async def keep(self, overrides: Sequence[Wish]) -> tuple[Wish, ...]:
+    async def keep(self, overrides: Sequence[Override]) -> tuple[Override, ...]:
         """All of them are on the disk, or none; `enforce` puts them in force then.
 
         Raises EbbgateError.
@@ -123,7 +123,7 @@ class OverrideRegistry:
             adding.add_done_callback(self._unkeep)
             raise
 
-    def _unkeep(self, adding: Future[tuple[Wish, ...]]) -> None:
+    def _unkeep(self, adding: Future[tuple[Override, ...]]) -> None:
         """Nobody waited until these were on the disk: no restart may put them in force."""
         if adding.cancelled() or adding.exception() is not None:
             return
@@ -132,7 +132,7 @@ class OverrideRegistry:
         with suppress(EbbgateError):
             self.writer.submit(lambda database: database.end(late, wall))
 
-    def enforce(self, kept: Sequence[Wish]) -> None:
+    def enforce(self, kept: Sequence[Override]) -> None:
         """Overrides that are on the disk are in force from now on, in place of older ones."""
         for wish in kept:
             for number, each in list(self.standing.items()):
@@ -143,7 +143,7 @@ class OverrideRegistry:
         for name in {wish.volume for wish in kept}:
             self._apply(name)
 
-    def put_back(self, overrides: Sequence[Wish]) -> None:
+    def put_back(self, overrides: Sequence[Override]) -> None:
         """Overrides that were in force a moment ago are again, at once; their new rows follow."""
         wanted = tuple(overrides)
         for wish in wanted:
@@ -153,11 +153,11 @@ class OverrideRegistry:
         with suppress(EbbgateError):
             self.writer.submit(lambda database: database.reopen(wanted))
 
-    def of(self, volume: str) -> tuple[Standing, ...]:
+    def of(self, volume: str) -> tuple[ActiveOverride, ...]:
         """The overrides in force for a volume, oldest first."""
         return tuple(each for each in self.standing.values() if each.wish.volume == volume)
 
-    def end(self, wish: Wish, why: str) -> None:
+    def end(self, wish: Override, why: str) -> None:
         """An override is over, and what it wanted is undone."""
         if self.standing.pop(wish.id, None) is None:
             return
@@ -166,7 +166,7 @@ class OverrideRegistry:
         self._unsaved[wish.id] = why
         self._save()
 
-    def end_all(self, volume: str, why: str, kind: WishKind | None = None) -> None:
+    def end_all(self, volume: str, why: str, kind: OverrideKind | None = None) -> None:
         """All overrides of a volume (of one kind) are over."""
         for each in self.of(volume):
             if kind in (None, each.wish.kind):
@@ -239,24 +239,26 @@ class OverrideRegistry:
                     return
         elif adding is not None:
             return
-        wish = Wish(WishKind.MANUAL, name, "somebody", self.wall_ns(), knob=knob, value=value)
+        wish = Override(
+            OverrideKind.MANUAL, name, "somebody", self.wall_ns(), knob=knob, value=value
+        )
         with suppress(EbbgateError):
             adding = self.writer.submit(lambda database: database.add((wish,)))
             self._adding[name, knob] = value, adding
 
-    def _forget_manual(self, wish: Wish, why: str) -> None:
+    def _forget_manual(self, wish: Override, why: str) -> None:
         del self._manual[wish.volume, wish.knob]
         self._unsaved[wish.id] = why
 
     # ---- the volumes ---------------------------------------------------------------------------
-    def _overdue(self, wish: Wish) -> str:
+    def _overdue(self, wish: Override) -> str:
         loop = self.volumes.get(wish.volume)
         if loop is None:
             return "its time was over while the volume was away"
         return loop.wished.unfinished(wish) or "its time is over"
 
-    def _taken_up(self, wish: Wish) -> Standing:
-        return Standing(wish, ends_ns(wish, self.wall_ns(), self.now_ns()))
+    def _taken_up(self, wish: Override) -> ActiveOverride:
+        return ActiveOverride(wish, ends_ns(wish, self.wall_ns(), self.now_ns()))
 
     def _apply(self, name: str) -> None:
         """The volume follows what is in force. One override that cannot be applied is set aside:
@@ -266,7 +268,7 @@ class OverrideRegistry:
         while loop is not None:
             mine = self.of(name)
             try:
-                loop.hold(any(each.wish.kind is WishKind.HOLD for each in mine))
+                loop.hold(any(each.wish.kind is OverrideKind.HOLD for each in mine))
                 loop.wish(mine)
             except Exception as error:
                 if not mine:
@@ -275,7 +277,7 @@ class OverrideRegistry:
             else:
                 return
 
-    def _set_aside(self, wish: Wish, error: Exception) -> None:
+    def _set_aside(self, wish: Override, error: Exception) -> None:
         _LOG.error(
             "%s: %s of %s is set aside: it cannot be applied: %s",
             *(wish.volume, _title(wish), wish.who, error),
@@ -300,5 +302,5 @@ class OverrideRegistry:
                 self._saving = batch, self.writer.submit(lambda found: found.end(batch, wall))
 
 
-def _title(wish: Wish) -> str:
-    return f"{wish.knob} {wish.value}" if wish.kind is WishKind.SET else f"the {wish.kind}"
+def _title(wish: Override) -> str:
+    return f"{wish.knob} {wish.value}" if wish.kind is OverrideKind.SET else f"the {wish.kind}"

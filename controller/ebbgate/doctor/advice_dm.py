@@ -10,7 +10,7 @@ from typing import Final
 from ebbgate.doctor import evidence
 from ebbgate.doctor.model import LASTS_LVM, Advice, Change, Facts, Weight
 from ebbgate.knobs.dm_cache import THRESHOLD
-from ebbgate.model.dm import CacheStatus, Health
+from ebbgate.model.dm import CacheStatus, DmHealth
 from ebbgate.model.volume import Kind
 from ebbgate.probes.dm_status import BadLine, table_mode, table_setting, table_threshold_sectors
 from ebbgate.units import bytes_to_sectors, format_bytes, sectors_to_bytes
@@ -35,12 +35,12 @@ def _lvm(facts: Facts) -> str:
 
 def _health(facts: Facts) -> Iterator[Advice]:
     status, title = _status(facts), facts.volume.title
-    if status is None or status.health is Health.OK:
+    if status is None or status.health is DmHealth.OK:
         return
     said = {
-        Health.NEEDS_CHECK: "needs a check of its metadata before the kernel writes it again",
-        Health.READ_ONLY: "can no longer write its metadata",
-        Health.FAILED: "has failed: no I/O gets through",
+        DmHealth.NEEDS_CHECK: "needs a check of its metadata before the kernel writes it again",
+        DmHealth.READ_ONLY: "can no longer write its metadata",
+        DmHealth.FAILED: "has failed: no I/O gets through",
     }[status.health]
     repair, command = _repair(facts)
     yield Advice(

@@ -20,7 +20,7 @@ from ebbgate.doctor.model import Advice, Change
 from ebbgate.errors import EbbgateError, NotFound, UsageError
 from ebbgate.knobs.bounds import CONGESTED, CUTOFF, PERCENT
 from ebbgate.knobs.settable import is_trigger
-from ebbgate.model.override import WishKind
+from ebbgate.model.override import OverrideKind
 from ebbgate.model.volume import Mode, Volume
 from ebbgate.units import NS_PER_S
 
@@ -155,7 +155,7 @@ def applied(
 
 def _is_of(override: Mapping[str, Any], request: ApplyRequest) -> bool:
     since_ns = override.get("since_unix_ns")
-    if override.get("kind") != WishKind.SET or not isinstance(since_ns, int):
+    if override.get("kind") != OverrideKind.SET or not isinstance(since_ns, int):
         return False
     if override.get("knob") not in KNOBS_OF.get(request.advice, ()):
         return False

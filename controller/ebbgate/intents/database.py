@@ -22,7 +22,7 @@ from ebbgate.intents.protocol import NAME_LENGTH_MAX
 from ebbgate.intents.validation import LONGEST_NS
 from ebbgate.knobs.catalog import BY_NAME
 from ebbgate.knobs.settable import bounded_value, is_trigger, may_be_set
-from ebbgate.model.override import Wish, WishKind
+from ebbgate.model.override import Override, OverrideKind
 from ebbgate.model.volume import Mode
 from ebbgate.store.access import ROOT_MODE
 from ebbgate.store.connection import Damaged, durable, is_damage, open_writer
@@ -71,7 +71,7 @@ _SET_MODE_ASIDE: Final = "UPDATE modes SET invalid = ? WHERE rowid = ?"
 class Loaded:
     """What is in force. `set_aside`: a sentence for each row that was wrong."""
 
-    overrides: tuple[Wish, ...] = ()
+    overrides: tuple[Override, ...] = ()
     modes: Mapping[str, Mode] = field(default_factory=dict)
     set_aside: tuple[str, ...] = ()
 
@@ -124,7 +124,7 @@ class OverrideDatabase:
     # ---- reading -------------------------------------------------------------------------------
     def load(self) -> Loaded:
         """All that is in force; rows that are wrong are set aside. Raises sqlite3.Error."""
-        found: dict[tuple[str, str, str], Wish] = {}
+        found: dict[tuple[str, str, str], Override] = {}
         wrong: list[tuple[str, int]] = []
         for row in self._connection.execute(_LOAD).fetchall():
             try:
@@ -176,12 +176,12 @@ class OverrideDatabase:
             raise
 
     # ---- writing: each call is on the disk when it returns -------------------------------------
-    def add(self, overrides: Iterable[Wish]) -> tuple[Wish, ...]:
+    def add(self, overrides: Iterable[Override]) -> tuple[Override, ...]:
         """Keep all of them, or none; each gets its number and ends an older one for the same.
 
         Raises sqlite3.Error.
         """
-        kept: list[Wish] = []
+        kept: list[Override] = []
         with durable(self._connection) as open_:
             for each in overrides:
                 why = f"replaced by a newer request of {each.who}"
@@ -199,7 +199,7 @@ class OverrideDatabase:
             open_.executemany(_END, rows)
             open_.execute(_FORGET, (_ENDED_KEPT,))
 
-    def reopen(self, overrides: Iterable[Wish]) -> None:
+    def reopen(self, overrides: Iterable[Override]) -> None:
         """Overrides whose place another one had taken are in force again. Raises sqlite3.Error."""
         with durable(self._connection) as open_:
             for each in overrides:
@@ -235,7 +235,7 @@ def _check_owner(path: Path) -> None:
         )
 
 
-def _row(override: Wish) -> tuple[Any, ...]:
+def _row(override: Override) -> tuple[Any, ...]:
     return (
         str(override.kind),
         override.volume,
@@ -251,20 +251,20 @@ def _said(what: str, wrong: Sequence[tuple[str, int]]) -> list[str]:
     return [f"overrides.db: {what} {number} is set aside: {why}" for why, number in wrong]
 
 
-def _override(row: sqlite3.Row) -> Wish:
+def _override(row: sqlite3.Row) -> Override:
     """A row as it is kept. Raises _Wrong."""
-    if row["kind"] not in tuple(WishKind):
+    if row["kind"] not in tuple(OverrideKind):
         raise _Wrong("kind: unknown")
-    kind = WishKind(row["kind"])
+    kind = OverrideKind(row["kind"])
     at_ns, until_ns = _time(row["at_unix_ns"], "at_unix_ns"), row["until_unix_ns"]
     if until_ns is not None:
         until_ns = _time(until_ns, "until_unix_ns")
         if not 0 < until_ns - at_ns <= LONGEST_NS:
             raise _Wrong("until_unix_ns: not within 30 days after at_unix_ns")
-    elif kind is WishKind.DRAIN:
+    elif kind is OverrideKind.DRAIN:
         raise _Wrong("until_unix_ns: a drain needs one")
     knob, value = _knob(kind, row["knob"], row["value"])
-    return Wish(
+    return Override(
         kind=kind,
         volume=_name(row["volume"], "volume", NAME_LENGTH_MAX),
         who=_name(row["who"], "who", _WHO_MAX),
@@ -276,14 +276,14 @@ def _override(row: sqlite3.Row) -> Wish:
     )
 
 
-def _knob(kind: WishKind, knob: Any, value: Any) -> tuple[str, str]:
+def _knob(kind: OverrideKind, knob: Any, value: Any) -> tuple[str, str]:
     """Raises _Wrong for a knob that cannot be kept, or a value that it cannot have."""
-    if kind in (WishKind.HOLD, WishKind.DRAIN):
+    if kind in (OverrideKind.HOLD, OverrideKind.DRAIN):
         if knob != "" or value != "":
             raise _Wrong(f"knob: a {kind} has none")
         return "", ""
     knob, value = _name(knob, "knob", NAME_LENGTH_MAX), _name(value, "value", NAME_LENGTH_MAX)
-    if kind is WishKind.MANUAL:
+    if kind is OverrideKind.MANUAL:
         if knob not in BY_NAME:
             raise _Wrong("knob: unknown")
         return knob, value

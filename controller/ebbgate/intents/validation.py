@@ -55,7 +55,7 @@ class Word:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class IntentSpec:
     """What a kind of intent is given, and what it does, in a sentence."""
 
     about: str
@@ -129,13 +129,13 @@ def _shown(value: Any) -> str:
 
 
 _KNOB: Final = "a knob by the kernel's name"
-REQUESTS: Final[Mapping[str, Request]] = {
-    IntentKind.MODE: Request(
+REQUESTS: Final[Mapping[str, IntentSpec]] = {
+    IntentKind.MODE: IntentSpec(
         "How far ebbgate may go with the volume, from now on.",
         Scope.ONE,
         {"mode": Word("observe, advise or enforce", _mode)},
     ),
-    IntentKind.HOLD: Request(
+    IntentKind.HOLD: IntentSpec(
         "Freeze every knob where it is, or go on.",
         Scope.ANY,
         {
@@ -143,13 +143,15 @@ REQUESTS: Final[Mapping[str, Request]] = {
             "for_ns": Word("for so long, ns; without it until released", _duration, required=False),
         },
     ),
-    IntentKind.RESTORE: Request("Put every original back; the mode is advise then.", Scope.ANY, {}),
-    IntentKind.CLEAN: Request(
+    IntentKind.RESTORE: IntentSpec(
+        "Put every original back; the mode is advise then.", Scope.ANY, {}
+    ),
+    IntentKind.CLEAN: IntentSpec(
         "Have dm-cache's cleaner write all dirty data back.",
         Scope.ONE,
         {"within_ns": Word("given up after so long, ns", _duration)},
     ),
-    IntentKind.SET: Request(
+    IntentKind.SET: IntentSpec(
         "A knob keeps a value, which no strategy changes meanwhile.",
         Scope.ONE,
         {
@@ -158,27 +160,27 @@ REQUESTS: Final[Mapping[str, Request]] = {
             "for_ns": Word("for so long, ns; without it until released", _duration, required=False),
         },
     ),
-    IntentKind.DRAIN: Request(
+    IntentKind.DRAIN: IntentSpec(
         "Open the gate so far that all is clean in time.",
         Scope.ONE,
         {"for_ns": Word("clean within so long, ns", _duration)},
     ),
-    IntentKind.RELEASE: Request(
+    IntentKind.RELEASE: IntentSpec(
         "Give a knob back to the strategies; without one: every knob, and end holds and drains.",
         Scope.ONE,
         {"knob": Word(_KNOB, _word, required=False)},
     ),
-    IntentKind.APPLY: Request(
+    IntentKind.APPLY: IntentSpec(
         "Set the knobs that an advice names, all or none of them, until they are released.",
         Scope.ONE,
         {"id": Word("the advice, such as EBB-206; it must hold now", _advice)},
     ),
-    IntentKind.UNDO: Request(
+    IntentKind.UNDO: IntentSpec(
         "Put back what a knob was before one recorded write of it, until it is released.",
         Scope.ANY,
         {"action_id": Word("the number of the knob write in the history", _row_id)},
     ),
-    IntentKind.POLICY_SAVE: Request(
+    IntentKind.POLICY_SAVE: IntentSpec(
         "Keep a policy and follow it at once; what it replaces stays in NAME.yaml~.",
         Scope.NONE,
         {
@@ -186,7 +188,7 @@ REQUESTS: Final[Mapping[str, Request]] = {
             "text": Word("of the policy; the whole request at most 64 KiB", _policy_text),
         },
     ),
-    IntentKind.POLICY_REMOVE: Request(
+    IntentKind.POLICY_REMOVE: IntentSpec(
         "Take a policy away; what it said stays in NAME.yaml~.",
         Scope.NONE,
         {"name": Word("of the file, without .yaml", _policy_name)},
@@ -219,7 +221,7 @@ def check(kind: str, volume: Volume | str | None, args: Mapping[str, Any]) -> No
     _check_volume(kind, volume, args)
 
 
-def _check_scope(kind: str, request: Request, volume: Volume | str | None) -> None:
+def _check_scope(kind: str, request: IntentSpec, volume: Volume | str | None) -> None:
     if request.scope is Scope.ONE and volume is None:
         raise UsageError(f"{kind} is for one volume", "name it")
     if request.scope is Scope.NONE and volume is not None:
@@ -250,5 +252,5 @@ def _check_volume(kind: str, volume: Volume | str | None, args: Mapping[str, Any
             bounded_value(knob, args["value"])
 
 
-def _known(request: Request) -> str:
+def _known(request: IntentSpec) -> str:
     return ", ".join(request.words) or "nothing"

@@ -42,7 +42,7 @@ TRIGGERS: Final = frozenset({RUNNING, TRIGGER_GC, FLUSH})
 """Writes that start something and leave no value behind: nothing to journal."""
 
 
-class Unit(StrEnum):
+class KnobUnit(StrEnum):
     """What the kernel counts a knob in."""
 
     PERCENT = "percent"
@@ -56,15 +56,15 @@ class Unit(StrEnum):
 
 
 _RATES: Final = {f"{name}/s": factor for name, factor in SIZES.items()}
-_SUFFIXES: Final[Mapping[Unit, tuple[Mapping[str, int], int]]] = {
-    Unit.PERCENT: ({"%": 1}, 1),
-    Unit.BYTES: (SIZES, 1),
-    Unit.KIB: (SIZES, KIB),
-    Unit.SECTORS: (SIZES, SECTOR_BYTES),
-    Unit.SECTORS_PER_S: (_RATES, SECTOR_BYTES),
-    Unit.SECONDS: (DURATIONS, NS_PER_S),
-    Unit.MICROSECONDS: (DURATIONS, NS_PER_US),
-    Unit.FLAG: ({}, 1),
+_SUFFIXES: Final[Mapping[KnobUnit, tuple[Mapping[str, int], int]]] = {
+    KnobUnit.PERCENT: ({"%": 1}, 1),
+    KnobUnit.BYTES: (SIZES, 1),
+    KnobUnit.KIB: (SIZES, KIB),
+    KnobUnit.SECTORS: (SIZES, SECTOR_BYTES),
+    KnobUnit.SECTORS_PER_S: (_RATES, SECTOR_BYTES),
+    KnobUnit.SECONDS: (DURATIONS, NS_PER_S),
+    KnobUnit.MICROSECONDS: (DURATIONS, NS_PER_US),
+    KnobUnit.FLAG: ({}, 1),
 }
 """By unit: what may stand behind a number, and how much of it the kernel's own unit is."""
 _FIGURE: Final = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?)\s*([A-Za-z/%]*)")
@@ -79,7 +79,7 @@ class Bound:
 
     low: int
     high: int
-    unit: Unit
+    unit: KnobUnit
     why: str
     source: str
     interval_ns: int = 0
@@ -88,48 +88,62 @@ class Bound:
 _KERNEL_CLAMP: Final = "the kernel's own range"
 BOUNDS: Final[Mapping[str, Bound]] = {
     PERCENT: Bound(
-        0, 40, Unit.PERCENT, "above it no write is cached", "bcache/sysfs.c, bch_cutoff_writeback"
+        0,
+        40,
+        KnobUnit.PERCENT,
+        "above it no write is cached",
+        "bcache/sysfs.c, bch_cutoff_writeback",
     ),
     RATE: Bound(
-        1, 1 << 30, Unit.SECTORS_PER_S, "0 is no rate; above it the sum overflows", "bcache/util.c"
+        1,
+        1 << 30,
+        KnobUnit.SECTORS_PER_S,
+        "0 is no rate; above it the sum overflows",
+        "bcache/util.c",
     ),
     CUTOFF: Bound(
         64 * KIB,
         (1 << 32) - 1,
-        Unit.BYTES,
+        KnobUnit.BYTES,
         "0 stops the detector, 1 to 511 bypass everything, and less than 64 KiB bypasses ordinary "
         "requests",
         "bcache/request.c, check_should_bypass",
         NS_PER_S,
     ),
     DELAY: Bound(
-        0, 3600, Unit.SECONDS, "a sleep that nothing ends", "bcache/writeback.c, writeback_delay"
+        0,
+        3600,
+        KnobUnit.SECONDS,
+        "a sleep that nothing ends",
+        "bcache/writeback.c, writeback_delay",
     ),
     "writeback_rate_update_seconds": Bound(
-        1, 60, Unit.SECONDS, _KERNEL_CLAMP, "bcache/writeback.h, WRITEBACK_RATE_UPDATE_SECS_MAX"
+        1, 60, KnobUnit.SECONDS, _KERNEL_CLAMP, "bcache/writeback.h, WRITEBACK_RATE_UPDATE_SECS_MAX"
     ),
-    "idle_max_writeback_rate": Bound(0, 1, Unit.FLAG, "a switch", "bcache/sysfs.c"),
+    "idle_max_writeback_rate": Bound(0, 1, KnobUnit.FLAG, "a switch", "bcache/sysfs.c"),
     CONGESTED[0]: Bound(
-        0, 10_000_000, Unit.MICROSECONDS, "10 s is for ever", "bcache/io.c", NS_PER_S
+        0, 10_000_000, KnobUnit.MICROSECONDS, "10 s is for ever", "bcache/io.c", NS_PER_S
     ),
     CONGESTED[1]: Bound(
-        0, 10_000_000, Unit.MICROSECONDS, "10 s is for ever", "bcache/io.c", NS_PER_S
+        0, 10_000_000, KnobUnit.MICROSECONDS, "10 s is for ever", "bcache/io.c", NS_PER_S
     ),
     RUNNING: Bound(
-        1, 1, Unit.FLAG, "0 would stop destage for good; a 1 wakes its thread", "bcache/sysfs.c"
+        1, 1, KnobUnit.FLAG, "0 would stop destage for good; a 1 wakes its thread", "bcache/sysfs.c"
     ),
-    TRIGGER_GC: Bound(1, 1, Unit.FLAG, "any write collects garbage", "bcache/sysfs.c", NS_PER_S),
+    TRIGGER_GC: Bound(
+        1, 1, KnobUnit.FLAG, "any write collects garbage", "bcache/sysfs.c", NS_PER_S
+    ),
     THRESHOLD: Bound(
         0,
         1 << 20,
-        Unit.SECTORS,
+        KnobUnit.SECTORS,
         "512 MiB under way keep a disk busy for seconds",
         "dm-cache-target.c, spare_migration_bandwidth",
     ),
     MAX_SECTORS: Bound(
         16,
         1 << 20,
-        Unit.KIB,
+        KnobUnit.KIB,
         "shorter requests cost more than they keep out",
         "block/blk-sysfs.c, queue_max_sectors_store",
         NS_PER_S,
@@ -193,23 +207,27 @@ def parse_figure(knob: str, text: str) -> int:
     return int(exact)
 
 
-def say(knob: str, value: int) -> str:
+def format_value(knob: str, value: int) -> str:
     """A value with its unit, for people: `4 MiB`, `10 MiB/s`, `20%`."""
     unit = BOUNDS[knob].unit
-    if unit is Unit.PERCENT:
+    if unit is KnobUnit.PERCENT:
         return f"{value}%"
-    if unit is Unit.FLAG:
+    if unit is KnobUnit.FLAG:
         return str(value)
     count = value * _SUFFIXES[unit][1]
-    if unit is Unit.SECTORS_PER_S:
+    if unit is KnobUnit.SECTORS_PER_S:
         return format_rate(count)
-    return format_ns(count) if unit in (Unit.SECONDS, Unit.MICROSECONDS) else format_bytes(count)
+    return (
+        format_ns(count)
+        if unit in (KnobUnit.SECONDS, KnobUnit.MICROSECONDS)
+        else format_bytes(count)
+    )
 
 
-def span(knob: str) -> str:
+def format_range(knob: str) -> str:
     """The range that is allowed, for people."""
     bound = BOUNDS[knob]
-    return f"{say(knob, bound.low)} to {say(knob, bound.high)}"
+    return f"{format_value(knob, bound.low)} to {format_value(knob, bound.high)}"
 
 
 def _forms(knob: str) -> str:

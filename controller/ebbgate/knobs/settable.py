@@ -16,9 +16,9 @@ from ebbgate.knobs.bounds import (
     NEVER,
     RATE,
     TRIGGERS,
+    format_range,
+    format_value,
     parse_figure,
-    say,
-    span,
 )
 from ebbgate.knobs.catalog import knob_path, knobs_of
 from ebbgate.knobs.dm_cache import THRESHOLD
@@ -70,9 +70,9 @@ def bounded_value(knob: str, text: str) -> str:
     try:
         value = parse_figure(knob, text)
     except ValueError as error:
-        raise UsageError(str(error), f"{knob} takes {span(knob)}") from error
+        raise UsageError(str(error), f"{knob} takes {format_range(knob)}") from error
     if not bound.low <= value <= bound.high:
-        why = f"{knob} takes {span(knob)}: {bound.why}"
+        why = f"{knob} takes {format_range(knob)}: {bound.why}"
         raise UsageError(f"{text} is out of bounds for {knob}", why)
     return str(value)
 
@@ -85,9 +85,9 @@ def beyond_limits(volume: Volume, knob: str, value: int, limits: Limits) -> str:
     low, high = _in_unit(volume, knob, limits)
     words = []
     if low is not None and value < low:
-        words.append(f"under the {say(knob, low)}")
+        words.append(f"under the {format_value(knob, low)}")
     if high is not None and value > high:
-        words.append(f"above the {say(knob, high)}")
+        words.append(f"above the {format_value(knob, high)}")
     return " and ".join(words)
 
 

@@ -9,7 +9,7 @@ from enum import StrEnum
 MODES = ("writeback", "writethrough", "passthrough")
 
 
-class Health(StrEnum):
+class DmHealth(StrEnum):
     """What the end of dm-cache's status line says (dm-cache-target.c, cache_status).
 
     `needs_check`: the metadata must be checked before it is written again; `read_only`: it can no
@@ -30,7 +30,7 @@ class CacheStatus:
     `block_bytes`. `promotions` and `demotions` start over when the table is loaded anew.
     """
 
-    health: Health
+    health: DmHealth
     metadata_block_bytes: int = 0
     metadata_used: int = 0
     metadata_total: int = 0

@@ -23,7 +23,7 @@ class IntentKind(StrEnum):
     POLICY_REMOVE = "policy_remove"
 
 
-class WishKind(StrEnum):
+class OverrideKind(StrEnum):
     """`set`: a knob keeps a value; `drain`: all is clean by a time; `hold`: every knob stays;
     `manual`: somebody wrote a knob without us, and is heard all the same.
     """
@@ -35,14 +35,14 @@ class WishKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class Override:
     """One wish. Times are of the wall clock; `until_unix_ns`: None until it is released.
 
     `id`: 0 before it is kept. `knob`, `value`: of a `set` and a `manual`, as the kernel takes it;
     else empty.
     """
 
-    kind: WishKind
+    kind: OverrideKind
     volume: str
     who: str
     at_unix_ns: int
@@ -58,10 +58,10 @@ class Wish:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ActiveOverride:
     """A wish that is in force. `ends_ns`: when it ends, on CLOCK_MONOTONIC of this daemon."""
 
-    wish: Wish
+    wish: Override
     ends_ns: int | None
 
     def left_ns(self, now_ns: int) -> int | None:

@@ -164,7 +164,7 @@ class Untracked:
 
 
 @dataclass(frozen=True, slots=True)
-class Complaint:
+class ProbeWarning:
     """Something the probe lost, refused or wants known; `count` is cumulative."""
 
     at_ns: int
@@ -181,4 +181,4 @@ class Bye:
     why: str
 
 
-Record = Hello | Tick | Edge | QueueSample | Tracked | Untracked | Complaint | Bye
+Record = Hello | Tick | Edge | QueueSample | Tracked | Untracked | ProbeWarning | Bye

@@ -13,15 +13,15 @@ from dataclasses import dataclass, field, replace
 
 from ebbgate.model.decision import Condition, Decision, Gate, GateKind, Proposal
 from ebbgate.model.frame import Frame
-from ebbgate.model.override import Standing
+from ebbgate.model.override import ActiveOverride
 from ebbgate.policy import drain, evaluate, limits, overrides, rollback_guard
 from ebbgate.policy.defaults import IDLE_DESTAGE, STREAM_BYPASS, Policy
 from ebbgate.policy.drain import DrainPlan
 from ebbgate.policy.evaluate import PolicyState
-from ebbgate.policy.rollback_guard import RegretState, Setting, Verdict
+from ebbgate.policy.rollback_guard import RollbackState, Verdict, WatchedSetting
 from ebbgate.policy.strategies import idle_destage
 from ebbgate.policy.strategies.destage_state import DestageParams, Phase
-from ebbgate.policy.strategies.stream_bypass import Stance
+from ebbgate.policy.strategies.stream_bypass import StreamMode
 from ebbgate.units import format_ns
 
 NO_REGRET = "no_regret"
@@ -40,16 +40,16 @@ class Ruling:
 
 
 @dataclass(frozen=True, slots=True)
-class Overrides:
+class ArbiterState:
     """`sets`: wishes for knobs, each with its value in words; `gate_knobs`: of this kind of volume;
     `drain`: the wish for one; `plan`: at the last tick.
     """
 
-    sets: tuple[tuple[Standing, str], ...] = ()
+    sets: tuple[tuple[ActiveOverride, str], ...] = ()
     gate_knobs: frozenset[str] = frozenset()
-    drain: Standing | None = None
+    drain: ActiveOverride | None = None
     plan: DrainPlan | None = None
-    regret: RegretState = field(default_factory=RegretState)
+    regret: RollbackState = field(default_factory=RollbackState)
 
     @property
     def gate_is_wished(self) -> bool:
@@ -58,8 +58,8 @@ class Overrides:
 
 
 def on_frame(
-    over: Overrides, frame: Frame, state: PolicyState, policy: Policy, *, applied: bool
-) -> Overrides:
+    over: ArbiterState, frame: Frame, state: PolicyState, policy: Policy, *, applied: bool
+) -> ArbiterState:
     """A tick. `applied`: are decisions carried out? What is only shown cannot be regretted."""
     stands = _stands(over, state, policy) if applied else {}
     over = replace(over, regret=rollback_guard.on_frame(over.regret, frame, stands, policy.regret))
@@ -68,13 +68,13 @@ def on_frame(
     return replace(over, plan=drain.plan_of(frame, over.drain.left_ns(frame.at_ns)))
 
 
-def gate(over: Overrides, state: PolicyState, policy: Policy, now_ns: int) -> Ruling:
+def gate(over: ArbiterState, state: PolicyState, policy: Policy, now_ns: int) -> Ruling:
     """The gate that applies: all that the fast path needs."""
     return _gate(over, evaluate.gate(state, policy), state, policy, now_ns)
 
 
 def decide(
-    over: Overrides, state: PolicyState, policy: Policy, now_ns: int, *, explained: bool = True
+    over: ArbiterState, state: PolicyState, policy: Policy, now_ns: int, *, explained: bool = True
 ) -> Decision:
     """The decision that applies, with every proposal; `explained` as in `evaluate.decide`."""
     decision = evaluate.decide(state, policy, now_ns, explained=explained)
@@ -95,18 +95,20 @@ def decide(
     return replace(decision, proposals=(*own, *decision.proposals))
 
 
-def _stands(over: Overrides, state: PolicyState, policy: Policy) -> Mapping[Setting, Hashable]:
+def _stands(
+    over: ArbiterState, state: PolicyState, policy: Policy
+) -> Mapping[WatchedSetting, Hashable]:
     """What a strategy has set of all that the guard watches; None where it rests, or a person or
     a rule, which is a person's too, has the say.
     """
-    stands: dict[Setting, Hashable] = {}
+    stands: dict[WatchedSetting, Hashable] = {}
     streams, wished = state.streams, {each.wish.knob for each, _ in over.sets}
     ruled = any(rule.sequential_cutoff_bytes is not None for rule in state.rules.in_force)
-    acts = policy.streams is not None and streams.stance is not Stance.REST and not ruled
+    acts = policy.streams is not None and streams.stance is not StreamMode.REST and not ruled
     if acts and wished.isdisjoint(_STREAM_KNOBS):
-        stands[Setting.STREAMS] = (streams.stance, streams.cutoff_bytes)
+        stands[WatchedSetting.STREAMS] = (streams.stance, streams.cutoff_bytes)
     if _presses(state) and not over.gate_is_wished and over.drain is None:
-        stands[Setting.GATE] = Phase.PRESSURE
+        stands[WatchedSetting.GATE] = Phase.PRESSURE
     return stands
 
 
@@ -117,11 +119,11 @@ def _presses(state: PolicyState) -> bool:
 
 
 def _gate(
-    over: Overrides, wished: Gate | None, state: PolicyState, policy: Policy, now_ns: int
+    over: ArbiterState, wished: Gate | None, state: PolicyState, policy: Policy, now_ns: int
 ) -> Ruling:
     if over.gate_is_wished:
         return Ruling(
-            Gate(GateKind.RELEASED), overrides.WISH, "a person has set a knob of the gate"
+            Gate(GateKind.RELEASED), overrides.OVERRIDE, "a person has set a knob of the gate"
         )
     params = policy.destage
     if params is None or wished is None or wished.kind is GateKind.RELEASED:
@@ -129,7 +131,7 @@ def _gate(
     if over.drain is not None and over.plan is not None:
         opened = drain.gate_of(over.plan, state.destage, wished, params)
         return Ruling(opened, drain.DRAIN, drain.sentence(over.plan)) if opened else Ruling(wished)
-    held = rollback_guard.verdict(over.regret, Setting.GATE, now_ns) is not None
+    held = rollback_guard.verdict(over.regret, WatchedSetting.GATE, now_ns) is not None
     if held and _presses(state) and not pressing(state.frame, params):
         closed = replace(state.destage, phase=Phase.WAIT)
         shut = limits.clamp_gate(idle_destage.gate_of(closed, params), policy.limits)
@@ -147,8 +149,8 @@ def pressing(frame: Frame | None, params: DestageParams) -> bool:
     return room < params.room_ratio_min * _EASE * frame.cache_bytes
 
 
-def _held(over: Overrides, now_ns: int) -> list[Verdict]:
-    found = (rollback_guard.verdict(over.regret, setting, now_ns) for setting in Setting)
+def _held(over: ArbiterState, now_ns: int) -> list[Verdict]:
+    found = (rollback_guard.verdict(over.regret, setting, now_ns) for setting in WatchedSetting)
     return [each for each in found if each is not None]
 
 
@@ -164,7 +166,8 @@ def _streams(decision: Decision, own: list[Proposal]) -> Decision:
                 decision, sequential_cutoff_bytes=cutoff, cutoff_strategy=proposal.strategy
             )
         regretted = (
-            Setting.STREAMS in proposal.takes_back and decision.cutoff_strategy == STREAM_BYPASS
+            WatchedSetting.STREAMS in proposal.takes_back
+            and decision.cutoff_strategy == STREAM_BYPASS
         )
         if "max_sectors_kb" in dict(proposal.knobs) or regretted:
             return replace(
@@ -178,15 +181,15 @@ def _streams(decision: Decision, own: list[Proposal]) -> Decision:
 
 def _taken_back(
     found: Verdict,
-    over: Overrides,
+    over: ArbiterState,
     state: PolicyState,
     ruling: Ruling,
     now_ns: int,
 ) -> Proposal:
     left = over.regret.of(found.setting).held_until_ns - now_ns
-    what = "stream_bypass" if found.setting is Setting.STREAMS else "destage beside the load"
+    what = "stream_bypass" if found.setting is WatchedSetting.STREAMS else "destage beside the load"
     before, after = format_ns(found.before_ns), format_ns(found.after_ns)
-    yields = found.setting is Setting.GATE and _presses(state)
+    yields = found.setting is WatchedSetting.GATE and _presses(state)
     reason = (
         f"{what} is held off for {format_ns(max(0, left))} more: the p99 of"
         f" {found.direction}s was {after} after it, {before} before"

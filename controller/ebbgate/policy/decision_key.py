@@ -7,15 +7,15 @@ from ebbgate.model.decision import Decision, GateKind
 from ebbgate.policy.arbiter import NO_REGRET
 from ebbgate.policy.drain import DRAIN
 from ebbgate.policy.evaluate import PolicyState
-from ebbgate.policy.overrides import WISH
+from ebbgate.policy.overrides import OVERRIDE
 
-_ABOVE = frozenset({WISH, DRAIN, NO_REGRET})
+_ABOVE = frozenset({OVERRIDE, DRAIN, NO_REGRET})
 """These come and go; all others are there all the time."""
 
-Essence = tuple[object, ...]
+DecisionKey = tuple[object, ...]
 
 
-def essence(state: PolicyState, decision: Decision) -> Essence:
+def decision_key(state: PolicyState, decision: Decision) -> DecisionKey:
     """Equal for two decisions that differ only in measured figures or in the pace.
 
     A pulse is part of pacing and no decision of its own.

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from ebbgate.model.volume import Kind, Volume
 from ebbgate.policy import ADAPTIVE
 from ebbgate.policy.limits import Limits
-from ebbgate.policy.rollback_guard import RegretParams
+from ebbgate.policy.rollback_guard import RollbackParams
 from ebbgate.policy.rules import Rule
 from ebbgate.policy.strategies.destage_state import DestageParams
 from ebbgate.policy.strategies.pace import params_for
 from ebbgate.policy.strategies.pace_depth import DEPTH_WIDE_IOS
-from ebbgate.policy.strategies.pace_state import Law, PaceParams
+from ebbgate.policy.strategies.pace_state import PaceParams, ThrottleKind
 from ebbgate.policy.strategies.stream_bypass import StreamParams
 from ebbgate.units import NS_PER_MS
 
@@ -39,7 +39,7 @@ _DM_WINDOW_NS = 100 * NS_PER_MS
 others is too high by a half.
 """
 _DM_PACE = PaceParams(
-    law=Law.DEPTH,
+    law=ThrottleKind.DEPTH,
     target_ns=36 * NS_PER_MS,
     depth_min_ios=1.0,
     depth_max_ios=16.0,
@@ -47,7 +47,7 @@ _DM_PACE = PaceParams(
     window_ns=_DM_WINDOW_NS,
 )
 _DM_PRESSURE_PACE = PaceParams(
-    law=Law.DEPTH,
+    law=ThrottleKind.DEPTH,
     target_ns=10 * NS_PER_MS,
     depth_min_ios=1.0,
     depth_max_ios=4.0,
@@ -67,7 +67,7 @@ class Policy:
     destage: DestageParams | None = field(default_factory=DestageParams)
     streams: StreamParams | None = field(default_factory=StreamParams)
     cannot: Mapping[str, str] = field(default_factory=dict)
-    regret: RegretParams = field(default_factory=RegretParams)
+    regret: RollbackParams = field(default_factory=RollbackParams)
     name: str = ADAPTIVE
     order: tuple[str, ...] = (IDLE_DESTAGE, STREAM_BYPASS)
     rules: tuple[Rule, ...] = ()

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 from ebbgate.model.decision import Condition, Gate, GateKind, Proposal
 from ebbgate.model.frame import Frame
-from ebbgate.model.override import Standing
+from ebbgate.model.override import ActiveOverride
 from ebbgate.policy.strategies.destage_state import DestageParams, DestageState, Phase
-from ebbgate.policy.strategies.pace_state import Law, PaceParams
+from ebbgate.policy.strategies.pace_state import PaceParams, ThrottleKind
 from ebbgate.units import NS_PER_S, format_bytes, format_ns, format_rate
 
 DRAIN = "drain"
@@ -70,7 +70,7 @@ def gate_of(
     if plan is None or plan.dirty_bytes == 0 or state.phase in (Phase.UNKNOWN, Phase.DESTAGE):
         return None
     own = wished if wished is not None and wished.kind is GateKind.PACED else None
-    if params.pressure_pace.law is Law.DEPTH:
+    if params.pressure_pace.law is ThrottleKind.DEPTH:
         depth = _depth_ios(plan, state, params.pace)
         return None if own and own.depth_ios >= depth else Gate(GateKind.PACED, depth_ios=depth)
     rate = _rounded(plan.needed_bytes_per_s, params.pace)
@@ -78,7 +78,7 @@ def gate_of(
 
 
 def proposal(
-    plan: DrainPlan | None, standing: Standing, now_ns: int, gate: Gate | None
+    plan: DrainPlan | None, standing: ActiveOverride, now_ns: int, gate: Gate | None
 ) -> Proposal:
     """What the drain wants, with the measured pace beside the needed one."""
     who, left = standing.wish.who, format_ns(standing.left_ns(now_ns) or 0)

@@ -18,7 +18,7 @@ from ebbgate.policy.defaults import IDLE_DESTAGE, STREAM_BYPASS, Policy
 from ebbgate.policy.rules import RulesState
 from ebbgate.policy.strategies import explanation, idle_destage, stream_bypass
 from ebbgate.policy.strategies.destage_state import DestageParams, DestageState
-from ebbgate.policy.strategies.stream_bypass import Stance, StreamParams, StreamState
+from ebbgate.policy.strategies.stream_bypass import StreamMode, StreamParams, StreamState
 from ebbgate.units import NS_PER_MS
 
 PACE_PERIOD_NS = 20 * NS_PER_MS
@@ -40,7 +40,7 @@ class PolicyState:
 
 
 @dataclass(frozen=True, slots=True)
-class ProbeWishes:
+class ProbeSettings:
     """What the probe should do for this volume: quiet time before an idle edge, queue samples.
 
     `pace_above_ios`: samples are wanted of a deeper queue only; None: of each.
@@ -113,13 +113,13 @@ def gate_reason(state: PolicyState) -> tuple[str, str]:
     return (ruled.strategy, ruled.reason) if ruled else (IDLE_DESTAGE, state.destage.why)
 
 
-def wishes(state: PolicyState, policy: Policy) -> ProbeWishes:
+def probe_settings(state: PolicyState, policy: Policy) -> ProbeSettings:
     """What the probe should be told."""
     wait_ns = state.destage.wait.wait_ns
     if policy.destage is None or not state.destage.pacing or _ruled_gate(state):
-        return ProbeWishes(wait_ns, 0)
+        return ProbeSettings(wait_ns, 0)
     above = idle_destage.samples_above_ios(state.destage, policy.destage)
-    return ProbeWishes(wait_ns, PACE_PERIOD_NS, above)
+    return ProbeSettings(wait_ns, PACE_PERIOD_NS, above)
 
 
 def decide(state: PolicyState, policy: Policy, now_ns: int, *, explained: bool = True) -> Decision:
@@ -216,12 +216,12 @@ def _stream_proposal(state: PolicyState, params: StreamParams, explained: bool) 
     reason = f"{streams.stance}: {streams.why}"
     if state.congested:
         reason += "; the kernel took jitter of the cache device for congestion and bypassed it"
-    cutoff = None if streams.stance is Stance.REST or params.by_size else streams.cutoff_bytes
+    cutoff = None if streams.stance is StreamMode.REST or params.by_size else streams.cutoff_bytes
     return Proposal(
         STREAM_BYPASS,
         reason,
         explanation.of_streams(frame, params) if frame and explained else (),
         sequential_cutoff_bytes=cutoff,
-        split_requests=params.by_size and streams.stance is Stance.BYPASS,
+        split_requests=params.by_size and streams.stance is StreamMode.BYPASS,
         congestion_bypass=False if state.congested else None,
     )

@@ -10,21 +10,21 @@ more than what was asked for.
 from __future__ import annotations
 
 from ebbgate.model.decision import Gate, GateKind, Proposal
-from ebbgate.model.override import Standing, Wish, WishKind
+from ebbgate.model.override import ActiveOverride, Override, OverrideKind
 from ebbgate.model.volume import UNWRITABLE, VolumeState
 from ebbgate.units import format_ns
 
-WISH = "wish"
+OVERRIDE = "wish"
 
 
-def ends_ns(wish: Wish, wall_ns: int, now_ns: int) -> int | None:
+def ends_ns(wish: Override, wall_ns: int, now_ns: int) -> int | None:
     """When a wish that is taken up now ends, on the monotonic clock; None: when released."""
     if wish.until_unix_ns is None or wish.for_ns is None:
         return None
     return now_ns + min(max(0, wish.until_unix_ns - wall_ns), wish.for_ns)
 
 
-def is_over(standing: Standing, wall_ns: int, now_ns: int) -> bool:
+def is_over(standing: ActiveOverride, wall_ns: int, now_ns: int) -> bool:
     """Has its time come?"""
     until = standing.wish.until_unix_ns
     if standing.ends_ns is None or until is None:
@@ -32,23 +32,23 @@ def is_over(standing: Standing, wall_ns: int, now_ns: int) -> bool:
     return now_ns >= standing.ends_ns or wall_ns >= until
 
 
-def refusal(state: VolumeState | None) -> str:
+def unwritable_reason(state: VolumeState | None) -> str:
     """Why no knob of the volume may be written now; empty when it may."""
     if state is None or state.state is None:
         return "its state is unknown"
     return UNWRITABLE.get(state.state, "")
 
 
-def text(standing: Standing, now_ns: int, value: str) -> str:
+def override_text(standing: ActiveOverride, now_ns: int, value: str) -> str:
     """`sequential_cutoff 1 MiB, as jo asked, for 9.5 min more`; `value`: with its unit."""
     wish, left = standing.wish, standing.left_ns(now_ns)
-    what = f"{wish.knob} {value}" if wish.kind is WishKind.SET else str(wish.kind)
+    what = f"{wish.knob} {value}" if wish.kind is OverrideKind.SET else str(wish.kind)
     rest = "until it is released" if left is None else f"for {format_ns(left)} more"
     return f"{what}, as {wish.who} asked, {rest}"
 
 
 def proposal(
-    sets: tuple[tuple[Standing, str], ...], gate_knobs: frozenset[str], now_ns: int
+    sets: tuple[tuple[ActiveOverride, str], ...], gate_knobs: frozenset[str], now_ns: int
 ) -> Proposal:
     """What the wishes for knobs take from all strategies. `sets`: each with its value in words;
     `gate_knobs`: of this kind of volume, which make sense only together.
@@ -57,8 +57,8 @@ def proposal(
     names = frozenset(knob for knob, _ in knobs)
     cutoff = next((int(value) for knob, value in knobs if knob == "sequential_cutoff"), None)
     return Proposal(
-        WISH,
-        "; ".join(text(each, now_ns, value) for each, value in sets),
+        OVERRIDE,
+        "; ".join(override_text(each, now_ns, value) for each, value in sets),
         gate=None if names.isdisjoint(gate_knobs) else Gate(GateKind.RELEASED),
         sequential_cutoff_bytes=cutoff,
         knobs=knobs,

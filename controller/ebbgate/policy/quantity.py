@@ -17,7 +17,7 @@ from typing import Final
 from ebbgate import units
 
 
-class Unit(StrEnum):
+class SignalUnit(StrEnum):
     """What a figure counts; inside, always the base unit.
 
     `size`: bytes; `rate`: bytes per second; `duration`: nanoseconds; `ratio`: 0..1; `count`: a
@@ -32,23 +32,23 @@ class Unit(StrEnum):
     IOPS = "iops"
 
 
-FACTORS: Final[Mapping[Unit, Mapping[str, float]]] = {
-    Unit.SIZE: units.SIZES,
-    Unit.RATE: {f"{name}/s": factor for name, factor in units.SIZES.items()},
-    Unit.DURATION: units.DURATIONS,
-    Unit.RATIO: {"%": 0.01},
-    Unit.COUNT: {"": 1},
-    Unit.IOPS: {"/s": 1},
+FACTORS: Final[Mapping[SignalUnit, Mapping[str, float]]] = {
+    SignalUnit.SIZE: units.SIZES,
+    SignalUnit.RATE: {f"{name}/s": factor for name, factor in units.SIZES.items()},
+    SignalUnit.DURATION: units.DURATIONS,
+    SignalUnit.RATIO: {"%": 0.01},
+    SignalUnit.COUNT: {"": 1},
+    SignalUnit.IOPS: {"/s": 1},
 }
 """By unit, what may be written behind the number, and how much of the base unit it is."""
 
-EXAMPLES: Final[Mapping[Unit, str]] = {
-    Unit.SIZE: "64MiB",
-    Unit.RATE: "20MiB/s",
-    Unit.DURATION: "300ms",
-    Unit.RATIO: "40%",
-    Unit.COUNT: "4",
-    Unit.IOPS: "50/s",
+EXAMPLES: Final[Mapping[SignalUnit, str]] = {
+    SignalUnit.SIZE: "64MiB",
+    SignalUnit.RATE: "20MiB/s",
+    SignalUnit.DURATION: "300ms",
+    SignalUnit.RATIO: "40%",
+    SignalUnit.COUNT: "4",
+    SignalUnit.IOPS: "50/s",
 }
 _FIGURE: Final = re.compile(r"^(-?[0-9]{1,15}(?:\.[0-9]{1,9})?) *([A-Za-zµ/%]*)$")
 # What people write instead; no measure of likeness would find these.
@@ -74,7 +74,7 @@ class NotAQuantity(ValueError):
         self.nearest = nearest
 
 
-def parse_quantity(unit: Unit, text: str) -> float:
+def parse_quantity(unit: SignalUnit, text: str) -> float:
     """The figure in its base unit, a whole number where it has no fraction.
 
     Raises NotAQuantity.
@@ -90,33 +90,33 @@ def parse_quantity(unit: Unit, text: str) -> float:
             return 0
         what = f"{text!r} has no unit" if not suffix else f"{suffix!r} is no unit of a {unit}"
         raise NotAQuantity(what, expected(unit), nearest_unit(unit, suffix))
-    if unit is Unit.RATIO:
+    if unit is SignalUnit.RATIO:
         return value / 100
     # Whole numbers are exact: a float carries 53 bits only, a size may need more.
     whole = int(number) * int(factor) if "." not in number else value * factor
     return int(whole) if whole == int(whole) else whole
 
 
-def format_quantity(unit: Unit, value: float) -> str:
+def format_quantity(unit: SignalUnit, value: float) -> str:
     """For people; a duration without an end is `never`."""
     if math.isinf(value):
         return "never"
-    if unit is Unit.SIZE:
+    if unit is SignalUnit.SIZE:
         return units.format_bytes(value)
-    if unit is Unit.RATE:
+    if unit is SignalUnit.RATE:
         return units.format_rate(value)
-    if unit is Unit.DURATION:
+    if unit is SignalUnit.DURATION:
         return units.format_ns(value)
-    if unit is Unit.RATIO:
+    if unit is SignalUnit.RATIO:
         return units.format_ratio(value)
-    return f"{value:.0f}/s" if unit is Unit.IOPS else f"{value:.0f}"
+    return f"{value:.0f}/s" if unit is SignalUnit.IOPS else f"{value:.0f}"
 
 
-def spell(unit: Unit, value: float) -> str:
+def spell(unit: SignalUnit, value: float) -> str:
     """As a policy writes it: the largest unit that leaves a whole number."""
     if value == 0:
         return "0"
-    if unit is Unit.RATIO:
+    if unit is SignalUnit.RATIO:
         return f"{value * 100:g}%"
     name, factor = next(iter(FACTORS[unit].items()))
     for larger, size in FACTORS[unit].items():
@@ -125,14 +125,14 @@ def spell(unit: Unit, value: float) -> str:
     return f"{value / factor:.0f}{name}"
 
 
-def expected(unit: Unit) -> str:
+def expected(unit: SignalUnit) -> str:
     """What a figure of this unit looks like."""
     known = ", ".join(name for name in FACTORS[unit] if name)
     example = f"for example {EXAMPLES[unit]}"
     return f"write a number and {known}, {example}" if known else f"write a number, {example}"
 
 
-def nearest_unit(unit: Unit, suffix: str) -> str:
+def nearest_unit(unit: SignalUnit, suffix: str) -> str:
     """The unit that was probably meant; empty where none is near."""
     known = [name for name in FACTORS[unit] if name]
     if not suffix:

@@ -25,7 +25,7 @@ from ebbgate.model.records import Direction
 from ebbgate.units import NS_PER_MS, NS_PER_S
 
 
-class Setting(StrEnum):
+class WatchedSetting(StrEnum):
     """What the guard watches and may take back."""
 
     GATE = "gate"
@@ -33,7 +33,7 @@ class Setting(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class RegretParams:
+class RollbackParams:
     """What a policy may set.
 
     `worse_ratio`, `worse_ns_min`: the bound; less than a disk's seek is not felt. `requests_min`:
@@ -63,7 +63,7 @@ class RegretParams:
 
 
 @dataclass(frozen=True, slots=True)
-class Felt:
+class LatencySample:
     """What users felt in one direction. `ios`: how many requests it rests on, faded."""
 
     p99_ns: float
@@ -73,14 +73,14 @@ class Felt:
     at_ns: int
 
 
-FeltBy = Mapping[Direction, Felt]
+LatencySamples = Mapping[Direction, LatencySample]
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """Why a setting was taken back."""
 
-    setting: Setting
+    setting: WatchedSetting
     direction: Direction
     before_ns: float
     after_ns: float
@@ -97,8 +97,8 @@ class Watched:
 
     stand: Hashable = None
     since_ns: int = 0
-    felt: FeltBy = field(default_factory=dict)
-    before: FeltBy = field(default_factory=dict)
+    felt: LatencySamples = field(default_factory=dict)
+    before: LatencySamples = field(default_factory=dict)
     worse: int = 0
     held_until_ns: int = 0
     holds: int = 0
@@ -111,41 +111,46 @@ class Watched:
 
 
 @dataclass(frozen=True, slots=True)
-class RegretState:
+class RollbackState:
     """All settings; `sampled_ns`: the end of the last window that was looked at."""
 
-    watched: Mapping[Setting, Watched] = field(default_factory=dict)
+    watched: Mapping[WatchedSetting, Watched] = field(default_factory=dict)
     sampled_ns: int = 0
 
-    def of(self, setting: Setting) -> Watched:
+    def of(self, setting: WatchedSetting) -> Watched:
         """One setting."""
         return self.watched.get(setting, Watched())
 
     def trips(self) -> Mapping[str, int]:
         """How often each setting was taken back."""
-        return {str(setting): self.of(setting).trips for setting in Setting}
+        return {str(setting): self.of(setting).trips for setting in WatchedSetting}
 
 
 def on_frame(
-    state: RegretState, frame: Frame, stands: Mapping[Setting, Hashable], params: RegretParams
-) -> RegretState:
+    state: RollbackState,
+    frame: Frame,
+    stands: Mapping[WatchedSetting, Hashable],
+    params: RollbackParams,
+) -> RollbackState:
     """A tick. `stands`: what the strategies want of each setting, None where it rests."""
     due = frame.window_ns > 0 and frame.at_ns - state.sampled_ns >= frame.window_ns
     watched = {}
-    for setting in Setting:
-        seen = felt_of(frame, setting, params) if due else {}
+    for setting in WatchedSetting:
+        seen = latency_samples(frame, setting, params) if due else {}
         before = state.of(setting)
         watched[setting] = _step(before, setting, stands.get(setting), frame.at_ns, seen, params)
-    return RegretState(watched, frame.at_ns if due else state.sampled_ns)
+    return RollbackState(watched, frame.at_ns if due else state.sampled_ns)
 
 
-def verdict(state: RegretState, setting: Setting, now_ns: int) -> Verdict | None:
+def verdict(state: RollbackState, setting: WatchedSetting, now_ns: int) -> Verdict | None:
     """Why the setting is held off now; None while it is not."""
     watched = state.of(setting)
     return watched.verdict if watched.held(now_ns) else None
 
 
-def felt_of(frame: Frame, setting: Setting, params: RegretParams) -> FeltBy:
+def latency_samples(
+    frame: Frame, setting: WatchedSetting, params: RollbackParams
+) -> LatencySamples:
     """What users felt over the frame's window, where there were requests enough.
 
     For `streams` without what was sent past the cache: that it goes at the disk's speed is meant.
@@ -155,7 +160,7 @@ def felt_of(frame: Frame, setting: Setting, params: RegretParams) -> FeltBy:
         paths = [
             latency
             for (way, path), latency in frame.paths.items()
-            if way is direction and not (setting is Setting.STREAMS and path == "bypass")
+            if way is direction and not (setting is WatchedSetting.STREAMS and path == "bypass")
         ]
         felt = _felt(paths, frame, params)
         if felt is not None:
@@ -163,7 +168,7 @@ def felt_of(frame: Frame, setting: Setting, params: RegretParams) -> FeltBy:
     return found
 
 
-def _felt(paths: list[PathLatency], frame: Frame, params: RegretParams) -> Felt | None:
+def _felt(paths: list[PathLatency], frame: Frame, params: RollbackParams) -> LatencySample | None:
     ios = sum(path.ios for path in paths)
     if ios < params.requests_min or frame.window_ns <= 0:
         return None
@@ -172,16 +177,16 @@ def _felt(paths: list[PathLatency], frame: Frame, params: RegretParams) -> Felt 
         return None
     seconds = frame.window_ns / NS_PER_S
     moved = sum(path.bytes for path in paths)
-    return Felt(max(slow), ios / seconds, moved / seconds, ios, frame.at_ns)
+    return LatencySample(max(slow), ios / seconds, moved / seconds, ios, frame.at_ns)
 
 
 def _step(
     old: Watched,
-    setting: Setting,
+    setting: WatchedSetting,
     wanted: Hashable,
     now_ns: int,
-    seen: FeltBy,
-    params: RegretParams,
+    seen: LatencySamples,
+    params: RollbackParams,
 ) -> Watched:
     stand = None if old.held(now_ns) else wanted
     new = old
@@ -196,7 +201,7 @@ def _step(
     return replace(new, felt={**new.felt, **felt})
 
 
-def _worth(felt: FeltBy, now_ns: int, params: RegretParams) -> FeltBy:
+def _worth(felt: LatencySamples, now_ns: int, params: RollbackParams) -> LatencySamples:
     """What of the memory is fresh and large enough to compare with."""
     return {
         way: part
@@ -207,7 +212,11 @@ def _worth(felt: FeltBy, now_ns: int, params: RegretParams) -> FeltBy:
 
 
 def _judge(
-    watched: Watched, setting: Setting, now_ns: int, seen: FeltBy, params: RegretParams
+    watched: Watched,
+    setting: WatchedSetting,
+    now_ns: int,
+    seen: LatencySamples,
+    params: RollbackParams,
 ) -> Watched:
     if now_ns - watched.since_ns > params.watch_ns:
         return replace(watched, before={}, worse=0)
@@ -237,23 +246,23 @@ def _judge(
     )
 
 
-def bound_ns(before: Felt, params: RegretParams) -> float:
+def bound_ns(before: LatencySample, params: RollbackParams) -> float:
     """Up to here a p99 is no worse than before."""
     return max(before.p99_ns * params.worse_ratio, before.p99_ns + params.worse_ns_min)
 
 
-def hold_ns(holds: int, params: RegretParams) -> int:
+def hold_ns(holds: int, params: RollbackParams) -> int:
     """How long a setting is held off after so many times before."""
     return min(params.hold_ns_max, params.hold_ns << min(holds, 32))
 
 
-def _alike(before: Felt, after: Felt, params: RegretParams) -> bool:
+def _alike(before: LatencySample, after: LatencySample, params: RollbackParams) -> bool:
     most = params.load_ratio_max
     pairs = ((before.iops, after.iops), (before.bytes_per_s, after.bytes_per_s))
     return all(one <= most * other and other <= most * one for one, other in pairs)
 
 
-def _fade(old: Felt | None, new: Felt, params: RegretParams) -> Felt:
+def _fade(old: LatencySample | None, new: LatencySample, params: RollbackParams) -> LatencySample:
     if old is None:
         return new
     kept = old.ios * math.pow(0.5, (new.at_ns - old.at_ns) / params.half_life_ns)
@@ -262,7 +271,7 @@ def _fade(old: Felt | None, new: Felt, params: RegretParams) -> Felt:
     def mean(before: float, now: float) -> float:
         return (kept * before + new.ios * now) / total
 
-    return Felt(
+    return LatencySample(
         mean(old.p99_ns, new.p99_ns),
         mean(old.iops, new.iops),
         mean(old.bytes_per_s, new.bytes_per_s),

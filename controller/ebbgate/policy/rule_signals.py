@@ -14,7 +14,7 @@ from typing import Final
 
 from ebbgate.model.frame import Frame, Regime
 from ebbgate.model.records import Direction
-from ebbgate.policy.quantity import Unit
+from ebbgate.policy.quantity import SignalUnit
 from ebbgate.signals.paths import p99_ns, read_hit_ratio, worst_p99_ns
 from ebbgate.units import NS_PER_S
 
@@ -29,7 +29,7 @@ class Signal:
     """`unit`: None where it is one of `words`. `about`: one sentence; `formula`: how it is had."""
 
     name: str
-    unit: Unit | None
+    unit: SignalUnit | None
     about: str
     formula: str
     of: Callable[[Frame], Value | None]
@@ -76,28 +76,28 @@ def _path(direction: Direction, path: str) -> Callable[[Frame], float | None]:
 _ALL: Final = (
     Signal(
         "dirty_data",
-        Unit.SIZE,
+        SignalUnit.SIZE,
         "Dirty data in the cache.",
         "as the kernel says (bcache: rounded to 5 %)",
         lambda frame: frame.dirty_bytes,
     ),
     Signal(
         "dirty_ratio",
-        Unit.RATIO,
+        SignalUnit.RATIO,
         "Dirty data as a share of the cache.",
         "dirty_data / size of the cache",
         lambda frame: frame.dirty_ratio,
     ),
     Signal(
         "in_use_ratio",
-        Unit.RATIO,
+        SignalUnit.RATIO,
         "Share of the cache's buckets or blocks in use, clean ones among them.",
         "bcache: 100 % - cache_available_percent; dm-cache: used / total blocks",
         lambda frame: frame.in_use_ratio,
     ),
     Signal(
         "room",
-        Unit.SIZE,
+        SignalUnit.SIZE,
         "What the kernel will still take as dirty data before it stops caching writes.",
         "bcache: size x (40 % or, for synchronous writes, 70 % - in_use_ratio); others: size x "
         "(100 % - dirty_ratio)",
@@ -105,35 +105,35 @@ _ALL: Final = (
     ),
     Signal(
         "time_to_full",
-        Unit.DURATION,
+        SignalUnit.DURATION,
         "Time until no write is cached any more; never while the room does not shrink.",
         "room / (dirty_in_rate - destage_rate)",
         _time_to_full_ns,
     ),
     Signal(
         "time_to_clean",
-        Unit.DURATION,
+        SignalUnit.DURATION,
         "Time until nothing is dirty; never while dirty data does not shrink.",
         "dirty_data / (destage_rate - dirty_in_rate)",
         _time_to_clean_ns,
     ),
     Signal(
         "dirty_in_rate",
-        Unit.RATE,
+        SignalUnit.RATE,
         "Writes that the cache takes in as dirty data.",
         "bytes on the path writeback / window",
         lambda frame: frame.dirty_in_bytes_per_s,
     ),
     Signal(
         "destage_rate",
-        Unit.RATE,
+        SignalUnit.RATE,
         "Dirty data that reaches the backing device.",
         "bytes of destage completed / window",
         lambda frame: frame.destage_bytes_per_s,
     ),
     Signal(
         "destage_in_flight",
-        Unit.COUNT,
+        SignalUnit.COUNT,
         "Pieces of destage begun and not done.",
         "queued - completed",
         lambda frame: frame.destage_in_flight_ios,
@@ -148,14 +148,14 @@ _ALL: Final = (
     ),
     Signal(
         "quiet",
-        Unit.DURATION,
+        SignalUnit.DURATION,
         "Time since the last request of users.",
         "now - last arrival or completion; 0 while one is in flight",
         lambda frame: frame.quiet_ns,
     ),
     Signal(
         "in_flight",
-        Unit.COUNT,
+        SignalUnit.COUNT,
         "Requests of users under way.",
         "arrived - completed",
         lambda frame: frame.in_flight_ios,
@@ -177,55 +177,57 @@ _ALL: Final = (
         lambda frame: frame.state,
         ("clean", "dirty"),
     ),
-    Signal("read_iops", Unit.IOPS, "Reads of users.", "arrivals / window", _iops(_READ)),
-    Signal("write_iops", Unit.IOPS, "Writes of users.", "arrivals / window", _iops(_WRITE)),
-    Signal("read_rate", Unit.RATE, "Bytes that users read.", "bytes / window", _rate(_READ)),
-    Signal("write_rate", Unit.RATE, "Bytes that users write.", "bytes / window", _rate(_WRITE)),
+    Signal("read_iops", SignalUnit.IOPS, "Reads of users.", "arrivals / window", _iops(_READ)),
+    Signal("write_iops", SignalUnit.IOPS, "Writes of users.", "arrivals / window", _iops(_WRITE)),
+    Signal("read_rate", SignalUnit.RATE, "Bytes that users read.", "bytes / window", _rate(_READ)),
+    Signal(
+        "write_rate", SignalUnit.RATE, "Bytes that users write.", "bytes / window", _rate(_WRITE)
+    ),
     Signal(
         "read_latency_p99",
-        Unit.DURATION,
+        SignalUnit.DURATION,
         "p99 of users' reads, as seen at the volume.",
         "the highest p99 of the paths hit, miss and bypass; unknown without reads",
         lambda frame: worst_p99_ns(frame, _READ),
     ),
     Signal(
         "write_latency_p99",
-        Unit.DURATION,
+        SignalUnit.DURATION,
         "p99 of users' writes, as seen at the volume.",
         "the highest p99 of the paths writeback, writethrough and bypass; unknown without writes",
         lambda frame: worst_p99_ns(frame, _WRITE),
     ),
     Signal(
         "read_hit_p99",
-        Unit.DURATION,
+        SignalUnit.DURATION,
         "p99 of reads that the cache answers.",
         "of the path hit; unknown without any",
         _path(_READ, "hit"),
     ),
     Signal(
         "read_miss_p99",
-        Unit.DURATION,
+        SignalUnit.DURATION,
         "p99 of reads that go to the backing device.",
         "of the path miss; unknown without any",
         _path(_READ, "miss"),
     ),
     Signal(
         "hit_ratio",
-        Unit.RATIO,
+        SignalUnit.RATIO,
         "Share of reads that found all their data in the cache.",
         "hits / reads; unknown without reads",
         read_hit_ratio,
     ),
     Signal(
         "backing_queue",
-        Unit.COUNT,
+        SignalUnit.COUNT,
         "Requests at the backing device, destage among them.",
         "issued - completed",
         lambda frame: frame.backing_depth_ios,
     ),
     Signal(
         "backing_busy",
-        Unit.RATIO,
+        SignalUnit.RATIO,
         "How busy users keep the backing device: an upper bound.",
         "sum of users' latencies there / window, at most 100 %",
         lambda frame: frame.backing_busy_foreground_ratio,

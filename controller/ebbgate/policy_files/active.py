@@ -20,7 +20,7 @@ from ebbgate.policy.language.choose import LocalTime, choose, entry_at
 from ebbgate.policy.language.compile import compile_policy
 from ebbgate.policy.language.document import PolicyDocument
 from ebbgate.policy.language.link import link
-from ebbgate.policy.language.problem import Problem
+from ebbgate.policy.language.problem import Diagnostic
 from ebbgate.policy_files import reader
 
 _LOG = logging.getLogger(__name__)
@@ -150,7 +150,7 @@ class PolicyBook:
         _LOG.info("policies: %s", names or "none in the folder: adaptive for every volume")
 
 
-def _first(problems: Sequence[Problem]) -> tuple[str, ...]:
+def _first(problems: Sequence[Diagnostic]) -> tuple[str, ...]:
     """They are logged one by one and shown by `status`: so many of them and no more."""
     said = tuple(map(str, problems[:_PROBLEMS_MAX]))
     more = len(problems) - len(said)

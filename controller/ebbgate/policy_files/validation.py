@@ -18,7 +18,7 @@ from ebbgate.policy.language.choose import choose_by_name
 from ebbgate.policy.language.document import PolicyDocument
 from ebbgate.policy.language.link import link
 from ebbgate.policy.language.parse import Parsed, parse
-from ebbgate.policy.language.problem import Problem
+from ebbgate.policy.language.problem import Diagnostic
 from ebbgate.policy_files import reader
 
 
@@ -27,7 +27,7 @@ class Judged:
     """Either the document of one text, with nothing left to look up, or what is wrong."""
 
     document: PolicyDocument | None
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[Diagnostic, ...] = ()
 
 
 def judge(text: str | bytes, file: str, folder: Path) -> Judged:
@@ -60,7 +60,7 @@ def judge_alone(text: str | bytes, file: str, folder: Path) -> Judged:
     return Judged(None, linked.problems) if linked.problems else Judged(linked.documents[0])
 
 
-def judge_removal(file: str, folder: Path) -> tuple[Problem, ...]:
+def judge_removal(file: str, folder: Path) -> tuple[Diagnostic, ...]:
     """What of the folder would be wrong without this file, and is right with it."""
     texts = _texts(folder)
     left = {name: text for name, text in texts.items() if name != file}
@@ -123,7 +123,7 @@ def in_force(names: Iterable[str], kind: Kind, folder: Path) -> PolicyDocument:
     return choose_by_name(documents.values(), names, kind)
 
 
-def problem_document(problem: Problem) -> dict[str, Any]:
+def problem_document(problem: Diagnostic) -> dict[str, Any]:
     """A problem with its place; `line` and `column` from 1, null for what is not known."""
     key = f"{problem.key}: " if problem.key else ""
     return {
@@ -136,7 +136,9 @@ def problem_document(problem: Problem) -> dict[str, Any]:
     }
 
 
-def _new(problems: Iterable[Problem], texts: Mapping[str, str | bytes]) -> tuple[Problem, ...]:
+def _new(
+    problems: Iterable[Diagnostic], texts: Mapping[str, str | bytes]
+) -> tuple[Diagnostic, ...]:
     """Those that these texts do not have already."""
     # What is expected instead names what else is there, and so may differ.
     before = {(each.file, each.place, each.what) for each in _linked(texts)[1]}
@@ -151,7 +153,7 @@ def _shipped() -> tuple[PolicyDocument, ...]:
 
 def _linked(
     texts: Mapping[str, str | bytes],
-) -> tuple[dict[str, PolicyDocument], tuple[Problem, ...]]:
+) -> tuple[dict[str, PolicyDocument], tuple[Diagnostic, ...]]:
     """The right ones by file, each alone with its neighbours, and all problems."""
     parsed: list[Parsed] = [reader.parsed(text, file) for file, text in texts.items()]
     documents = [each.document for each in parsed if each.document is not None]

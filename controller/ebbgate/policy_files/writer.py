@@ -20,7 +20,7 @@ from typing import Final
 from ebbgate.errors import ActuationError, ConfigError, NotFound, UsageError
 from ebbgate.intents.validation import POLICY_NAME
 from ebbgate.policy.language.document import PolicyDocument
-from ebbgate.policy.language.problem import Problem
+from ebbgate.policy.language.problem import Diagnostic
 from ebbgate.policy_files import reader
 from ebbgate.policy_files.validation import judge, judge_removal
 
@@ -102,7 +102,7 @@ def _check_room(folder: Path, path: Path, size_bytes: int) -> None:
     reader.check_bounds(folder, {**sizes, path: size_bytes})
 
 
-def _refused(name: str, problems: tuple[Problem, ...], done: str) -> ConfigError:
+def _refused(name: str, problems: tuple[Diagnostic, ...], done: str) -> ConfigError:
     errors = "1 error" if len(problems) == 1 else f"{len(problems)} errors"
     lines = "\n".join(map(str, problems))
     return ConfigError(f"{errors} in {name}; {done}\n{lines}", "see policies/README.md")

@@ -22,7 +22,7 @@ from ebbgate.errors import EbbgateError, PermissionDenied, Unavailable
 from ebbgate.kernel.sysfs import Sysfs
 from ebbgate.model.volume import Volume
 from ebbgate.probes.ebpf import track_command
-from ebbgate.probes.recording import origin_line, sysfs_line
+from ebbgate.probes.recording import header_line, sysfs_line
 from ebbgate.probes.state import read_state
 from ebbgate.units import format_bytes
 
@@ -73,7 +73,7 @@ class Capture:
         PermissionDenied where the probe cannot run.
         """
         self._seconds = seconds
-        self._write(origin_line(self._about()))
+        self._write(header_line(self._about()))
         child = self._start()
         try:
             self._command(child, wishes)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from ebbgate.errors import Unavailable
 from ebbgate.kernel.sysfs import Sysfs
 from ebbgate.knobs.dm_cache import MAX_SECTORS, THRESHOLD, knob_path, reference
-from ebbgate.model.dm import CacheStatus, Health, WritecacheStatus
+from ebbgate.model.dm import CacheStatus, DmHealth, WritecacheStatus
 from ebbgate.model.volume import Kind, Volume, VolumeState
 from ebbgate.probes.dm_status import BadLine, parse_cache_status, parse_writecache_status
 from ebbgate.units import sectors_to_bytes
@@ -38,7 +38,7 @@ def read_mapped_state(sysfs: Sysfs, volume: Volume, now_ns: int) -> VolumeState:
 
 
 def _cache(sysfs: Sysfs, volume: Volume, now_ns: int, status: CacheStatus) -> VolumeState:
-    if status.health is Health.FAILED:
+    if status.health is DmHealth.FAILED:
         return VolumeState(now_ns, str(status.health), None, None, None, None, {}, status)
     knobs = {}
     if status.migration_threshold_sectors is not None:
@@ -47,7 +47,7 @@ def _cache(sysfs: Sysfs, volume: Volume, now_ns: int, status: CacheStatus) -> Vo
     longest = sysfs.read_text(path) if path else None
     if longest is not None:
         knobs[MAX_SECTORS] = longest
-    ill = "" if status.health is Health.OK else str(status.health)
+    ill = "" if status.health is DmHealth.OK else str(status.health)
     return VolumeState(
         at_ns=now_ns,
         state=ill or ("dirty" if status.dirty else "clean"),
@@ -63,7 +63,7 @@ def _cache(sysfs: Sysfs, volume: Volume, now_ns: int, status: CacheStatus) -> Vo
 def _writecache(now_ns: int, status: WritecacheStatus) -> VolumeState:
     return VolumeState(
         at_ns=now_ns,
-        state=str(Health.FAILED) if status.errors else "dirty" if status.dirty else "clean",
+        state=str(DmHealth.FAILED) if status.errors else "dirty" if status.dirty else "clean",
         cache_mode="writeback",
         dirty_bytes=status.dirty * status.block_bytes,
         cache_bytes=status.total * status.block_bytes,

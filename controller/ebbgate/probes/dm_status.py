@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ebbgate.model.dm import MODES, CacheStatus, Health, WritecacheStatus
+from ebbgate.model.dm import MODES, CacheStatus, DmHealth, WritecacheStatus
 from ebbgate.units import SECTOR_BYTES
 
 # DEFAULT_MIGRATION_THRESHOLD of dm-cache-target.c.
@@ -157,7 +157,7 @@ def parse_cache_status(params: str) -> CacheStatus:
     else.
     """
     if params.strip() in ("Fail", "Error"):
-        return CacheStatus(Health.FAILED)
+        return CacheStatus(DmHealth.FAILED)
     words = _Words(params, "dm-cache status")
     metadata_block = words.number("the metadata block size")
     metadata = words.pair("used/total metadata blocks")
@@ -185,11 +185,11 @@ def parse_cache_status(params: str) -> CacheStatus:
     )
 
 
-def _health(end: tuple[str, ...]) -> Health:
+def _health(end: tuple[str, ...]) -> DmHealth:
     """`rw -`, `ro -`, `rw needs_check`; nothing before needs_check was printed (v4.1)."""
     if "needs_check" in end:
-        return Health.NEEDS_CHECK
-    return Health.READ_ONLY if "ro" in end else Health.OK
+        return DmHealth.NEEDS_CHECK
+    return DmHealth.READ_ONLY if "ro" in end else DmHealth.OK
 
 
 def parse_writecache_table(params: str) -> tuple[str, str, int]:

@@ -16,13 +16,13 @@ from ebbgate.model.records import (
     PROTOCOL_VERSION,
     Arrivals,
     Bye,
-    Complaint,
     DeviceStats,
     Direction,
     Edge,
     EdgeKind,
     Flow,
     Hello,
+    ProbeWarning,
     QueueSample,
     Record,
     Tick,
@@ -157,7 +157,9 @@ _PARSERS: dict[str, Callable[[Json], Record]] = {
     "queue": _queue,
     "track": lambda raw: Tracked(raw["vol"], raw["ns"], _missing(raw.get("class", "ok"))),
     "untrack": lambda raw: Untracked(raw["vol"], raw["ns"], raw.get("why", "asked")),
-    "warn": lambda raw: Complaint(raw["ns"], raw["what"], raw.get("n", 0), raw.get("text", "")),
-    "error": lambda raw: Complaint(raw["ns"], "refused", 1, f"{raw['text']}: {raw.get('cmd', '')}"),
+    "warn": lambda raw: ProbeWarning(raw["ns"], raw["what"], raw.get("n", 0), raw.get("text", "")),
+    "error": lambda raw: ProbeWarning(
+        raw["ns"], "refused", 1, f"{raw['text']}: {raw.get('cmd', '')}"
+    ),
     "bye": lambda raw: Bye(raw["ns"], raw["why"]),
 }

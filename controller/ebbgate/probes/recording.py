@@ -17,14 +17,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from ebbgate.model.dm import CacheStatus, Health, WritecacheStatus
+from ebbgate.model.dm import CacheStatus, DmHealth, WritecacheStatus
 from ebbgate.model.records import Record
 from ebbgate.model.volume import Kind, VolumeState
 from ebbgate.probes.protocol import BadRecord, parse_line
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SysfsSnapshot:
     """What sysfs said of a volume."""
 
     volume: str
@@ -32,7 +32,7 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class RecordingHeader:
     """Where a recording comes from, for the reader."""
 
     text: str
@@ -46,10 +46,10 @@ class Damaged:
     why: str
 
 
-Recorded = Record | Seen | Origin | Damaged
+Recorded = Record | SysfsSnapshot | RecordingHeader | Damaged
 
 
-def origin_line(text: str) -> str:
+def header_line(text: str) -> str:
     """The first line of a recording, without a line end."""
     return json.dumps({"t": "origin", "text": text})
 
@@ -92,25 +92,25 @@ def read_recording(lines: Iterable[str]) -> Iterator[Recorded]:
 
 def recorded_kind(events: Iterable[Recorded]) -> Kind:
     """What was recorded, by the first look at it that says so."""
-    seen = next((event.state.dm for event in events if isinstance(event, Seen)), None)
+    seen = next((event.state.dm for event in events if isinstance(event, SysfsSnapshot)), None)
     if seen is None:
         return Kind.BCACHE
     return Kind.DM_CACHE if isinstance(seen, CacheStatus) else Kind.DM_WRITECACHE
 
 
-def _own(line: str) -> Seen | Origin | None:
+def _own(line: str) -> SysfsSnapshot | RecordingHeader | None:
     """A record of the controller's; None for any other line."""
     try:
         raw: Mapping[str, Any] = json.loads(line)
         kind = raw["t"]
         if kind == "origin":
-            return Origin(str(raw["text"]))
+            return RecordingHeader(str(raw["text"]))
         return _seen(raw) if kind == "sysfs" else None
     except (ValueError, KeyError, TypeError) as error:
         raise BadRecord(f"{type(error).__name__}: {error} in {line[:120]!r}") from error
 
 
-def _seen(raw: Mapping[str, Any]) -> Seen:
+def _seen(raw: Mapping[str, Any]) -> SysfsSnapshot:
     state = VolumeState(
         at_ns=raw["ns"],
         state=raw.get("state"),
@@ -121,7 +121,7 @@ def _seen(raw: Mapping[str, Any]) -> Seen:
         knobs=raw.get("knobs", {}),
         dm=_mapped(raw["dm"]) if "dm" in raw else None,
     )
-    return Seen(raw["vol"], state)
+    return SysfsSnapshot(raw["vol"], state)
 
 
 def _mapped(raw: Mapping[str, Any]) -> CacheStatus | WritecacheStatus:
@@ -130,7 +130,7 @@ def _mapped(raw: Mapping[str, Any]) -> CacheStatus | WritecacheStatus:
     names = {field.name for field in fields(made)}
     known = {name: _tuples(value) for name, value in raw.items() if name in names}
     if made is CacheStatus:
-        known["health"] = Health(known["health"])
+        known["health"] = DmHealth(known["health"])
     return made(**known)
 
 

@@ -27,7 +27,7 @@ def discover(sysfs: Sysfs) -> tuple[Volume, ...]:
     return (*(volume for volume in volumes if volume is not None), *mapped)
 
 
-def birth(sysfs: Sysfs, volume: Volume) -> tuple[int | None, ...]:
+def device_generation(sysfs: Sysfs, volume: Volume) -> tuple[int | None, ...]:
     """Another value once the kernel has made the volume or its cache set anew, with its defaults.
 
     A volume that is stopped and registered again between two looks is the same in all else.

@@ -19,9 +19,9 @@ from ebbgate.model.volume import Kind
 from ebbgate.policy import evaluate
 from ebbgate.policy.defaults import IDLE_DESTAGE, Policy
 from ebbgate.policy.evaluate import PolicyState
-from ebbgate.replay.history_events import Event, Gap, Past, covered_ns, events, gaps_of
+from ebbgate.replay.history_events import Event, Gap, HistoryWindow, covered_ns, events, gaps_of
 from ebbgate.replay.notes import notes_of
-from ebbgate.replay.setting_text import SETTINGS, Setting, text_of
+from ebbgate.replay.setting_text import SETTINGS, ReplaySetting, text_of
 from ebbgate.units import NS_PER_MS, NS_PER_S
 
 PolicyAt = Callable[[int], Policy]
@@ -38,7 +38,7 @@ class Difference:
 
     at_unix_ns: int
     until_unix_ns: int
-    setting: Setting
+    setting: ReplaySetting
     before: str
     after: str
     why_before: str
@@ -64,7 +64,7 @@ class DryRun:
 
 
 @dataclass(frozen=True, slots=True)
-class _Stand:
+class _SettingSpan:
     """What is wanted of one setting from `at_ns` on. `text`: None in a hole."""
 
     at_ns: int
@@ -72,10 +72,10 @@ class _Stand:
     why: str
 
 
-_Stands = dict[Setting, list[_Stand]]
+_Stands = dict[ReplaySetting, list[_SettingSpan]]
 
 
-def dry_run(past: Past, policy: PolicyAt, against: PolicyAt) -> DryRun:
+def dry_run(past: HistoryWindow, policy: PolicyAt, against: PolicyAt) -> DryRun:
     """`policy` beside `against` on what the history has."""
     gaps = gaps_of(past.edges)
     after, before = _run(past, gaps, policy), _run(past, gaps, against)
@@ -153,9 +153,9 @@ class _Runner:
         decision = evaluate.decide(self.state, policy, event.at_ns, explained=False)
         for setting in SETTINGS[self.kind]:
             text, why = text_of(setting, decision, self.state, whole, mixed=event.mixed)
-            self._add(setting, _Stand(event.at_ns, None if event.blank else text, why))
+            self._add(setting, _SettingSpan(event.at_ns, None if event.blank else text, why))
 
-    def _add(self, setting: Setting, stand: _Stand) -> None:
+    def _add(self, setting: ReplaySetting, stand: _SettingSpan) -> None:
         stands = self.stands.setdefault(setting, [])
         if not stands or stands[-1].text != stand.text:
             stands.append(stand)
@@ -178,7 +178,7 @@ class _Runner:
         return self._fitted[key]
 
 
-def _run(past: Past, gaps: Sequence[Gap], policy_at: PolicyAt) -> _Stands:
+def _run(past: HistoryWindow, gaps: Sequence[Gap], policy_at: PolicyAt) -> _Stands:
     def wait_at(at_ns: int) -> int | None:
         destage = policy_at(at_ns).destage
         return None if destage is None else destage.wait_ns
@@ -211,7 +211,10 @@ def _essence(state: PolicyState, policy: Policy) -> tuple[object, ...]:
 
 # ---- both ---------------------------------------------------------------------------------------
 def _differences(
-    setting: Setting, before: Sequence[_Stand], after: Sequence[_Stand], until_ns: int
+    setting: ReplaySetting,
+    before: Sequence[_SettingSpan],
+    after: Sequence[_SettingSpan],
+    until_ns: int,
 ) -> Iterator[Difference]:
     for since_ns, end_ns, old, new in _side_by_side(before, after, until_ns):
         if old.text is not None and new.text is not None and old.text != new.text:
@@ -219,8 +222,8 @@ def _differences(
 
 
 def _side_by_side(
-    before: Sequence[_Stand], after: Sequence[_Stand], until_ns: int
-) -> Iterator[tuple[int, int, _Stand, _Stand]]:
+    before: Sequence[_SettingSpan], after: Sequence[_SettingSpan], until_ns: int
+) -> Iterator[tuple[int, int, _SettingSpan, _SettingSpan]]:
     """From when to when both were unchanged."""
     times = sorted({stand.at_ns for stand in (*before, *after)})
     old_at = new_at = -1
@@ -234,10 +237,10 @@ def _side_by_side(
             yield since_ns, end_ns, before[old_at], after[new_at]
 
 
-def _spent(stands: _Stands, past: Past) -> dict[str, int]:
+def _spent(stands: _Stands, past: HistoryWindow) -> dict[str, int]:
     """How long each gate was wanted."""
     spent: dict[str, int] = {}
-    mine = stands.get(Setting.DESTAGE, [])
+    mine = stands.get(ReplaySetting.DESTAGE, [])
     for since_ns, end_ns, stand, _ in _side_by_side(mine, mine, past.until_unix_ns):
         if stand.text is not None:
             spent[stand.text] = spent.get(stand.text, 0) + end_ns - since_ns

@@ -16,7 +16,7 @@ from ebbgate.policy.language.compile import compile_policy
 from ebbgate.policy.language.document import PolicyDocument
 from ebbgate.policy_files.validation import by_name, in_force, judge_alone
 from ebbgate.replay.compare import DryRun, PolicyAt, dry_run
-from ebbgate.replay.history_events import Past
+from ebbgate.replay.history_events import HistoryWindow
 from ebbgate.store.queries_past import read_past
 from ebbgate.units import NS_PER_S
 
@@ -68,7 +68,7 @@ def run(
             f"the history has nothing of {subject.title} in that time",
             "a running daemon records it: systemctl start ebbgated",
         )
-    past = Past(subject.name, subject.kind, since_unix_ns, until_unix_ns, rows, edges)
+    past = HistoryWindow(subject.name, subject.kind, since_unix_ns, until_unix_ns, rows, edges)
     policy, against = (policy_at(each, subject.kind) for each in documents)
     return dry_run(past, policy, against)
 

@@ -33,7 +33,7 @@ UNKEPT: Final = ("in_flight", "destage_in_flight", "backing_busy", "state")
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
+class HistoryWindow:
     """What the history has of one volume in `[since, until)`.
 
     `samples`: oldest first, of a second, and of a minute before the first of these. `edges`: oldest
@@ -89,7 +89,7 @@ def gaps_of(edges: Iterable[Edge]) -> tuple[Gap, ...]:
 
 
 def events(
-    past: Past, gaps: Sequence[Gap], wait_at: Callable[[int], int | None]
+    past: HistoryWindow, gaps: Sequence[Gap], wait_at: Callable[[int], int | None]
 ) -> Iterator[Event]:
     """All that happened, as it looks to a policy whose own wait, where it has one, is `wait_at`."""
     found = [*_edges(gaps, wait_at), *_frames(past, gaps, wait_at)]
@@ -104,7 +104,7 @@ def events(
         yield each
 
 
-def covered_ns(past: Past) -> int:
+def covered_ns(past: HistoryWindow) -> int:
     """For how long there are samples."""
     return sum(until - since for since, until in _stretches(past))
 
@@ -133,7 +133,7 @@ def _edges(gaps: Iterable[Gap], wait_at: Callable[[int], int | None]) -> Iterato
 
 
 def _frames(
-    past: Past, gaps: Sequence[Gap], wait_at: Callable[[int], int | None]
+    past: HistoryWindow, gaps: Sequence[Gap], wait_at: Callable[[int], int | None]
 ) -> Iterator[Event]:
     starts = [gap.since_ns for gap in gaps]
     cutoff: float | None = None
@@ -171,7 +171,7 @@ def _contains(gap: Gap, at_ns: int) -> bool:
 
 
 def _frame(
-    row: Row, past: Past, *, idle: bool | None, quiet_ns: int | None, room: int | None
+    row: Row, past: HistoryWindow, *, idle: bool | None, quiet_ns: int | None, room: int | None
 ) -> Frame:
     at_ns, dirty, cache = row["at_unix_ns"], row["dirty_bytes"], row["cache_bytes"]
     known = row["read_iops"] is not None
@@ -206,7 +206,7 @@ def _frame(
 _MISSING: Final = dict.fromkeys(UNKEPT, _NOT_KEPT)
 
 
-def _blank(past: Past, at_ns: int) -> Frame:
+def _blank(past: HistoryWindow, at_ns: int) -> Frame:
     nothing = {"dirty_bytes": "nothing was recorded", "foreground": "nothing was recorded"}
     return Frame(past.volume, at_ns, None, 0, None, None, None, None, missing=nothing)
 
@@ -248,7 +248,7 @@ def _room(row: Row, kind: Kind, cutoff: float | None) -> int | None:
     return dirty_room_bytes(cache, max(dirty / cache, level or 0.0), cutoff)
 
 
-def _stretches(past: Past) -> list[tuple[int, int]]:
+def _stretches(past: HistoryWindow) -> list[tuple[int, int]]:
     """From when to when there are samples without a hole, until its last sample is over."""
     seconds = [row["at_unix_ns"] for row in past.samples if row["span_ns"] <= NS_PER_S]
     apart = [later - earlier for earlier, later in pairwise(seconds)]

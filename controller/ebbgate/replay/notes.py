@@ -9,7 +9,7 @@ from typing import Final
 from ebbgate.model.volume import Kind
 from ebbgate.policy.defaults import Policy
 from ebbgate.policy.rules import Rule
-from ebbgate.replay.history_events import UNKEPT, Gap, Past
+from ebbgate.replay.history_events import UNKEPT, Gap, HistoryWindow
 from ebbgate.units import NS_PER_S, format_ns
 
 _ALWAYS: Final = (
@@ -20,7 +20,7 @@ _ALWAYS: Final = (
 
 
 def notes_of(
-    past: Past, gaps: Sequence[Gap], policies: Iterable[Callable[[int], Policy]]
+    past: HistoryWindow, gaps: Sequence[Gap], policies: Iterable[Callable[[int], Policy]]
 ) -> Iterator[str]:
     """Sentences, the most important first."""
     used = _used(past, policies)
@@ -40,7 +40,7 @@ def notes_of(
     yield from _ALWAYS
 
 
-def _used(past: Past, policies: Iterable[Callable[[int], Policy]]) -> list[Policy]:
+def _used(past: HistoryWindow, policies: Iterable[Callable[[int], Policy]]) -> list[Policy]:
     found: dict[int, Policy] = {}
     for policy_at in policies:
         for row in past.samples[:: max(1, len(past.samples) // 1000)]:
@@ -63,7 +63,7 @@ def _signals(rule: Rule) -> set[str]:
     return {check.signal for groups in (rule.when, rule.until) for g in groups for check in g}
 
 
-def _of_minutes(past: Past) -> Iterator[str]:
+def _of_minutes(past: HistoryWindow) -> Iterator[str]:
     minutes = [row for row in past.samples if row["span_ns"] > NS_PER_S]
     if not minutes:
         return
@@ -74,7 +74,7 @@ def _of_minutes(past: Past) -> Iterator[str]:
     )
 
 
-def _of_gaps(past: Past, gaps: Sequence[Gap], used: Iterable[Policy]) -> Iterator[str]:
+def _of_gaps(past: HistoryWindow, gaps: Sequence[Gap], used: Iterable[Policy]) -> Iterator[str]:
     if not any(policy.destage is not None for policy in used):
         return
     yield (

@@ -15,11 +15,11 @@ from ebbgate.model.decision import Decision
 from ebbgate.model.records import Edge, QueueSample, Tick, Tracked
 from ebbgate.model.volume import VolumeState
 from ebbgate.policy import arbiter, evaluate
-from ebbgate.policy.arbiter import Overrides
-from ebbgate.policy.decision_key import Essence, essence
+from ebbgate.policy.arbiter import ArbiterState
+from ebbgate.policy.decision_key import DecisionKey, decision_key
 from ebbgate.policy.defaults import Policy
 from ebbgate.policy.evaluate import PolicyState
-from ebbgate.probes.recording import Recorded, Seen
+from ebbgate.probes.recording import Recorded, SysfsSnapshot
 from ebbgate.signals.frame import FrameState, absorb, begin_anew, build, tracked
 
 
@@ -29,8 +29,8 @@ class Replayed:
 
     frames: FrameState = field(default_factory=FrameState)
     state: PolicyState = field(default_factory=PolicyState)
-    over: Overrides = field(default_factory=Overrides)
-    last_key: Essence = ()
+    over: ArbiterState = field(default_factory=ArbiterState)
+    last_key: DecisionKey = ()
     has_sysfs: bool = False
 
 
@@ -62,7 +62,7 @@ def steps(events: Iterable[Recorded], policy: Policy) -> Iterator[Step]:
         decision = None
         if at_ns is not None and after.state.frame is not None:
             decision = arbiter.decide(after.over, after.state, policy, at_ns)
-            key = essence(after.state, decision)
+            key = decision_key(after.state, decision)
             if key == after.last_key:
                 decision = None
             after = replace(after, last_key=key)
@@ -82,7 +82,7 @@ def _step(before: Replayed, event: Recorded, policy: Policy) -> tuple[Replayed, 
         return replace(before, state=evaluate.on_edge(before.state, event, policy)), event.at_ns
     if isinstance(event, QueueSample):
         return replace(before, state=evaluate.on_queue(before.state, event, policy)), None
-    if isinstance(event, Seen):
+    if isinstance(event, SysfsSnapshot):
         after = replace(before, has_sysfs=True)
         return _frame(after, event.volume, event.state, policy), event.state.at_ns
     if isinstance(event, Tracked):

@@ -16,7 +16,7 @@ from ebbgate.units import format_bytes, format_rate
 KERNELS: Final = "the kernel's own"
 
 
-class Setting(StrEnum):
+class ReplaySetting(StrEnum):
     """What policies may differ in."""
 
     DESTAGE = "destage"
@@ -26,22 +26,22 @@ class Setting(StrEnum):
 
 
 SETTINGS: Final = {
-    Kind.BCACHE: (Setting.DESTAGE, Setting.CUTOFF, Setting.CONGESTION),
-    Kind.DM_CACHE: (Setting.DESTAGE, Setting.SPLIT),
+    Kind.BCACHE: (ReplaySetting.DESTAGE, ReplaySetting.CUTOFF, ReplaySetting.CONGESTION),
+    Kind.DM_CACHE: (ReplaySetting.DESTAGE, ReplaySetting.SPLIT),
     Kind.DM_WRITECACHE: (),
 }
 
 
 def text_of(
-    setting: Setting, decision: Decision, state: PolicyState, policy: Policy, *, mixed: bool
+    setting: ReplaySetting, decision: Decision, state: PolicyState, policy: Policy, *, mixed: bool
 ) -> tuple[str, str]:
     """What is wanted of a setting, and why."""
-    if setting is Setting.DESTAGE:
+    if setting is ReplaySetting.DESTAGE:
         return _gate_text(decision, state, policy, mixed), _why(decision, decision.gate_strategy)
     cutoff = decision.sequential_cutoff_bytes
-    if setting is Setting.CUTOFF and cutoff is not None:
+    if setting is ReplaySetting.CUTOFF and cutoff is not None:
         return format_bytes(cutoff), _why(decision, decision.cutoff_strategy)
-    if setting is Setting.CONGESTION and decision.congestion_bypass is False:
+    if setting is ReplaySetting.CONGESTION and decision.congestion_bypass is False:
         by = next(p.strategy for p in decision.proposals if p.congestion_bypass is False)
         return "off", _why(decision, by)
     if policy.streams is not None:

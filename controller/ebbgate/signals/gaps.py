@@ -78,7 +78,7 @@ def rest_sum_ns(counts: Sequence[float], wait_ns: int) -> float:
     return total
 
 
-def sure_ns(counts: Sequence[float], quiet_ns: int, share: float) -> int:
+def likely_until_ns(counts: Sequence[float], quiet_ns: int, share: float) -> int:
     """How long a gap that has lasted `quiet_ns` will last at least, in `share` (0..1) of the cases.
 
     `quiet_ns` itself where the gaps that were measured say nothing of it, and once it has reached

@@ -45,7 +45,7 @@ TROUBLE: Final = (sqlite3.Error, OSError, EbbgateError)
 """What may come of any use of the store."""
 
 
-class Opener:
+class ConnectionManager:
     """Opens the store on demand, checks it, and begins a new file where the old one is damaged."""
 
     def __init__(self, path: Path, limits: Limits) -> None:

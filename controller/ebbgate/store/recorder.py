@@ -23,13 +23,13 @@ from typing import Any
 from ebbgate.model.decision import Action, Decision, Outcome, OutcomeKind
 from ebbgate.model.frame import Frame
 from ebbgate.model.records import Edge
-from ebbgate.store.connection_manager import TROUBLE, Opener
+from ebbgate.store.connection_manager import TROUBLE, ConnectionManager
 from ebbgate.store.db import Store
 from ebbgate.store.intent_rows import IntentRow
 from ebbgate.store.limits import DEFAULT_LIMITS, Limits
 from ebbgate.store.log_watch import LogHeld, Room
-from ebbgate.store.write_health import Health
-from ebbgate.store.write_queue import Backlog, Task
+from ebbgate.store.write_health import WriteHealth
+from ebbgate.store.write_queue import Task, WriteQueue
 from ebbgate.units import NS_PER_S, format_ns
 
 _LOG = logging.getLogger(__name__)
@@ -60,16 +60,16 @@ class Recorder:
     """Takes everything worth keeping, from any thread; writes it about once a second."""
 
     def __init__(self, path: Path, limits: Limits = DEFAULT_LIMITS) -> None:
-        self._opener = Opener(path, limits)
+        self._opener = ConnectionManager(path, limits)
         self._queue: queue.Queue[Task | _Urgent | None] = queue.Queue(_QUEUE_MAX)
-        self._backlog = Backlog()
+        self._backlog = WriteQueue()
         self._live: dict[str, _Live] = {}
         self._gone: dict[str, int] = {}
         self._order = count()
         self._modes: dict[str, str | None] = {}
         self._sampled: dict[str, int] = {}
         self._decisions: dict[tuple[str, int], tuple[int, int]] = {}
-        self._health = Health()
+        self._health = WriteHealth()
         self._status_due_ns = 0
         self._writing_since_ns: int | None = None
         self._thread = Thread(target=self._run, name="recorder", daemon=True)

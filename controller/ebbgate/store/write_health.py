@@ -20,7 +20,7 @@ class _Time:
     dropped: int = 0
 
 
-class Health:
+class WriteHealth:
     """Counts what was given up; remembers the last time of trouble. One thread changes it."""
 
     def __init__(self) -> None:

@@ -26,7 +26,7 @@ Task = Callable[[Store], None]
 """Writes one record."""
 
 
-class Backlog:
+class WriteQueue:
     """The tasks that are not written yet, oldest first."""
 
     def __init__(self) -> None:

@@ -12,7 +12,7 @@ from ebbgate.actuators.bcache_steps import GATE_KNOBS
 from ebbgate.doctor import device_mapper
 from ebbgate.knobs.dm_cache import THRESHOLD
 from ebbgate.knobs.settable import may_be_set
-from ebbgate.policy.overrides import WISH
+from ebbgate.policy.overrides import OVERRIDE
 from ebbgate.store.queries import Live
 from ebbgate.store.write_health import log_complaint
 from ebbgate.units import NS_PER_S
@@ -20,7 +20,7 @@ from ebbgate.web.models.codec import Mismatch, build
 from ebbgate.web.models.history import Action, DecidedGate, Decision, ExplainedDecision
 from ebbgate.web.models.live import (
     DaemonHealth,
-    Health,
+    HealthModel,
     PolicyTold,
     ProbeTold,
     Proposal,
@@ -85,12 +85,12 @@ def health(
     history: Readable,
     intents: Readable,
     now_unix_ns: int,
-) -> Health:
+) -> HealthModel:
     """What works. `daemon_pid`: the process that answers on the control socket, where known."""
     said: Document = daemon.document if daemon else {}
     age_ns = now_unix_ns - daemon.at_unix_ns if daemon else None
     fresh = age_ns is not None and age_ns <= STALE_NS
-    return Health(
+    return HealthModel(
         now_unix_s=now_unix_ns / NS_PER_S,
         version=__version__,
         daemon=DaemonHealth(
@@ -139,7 +139,7 @@ def action(row: Document) -> Action:
         at_unix_s=row["at_unix_ns"] / NS_PER_S,
         volume=row["volume"],
         knob=row["knob"],
-        is_gate=row["strategy"] != WISH and row["knob"] in _GATE_KNOBS,
+        is_gate=row["strategy"] != OVERRIDE and row["knob"] in _GATE_KNOBS,
         old=row["old"],
         new=row["new"],
         strategy=row["strategy"],

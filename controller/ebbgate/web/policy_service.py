@@ -11,7 +11,7 @@ from typing import Any
 from ebbgate.errors import EbbgateError
 from ebbgate.intents.validation import POLICY_NAME
 from ebbgate.policy.language.parse import parse
-from ebbgate.policy.language.problem import Problem
+from ebbgate.policy.language.problem import Diagnostic
 from ebbgate.policy_files import reader
 from ebbgate.policy_files.validation import judge, problem_document
 from ebbgate.store.queries import Live
@@ -134,5 +134,5 @@ def _effective(
     return EffectivePolicy(volume, title, policy, document.get("overlay"), names.get(policy))
 
 
-def _problems(problems: tuple[Problem, ...]) -> list[PolicyProblem]:
+def _problems(problems: tuple[Diagnostic, ...]) -> list[PolicyProblem]:
     return [build(PolicyProblem, problem_document(each)) for each in problems]

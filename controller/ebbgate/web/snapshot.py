@@ -26,7 +26,7 @@ from ebbgate.web.last_status import Told, of_rows
 from ebbgate.web.liveness import Alive, Liveness
 from ebbgate.web.metrics.page import HistoryFiles
 from ebbgate.web.models.codec import extended, plain, to_json
-from ebbgate.web.models.live import Health, Readable, Volumes
+from ebbgate.web.models.live import HealthModel, Readable, Volumes
 
 _HITS_NS: Final = 5 * NS_PER_S
 """A ratio over minutes is not computed anew for each look."""
@@ -85,7 +85,7 @@ class Look:
         """As the API says it, made once for everybody who looks at the same time."""
         return to_json(self.health())
 
-    def health(self) -> Health:
+    def health(self) -> HealthModel:
         """As the API says it."""
         return convert.health(
             self.live.get(_DAEMON),

@@ -12,8 +12,8 @@ from threading import Event
 import pytest
 
 from ebbgate.actuators.bcache_steps import write
-from ebbgate.actuators.gate_worker import GateThread, Later
-from ebbgate.actuators.knob_writer import Hand, Reason
+from ebbgate.actuators.gate_worker import GateWorker, Later
+from ebbgate.actuators.knob_writer import KnobWriter, Reason
 from ebbgate.model.decision import Gate, GateKind, Outcome
 from ebbgate.units import MIB, NS_PER_S
 from tests.builders import volume
@@ -33,8 +33,8 @@ class Bench:
         fake_bcache(root)
         self.sysfs = WatchedSysfs(root)
         self.reports: Queue[tuple[str, list[Outcome], int]] = Queue()
-        hand = Hand(self.sysfs, volume(), FakeJournal(), "this boot")
-        self.thread = GateThread(hand, lambda *report: self.reports.put(report), later)
+        hand = KnobWriter(self.sysfs, volume(), FakeJournal(), "this boot")
+        self.thread = GateWorker(hand, lambda *report: self.reports.put(report), later)
         self.stuck = Event()
         self.let_go = Event()
 
@@ -195,7 +195,7 @@ def test_a_gate_that_is_ours_does_not_overtake_what_is_under_way(bench: Bench) -
 
 
 def test_a_job_with_a_bug_does_not_end_the_thread(bench: Bench) -> None:
-    def bug(_: Hand) -> list[Outcome]:
+    def bug(_: KnobWriter) -> list[Outcome]:
         raise ZeroDivisionError
 
     bench.thread.submit("bug", bug)

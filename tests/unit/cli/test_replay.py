@@ -11,7 +11,7 @@ import pytest
 
 from ebbgate.cli.replay_diff import time_by_gate
 from ebbgate.model.volume import VolumeState
-from ebbgate.probes.recording import origin_line, sysfs_line
+from ebbgate.probes.recording import header_line, sysfs_line
 from ebbgate.units import GIB, MIB, NS_PER_MS, NS_PER_S
 from tests.builders import probe_tick
 from tests.unit.conftest import Cli
@@ -21,7 +21,7 @@ START_NS = 100 * NS_PER_S
 
 def recording(seconds: float = 4.0) -> list[str]:
     """A volume with much dirty data that falls quiet after a second."""
-    lines = [origin_line("made by a test")]
+    lines = [header_line("made by a test")]
     for step in range(int(seconds * 4)):
         at_ns = START_NS + step * 250 * NS_PER_MS
         if at_ns == START_NS + NS_PER_S:

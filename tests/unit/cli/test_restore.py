@@ -14,7 +14,7 @@ from ebbgate.cli import restore as module
 from ebbgate.cli.context import Context
 from ebbgate.intents.client import NotAnswering, NotRunning
 from ebbgate.intents.database import OverrideDatabase
-from ebbgate.model.override import Wish, WishKind
+from ebbgate.model.override import Override, OverrideKind
 from ebbgate.store.daemon_lock import DaemonLock, Part
 from ebbgate.store.journal import read
 from ebbgate.store.last_written import LastWritten
@@ -207,11 +207,11 @@ def test_what_somebody_else_has_changed_stays_and_is_named(cli: Cli) -> None:
 
 
 # ---- wishes -------------------------------------------------------------------------------------
-def wish(cli: Cli, kind: WishKind, volume: str = "bcache0", knob: str = "") -> None:
+def wish(cli: Cli, kind: OverrideKind, volume: str = "bcache0", knob: str = "") -> None:
     value = {"": "", "writeback_percent": "20"}.get(knob, "1048576")
     with closing(OverrideDatabase.open(cli.state_dir / "overrides.db")) as database:
-        until = 2 if kind is WishKind.DRAIN else None
-        database.add([Wish(kind, volume, "jo", 1, until, knob, value)])
+        until = 2 if kind is OverrideKind.DRAIN else None
+        database.add([Override(kind, volume, "jo", 1, until, knob, value)])
 
 
 def standing(cli: Cli) -> list[tuple[str, str]]:
@@ -220,9 +220,9 @@ def standing(cli: Cli) -> list[tuple[str, str]]:
 
 
 def test_what_people_wished_is_over_and_is_said(cli: Cli) -> None:
-    wish(cli, WishKind.SET, knob="writeback_percent")
-    wish(cli, WishKind.HOLD, "bcache1")
-    wish(cli, WishKind.MANUAL, knob="sequential_cutoff")
+    wish(cli, OverrideKind.SET, knob="writeback_percent")
+    wish(cli, OverrideKind.HOLD, "bcache1")
+    wish(cli, OverrideKind.MANUAL, knob="sequential_cutoff")
     leave(cli, "writeback_percent", "10")
     result = cli("restore")
     assert cli.fake.read(PERCENT) == "10"
@@ -232,14 +232,14 @@ def test_what_people_wished_is_over_and_is_said(cli: Cli) -> None:
 
 
 def test_of_one_volume_only_its_wishes_end(cli: Cli) -> None:
-    wish(cli, WishKind.HOLD)
-    wish(cli, WishKind.HOLD, "bcache1")
+    wish(cli, OverrideKind.HOLD)
+    wish(cli, OverrideKind.HOLD, "bcache1")
     cli("restore", "/dev/bcache0")
     assert standing(cli) == [("bcache1", "hold")]
 
 
 def test_systemd_keeps_them_for_the_next_daemon(cli: Cli) -> None:
-    wish(cli, WishKind.SET, knob="writeback_percent")
+    wish(cli, OverrideKind.SET, knob="writeback_percent")
     leave(cli, "writeback_percent", "10")
     result = cli("restore", "--keep-overrides")
     assert (result.code, cli.fake.read(PERCENT)) == (0, "10")

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from ebbgate.model.decision import GateKind, OutcomeKind
-from ebbgate.model.override import Standing, Wish, WishKind
+from ebbgate.model.override import ActiveOverride, Override, OverrideKind
 from ebbgate.model.volume import Mode
 from ebbgate.units import MIB, NS_PER_S
 from tests.builders import volume_state
@@ -17,14 +17,14 @@ from tests.unit.control.test_volume_loop_knobs import busy, streaming
 from tests.volume_loop_fixture import LoopBench
 
 
-def standing(knob: str = "writeback_percent", value: str = "20", number: int = 1) -> Standing:
-    wish = Wish(WishKind.SET, "bcache0", "jo", 1, None, knob, value, number)
-    return Standing(wish, None)
+def standing(knob: str = "writeback_percent", value: str = "20", number: int = 1) -> ActiveOverride:
+    wish = Override(OverrideKind.SET, "bcache0", "jo", 1, None, knob, value, number)
+    return ActiveOverride(wish, None)
 
 
-def drain(bench: LoopBench, seconds: int = 100) -> Standing:
-    wish = Wish(WishKind.DRAIN, "bcache0", "jo", 1, 1 + seconds * NS_PER_S, id=7)
-    return Standing(wish, bench.now_ns() + seconds * NS_PER_S)
+def drain(bench: LoopBench, seconds: int = 100) -> ActiveOverride:
+    wish = Override(OverrideKind.DRAIN, "bcache0", "jo", 1, 1 + seconds * NS_PER_S, id=7)
+    return ActiveOverride(wish, bench.now_ns() + seconds * NS_PER_S)
 
 
 def ends(bench: LoopBench) -> dict[int, str]:
@@ -34,7 +34,7 @@ def ends(bench: LoopBench) -> dict[int, str]:
     return found
 
 
-def wish(bench: LoopBench, *wishes: Standing) -> None:
+def wish(bench: LoopBench, *wishes: ActiveOverride) -> None:
     bench.loop.wish(wishes)
     bench.settle()
     bench.tick()

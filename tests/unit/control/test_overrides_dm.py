@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ebbgate.kernel.device_mapper import Target
-from ebbgate.model.override import Standing, Wish, WishKind
+from ebbgate.model.override import ActiveOverride, Override, OverrideKind
 from ebbgate.units import NS_PER_S
 from tests.fake_dm import CACHE_TABLE, LENGTH_SECTORS
 from tests.unit.control.test_volume_loop_dm import NAME, MappedBench
@@ -25,7 +25,7 @@ def bench(tmp_path: Path) -> Iterator[MappedBench]:
 
 
 def wish(bench: MappedBench, knob: str = "", value: str = "") -> None:
-    each = Standing(Wish(WishKind.SET, NAME, "jo", 1, None, knob, value, 1), None)
+    each = ActiveOverride(Override(OverrideKind.SET, NAME, "jo", 1, None, knob, value, 1), None)
     bench.loop.wish((each,) if knob else ())
     bench.settle()
     bench.tick()

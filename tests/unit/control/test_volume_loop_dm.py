@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ebbgate.actuators.knob_writer import Hand
+from ebbgate.actuators.knob_writer import KnobWriter
 from ebbgate.control.volume_loop import VolumeLoop
 from ebbgate.errors import ActuationError
 from ebbgate.kernel.device_mapper import Target
@@ -45,7 +45,7 @@ class MappedBench:
         self.done = 0
         self.loop = VolumeLoop(
             volume=self.volume,
-            hand=Hand(self.sysfs, self.volume, self.kept, "this boot", now_ns=self.now_ns),
+            hand=KnobWriter(self.sysfs, self.volume, self.kept, "this boot", now_ns=self.now_ns),
             policy=policy_for(self.volume),
             outbox=self.kept,
             send=lambda _: None,

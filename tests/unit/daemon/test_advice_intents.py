@@ -16,7 +16,7 @@ from ebbgate.model.decision import Action, Outcome, OutcomeKind
 from ebbgate.model.override import IntentKind
 from ebbgate.model.volume import Mode
 from ebbgate.policy.limits import Bounds, Limits
-from ebbgate.policy.overrides import WISH
+from ebbgate.policy.overrides import OVERRIDE
 from ebbgate.store.db import Store
 from ebbgate.units import MIB
 from tests.intent_fixture import Answered, Asked, answer
@@ -209,7 +209,7 @@ def test_what_cannot_be_undone_is_refused_with_the_reason(
 
 
 def test_a_persons_own_write_of_the_gate_can_be_undone(asked: Asked, store: Store) -> None:
-    assert undo(asked, record(store, "writeback_percent", "20", strategy=WISH))[0] is True
+    assert undo(asked, record(store, "writeback_percent", "20", strategy=OVERRIDE))[0] is True
     assert asked.percent() == "20"
 
 

@@ -13,13 +13,13 @@ from threading import Event
 import pytest
 
 from ebbgate.actuators.gate_worker import Job
-from ebbgate.actuators.knob_writer import Hand
+from ebbgate.actuators.knob_writer import KnobWriter
 from ebbgate.actuators.ownership import identify
 from ebbgate.config.settings import Config
 from ebbgate.daemon import daemon as machine_module
 from ebbgate.daemon.daemon import Daemon
 from ebbgate.model.decision import Outcome
-from ebbgate.model.override import Wish, WishKind
+from ebbgate.model.override import Override, OverrideKind
 from ebbgate.model.volume import Mode
 from ebbgate.probes.bcache_state import read_knobs
 from ebbgate.store import journal
@@ -78,10 +78,10 @@ class Bench:
         """As at a registration: the kernel's defaults."""
         self.fake.bcache()
 
-    def wish(self, knob: str, value: str, *, for_ns: int | None = None) -> Wish:
+    def wish(self, knob: str, value: str, *, for_ns: int | None = None) -> Override:
         now = time.time_ns()
         until = None if for_ns is None else now + for_ns
-        wish = Wish(WishKind.SET, "bcache0", "jo", now, until, knob, value)
+        wish = Override(OverrideKind.SET, "bcache0", "jo", now, until, knob, value)
         registry = self.daemon.overrides
         kept = registry.writer.submit(lambda database: database.add((wish,))).result(DEADLINE_S)
         registry.enforce(kept)
@@ -294,7 +294,7 @@ def test_what_could_not_be_put_back_at_the_start_is_put_back_by_the_daemon(
 def hanging(let_go: Event) -> Job:
     """As a write to bcache while it registers a device."""
 
-    def job(_: Hand) -> list[Outcome]:
+    def job(_: KnobWriter) -> list[Outcome]:
         let_go.wait(20)
         return []
 

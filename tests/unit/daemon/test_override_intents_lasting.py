@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from ebbgate.model.decision import GateKind
-from ebbgate.model.override import IntentKind, WishKind
+from ebbgate.model.override import IntentKind, OverrideKind
 from ebbgate.model.volume import Mode
 from ebbgate.units import MIB, NS_PER_S
 from tests.intent_fixture import HOUR_NS, MINUTE_NS, Asked, answer
@@ -84,7 +84,7 @@ def test_a_drain_says_what_it_takes(enforced_asked: Asked) -> None:
         "bcache0: drains within 100 s; 420 MiB dirty, needs 6 MiB/s; no pace yet",
     )
     (wish,) = asked.kept()
-    assert (wish.kind, wish.for_ns) == (WishKind.DRAIN, 100 * NS_PER_S)
+    assert (wish.kind, wish.for_ns) == (OverrideKind.DRAIN, 100 * NS_PER_S)
 
 
 def test_a_drain_whose_time_is_over_says_what_is_left(enforced_asked: Asked) -> None:
@@ -161,7 +161,7 @@ def test_a_manual_knob_that_is_written_again_is_known_by_its_newest_value(
         asked.poll()
         asked.flush()
     (wish,) = asked.kept()
-    assert (wish.kind, wish.knob, wish.value) == (WishKind.MANUAL, "writeback_percent", "31")
+    assert (wish.kind, wish.knob, wish.value) == (OverrideKind.MANUAL, "writeback_percent", "31")
     assert asked.bench.kept.document["wishes"] == []
 
 
@@ -230,7 +230,7 @@ def test_a_drain_beside_a_set_knob_of_the_gate_is_refused(enforced_asked: Asked)
         "bcache0: writeback_percent is set to 20% by jo, which leaves the gate to the kernel:"
         " a drain could not open it\n  first: ebbgate release bcache0 writeback_percent"
     )
-    assert [each.kind for each in asked.kept()] == [WishKind.SET]
+    assert [each.kind for each in asked.kept()] == [OverrideKind.SET]
     asked.ask(IntentKind.RELEASE, knob="writeback_percent")
     asked.bench.tick()
     assert asked.ask(IntentKind.DRAIN, for_ns=100 * NS_PER_S).ok

@@ -11,7 +11,7 @@ import pytest
 from ebbgate.doctor.advice import advise
 from ebbgate.doctor.disk_kind import DiskKind
 from ebbgate.doctor.model import Advice, Facts, Weight
-from ebbgate.model.dm import CacheStatus, Health, WritecacheStatus
+from ebbgate.model.dm import CacheStatus, DmHealth, WritecacheStatus
 from ebbgate.model.volume import Kind, Volume, VolumeState
 from ebbgate.units import MIB
 from tests.builders import cache_status, device, mapped_volume
@@ -66,7 +66,7 @@ REPAIR = "sudo lvchange -an vg/data && sudo lvconvert --repair vg/data"
 DROP = "sudo lvchange -an vg/data && sudo lvconvert --uncache vg/data"
 
 
-@pytest.mark.parametrize("health", [Health.NEEDS_CHECK, Health.READ_ONLY, Health.FAILED])
+@pytest.mark.parametrize("health", [DmHealth.NEEDS_CHECK, DmHealth.READ_ONLY, DmHealth.FAILED])
 @pytest.mark.parametrize(
     ("params", "cachevol", "command", "says"),
     [
@@ -78,7 +78,7 @@ DROP = "sudo lvchange -an vg/data && sudo lvconvert --uncache vg/data"
     ],
 )
 def test_a_sick_cache_is_a_fault_with_the_repair_that_it_can_have(
-    health: Health, params: str, cachevol: bool | None, command: str, says: str
+    health: DmHealth, params: str, cachevol: bool | None, command: str, says: str
 ) -> None:
     state = VolumeState(0, str(health), None, None, None, None, {}, CacheStatus(health))
     sick = Facts(mapped_volume(params=params), state, (device("dm-4"),), cachevol=cachevol)
@@ -91,7 +91,7 @@ def test_a_sick_cache_is_a_fault_with_the_repair_that_it_can_have(
 
 
 def test_a_sick_cache_without_lvm_gets_no_command_of_lvm() -> None:
-    status = CacheStatus(Health.FAILED)
+    status = CacheStatus(DmHealth.FAILED)
     state = VolumeState(0, "failed", None, None, None, None, {}, status)
     bare = Facts(mapped_volume(uuid="", lvm_name=""), state, (device("dm-4"),))
     advice = next(each for each in advise(bare) if each.id == "EBB-301")

@@ -17,7 +17,7 @@ import pytest
 from ebbgate.errors import PermissionDenied
 from ebbgate.intents.database import OverrideDatabase
 from ebbgate.intents.override_writer import OverrideWriter
-from ebbgate.model.override import Wish, WishKind
+from ebbgate.model.override import Override, OverrideKind
 from ebbgate.model.volume import Mode
 from ebbgate.units import NS_PER_S
 from tests.intent_fixture import Asked
@@ -35,9 +35,9 @@ GOOD = {
 }
 
 
-def override(**changed: Any) -> Wish:
+def override(**changed: Any) -> Override:
     given: dict[str, Any] = {**GOOD, **changed}
-    return Wish(**{**given, "kind": WishKind(given["kind"])})
+    return Override(**{**given, "kind": OverrideKind(given["kind"])})
 
 
 @pytest.fixture

@@ -21,7 +21,15 @@ from ebbgate.actuators.bcache_steps import (
 from ebbgate.actuators.gate_plan import cleaner_step, plan_for, split_steps
 from ebbgate.actuators.knob_writer import Reason
 from ebbgate.errors import UsageError
-from ebbgate.knobs.bounds import BOUNDS, NEVER, Unit, clamped, parse_figure, say, span
+from ebbgate.knobs.bounds import (
+    BOUNDS,
+    NEVER,
+    KnobUnit,
+    clamped,
+    format_range,
+    format_value,
+    parse_figure,
+)
 from ebbgate.knobs.catalog import BY_NAME
 from ebbgate.knobs.dm_cache import FLUSH, TABLE
 from ebbgate.knobs.settable import asked_value, check_knob, settable
@@ -219,6 +227,6 @@ def test_no_text_leads_to_anything_but_a_value_or_a_sentence(knob: str, text: st
 @pytest.mark.parametrize("knob", BOUNDS)
 def test_what_is_said_can_be_written_again(knob: str) -> None:
     low = BOUNDS[knob].low
-    if BOUNDS[knob].unit is not Unit.FLAG:
-        assert parse_figure(knob, say(knob, low)) == low
-    assert say(knob, low) in span(knob)
+    if BOUNDS[knob].unit is not KnobUnit.FLAG:
+        assert parse_figure(knob, format_value(knob, low)) == low
+    assert format_value(knob, low) in format_range(knob)

@@ -10,18 +10,18 @@ import pytest
 
 from ebbgate.model.decision import Gate, GateKind, Proposal
 from ebbgate.model.frame import Frame, PathLatency, Rates
-from ebbgate.model.override import Standing, Wish, WishKind
+from ebbgate.model.override import ActiveOverride, Override, OverrideKind
 from ebbgate.model.records import Direction
 from ebbgate.policy import arbiter, overrides
-from ebbgate.policy.arbiter import Overrides
-from ebbgate.policy.decision_key import essence
+from ebbgate.policy.arbiter import ArbiterState
+from ebbgate.policy.decision_key import decision_key
 from ebbgate.policy.defaults import Policy
 from ebbgate.policy.evaluate import PolicyState
 from ebbgate.policy.limits import Bounds, Limits
-from ebbgate.policy.rollback_guard import Setting
+from ebbgate.policy.rollback_guard import WatchedSetting
 from ebbgate.policy.rules import Rule, RulesState
 from ebbgate.policy.strategies.destage_state import DestageParams, DestageState, Phase
-from ebbgate.policy.strategies.stream_bypass import Stance, StreamState
+from ebbgate.policy.strategies.stream_bypass import StreamMode, StreamState
 from ebbgate.units import GIB, KIB, MIB, NS_PER_MS, NS_PER_S
 from tests.builders import frame, volume_state
 
@@ -47,14 +47,18 @@ def seen(at_s: float, p99_ms: float = 12, **signals: Any) -> Frame:
     return frame(**{**known, **signals})
 
 
-def state(phase: Phase = Phase.WAIT, stance: Stance = Stance.REST, **signals: Any) -> PolicyState:
-    streams = StreamState(stance, cutoff_bytes=None if stance is Stance.REST else MIB)
+def state(
+    phase: Phase = Phase.WAIT, stance: StreamMode = StreamMode.REST, **signals: Any
+) -> PolicyState:
+    streams = StreamState(stance, cutoff_bytes=None if stance is StreamMode.REST else MIB)
     return PolicyState(DestageState(phase=phase), streams, frame=seen(1, **signals))
 
 
-def regretted(phase: Phase = Phase.WAIT, stance: Stance = Stance.REST) -> tuple[Overrides, int]:
+def regretted(
+    phase: Phase = Phase.WAIT, stance: StreamMode = StreamMode.REST
+) -> tuple[ArbiterState, int]:
     """The guard once users have waited longer after this, and the time."""
-    over, calm = Overrides(), state()
+    over, calm = ArbiterState(), state()
     acting = state(phase, stance)
     for number in range(200):
         bad = number >= 100
@@ -64,20 +68,20 @@ def regretted(phase: Phase = Phase.WAIT, stance: Stance = Stance.REST) -> tuple[
 
 
 def standing(
-    kind: WishKind, knob: str = "", value: str = "", ends_s: float | None = None
-) -> Standing:
+    kind: OverrideKind, knob: str = "", value: str = "", ends_s: float | None = None
+) -> ActiveOverride:
     until = None if ends_s is None else round(ends_s * SECOND)
-    return Standing(Wish(kind, "bcache0", "jo", 0, until, knob, value), until)
+    return ActiveOverride(Override(kind, "bcache0", "jo", 0, until, knob, value), until)
 
 
-def wished(knob: str, value: str, words: str = "") -> Overrides:
-    each = standing(WishKind.SET, knob, value)
-    return Overrides(sets=((each, words or value),), gate_knobs=GATE_KNOBS)
+def wished(knob: str, value: str, words: str = "") -> ArbiterState:
+    each = standing(OverrideKind.SET, knob, value)
+    return ArbiterState(sets=((each, words or value),), gate_knobs=GATE_KNOBS)
 
 
 # ---- without any --------------------------------------------------------------------------------
 def test_without_wishes_and_regrets_the_strategies_decide() -> None:
-    over, now = Overrides(), state(Phase.PRESSURE, Stance.BYPASS)
+    over, now = ArbiterState(), state(Phase.PRESSURE, StreamMode.BYPASS)
     decision = arbiter.decide(over, now, POLICY, SECOND)
     assert [p.strategy for p in decision.proposals] == ["idle_destage", "stream_bypass"]
     assert arbiter.gate(over, now, POLICY, SECOND).gate == decision.gate
@@ -96,7 +100,7 @@ def test_a_wish_for_a_knob_of_the_gate_releases_the_gate() -> None:
 
 def test_a_wish_for_the_cutoff_beats_the_stance() -> None:
     decision = arbiter.decide(
-        wished("sequential_cutoff", str(8 * MIB)), state(stance=Stance.BYPASS), POLICY, SECOND
+        wished("sequential_cutoff", str(8 * MIB)), state(stance=StreamMode.BYPASS), POLICY, SECOND
     )
     assert (decision.sequential_cutoff_bytes, decision.cutoff_strategy) == (8 * MIB, "wish")
     assert decision.gate_strategy == "idle_destage"
@@ -104,7 +108,7 @@ def test_a_wish_for_the_cutoff_beats_the_stance() -> None:
 
 def test_a_wish_for_the_length_of_requests_keeps_them_whole() -> None:
     over = wished("max_sectors_kb", "512")
-    decision = arbiter.decide(over, state(stance=Stance.BYPASS), POLICY, SECOND)
+    decision = arbiter.decide(over, state(stance=StreamMode.BYPASS), POLICY, SECOND)
     assert not decision.split_requests
     assert decision.cutoff_strategy == "wish"
 
@@ -112,22 +116,22 @@ def test_a_wish_for_the_length_of_requests_keeps_them_whole() -> None:
 def test_a_wish_for_a_threshold_of_congestion_leaves_both_alone() -> None:
     over = wished("congested_read_threshold_us", "5000")
     now = replace(state(), congested=True)
-    assert arbiter.decide(Overrides(), now, POLICY, SECOND).congestion_bypass is False
+    assert arbiter.decide(ArbiterState(), now, POLICY, SECOND).congestion_bypass is False
     assert arbiter.decide(over, now, POLICY, SECOND).congestion_bypass is None
 
 
 def test_a_decision_under_a_wish_is_another_decision() -> None:
     now, over = state(), wished("congested_read_threshold_us", "5000")
     keys = {
-        essence(now, arbiter.decide(each, now, POLICY, SECOND))
-        for each in (Overrides(), over, wished("congested_read_threshold_us", "6000"))
+        decision_key(now, arbiter.decide(each, now, POLICY, SECOND))
+        for each in (ArbiterState(), over, wished("congested_read_threshold_us", "6000"))
     }
     assert len(keys) == 3
 
 
 # ---- drains -------------------------------------------------------------------------------------
 def test_a_drain_opens_a_closed_gate_and_says_so() -> None:
-    over = Overrides(drain=standing(WishKind.DRAIN, ends_s=100))
+    over = ArbiterState(drain=standing(OverrideKind.DRAIN, ends_s=100))
     over = arbiter.on_frame(over, seen(1), state(), POLICY, applied=True)
     decision = arbiter.decide(over, state(), POLICY, SECOND)
     assert decision.gate is not None
@@ -138,7 +142,7 @@ def test_a_drain_opens_a_closed_gate_and_says_so() -> None:
 
 
 def test_a_drain_leaves_a_released_gate_to_the_kernel() -> None:
-    over = Overrides(drain=standing(WishKind.DRAIN, ends_s=100))
+    over = ArbiterState(drain=standing(OverrideKind.DRAIN, ends_s=100))
     over = arbiter.on_frame(over, seen(1), state(), POLICY, applied=True)
     ruling = arbiter.gate(over, state(Phase.UNKNOWN), POLICY, SECOND)
     assert (ruling.gate, ruling.by) == (Gate(GateKind.RELEASED), "")
@@ -146,7 +150,7 @@ def test_a_drain_leaves_a_released_gate_to_the_kernel() -> None:
 
 def test_where_nothing_can_be_tuned_a_drain_and_a_guard_change_nothing() -> None:
     over, now_ns = regretted(Phase.PRESSURE)
-    over = replace(over, drain=standing(WishKind.DRAIN, ends_s=1000))
+    over = replace(over, drain=standing(OverrideKind.DRAIN, ends_s=1000))
     assert arbiter.gate(over, state(), Policy(destage=None), now_ns).gate is None
 
 
@@ -189,21 +193,21 @@ def test_a_gap_is_drained_whatever_was_regretted() -> None:
 
 
 def test_a_stance_on_streams_that_users_feel_is_taken_back() -> None:
-    over, now_ns = regretted(stance=Stance.ABSORB)
-    decision = arbiter.decide(over, state(stance=Stance.ABSORB), POLICY, now_ns)
+    over, now_ns = regretted(stance=StreamMode.ABSORB)
+    decision = arbiter.decide(over, state(stance=StreamMode.ABSORB), POLICY, now_ns)
     assert (decision.sequential_cutoff_bytes, decision.cutoff_strategy) == (None, "no_regret")
-    assert decision.proposals[0].takes_back == (str(Setting.STREAMS),)
+    assert decision.proposals[0].takes_back == (str(WatchedSetting.STREAMS),)
     assert decision.gate_strategy == "idle_destage"
 
 
 def test_after_the_holding_off_the_strategy_decides_again() -> None:
-    over, now_ns = regretted(stance=Stance.ABSORB)
-    decision = arbiter.decide(over, state(stance=Stance.ABSORB), POLICY, now_ns + 60 * SECOND)
+    over, now_ns = regretted(stance=StreamMode.ABSORB)
+    decision = arbiter.decide(over, state(stance=StreamMode.ABSORB), POLICY, now_ns + 60 * SECOND)
     assert decision.cutoff_strategy == "stream_bypass"
 
 
 def test_what_is_not_applied_is_not_regretted() -> None:
-    over = Overrides()
+    over = ArbiterState()
     for number in range(200):
         bad = number >= 100
         now = seen(100 + number / 4, 60 if bad else 12)
@@ -214,11 +218,11 @@ def test_what_is_not_applied_is_not_regretted() -> None:
 
 def test_what_a_person_wants_is_not_regretted() -> None:
     over = wished("sequential_cutoff", str(MIB))
-    over = replace(over, drain=standing(WishKind.DRAIN, ends_s=1000))
+    over = replace(over, drain=standing(OverrideKind.DRAIN, ends_s=1000))
     for number in range(200):
         bad = number >= 100
         now = seen(100 + number / 4, 60 if bad else 12)
-        acting = state(Phase.PRESSURE, Stance.ABSORB) if bad else state()
+        acting = state(Phase.PRESSURE, StreamMode.ABSORB) if bad else state()
         over = arbiter.on_frame(over, now, acting, POLICY, applied=True)
     decision = arbiter.decide(over, acting, POLICY, now.at_ns)
     assert "no_regret" not in [p.strategy for p in decision.proposals]
@@ -234,10 +238,10 @@ def ruled(now: PolicyState, *wishes: Proposal) -> PolicyState:
 
 
 def test_what_a_rule_does_is_not_blamed_on_a_strategy() -> None:
-    over = Overrides()
+    over = ArbiterState()
     for number in range(200):
         bad = number >= 100
-        acting = state(Phase.PRESSURE, Stance.ABSORB) if bad else state()
+        acting = state(Phase.PRESSURE, StreamMode.ABSORB) if bad else state()
         now = seen(100 + number / 4, 60 if bad else 12)
         over = arbiter.on_frame(over, now, ruled(acting, RULE, CUTOFF), POLICY, applied=True)
     decision = arbiter.decide(over, acting, POLICY, now.at_ns)
@@ -253,9 +257,9 @@ def test_the_guard_leaves_the_gate_of_a_rule_open() -> None:
 
 
 def test_the_guard_leaves_the_cutoff_of_a_rule() -> None:
-    over, now_ns = regretted(stance=Stance.ABSORB)
+    over, now_ns = regretted(stance=StreamMode.ABSORB)
     policy = replace(POLICY, rules=(Rule("cutoff", "small", (), CUTOFF, ("sequential_cutoff",)),))
-    acting = ruled(state(stance=Stance.ABSORB), CUTOFF)
+    acting = ruled(state(stance=StreamMode.ABSORB), CUTOFF)
     decision = arbiter.decide(over, acting, policy, now_ns, explained=False)
     assert (decision.sequential_cutoff_bytes, decision.cutoff_strategy) == (
         256 * KIB,
@@ -284,12 +288,12 @@ def test_pressing_is_what_idle_destage_calls_pressing() -> None:
     [(0, 110), (60, 50), (100, 10), (1000, 10), (-1000, 110)],
 )
 def test_a_wish_that_is_taken_up_lasts_for_what_is_left_of_it(wall_s: int, ends_s: int) -> None:
-    wish = Wish(WishKind.SET, "bcache0", "jo", 0, 100 * SECOND)
+    wish = Override(OverrideKind.SET, "bcache0", "jo", 0, 100 * SECOND)
     assert overrides.ends_ns(wish, wall_s * SECOND, 10 * SECOND) == ends_s * SECOND
 
 
 def test_a_wish_without_an_end_has_none() -> None:
-    each = standing(WishKind.HOLD)
+    each = standing(OverrideKind.HOLD)
     assert overrides.ends_ns(each.wish, 0, 0) is None
     assert not overrides.is_over(each, 1 << 62, 1 << 62)
     assert each.left_ns(5) is None
@@ -300,7 +304,7 @@ def test_a_wish_without_an_end_has_none() -> None:
     [(99, 99, False), (100, 99, True), (99, 100, True), (0, 100, True)],
 )
 def test_either_clock_ends_it(wall_s: int, mono_s: int, over: bool) -> None:
-    each = standing(WishKind.SET, "writeback_percent", "20", ends_s=100)
+    each = standing(OverrideKind.SET, "writeback_percent", "20", ends_s=100)
     assert overrides.is_over(each, wall_s * SECOND, mono_s * SECOND) is over
 
 
@@ -317,5 +321,5 @@ def test_either_clock_ends_it(wall_s: int, mono_s: int, over: bool) -> None:
     ],
 )
 def test_a_state_that_forbids_writing(word: str | None, refused: str) -> None:
-    assert overrides.refusal(volume_state(state=word)).partition(":")[0] == refused
-    assert overrides.refusal(None) == "its state is unknown"
+    assert overrides.unwritable_reason(volume_state(state=word)).partition(":")[0] == refused
+    assert overrides.unwritable_reason(None) == "its state is unknown"

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from ebbgate.actuators.gate_plan import cleaner_step
-from ebbgate.actuators.knob_writer import Hand, Reason
+from ebbgate.actuators.knob_writer import KnobWriter, Reason
 from ebbgate.actuators.restore import restore
 from ebbgate.kernel.sysfs import Sysfs
 from ebbgate.knobs.dm_cache import TABLE
 from ebbgate.model.decision import JournalEntry, OutcomeKind
-from ebbgate.model.dm import CacheStatus, Health, WritecacheStatus
+from ebbgate.model.dm import CacheStatus, DmHealth, WritecacheStatus
 from ebbgate.model.volume import Kind, Volume, VolumeState
 from ebbgate.policy.cleaning import Cleaning, ending, eta_s, refusal
 from ebbgate.probes.state import read_state
@@ -33,7 +33,7 @@ OLD = f"0 {LENGTH_SECTORS} cache {CACHE_TABLE}"
 
 
 def state(dirty_mib: int | None = 40, policy: str = "cleaner", **more: object) -> VolumeState:
-    status = CacheStatus(Health.OK, policy=policy)
+    status = CacheStatus(DmHealth.OK, policy=policy)
     dirty_bytes = None if dirty_mib is None else dirty_mib * MIB
     found = VolumeState(0, "dirty", "writeback", dirty_bytes, 900 * MIB, 0.5, {}, status)
     return replace(found, **more)  # type: ignore[arg-type]
@@ -50,7 +50,7 @@ class Machine:
         self.sysfs = Sysfs(root, self.dm)
         self.volume: Volume = find(self.sysfs, "vg/data")
         self.journal = FakeJournal()
-        self.hand = Hand(self.sysfs, self.volume, self.journal, "this boot")
+        self.hand = KnobWriter(self.sysfs, self.volume, self.journal, "this boot")
 
     @property
     def table(self) -> str:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ebbgate.model.decision import Gate, GateKind
 from ebbgate.model.frame import Frame
-from ebbgate.model.override import Standing, Wish, WishKind
+from ebbgate.model.override import ActiveOverride, Override, OverrideKind
 from ebbgate.model.volume import Kind
 from ebbgate.policy.defaults import default_policy
 from ebbgate.policy.drain import DrainPlan, gate_of, plan_of, proposal, sentence
@@ -154,8 +154,8 @@ def test_of_dm_cache_it_is_the_number_under_way(
 
 
 def test_it_says_what_is_needed_beside_what_is_measured() -> None:
-    wish = Wish(WishKind.DRAIN, "bcache0", "jo", 0, 100 * NS_PER_S)
-    standing = Standing(wish, 150 * NS_PER_S)
+    wish = Override(OverrideKind.DRAIN, "bcache0", "jo", 0, 100 * NS_PER_S)
+    standing = ActiveOverride(wish, 150 * NS_PER_S)
     found = plan(destage_bytes_per_s=4.0 * MIB)
     said = proposal(found, standing, 50 * NS_PER_S, None)
     assert said.reason == (

@@ -11,11 +11,11 @@ from ebbgate.model.decision import Decision, Gate, GateKind, Proposal
 from ebbgate.model.frame import Frame, Rates
 from ebbgate.model.records import Direction, Edge, QueueSample
 from ebbgate.policy import evaluate
-from ebbgate.policy.decision_key import essence
+from ebbgate.policy.decision_key import decision_key
 from ebbgate.policy.defaults import Policy
-from ebbgate.policy.evaluate import PACE_PERIOD_NS, PolicyState, ProbeWishes
+from ebbgate.policy.evaluate import PACE_PERIOD_NS, PolicyState, ProbeSettings
 from ebbgate.policy.strategies.destage_state import Phase
-from ebbgate.policy.strategies.stream_bypass import Stance
+from ebbgate.policy.strategies.stream_bypass import StreamMode
 from ebbgate.units import GIB, MIB, NS_PER_MS, NS_PER_S
 from tests.builders import busy_edge, busy_frame, idle_edge, idle_frame, queue_sample
 
@@ -100,13 +100,13 @@ def test_what_cannot_be_tuned_says_why(signals: dict[str, Any], why: str) -> Non
     if why:
         assert (decision.gate, decision.sequential_cutoff_bytes) == (None, None)
         assert state.destage.phase is Phase.UNKNOWN
-        assert state.streams.stance is Stance.REST
+        assert state.streams.stance is StreamMode.REST
 
 
 def test_an_edge_does_not_move_what_cannot_be_tuned() -> None:
     state = after(idle_frame(state="inconsistent"), busy_edge(1100), idle_edge(1500))
     assert evaluate.gate(state, POLICY) is None
-    assert evaluate.wishes(state, POLICY).pace_period_ns == 0
+    assert evaluate.probe_settings(state, POLICY).pace_period_ns == 0
 
 
 def test_a_volume_that_can_be_tuned_again_is_tuned_again() -> None:
@@ -143,8 +143,10 @@ def test_congestion_that_the_kernel_imagined_is_switched_off_for_good() -> None:
 
 def test_the_probe_is_asked_for_the_queue_only_while_the_gate_is_open() -> None:
     wait_ns = 300 * NS_PER_MS
-    assert evaluate.wishes(after(busy_frame()), POLICY) == ProbeWishes(wait_ns, 0)
-    assert evaluate.wishes(after(idle_frame()), POLICY) == ProbeWishes(wait_ns, PACE_PERIOD_NS)
+    assert evaluate.probe_settings(after(busy_frame()), POLICY) == ProbeSettings(wait_ns, 0)
+    assert evaluate.probe_settings(after(idle_frame()), POLICY) == ProbeSettings(
+        wait_ns, PACE_PERIOD_NS
+    )
 
 
 def conditions(frame: Frame) -> dict[str, tuple[str | None, str, bool]]:
@@ -205,7 +207,7 @@ def test_before_the_first_frame_the_kernels_settings_stay() -> None:
 
 
 def same_essence(one: PolicyState, other: PolicyState) -> bool:
-    return essence(one, evaluate.decide(one, POLICY, 1)) == essence(
+    return decision_key(one, evaluate.decide(one, POLICY, 1)) == decision_key(
         other, evaluate.decide(other, POLICY, 2)
     )
 

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from ebbgate.model.decision import Gate, GateKind
 from ebbgate.model.records import QueueSample
 from ebbgate.policy.strategies import pace
-from ebbgate.policy.strategies.pace_state import Law, PaceParams, PaceState
-from ebbgate.signals.gaps import reaching, sure_ns
+from ebbgate.policy.strategies.pace_state import PaceParams, PaceState, ThrottleKind
+from ebbgate.signals.gaps import likely_until_ns, reaching
 from ebbgate.units import KIB, NS_PER_MS, NS_PER_S
 
 PARAMS = PaceParams(
-    law=Law.DEPTH,
+    law=ThrottleKind.DEPTH,
     target_ns=32 * NS_PER_MS,
     depth_min_ios=1.0,
     depth_max_ios=16.0,
@@ -94,23 +94,23 @@ def gaps(**at: int) -> tuple[float, ...]:
 def test_a_gap_is_sure_until_the_shortest_of_its_like() -> None:
     bursts = gaps(b21=20)
     # Evenly spread in [2.097 s, 4.194 s): a twentieth of the bucket is let go.
-    assert 2.19e9 < sure_ns(bursts, 100 * NS_PER_MS, 0.95) < 2.21e9
+    assert 2.19e9 < likely_until_ns(bursts, 100 * NS_PER_MS, 0.95) < 2.21e9
 
 
 def test_among_gaps_of_its_length_none_is_sure_to_go_on() -> None:
     # Else a gap of 10 s among gaps of 10 s is sure at 9.9 s, too, and its end is met wide open.
-    assert sure_ns(gaps(b23=20), 99 * NS_PER_S // 10, 0.95) == 99 * NS_PER_S // 10
+    assert likely_until_ns(gaps(b23=20), 99 * NS_PER_S // 10, 0.95) == 99 * NS_PER_S // 10
 
 
 def test_one_that_outlasted_the_short_ones_is_sure_for_longer() -> None:
     mixed = gaps(b17=10, b23=10)
-    assert sure_ns(mixed, 50 * NS_PER_MS, 0.95) < 150 * NS_PER_MS
-    assert 8.3e9 < sure_ns(mixed, NS_PER_S, 0.95) < 8.9e9
+    assert likely_until_ns(mixed, 50 * NS_PER_MS, 0.95) < 150 * NS_PER_MS
+    assert 8.3e9 < likely_until_ns(mixed, NS_PER_S, 0.95) < 8.9e9
 
 
 def test_nothing_is_sure_of_a_gap_that_was_never_seen() -> None:
-    assert sure_ns((), 5, 0.95) == 5
-    assert sure_ns(gaps(b10=5), NS_PER_S, 0.95) == NS_PER_S
+    assert likely_until_ns((), 5, 0.95) == 5
+    assert likely_until_ns(gaps(b10=5), NS_PER_S, 0.95) == NS_PER_S
 
 
 @given(
@@ -121,7 +121,7 @@ def test_nothing_is_sure_of_a_gap_that_was_never_seen() -> None:
 def test_what_is_called_sure_is_reached_by_that_share(
     counts: list[int], quiet_ns: int, share: float
 ) -> None:
-    sure = sure_ns(counts, quiet_ns, share)
+    sure = likely_until_ns(counts, quiet_ns, share)
     assert sure >= quiet_ns
     if sure > quiet_ns:
         assert reaching(counts, sure) >= share * reaching(counts, quiet_ns) - 0.05

@@ -17,7 +17,7 @@ from ebbgate.policy import evaluate
 from ebbgate.policy.defaults import Policy
 from ebbgate.policy.evaluate import PolicyState
 from ebbgate.policy.strategies.destage_state import DestageParams, Phase
-from ebbgate.policy.strategies.stream_bypass import Stance, StreamParams
+from ebbgate.policy.strategies.stream_bypass import StreamMode, StreamParams
 from ebbgate.units import GIB, MIB, NS_PER_MS, NS_PER_S
 from tests.builders import busy_edge, busy_frame, idle_edge, idle_frame, queue_sample
 
@@ -129,7 +129,7 @@ def test_the_probe_paces_exactly_while_the_gate_is_open(
     for state in play(events):
         gate = evaluate.gate(state, POLICY)
         opened = gate is not None and gate.kind in OPEN_KINDS
-        assert (evaluate.wishes(state, POLICY).pace_period_ns > 0) == opened
+        assert (evaluate.probe_settings(state, POLICY).pace_period_ns > 0) == opened
 
 
 @given(EVENTS, KNOWN_FRAMES)
@@ -236,7 +236,7 @@ def test_from_any_state_dirty_data_is_not_starved_by_a_load_without_a_gap(
 @given(EVENTS)
 def test_an_unknown_load_gives_the_cutoff_back(events: list[tuple[Any, dict[str, Any]]]) -> None:
     state = evaluate.on_frame(end_of(events), busy_frame(100_000, foreground=None), POLICY)
-    assert state.streams.stance is Stance.REST
+    assert state.streams.stance is StreamMode.REST
     assert evaluate.decide(state, POLICY, 1).sequential_cutoff_bytes is None
 
 

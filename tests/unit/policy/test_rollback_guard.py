@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from ebbgate.model.frame import Frame, PathLatency
 from ebbgate.model.records import Direction
 from ebbgate.policy.rollback_guard import (
-    RegretParams,
-    RegretState,
-    Setting,
+    RollbackParams,
+    RollbackState,
     Watched,
-    felt_of,
+    WatchedSetting,
     hold_ns,
+    latency_samples,
     on_frame,
     verdict,
 )
@@ -27,7 +27,7 @@ from ebbgate.units import KIB, NS_PER_MS, NS_PER_S
 from tests.builders import frame
 
 READ, WRITE = Direction.READ, Direction.WRITE
-PARAMS = RegretParams()
+PARAMS = RollbackParams()
 QUARTER_NS = NS_PER_S // 4
 Paths = Mapping[tuple[Direction, str], PathLatency]
 
@@ -41,7 +41,7 @@ class Run:
     """Time that passes in frames of a volume, four a second, each over the last second."""
 
     at_ns: int = 1000 * NS_PER_S
-    state: RegretState = field(default_factory=RegretState)
+    state: RollbackState = field(default_factory=RollbackState)
     held: list[bool] = field(default_factory=list)
 
     def frame(self, paths: Paths, **signals: Any) -> Frame:
@@ -54,7 +54,7 @@ class Run:
         stand: object = None,
         *,
         ios: int = 200,
-        setting: Setting = Setting.GATE,
+        setting: WatchedSetting = WatchedSetting.GATE,
     ) -> bool:
         """So many seconds of reads; is the setting held off at their end?"""
         paths = {(READ, "miss"): path(ios, p99_ms)} if ios else {}
@@ -95,9 +95,9 @@ def test_what_is_beyond_the_bound_is_taken_back(
 
 def test_the_verdict_says_what_was_measured() -> None:
     run = acted(12, 41)
-    found = verdict(run.state, Setting.GATE, run.at_ns)
+    found = verdict(run.state, WatchedSetting.GATE, run.at_ns)
     assert found is not None
-    assert (found.setting, found.direction) == (Setting.GATE, READ)
+    assert (found.setting, found.direction) == (WatchedSetting.GATE, READ)
     assert found.before_ns == pytest.approx(12 * NS_PER_MS)
     assert found.after_ns == 41 * NS_PER_MS
     assert found.bound_ns == pytest.approx(24 * NS_PER_MS)
@@ -166,8 +166,8 @@ def test_requests_of_another_size_are_another_load() -> None:
     for _ in range(40):
         run.at_ns += QUARTER_NS
         large = run.frame({(READ, "miss"): path(200, 90, 64 * KIB)})
-        run.state = on_frame(run.state, large, {Setting.GATE: "on"}, PARAMS)
-    assert verdict(run.state, Setting.GATE, run.at_ns) is None
+        run.state = on_frame(run.state, large, {WatchedSetting.GATE: "on"}, PARAMS)
+    assert verdict(run.state, WatchedSetting.GATE, run.at_ns) is None
 
 
 def test_a_frame_without_a_window_says_nothing() -> None:
@@ -176,8 +176,8 @@ def test_a_frame_without_a_window_says_nothing() -> None:
     for _ in range(40):
         run.at_ns += QUARTER_NS
         blind = frame(at_ns=run.at_ns, window_ns=0)
-        run.state = on_frame(run.state, blind, {Setting.GATE: "on"}, PARAMS)
-    assert verdict(run.state, Setting.GATE, run.at_ns) is None
+        run.state = on_frame(run.state, blind, {WatchedSetting.GATE: "on"}, PARAMS)
+    assert verdict(run.state, WatchedSetting.GATE, run.at_ns) is None
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_a_frame_without_a_window_says_nothing() -> None:
     ],
 )
 def test_what_users_feel(paths: Paths, setting: str, p99_ms: float | None) -> None:
-    found = felt_of(Run().frame(paths), Setting(setting), PARAMS)
+    found = latency_samples(Run().frame(paths), WatchedSetting(setting), PARAMS)
     assert [felt.p99_ns for felt in found.values()] == (
         [] if p99_ms is None else [p99_ms * NS_PER_MS]
     )
@@ -205,11 +205,11 @@ def test_each_direction_is_judged_by_itself() -> None:
     for number in range(120):
         run.at_ns += QUARTER_NS
         paths, stand = (good, None) if number < 80 else (bad, "on")
-        run.state = on_frame(run.state, run.frame(paths), {Setting.STREAMS: stand}, PARAMS)
-    found = verdict(run.state, Setting.STREAMS, run.at_ns)
+        run.state = on_frame(run.state, run.frame(paths), {WatchedSetting.STREAMS: stand}, PARAMS)
+    found = verdict(run.state, WatchedSetting.STREAMS, run.at_ns)
     assert found is not None
     assert found.direction is WRITE
-    assert verdict(run.state, Setting.GATE, run.at_ns) is None
+    assert verdict(run.state, WatchedSetting.GATE, run.at_ns) is None
 
 
 # ---- holding off --------------------------------------------------------------------------------
@@ -230,11 +230,11 @@ def test_the_holding_off_has_a_bound_and_is_forgotten() -> None:
     assert hold_ns(0, PARAMS) == 60 * NS_PER_S
     assert [hold_ns(holds, PARAMS) for holds in (6, 100, 10**9)] == [3600 * NS_PER_S] * 3
     run = acted(12, 41)
-    assert run.state.of(Setting.GATE).holds == 1
+    assert run.state.of(WatchedSetting.GATE).holds == 1
     run.at_ns += PARAMS.forget_ns
     run.go(20, 12)
     run.go(10, 41, "on")
-    watched = run.state.of(Setting.GATE)
+    watched = run.state.of(WatchedSetting.GATE)
     assert watched.holds == 1
     assert watched.held_until_ns - run.at_ns <= 60 * NS_PER_S
 
@@ -287,9 +287,9 @@ def test_what_is_unknown_never_takes_anything_back(stand: str, p99_ms: float) ->
     run = Run()
     run.go(5, p99_ms, None, ios=20)
     assert not run.go(10, p99_ms * 100, stand, ios=20)
-    assert run.state.of(Setting.GATE).holds == 0
+    assert run.state.of(WatchedSetting.GATE).holds == 0
 
 
 def test_a_setting_that_nobody_knows_yet_is_at_rest() -> None:
-    assert RegretState().of(Setting.STREAMS) == Watched()
+    assert RollbackState().of(WatchedSetting.STREAMS) == Watched()
     assert not Watched().held(0)

@@ -13,7 +13,7 @@ from ebbgate.model.records import Direction
 from ebbgate.policy.quantity import (
     EXAMPLES,
     NotAQuantity,
-    Unit,
+    SignalUnit,
     format_quantity,
     parse_quantity,
     spell,
@@ -92,7 +92,7 @@ def test_a_forecast_of_what_will_not_happen_is_never_and_not_unknown() -> None:
     steady: Frame = frame(**{**FULL, "time_to_full_s": None, "time_to_clean_s": None})
     assert SIGNALS["time_to_full"].of(steady) == math.inf
     assert SIGNALS["time_to_clean"].of(steady) == math.inf
-    assert format_quantity(Unit.DURATION, math.inf) == "never"
+    assert format_quantity(SignalUnit.DURATION, math.inf) == "never"
 
 
 @pytest.mark.parametrize("signal", list(SIGNALS.values()), ids=lambda signal: signal.name)
@@ -105,31 +105,33 @@ def test_each_signal_has_a_unit_or_words(signal: Any) -> None:
 @pytest.mark.parametrize(
     ("unit", "text", "value", "shown"),
     [
-        (Unit.SIZE, "64MiB", 64 * MIB, "64 MiB"),
-        (Unit.SIZE, "1.5 GiB", 1.5 * GIB, "1.5 GiB"),
-        (Unit.SIZE, "0", 0, "0 B"),
-        (Unit.RATE, "20MiB/s", 20 * MIB, "20 MiB/s"),
-        (Unit.DURATION, "300ms", 300_000_000, "300 ms"),
-        (Unit.DURATION, "2h", 7200 * NS_PER_S, "2 h"),
-        (Unit.RATIO, "40%", 0.4, "40%"),
-        (Unit.COUNT, "4", 4, "4"),
-        (Unit.IOPS, "50/s", 50, "50/s"),
+        (SignalUnit.SIZE, "64MiB", 64 * MIB, "64 MiB"),
+        (SignalUnit.SIZE, "1.5 GiB", 1.5 * GIB, "1.5 GiB"),
+        (SignalUnit.SIZE, "0", 0, "0 B"),
+        (SignalUnit.RATE, "20MiB/s", 20 * MIB, "20 MiB/s"),
+        (SignalUnit.DURATION, "300ms", 300_000_000, "300 ms"),
+        (SignalUnit.DURATION, "2h", 7200 * NS_PER_S, "2 h"),
+        (SignalUnit.RATIO, "40%", 0.4, "40%"),
+        (SignalUnit.COUNT, "4", 4, "4"),
+        (SignalUnit.IOPS, "50/s", 50, "50/s"),
     ],
 )
-def test_a_figure_is_read_with_its_unit(unit: Unit, text: str, value: float, shown: str) -> None:
+def test_a_figure_is_read_with_its_unit(
+    unit: SignalUnit, text: str, value: float, shown: str
+) -> None:
     assert parse_quantity(unit, text) == value
     assert format_quantity(unit, value) == shown
 
 
-@pytest.mark.parametrize("unit", Unit)
-def test_what_is_spelt_is_read_back(unit: Unit) -> None:
+@pytest.mark.parametrize("unit", SignalUnit)
+def test_what_is_spelt_is_read_back(unit: SignalUnit) -> None:
     assert parse_quantity(unit, EXAMPLES[unit]) > 0
     for value in (0, parse_quantity(unit, EXAMPLES[unit])):
         assert parse_quantity(unit, spell(unit, value)) == value
 
 
 @pytest.mark.parametrize("text", ["", "nan", "inf", "-inf", "1e3", "0x10", "٣", "1,5", "1 2", "B"])
-@pytest.mark.parametrize("unit", Unit)
-def test_what_is_no_figure_is_refused(unit: Unit, text: str) -> None:
+@pytest.mark.parametrize("unit", SignalUnit)
+def test_what_is_no_figure_is_refused(unit: SignalUnit, text: str) -> None:
     with pytest.raises(NotAQuantity):
         parse_quantity(unit, text)

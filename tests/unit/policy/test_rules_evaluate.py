@@ -11,14 +11,14 @@ from ebbgate.model.decision import Decision, Gate, GateKind, Proposal
 from ebbgate.model.frame import Frame, PathLatency, Rates
 from ebbgate.model.records import Direction, Edge
 from ebbgate.policy import evaluate
-from ebbgate.policy.decision_key import essence
+from ebbgate.policy.decision_key import decision_key
 from ebbgate.policy.defaults import Policy
-from ebbgate.policy.evaluate import PolicyState, ProbeWishes
+from ebbgate.policy.evaluate import PolicyState, ProbeSettings
 from ebbgate.policy.limits import Bounds, Limits, clamp, clamp_gate
 from ebbgate.policy.rules import Check, Rule
 from ebbgate.policy.strategies import idle_destage, stream_bypass
 from ebbgate.policy.strategies.destage_state import DestageParams, DestageState, Phase
-from ebbgate.policy.strategies.stream_bypass import Stance, StreamParams, StreamState
+from ebbgate.policy.strategies.stream_bypass import StreamMode, StreamParams, StreamState
 from ebbgate.units import GIB, MIB, NS_PER_MS, NS_PER_S
 from tests.builders import busy_edge, busy_frame, decision, idle_edge, idle_frame, proposal
 
@@ -102,7 +102,7 @@ def test_the_queue_is_not_sampled_for_a_gate_that_a_rule_sets() -> None:
     policy = Policy(rules=(rule("drain", gate=OPEN),))
     state = after(policy, idle_frame())
     assert state.destage.phase is Phase.DESTAGE
-    assert evaluate.wishes(state, policy) == ProbeWishes(300 * NS_PER_MS, 0)
+    assert evaluate.probe_settings(state, policy) == ProbeSettings(300 * NS_PER_MS, 0)
 
 
 def test_a_rule_needs_no_strategy() -> None:
@@ -122,7 +122,7 @@ def test_where_nothing_can_be_tuned_no_rule_is_on() -> None:
 def test_a_rule_that_comes_on_is_another_decision() -> None:
     policy = Policy(rules=(rule("note", congestion_bypass=False),))
     off, on = (after(p, busy_frame()) for p in (Policy(), policy))
-    assert essence(off, decision()) != essence(on, decision())
+    assert decision_key(off, decision()) != decision_key(on, decision())
 
 
 def test_strategies_are_shown_in_the_order_of_the_policy() -> None:
@@ -205,7 +205,7 @@ def test_nothing_is_drained_beside_a_light_load_that_waits_too_long() -> None:
     assert phase(light_frame(1, 9), light_frame(7, 9), light_frame(10, 21)) is Phase.WAIT
 
 
-def stance(dirty: float, before: Stance = Stance.REST) -> Stance:
+def stance(dirty: float, before: StreamMode = StreamMode.REST) -> StreamMode:
     frame = busy_frame(
         dirty_ratio=dirty,
         dirty_room_bytes=GIB,
@@ -218,7 +218,7 @@ def stance(dirty: float, before: Stance = Stance.REST) -> Stance:
 
 
 def test_a_stream_is_absorbed_up_to_the_fill_target_only() -> None:
-    assert stance(0.59) is Stance.ABSORB
-    assert stance(0.60) is Stance.BYPASS
-    assert stance(0.55, Stance.BYPASS) is Stance.BYPASS
-    assert stance(0.53, Stance.BYPASS) is Stance.ABSORB
+    assert stance(0.59) is StreamMode.ABSORB
+    assert stance(0.60) is StreamMode.BYPASS
+    assert stance(0.55, StreamMode.BYPASS) is StreamMode.BYPASS
+    assert stance(0.53, StreamMode.BYPASS) is StreamMode.ABSORB

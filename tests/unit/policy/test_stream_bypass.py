@@ -10,7 +10,7 @@ import pytest
 from ebbgate.model.frame import Frame, Rates
 from ebbgate.model.records import Direction
 from ebbgate.policy.strategies import stream_bypass
-from ebbgate.policy.strategies.stream_bypass import Stance, StreamParams, StreamState, load_of
+from ebbgate.policy.strategies.stream_bypass import StreamMode, StreamParams, StreamState, load_of
 from ebbgate.units import GIB, KIB, MIB, NS_PER_MS, NS_PER_S
 from tests.builders import busy_frame
 
@@ -54,27 +54,27 @@ def after(*frames: Frame) -> StreamState:
 @pytest.mark.parametrize(
     ("frame", "stance", "why"),
     [
-        (load(), Stance.REST, "no stream"),
-        (load(write=3.9), Stance.REST, "no stream"),
-        (load(random=5000, random_reads=5000), Stance.REST, "no stream"),
+        (load(), StreamMode.REST, "no stream"),
+        (load(write=3.9), StreamMode.REST, "no stream"),
+        (load(random=5000, random_reads=5000), StreamMode.REST, "no stream"),
         # w3g: a lone sequential write into a clean cache is taken in at the cache's speed.
-        (load(write=80), Stance.ABSORB, "a write stream of 80 MiB/s has the cache to itself"),
-        (load(write=80, random_reads=500), Stance.ABSORB, "room 512 MiB"),
-        (load(write=80, random=9), Stance.ABSORB, "has the cache to itself"),
-        (load(write=80, random=100), Stance.BYPASS, "random writes of 400 KiB/s need"),
-        (load(read=80), Stance.BYPASS, "a read stream of 80 MiB/s would push out what is hot"),
-        (load(read=80, write=10), Stance.BYPASS, "a read stream"),
-        (load(write=80, read=10), Stance.ABSORB, "a write stream"),
-        (load(write=80, dirty_room_bytes=40 * MIB), Stance.BYPASS, "room 40 MiB < 48.5 MiB"),
-        (load(write=80, dirty_room_bytes=60 * MIB), Stance.ABSORB, "room 60 MiB"),
-        (load(write=80, dirty_room_bytes=0), Stance.BYPASS, "room 0 B"),
-        (load(write=80, foreground=None), Stance.REST, "unknown"),
-        (load(write=80, window_ns=0), Stance.REST, "unknown"),
-        (load(write=80, dirty_room_bytes=None), Stance.REST, "unknown"),
-        (load(write=80, cache_bytes=None), Stance.REST, "unknown"),
+        (load(write=80), StreamMode.ABSORB, "a write stream of 80 MiB/s has the cache to itself"),
+        (load(write=80, random_reads=500), StreamMode.ABSORB, "room 512 MiB"),
+        (load(write=80, random=9), StreamMode.ABSORB, "has the cache to itself"),
+        (load(write=80, random=100), StreamMode.BYPASS, "random writes of 400 KiB/s need"),
+        (load(read=80), StreamMode.BYPASS, "a read stream of 80 MiB/s would push out what is hot"),
+        (load(read=80, write=10), StreamMode.BYPASS, "a read stream"),
+        (load(write=80, read=10), StreamMode.ABSORB, "a write stream"),
+        (load(write=80, dirty_room_bytes=40 * MIB), StreamMode.BYPASS, "room 40 MiB < 48.5 MiB"),
+        (load(write=80, dirty_room_bytes=60 * MIB), StreamMode.ABSORB, "room 60 MiB"),
+        (load(write=80, dirty_room_bytes=0), StreamMode.BYPASS, "room 0 B"),
+        (load(write=80, foreground=None), StreamMode.REST, "unknown"),
+        (load(write=80, window_ns=0), StreamMode.REST, "unknown"),
+        (load(write=80, dirty_room_bytes=None), StreamMode.REST, "unknown"),
+        (load(write=80, cache_bytes=None), StreamMode.REST, "unknown"),
     ],
 )
-def test_stances(frame: Frame, stance: Stance, why: str) -> None:
+def test_stances(frame: Frame, stance: StreamMode, why: str) -> None:
     state = after(frame)
     assert state.stance is stance
     assert why in state.why
@@ -97,40 +97,40 @@ def test_the_cutoff_of_each_stance(frame: Frame, cutoff_bytes: int | None) -> No
 
 def test_a_short_pause_of_the_stream_changes_nothing() -> None:
     state = after(load(1000, read=80), load(2000), load(3900))
-    assert state.stance is Stance.BYPASS
-    assert after(load(1000, write=80), load(2000), load(3900)).stance is Stance.ABSORB
+    assert state.stance is StreamMode.BYPASS
+    assert after(load(1000, write=80), load(2000), load(3900)).stance is StreamMode.ABSORB
 
 
 def test_once_the_stream_is_gone_the_kernels_cutoff_comes_back() -> None:
     state = after(load(1000, read=80), load(4000))
-    assert (state.stance, state.cutoff_bytes) == (Stance.REST, None)
+    assert (state.stance, state.cutoff_bytes) == (StreamMode.REST, None)
 
 
 def test_a_stream_is_not_absorbed_again_before_its_reason_has_been_gone_for_a_while() -> None:
     against = load(1000, write=80, random=100)
-    assert after(against, load(2000, write=80)).stance is Stance.BYPASS
-    assert after(against, load(3900, write=80)).stance is Stance.BYPASS
-    assert after(against, load(4000, write=80)).stance is Stance.ABSORB
+    assert after(against, load(2000, write=80)).stance is StreamMode.BYPASS
+    assert after(against, load(3900, write=80)).stance is StreamMode.BYPASS
+    assert after(against, load(4000, write=80)).stance is StreamMode.ABSORB
 
 
 def test_a_stream_that_was_kept_out_comes_in_again_only_with_much_room() -> None:
     full = load(1000, write=80, dirty_room_bytes=0)
     some = load(9000, write=80, dirty_room_bytes=GIB // 5)
     much = load(9000, write=80, dirty_room_bytes=GIB // 3)
-    assert after(load(1000, write=80, dirty_room_bytes=GIB // 5)).stance is Stance.ABSORB
-    assert after(full, some).stance is Stance.BYPASS
-    assert after(full, much).stance is Stance.ABSORB
+    assert after(load(1000, write=80, dirty_room_bytes=GIB // 5)).stance is StreamMode.ABSORB
+    assert after(full, some).stance is StreamMode.BYPASS
+    assert after(full, much).stance is StreamMode.ABSORB
 
 
 def test_absorbing_ends_before_the_room_does() -> None:
     state = after(load(1000, write=80), load(1250, write=80, dirty_room_bytes=30 * MIB))
-    assert state.stance is Stance.BYPASS
+    assert state.stance is StreamMode.BYPASS
     assert state.cutoff_bytes == PARAMS.cutoff_ceiling_bytes
 
 
 def test_an_unknown_load_gives_the_cutoff_back_at_once() -> None:
     state = after(load(1000, read=80), load(1250, read=80, foreground=None))
-    assert (state.stance, state.cutoff_bytes) == (Stance.REST, None)
+    assert (state.stance, state.cutoff_bytes) == (StreamMode.REST, None)
 
 
 def test_the_same_frame_again_keeps_cutoff_and_time_of_the_stance() -> None:
@@ -167,19 +167,19 @@ def split(*at_and_promotions: tuple[int, int | None]) -> StreamState:
 
 
 def test_dm_cache_splits_requests_while_that_is_cheap() -> None:
-    assert split((1000, 50)).stance is Stance.BYPASS
-    assert split((1000, 50), (1250, 90), (2000, 80), (3000, 110)).stance is Stance.BYPASS
-    assert split((1000, None), (2000, None)).stance is Stance.BYPASS
+    assert split((1000, 50)).stance is StreamMode.BYPASS
+    assert split((1000, 50), (1250, 90), (2000, 80), (3000, 110)).stance is StreamMode.BYPASS
+    assert split((1000, None), (2000, None)).stance is StreamMode.BYPASS
 
 
 def test_it_stops_where_split_writes_are_promoted_and_tries_again_in_a_minute() -> None:
     dear = ((1000, 50), (1500, 60), (2000, 100))
-    assert split(*dear).stance is Stance.REST
+    assert split(*dear).stance is StreamMode.REST
     assert "promote 50 blocks a second" in split(*dear).why
-    assert split(*dear, (61_900, 100)).stance is Stance.REST
-    assert split(*dear, (62_100, 100)).stance is Stance.BYPASS
+    assert split(*dear, (61_900, 100)).stance is StreamMode.REST
+    assert split(*dear, (62_100, 100)).stance is StreamMode.BYPASS
 
 
 def test_read_streams_are_nothing_to_dm_cache() -> None:
     state = stream_bypass.on_frame(StreamState(), load(read=80), SPLIT)
-    assert (state.stance, state.why) == (Stance.REST, "no stream")
+    assert (state.stance, state.why) == (StreamMode.REST, "no stream")

@@ -23,8 +23,8 @@ from ebbgate.policy.language.grammar import ENTRY, MATCH, OBJECTIVES, POLICY, RU
 from ebbgate.policy.language.link import link
 from ebbgate.policy.language.params import RECORDS
 from ebbgate.policy.language.parse import parse
-from ebbgate.policy.language.problem import Findings
-from ebbgate.policy.language.record import Field, Record
+from ebbgate.policy.language.problem import Diagnostics
+from ebbgate.policy.language.record import FieldSchema, ObjectSchema
 from ebbgate.policy.language.reference import blocks
 from ebbgate.policy.language.schema import schema_text
 from ebbgate.policy.language.settings import LIMITS, SET
@@ -40,10 +40,10 @@ DOCUMENTS = {document.name: document for document in reader.shipped()}
 NAMES = ("adaptive", "observe-only", "database", "vm-images", "backup-window", "nas-sleep")
 
 
-def fields(record: Record) -> Iterator[Field]:
+def fields(record: ObjectSchema) -> Iterator[FieldSchema]:
     for field in record.fields:
         yield field
-        if isinstance(field.shape, Record):
+        if isinstance(field.shape, ObjectSchema):
             yield from fields(field.shape)
 
 
@@ -160,8 +160,8 @@ def test_every_key_and_signal_is_in_the_reference(name: str) -> None:
 
 
 @pytest.mark.parametrize("field", FIELDS, ids=lambda field: field.name)
-def test_every_example_of_a_key_fits_it(field: Field) -> None:
-    findings = Findings("example")
+def test_every_example_of_a_key_fits_it(field: FieldSchema) -> None:
+    findings = Diagnostics("example")
     node = read_nodes(field.example, findings)
     assert node is not None
     field.shape.read(node, field.name, findings)

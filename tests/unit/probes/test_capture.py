@@ -13,7 +13,7 @@ import pytest
 from ebbgate.errors import PermissionDenied, Unavailable
 from ebbgate.model.records import Tick
 from ebbgate.probes.capture import Capture, Captured, Wishes
-from ebbgate.probes.recording import Origin, Seen, read_recording
+from ebbgate.probes.recording import RecordingHeader, SysfsSnapshot, read_recording
 from ebbgate.units import MIB, NS_PER_MS
 from tests.builders import probe_tick, volume
 from tests.fake_sysfs import fake_bcache
@@ -81,9 +81,9 @@ def test_every_line_is_kept_and_sysfs_beside_each_tick(tmp_path: Path) -> None:
 def test_what_was_recorded_can_be_read_back(tmp_path: Path) -> None:
     captured, _, raw = capture(tmp_path, probe(tmp_path))
     records = list(read_recording(raw.decode().splitlines()))
-    (origin,) = (each for each in records if isinstance(each, Origin))
+    (origin,) = (each for each in records if isinstance(each, RecordingHeader))
     assert "bcache0 (bcache, 2 GiB, vda + vdb)" in origin.text
-    seen = [each for each in records if isinstance(each, Seen)]
+    seen = [each for each in records if isinstance(each, SysfsSnapshot)]
     assert len(seen) - 1 == sum(isinstance(each, Tick) for each in records) == captured.ticks
     assert seen[0].state.dirty_bytes == 420 * MIB
 

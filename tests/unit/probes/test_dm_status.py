@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ebbgate.model.dm import CacheStatus, Health
+from ebbgate.model.dm import CacheStatus, DmHealth
 from ebbgate.probes.dm_status import (
     BadLine,
     lvm_name,
@@ -24,7 +24,7 @@ PLAIN = "8 72/16384 512 8/1024 1 2 3 4 5 6 7 1 writeback 2 migration_threshold 2
 def test_every_figure_of_the_line_is_read() -> None:
     status = parse_cache_status(PLAIN)
     assert status == CacheStatus(
-        health=Health.OK,
+        health=DmHealth.OK,
         metadata_block_bytes=4096,
         metadata_used=72,
         metadata_total=16384,
@@ -56,20 +56,20 @@ def test_the_policy_that_lvm_wrote_moves_nothing() -> None:
 @pytest.mark.parametrize(
     ("end", "health"),
     [
-        ("rw -", Health.OK),
-        ("rw", Health.OK),
-        ("rw needs_check", Health.NEEDS_CHECK),
-        ("ro needs_check", Health.NEEDS_CHECK),
-        ("ro -", Health.READ_ONLY),
+        ("rw -", DmHealth.OK),
+        ("rw", DmHealth.OK),
+        ("rw needs_check", DmHealth.NEEDS_CHECK),
+        ("ro needs_check", DmHealth.NEEDS_CHECK),
+        ("ro -", DmHealth.READ_ONLY),
     ],
 )
-def test_the_end_of_the_line_says_how_it_is(end: str, health: Health) -> None:
+def test_the_end_of_the_line_says_how_it_is(end: str, health: DmHealth) -> None:
     assert parse_cache_status(PLAIN.removesuffix("rw -") + end).health is health
 
 
 @pytest.mark.parametrize("line", ["Fail", "Error", " Fail \n"])
 def test_a_cache_that_failed_says_nothing_else(line: str) -> None:
-    assert parse_cache_status(line) == CacheStatus(Health.FAILED)
+    assert parse_cache_status(line) == CacheStatus(DmHealth.FAILED)
 
 
 @pytest.mark.parametrize(

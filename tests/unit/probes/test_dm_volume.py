@@ -21,7 +21,7 @@ from ebbgate.knobs.dm_cache import MAX_SECTORS, THRESHOLD
 from ebbgate.model.decision import Gate, GateKind, JournalEntry, OutcomeKind
 from ebbgate.model.volume import Kind, Volume
 from ebbgate.probes.ebpf import track_command
-from ebbgate.probes.recording import Seen, read_recording, sysfs_line
+from ebbgate.probes.recording import SysfsSnapshot, read_recording, sysfs_line
 from ebbgate.probes.state import read_state
 from ebbgate.probes.topology import discover, find
 from ebbgate.units import KIB
@@ -141,7 +141,7 @@ def test_a_recording_keeps_the_whole_state(fake: FakeSysfs, device: FakeCache) -
     sysfs, _ = machine(fake, device)
     state = read_state(sysfs, find(sysfs, "vg/data"), 5)
     (seen,) = read_recording([sysfs_line("vg-data", state)])
-    assert isinstance(seen, Seen)
+    assert isinstance(seen, SysfsSnapshot)
     assert seen.state == state
 
 

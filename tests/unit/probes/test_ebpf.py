@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from ebbgate.errors import EbbgateError, PermissionDenied, Unavailable
-from ebbgate.model.records import Complaint, Edge, Hello, QueueSample, Record
+from ebbgate.model.records import Edge, Hello, ProbeWarning, QueueSample, Record
 from ebbgate.probes import ebpf
 from ebbgate.probes.ebpf import EbpfProbe, track_command, without_stale
 from tests.builders import busy_edge, idle_edge, queue_sample, tick, volume
@@ -144,8 +144,8 @@ def test_commands_reach_the_probe_as_lines(bench: Bench) -> None:
     answer = json.dumps({"t": "error", "ns": 1, "text": "read", "cmd": "%s"})
     bench.script(f"hello; while read -r line; do printf '{answer}\\n' \"$line\"; done")
     bench.on_restart = lambda: bench.probe.command("wait bcache0 300")
-    bench.run_until(lambda: any(isinstance(r, Complaint) for r in bench.records))
-    complaint = next(r for r in bench.records if isinstance(r, Complaint))
+    bench.run_until(lambda: any(isinstance(r, ProbeWarning) for r in bench.records))
+    complaint = next(r for r in bench.records if isinstance(r, ProbeWarning))
     assert complaint.text == "read: wait bcache0 300"
 
 

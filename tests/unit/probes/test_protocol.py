@@ -14,13 +14,13 @@ from ebbgate.errors import Unavailable
 from ebbgate.model.records import (
     Arrivals,
     Bye,
-    Complaint,
     DeviceStats,
     Direction,
     Edge,
     EdgeKind,
     Flow,
     Hello,
+    ProbeWarning,
     QueueSample,
     Record,
     Tick,
@@ -65,11 +65,11 @@ QUEUE = {
         ),
         (
             {"t": "error", "ns": 4, "text": "unknown command", "cmd": "jump"},
-            Complaint(4, "refused", 1, "unknown command: jump"),
+            ProbeWarning(4, "refused", 1, "unknown command: jump"),
         ),
         (
             {"t": "warn", "ns": 5, "what": "ring_lost", "n": 9, "text": "9 edges lost"},
-            Complaint(5, "ring_lost", 9, "9 edges lost"),
+            ProbeWarning(5, "ring_lost", 9, "9 edges lost"),
         ),
         ({"t": "bye", "ns": 6, "why": "quit"}, Bye(6, "quit")),
         (

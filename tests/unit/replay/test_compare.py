@@ -23,9 +23,9 @@ from ebbgate.policy_files.validation import named
 from ebbgate.replay import history
 from ebbgate.replay.compare import DIFFERENCES_MAX, Difference, DryRun, document, dry_run
 from ebbgate.replay.history import Subject, candidate, policy_at
-from ebbgate.replay.history_events import Past
+from ebbgate.replay.history_events import HistoryWindow
 from ebbgate.replay.recording import replay
-from ebbgate.replay.setting_text import KERNELS, Setting
+from ebbgate.replay.setting_text import KERNELS, ReplaySetting
 from ebbgate.store.documents import decision_document
 from ebbgate.store.rollup import COLUMNS, MINUTE_NS
 from ebbgate.units import GIB, MIB, NS_PER_MS, NS_PER_S
@@ -80,20 +80,24 @@ def gap(since_s: float, until_s: float, wait_s: float = 0.3) -> list[Edge]:
     ]
 
 
-def past(rows: list[dict[str, Any]], edges: list[Edge] | None = None, **parts: Any) -> Past:
+def past(
+    rows: list[dict[str, Any]], edges: list[Edge] | None = None, **parts: Any
+) -> HistoryWindow:
     until = rows[-1]["at_unix_ns"] + rows[-1]["span_ns"] if rows else START_NS + NS_PER_S
     given = {"volume": "bcache0", "kind": Kind.BCACHE, "since_unix_ns": START_NS}
-    return Past(**{**given, "until_unix_ns": until, "samples": rows, "edges": edges or [], **parts})
+    return HistoryWindow(
+        **{**given, "until_unix_ns": until, "samples": rows, "edges": edges or [], **parts}
+    )
 
 
 def run(
-    what: Past, after: PolicyDocument, before: PolicyDocument | None = None, **parts: Any
+    what: HistoryWindow, after: PolicyDocument, before: PolicyDocument | None = None, **parts: Any
 ) -> DryRun:
     both = (after, before or named("adaptive"))
     return dry_run(what, *(policy_at(each, what.kind, **parts) for each in both))
 
 
-def of(found: DryRun, setting: Setting) -> list[Difference]:
+def of(found: DryRun, setting: ReplaySetting) -> list[Difference]:
     return [each for each in found.differences if each.setting is setting]
 
 
@@ -128,7 +132,7 @@ def test_the_gate_is_open_as_long_as_in_a_replay_of_the_recording(
     # A second at each end is lost to the grid of samples.
     assert after["paced"] == pytest.approx(exact[GateKind.PACED], abs=1.5 * NS_PER_S)
     assert after["closed"] == pytest.approx(exact[GateKind.CLOSED], abs=1.5 * NS_PER_S)
-    assert {each.before for each in of(found, Setting.DESTAGE)} == {KERNELS}
+    assert {each.before for each in of(found, ReplaySetting.DESTAGE)} == {KERNELS}
 
 
 @pytest.mark.parametrize("name", ["sim-mixed-stream", "lab-mixed-stream", "sim-trickle"])
@@ -152,7 +156,7 @@ def test_a_history_without_the_volume_is_said(tmp_path: Path) -> None:
 # ---- what differs -------------------------------------------------------------------------------
 def test_equal_decisions_are_one_interval(tmp_path: Path) -> None:
     found = run(past(seconds(60)), rule("all: [{write_iops: '> 10/s'}]", "sequential_cutoff: 1MiB"))
-    (one,) = of(found, Setting.CUTOFF)
+    (one,) = of(found, ReplaySetting.CUTOFF)
     assert (one.before, one.after) == ("as stream_bypass decides", "1 MiB")
     assert one.why_after == "rule r: on: A test"
     assert times(one) == (0.0, 60.0)
@@ -163,23 +167,23 @@ def test_the_state_is_carried_along_so_a_dwell_counts() -> None:
         "all: [{write_iops: '> 10/s'}]", "destage_rate: 0", "    for: 10s\nstrategies: []"
     )
     found = run(past(seconds(30)), document_, policy("strategies: []\n"))
-    (one,) = of(found, Setting.DESTAGE)
+    (one,) = of(found, ReplaySetting.DESTAGE)
     assert (times(one), one.before, one.after) == ((10.0, 30.0), KERNELS, "closed")
 
 
 def test_a_rule_says_its_rate_and_a_limit_bounds_what_a_gap_drains() -> None:
     rate = rule("all: [{dirty_data: '> 1MiB'}]", "destage_rate: 20MiB/s")
-    assert of(run(past(seconds(9)), rate), Setting.DESTAGE)[0].after == "20 MiB/s"
+    assert of(run(past(seconds(9)), rate), ReplaySetting.DESTAGE)[0].after == "20 MiB/s"
     idle = past(seconds(9, idle=1))
     limited = policy("limits: {destage_rate: {max: 10MiB/s}}\n")
-    (one,) = of(run(idle, limited), Setting.DESTAGE)
+    (one,) = of(run(idle, limited), ReplaySetting.DESTAGE)
     assert (one.before, one.after) == ("paced", "paced, at most 10 MiB/s")
 
 
 def test_edges_open_and_close_the_gate_between_the_samples() -> None:
     what = past(seconds(10), gap(2.25, 4.75))
     found = run(what, policy("strategies: []\n"))
-    assert [(times(d), d.before) for d in of(found, Setting.DESTAGE)] == [
+    assert [(times(d), d.before) for d in of(found, ReplaySetting.DESTAGE)] == [
         ((0.0, 2.55), "closed"),
         ((2.55, 4.75), "paced"),
         ((4.75, 10.0), "closed"),
@@ -203,7 +207,7 @@ def test_another_wait_finds_other_gaps() -> None:
 def test_the_reason_names_the_wait_of_then() -> None:
     what = past(seconds(10), gap(2.25, 4.75, wait_s=0.119))
     found = run(what, policy("strategies: []\n"))
-    whys = [each.why_before for each in of(found, Setting.DESTAGE)]
+    whys = [each.why_before for each in of(found, ReplaySetting.DESTAGE)]
     assert whys[1] == "idle_destage: destage: idle 119 ms >= wait 119 ms"
 
 
@@ -215,7 +219,7 @@ def test_a_schedule_counts_by_the_hour() -> None:
         return LocalTime(at_unix_ns // MINUTE_NS % (24 * 60), 1)
 
     (one,) = of(
-        run(what, night, policy("strategies: [idle_destage]\n"), local=local), Setting.DESTAGE
+        run(what, night, policy("strategies: [idle_destage]\n"), local=local), ReplaySetting.DESTAGE
     )
     assert (one.before, one.after, times(one)[1]) == ("closed", KERNELS, 120.0)
     assert times(one)[0] == 40.0
@@ -225,8 +229,10 @@ def test_on_dm_cache_its_own_settings_differ() -> None:
     what = past(seconds(20), kind=Kind.DM_CACHE)
     depth = rule("all: [{room: '> 1MiB'}]", "destage_depth: 4")
     found = run(what, depth, policy("strategies: [idle_destage]\n"))
-    assert [(d.before, d.after) for d in of(found, Setting.DESTAGE)] == [("closed", "4 at once")]
-    assert of(found, Setting.CUTOFF) == []
+    assert [(d.before, d.after) for d in of(found, ReplaySetting.DESTAGE)] == [
+        ("closed", "4 at once")
+    ]
+    assert of(found, ReplaySetting.CUTOFF) == []
 
 
 def test_differences_are_bounded_and_the_shortest_are_left_out() -> None:
@@ -245,7 +251,7 @@ def test_differences_are_bounded_and_the_shortest_are_left_out() -> None:
 )
 def test_a_rule_on_what_is_not_kept_never_fires_and_is_named(signal: str) -> None:
     found = run(past(seconds(30)), rule(f"all: [{{{signal}}}]", "destage_rate: max"))
-    assert of(found, Setting.DESTAGE) == []
+    assert of(found, ReplaySetting.DESTAGE) == []
     name = signal.split(":", maxsplit=1)[0]
     assert found.notes[0] == (
         f"rule r looks at {name}, which the history does not keep: here that never holds"
@@ -255,18 +261,18 @@ def test_a_rule_on_what_is_not_kept_never_fires_and_is_named(signal: str) -> Non
 def test_room_is_known_once_a_forecast_has_shown_the_kernels_level() -> None:
     full = rule("all: [{room: '< 300MiB'}]", "destage_rate: max")
     without = run(past(seconds(20)), full)
-    assert of(without, Setting.DESTAGE) == []
+    assert of(without, ReplaySetting.DESTAGE) == []
     rows = seconds(20)
     # At 42 % in use with 70 % as the level: 28 % of 1 GiB.
     rows[5] |= {"time_to_full_s": 0.28 * GIB / 204800.0}
-    (one,) = of(run(past(rows), full), Setting.DESTAGE)
+    (one,) = of(run(past(rows), full), ReplaySetting.DESTAGE)
     assert (times(one)[0], one.after) == (5.0, "open")
 
 
 def test_in_a_hole_nothing_differs_and_coverage_says_so() -> None:
     rows = [row(at) for at in (*range(10), *range(50, 60))]
     found = run(past(rows, gap(20, 30)), policy("strategies: []\n"))
-    assert [times(each) for each in of(found, Setting.DESTAGE)] == [(0.0, 10.0), (50.0, 60.0)]
+    assert [times(each) for each in of(found, ReplaySetting.DESTAGE)] == [(0.0, 10.0), (50.0, 60.0)]
     assert found.coverage_ratio == pytest.approx(20 / 60)
 
 
@@ -275,7 +281,7 @@ def test_a_hole_counts_towards_no_dwell() -> None:
         "all: [{write_iops: '> 10/s'}]", "destage_rate: 0", "    for: 30s\nstrategies: []"
     )
     rows = [row(at) for at in (*range(20), *range(50, 75))]
-    assert of(run(past(rows), document_, policy("strategies: []\n")), Setting.DESTAGE) == []
+    assert of(run(past(rows), document_, policy("strategies: []\n")), ReplaySetting.DESTAGE) == []
 
 
 def test_a_minute_in_which_the_load_came_and_went_is_left_open() -> None:
@@ -285,7 +291,7 @@ def test_a_minute_in_which_the_load_came_and_went_is_left_open() -> None:
         row(120, span_s=60, idle=1.0),
     ]
     found = run(past(rows), policy("strategies: []\n"))
-    assert [(times(d)[0], d.before) for d in of(found, Setting.DESTAGE)] == [
+    assert [(times(d)[0], d.before) for d in of(found, ReplaySetting.DESTAGE)] == [
         (0.0, "closed"),
         (60.0, "as idle_destage decides"),
         (120.0, "paced"),
@@ -299,7 +305,7 @@ def test_what_was_unknown_then_is_unknown_now() -> None:
     found = run(
         past(seconds(20, **unknown)), rule("all: [{write_iops: '>= 0/s'}]", "destage_rate: 0")
     )
-    assert of(found, Setting.DESTAGE) == []
+    assert of(found, ReplaySetting.DESTAGE) == []
 
 
 def test_without_a_sample_there_is_nothing_to_say() -> None:
@@ -333,7 +339,7 @@ def test_whatever_was_kept_intervals_are_in_order_and_do_not_overlap(
     ]
     made = [Edge("bcache0", START_NS + at * NS_PER_MS, k, 10**8) for at, k in sorted(edges)]
     found = run(past(rows, made), *BOTH)
-    for setting in Setting:
+    for setting in ReplaySetting:
         mine = of(found, setting)
         assert all(each.at_unix_ns < each.until_unix_ns for each in mine)
         assert all(a.until_unix_ns <= b.at_unix_ns for a, b in pairwise(mine))

@@ -175,14 +175,14 @@ def test_a_disk_that_hangs_is_said_while_it_hangs(
     monkeypatch.setattr(module, "_HANGS_NS", 50_000_000)
     answers, asked = Event(), Event()
     with recording(path) as recorder:
-        write = write_queue.Backlog.write
+        write = write_queue.WriteQueue.write
 
         def hang(*given: Any) -> None:
             asked.set()
             answers.wait(20)
             write(*given)
 
-        monkeypatch.setattr(write_queue.Backlog, "write", hang)
+        monkeypatch.setattr(write_queue.WriteQueue, "write", hang)
         assert asked.wait(20)
         until(lambda: not recorder.health()["written"], "noticed")
         assert recorder.health()["trouble"]["why"] == "the disk of the history does not answer"

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from ebbgate.policy.language.problem import Findings, nearest, quoted
+from ebbgate.policy.language.problem import Diagnostics, nearest, quoted
 from ebbgate.policy.language.shapes import Schema, figure_schema, scalar, under
 from ebbgate.policy.language.yaml_events import Mapping, Node, Scalar, Sequence
 from ebbgate.policy.quantity import EXAMPLES, NotAQuantity, expected, parse_quantity
@@ -24,7 +24,7 @@ _FORM: Final = 'for example {dirty_ratio: "> 40%"}, or `all:` or `any:` with a l
 class When:
     """A condition, several that must `all` hold, or `any` of such; without nesting beyond that."""
 
-    def read(self, node: Node, key: str, findings: Findings) -> Groups | None:
+    def read(self, node: Node, key: str, findings: Diagnostics) -> Groups | None:
         if not isinstance(node, Mapping):
             findings.add(node.place, key, "not a condition", _FORM)
             return None
@@ -41,7 +41,7 @@ class When:
         return "signals with a comparison each"
 
 
-def _any(node: Mapping, key: str, findings: Findings) -> Groups:
+def _any(node: Mapping, key: str, findings: Diagnostics) -> Groups:
     """`any: [...]`, else one group."""
     if [name.text for name, _ in node.entries] != ["any"]:
         return (_all(node, key, findings),)
@@ -49,7 +49,7 @@ def _any(node: Mapping, key: str, findings: Findings) -> Groups:
     return tuple(_all(item, under(key, "any"), findings) for item in _items(listed, key, findings))
 
 
-def _all(node: Node, key: str, findings: Findings) -> tuple[Check, ...]:
+def _all(node: Node, key: str, findings: Diagnostics) -> tuple[Check, ...]:
     """`all: [...]`, or comparisons side by side, which must all hold as well."""
     if not isinstance(node, Mapping) or not node.entries:
         findings.add(node.place, key, "not a condition", _FORM)
@@ -60,14 +60,14 @@ def _all(node: Node, key: str, findings: Findings) -> tuple[Check, ...]:
     return _side_by_side(node, key, findings)
 
 
-def _items(node: Node, key: str, findings: Findings) -> tuple[Node, ...]:
+def _items(node: Node, key: str, findings: Diagnostics) -> tuple[Node, ...]:
     if isinstance(node, Sequence) and node.items:
         return node.items
     findings.add(node.place, key, "not a list of conditions", _FORM)
     return ()
 
 
-def _side_by_side(node: Node, key: str, findings: Findings) -> tuple[Check, ...]:
+def _side_by_side(node: Node, key: str, findings: Diagnostics) -> tuple[Check, ...]:
     if not isinstance(node, Mapping) or not node.entries:
         findings.add(node.place, key, "not a condition", _FORM)
         return ()
@@ -75,7 +75,7 @@ def _side_by_side(node: Node, key: str, findings: Findings) -> tuple[Check, ...]
     return tuple([check for check in found if check is not None])
 
 
-def _check(name: Scalar, value: Node, key: str, findings: Findings) -> Check | None:
+def _check(name: Scalar, value: Node, key: str, findings: Diagnostics) -> Check | None:
     signal = SIGNALS.get(name.text)
     key = under(key, name.text if name.text.isprintable() else ascii(name.text))[:100]
     if signal is None:
@@ -90,7 +90,7 @@ def _check(name: Scalar, value: Node, key: str, findings: Findings) -> Check | N
     return _figure(signal, value, key, findings)
 
 
-def _figure(signal: Signal, node: Node, key: str, findings: Findings) -> Check | None:
+def _figure(signal: Signal, node: Node, key: str, findings: Diagnostics) -> Check | None:
     assert signal.unit is not None
     wanted = f'a comparison and a figure, for example "> {EXAMPLES[signal.unit]}"'
     text = scalar(node, key, findings, wanted)
@@ -111,7 +111,7 @@ def _figure(signal: Signal, node: Node, key: str, findings: Findings) -> Check |
     return Check(signal.name, match[1], bound)
 
 
-def _words(signal: Signal, node: Node, key: str, findings: Findings) -> Check | None:
+def _words(signal: Signal, node: Node, key: str, findings: Diagnostics) -> Check | None:
     """`burst`, `"!= gap"`, or a list of which it must be one."""
     wanted = f"one of {', '.join(signal.words)}, or a list of these"
     if isinstance(node, Sequence) and node.items:

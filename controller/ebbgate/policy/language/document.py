@@ -9,7 +9,7 @@ from typing import Any
 
 from ebbgate.model.volume import Kind
 from ebbgate.policy import ADAPTIVE
-from ebbgate.policy.language.problem import Place
+from ebbgate.policy.language.problem import Position
 from ebbgate.policy.language.shapes import Located
 from ebbgate.policy.rules import Groups
 
@@ -78,7 +78,7 @@ class PolicyDocument:
     strategies: tuple[StrategyUse, ...] | None = None
     rules: tuple[RuleText, ...] = ()
     schedule: tuple[Entry, ...] = ()
-    name_place: Place = field(default_factory=Place)
+    name_place: Position = field(default_factory=Position)
 
 
 ZERO = PolicyDocument(ADAPTIVE, why="Runs where no policy is given.")

@@ -13,20 +13,20 @@ from typing import Any, Final
 from ebbgate.model.volume import Kind
 from ebbgate.policy.language.condition import When
 from ebbgate.policy.language.document import DAYS, StrategyUse
-from ebbgate.policy.language.record import Field, Record
+from ebbgate.policy.language.record import FieldSchema, ObjectSchema
 from ebbgate.policy.language.settings import LIMITS, SET
 from ebbgate.policy.language.shapes import (
     NAME,
     NAME_WANTED,
-    Choice,
-    Exactly,
-    Listing,
-    Quantity,
-    Text,
+    ChoiceSchema,
+    ConstSchema,
+    ListSchema,
+    QuantitySchema,
+    TextSchema,
     Values,
 )
-from ebbgate.policy.language.special import Strategy, Window
-from ebbgate.policy.quantity import Unit
+from ebbgate.policy.language.special import StrategySchema, WindowSchema
+from ebbgate.policy.quantity import SignalUnit
 from ebbgate.units import NS_PER_S
 
 VERSION: Final = 1
@@ -60,38 +60,38 @@ def _check_rule(values: Values) -> Iterator[tuple[str, str, str]]:
         yield "set", "destage_rate and destage_depth both set the gate", "set one of them"
 
 
-def _seconds(high_ns: int) -> Quantity:
-    return Quantity(Unit.DURATION, 0, high_ns)
+def _seconds(high_ns: int) -> QuantitySchema:
+    return QuantitySchema(SignalUnit.DURATION, 0, high_ns)
 
 
-_NAME: Final = Text(NAME_WANTED, NAME)
-_REFERENCE: Final = Text(NAME_WANTED, NAME, located=True)
-_WHY: Final = Text("a sentence, at most 500 characters")
-_P99: Final = Quantity(Unit.DURATION, 10_000, 60 * NS_PER_S)
+_NAME: Final = TextSchema(NAME_WANTED, NAME)
+_REFERENCE: Final = TextSchema(NAME_WANTED, NAME, located=True)
+_WHY: Final = TextSchema("a sentence, at most 500 characters")
+_P99: Final = QuantitySchema(SignalUnit.DURATION, 10_000, 60 * NS_PER_S)
 
-MATCH: Final = Record(
+MATCH: Final = ObjectSchema(
     "match",
     (
-        Field(
+        FieldSchema(
             "volume",
-            Listing(Text("a name or a pattern", r"[^\s]{1,200}"), single=True, least=1),
+            ListSchema(TextSchema("a name or a pattern", r"[^\s]{1,200}"), single=True, least=1),
             "Names of volumes, with `*`, `?` and `[...]`; the names of LVM (`vg/data`) count, too.",
             '["bcache*", vg/data]',
             default="every volume",
         ),
-        Field(
+        FieldSchema(
             "kind",
-            Listing(Choice(tuple(str(kind) for kind in Kind)), single=True, least=1),
+            ListSchema(ChoiceSchema(tuple(str(kind) for kind in Kind)), single=True, least=1),
             "Kinds of cache.",
             "bcache",
             default="every kind",
         ),
     ),
 )
-OBJECTIVES: Final = Record(
+OBJECTIVES: Final = ObjectSchema(
     "objectives",
     (
-        Field(
+        FieldSchema(
             "read_latency_p99",
             _P99,
             "While the signal read_latency_p99 is above this, idle_destage drains nothing beside a"
@@ -99,16 +99,16 @@ OBJECTIVES: Final = Record(
             "30ms",
             default="no bound",
         ),
-        Field(
+        FieldSchema(
             "write_latency_p99",
             _P99,
             "The same for write_latency_p99.",
             "10ms",
             default="no bound",
         ),
-        Field(
+        FieldSchema(
             "dirty_age_max",
-            Quantity(Unit.DURATION, NS_PER_S, 30 * 24 * _HOUR_NS),
+            QuantitySchema(SignalUnit.DURATION, NS_PER_S, 30 * 24 * _HOUR_NS),
             "When dirty data has waited for a gap this long, idle_destage drains it beside the"
             " load.",
             "2h",
@@ -116,18 +116,20 @@ OBJECTIVES: Final = Record(
         ),
     ),
 )
-RULE: Final = Record(
+RULE: Final = ObjectSchema(
     "a rule",
     (
-        Field("name", _NAME, "Shown wherever the rule decides.", "cliff-guard", required=True),
-        Field(
+        FieldSchema(
+            "name", _NAME, "Shown wherever the rule decides.", "cliff-guard", required=True
+        ),
+        FieldSchema(
             "why",
             _WHY,
             "One sentence, shown with each decision of the rule.",
             "Drain before the kernel stops caching writes.",
             required=True,
         ),
-        Field(
+        FieldSchema(
             "when",
             When(),
             "When it comes on: a comparison of signals, `all:` or `any:` with a list of these, or"
@@ -135,15 +137,17 @@ RULE: Final = Record(
             '{time_to_full: "< 60s", dirty_ratio: "> 40%"}',
             required=True,
         ),
-        Field(
+        FieldSchema(
             "for",
             _seconds(24 * _HOUR_NS),
             "How long that must have held without a break.",
             "3s",
             default="0",
         ),
-        Field("set", SET, "What it sets while it is on.", "{destage_rate: max}", required=True),
-        Field(
+        FieldSchema(
+            "set", SET, "What it sets while it is on.", "{destage_rate: max}", required=True
+        ),
+        FieldSchema(
             "until",
             When(),
             "When it goes off: a condition that is another one than `when` is its hysteresis. It"
@@ -151,7 +155,7 @@ RULE: Final = Record(
             '{dirty_ratio: "< 25%"}',
             default="when `when` no longer holds",
         ),
-        Field(
+        FieldSchema(
             "cooldown",
             _seconds(24 * _HOUR_NS),
             "How long it stays off after it went off.",
@@ -161,25 +165,25 @@ RULE: Final = Record(
     ),
     _check_rule,
 )
-ENTRY: Final = Record(
+ENTRY: Final = ObjectSchema(
     "an entry of the schedule",
     (
-        Field("name", _NAME, "Shown while it is in force.", "backup", required=True),
-        Field(
+        FieldSchema("name", _NAME, "Shown while it is in force.", "backup", required=True),
+        FieldSchema(
             "at",
-            Window(),
+            WindowSchema(),
             "From and to in local time; over midnight where the end is the earlier one.",
             '"01:00-05:00"',
             required=True,
         ),
-        Field(
+        FieldSchema(
             "days",
-            Listing(Choice(DAYS), single=True, least=1, most=7),
+            ListSchema(ChoiceSchema(DAYS), single=True, least=1, most=7),
             "The days on which it begins.",
             "[sat, sun]",
             default="every day",
         ),
-        Field(
+        FieldSchema(
             "use",
             _REFERENCE,
             "The policy that is laid over this one meanwhile: one of the same folder, or a shipped"
@@ -189,49 +193,53 @@ ENTRY: Final = Record(
         ),
     ),
 )
-POLICY: Final = Record(
+POLICY: Final = ObjectSchema(
     "a policy",
     (
-        Field("version", Exactly(VERSION), "Of the language.", "1", required=True),
-        Field("name", _NAME, "Of the policy, once in a folder.", "nas-evening", required=True),
-        Field("why", _WHY, "For whom and what for, in a sentence.", "Let the disks sleep."),
-        Field(
+        FieldSchema("version", ConstSchema(VERSION), "Of the language.", "1", required=True),
+        FieldSchema(
+            "name", _NAME, "Of the policy, once in a folder.", "nas-evening", required=True
+        ),
+        FieldSchema("why", _WHY, "For whom and what for, in a sentence.", "Let the disks sleep."),
+        FieldSchema(
             "match",
             MATCH,
             "For which volumes; the first file that matches a volume is its policy.",
             '{volume: "bcache*"}',
             default="every volume",
         ),
-        Field(
+        FieldSchema(
             "include",
-            Listing(_REFERENCE, single=True, least=1, most=10),
+            ListSchema(_REFERENCE, single=True, least=1, most=10),
             "Shipped policies whose limits, objectives, strategies and rules hold, too, unless this"
             " file says otherwise.",
             "[database]",
         ),
-        Field(
+        FieldSchema(
             "limits",
             LIMITS,
             "Hard bounds, above every strategy and rule.",
             "{sequential_cutoff: {min: 256KiB, max: 64MiB}}",
         ),
-        Field("objectives", OBJECTIVES, "What users should feel.", "{read_latency_p99: 30ms}"),
-        Field(
+        FieldSchema(
+            "objectives", OBJECTIVES, "What users should feel.", "{read_latency_p99: 30ms}"
+        ),
+        FieldSchema(
             "strategies",
-            Listing(Strategy(), most=10),
+            ListSchema(StrategySchema(), most=10),
             "Which strategies are on, each with its parameters; `[]`: none.",
             "[idle_destage: {wait: 300ms}]",
             default="all, as without a policy",
         ),
-        Field(
+        FieldSchema(
             "rules",
-            Listing(RULE, most=RULES_MAX),
+            ListSchema(RULE, most=RULES_MAX),
             "Rules, above all strategies; the first that sets something wins.",
             '[{name: a, why: b, when: {idle: "yes"}, set: {destage_rate: max}}]',
         ),
-        Field(
+        FieldSchema(
             "schedule",
-            Listing(ENTRY, most=20),
+            ListSchema(ENTRY, most=20),
             "Other policies at times of the day; the first entry whose time it is counts.",
             '[{name: a, at: "01:00-05:00", use: backup-window}]',
         ),

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from ebbgate.policy.language.document import Entry, PolicyDocument, RuleText
 from ebbgate.policy.language.parse import parse
-from ebbgate.policy.language.problem import Place, Problem, nearest
+from ebbgate.policy.language.problem import Diagnostic, Position, nearest
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,13 +21,13 @@ class Linked:
     """Documents that stand alone: nothing is left to look up. Either these or problems."""
 
     documents: tuple[PolicyDocument, ...]
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[Diagnostic, ...] = ()
 
 
 class _Wrong(Exception):
     """A reference that leads nowhere or back."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Diagnostic) -> None:
         super().__init__(str(problem))
         self.problem = problem
 
@@ -77,13 +77,13 @@ def overlaid(base: PolicyDocument, overlay: PolicyDocument) -> PolicyDocument:
     )
 
 
-def _twice(documents: Sequence[PolicyDocument]) -> Iterable[Problem]:
+def _twice(documents: Sequence[PolicyDocument]) -> Iterable[Diagnostic]:
     first: dict[str, PolicyDocument] = {}
     for document in documents:
         other = first.setdefault(document.name, document)
         if other is not document:
             what = f"{document.name!r} is the name of {other.file}, too"
-            yield Problem(document.file, document.name_place, "name", what, "another name")
+            yield Diagnostic(document.file, document.name_place, "name", what, "another name")
 
 
 def _included(
@@ -97,7 +97,9 @@ def _included(
             raise _unknown(document, "include", reference.text, reference.place, library)
         if found.name in chain:
             what = f"it includes itself: {' -> '.join((*chain, found.name))}"
-            raise _Wrong(Problem(document.file, reference.place, "include", what, "break the ring"))
+            raise _Wrong(
+                Diagnostic(document.file, reference.place, "include", what, "break the ring")
+            )
         base = _included(found, library, chain)
         document = replace(
             document,
@@ -120,7 +122,9 @@ def _with_overlays(
             raise _unknown(document, "schedule.use", entry.use.text, entry.use.place, local)
         if found.name == document.name:
             what = f"it uses itself: {document.name} -> {found.name}"
-            raise _Wrong(Problem(document.file, entry.use.place, "schedule.use", what, "another"))
+            raise _Wrong(
+                Diagnostic(document.file, entry.use.place, "schedule.use", what, "another")
+            )
         # The schedule of an overlay does not count: it is laid over for this time only.
         return replace(entry, overlay=replace(_included(found, library, ()), schedule=()))
 
@@ -134,8 +138,8 @@ def _rules(winning: tuple[RuleText, ...], others: tuple[RuleText, ...]) -> tuple
 
 
 def _unknown(
-    document: PolicyDocument, key: str, name: str, place: Place, known: Mapping[str, object]
+    document: PolicyDocument, key: str, name: str, place: Position, known: Mapping[str, object]
 ) -> _Wrong:
     what = f"there is no policy {name!r}"
     listed = f"known: {', '.join(known)}" if known else ""
-    return _Wrong(Problem(document.file, place, key, what, listed, nearest(name, known)))
+    return _Wrong(Diagnostic(document.file, place, key, what, listed, nearest(name, known)))

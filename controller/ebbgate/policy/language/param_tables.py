@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from ebbgate.model.volume import Kind
-from ebbgate.policy.language.record import Field
-from ebbgate.policy.language.shapes import Quantity
-from ebbgate.policy.quantity import Unit, spell
+from ebbgate.policy.language.record import FieldSchema
+from ebbgate.policy.language.shapes import QuantitySchema
+from ebbgate.policy.quantity import SignalUnit, spell
 from ebbgate.policy.strategies.destage_state import DestageParams
 from ebbgate.policy.strategies.stream_bypass import StreamParams
 from ebbgate.units import GIB, KIB, NS_PER_MS, NS_PER_S
@@ -29,13 +29,13 @@ class Param:
     """
 
     name: str
-    quantity: Quantity
+    quantity: QuantitySchema
     path: tuple[str, ...]
     about: str
     kinds: tuple[Kind, ...] = _BOTH
     scale: int = 1
 
-    def field(self, defaults: object) -> Field:
+    def field(self, defaults: object) -> FieldSchema:
         """As a key of the language; the default is that of the code."""
         value: Any = defaults
         for name in self.path:
@@ -43,15 +43,15 @@ class Param:
         word = self.quantity.or_words[0] if self.quantity.or_words else ""
         text = word if value is None else spell(self.quantity.unit, round(value * self.scale, 9))
         kinds = "" if self.kinds == _BOTH else str(self.kinds[0])
-        return Field(self.name, self.quantity, self.about, text, default=text, of=kinds)
+        return FieldSchema(self.name, self.quantity, self.about, text, default=text, of=kinds)
 
 
-def _span(low: float, high: float, *words: str) -> Quantity:
-    return Quantity(Unit.DURATION, low, high, words)
+def _span(low: float, high: float, *words: str) -> QuantitySchema:
+    return QuantitySchema(SignalUnit.DURATION, low, high, words)
 
 
-def _share(*words: str, high: float = 1.0) -> Quantity:
-    return Quantity(Unit.RATIO, 0.0, high, words)
+def _share(*words: str, high: float = 1.0) -> QuantitySchema:
+    return QuantitySchema(SignalUnit.RATIO, 0.0, high, words)
 
 
 DESTAGE: Final = (
@@ -94,7 +94,7 @@ DESTAGE: Final = (
     ),
     Param(
         "start_size",
-        Quantity(Unit.SIZE, 0, 1024 * GIB),
+        QuantitySchema(SignalUnit.SIZE, 0, 1024 * GIB),
         ("start_bytes_min",),
         "Draining is worth a gap from this much dirty data, and from `start_share`.",
     ),
@@ -185,25 +185,25 @@ DESTAGE: Final = (
 STREAMS: Final = (
     Param(
         "stream_run",
-        Quantity(Unit.SIZE, 64 * KIB, GIB),
+        QuantitySchema(SignalUnit.SIZE, 64 * KIB, GIB),
         ("stream_run_bytes",),
         "A sequential run this long is a stream.",
     ),
     Param(
         "random_run",
-        Quantity(Unit.SIZE, 4 * KIB, GIB),
+        QuantitySchema(SignalUnit.SIZE, 4 * KIB, GIB),
         ("random_run_bytes",),
         "A shorter run is random.",
     ),
     Param(
         "stream_rate",
-        Quantity(Unit.RATE, 0, 1024 * GIB),
+        QuantitySchema(SignalUnit.RATE, 0, 1024 * GIB),
         ("stream_bytes_per_s_min",),
         "Slower streams are left to the kernel.",
     ),
     Param(
         "random_rate",
-        Quantity(Unit.RATE, 0, 1024 * GIB),
+        QuantitySchema(SignalUnit.RATE, 0, 1024 * GIB),
         ("random_bytes_per_s_min",),
         "From here on random writes need the room more than a stream does.",
     ),
@@ -234,28 +234,28 @@ STREAMS: Final = (
     ),
     Param(
         "cutoff_min",
-        Quantity(Unit.SIZE, 64 * KIB, GIB),
+        QuantitySchema(SignalUnit.SIZE, 64 * KIB, GIB),
         ("cutoff_floor_bytes",),
         "The lowest sequential cutoff that keeps a stream out.",
         _BCACHE,
     ),
     Param(
         "cutoff_max",
-        Quantity(Unit.SIZE, 64 * KIB, GIB),
+        QuantitySchema(SignalUnit.SIZE, 64 * KIB, GIB),
         ("cutoff_ceiling_bytes",),
         "The highest one.",
         _BCACHE,
     ),
     Param(
         "cutoff_absorb",
-        Quantity(Unit.SIZE, 64 * KIB, 4 * GIB - 1),
+        QuantitySchema(SignalUnit.SIZE, 64 * KIB, 4 * GIB - 1),
         ("cutoff_wide_bytes",),
         "The sequential cutoff while a stream is absorbed.",
         _BCACHE,
     ),
     Param(
         "promotions",
-        Quantity(Unit.IOPS, 0, 1_000_000),
+        QuantitySchema(SignalUnit.IOPS, 0, 1_000_000),
         ("promotions_per_s_max",),
         "With more promotions than this, streams are no longer kept out by the size of requests.",
         _DM_CACHE,

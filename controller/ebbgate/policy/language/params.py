@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 from ebbgate.model.volume import Kind
 from ebbgate.policy.defaults import IDLE_DESTAGE, STREAM_BYPASS
 from ebbgate.policy.language.param_tables import DESTAGE, STREAMS, Param
-from ebbgate.policy.language.record import Record
+from ebbgate.policy.language.record import ObjectSchema
 from ebbgate.policy.language.shapes import Values
 from ebbgate.policy.strategies.destage_state import DestageParams
 from ebbgate.policy.strategies.stream_bypass import StreamParams
@@ -51,13 +51,13 @@ _CHECKS: Final = {
 }
 
 
-def _record(strategy: str) -> Record:
+def _record(strategy: str) -> ObjectSchema:
     params, defaults = _PARAMS[strategy]
     fields = tuple(param.field(defaults) for param in params)
-    return Record(f"the parameters of {strategy}", fields, _CHECKS[strategy])
+    return ObjectSchema(f"the parameters of {strategy}", fields, _CHECKS[strategy])
 
 
-RECORDS: Final[Mapping[str, Record]] = {name: _record(name) for name in _PARAMS}
+RECORDS: Final[Mapping[str, ObjectSchema]] = {name: _record(name) for name in _PARAMS}
 
 
 def with_values(params: Params, strategy: str, values: Mapping[str, Any], kind: Kind) -> Params:

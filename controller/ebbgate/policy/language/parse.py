@@ -15,7 +15,7 @@ from ebbgate.policy.language.document import (
     RuleText,
 )
 from ebbgate.policy.language.grammar import POLICY
-from ebbgate.policy.language.problem import Findings, Place, Problem
+from ebbgate.policy.language.problem import Diagnostic, Diagnostics, Position
 from ebbgate.policy.language.shapes import Values
 from ebbgate.policy.language.yaml_events import Mapping, Node, read_nodes
 
@@ -25,12 +25,12 @@ class Parsed:
     """Either a document, or problems with a place each; never both."""
 
     document: PolicyDocument | None
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[Diagnostic, ...] = ()
 
 
 def parse(source: str | bytes, file: str) -> Parsed:
     """Read one file; `file` is what its problems are reported under. Never raises."""
-    findings = Findings(file)
+    findings = Diagnostics(file)
     node = read_nodes(source, findings)
     values = None if node is None else POLICY.read(node, "", findings)
     if findings.problems or node is None or values is None:
@@ -38,7 +38,7 @@ def parse(source: str | bytes, file: str) -> Parsed:
     return Parsed(_document(values, file, _place_of(node, "name")))
 
 
-def _document(values: Values, file: str, name_place: Place) -> PolicyDocument:
+def _document(values: Values, file: str, name_place: Position) -> PolicyDocument:
     strategies = values.get("strategies")
     return PolicyDocument(
         name=values["name"],
@@ -83,6 +83,6 @@ def _entry(values: Any) -> Entry:
     )
 
 
-def _place_of(node: Node, key: str) -> Place:
+def _place_of(node: Node, key: str) -> Position:
     entries = node.entries if isinstance(node, Mapping) else ()
-    return next((value.place for name, value in entries if name.text == key), Place())
+    return next((value.place for name, value in entries if name.text == key), Position())

@@ -14,7 +14,7 @@ _QUOTED_MAX: Final = 40
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Place:
+class Position:
     """Line and column, both from 1."""
 
     line: int = 1
@@ -22,11 +22,11 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class Diagnostic:
     """`FILE:LINE:COLUMN: key: what is wrong; what was expected; did you mean X?`"""
 
     file: str
-    place: Place
+    place: Position
     key: str
     what: str
     expected: str = ""
@@ -41,18 +41,20 @@ class Problem:
 
 
 @dataclass(slots=True)
-class Findings:
+class Diagnostics:
     """The problems of one file, collected while it is read. `count`: of all that were found."""
 
     file: str
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[Diagnostic] = field(default_factory=list)
     count: int = 0
 
-    def add(self, place: Place, key: str, what: str, expected: str = "", nearest: str = "") -> None:
+    def add(
+        self, place: Position, key: str, what: str, expected: str = "", nearest: str = ""
+    ) -> None:
         """One more; kept unless there are too many already."""
         self.count += 1
         if len(self.problems) < PROBLEMS_MAX:
-            self.problems.append(Problem(self.file, place, key, what, expected, nearest))
+            self.problems.append(Diagnostic(self.file, place, key, what, expected, nearest))
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

@@ -6,20 +6,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from ebbgate.policy.language.problem import Findings, nearest
-from ebbgate.policy.language.shapes import Schema, Shape, Values, under
+from ebbgate.policy.language.problem import Diagnostics, nearest
+from ebbgate.policy.language.shapes import Schema, Values, ValueSchema, under
 from ebbgate.policy.language.yaml_events import Mapping, Node, Scalar
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class FieldSchema:
     """A key of a record. `about`: for people, with what it does; `example`: a value that fits.
 
     `of`: the kinds of cache on which it acts, empty for all. `default`: in words.
     """
 
     name: str
-    shape: Shape
+    shape: ValueSchema
     about: str
     example: str
     required: bool = False
@@ -32,15 +32,15 @@ Check = Callable[[Values], Iterator[tuple[str, str, str]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class ObjectSchema:
     """A mapping with these keys and no other. `check`: what only shows in several of them."""
 
     what: str
-    fields: tuple[Field, ...]
+    fields: tuple[FieldSchema, ...]
     check: Check | None = None
     least: int = 0
 
-    def read(self, node: Node, key: str, findings: Findings) -> Values | None:
+    def read(self, node: Node, key: str, findings: Diagnostics) -> Values | None:
         if not isinstance(node, Mapping):
             listed = ", ".join(field.name for field in self.fields)
             findings.add(node.place, key, f"not {self.what}", f"a mapping with the keys {listed}")
@@ -82,14 +82,14 @@ class Record:
     def words(self) -> str:
         return "keys of its own, below"
 
-    def _unknown(self, name: Scalar, key: str, findings: Findings) -> None:
+    def _unknown(self, name: Scalar, key: str, findings: Diagnostics) -> None:
         names = [field.name for field in self.fields]
         what = f"no such key in {self.what}"
         listed = f"known: {', '.join(names)}"
         where = under(key, name.text if name.text.isprintable() else ascii(name.text))
         findings.add(name.place, where[:100], what, listed, nearest(name.text, names))
 
-    def _missing(self, node: Mapping, key: str, findings: Findings) -> None:
+    def _missing(self, node: Mapping, key: str, findings: Diagnostics) -> None:
         there = {name.text for name, _ in node.entries}
         for field in self.fields:
             if field.required and field.name not in there:

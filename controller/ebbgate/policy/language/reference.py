@@ -10,15 +10,15 @@ from collections.abc import Iterable, Iterator
 
 from ebbgate.policy.language.grammar import ENTRY, MATCH, OBJECTIVES, POLICY, RULE
 from ebbgate.policy.language.params import RECORDS
-from ebbgate.policy.language.record import Field, Record
+from ebbgate.policy.language.record import FieldSchema, ObjectSchema
 from ebbgate.policy.language.settings import LIMITS, SET
-from ebbgate.policy.quantity import EXAMPLES, FACTORS, Unit
+from ebbgate.policy.quantity import EXAMPLES, FACTORS, SignalUnit
 from ebbgate.policy.rule_signals import SIGNALS, Signal
 
 _KEYS = "| key | value | without it | what it does | example |\n|---|---|---|---|---|"
 _SIGNALS = "| signal | unit and range | what it is | formula | example |\n|---|---|---|---|---|"
 _UNITS = "| unit | written as | example |\n|---|---|---|"
-_RANGES = {Unit.RATIO: "0% to 100%"}
+_RANGES = {SignalUnit.RATIO: "0% to 100%"}
 
 
 def tables() -> dict[str, str]:
@@ -37,7 +37,7 @@ def tables() -> dict[str, str]:
     return {
         **found,
         "signals": "\n".join((_SIGNALS, *(_signal(each) for each in SIGNALS.values()))),
-        "units": "\n".join((_UNITS, *(_unit(each) for each in Unit))),
+        "units": "\n".join((_UNITS, *(_unit(each) for each in SignalUnit))),
     }
 
 
@@ -47,19 +47,21 @@ def blocks() -> Iterator[tuple[str, str]]:
         yield name, f"<!-- {name} -->\n{table}\n<!-- end of {name} -->"
 
 
-def _limits() -> Iterator[Field]:
+def _limits() -> Iterator[FieldSchema]:
     for each in LIMITS.fields:
         yield each
-        assert isinstance(each.shape, Record)
+        assert isinstance(each.shape, ObjectSchema)
         for end in each.shape.fields:
-            yield Field(f"{each.name}.{end.name}", end.shape, end.about, end.example, of=each.of)
+            yield FieldSchema(
+                f"{each.name}.{end.name}", end.shape, end.about, end.example, of=each.of
+            )
 
 
-def _keys(fields: Iterable[Field]) -> str:
+def _keys(fields: Iterable[FieldSchema]) -> str:
     return "\n".join((_KEYS, *(_key(field) for field in fields)))
 
 
-def _key(field: Field) -> str:
+def _key(field: FieldSchema) -> str:
     without = "an error" if field.required else field.default or "nothing"
     only = f" Only {field.of}." if field.of else ""
     cells = (f"`{field.name}`", field.shape.words(), without, f"{field.about}{only}")
@@ -76,7 +78,7 @@ def _signal(signal: Signal) -> str:
     return f"| `{signal.name}` | {kind} | {signal.about} | {signal.formula} | `{example}` |"
 
 
-def _unit(unit: Unit) -> str:
+def _unit(unit: SignalUnit) -> str:
     names = ", ".join(f"`{name}`" for name in FACTORS[unit] if name) or "a bare number"
     return f"| {unit} | {names} | `{EXAMPLES[unit]}` |"
 

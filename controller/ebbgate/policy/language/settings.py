@@ -10,10 +10,10 @@ from typing import Any, Final
 from ebbgate.model.decision import Gate, GateKind, Proposal
 from ebbgate.model.volume import Kind
 from ebbgate.policy.language.param_tables import OFF
-from ebbgate.policy.language.record import Field, Record
-from ebbgate.policy.language.shapes import Choice, Quantity, Values
+from ebbgate.policy.language.record import FieldSchema, ObjectSchema
+from ebbgate.policy.language.shapes import ChoiceSchema, QuantitySchema, Values
 from ebbgate.policy.limits import NONE, Bounds, Limits
-from ebbgate.policy.quantity import Unit
+from ebbgate.policy.quantity import SignalUnit
 from ebbgate.policy.strategies.pace_depth import DEPTH_WIDE_IOS
 from ebbgate.units import GIB, KIB
 
@@ -25,39 +25,39 @@ MAX: Final = "max"
 KERNEL: Final = "kernel"
 _DEPTH_MAX: Final = 64
 
-_RATE = Quantity(Unit.RATE, 0, 1024 * GIB)
-_DEPTH = Quantity(Unit.COUNT, 0, _DEPTH_MAX)
-_CUTOFF = Quantity(Unit.SIZE, 64 * KIB, 4 * GIB - 1)
+_RATE = QuantitySchema(SignalUnit.RATE, 0, 1024 * GIB)
+_DEPTH = QuantitySchema(SignalUnit.COUNT, 0, _DEPTH_MAX)
+_CUTOFF = QuantitySchema(SignalUnit.SIZE, 64 * KIB, 4 * GIB - 1)
 
-SET: Final = Record(
+SET: Final = ObjectSchema(
     "what a rule sets",
     (
-        Field(
+        FieldSchema(
             DESTAGE_RATE,
-            Quantity(Unit.RATE, 0, _RATE.high, (MAX, KERNEL)),
+            QuantitySchema(SignalUnit.RATE, 0, _RATE.high, (MAX, KERNEL)),
             "How fast dirty data goes out, whatever users do. `max`: as fast as the kernel can, on"
             " bcache in the idle I/O class, on dm-cache with 32 blocks at once; `0`: nothing (but"
             " bcache lets a piece through every 2.5 s); `kernel`: the kernel's own settings."
             " dm-cache knows no rate between these.",
             "20MiB/s",
         ),
-        Field(
+        FieldSchema(
             DESTAGE_DEPTH,
             _DEPTH,
             "How many blocks may go out at once; 0: none.",
             "4",
             of=Kind.DM_CACHE,
         ),
-        Field(
+        FieldSchema(
             SEQUENTIAL_CUTOFF,
             _CUTOFF,
             "Run length from which a stream bypasses the cache.",
             "1MiB",
             of=Kind.BCACHE,
         ),
-        Field(
+        FieldSchema(
             CONGESTION_BYPASS,
-            Choice((OFF,), (False,)),
+            ChoiceSchema((OFF,), (False,)),
             "No bypass of a cache device that the kernel takes for congested; it stays off until"
             " the volume is no longer enforced.",
             OFF,
@@ -73,20 +73,22 @@ def _ordered(values: Values) -> Iterator[tuple[str, str, str]]:
         yield "max", "min is above max", "swap them"
 
 
-def _bounds(name: str, quantity: Quantity, example: str, kind: Kind, about: str) -> Field:
-    record = Record(
+def _bounds(
+    name: str, quantity: QuantitySchema, example: str, kind: Kind, about: str
+) -> FieldSchema:
+    record = ObjectSchema(
         f"the bounds of {name}",
         (
-            Field("min", quantity, f"{name} is never below.", example),
-            Field("max", quantity, f"{name} is never above.", example),
+            FieldSchema("min", quantity, f"{name} is never below.", example),
+            FieldSchema("max", quantity, f"{name} is never above.", example),
         ),
         _ordered,
         least=1,
     )
-    return Field(name, record, about, f"{{max: {example}}}", of=kind)
+    return FieldSchema(name, record, about, f"{{max: {example}}}", of=kind)
 
 
-LIMITS: Final = Record(
+LIMITS: Final = ObjectSchema(
     "limits",
     (
         _bounds(

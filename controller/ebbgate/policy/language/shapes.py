@@ -11,12 +11,12 @@ import re
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from ebbgate.policy.language.problem import Findings, Place, nearest, quoted
+from ebbgate.policy.language.problem import Diagnostics, Position, nearest, quoted
 from ebbgate.policy.language.yaml_events import Node, Scalar, Sequence
 from ebbgate.policy.quantity import (
     FACTORS,
     NotAQuantity,
-    Unit,
+    SignalUnit,
     expected,
     parse_quantity,
     spell,
@@ -27,10 +27,10 @@ Values = dict[str, Any]
 """What the fields of a record were read as."""
 
 
-class Shape(Protocol):
+class ValueSchema(Protocol):
     """Anything that reads a node."""
 
-    def read(self, node: Node, key: str, findings: Findings) -> Any:
+    def read(self, node: Node, key: str, findings: Diagnostics) -> Any:
         """The value, or None with a finding."""
 
     def schema(self) -> Schema:
@@ -40,7 +40,7 @@ class Shape(Protocol):
         """Unit and range for people."""
 
 
-def scalar(node: Node, key: str, findings: Findings, wanted: str) -> str | None:
+def scalar(node: Node, key: str, findings: Diagnostics, wanted: str) -> str | None:
     """The text of a single value that is not empty."""
     if not isinstance(node, Scalar):
         kind = "a list" if isinstance(node, Sequence) else "a mapping"
@@ -57,18 +57,18 @@ class Located:
     """A name and where it was written, for what is only found to be wrong later."""
 
     text: str
-    place: Place
+    place: Position
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class TextSchema:
     """Text. `pattern`: what it must match, said as `wanted`. `located`: with its place."""
 
     wanted: str
     pattern: str = r".{1,500}"
     located: bool = False
 
-    def read(self, node: Node, key: str, findings: Findings) -> str | Located | None:
+    def read(self, node: Node, key: str, findings: Diagnostics) -> str | Located | None:
         text = scalar(node, key, findings, self.wanted)
         if text is None:
             return None
@@ -85,12 +85,12 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
-class Exactly:
+class ConstSchema:
     """A number that is fixed, such as the version of the language."""
 
     number: int
 
-    def read(self, node: Node, key: str, findings: Findings) -> int | None:
+    def read(self, node: Node, key: str, findings: Diagnostics) -> int | None:
         wanted = f"write {self.number}, without quotes"
         text = scalar(node, key, findings, wanted)
         if text is None:
@@ -108,13 +108,13 @@ class Exactly:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ChoiceSchema:
     """One of these words. `loose`: what an editor may make of it (`off` is YAML's false)."""
 
     choices: tuple[str, ...]
     loose: tuple[Any, ...] = ()
 
-    def read(self, node: Node, key: str, findings: Findings) -> str | None:
+    def read(self, node: Node, key: str, findings: Diagnostics) -> str | None:
         wanted = f"one of {', '.join(self.choices)}" if len(self.choices) > 1 else self.choices[0]
         text = scalar(node, key, findings, wanted)
         if text is None or text in self.choices:
@@ -131,15 +131,15 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Quantity:
+class QuantitySchema:
     """A figure with its unit, from `low` to `high` in the base unit, or one of `or_words`."""
 
-    unit: Unit
+    unit: SignalUnit
     low: float
     high: float
     or_words: tuple[str, ...] = ()
 
-    def read(self, node: Node, key: str, findings: Findings) -> float | str | None:
+    def read(self, node: Node, key: str, findings: Diagnostics) -> float | str | None:
         wanted = expected(self.unit)
         if self.or_words:
             wanted += f", or {', '.join(self.or_words)}"
@@ -167,23 +167,23 @@ class Quantity:
         return f"{spell(self.unit, self.low)} to {spell(self.unit, self.high)}"
 
 
-def figure_schema(unit: Unit) -> list[Schema]:
+def figure_schema(unit: SignalUnit) -> list[Schema]:
     """A figure as text, and as a bare number where an editor takes it for one."""
     names = "|".join(re.escape(name) for name in FACTORS[unit])
-    bare: Schema = {"type": "number"} if unit is Unit.COUNT else {"const": 0}
+    bare: Schema = {"type": "number"} if unit is SignalUnit.COUNT else {"const": 0}
     return [{"type": "string", "pattern": rf"^-?[0-9]+(\.[0-9]+)? *({names})$"}, bare]
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class ListSchema:
     """A list of values of one shape; with `single`, a lone one stands for a list of it."""
 
-    item: Shape
+    item: ValueSchema
     single: bool = False
     least: int = 0
     most: int = 100
 
-    def read(self, node: Node, key: str, findings: Findings) -> tuple[Any, ...] | None:
+    def read(self, node: Node, key: str, findings: Diagnostics) -> tuple[Any, ...] | None:
         if isinstance(node, Sequence):
             if not self.least <= len(node.items) <= self.most:
                 what = f"{len(node.items)} entries"

@@ -9,7 +9,7 @@ from typing import Final
 
 from ebbgate.policy.language.document import StrategyUse
 from ebbgate.policy.language.params import RECORDS
-from ebbgate.policy.language.problem import Findings, nearest, quoted
+from ebbgate.policy.language.problem import Diagnostics, nearest, quoted
 from ebbgate.policy.language.shapes import Schema, scalar
 from ebbgate.policy.language.yaml_events import Mapping, Node
 
@@ -18,10 +18,10 @@ _WINDOW: Final = re.compile(rf"{_CLOCK}-({_CLOCK}|24:00)", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class Strategy:
+class StrategySchema:
     """`idle_destage`, or `idle_destage: {wait: 300ms}`."""
 
-    def read(self, node: Node, key: str, findings: Findings) -> StrategyUse | None:
+    def read(self, node: Node, key: str, findings: Diagnostics) -> StrategyUse | None:
         wanted = f"one of {', '.join(RECORDS)}"
         if not isinstance(node, Mapping):
             name = scalar(node, key, findings, wanted)
@@ -53,7 +53,7 @@ class Strategy:
     def words(self) -> str:
         return ", ".join(f"`{name}`" for name in RECORDS)
 
-    def _known(self, name: str, node: Node, key: str, findings: Findings) -> bool:
+    def _known(self, name: str, node: Node, key: str, findings: Diagnostics) -> bool:
         if name in RECORDS:
             return True
         what = f"no such strategy: {quoted(name)}"
@@ -63,10 +63,10 @@ class Strategy:
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class WindowSchema:
     """`01:00-05:00`; over midnight where the end is the earlier one."""
 
-    def read(self, node: Node, key: str, findings: Findings) -> tuple[int, int] | None:
+    def read(self, node: Node, key: str, findings: Diagnostics) -> tuple[int, int] | None:
         wanted = 'from and to in local time, for example "22:30-06:00"'
         text = scalar(node, key, findings, wanted)
         if text is None:

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import yaml  # type: ignore[import-untyped]
 
-from ebbgate.policy.language.problem import Findings, Place, quoted
+from ebbgate.policy.language.problem import Diagnostics, Position, quoted
 
 BYTES_MAX: Final = 64 * 1024
 """The longest shipped policy has 3 KiB."""
@@ -30,7 +30,7 @@ SCALAR_MAX: Final = 1000
 class Scalar:
     """One value as it was written, without quotes. `plain`: it had none."""
 
-    place: Place
+    place: Position
     text: str
     plain: bool
 
@@ -39,7 +39,7 @@ class Scalar:
 class Sequence:
     """A list."""
 
-    place: Place
+    place: Position
     items: tuple[Node, ...]
 
 
@@ -47,7 +47,7 @@ class Sequence:
 class Mapping:
     """Keys with their values, in order; a key is there once."""
 
-    place: Place
+    place: Position
     entries: tuple[tuple[Scalar, Node], ...]
 
 
@@ -57,14 +57,14 @@ Node = Scalar | Sequence | Mapping
 class _Refused(Exception):
     """Reading this file goes no further."""
 
-    def __init__(self, place: Place, what: str, expected: str = "") -> None:
+    def __init__(self, place: Position, what: str, expected: str = "") -> None:
         super().__init__(what)
         self.place = place
         self.what = what
         self.expected = expected
 
 
-def read_nodes(source: str | bytes, findings: Findings) -> Node | None:
+def read_nodes(source: str | bytes, findings: Diagnostics) -> Node | None:
     """The one document of a file; None where it is none, with the reason among the findings."""
     try:
         return _Builder(_decoded(source), findings).document()
@@ -76,7 +76,7 @@ def read_nodes(source: str | bytes, findings: Findings) -> Node | None:
 def _decoded(source: str | bytes) -> str:
     length = len(source)
     if length > BYTES_MAX:
-        raise _Refused(Place(), f"{length} bytes are too long", f"at most {BYTES_MAX} bytes")
+        raise _Refused(Position(), f"{length} bytes are too long", f"at most {BYTES_MAX} bytes")
     if isinstance(source, str):
         return source.removeprefix("\ufeff")
     try:
@@ -84,18 +84,18 @@ def _decoded(source: str | bytes) -> str:
     except UnicodeDecodeError as error:
         before = source[: error.start]
         column = error.start - (before.rfind(b"\n") + 1) + 1
-        place = Place(before.count(b"\n") + 1, column)
+        place = Position(before.count(b"\n") + 1, column)
         raise _Refused(place, "not UTF-8", "save the file in UTF-8") from error
 
 
 class _Builder:
     """Turns events into nodes and counts what they cost."""
 
-    def __init__(self, text: str, findings: Findings) -> None:
+    def __init__(self, text: str, findings: Diagnostics) -> None:
         self._text = text
         self._findings = findings
         self._nodes = 0
-        self._last = Place()
+        self._last = Position()
 
     def document(self) -> Node | None:
         events = self._events()
@@ -106,7 +106,7 @@ class _Builder:
                     raise _Refused(_place(event), "a second document", "one policy in a file")
                 found.append(self._node(next(events), events, 0))
         if not found or (isinstance(found[0], Scalar) and not found[0].text):
-            raise _Refused(Place(), "the file is empty", "a policy begins with `version: 1`")
+            raise _Refused(Position(), "the file is empty", "a policy begins with `version: 1`")
         return found[0]
 
     def _events(self) -> Iterator[Any]:
@@ -117,11 +117,11 @@ class _Builder:
                 yield event
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
-            place = Place(mark.line + 1, mark.column + 1) if mark else self._last
+            place = Position(mark.line + 1, mark.column + 1) if mark else self._last
             raise _Refused(place, f"not YAML: {_plain(error.problem)}", _hint(error)) from error
         except yaml.reader.ReaderError as error:
             before = self._text[: error.position]
-            place = Place(before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1)
+            place = Position(before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1)
             what = f"a character that YAML does not allow (U+{error.character:04X})"
             raise _Refused(place, what, "remove it") from error
         except (ValueError, OverflowError) as error:
@@ -146,7 +146,7 @@ class _Builder:
             return self._sequence(place, events, depth)
         return self._mapping(place, events, depth)
 
-    def _scalar(self, event: Any, place: Place) -> Scalar:
+    def _scalar(self, event: Any, place: Position) -> Scalar:
         text = event.value
         if len(text) > SCALAR_MAX:
             raise _Refused(place, "a value is too long", f"at most {SCALAR_MAX} characters")
@@ -156,7 +156,7 @@ class _Builder:
                 raise _Refused(place, f"a control character (U+{ord(character):04X})", "remove it")
         return Scalar(place, text, event.style is None)
 
-    def _sequence(self, place: Place, events: Iterator[Any], depth: int) -> Sequence:
+    def _sequence(self, place: Position, events: Iterator[Any], depth: int) -> Sequence:
         items = []
         for event in events:
             if isinstance(event, yaml.SequenceEndEvent):
@@ -164,7 +164,7 @@ class _Builder:
             items.append(self._node(event, events, depth + 1))
         return Sequence(place, tuple(items))
 
-    def _mapping(self, place: Place, events: Iterator[Any], depth: int) -> Mapping:
+    def _mapping(self, place: Position, events: Iterator[Any], depth: int) -> Mapping:
         entries: dict[str, tuple[Scalar, Node]] = {}
         for event in events:
             if isinstance(event, yaml.MappingEndEvent):
@@ -182,8 +182,8 @@ class _Builder:
         return Mapping(place, tuple(entries.values()))
 
 
-def _place(event: Any) -> Place:
-    return Place(event.start_mark.line + 1, event.start_mark.column + 1)
+def _place(event: Any) -> Position:
+    return Position(event.start_mark.line + 1, event.start_mark.column + 1)
 
 
 def _plain(text: str | None) -> str:

@@ -21,8 +21,8 @@ from ebbgate.model.frame import Frame
 from ebbgate.model.records import Direction, Edge, EdgeKind, QueueSample
 from ebbgate.policy.strategies import pace
 from ebbgate.policy.strategies.destage_state import DestageParams, DestageState, Phase
-from ebbgate.policy.strategies.pace_state import Law, PaceParams
-from ebbgate.signals.gaps import Wait, learn_wait, sure_ns
+from ebbgate.policy.strategies.pace_state import PaceParams, ThrottleKind
+from ebbgate.signals.gaps import Wait, learn_wait, likely_until_ns
 from ebbgate.signals.paths import worst_p99_ns
 from ebbgate.units import NS_PER_MS, NS_PER_S, SECTOR_BYTES
 
@@ -227,7 +227,7 @@ def _drain(state: DestageState, now_ns: int, why: str, params: DestageParams) ->
 
 def _sure_until_ns(state: DestageState, now_ns: int, params: DestageParams) -> int:
     since_ns = state.quiet_since_ns
-    return since_ns + sure_ns(state.gap_counts, now_ns - since_ns, params.sure_share)
+    return since_ns + likely_until_ns(state.gap_counts, now_ns - since_ns, params.sure_share)
 
 
 def _begin(
@@ -242,7 +242,7 @@ def _pace_params(state: DestageState, params: DestageParams) -> PaceParams:
 
 
 def _seep_bytes_per_s(state: DestageState, params: DestageParams) -> int:
-    if params.pace.law is Law.DEPTH:
+    if params.pace.law is ThrottleKind.DEPTH:
         # Nothing seeps where a number is the gate, and nothing sleeps.
         return 0
     if state.pace.completions_per_s <= 0:

@@ -29,7 +29,7 @@ from dataclasses import replace
 from ebbgate.model.decision import Gate, GateKind
 from ebbgate.model.records import QueueSample
 from ebbgate.policy.strategies import pace_depth
-from ebbgate.policy.strategies.pace_state import CLOSED, Law, PaceParams, PaceState
+from ebbgate.policy.strategies.pace_state import CLOSED, PaceParams, PaceState, ThrottleKind
 from ebbgate.units import NS_PER_MS, NS_PER_S
 
 _KEEP, _KEEP_DRY = 0.7, 0.97
@@ -60,7 +60,7 @@ def begin(state: PaceState, now_ns: int, params: PaceParams, sure_until_ns: int 
     state = replace(state, sure_until_ns=sure_until_ns)
     rate = _clamp_rate(state.throughput_bytes_per_s or params.rate_start_bytes_per_s, params)
     gate = Gate(GateKind.PACED, rate)
-    if params.law is Law.DEPTH:
+    if params.law is ThrottleKind.DEPTH:
         gate = pace_depth.opened(state, now_ns, params)
     return replace(
         state,
@@ -76,7 +76,7 @@ def begin(state: PaceState, now_ns: int, params: PaceParams, sure_until_ns: int 
 def step(state: PaceState, sample: QueueSample, params: PaceParams) -> PaceState:
     """One sample of the queue: the new gate is in the state."""
     state = _measure(state, sample, params)
-    if params.law is Law.DEPTH:
+    if params.law is ThrottleKind.DEPTH:
         return replace(state, gate=pace_depth.stepped(state, sample, params))
     state = _watch_thread(state, sample, params)
     in_flight = sample.under_way_ios

@@ -13,7 +13,7 @@ from ebbgate.units import KIB, MIB, NS_PER_MS, NS_PER_US
 CLOSED = Gate(GateKind.CLOSED)
 
 
-class Law(StrEnum):
+class ThrottleKind(StrEnum):
     """What bounds destage: `rate`: bytes a second (bcache); `depth`: pieces at once (dm-cache)."""
 
     RATE = "rate"
@@ -32,7 +32,7 @@ class PaceParams:
     depth, what may be under way while the gap is sure to go on.
     """
 
-    law: Law = Law.RATE
+    law: ThrottleKind = ThrottleKind.RATE
     target_ns: int = 28 * NS_PER_MS
     depth_min_ios: float = 2.0
     depth_max_ios: float = 60.0

@@ -23,7 +23,7 @@ from ebbgate.signals.streams import bytes_beyond, cutoff_for
 from ebbgate.units import GIB, KIB, MIB, NS_PER_S, format_bytes, format_rate
 
 
-class Stance(StrEnum):
+class StreamMode(StrEnum):
     """What is done about streams."""
 
     REST = "rest"
@@ -73,7 +73,7 @@ class StreamState:
     a second; `barred_until_ns`: until then none are split.
     """
 
-    stance: Stance = Stance.REST
+    stance: StreamMode = StreamMode.REST
     since_ns: int = 0
     why: str = "no stream"
     cutoff_bytes: int | None = None
@@ -112,39 +112,39 @@ def on_frame(state: StreamState, frame: Frame, params: StreamParams) -> StreamSt
     """The stance at this tick."""
     load = load_of(frame, params)
     if load is None or frame.dirty_room_bytes is None or not frame.cache_bytes:
-        return _take(state, Stance.REST, frame, "load or room unknown", None)
+        return _take(state, StreamMode.REST, frame, "load or room unknown", None)
     stream = max(load.write_bytes_per_s, load.read_bytes_per_s)
     if stream < params.stream_bytes_per_s_min:
-        if state.stance is Stance.REST or frame.at_ns - state.seen_ns >= params.hold_ns:
-            return _take(state, Stance.REST, frame, "no stream", None)
+        if state.stance is StreamMode.REST or frame.at_ns - state.seen_ns >= params.hold_ns:
+            return _take(state, StreamMode.REST, frame, "no stream", None)
         return state
     state = replace(state, seen_ns=frame.at_ns)
     against = _reason_against(state, frame, load, params)
     if against:
         state = replace(state, against_ns=frame.at_ns)
-    elif state.stance is Stance.BYPASS and frame.at_ns - state.against_ns < params.hold_ns:
+    elif state.stance is StreamMode.BYPASS and frame.at_ns - state.against_ns < params.hold_ns:
         return state
     if not against:
         why = (
             f"a write stream of {format_rate(load.write_bytes_per_s)} has the cache to itself,"
             f" room {format_bytes(frame.dirty_room_bytes)}"
         )
-        return _take(state, Stance.ABSORB, frame, why, params.cutoff_wide_bytes)
+        return _take(state, StreamMode.ABSORB, frame, why, params.cutoff_wide_bytes)
     if params.by_size:
         return _by_size(state, frame, against, params)
-    if state.stance is Stance.BYPASS:
+    if state.stance is StreamMode.BYPASS:
         return replace(state, why=against)
-    return _take(state, Stance.BYPASS, frame, against, _tight(frame, params))
+    return _take(state, StreamMode.BYPASS, frame, against, _tight(frame, params))
 
 
 def _by_size(state: StreamState, frame: Frame, against: str, params: StreamParams) -> StreamState:
     """Keep the stream out by splitting requests, as long as that costs less than it saves."""
     if frame.at_ns < state.barred_until_ns:
-        return _take(state, Stance.REST, frame, state.why, None)
+        return _take(state, StreamMode.REST, frame, state.why, None)
     promoted = None if frame.promotions is None else (frame.at_ns, frame.promotions)
-    if state.stance is not Stance.BYPASS:
+    if state.stance is not StreamMode.BYPASS:
         state = replace(state, promoted=promoted)
-        return _take(state, Stance.BYPASS, frame, against, None)
+        return _take(state, StreamMode.BYPASS, frame, against, None)
     if promoted is None or state.promoted is None:
         return replace(state, why=against, promoted=promoted)
     seconds = (promoted[0] - state.promoted[0]) / NS_PER_S
@@ -155,7 +155,7 @@ def _by_size(state: StreamState, frame: Frame, against: str, params: StreamParam
         return replace(state, why=against, promoted=promoted)
     why = f"split writes made the cache promote {per_s:.0f} blocks a second: left whole again"
     state = replace(state, barred_until_ns=frame.at_ns + params.barred_ns)
-    return _take(state, Stance.REST, frame, why, None)
+    return _take(state, StreamMode.REST, frame, why, None)
 
 
 def _reason_against(
@@ -170,13 +170,13 @@ def _reason_against(
         return f"random writes of {rate} need the room more than the stream"
     dirty, most = frame.dirty_ratio, params.fill_ratio_max
     # The level falls as soon as the stream is kept out: in again only well below.
-    ease = 0.9 if state.stance is Stance.BYPASS else 1.0
+    ease = 0.9 if state.stance is StreamMode.BYPASS else 1.0
     if most is not None and dirty is not None and dirty >= most * ease:
         return f"{dirty:.0%} of the cache are dirty, streams may fill {most:.0%}"
     filling = (frame.dirty_in_bytes_per_s or 0.0) * params.lookahead_s
     need = params.reserve_ratio * cache + filling
     # Once it bypasses, a stream is not let in again before there is room for a good part of one.
-    if state.stance is Stance.BYPASS:
+    if state.stance is StreamMode.BYPASS:
         need = max(need, 0.25 * cache)
     if room < need:
         return f"room {format_bytes(room)} < {format_bytes(need)} that is kept"
@@ -193,7 +193,7 @@ def _tight(frame: Frame, params: StreamParams) -> int:
 
 
 def _take(
-    state: StreamState, stance: Stance, frame: Frame, why: str, cutoff: int | None
+    state: StreamState, stance: StreamMode, frame: Frame, why: str, cutoff: int | None
 ) -> StreamState:
     if stance is state.stance:
         return replace(state, why=why)

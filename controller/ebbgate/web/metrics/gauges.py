@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from ebbgate.model.decision import GateKind
-from ebbgate.model.dm import Health
+from ebbgate.model.dm import DmHealth
 from ebbgate.model.frame import Regime
 from ebbgate.model.volume import Mode
 from ebbgate.units import NS_PER_S
@@ -22,7 +22,7 @@ _REGIMES: Final = tuple(map(str, Regime))
 # bcache's words (drivers/md/bcache/sysfs.c), then those of mapped volumes.
 _STATES: Final = (
     *("no cache", "clean", "dirty", "inconsistent", "suspended"),
-    *(str(each) for each in Health if each is not Health.OK),
+    *(str(each) for each in DmHealth if each is not DmHealth.OK),
     _OTHER,
 )
 _LEVELS: Final = {

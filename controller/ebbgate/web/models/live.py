@@ -243,7 +243,7 @@ class Readable:
 
 
 @dataclass(frozen=True, slots=True)
-class Health:
+class HealthModel:
     """What works and what does not. Always answered."""
 
     now_unix_s: Annotated[float, Of("The time of this answer.", "s since 1970")]

@@ -10,7 +10,7 @@ from ebbgate.web import convert
 from ebbgate.web.errors import ApiError
 from ebbgate.web.models.codec import Mismatch
 from ebbgate.web.models.intents import TokenRight
-from ebbgate.web.models.live import Health, Volume, Volumes
+from ebbgate.web.models.live import HealthModel, Volume, Volumes
 from ebbgate.web.responses import as_json, reply
 from ebbgate.web.routes.declare import VOLUME, answers
 from ebbgate.web.snapshot import Databases
@@ -23,7 +23,7 @@ def routes_live(databases: Databases) -> APIRouter:
     """Their routes."""
     router = APIRouter(tags=["now"])
 
-    @router.get("/health", summary="What works and what does not", **answers(Health))
+    @router.get("/health", summary="What works and what does not", **answers(HealthModel))
     def health() -> Response:
         """Always answered, with what is known: a database that is missing, locked or damaged, and
         a daemon that is dead, are data.
