@@ -140,8 +140,13 @@ test-browser: venv $(UI)/app.js $(BROWSER_MODULES) | $(BUILD)/.deps-web ## the d
 	$(call tier,browser,$(NODE) $(PY) -m pytest tests/browser $(K))
 
 # ---- checks --------------------------------------------------------------------------------------
-.PHONY: check check-python check-shell check-c check-house fmt
+.PHONY: check check-quick check-python check-shell check-c check-house fmt
 check: check-python check-shell check-c check-webui check-house ## format, lint, types, layers, shellcheck, clang-format, house rules
+
+check-quick: venv check-c ## the half of it that takes seconds: before each commit
+	$(VENV)/bin/ruff format --check --quiet
+	$(VENV)/bin/ruff check --quiet
+	$(PY) -m tests.house_rules
 
 check-python: venv
 	$(VENV)/bin/ruff format --check
