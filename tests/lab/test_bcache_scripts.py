@@ -134,6 +134,7 @@ def test_a_set_with_dirty_data_of_an_absent_device_is_not_freed(bench: ScriptBen
     assert bench.shell(f"wipefs --no-act {bench.ssd}") == ""
 
 
+@pytest.mark.full
 def test_a_cache_device_is_not_turned_into_a_backing_device(bench: ScriptBench) -> None:
     bench.shell(f"make-bcache --cache {bench.ssd}")
     for device in (bench.ssd, "/run/lab/alias"):
@@ -144,6 +145,7 @@ def test_a_cache_device_is_not_turned_into_a_backing_device(bench: ScriptBench) 
     assert bench.leftovers() == ""
 
 
+@pytest.mark.full
 def test_another_path_to_the_backing_device_is_no_cache_device(bench: ScriptBench) -> None:
     bench.shell(f"cp -a {bench.hdd} /run/lab/alias")
     same = bench.run("bcache-attach", "--yes", "--force", bench.hdd, "/run/lab/alias")
@@ -179,6 +181,7 @@ def test_an_attach_of_bcache_that_is_terminated_at_any_step_leaves_nothing(
         assert bench.shell(f"wipefs --no-act {bench.hdd} {bench.ssd}") == ""
 
 
+@pytest.mark.full
 def test_a_kill_between_two_steps_of_an_attach_of_bcache_can_be_gone_on_from(
     bench: ScriptBench,
 ) -> None:
@@ -197,6 +200,7 @@ def test_a_kill_between_two_steps_of_an_attach_of_bcache_can_be_gone_on_from(
     assert bench.status()["status"]["state"] == "clean"
 
 
+@pytest.mark.full
 def test_a_file_system_is_not_turned_into_a_backing_device(bench: ScriptBench) -> None:
     bench.shell(f"mkfs.ext4 -q {bench.ssd}")
     for words in ((bench.ssd, bench.other_ssd), (bench.hdd, bench.ssd)):
@@ -227,6 +231,7 @@ def test_writes_survive_attach_and_detach_of_a_writecache(bench: ScriptBench) ->
     bench.check_files(LVM_DEVICE)
 
 
+@pytest.mark.full
 def test_a_volume_of_unknown_content_needs_its_block_size_said(bench: ScriptBench) -> None:
     bench.make_volume(64)
     refused = bench.run("writecache-attach", "--yes", VOLUME, bench.ssd)

@@ -35,7 +35,7 @@ def stack(guest: Session) -> Iterator[BcacheStack]:
         yield made
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def product(guest: Session, stack: BcacheStack) -> Iterator[Product]:
     with Product(guest, mode="enforce") as running:
         yield running
@@ -111,25 +111,6 @@ def test_a_mode_is_carried_out_and_leaving_enforce_puts_every_knob_back(
     assert product.cli("enforce", stack.volume) == f"{stack.volume}: mode enforce\n"
 
 
-@pytest.mark.full
-def test_after_kill_9_status_warns_and_restore_puts_every_knob_back(
-    guest: Session, stack: BcacheStack
-) -> None:
-    with Product(guest, mode="enforce") as product:
-        write_some(guest, stack)
-        wait_until(stack.changed_knobs, 30, "the first knob to be tuned")
-        product.stop(signal.SIGKILL)
-        # The lab names a knob by its path below the volume's folder.
-        changed = {name.rpartition("/")[2] for name in stack.changed_knobs()}
-        left = as_json(product, "status")["daemon"]["left_behind"]
-        assert changed <= {row["knob"] for row in left}
-        restored = as_json(product, "restore")
-        assert {row["outcome"] for row in restored["knobs"]} == {"changed"}
-        # The kernel's own rate loop goes on from the rate that was put back.
-        assert set(stack.changed_knobs()) <= {"writeback_rate"}
-        assert as_json(product, "restore")["knobs"] == []
-
-
 def test_a_recording_of_a_real_load_can_be_replayed_elsewhere(
     guest: Session,
     stack: BcacheStack,
@@ -147,3 +128,22 @@ def test_a_recording_of_a_real_load_can_be_replayed_elsewhere(
     assert replayed["length_ns"] >= 2.5 * units.NS_PER_S
     assert replayed["decisions"]
     assert stack.volume in replayed["origin"][0]
+
+
+@pytest.mark.full
+def test_after_kill_9_status_warns_and_restore_puts_every_knob_back(
+    guest: Session, stack: BcacheStack, product: Product
+) -> None:
+    # The last test of this file: it ends the daemon that all of them share.
+    write_some(guest, stack)
+    wait_until(stack.changed_knobs, 30, "the first knob to be tuned")
+    product.stop(signal.SIGKILL)
+    # The lab names a knob by its path below the volume's folder.
+    changed = {name.rpartition("/")[2] for name in stack.changed_knobs()}
+    left = as_json(product, "status")["daemon"]["left_behind"]
+    assert changed <= {row["knob"] for row in left}
+    restored = as_json(product, "restore")
+    assert {row["outcome"] for row in restored["knobs"]} == {"changed"}
+    # The kernel's own rate loop goes on from the rate that was put back.
+    assert set(stack.changed_knobs()) <= {"writeback_rate"}
+    assert as_json(product, "restore")["knobs"] == []

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.bench import faults, gap_drain
-from tests.bench.product import Product
+from tests.bench.product import STATE_DIR, Product
 from tests.lab import fio
 from tests.lab.guest import CHECKOUT
 from tests.lab.session import Session
@@ -62,6 +62,7 @@ def test_advise_decides_and_touches_nothing(guest: Session, stack: BcacheStack) 
         assert set(stack.changed_knobs()) <= {"writeback_rate"}
 
 
+@pytest.mark.full
 def test_policy_files_are_followed_without_a_restart(guest: Session, stack: BcacheStack) -> None:
     folder = "/etc/ebbgate/policies.d"
     with Product(guest) as product:
@@ -108,6 +109,31 @@ def test_a_volume_that_goes_away_is_normal_life(guest: Session) -> None:
     finally:
         log = product.stop(signal.SIGTERM)
     assert "Traceback" not in log
+
+
+def test_a_bcache_volume_that_was_registered_again_keeps_the_kernel_s_values(
+    guest: Session,
+) -> None:
+    guest.run(["rm", "-rf", STATE_DIR])
+    with BcacheStack(guest) as stack:
+        product = Product(guest)
+        with product:
+            fio.run(guest, gap_drain.fill_job(stack.device, SMALL), seed=9)
+            product.wait_until(
+                lambda: stack.knob("writeback_percent") == "40" or None, 60, "the gate"
+            )
+            product.stop(signal.SIGKILL)
+        delay = stack.knob("writeback_delay")
+        assert delay == "0"
+        again = f"echo 1 > /sys/block/{stack.volume}/bcache/stop; sleep 2"
+        guest.check(f"{again}; echo /dev/{stack.hdd} > /sys/fs/bcache/register", timeout_s=60)
+        product.wait_until(
+            lambda: stack.knob("writeback_delay") == "30" or None, 30, "the kernel's own"
+        )
+        stack.set_knob("writeback_delay", 0)
+        assert "made anew" in " ".join(product.cli("restore").split())
+        assert stack.knob("writeback_delay") == "0"
+        stack.set_knob("writeback_delay", 30)
 
 
 SMALL = gap_drain.Pieces(kib=64, dirty_mib=96, range_mib=256)

@@ -186,6 +186,7 @@ def test_the_command_line_runs_in_a_kept_guest_and_passes_the_exit_code(
     assert main(["--name", "harness-test", "status"]) == 1
 
 
+@pytest.mark.full
 def test_a_kernel_panic_is_a_lost_guest_and_not_a_failed_command() -> None:
     started = time.monotonic()
     try:

@@ -6,6 +6,8 @@ A change that makes each request dearer shows here.
 
 from __future__ import annotations
 
+import pytest
+
 from tests.bench import probe_cost
 from tests.lab import fio
 from tests.lab.session import Session
@@ -23,6 +25,7 @@ def nanoseconds_per_read(guest: Session) -> float:
     return done.runtime_ms * 1e6 / done.ios
 
 
+@pytest.mark.full
 def test_the_same_work_takes_the_same_instructions(counting_guest: Session) -> None:
     with probe_cost.null_disk(counting_guest):
         nanoseconds_per_read(counting_guest)  # the first run also fills caches of the kernel

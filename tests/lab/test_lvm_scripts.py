@@ -80,6 +80,7 @@ def test_a_mounted_device_is_refused_even_with_force(bench: ScriptBench) -> None
     bench.check_files(bench.ssd)
 
 
+@pytest.mark.full
 def test_swap_is_refused_even_with_force(bench: ScriptBench) -> None:
     bench.make_volume(64)
     bench.shell(f"mkswap {bench.ssd} && swapon {bench.ssd}")
@@ -90,6 +91,7 @@ def test_swap_is_refused_even_with_force(bench: ScriptBench) -> None:
     assert (refused.rc, "is swap: swapoff it first" in refused.stderr) == (64, True)
 
 
+@pytest.mark.full
 def test_another_command_of_lvm_is_waited_for(bench: ScriptBench) -> None:
     bench.make_volume(64)
     bench.shell("flock /run/lock/lvm/V_vg sleep 5 </dev/null >/dev/null 2>&1 &")
@@ -97,6 +99,7 @@ def test_another_command_of_lvm_is_waited_for(bench: ScriptBench) -> None:
     assert "waiting for another command of LVM on vg" in done.stderr
 
 
+@pytest.mark.full
 def test_an_attach_that_fails_half_way_is_taken_back(bench: ScriptBench) -> None:
     bench.make_volume(64)
     before = layout(bench)
@@ -129,12 +132,14 @@ def offsets(parsable: str) -> set[str]:
     return {line.split(",")[0] for line in parsable.splitlines() if line.startswith("0x")}
 
 
+@pytest.mark.full
 def test_pvcreate_refuses_a_signature_that_came_after_the_check(bench: ScriptBench) -> None:
     bench.shell(f"mkfs.ext4 -q {bench.ssd}")
     assert bench.session.run(f"pvcreate {bench.ssd} </dev/null").rc != 0
     assert "ext4" in bench.shell(f"wipefs --no-act {bench.ssd}")
 
 
+@pytest.mark.full
 def test_a_device_with_other_volumes_stays_and_the_dry_run_says_so(bench: ScriptBench) -> None:
     bench.make_volume(64)
     bench.ok("lvmcache-attach", "--yes", "--size", "64m", VOLUME, bench.ssd)
@@ -148,6 +153,7 @@ def test_a_device_with_other_volumes_stays_and_the_dry_run_says_so(bench: Script
     assert "data_cache" not in layout(bench)
 
 
+@pytest.mark.full
 def test_a_kill_between_two_steps_of_an_attach_can_be_gone_on_from(bench: ScriptBench) -> None:
     bench.make_volume(64)
     process = bench.start("lvmcache-attach", "--yes", VOLUME, bench.ssd)

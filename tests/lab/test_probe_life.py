@@ -136,6 +136,7 @@ def test_without_addresses_a_volume_is_followed_but_not_paced(guest: Session) ->
         assert not of_type(probe.records(), "queue")
 
 
+@pytest.mark.full
 def test_without_addresses_a_volume_of_device_mapper_is_not_paced_either(guest: Session) -> None:
     with (
         DmCacheStack(guest, lvm=False) as stack,

@@ -16,19 +16,27 @@ from tests.bench.gap_drain import fill_job
 from tests.bench.product import STATE_DIR, Product
 from tests.lab import fio
 from tests.lab.dm_stack import DmCacheStack
+from tests.lab.errors import UncleanStack
 from tests.lab.session import Session
-from tests.lab.stack import BcacheStack
 from tests.lab.test_dm_product import SMALL, holds_back, users
 
 # Seldom: the stop is to find out by itself what was done just before it.
 SELDOM_MS = 1000
 
 
-@pytest.fixture
-def stack(guest: Session) -> Iterator[DmCacheStack]:
-    guest.run(["rm", "-rf", STATE_DIR])
+@pytest.fixture(scope="module")
+def shared_stack(guest: Session) -> Iterator[DmCacheStack]:
+    """One volume for the tests of this file: making it takes longer than most of them."""
     with DmCacheStack(guest) as made:
         yield made
+
+
+@pytest.fixture
+def stack(guest: Session, shared_stack: DmCacheStack) -> Iterator[DmCacheStack]:
+    """The shared volume without a history, compared with its originals after each test."""
+    guest.run(["rm", "-rf", STATE_DIR])
+    yield shared_stack
+    UncleanStack.told(shared_stack.findings(), None)
 
 
 def ended(
@@ -73,20 +81,7 @@ def test_lvm_and_the_kernel_agree_after_a_stop(guest: Session, stack: DmCacheSta
     guest.check(f"lvchange --cachesettings migration_threshold=default {stack.lvm_name}")
 
 
-def test_a_volume_that_was_activated_again_keeps_its_values(
-    guest: Session, stack: DmCacheStack
-) -> None:
-    """The same name, uuid and even value; but another device of the kernel."""
-    product, _ = ended(stack, signal.SIGKILL)
-    assert stack.threshold == 0
-    guest.check(f"lvchange -an {stack.lvm_name}; lvchange -ay {stack.lvm_name}", timeout_s=60)
-    stack.threshold = 0
-    assert "made anew" in " ".join(product.cli("restore").split())
-    assert stack.threshold == 0
-    stack.threshold = 2048
-    stack.expect_changed("devices", "hdd:queue/scheduler", "volume:queue/max_sectors_kb")
-
-
+@pytest.mark.full
 def test_a_snapshot_under_the_old_name_costs_no_error_of_the_kernel(
     guest: Session, stack: DmCacheStack
 ) -> None:
@@ -119,26 +114,18 @@ def test_a_read_only_volume_is_read_only_after_a_cleaning(
         guest.check(f"lvchange -prw {stack.lvm_name}", timeout_s=60)
 
 
-def test_a_bcache_volume_that_was_registered_again_keeps_the_kernel_s_values(
-    guest: Session,
+def test_a_volume_that_was_activated_again_keeps_its_values(
+    guest: Session, stack: DmCacheStack
 ) -> None:
-    guest.run(["rm", "-rf", STATE_DIR])
-    with BcacheStack(guest) as stack:
-        product = Product(guest)
-        with product:
-            fio.run(guest, fill_job(stack.device, SMALL), seed=9)
-            product.wait_until(
-                lambda: stack.knob("writeback_percent") == "40" or None, 60, "the gate"
-            )
-            product.stop(signal.SIGKILL)
-        delay = stack.knob("writeback_delay")
-        assert delay == "0"
-        again = f"echo 1 > /sys/block/{stack.volume}/bcache/stop; sleep 2"
-        guest.check(f"{again}; echo /dev/{stack.hdd} > /sys/fs/bcache/register", timeout_s=60)
-        product.wait_until(
-            lambda: stack.knob("writeback_delay") == "30" or None, 30, "the kernel's own"
-        )
-        stack.set_knob("writeback_delay", 0)
-        assert "made anew" in " ".join(product.cli("restore").split())
-        assert stack.knob("writeback_delay") == "0"
-        stack.set_knob("writeback_delay", 30)
+    """The same name, uuid and even value; but another device of the kernel.
+
+    The last test of this file: the shared volume is another one afterwards.
+    """
+    product, _ = ended(stack, signal.SIGKILL)
+    assert stack.threshold == 0
+    guest.check(f"lvchange -an {stack.lvm_name}; lvchange -ay {stack.lvm_name}", timeout_s=60)
+    stack.threshold = 0
+    assert "made anew" in " ".join(product.cli("restore").split())
+    assert stack.threshold == 0
+    stack.threshold = 2048
+    stack.expect_changed("devices", "hdd:queue/scheduler", "volume:queue/max_sectors_kb")

@@ -86,7 +86,14 @@ def test_devices_present_themselves_like_the_ones_they_stand_for(guest: Session)
     assert "[mq-deadline]" in guest.read(f"{queues[0]}/scheduler")
 
 
-@pytest.mark.parametrize("scheduler", ["mq-deadline", "none", "bfq"])
+@pytest.mark.parametrize(
+    "scheduler",
+    [
+        "mq-deadline",
+        pytest.param("none", marks=pytest.mark.full),
+        pytest.param("bfq", marks=pytest.mark.full),
+    ],
+)
 def test_a_stack_is_made_and_left_clean_again_and_again(guest: Session, scheduler: str) -> None:
     with BcacheStack(guest, scheduler=scheduler) as stack:
         assert stack.state() == "clean"

@@ -177,6 +177,7 @@ def test_a_daemon_that_hangs_is_killed_and_its_knobs_come_back(
     wait_until(both.tuned, 60, "the new daemon to tune")
 
 
+@pytest.mark.full
 def test_a_daemon_that_is_killed_leaves_no_knob(machine: Session, both: Both) -> None:
     start_tuning(both)
     machine.check(f"kill -KILL {show(machine, 'MainPID')}")

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What the demo says of its measurements."""
+
+from __future__ import annotations
+
+from tests.lab import demo_run
+from tests.lab.demo_screen import Moment, bar
+from tests.lab.demo_watch import moment_of
+
+
+def test_a_little_dirty_data_is_not_drawn_as_none() -> None:
+    assert bar(0.0, 10) == "·" * 10
+    assert bar(0.1, 10) == "█" + "·" * 9
+
+
+def test_a_volume_without_a_daemon_has_only_a_level() -> None:
+    assert moment_of({"dirty_mib": 1.5}) == Moment(1.5)
+
+
+def test_a_cache_that_did_not_come_clean_is_reported_with_what_is_left() -> None:
+    assert demo_run.clean_text(demo_run.Result(clean_s=3.14)) == "3.1 s"
+    assert demo_run.clean_text(demo_run.Result(left_mib=281.6)) == "> 40 s, 282 MiB left"
