@@ -1,15 +1,24 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The document that describes a volume as it is now, for the CLI and later the web. Pure."""
+"""Builds the status of a volume. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from ebbgate.model.decision import Decision, Gate, GateKind, Proposal
 from ebbgate.model.frame import Frame
 from ebbgate.model.override import ActiveOverride
+from ebbgate.model.status import (
+    CleaningStatus,
+    GateStatus,
+    KernelSleepStatus,
+    KnobStatus,
+    OverrideStatus,
+    PathStatus,
+    ProposalStatus,
+    VolumeStatus,
+)
 from ebbgate.model.volume import Kind, Mode, Volume
 from ebbgate.policy.arbiter import NO_REGRET
 from ebbgate.policy.cleaning import Cleaning, eta_s
@@ -27,16 +36,18 @@ from ebbgate.units import NS_PER_S, format_bytes, format_ns, format_rate
 
 @dataclass(frozen=True, slots=True)
 class StatusInputs:
-    """What the document is made of. `originals`: knobs that ebbgate holds, with their old values;
-    `sleep_left_s`: how long the kernel's writeback thread may sleep on at most (None: it does not);
-    `destage`: parameters of idle_destage, None where it is off.
+    """What a status is built from, besides the frame and the decision.
+
+    `originals`: the original values of the knobs that ebbgate has changed. `sleep_left_s`: how long
+    the kernel's writeback thread may still sleep (None: it does not). `destage`: the parameters of
+    idle_destage, None where it is off.
     """
 
     volume: Volume
     policy: str
     overlay: str
     mode: Mode
-    held: bool
+    frozen: bool
     gate: Gate | None
     gate_since_ns: int
     originals: Mapping[str, str]
@@ -44,71 +55,63 @@ class StatusInputs:
     lost: Mapping[str, int]
     sleep_left_s: float | None
     cleaning: Cleaning | None = None
-    standing: tuple[ActiveOverride, ...] = ()
+    overrides: tuple[ActiveOverride, ...] = ()
     destage: DestageParams | None = None
     totals: Totals = field(default_factory=Totals)
 
 
-def status_document(
+def volume_status(
     view: StatusInputs, frame: Frame, state: PolicyState, decision: Decision
-) -> dict[str, Any]:
-    """JSON-able; times in ns of CLOCK_MONOTONIC, None where unknown."""
-    return {
-        "volume": view.volume.name,
-        "title": view.volume.title,
-        "kind": str(view.volume.kind),
-        "mode": str(view.mode),
-        "policy": view.policy,
-        "overlay": view.overlay or None,
-        "held": view.held,
-        "at_ns": frame.at_ns,
-        "now": sentence(view, frame, state, decision),
-        "kernel_sleep": _sleep(view),
-        "state": frame.state,
-        "cache_mode": frame.cache_mode,
-        "regime": str(frame.regime),
-        "gate": _gate(view, state, decision),
-        "dirty_bytes": frame.dirty_bytes,
-        "dirty_ratio": frame.dirty_ratio,
-        "dirty_floor_bytes": _floor_bytes(view, frame),
-        "cache_bytes": frame.cache_bytes,
-        "in_use_ratio": frame.in_use_ratio,
-        "room_bytes": frame.dirty_room_bytes,
-        "time_to_full_s": frame.time_to_full_s,
-        "time_to_clean_s": frame.time_to_clean_s,
-        "idle": frame.idle,
-        "wait_ns": state.destage.wait.wait_ns,
-        "wait_learned": state.destage.wait.learned,
-        "destage_bytes_per_s": frame.destage_bytes_per_s,
-        "backing_depth_ios": frame.backing_depth_ios,
-        "foreground": None
-        if frame.foreground is None
-        else {
-            str(direction): {"iops": rates.iops, "bytes_per_s": rates.bytes_per_s}
-            for direction, rates in frame.foreground.items()
-        },
-        "paths": [
-            {
-                "op": str(direction),
-                "path": path,
-                "ios": latency.ios,
-                "bytes": latency.bytes,
-                "p50_ns": latency.p50_ns,
-                "p99_ns": latency.p99_ns,
-            }
-            for (direction, path), latency in frame.paths.items()
-        ],
-        "bypass_bytes": dict(frame.bypass_bytes),
-        "gap_counts": list(frame.gap_counts),
-        "run_bytes": {str(d): list(runs) for d, runs in frame.run_bytes.items()},
-        "knobs": _knobs(view, frame),
-        "proposals": [_proposal(p, decision) for p in decision.proposals],
-        "cleaning": _cleaning(view, frame),
-        "wishes": [_wish(each, frame) for each in view.standing],
-        "missing": dict(frame.missing),
-        "lost": dict(view.lost),
-        "totals": totals_document(view.totals),
-    }
+) -> VolumeStatus:
+    """Return the volume's status."""
+    return VolumeStatus(
+        volume=view.volume.name,
+        title=view.volume.title,
+        kind=str(view.volume.kind),
+        mode=view.mode,
+        policy=view.policy,
+        overlay=view.overlay or None,
+        frozen=view.frozen,
+        at_ns=frame.at_ns,
+        summary=summary(view, frame, state, decision),
+        kernel_sleep=_sleep(view),
+        state=frame.state,
+        cache_mode=frame.cache_mode,
+        regime=frame.regime,
+        gate=_gate(view, state, decision),
+        dirty_bytes=frame.dirty_bytes,
+        dirty_ratio=frame.dirty_ratio,
+        dirty_floor_bytes=_floor_bytes(view, frame),
+        cache_bytes=frame.cache_bytes,
+        in_use_ratio=frame.in_use_ratio,
+        room_bytes=frame.dirty_room_bytes,
+        time_to_full_s=frame.time_to_full_s,
+        time_to_clean_s=frame.time_to_clean_s,
+        idle=frame.idle,
+        wait_ns=state.destage.wait.wait_ns,
+        wait_learned=state.destage.wait.learned,
+        destage_bytes_per_s=frame.destage_bytes_per_s,
+        backing_depth_ios=frame.backing_depth_ios,
+        foreground=frame.foreground,
+        paths=_paths(frame),
+        bypass_bytes=frame.bypass_bytes,
+        gap_counts=frame.gap_counts,
+        run_bytes=frame.run_bytes,
+        knobs=_knobs(view, frame),
+        proposals=tuple(_proposal(each, decision) for each in decision.proposals),
+        cleaning=_cleaning(view, frame),
+        overrides=tuple(_override(each, frame) for each in view.overrides),
+        missing=frame.missing,
+        lost=view.lost,
+        totals=totals_document(view.totals),
+    )
+
+
+def _paths(frame: Frame) -> tuple[PathStatus, ...]:
+    return tuple(
+        PathStatus(str(direction), path, each.ios, each.bytes, each.p50_ns, each.p99_ns)
+        for (direction, path), each in frame.paths.items()
+    )
 
 
 def _floor_bytes(view: StatusInputs, frame: Frame) -> int | None:
@@ -118,11 +121,11 @@ def _floor_bytes(view: StatusInputs, frame: Frame) -> int | None:
     return start_bytes(frame, view.destage)
 
 
-def sentence(view: StatusInputs, frame: Frame, state: PolicyState, decision: Decision) -> str:
+def summary(view: StatusInputs, frame: Frame, state: PolicyState, decision: Decision) -> str:
     """One sentence: what ebbgate does with this volume now, and why."""
     if view.cleaning is not None:
         return _cleaning_sentence(view.cleaning, frame)
-    if view.held:
+    if view.frozen:
         return "held: every knob stays where it is"
     own = [p for p in decision.proposals if p.strategy not in (OVERRIDE, DRAIN, NO_REGRET)]
     reasons = [p.unsupported for p in own if p.unsupported]
@@ -160,17 +163,17 @@ def _machine_sentence(view: StatusInputs, frame: Frame, state: PolicyState) -> s
     return text
 
 
-def _wish(standing: ActiveOverride, frame: Frame) -> dict[str, Any]:
-    wish = standing.wish
-    return {
-        "kind": str(wish.kind),
-        "knob": wish.knob or None,
-        "value": wish.value or None,
-        "who": wish.who,
-        "since_unix_ns": wish.at_unix_ns,
-        "until_unix_ns": wish.until_unix_ns,
-        "left_ns": standing.left_ns(frame.at_ns),
-    }
+def _override(active: ActiveOverride, frame: Frame) -> OverrideStatus:
+    wish = active.wish
+    return OverrideStatus(
+        kind=str(wish.kind),
+        knob=wish.knob or None,
+        value=wish.value or None,
+        who=wish.who,
+        since_unix_ns=wish.at_unix_ns,
+        until_unix_ns=wish.until_unix_ns,
+        left_ns=active.left_ns(frame.at_ns),
+    )
 
 
 def _cleaning_sentence(cleaning: Cleaning, frame: Frame) -> str:
@@ -181,21 +184,21 @@ def _cleaning_sentence(cleaning: Cleaning, frame: Frame) -> str:
     return f"cleans, as {cleaning.who} asked: {left} dirty, {ready}, given up in {until}"
 
 
-def _cleaning(view: StatusInputs, frame: Frame) -> dict[str, Any] | None:
+def _cleaning(view: StatusInputs, frame: Frame) -> CleaningStatus | None:
     cleaning = view.cleaning
     if cleaning is None:
         return None
-    return {
-        "who": cleaning.who,
-        "since_ns": cleaning.since_ns,
-        "until_ns": cleaning.until_ns,
-        "began_with_bytes": cleaning.dirty_bytes,
-        "eta_s": eta_s(cleaning, frame.dirty_bytes, frame.at_ns),
-    }
+    return CleaningStatus(
+        who=cleaning.who,
+        since_ns=cleaning.since_ns,
+        until_ns=cleaning.until_ns,
+        began_with_bytes=cleaning.dirty_bytes,
+        eta_s=eta_s(cleaning, frame.dirty_bytes, frame.at_ns),
+    )
 
 
-def _sleep(view: StatusInputs) -> dict[str, Any] | None:
-    """The sleep that no knob ends, and the sentence that says so; None once it is over."""
+def _sleep(view: StatusInputs) -> KernelSleepStatus | None:
+    """Return the sleep that no knob ends; None once it is over."""
     if view.sleep_left_s is None or DELAY not in view.originals:
         return None
     text = (
@@ -203,7 +206,7 @@ def _sleep(view: StatusInputs) -> dict[str, Any] | None:
         f" {format_ns(view.sleep_left_s * NS_PER_S)} more and drains nothing meanwhile:"
         f" {DELAY} was {view.originals[DELAY]} s, and no knob ends a sleep that has begun"
     )
-    return {"left_s": view.sleep_left_s, "text": text}
+    return KernelSleepStatus(view.sleep_left_s, text)
 
 
 def _drain(frame: Frame) -> str:
@@ -212,51 +215,42 @@ def _drain(frame: Frame) -> str:
     )
 
 
-def _gate(view: StatusInputs, state: PolicyState, decision: Decision) -> dict[str, Any]:
+def _gate(view: StatusInputs, state: PolicyState, decision: Decision) -> GateStatus:
     gate = view.gate or Gate(GateKind.RELEASED)
     winner = next((p for p in decision.proposals if p.strategy == decision.gate_strategy), None)
-    why = state.destage.why
+    reason = state.destage.why
     if winner is not None and winner.strategy != IDLE_DESTAGE:
-        why = winner.reason
-    return {
-        "kind": str(gate.kind),
-        "rate_bytes_per_s": gate.rate_bytes_per_s,
-        "depth_ios": gate.depth_ios,
-        "state": str(state.destage.phase),
-        "since_ns": view.gate_since_ns,
-        "reason": why,
-    }
+        reason = winner.reason
+    return GateStatus(
+        kind=gate.kind,
+        rate_bytes_per_s=gate.rate_bytes_per_s,
+        depth_ios=gate.depth_ios,
+        state=str(state.destage.phase),
+        since_ns=view.gate_since_ns,
+        reason=reason,
+    )
 
 
-def _knobs(view: StatusInputs, frame: Frame) -> dict[str, dict[str, str | None]]:
-    found: dict[str, dict[str, str | None]] = {}
+def _knobs(view: StatusInputs, frame: Frame) -> dict[str, KnobStatus]:
+    found: dict[str, KnobStatus] = {}
     for knob, value in frame.knobs.items():
         original = view.originals.get(knob)
         owner = "manual" if knob in view.manual else "kernel" if original is None else "ebbgate"
-        found[knob] = {"value": value, "original": original, "owner": owner}
+        found[knob] = KnobStatus(value, original, owner)
     return found
 
 
-def _proposal(proposal: Proposal, decision: Decision) -> dict[str, Any]:
+def _proposal(proposal: Proposal, decision: Decision) -> ProposalStatus:
     wins = []
     if proposal.gate is not None and decision.gate_strategy == proposal.strategy:
         wins.append("destage")
     if decision.cutoff_strategy == proposal.strategy:
         wins.append("max_sectors_kb" if decision.split_requests else "sequential_cutoff")
     wins += [knob for knob, _ in proposal.knobs if knob not in wins]
-    return {
-        "strategy": proposal.strategy,
-        "reason": proposal.reason,
-        "unsupported": proposal.unsupported,
-        "wins": wins,
-        "conditions": [
-            {
-                "signal": c.signal,
-                "measured": c.measured,
-                "comparison": c.comparison,
-                "threshold": c.threshold,
-                "holds": c.holds,
-            }
-            for c in proposal.conditions
-        ],
-    }
+    return ProposalStatus(
+        strategy=proposal.strategy,
+        reason=proposal.reason,
+        unsupported=proposal.unsupported,
+        wins=tuple(wins),
+        conditions=proposal.conditions,
+    )

@@ -17,11 +17,12 @@ from ebbgate.control.cleaner import Cleaner
 from ebbgate.control.decision_log import DecisionLog
 from ebbgate.control.knob_driver import EventSink, KnobDriver
 from ebbgate.control.overrides import VolumeOverrides
-from ebbgate.control.status_document import StatusInputs, status_document
+from ebbgate.control.status_document import StatusInputs, volume_status
 from ebbgate.model.decision import Decision
 from ebbgate.model.frame import Frame
 from ebbgate.model.override import ActiveOverride
 from ebbgate.model.records import Edge, EdgeKind, QueueSample, Record, Tick, Tracked
+from ebbgate.model.status_json import status_to_json
 from ebbgate.model.volume import Mode, Volume, VolumeState
 from ebbgate.policy import arbiter, evaluate
 from ebbgate.policy.arbiter import ArbiterState
@@ -152,8 +153,8 @@ class VolumeLoop:
     def _tell_people(self, frame: Frame) -> None:
         self.outbox.sample(frame)
         decision = arbiter.decide(self.over, self.state, self.policy, self.now_ns())
-        document = status_document(self._view(), frame, self.state, decision)
-        self.outbox.live(self.volume.name, document)
+        status = volume_status(self._status_inputs(), frame, self.state, decision)
+        self.outbox.live(self.volume.name, status_to_json(status))
 
     def probe_restarted(self) -> None:
         """The probe knows nothing of us any more."""
@@ -254,20 +255,20 @@ class VolumeLoop:
             due_ns = max(due_ns, self.told_wait_ns)
         return self.now_ns() - due_ns
 
-    def _view(self) -> StatusInputs:
+    def _status_inputs(self) -> StatusInputs:
         return StatusInputs(
             volume=self.volume,
             policy=self.policy.name,
             overlay=self.policy.overlay,
             mode=self.mode,
-            held=self.held,
+            frozen=self.held,
             gate=self.driver.applied.gate,
             gate_since_ns=self.driver.gate_since_ns,
             originals=self._originals(),
             manual=frozenset(self.hand.manual),
             lost=self.lost,
             cleaning=self.cleaning,
-            standing=self.wished.standing,
+            overrides=self.wished.standing,
             destage=self.policy.destage,
             sleep_left_s=kernel_sleep.left_s(self.asleep, self.now_ns()),
             totals=self._totals(),
