@@ -11,13 +11,11 @@ from ebbgate.cli.context import Context
 from ebbgate.errors import PermissionDenied, Unavailable
 from ebbgate.intents.client import Busy, NotAnswering, NotRunning, greet
 from ebbgate.model.decision import JournalEntry
+from ebbgate.model.status import STATUS_STALE_NS
 from ebbgate.store import journal
 from ebbgate.store.connection import NothingRecorded
 from ebbgate.store.queries import History, Live
-from ebbgate.units import NS_PER_S
 
-# The daemon writes every second; five missed writes mean that it hangs.
-STALE_NS = 5 * NS_PER_S
 DAEMON = ""
 _GREET_S = 1.0
 
@@ -39,7 +37,7 @@ class Link:
     def volume(self, name: str, now_ns: int) -> Live | None:
         """What it says of a volume, if that is fresh."""
         live = self.said.get(name)
-        fresh = live is not None and now_ns - live.at_unix_ns <= STALE_NS
+        fresh = live is not None and now_ns - live.at_unix_ns <= STATUS_STALE_NS
         return live if self.alive and fresh else None
 
 
@@ -101,6 +99,6 @@ def _greeted(context: Context) -> Link | None:
 def _by_freshness(said: Mapping[str, Live], now_ns: int) -> Link:
     """By what the daemon last said of itself."""
     live = said.get(DAEMON)
-    if live is None or now_ns - live.at_unix_ns > STALE_NS:
+    if live is None or now_ns - live.at_unix_ns > STATUS_STALE_NS:
         return Link(alive=False, pid=None)
     return Link(alive=True, pid=live.document.get("pid"))

@@ -28,7 +28,7 @@ MEMORY_HALF_LIFE_NS = 120 * NS_PER_S
 """Gaps and run lengths are remembered with this half-life, so a changed load is learned in
 minutes.
 """
-STALE_NS = 3 * NS_PER_S
+PROBE_STALE_NS = 3 * NS_PER_S
 """A probe record older than this says nothing about now: its signals are unknown."""
 STREAM_RUN_BYTES = 512 * KIB
 """A run this long counts as a stream in the regime shown to people."""
@@ -108,7 +108,7 @@ def build(state: FrameState, seen: VolumeState, volume: str, now_ns: int) -> Fra
     age_ns = now_ns - state.ticks[-1].at_ns if state.ticks else 0
     if not state.ticks:
         missing["foreground"] = "no record from the probe yet"
-    elif age_ns > STALE_NS:
+    elif age_ns > PROBE_STALE_NS:
         missing["foreground"] = f"the probe's last record is {age_ns // NS_PER_S} s old"
     else:
         found |= _from_probe(state, now_ns)

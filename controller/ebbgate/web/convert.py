@@ -12,6 +12,7 @@ from ebbgate.actuators.bcache_steps import GATE_KNOBS
 from ebbgate.doctor import device_mapper
 from ebbgate.knobs.dm_cache import THRESHOLD
 from ebbgate.knobs.settable import may_be_set
+from ebbgate.model.status import STATUS_STALE_NS
 from ebbgate.policy.overrides import OVERRIDE
 from ebbgate.store.queries import Live
 from ebbgate.store.write_health import log_complaint
@@ -29,8 +30,6 @@ from ebbgate.web.models.live import (
 )
 
 Document = Mapping[str, Any]
-STALE_NS: Final = 5 * NS_PER_S
-"""The daemon writes every second; after so long without a word it hangs or is gone."""
 HIT_WINDOW_NS: Final = 300 * NS_PER_S
 _GATE_KNOBS: Final = frozenset({*GATE_KNOBS, THRESHOLD})
 """Of every kind of volume: a name stands for the same thing in all."""
@@ -73,7 +72,7 @@ def passing(
     age_ns = now_unix_ns - live.at_unix_ns
     return {
         "age_s": max(0.0, age_ns / NS_PER_S),
-        "stale": age_ns > STALE_NS or daemon_alive is False,
+        "stale": age_ns > STATUS_STALE_NS or daemon_alive is False,
         "hit_ratio": hit,
     }
 
@@ -89,7 +88,7 @@ def health(
     """What works. `daemon_pid`: the process that answers on the control socket, where known."""
     said: Document = daemon.document if daemon else {}
     age_ns = now_unix_ns - daemon.at_unix_ns if daemon else None
-    fresh = age_ns is not None and age_ns <= STALE_NS
+    fresh = age_ns is not None and age_ns <= STATUS_STALE_NS
     return HealthModel(
         now_unix_s=now_unix_ns / NS_PER_S,
         version=__version__,

@@ -18,6 +18,7 @@ from typing import Final
 
 from ebbgate.config.settings import Config
 from ebbgate.errors import EbbgateError, Unavailable
+from ebbgate.model.status import STATUS_STALE_NS
 from ebbgate.store.queries import Live
 from ebbgate.store.queries_web import WebHistory
 from ebbgate.units import NS_PER_S
@@ -49,7 +50,7 @@ class Look:
         said = self.live.get(_DAEMON)
         if self.daemon.running is None and said is not None:
             # No right to ask it: what it says of itself once a second is a sign of life, too.
-            return True if self.now_unix_ns - said.at_unix_ns <= convert.STALE_NS else None
+            return True if self.now_unix_ns - said.at_unix_ns <= STATUS_STALE_NS else None
         return self.daemon.running
 
     @cached_property

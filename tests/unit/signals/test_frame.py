@@ -13,7 +13,7 @@ from ebbgate.model.frame import Frame, Rates, Regime
 from ebbgate.model.records import Direction, Tracked
 from ebbgate.signals.frame import (
     MEMORY_HALF_LIFE_NS,
-    STALE_NS,
+    PROBE_STALE_NS,
     FrameState,
     absorb,
     build,
@@ -102,7 +102,7 @@ def test_gaps_fade_with_their_half_life() -> None:
     assert state.gap_counts[0] == pytest.approx(4)
 
 
-@pytest.mark.parametrize("later_ns", [0, STALE_NS])
+@pytest.mark.parametrize("later_ns", [0, PROBE_STALE_NS])
 def test_a_fresh_record_counts(later_ns: int) -> None:
     frame = frame_after(at(0), at(250), later_ns=later_ns)
     assert frame.idle is True
@@ -111,7 +111,7 @@ def test_a_fresh_record_counts(later_ns: int) -> None:
 
 
 def test_a_stale_record_makes_its_signals_unknown_and_says_so() -> None:
-    frame = frame_after(at(0), at(250), later_ns=STALE_NS + NS_PER_S)
+    frame = frame_after(at(0), at(250), later_ns=PROBE_STALE_NS + NS_PER_S)
     assert (frame.idle, frame.foreground, frame.probed_at_ns) == (None, None, None)
     assert frame.missing["foreground"] == "the probe's last record is 4 s old"
     assert frame.dirty_bytes == 420 * MIB

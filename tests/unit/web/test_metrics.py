@@ -21,7 +21,7 @@ from ebbgate.store.queries import Live
 from ebbgate.units import NS_PER_S
 from ebbgate.web.metrics.exposition import Type
 from ebbgate.web.metrics.families import FAMILIES
-from ebbgate.web.metrics.page import STALE_NS, HistoryFiles, render
+from ebbgate.web.metrics.page import SERIES_STALE_NS, HistoryFiles, render
 from tests.builders import live_document, tick
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -253,7 +253,7 @@ def test_of_a_dead_daemon_only_that_is_said_and_how_old_its_last_word_is() -> No
 def test_of_a_volume_that_was_not_told_of_for_long_only_the_age_is_said() -> None:
     fresh, old = (
         {n for n, labels in samples(page(age_s=age_s)) if ("volume", "bcache0") in labels}
-        for age_s in (STALE_NS / NS_PER_S, STALE_NS / NS_PER_S + 1)
+        for age_s in (SERIES_STALE_NS / NS_PER_S, SERIES_STALE_NS / NS_PER_S + 1)
     )
     assert len(fresh) > 20
     assert old == {"ebbgate_sample_age_seconds"}

@@ -3,8 +3,8 @@
 
 What is not known is left out, never zero. Of a daemon that is not there only that is said, and how
 old its last word is: counters that no longer count, and levels of long ago, would pass for those of
-now. The same holds for a volume of which the daemon has said nothing for `STALE_NS`. Labels have a
-bounded number of values: what a name may be is a table here, or bounded where it is counted
+now. The same holds for a volume of which the daemon has said nothing for `SERIES_STALE_NS`. Labels
+have a bounded number of values: what a name may be is a table here, or bounded where it is counted
 (`signals.totals`). Open advice is no metric: it takes a look at the kernel, which only
 `ebbgate doctor` and the page Advice do.
 """
@@ -23,7 +23,7 @@ from ebbgate.web.metrics.exposition import Page
 from ebbgate.web.metrics.families import FAMILIES
 from ebbgate.web.metrics.gauges import add_volume, mapping
 
-STALE_NS: Final = 30 * NS_PER_S
+SERIES_STALE_NS: Final = 30 * NS_PER_S
 """A document older than this says nothing about now; the slowest tick is 10 s."""
 _PROBE_STATES: Final = ("starting", "running", "down")
 
@@ -56,7 +56,7 @@ def render(
     shown = {
         name: found
         for name, found in live.items()
-        if daemon_alive is not False and now_unix_ns - found.at_unix_ns <= STALE_NS
+        if daemon_alive is not False and now_unix_ns - found.at_unix_ns <= SERIES_STALE_NS
     }
     if files is not None:
         # Looked at here: a log that cannot grow any more is a reason for the daemon to say nothing.

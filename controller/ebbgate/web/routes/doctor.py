@@ -15,7 +15,7 @@ from ebbgate.doctor.unprivileged import Said
 from ebbgate.errors import EbbgateError
 from ebbgate.kernel.sysfs import Sysfs
 from ebbgate.model.override import IntentKind
-from ebbgate.web.convert import STALE_NS
+from ebbgate.model.status import STATUS_STALE_NS
 from ebbgate.web.models.codec import build
 from ebbgate.web.models.doctor import AdviceList, DoctorReport
 from ebbgate.web.responses import reply
@@ -70,7 +70,7 @@ def said(look: Look) -> Said:
     fresh = {
         name: each.document
         for name, each in look.live.items()
-        if look.alive and look.now_unix_ns - each.at_unix_ns <= STALE_NS
+        if look.alive and look.now_unix_ns - each.at_unix_ns <= STATUS_STALE_NS
     }
     daemon = fresh.pop("", {})
     return Said(daemon, fresh)
