@@ -15,7 +15,7 @@ before(async () => {
 });
 after(() => browser.close());
 
-/** What the page shows under a label, such as `Regime`. */
+/** What the page shows under a label, such as `Load`. */
 function figure(page, label) {
   const term = page.locator(".now dt", { hasText: label }).first();
   return term.locator("xpath=following-sibling::dd");
@@ -31,8 +31,8 @@ async function becomes(page, label, ...wanted) {
 test("a burst arrives, the gate closes for it and opens in the gap", async () => {
   const tab = await bench.tab(browser);
   await bench.openVolume(tab.page, VOLUME);
-  await becomes(tab.page, "Regime", /burst/, /gap/, /burst/);
-  await becomes(tab.page, "Gate", /closed/, /paced|pulsed|open/, /closed/);
+  await becomes(tab.page, "Load", /burst/, /idle/, /burst/);
+  await becomes(tab.page, "Write-back", /held back/, /paced|pulsed|open/, /held back/);
   await bench.shot(tab.page, "lab-volume");
   tab.quiet();
   await tab.close();
@@ -49,7 +49,7 @@ test("what it did is one click away from why it did it", async () => {
   const which = tab.page.getByRole("dialog").getByRole("button", { name: "Why" });
   if ((await which.count()) > 0) await which.first().click();
   const dialog = tab.page.getByRole("dialog").last();
-  await dialog.getByText("Every proposal").waitFor();
+  await dialog.getByText("Proposals of all strategies").waitFor();
   assert.match(await dialog.textContent(), /idle_destage/);
   assert.ok((await dialog.getByText("Measured").count()) > 0);
   await bench.shot(tab.page, "lab-explanation");
@@ -94,14 +94,14 @@ test("a mode is changed with the token only, and the knobs go back with it", asy
 test("a policy is refused with its place, then mended, saved and in force", async () => {
   const tab = await bench.tab(browser);
   await bench.visit(tab.page, "policy");
-  const area = tab.page.getByLabel("Text of the policy");
+  const area = tab.page.getByLabel("Policy text");
   const text = (key) =>
     `version: 1\nname: from-the-web\nwhy: A test.\nlimits:\n  ${key}: {max: 40MiB/s}\n`;
   await area.fill(text("destage_rat"));
   await tab.page.getByRole("button", { name: "Validate" }).click();
   await tab.page.getByRole("button", { name: /^Go to line 5/ }).waitFor();
   await area.fill(text("destage_rate"));
-  await tab.page.getByText("This policy is right.").waitFor();
+  await tab.page.getByText("✓ Valid").waitFor();
   await tab.page.getByLabel("File name, without .yaml").fill("from-the-web");
   await tab.page.getByRole("button", { name: "Save …" }).click();
   const sure = tab.page.getByRole("dialog");

@@ -77,7 +77,7 @@ test("many volumes without a daemon: stale, said so, and no layout breaks", asyn
   ]) {
     const tab = await bench.tab(browser, { width: widths[0], theme });
     await bench.visit(tab.page, "overview", bench.MANY_URL);
-    await tab.page.getByText("The daemon is dead.").waitFor();
+    await tab.page.getByText("ebbgated is not running.").waitFor();
     assert.ok((await tab.page.locator(".volume-row.stale").count()) > 20);
     await lookAtAll(tab, "many", widths, theme);
     await tab.page.getByRole("button", { name: "Show cards" }).click();

@@ -31,7 +31,7 @@ test("a decision opens its explanation, by mouse and by keyboard, and gives the 
   for (const press of [() => why.click(), () => why.press("Enter")]) {
     await press();
     const dialog = tab.page.getByRole("dialog");
-    await dialog.getByText("Every proposal").waitFor();
+    await dialog.getByText("Proposals of all strategies").waitFor();
     assert.ok((await dialog.locator(".proposal").count()) > 0);
     assert.ok((await dialog.getByText("Measured").count()) > 0);
     await tab.page.keyboard.press("Escape");
@@ -71,7 +71,7 @@ test("a filter leaves only what it asks for, and is in the address", async () =>
   await tab.page
     .locator(`select[name="volume"] option[value="${volume}"]`)
     .waitFor({ state: "attached" });
-  await tab.page.getByLabel("volume").selectOption(volume);
+  await tab.page.getByLabel("Volume").selectOption(volume);
   await tab.page.waitForFunction((name) => location.hash.includes(`volume=${name}`), volume);
   const only = async () => {
     await tab.page.waitForFunction((name) => {
@@ -82,9 +82,9 @@ test("a filter leaves only what it asks for, and is in the address", async () =>
   await only();
   await tab.page.reload();
   await only();
-  await tab.page.getByLabel("outcome").selectOption("failed");
-  await tab.page.getByText("No decision matches").waitFor();
-  await tab.page.getByRole("button", { name: "Clear" }).click();
+  await tab.page.getByLabel("Result").selectOption("failed");
+  await tab.page.getByText("No matching decisions").waitFor();
+  await tab.page.getByRole("button", { name: "Clear filters" }).click();
   await tab.page.waitForSelector(".decision");
   tab.quiet();
   await tab.close();
@@ -94,18 +94,18 @@ test("what another cutoff would bypass is asked by pointer and by keyboard", asy
   const tab = await bench.tab(browser);
   await bench.openVolume(tab.page, await bench.someVolume(tab.page));
   const slider = tab.page.getByRole("slider", {
-    name: "Sequential cutoff to look at",
+    name: "Sequential cutoff to try",
   });
   await slider.focus();
   const said = () => slider.getAttribute("aria-valuetext");
   await tab.page.keyboard.press("Home");
   const lowest = await said();
-  assert.match(lowest, /^At cutoff .* 100% of bytes would bypass\.$/);
+  assert.match(lowest, /^At a cutoff of .* 100% of bytes bypass the cache\.$/);
   await tab.page.keyboard.press("End");
   assert.notEqual(await said(), lowest);
   const box = await slider.boundingBox();
   await tab.page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
-  assert.match(await said(), /of bytes would bypass\.$/);
+  assert.match(await said(), /of bytes bypass the cache\.$/);
   tab.quiet();
   await tab.close();
 });
@@ -121,7 +121,7 @@ test("a change asks for the token; a wrong one is refused, the right one taken",
   const dialog = tab.page.getByRole("dialog", { name: "Token for changes" });
   await dialog.getByLabel("Token").fill("a wrong token of some length");
   await tab.page.keyboard.press("Enter");
-  await dialog.getByText("The server does not take this token.").waitFor();
+  await dialog.getByText("The server rejected this token.").waitFor();
   assert.equal(await tab.page.locator(".toast").count(), 0);
   await dialog.getByLabel("Token").fill(bench.TOKEN);
   await tab.page.keyboard.press("Enter");
@@ -164,11 +164,11 @@ test("a hold is for a time or until it is released", async () => {
   await allow(tab);
   for (const [choice, title, args] of [
     ["1 h", "hold for 1 h", { on: true, for_ns: 3600e9 }],
-    ["until I release it", "hold", { on: true }],
+    ["until released", "hold", { on: true }],
   ]) {
     await tab.page.getByRole("button", { name: "Hold …" }).click();
     const dialog = tab.page.getByRole("dialog", { name: /^Hold / });
-    await dialog.getByLabel("For").selectOption(choice);
+    await dialog.getByLabel("Duration").selectOption(choice);
     await dialog.getByRole("button", { name: "Hold", exact: true }).click();
     const toast = tab.page.locator('.toast[data-state="good"]', { hasText: title });
     await toast.waitFor();
@@ -190,8 +190,8 @@ test("only knobs that can be set are offered, for a time or until they are relea
   for (const { volume, knobs } of volumes.slice(0, 3)) {
     const settable = Object.keys(knobs).filter((name) => knobs[name].settable);
     await bench.openVolume(tab.page, volume);
-    await tab.page.getByRole("button", { name: "Set a knob …" }).click();
-    const dialog = tab.page.getByRole("dialog", { name: /^Set a knob of / });
+    await tab.page.getByRole("button", { name: "Change a setting …" }).click();
+    const dialog = tab.page.getByRole("dialog", { name: /^Change a setting of / });
     assert.deepEqual(await dialog.locator("option").allTextContents(), settable.sort());
     await tab.page.keyboard.press("Escape");
     await dialog.waitFor({ state: "detached" });
@@ -199,11 +199,11 @@ test("only knobs that can be set are offered, for a time or until they are relea
   const [{ volume }] = volumes;
   await bench.openVolume(tab.page, volume);
   await allow(tab);
-  await tab.page.getByRole("button", { name: "Set a knob …" }).click();
-  const dialog = tab.page.getByRole("dialog", { name: /^Set a knob of / });
-  await dialog.getByLabel("Knob").selectOption("sequential_cutoff");
+  await tab.page.getByRole("button", { name: "Change a setting …" }).click();
+  const dialog = tab.page.getByRole("dialog", { name: /^Change a setting of / });
+  await dialog.getByLabel("Setting").selectOption("sequential_cutoff");
   await dialog.getByLabel("Value").fill("1MiB");
-  await dialog.getByLabel("For").fill("10min");
+  await dialog.getByLabel("Duration").fill("10min");
   await dialog.getByRole("button", { name: "Set" }).click();
   await tab.page.locator('.toast[data-state="good"]', { hasText: "sequential_cutoff" }).waitFor();
   const { args } = await lastAsked(tab.page);
@@ -242,7 +242,7 @@ test("an applied advice is undone by releasing its own knobs, and nothing else i
   const before_ = (await lastAsked(tab.page)).id;
   await tab.page.getByRole("button", { name: "Undo EBB-205 of bcache0" }).click();
   const dialog = tab.page.getByRole("dialog", { name: "Undo EBB-205" });
-  await dialog.getByText("Other settings stay.").waitFor();
+  await dialog.getByText("Other settings do not change.").waitFor();
   await dialog.getByRole("button", { name: "Undo", exact: true }).click();
   const good = tab.page.locator('.toast[data-state="good"]', { hasText: "release" });
   await good.nth(1).waitFor();
@@ -285,7 +285,7 @@ const closed = { skip: bench.CLOSED_URL === undefined };
 test("a server that shows nothing without the token says so, and all with it", closed, async () => {
   const tab = await bench.tab(browser);
   await tab.page.goto(`${bench.CLOSED_URL}/`);
-  await tab.page.getByText("The token is needed.").waitFor();
+  await tab.page.getByText("Token required.").waitFor();
   assert.equal(await tab.page.locator(".volume-card, .volume-row").count(), 0);
   await bench.shot(tab.page, "token-needed");
   await tab.page.getByRole("button", { name: "Changes: locked" }).click();
@@ -293,7 +293,7 @@ test("a server that shows nothing without the token says so, and all with it", c
   await dialog.getByLabel("Token").fill(bench.TOKEN);
   await tab.page.keyboard.press("Enter");
   await tab.page
-    .getByText("The token is needed.")
+    .getByText("Token required.")
     .waitFor({ state: "detached" });
   await tab.page.locator(".volume-card, .volume-row").first().waitFor();
   await tab.page.locator('.pulse[data-state="live"]').waitFor();
@@ -314,7 +314,7 @@ test("the token dies with the tab", async () => {
 test("a policy with an error shows it at its line; the right one is accepted", async () => {
   const tab = await bench.tab(browser);
   await bench.visit(tab.page, "policy");
-  const area = tab.page.getByLabel("Text of the policy");
+  const area = tab.page.getByLabel("Policy text");
   const name = "browser-test";
   const text = (key) => `version: 1\nname: ${name}\nobjectives: {${key}: 30ms}\n`;
   await area.fill(text("read_latncy_p99"));
@@ -324,7 +324,7 @@ test("a policy with an error shows it at its line; the right one is accepted", a
   assert.match(await tab.page.locator(".line-numbers .wrong").textContent(), /3/);
   await bench.shot(tab.page, "policy-error");
   await area.fill(text("read_latency_p99"));
-  await tab.page.getByText("This policy is right.").waitFor();
+  await tab.page.getByText("✓ Valid").waitFor();
   assert.equal(await tab.page.locator(".line-numbers .wrong").count(), 0);
   await tab.page.getByLabel("File name, without .yaml").fill(name);
   await tab.page.getByRole("button", { name: "Save …" }).click();
@@ -342,10 +342,10 @@ test("a policy with an error shows it at its line; the right one is accepted", a
 test("a dry run shows what a policy would have done otherwise", async () => {
   const tab = await bench.tab(browser);
   await bench.visit(tab.page, "policy");
-  await tab.page.getByLabel("Text of the policy").fill("version: 1\nname: none\nstrategies: []\n");
-  await tab.page.getByText("Dry run: what it would have done otherwise").click();
+  await tab.page.getByLabel("Policy text").fill("version: 1\nname: none\nstrategies: []\n");
+  await tab.page.getByText("Dry run: what this policy would have done differently").click();
   await tab.page.getByLabel("Over the last").selectOption("1");
-  await tab.page.getByRole("button", { name: "Try it" }).click();
+  await tab.page.getByRole("button", { name: "Run", exact: true }).click();
   await tab.page.locator(".diff li .added").first().waitFor();
   await bench.shot(tab.page, "policy-dry-run");
   tab.quiet();
@@ -357,7 +357,7 @@ test("the editor completes keys from the schema by keyboard", async () => {
   const schema = tab.page.waitForResponse(/policy-schema/);
   await bench.visit(tab.page, "policy");
   await (await schema).finished();
-  const area = tab.page.getByLabel("Text of the policy");
+  const area = tab.page.getByLabel("Policy text");
   await area.fill("version: 1\n");
   await area.press("Control+End");
   await area.pressSequentially("obj");
@@ -378,7 +378,7 @@ test("by keyboard alone: skip link, pages, theme", async () => {
   await tab.page.keyboard.press("Tab");
   assert.equal(
     await tab.page.evaluate(() => document.activeElement.textContent),
-    "Skip to the page",
+    "Skip to content",
   );
   await tab.page.keyboard.press("Enter");
   assert.equal(await tab.page.evaluate(() => document.activeElement.id), "main");
@@ -386,7 +386,7 @@ test("by keyboard alone: skip link, pages, theme", async () => {
   await tab.page.keyboard.press("Enter");
   await tab.page.waitForSelector(bench.PAGES.doctor);
   assert.equal(await tab.page.locator('nav [aria-current="page"]').textContent(), "Doctor");
-  await tab.page.getByRole("button", { name: /^Colours/ }).press("Enter");
+  await tab.page.getByRole("button", { name: /^Theme/ }).press("Enter");
   assert.equal(await tab.page.evaluate(() => document.documentElement.dataset.theme), "dark");
   tab.quiet();
   await tab.close();
@@ -396,9 +396,9 @@ test("a definition is in reach of the keyboard", async () => {
   const tab = await bench.tab(browser);
   await bench.openVolume(tab.page, await bench.someVolume(tab.page));
   await tab.page.getByRole("button", { name: "What Hit ratio means" }).press("Enter");
-  await tab.page.getByText("Share of the read requests").waitFor();
+  await tab.page.getByText("Share of read requests").waitFor();
   await tab.page.keyboard.press("Escape");
-  await tab.page.getByText("Share of the read requests").waitFor({ state: "hidden" });
+  await tab.page.getByText("Share of read requests").waitFor({ state: "hidden" });
   tab.quiet();
   await tab.close();
 });
@@ -426,10 +426,10 @@ test("a server that goes away is said so, and the page recovers by itself", asyn
   const tab = await bench.tab(browser);
   await bench.visit(tab.page, "overview");
   await tab.page.context().setOffline(true);
-  await tab.page.getByText("The server is gone.").waitFor();
+  await tab.page.getByText("Connection lost.").waitFor();
   await bench.shot(tab.page, "server-gone");
   await tab.page.context().setOffline(false);
-  await tab.page.getByText("The server is gone.").waitFor({ state: "detached" });
+  await tab.page.getByText("Connection lost.").waitFor({ state: "detached" });
   await tab.page.locator('.pulse[data-state="live"]').waitFor();
   tab.quiet(/ERR_INTERNET_DISCONNECTED|ERR_NETWORK_CHANGED/);
   await tab.close();

@@ -57,11 +57,14 @@ function alarm(dirty: Maybe<number>, cutoff: Maybe<number>): Gauge["alarm"] {
 /** What the picture shows, in one sentence. */
 export function describe(levels: Levels): string {
   if (levels.dirtyBytes == null) return "Dirty data: unknown";
-  const of = levels.cacheBytes == null ? "" : ` of a cache of ${bytes(levels.cacheBytes)}`;
-  const floor = levels.floorBytes == null ? "" : `; floor at ${bytes(levels.floorBytes)}`;
+  const of = levels.cacheBytes == null ? "" : ` in a cache of ${bytes(levels.cacheBytes)}`;
+  const floor =
+    levels.floorBytes == null
+      ? ""
+      : `; write-back in idle periods from ${bytes(levels.floorBytes)}`;
   const cutoff =
     levels.cutoffBytes == null
-      ? "; where the kernel stops caching writes is unknown"
+      ? "; the level at which the kernel stops caching writes is unknown"
       : `; the kernel stops caching writes at ${bytes(levels.cutoffBytes)}`;
   return `Dirty data: ${bytes(levels.dirtyBytes)}${of}${floor}${cutoff}`;
 }

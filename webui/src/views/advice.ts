@@ -19,14 +19,14 @@ export function advicePage(parent: HTMLElement): View {
     h(
       "p",
       { class: "lead" },
-      "What to change about volumes and disks, with what was measured on this machine. Nothing changes until you apply it.",
+      "Recommended changes to volumes and disks, based on measurements of this machine. Nothing changes until you apply it.",
     ),
     state,
     list,
   );
   const read = async (): Promise<void> => {
     const { advice, applied, unknown } = await get<AdviceList>("advice");
-    text(state, advice.length > 0 ? `${plural(advice.length, "piece")} of advice.` : "");
+    text(state, advice.length > 0 ? `${plural(advice.length, "recommendation")}.` : "");
     fill(
       list,
       advice.length > 0 ? byVolume(advice, again) : none(unknown.length),
@@ -63,9 +63,9 @@ function inForce(): string {
 function none(unknown: number): HTMLElement {
   const why =
     unknown > 0
-      ? "No problems found in what could be checked; the rest is listed below."
+      ? `No problems found; ${plural(unknown, "item")} not checked.`
       : "No problems found.";
-  return h("div", { class: "empty" }, h("h2", {}, "No advice"), h("p", {}, why));
+  return h("div", { class: "empty" }, h("h2", {}, "No recommendations"), h("p", {}, why));
 }
 
 function byVolume(all: readonly Advice[], again: () => void): HTMLElement[] {
@@ -109,7 +109,7 @@ function card(advice: Advice, again: () => void): HTMLElement {
     ),
     advice.command && command(advice.command, "Command"),
     advice.lasts && h("p", { class: "hint" }, advice.lasts),
-    advice.keep && command(advice.keep, "Line to keep it"),
+    advice.keep && command(advice.keep, "Rule that makes it permanent"),
     advice.can_apply
       ? h("div", { class: "buttons" }, applyButton(advice, again))
       : advice.why_not && h("p", { class: "hint" }, advice.why_not),
@@ -149,7 +149,7 @@ function applyButton(advice: Advice, again: () => void): HTMLElement {
         h(
           "p",
           { class: "hint" },
-          "The setting stays until you undo it, over reboots too; ebbgate does not change it meanwhile.",
+          "The setting stays until you undo it, also after a reboot. ebbgate does not change it meanwhile.",
         ),
       ],
       "Apply",
@@ -167,7 +167,7 @@ function appliedList(applied: readonly AppliedAdvice[], again: () => void): HTML
   if (applied.length === 0) return null;
   return h(
     "section",
-    { class: "advice-group", "aria-label": "Applied advice" },
+    { class: "advice-group", "aria-label": "Applied recommendations" },
     h("h2", {}, "Applied"),
     applied.map((each) => appliedCard(each, again)),
   );
@@ -204,7 +204,7 @@ async function askUndo(applied: AppliedAdvice, again: () => void): Promise<void>
     h(
       "p",
       {},
-      `${knobs.join(" and ")} of ${applied.title} ${knobs.length > 1 ? "get" : "gets"} the value from before back, or in enforce the one that ebbgate chooses. Other settings stay.`,
+      `Ends the override of ${knobs.join(" and ")} on ${applied.title}. In mode enforce ebbgate then chooses the value; otherwise the previous value is restored. Other settings do not change.`,
     ),
     "Undo",
   );

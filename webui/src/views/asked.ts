@@ -10,10 +10,10 @@ export function asked(): { element: HTMLElement; stop: () => void } {
   const rows = h("div");
   const stop = intents.listen((all) => {
     if (rows.contains(document.activeElement)) return;
-    const none = h("p", { class: "hint" }, "Nobody asked for anything yet.");
+    const none = h("p", { class: "hint" }, "No changes requested yet.");
     fill(rows, all.length === 0 ? none : intentTable(all));
   });
-  const summary = h("summary", {}, "What people asked for");
+  const summary = h("summary", {}, "Requested changes");
   return { element: h("details", { class: "panel" }, summary, rows), stop };
 }
 
@@ -21,11 +21,11 @@ function intentTable(all: readonly Intent[]): HTMLElement {
   const rows = all.map((each) => [
     dateTime(each.at_unix_s),
     each.who,
-    each.volume ?? "every volume",
+    each.volume ?? "all volumes",
     `${each.kind} ${argsWord(each.args)}`,
-    each.ok === null ? "accepted; no outcome yet" : `${each.ok ? "✓" : "✗"} ${each.outcome ?? ""}`,
+    each.ok === null ? "accepted; no result yet" : `${each.ok ? "✓" : "✗"} ${each.outcome ?? ""}`,
   ]);
-  return table("What people asked for", ["Time", "Who", "Volume", "What", "Outcome"], rows);
+  return table("Requested changes", ["Time", "User", "Volume", "Change", "Result"], rows);
 }
 
 function argsWord(args: Readonly<Record<string, unknown>>): string {

@@ -41,7 +41,7 @@ export function frame(title: string, unit: string): Frame {
     h("details", {}, h("summary", {}, "As a table"), rows),
   );
   const part = { element, plot, svg, axis, reading, rows };
-  empty(part, "Not known now: no daemon says anything of this volume.");
+  empty(part, "No data from ebbgated for this volume.");
   return part;
 }
 
@@ -101,7 +101,7 @@ export function axisLabels(
 export function empty(part: Frame, sentence: string): void {
   fill(part.svg);
   fill(part.axis);
-  fill(part.rows, h("p", { class: "hint" }, "Nothing to list."));
+  fill(part.rows, h("p", { class: "hint" }, "No data."));
   text(part.reading, sentence);
   attribute(part.plot, "aria-label", sentence);
 }

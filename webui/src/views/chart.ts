@@ -202,7 +202,7 @@ function inWords(options: ChartOptions, columns: readonly Column[]): string {
     const found = summary(
       (columns[i] ?? []).map((v) => (v !== null && options.mirrored ? Math.abs(v) : v)),
     );
-    if (found.known === 0) return `${line.label}: nothing known`;
+    if (found.known === 0) return `${line.label}: no data`;
     const gaps =
       found.known < 1 ? `, unknown for ${Math.round((1 - found.known) * 100)}% of the time` : "";
     return `${line.label}: last ${options.write(found.last)}, mean ${options.write(found.mean)}, from ${options.write(found.min)} to ${options.write(found.max)}${gaps}`;

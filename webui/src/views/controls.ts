@@ -9,9 +9,9 @@ import { wish } from "./wish";
 import { wishWord } from "./words";
 
 const MODES: readonly (readonly [string, string])[] = [
-  ["observe", "Measures and records, decides nothing."],
-  ["advise", "Decides and shows, touches nothing."],
-  ["enforce", "Applies; keeps the originals and puts them back."],
+  ["observe", "Measures and records; changes nothing."],
+  ["advise", "Shows what it would do; changes nothing."],
+  ["enforce", "Changes settings; restores the originals when it stops."],
 ];
 
 // The last one is without an end.
@@ -47,7 +47,7 @@ export function controls(): Controls {
   const wishes = h("ul", { class: "wishes" });
   const element = h(
     "section",
-    { class: "controls", "aria-label": "What you may ask for" },
+    { class: "controls", "aria-label": "Changes" },
     h("div", { class: "segmented", role: "group", "aria-label": "Mode" }, modes),
     h(
       "div",
@@ -55,7 +55,7 @@ export function controls(): Controls {
       hold,
       drain,
       clean,
-      button("Set a knob …", withVolume(askSet)),
+      button("Change a setting …", withVolume(askSet)),
       button(
         "Release",
         withVolume((volume) => void release(volume, null)),
@@ -70,7 +70,7 @@ export function controls(): Controls {
       modes.forEach((each, i) =>
         attribute(each, "aria-pressed", String(MODES[i]?.[0] === volume.mode)),
       );
-      text(hold, volume.held ? "End the hold" : "Hold …");
+      text(hold, volume.held ? "End hold" : "Hold …");
       drain.hidden = volume.kind === "dm-writecache";
       clean.hidden = volume.kind === "bcache";
       drawWishes(wishes, volume);
@@ -111,9 +111,7 @@ async function changeMode(volume: Volume, mode: string): Promise<void> {
         h(
           "p",
           {},
-          "From now on ebbgate writes this volume's knobs by itself. Each original is kept in a journal and put back by ",
-          h("b", {}, "advise"),
-          ", by a stop, and by a crash.",
+          "ebbgate will change settings of this volume by itself. It restores the originals when you choose advise or observe, and when ebbgated stops or crashes.",
         ),
         h("p", { class: "hint" }, `Now: ${volume.now}`),
       ],
@@ -125,19 +123,19 @@ async function changeMode(volume: Volume, mode: string): Promise<void> {
 }
 
 async function endHold(volume: Volume): Promise<void> {
-  await wish(`${volume.title}: end the hold`, "hold", volume.volume, { on: false });
+  await wish(`${volume.title}: end hold`, "hold", volume.volume, { on: false });
 }
 
 function askHold(volume: Volume): void {
   const choice = h(
     "select",
     {},
-    HOLDS.map((time) => h("option", { value: time }, time || "until I release it")),
+    HOLDS.map((time) => h("option", { value: time }, time || "until released")),
   );
   const content = field(
-    "For",
+    "Duration",
     choice,
-    "Every knob stays where it is. A time that is over, End the hold and Release all end it.",
+    "ebbgate changes no setting of this volume until the time is over or you choose End hold.",
   );
   form(`Hold ${volume.title}`, content, "Hold", () => {
     const time = parseNs(choice.value);
@@ -150,7 +148,7 @@ function askHold(volume: Volume): void {
 
 async function release(volume: Volume, knob: string | null): Promise<void> {
   await wish(
-    `${volume.title}: release ${knob ?? "everything"}`,
+    `${volume.title}: release ${knob ?? "all"}`,
     "release",
     volume.volume,
     knob === null ? {} : { knob },
@@ -193,13 +191,14 @@ function field(label: string, input: HTMLElement, hint = ""): Child {
 function askDrain(volume: Volume): void {
   const input = h("input", { type: "text", value: "2h", autocomplete: "off" });
   const content = field(
-    "Clean by or within",
+    "Deadline",
     input,
-    "A time of day such as 06:00 (this browser's clock), or a time such as 2h or 30min. It drains no faster than that needs.",
+    "A time of day in this browser's time zone, such as 06:00, or a duration, such as 2h or 30min. All dirty data is written back by then, no faster than necessary.",
   );
   form(`Drain ${volume.title}`, content, "Drain", () => {
     const time = parseNs(input.value) ?? untilClockNs(input.value, new Date());
-    if (time === null) return "Write a time such as 2h, 30min or 06:00.";
+    if (time === null)
+      return "Enter a duration such as 2h or 30min, or a time of day such as 06:00.";
     void wish(`${volume.title}: drain`, "drain", volume.volume, { for_ns: time });
     return null;
   });
@@ -208,13 +207,13 @@ function askDrain(volume: Volume): void {
 function askClean(volume: Volume): void {
   const input = h("input", { type: "text", value: "1h", autocomplete: "off" });
   const content = field(
-    "Give up after",
+    "Stop after",
     input,
-    "All dirty data is written back beside the load, which users feel. It ends when the volume is clean.",
+    "Writes back all dirty data now, also under load, which slows users down. Ends when the volume is clean.",
   );
   form(`Clean ${volume.title}`, content, "Clean", () => {
     const time = parseNs(input.value);
-    if (time === null) return "Write a time such as 1h or 30min.";
+    if (time === null) return "Enter a duration such as 1h or 30min.";
     void wish(`${volume.title}: clean`, "clean", volume.volume, { within_ns: time });
     return null;
   });
@@ -224,8 +223,8 @@ function askSet(volume: Volume): void {
   const all = Object.entries(volume.knobs).sort(([a], [b]) => (a < b ? -1 : 1));
   const settable = all.filter(([, knob]) => knob.settable).map(([name]) => name);
   if (settable.length === 0) {
-    const why = `${volume.title} is ${volume.kind}, and has no knob that can be set now.`;
-    open(`Set a knob of ${volume.title}`, h("p", {}, why));
+    const why = `${volume.title} (${volume.kind}) has no setting that can be changed now.`;
+    open(`Change a setting of ${volume.title}`, h("p", {}, why));
     return;
   }
   const others = all.length - settable.length;
@@ -242,14 +241,22 @@ function askSet(volume: Volume): void {
   knob.addEventListener("change", show);
   show();
   const content = [
-    field("Knob", knob, others > 0 ? `${plural(others, "other")} of it ebbgate never writes.` : ""),
+    field(
+      "Setting",
+      knob,
+      others > 0 ? `${plural(others, "more setting")} cannot be changed here.` : "",
+    ),
     now,
-    field("Value", value, "With a unit (4MiB, 10MiB/s, 20%, 2ms), or bare as the kernel takes it."),
-    field("For", time, "A time such as 10min; empty: until it is released."),
+    field(
+      "Value",
+      value,
+      "With a unit (4MiB, 10MiB/s, 20%, 2ms), or without one as the kernel takes it.",
+    ),
+    field("Duration", time, "Such as 10min. Empty: until released."),
   ];
-  form(`Set a knob of ${volume.title}`, content, "Set", () => {
+  form(`Change a setting of ${volume.title}`, content, "Set", () => {
     const lasting = time.value.trim() === "" ? undefined : parseNs(time.value);
-    if (lasting === null) return "Write a time such as 10min, or nothing.";
+    if (lasting === null) return "Enter a duration such as 10min, or leave the field empty.";
     const args = { knob: knob.value, value: value.value.trim() };
     void wish(
       `${volume.title}: ${args.knob} ${args.value}`,

@@ -51,7 +51,7 @@ export function coursePart(route: Route, name: () => string): Course {
     if (document.visibilityState === "visible") void read();
   }, REFRESH_MS);
   const stop = generation.listen(() => void read());
-  const head = h("div", { class: "page-head" }, h("h2", {}, "Course"), choice);
+  const head = h("div", { class: "page-head" }, h("h2", {}, "History"), choice);
   return {
     element: h("div", { class: "course" }, head, charts.state, grid(charts)),
     updateNow: (volume) => {
@@ -118,8 +118,12 @@ async function readAll(charts: Charts, volume: string, range: Range): Promise<vo
 }
 
 function tooMany(volume: string, decisions: Decisions): Child {
-  const all = h("a", { href: format("decisions", "", { volume }) }, "All of them");
-  return [`The newest ${decisions.decisions.length} decisions of this time are marked. `, all, "."];
+  const all = h("a", { href: format("decisions", "", { volume }) }, "Show all");
+  return [
+    `Only the newest ${decisions.decisions.length} decisions of this period are marked. `,
+    all,
+    ".",
+  ];
 }
 
 function rangeChoice(now: Range, chosen: (range: Range) => void): HTMLElement {
@@ -138,20 +142,20 @@ function rangeChoice(now: Range, chosen: (range: Range) => void): HTMLElement {
       range,
     ),
   );
-  return h("div", { class: "segmented", role: "group", "aria-label": "Time shown" }, buttons);
+  return h("div", { class: "segmented", role: "group", "aria-label": "Period" }, buttons);
 }
 
 function flowChart(): ChartView {
   return chart({
-    title: "Foreground against destage",
-    unit: "bytes/s; destage downwards",
+    title: "User I/O and write-back",
+    unit: "bytes/s; write-back below zero",
     write: rate,
     mirrored: true,
     binary: true,
     lines: [
       { label: "reads", colour: "--read" },
       { label: "writes", colour: "--write" },
-      { label: "destage", colour: "--destage", area: true },
+      { label: "write-back", colour: "--destage", area: true },
     ],
   });
 }

@@ -34,7 +34,7 @@ export function decisionsPage(parent: HTMLElement, route: Route): View {
   });
   const newer = button("", () => first.again(), { class: "button newer", hidden: true });
   const rows = h("div", { class: "decisions" });
-  const more = button("Older", () => older.again(), { hidden: true });
+  const more = button("Show older", () => older.again(), { hidden: true });
   const state = h("p", { class: "hint", role: "status" });
   parent.append(
     h("h1", {}, "Decisions"),
@@ -60,7 +60,7 @@ export function decisionsPage(parent: HTMLElement, route: Route): View {
   }
   function draw(): void {
     newer.hidden = list.waiting === 0;
-    text(newer, `${plural(list.waiting, "newer decision")}: show`);
+    text(newer, `Show ${plural(list.waiting, "newer decision")}`);
     more.hidden = list.next === null;
     fill(rows, list.rows.length === 0 ? empty(filters.query()) : byDay(list.rows));
   }
@@ -74,7 +74,7 @@ export function decisionsPage(parent: HTMLElement, route: Route): View {
       if (!filters.matches(decision)) return;
       list.waiting += 1;
       newer.hidden = false;
-      text(newer, `${plural(list.waiting, "newer decision")}: show`);
+      text(newer, `Show ${plural(list.waiting, "newer decision")}`);
     }),
     volumes.listen(() => {
       filters.names();
@@ -121,7 +121,7 @@ function item(decision: Decision): HTMLElement {
       { class: "row-buttons" },
       button("Why", () => openDecision(decision.id), {
         class: "button small",
-        "aria-label": `Why, decision of ${clock(decision.at_unix_s)}`,
+        "aria-label": `Why: decision of ${clock(decision.at_unix_s)}`,
       }),
     ),
     decision.actions.length > 0 &&
@@ -179,9 +179,9 @@ async function askStop(volume: string): Promise<void> {
       h(
         "p",
         {},
-        `${title} goes to advise: ebbgate puts back every setting that it has changed there, and from then on only shows what it would do.`,
+        `Changes the mode of ${title} to advise: ebbgate restores every setting it has changed there, and then only shows what it would do.`,
       ),
-      h("p", { class: "hint" }, "To let it tune again, set the mode to enforce."),
+      h("p", { class: "hint" }, "To resume tuning, set the mode to enforce."),
     ],
     "Stop tuning (advise)",
   );
@@ -193,13 +193,13 @@ function empty(query: Readonly<Record<string, string>>): HTMLElement {
   return h(
     "div",
     { class: "empty" },
-    h("h2", {}, filtered ? "No decision matches" : "No decisions yet"),
+    h("h2", {}, filtered ? "No matching decisions" : "No decisions yet"),
     h(
       "p",
       {},
       filtered
-        ? "Remove a filter."
-        : "In advise and enforce, every decision is listed here with its reasons.",
+        ? "Change or clear the filters."
+        : "In the modes advise and enforce, every decision is listed here with its reasons.",
     ),
   );
 }

@@ -20,13 +20,17 @@ import type { View } from "./view";
 import { explained } from "./wish";
 
 export function doctorPage(parent: HTMLElement): View {
-  const state = h("p", { class: "hint", role: "status" }, "Reading …");
+  const state = h("p", { class: "hint", role: "status" }, "Loading …");
   const alive = h("div");
   const report = h("div");
   report.className = "page";
   parent.append(
     h("h1", {}, "Doctor"),
-    h("p", { class: "lead" }, "What works here, what it costs, and what stands in the way."),
+    h(
+      "p",
+      { class: "lead" },
+      "What works on this machine, what the probe costs, and what is missing.",
+    ),
     h("section", { class: "card" }, h("h2", {}, "Health"), alive),
     state,
     report,
@@ -37,7 +41,7 @@ export function doctorPage(parent: HTMLElement): View {
   };
   const { again, stop } = reader(read, (problem) => text(state, explained(problem)));
   const stops = [
-    health.listen((known) => fill(alive, known ? healthFacts(known) : "Waiting …")),
+    health.listen((known) => fill(alive, known ? healthFacts(known) : "Loading …")),
     generation.listen(again),
     stop,
   ];
@@ -48,19 +52,19 @@ function healthFacts(known: Health): HTMLElement {
   const { daemon } = known;
   const runs =
     daemon.alive === null
-      ? "cannot be told"
+      ? "unknown"
       : daemon.alive
-        ? `runs, pid ${daemon.pid ?? "unknown"}`
-        : "does not run";
+        ? `running, pid ${daemon.pid ?? "unknown"}`
+        : "not running";
   return facts([
-    ["Daemon", `${runs}${daemon.version ? `, version ${daemon.version}` : ""}`],
-    ["Its last word", daemon.age_s === null ? "never" : ago(daemon.age_s)],
+    ["ebbgated", `${runs}${daemon.version ? `, version ${daemon.version}` : ""}`],
+    ["Last update", daemon.age_s === null ? "never" : ago(daemon.age_s)],
     ["Started", dateTime(daemon.started_unix_s)],
-    ["Tick", seconds(daemon.tick_s)],
+    ["Sampling interval", seconds(daemon.tick_s)],
     [
       "Probe",
       daemon.probe
-        ? `${daemon.probe.kind}: ${daemon.probe.state}, restarted ${count(daemon.probe.restarts)} times`
+        ? `${daemon.probe.kind}: ${daemon.probe.state}, ${plural(daemon.probe.restarts, "restart")}`
         : "unknown",
     ],
     ["History", known.history.ok ? "readable" : (known.history.why ?? "cannot be read")],
@@ -79,7 +83,7 @@ function drawn(report: DoctorReport): Child {
       h("section", { class: "card" }, h("h2", {}, "Kernel and probe"), kernel(report)),
       h("section", { class: "card" }, h("h2", {}, "Signals"), signals(report.signals)),
     ),
-    h("section", { class: "card" }, h("h2", {}, "What the probe costs"), cost(report.cost)),
+    h("section", { class: "card" }, h("h2", {}, "Probe overhead"), cost(report.cost)),
     report.volumes.map(volume),
     unknownList(report.unknown),
   ];
@@ -89,7 +93,7 @@ function kernel(report: DoctorReport): HTMLElement {
   const { probe } = report;
   return facts([
     ["Kernel", report.kernel.release],
-    ["BTF", report.kernel.btf ? "yes" : "no: no probe can run"],
+    ["BTF", report.kernel.btf ? "yes" : "no; the probe requires it"],
     [
       "Probe",
       probe.kind === null ? (probe.why ?? "unknown") : `${probe.kind}: ${probe.state ?? "unknown"}`,
@@ -100,11 +104,7 @@ function kernel(report: DoctorReport): HTMLElement {
 function signals(all: Readonly<Record<string, string>>): HTMLElement {
   const rows = Object.entries(all).map(([signal, state]) => [signal, mark(state === "ok", state)]);
   if (rows.length === 0)
-    return h(
-      "p",
-      { class: "hint" },
-      "Nobody says which signals there are: the daemon does not run, or its probe does not.",
-    );
+    return h("p", { class: "hint" }, "Unknown: ebbgated or its probe is not running.");
   return table("Signals", ["Signal", "State"], rows);
 }
 
@@ -120,7 +120,7 @@ function cost(report: DoctorReport["cost"]): Child {
   if (report.why) {
     return [
       h("p", { class: "hint" }, report.why),
-      h("p", {}, "Measure it: ", h("code", {}, "ebbgate doctor --measure 10")),
+      h("p", {}, "To measure it, run ", h("code", {}, "ebbgate doctor --measure 10")),
     ];
   }
   const rows = report.programs.map((each) => [
@@ -132,9 +132,11 @@ function cost(report: DoctorReport["cost"]): Child {
     h(
       "p",
       {},
-      `${nanoseconds(report.ns_per_run)} per event, of which counting itself costs ${nanoseconds(report.empty_run_ns)}; ${count(report.runs)} events in ${nanoseconds(report.window_ns)}.`,
+      `${nanoseconds(report.ns_per_run)} per event, ${nanoseconds(report.empty_run_ns)} of it for the measurement itself; ${count(report.runs)} events in ${nanoseconds(report.window_ns)}.`,
     ),
-    table("What each program costs", ["Program", "Runs", "Per run"], rows, { class: "numbers" }),
+    table("Overhead of each BPF program", ["Program", "Runs", "Per run"], rows, {
+      class: "numbers",
+    }),
   ];
 }
 
@@ -160,8 +162,8 @@ function volume(each: VolumeReport): HTMLElement {
     h(
       "details",
       {},
-      h("summary", {}, plural(each.knobs.length, "knob")),
-      table(`Knobs of ${each.title}`, ["Knob", "Value", "ebbgate", "What it does"], knobs),
+      h("summary", {}, plural(each.knobs.length, "setting")),
+      table(`Settings of ${each.title}`, ["Setting", "Value", "In ebbgate", "Description"], knobs),
     ),
   );
 }

@@ -140,7 +140,7 @@ export function unknownList(
   return h(
     "details",
     { class: "panel", open: all.length <= 5 },
-    h("summary", {}, `Not looked at: ${all.length}`),
+    h("summary", {}, `Not checked: ${all.length}`),
     h("ul", { class: "plain-list" }, rows),
   );
 }

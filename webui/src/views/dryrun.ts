@@ -6,6 +6,7 @@ import { count, dateTime, plural, ratio, seconds } from "../lib/format";
 import { volumes } from "../state";
 import { button, fill, h, table, uid } from "./dom";
 import { explained } from "./wish";
+import { gateKind, settingWord } from "./words";
 
 const HOURS = [1, 6, 24];
 const SHOWN = 200;
@@ -23,10 +24,10 @@ export function dryRun(of: () => { text: string; policies: Policies | null }): {
     HOURS.map((each) => h("option", { value: each, selected: each === 24 }, plural(each, "hour"))),
   );
   const result = h("div", { "aria-live": "polite" });
-  const run = button("Try it", () => void tryIt());
+  const run = button("Run", () => void tryIt());
   async function tryIt(): Promise<void> {
     run.disabled = true;
-    fill(result, h("p", { class: "hint" }, "Deciding anew what was measured …"));
+    fill(result, h("p", { class: "hint" }, "Running on recorded data …"));
     try {
       const body = {
         volume: volume.value,
@@ -43,12 +44,12 @@ export function dryRun(of: () => { text: string; policies: Policies | null }): {
   const details = h(
     "details",
     { class: "panel", ontoggle: () => choices(volume, against, of().policies) },
-    h("summary", {}, "Dry run: what it would have done otherwise"),
+    h("summary", {}, "Dry run: what this policy would have done differently"),
     h(
       "div",
       { class: "filters" },
       field("Volume", volume),
-      field("Against", against),
+      field("Compare with", against),
       field("Over the last", hours),
       run,
     ),
@@ -74,7 +75,7 @@ function choices(
   );
   fill(
     against,
-    option("", "what runs now", by),
+    option("", "current policy", by),
     [...new Set(known)].map((name) => option(name, name, by)),
   );
 }
@@ -84,10 +85,10 @@ function field(label: string, element: HTMLElement): HTMLElement {
 }
 
 function drawn(found: DryRun): HTMLElement[] {
-  const covered = `${count(found.frames)} frames from ${dateTime(found.from_unix_s)} to ${dateTime(found.until_unix_s)}; the history covers ${ratio(found.coverage_ratio)} of it.`;
+  const covered = `${count(found.frames)} samples from ${dateTime(found.from_unix_s)} to ${dateTime(found.until_unix_s)}; the history covers ${ratio(found.coverage_ratio)} of that time.`;
   const head =
     found.differences.length === 0
-      ? "No difference: both decide the same."
+      ? "No differences."
       : `${plural(found.differences.length, "difference")}:`;
   const left = Math.max(0, found.differences.length - SHOWN) + found.left_out;
   return [
@@ -108,8 +109,16 @@ function list(all: readonly Difference[]): HTMLElement {
 function spent(found: DryRun): HTMLElement {
   const { before, after } = found.destage_s;
   const gates = [...new Set([...Object.keys(before), ...Object.keys(after)])];
-  const rows = gates.map((gate) => [gate, seconds(before[gate] ?? 0), seconds(after[gate] ?? 0)]);
-  return table("Time with each gate", ["Gate", "Before", "With this policy"], rows);
+  const rows = gates.map((gate) => [
+    gateKind(gate),
+    seconds(before[gate] ?? 0),
+    seconds(after[gate] ?? 0),
+  ]);
+  return table(
+    "Time in each state of write-back",
+    ["Write-back", "Before", "With this policy"],
+    rows,
+  );
 }
 
 function difference(each: Difference): HTMLElement {
@@ -121,7 +130,7 @@ function difference(each: Difference): HTMLElement {
       "p",
       { class: "when" },
       `${dateTime(each.at_unix_s)}, for ${lasts}: `,
-      h("b", {}, each.setting),
+      h("b", {}, settingWord(each.setting)),
     ),
     h(
       "p",

@@ -62,7 +62,7 @@ export function editor(schema: () => Schema | null, changed: () => void): Editor
 function stateOf(schema: () => Schema | null): State {
   const id = uid("offers");
   const label = {
-    "aria-label": "Text of the policy",
+    "aria-label": "Policy text",
     "aria-controls": id,
     "aria-autocomplete": "list",
   };

@@ -7,9 +7,10 @@ import { bytes, dateTime, knobValue, plural, rate, UNKNOWN } from "../lib/format
 import { open } from "./dialog";
 import { button, fill, h, table, type Child } from "./dom";
 import { explained } from "./wish";
+import { gateKind, settingWord, strategyWord } from "./words";
 
 export function openDecision(id: number): void {
-  const box = h("div", { "aria-live": "polite" }, h("p", { class: "hint" }, "Reading …"));
+  const box = h("div", { "aria-live": "polite" }, h("p", { class: "hint" }, "Loading …"));
   open("Why", box);
   get<ExplainedDecision>(`decisions/${id}`)
     .then((decision) => fill(box, explanation(decision)))
@@ -44,8 +45,8 @@ function explanation(decision: ExplainedDecision): Child {
     h("p", {}, wanted(decision)),
     decision.actions.length > 0
       ? writes(decision.actions)
-      : h("p", { class: "hint" }, "No knob was written for it."),
-    h("h3", {}, "Every proposal"),
+      : h("p", { class: "hint" }, "No setting was changed."),
+    h("h3", {}, "Proposals of all strategies"),
     proposals(decision.proposals),
   ];
 }
@@ -55,20 +56,24 @@ export function wanted(decision: Decision): string {
   if (decision.gate) {
     const pace =
       decision.gate.rate_bytes_per_s > 0 ? ` ${rate(decision.gate.rate_bytes_per_s)}` : "";
-    parts.push(`destage ${decision.gate.kind}${pace}, by ${decision.gate_strategy || "nobody"}`);
+    parts.push(`write-back ${gateKind(decision.gate.kind)}${pace}${by(decision.gate_strategy)}`);
   }
   if (decision.sequential_cutoff_bytes !== null) {
     parts.push(
-      `sequential cutoff ${bytes(decision.sequential_cutoff_bytes)}, by ${decision.cutoff_strategy || "nobody"}`,
+      `sequential cutoff ${bytes(decision.sequential_cutoff_bytes)}${by(decision.cutoff_strategy)}`,
     );
   }
   return parts.join("; ");
 }
 
+function by(strategy: string): string {
+  return strategy && ` (${strategyWord(strategy)})`;
+}
+
 export function writes(actions: readonly Action[]): HTMLElement {
   return table(
-    "Knob writes",
-    ["Knob", "Before", "After", "Outcome"],
+    "Changed settings",
+    ["Setting", "Before", "After", "Result"],
     actions.map((action) => [
       h("code", {}, action.knob),
       knobValue(action.knob, action.old),
@@ -80,7 +85,7 @@ export function writes(actions: readonly Action[]): HTMLElement {
 
 /** All proposals, in the order of the policy; those that won are marked. */
 export function proposals(all: readonly Proposal[]): HTMLElement {
-  if (all.length === 0) return h("p", { class: "hint" }, "Nobody proposed anything.");
+  if (all.length === 0) return h("p", { class: "hint" }, "No proposals.");
   return h("div", { class: "proposals" }, all.map(proposal));
 }
 
@@ -89,12 +94,12 @@ function proposal(one: Proposal): HTMLElement {
   const state = one.unsupported
     ? "unsupported here"
     : won
-      ? `decides ${one.wins.join(", ")}`
-      : "decides nothing";
+      ? `decides ${one.wins.map(settingWord).join(", ")}`
+      : "no effect";
   return h(
     "section",
     { class: "proposal", "data-won": String(won) },
-    h("h4", {}, one.strategy, h("span", { class: "verdict" }, state)),
+    h("h4", {}, strategyWord(one.strategy), h("span", { class: "verdict" }, state)),
     h("p", { class: "sentence" }, one.unsupported || one.reason),
     one.conditions.length > 0 && conditions(one.strategy, one.conditions),
   );
@@ -103,7 +108,7 @@ function proposal(one: Proposal): HTMLElement {
 function conditions(strategy: string, all: readonly Condition[]): HTMLElement {
   return table(
     `Conditions of ${strategy}`,
-    ["Signal", "Measured", "", "Threshold", "Holds"],
+    ["Signal", "Measured", "", "Threshold", "Met"],
     all.map((each) => [
       each.signal,
       h("span", { class: "figure" }, each.measured ?? UNKNOWN),

@@ -3,10 +3,18 @@
 import type { Decision } from "../api/types";
 import { volumes } from "../state";
 import { button, fill, h, uid } from "./dom";
+import { strategyWord } from "./words";
 
 const OUTCOMES = ["changed", "unchanged", "refused", "manual", "too_soon", "failed", "advised"];
+const LABELS: Readonly<Record<string, string>> = {
+  volume: "Volume",
+  knob: "Setting",
+  strategy: "Strategy",
+  outcome: "Result",
+  since: "Period",
+};
 const TIMES: readonly (readonly [string, string])[] = [
-  ["", "any time"],
+  ["", "all"],
   ["3600", "last hour"],
   ["86400", "last day"],
   ["604800", "last week"],
@@ -22,16 +30,11 @@ export interface Filters {
 
 export function filterForm(start: Readonly<Record<string, string>>, changed: () => void): Filters {
   const selects: Record<string, HTMLSelectElement> = {};
-  const fields = ["volume", "knob", "strategy", "outcome", "since"].map((name) => {
+  const fields = Object.entries(LABELS).map(([name, label]) => {
     const id = uid(name);
     const element = h("select", { id, name, onchange: changed });
     selects[name] = element;
-    return h(
-      "div",
-      { class: "field" },
-      h("label", { for: id }, name === "since" ? "time" : name),
-      element,
-    );
+    return h("div", { class: "field" }, h("label", { for: id }, label), element);
   });
   const query = (): Record<string, string> =>
     Object.fromEntries(
@@ -50,7 +53,7 @@ export function filterForm(start: Readonly<Record<string, string>>, changed: () 
       options(element, choices[name] ?? [], chosen[name] ?? "");
   };
   names();
-  const clear = button("Clear", () => {
+  const clear = button("Clear filters", () => {
     for (const element of Object.values(selects)) element.value = "";
     changed();
   });
@@ -91,22 +94,28 @@ function options(
 
 function known(): Record<string, (readonly [string, string])[]> {
   const all = volumes.get()?.volumes ?? [];
-  const some = (names: Iterable<string>): (readonly [string, string])[] => [
+  const some = (
+    names: Iterable<string>,
+    word = (name: string) => name,
+  ): (readonly [string, string])[] => [
     ["", "any"],
-    ...[...new Set(names)].sort().map((name) => [name, name] as const),
+    ...[...new Set(names)].sort().map((name) => [name, word(name)] as const),
   ];
   return {
     volume: [["", "any"], ...all.map((each) => [each.volume, each.title] as const)],
     knob: some(all.flatMap((each) => Object.keys(each.knobs))),
-    strategy: some([
-      "idle_destage",
-      "stream_bypass",
-      "wish",
-      "drain",
-      "no_regret",
-      ...all.flatMap((each) => each.proposals.map((one) => one.strategy)),
-    ]),
-    outcome: some(OUTCOMES),
+    strategy: some(
+      [
+        "idle_destage",
+        "stream_bypass",
+        "wish",
+        "drain",
+        "no_regret",
+        ...all.flatMap((each) => each.proposals.map((one) => one.strategy)),
+      ],
+      strategyWord,
+    ),
+    outcome: some(OUTCOMES, (name) => name.replace("_", " ")),
     since: [...TIMES],
   };
 }

@@ -8,14 +8,17 @@ import { axisLabels, bars, empty, frame, marker, markLabel, type Frame, type Par
 import { attribute, fill, fillTable, table, text } from "./dom";
 
 export function gapHistogram(): Part {
-  const part = frame("Idle gaps by length", "gaps, faded over the last minutes");
+  const part = frame("Idle periods by length", "number of periods; recent ones count more");
   attribute(part.plot, "role", "img");
   const update = (volume: Volume): void => {
     const found = occupied(volume.gap_counts, gaps.TRACE);
     const wait = volume.wait_ns / 1e9;
-    const learned = volume.wait_learned ? "learned" : "not learned yet, the default";
+    const learned = volume.wait_learned ? "learned" : "default, nothing learned yet";
     if (!found) {
-      empty(part, `No gap was measured yet. The wait is ${seconds(wait)} (${learned}).`);
+      empty(
+        part,
+        `No idle period measured yet. Write-back waits for ${seconds(wait)} without requests (${learned}).`,
+      );
       return;
     }
     const last = Math.ceil(Math.log2(Math.max(wait, 1e-6) / 1e-6));
@@ -29,7 +32,7 @@ export function gapHistogram(): Part {
     markLabel(part.plot, gaps.position(wait, from, end), `wait ${seconds(wait)}`);
     axisLabels(part.axis, from, end, (bucket) => seconds(gaps.bucketLowSeconds(bucket)));
     const share = gaps.shareReaching(volume.gap_counts, wait);
-    const sentence = `Wait ${nanoseconds(volume.wait_ns)} (${learned}): ${ratio(share)} of gaps last at least so long.`;
+    const sentence = `Write-back waits for ${nanoseconds(volume.wait_ns)} without requests (${learned}); ${ratio(share)} of idle periods last at least that long.`;
     text(part.reading, sentence);
     attribute(part.plot, "aria-label", sentence);
     gapRows(part, counts, from);
@@ -43,6 +46,6 @@ function gapRows(part: Frame, counts: readonly number[], from: number): void {
     return [`${seconds(low)} to ${seconds(2 * low)}`, count(Math.round(value * 10) / 10)];
   });
   fillTable(part.rows, () =>
-    table("Idle gaps by length", ["Length", "Gaps"], rows, { class: "numbers" }),
+    table("Idle periods by length", ["Length", "Periods"], rows, { class: "numbers" }),
   );
 }

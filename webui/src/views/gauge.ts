@@ -10,6 +10,11 @@ const HEIGHT = 160;
 // A crest and a trough, twice as wide as the staff, so that it can move by one wave.
 const WAVE = wave();
 const LABEL_APART = 0.115;
+const TITLES = {
+  cutoff: "At this much dirty data the kernel stops caching writes.",
+  level: "Data in the cache that is not on the backing device yet.",
+  floor: "With less dirty data than this, idle periods are not used for write-back.",
+};
 
 export interface GaugeView {
   element: HTMLElement;
@@ -72,9 +77,9 @@ function line(element: SVGElement, at: number | null): void {
 
 function label(box: HTMLElement, levels: Levels, found: ReturnType<typeof gauge>): void {
   const all = [
-    ["cutoff", found.cutoff, `cutoff ${bytes(levels.cutoffBytes)}`],
+    ["cutoff", found.cutoff, `limit ${bytes(levels.cutoffBytes)}`],
     ["level", found.level, `${bytes(levels.dirtyBytes)} dirty`],
-    ["floor", found.floor, `floor ${bytes(levels.floorBytes)}`],
+    ["floor", found.floor, `min. ${bytes(levels.floorBytes)}`],
   ] as const;
   const shown = all.filter(([, at]) => at !== null);
   const places = spread(
@@ -88,7 +93,7 @@ function label(box: HTMLElement, levels: Levels, found: ReturnType<typeof gauge>
   fill(
     box,
     shown.map(([name, , text], index) => {
-      const span = h("span", { class: name }, text);
+      const span = h("span", { class: name, title: TITLES[name] }, text);
       span.style.bottom = `${((places[index] ?? 0) * 100).toFixed(1)}%`;
       return span;
     }),

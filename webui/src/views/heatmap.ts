@@ -62,8 +62,8 @@ export function heatMap(): HeatMap {
     h(
       "figcaption",
       {},
-      "Latency of requests",
-      h("span", { class: "unit" }, "seconds, logarithmic; shade: requests"),
+      "Request latency",
+      h("span", { class: "unit" }, "log scale; shade: number of requests"),
     ),
     choice,
     h("div", { class: "heat-box" }, parts.axisY, parts.canvas, parts.axisX),
@@ -113,7 +113,7 @@ function operations(chosen: (op: string) => void): HTMLElement {
       op,
     ),
   );
-  return h("div", { class: "segmented small", role: "group", "aria-label": "Requests" }, buttons);
+  return h("div", { class: "segmented small", role: "group", "aria-label": "Operation" }, buttons);
 }
 
 function show(parts: Parts, shown: Latency | null, op: string): void {
@@ -199,12 +199,12 @@ function tell(parts: Parts, shown: Latency | null, op: string): void {
   const total = all.reduce((a, b) => a + b, 0);
   const sentence =
     shown === null
-      ? "Reading …"
+      ? "Loading …"
       : total === 0
-        ? `No ${op} request in this time.`
+        ? `No ${op} requests in this period.`
         : `${count(total)} ${op} requests: p50 ${seconds(heat.percentile(all, shown.edges_s, 0.5))}, p99 ${seconds(heat.percentile(all, shown.edges_s, 0.99))}, p99.9 ${seconds(heat.percentile(all, shown.edges_s, 0.999))}.`;
   text(parts.reading, sentence);
-  attribute(parts.canvas, "aria-label", `Latency of requests. ${sentence}`);
+  attribute(parts.canvas, "aria-label", `Request latency. ${sentence}`);
 }
 
 function point(parts: Parts, shown: Latency | null, event: PointerEvent): void {
@@ -218,7 +218,7 @@ function point(parts: Parts, shown: Latency | null, event: PointerEvent): void {
   const row = shown.counts[column];
   const low = bucket > 0 ? seconds(shown.edges_s[bucket - 1]) : "0 s";
   const what = row
-    ? `${count(row[bucket] ?? 0)} requests of ${low} to ${seconds(shown.edges_s[bucket])}`
+    ? `${count(row[bucket] ?? 0)} requests took ${low} to ${seconds(shown.edges_s[bucket])}`
     : "not recorded";
   text(parts.reading, `${at}: ${what}`);
 }
@@ -231,7 +231,7 @@ function asTable(shown: Latency): HTMLElement {
     const figures = [0.5, 0.99].map((q) => seconds(heat.percentile(row, shown.edges_s, q)));
     return [at, count(row.reduce((a, b) => a + b, 0)), ...figures];
   });
-  return table("Latency of requests", ["Time", "Requests", "p50", "p99"], lines, {
+  return table("Request latency", ["Time", "Requests", "p50", "p99"], lines, {
     class: "numbers",
   });
 }

@@ -5,6 +5,7 @@ import { clock, dateTime, knobValue, plural } from "../lib/format";
 import * as timeline from "../lib/timeline";
 import { button, fill, h, table, type Child } from "./dom";
 import { openDecision, openDecisions } from "./explanation";
+import { strategyWord } from "./words";
 
 // A mark is 24 px wide: nearer ones are one.
 const MARK_PX = 26;
@@ -31,12 +32,8 @@ export function knobTimeline(): KnobTimeline {
     h(
       "figcaption",
       {},
-      "Knobs and decisions",
-      h(
-        "span",
-        { class: "unit" },
-        "each mark opens its explanation; arrow keys go from mark to mark",
-      ),
+      "Settings and decisions",
+      h("span", { class: "unit" }, "select a mark to see why; arrow keys move between marks"),
     ),
     lanes,
     h("details", {}, h("summary", {}, "As a table"), rows),
@@ -61,10 +58,7 @@ function draw(
   const found = timeline.lanes(writes, known, until);
   const marks = markLane(box, decisions, since, until);
   if (found.length === 0 && marks === null) {
-    fill(
-      box,
-      h("p", { class: "hint" }, "Nothing was decided and no knob was written in this time."),
-    );
+    fill(box, h("p", { class: "hint" }, "No decisions and no changed settings in this period."));
     return;
   }
   const ends = h(
@@ -102,14 +96,14 @@ function lane(label: string, content: Child): HTMLElement {
 function bars(found: timeline.Lane, since: number, until: number, widthPx: number): HTMLElement[] {
   return found.bars.map((bar) => {
     const value = knobValue(found.knob, bar.value);
-    const who = bar.strategy ?? "before";
+    const who = bar.strategy === null ? "previous value" : strategyWord(bar.strategy);
     const share = (bar.until - bar.from) / (until - since);
     const element = h(
       "span",
       {
         class: "lane-bar",
         "data-by": bar.strategy === null ? "kernel" : "ebbgate",
-        title: `${value}, ${who}, ${dateTime(bar.from)} to ${dateTime(bar.until)}`,
+        title: `${value} (${who}), ${dateTime(bar.from)} to ${dateTime(bar.until)}`,
       },
       // Of a text that does not fit nothing is shown, rather than a part that says something else.
       share * widthPx > value.length * LETTER_PX + 8 && value,
@@ -137,11 +131,7 @@ function markLane(
   const found = timeline.marks(items, since, until, MARK_PX / width);
   if (found.length === 0) return null;
   const buttons = found.map((mark, index) => markButton(mark, index === found.length - 1));
-  const row = h(
-    "div",
-    { class: "marks", role: "toolbar", "aria-label": "Decisions in time" },
-    buttons,
-  );
+  const row = h("div", { class: "marks", role: "toolbar", "aria-label": "Decisions" }, buttons);
   row.addEventListener("keydown", (event) => {
     const step = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
     const next = buttons[buttons.indexOf(document.activeElement as HTMLButtonElement) + step];
@@ -159,7 +149,7 @@ function markButton(mark: timeline.Mark<Item>, last: boolean): HTMLButtonElement
   const [first] = mark.items;
   const many = mark.items.length > 1;
   const label = many
-    ? `${plural(mark.items.length, "decision")} from ${clock(first?.at ?? 0)}`
+    ? `${plural(mark.items.length, "decision")} since ${clock(first?.at ?? 0)}`
     : `${clock(first?.at ?? 0)}: ${first?.label ?? ""}`;
   const element = button(
     many ? String(Math.min(mark.items.length, 99)) : "",
@@ -189,5 +179,9 @@ function asTable(actions: readonly Action[]): HTMLElement {
         ? ""
         : button("Why", () => openDecision(action.decision_id ?? 0), { class: "button small" }),
     ]);
-  return table("Knob writes", ["Time", "Knob", "Value", "Outcome", "Reason", "Decision"], rows);
+  return table(
+    "Changed settings",
+    ["Time", "Setting", "Value", "Result", "Reason", "Decision"],
+    rows,
+  );
 }

@@ -40,7 +40,7 @@ export function layout(): Layout {
         main.focus();
       },
     },
-    "Skip to the page",
+    "Skip to content",
   );
   document.body.replaceChildren(
     skip,
@@ -123,7 +123,7 @@ function themeButton(): HTMLElement {
   function draw(): void {
     document.documentElement.dataset["theme"] = isDark(choice, system.matches) ? "dark" : "light";
     text(icon, choice === "auto" ? "◐" : choice === "dark" ? "●" : "○");
-    attribute(element, "aria-label", `Colours: ${choice === "auto" ? "as the system" : choice}`);
+    attribute(element, "aria-label", `Theme: ${choice === "auto" ? "system" : choice}`);
     window.dispatchEvent(new Event("ebbgate-theme"));
   }
   system.addEventListener("change", draw);
@@ -152,25 +152,30 @@ function banners(): HTMLElement {
 /** What is wrong, worst first; while the server is away nothing else is known. */
 function problems(state: string, known: Health | null): (readonly [string, string])[] {
   if (state === "locked") {
-    return [["The token is needed.", "This server shows nothing without it: see Changes, above."]];
+    return [
+      [
+        "Token required.",
+        "This server shows no data without it. Enter it with the Changes button above.",
+      ],
+    ];
   }
   if (state === "lost") {
-    return [["The server is gone.", "Trying again. What you see is how it was."]];
+    return [["Connection lost.", "Retrying. The page shows the last data received."]];
   }
   if (known === null) return [];
   const found: (readonly [string, string])[] = [];
   if (!known.history.ok) {
-    found.push(["The history cannot be read.", `${known.history.why ?? "No reason is known"}.`]);
+    found.push(["The history cannot be read.", `${known.history.why ?? "Reason unknown"}.`]);
   } else if (known.daemon.alive === false) {
     const since = known.daemon.age_s;
-    const last = since === null ? "It was never heard of." : `Last heard of ${ago(since)}.`;
+    const last = since === null ? "It has never run." : `Last update ${ago(since)}.`;
     found.push([
-      "The daemon is dead.",
-      `${last} Nothing is measured or tuned; figures are how they were. Start it: systemctl start ebbgated`,
+      "ebbgated is not running.",
+      `${last} Nothing is measured or changed; the page shows the last data. Start it with: systemctl start ebbgated`,
     ]);
   }
   if (!known.intents.ok && known.daemon.alive !== false) {
-    found.push(["Changes are not possible.", `${known.intents.why ?? "No reason is known"}.`]);
+    found.push(["Changes are not possible.", `${known.intents.why ?? "Reason unknown"}.`]);
   }
   for (const error of known.daemon.alive === true ? known.daemon.errors : [])
     found.push(["ebbgated:", error]);
@@ -180,7 +185,7 @@ function problems(state: string, known: Health | null): (readonly [string, strin
 function footer(): HTMLElement {
   const element = h("span");
   health.listen((known) => {
-    const daemon = known?.daemon.alive === true ? `, daemon ${known.daemon.version ?? ""}` : "";
+    const daemon = known?.daemon.alive === true ? `, ebbgated ${known.daemon.version ?? ""}` : "";
     text(element, known ? `ebbgate-web ${known.version}${daemon}` : "ebbgate-web");
   });
   return element;

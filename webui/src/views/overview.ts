@@ -7,7 +7,17 @@ import { ageSeconds, volumes } from "../state";
 import { defined } from "./dialog";
 import { attribute, button, fill, h, text } from "./dom";
 import { tideGauge } from "./gauge";
-import { DESTAGE, forecast, gateWord, HIT_RATIO, policyWord, REGIMES, TIME_TO_FULL } from "./words";
+import {
+  forecast,
+  gateWord,
+  HIT_RATIO,
+  LOAD,
+  loadWord,
+  policyWord,
+  TIME_TO_CLEAN,
+  TIME_TO_FULL,
+  WRITE_BACK,
+} from "./words";
 import type { View } from "./view";
 
 // More than this many are shown a line each, unless somebody wants cards.
@@ -20,7 +30,7 @@ export function overview(parent: HTMLElement, route: Route): View {
   const search = h("input", {
     type: "search",
     id: "find",
-    placeholder: "Name, kind, mode …",
+    placeholder: "Name, kind or mode",
     value: route.query["q"] ?? "",
   });
   const list = h("div", { class: "volumes" });
@@ -101,9 +111,9 @@ function totals(all: readonly Volume[]): string {
   const enforced = all.filter((volume) => volume.mode === "enforce").length;
   return [
     plural(all.length, "volume"),
-    `${enforced} in enforce`,
+    `${enforced} in mode enforce`,
     `${bytes(sum(all.map((v) => v.dirty_bytes)))} dirty`,
-    `${rate(sum(all.map((v) => v.destage_bytes_per_s)))} destaged`,
+    `write-back ${rate(sum(all.map((v) => v.destage_bytes_per_s)))}`,
   ].join(" · ");
 }
 
@@ -149,7 +159,7 @@ function heading(volume: Volume): { element: HTMLElement; update: (volume: Volum
     h("div", { class: "badges" }, mode, about, age),
   );
   const update = (now: Volume): void => {
-    text(mode, now.held ? `${now.mode}, held` : now.mode);
+    text(mode, now.held ? `${now.mode}, on hold` : now.mode);
     attribute(mode, "data-mode", now.mode);
     text(about, now.policy === "adaptive" ? now.kind : `${now.kind} · ${policyWord(now)}`);
     text(age, now.stale ? ago(ageSeconds(now.at_unix_s)) : "");
@@ -172,11 +182,11 @@ function full(volume: Volume): Card {
   const figures = h(
     "dl",
     { class: "figures" },
-    h("div", {}, h("dt", {}, "Regime"), regime),
+    h("div", {}, h("dt", {}, defined("Load", LOAD)), regime),
     h("div", {}, h("dt", {}, defined("Full in", TIME_TO_FULL)), fullIn),
     h("div", {}, h("dt", {}, defined("Hit ratio", HIT_RATIO)), hit),
-    h("div", {}, h("dt", {}, defined("Destage", DESTAGE)), destage),
-    h("div", {}, h("dt", {}, "Clean in"), clean),
+    h("div", {}, h("dt", {}, defined("Write-back", WRITE_BACK)), destage),
+    h("div", {}, h("dt", {}, defined("Clean in", TIME_TO_CLEAN)), clean),
   );
   const element = h(
     "article",
@@ -189,8 +199,7 @@ function full(volume: Volume): Card {
     head.update(now);
     tide.update(now);
     element.classList.toggle("stale", now.stale);
-    text(regime, now.regime);
-    attribute(regime, "title", REGIMES[now.regime] ?? null);
+    text(regime, loadWord(now));
     text(fullIn, forecast(now, "time_to_full_s"));
     text(hit, ratio(now.hit_ratio));
     text(destage, rate(now.destage_bytes_per_s));
@@ -220,10 +229,10 @@ function row(volume: Volume): Card {
     element.classList.toggle("stale", now.stale);
     text(dirty, `${bytes(now.dirty_bytes)} dirty`);
     const parts = [
-      now.regime,
+      `load: ${loadWord(now)}`,
       `full in ${forecast(now, "time_to_full_s")}`,
-      `hits ${ratio(now.hit_ratio)}`,
-      `gate ${gateWord(now)}`,
+      `hit ratio ${ratio(now.hit_ratio)}`,
+      `write-back ${gateWord(now)}`,
     ];
     text(figures, parts.join(" · "));
     text(sentence, now.now);
@@ -233,29 +242,28 @@ function row(volume: Volume): Card {
 
 function nothing(known: Volumes | null, shown: number): HTMLElement | null {
   if (shown > 0) return null;
-  if (known === null)
-    return h("p", { class: "empty" }, "Waiting for the first word of the daemon …");
+  if (known === null) return h("p", { class: "empty" }, "Waiting for data from ebbgated …");
   if (known.history !== null) {
-    const what = `Nothing is known of any volume: ${known.history}.`;
-    return h("div", { class: "empty" }, h("h2", {}, "No figures"), h("p", {}, what));
+    const what = `The history cannot be read: ${known.history}.`;
+    return h("div", { class: "empty" }, h("h2", {}, "No data"), h("p", {}, what));
   }
-  if (known.volumes.length > 0) return h("p", { class: "empty" }, "No volume matches.");
+  if (known.volumes.length > 0) return h("p", { class: "empty" }, "No matching volumes.");
   return h(
     "div",
     { class: "empty" },
-    h("h2", {}, "No cached volume is followed"),
+    h("h2", {}, "No cached volumes found"),
     h(
       "p",
       {},
-      "ebbgate looks for bcache, dm-cache (lvmcache) and dm-writecache. ",
-      known.daemon_alive ? "The daemon runs and has found none." : "The daemon does not run.",
+      "ebbgate works with bcache, dm-cache (lvmcache) and dm-writecache. ",
+      known.daemon_alive ? "ebbgated is running and has found none." : "ebbgated is not running.",
     ),
     h(
       "p",
       {},
-      "What this machine can do: ",
+      "What this machine supports: ",
       h("a", { href: format("doctor") }, "Doctor"),
-      ". Setting one up: lvm-scripts/README.md.",
+      ". To set up a cache, see lvm-scripts/README.md.",
     ),
   );
 }

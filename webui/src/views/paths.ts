@@ -13,8 +13,8 @@ interface Share {
 
 /** The reasons as the probe names them, and what they mean. */
 const REASONS: Readonly<Record<string, string>> = {
-  sequential: "a run longer than the cutoff",
-  congested: "the cache device was slow for a moment",
+  sequential: "run longer than the sequential cutoff",
+  congested: "cache device briefly overloaded",
 };
 
 export interface Paths {
@@ -33,11 +33,11 @@ export function paths(): Paths {
     h(
       "figcaption",
       {},
-      "Hit, miss and bypass",
-      h("span", { class: "unit" }, "share of requests in this time"),
+      "Cache hits, misses and bypasses",
+      h("span", { class: "unit" }, "share of requests in this period"),
     ),
     bars,
-    h("h3", {}, "Past the cache, by reason, in the last second"),
+    h("h3", {}, "Bypassed in the last second, by reason"),
     reasons,
     h("details", {}, h("summary", {}, "As a table"), details),
   );
@@ -75,7 +75,7 @@ function shareBar(op: string, parts: readonly Share[]): HTMLElement {
       "div",
       { class: "share-row" },
       h("span", { class: "share-op" }, op),
-      h("span", { class: "hint" }, `no ${op} request was measured`),
+      h("span", { class: "hint" }, `no ${op} requests`),
     );
   }
   const sorted = [...parts]
@@ -134,8 +134,8 @@ function asTable(samples: Samples, all: readonly Share[]): HTMLElement {
     seconds(worst(part.path)),
   ]);
   return table(
-    "Hit, miss and bypass",
-    ["Path", "Requests", "Bytes", "Highest p99 of a point"],
+    "Cache hits, misses and bypasses",
+    ["Path", "Requests", "Bytes", "Highest p99"],
     rows,
     { class: "numbers" },
   );
@@ -147,7 +147,7 @@ function drawReasons(box: HTMLElement, volume: Volume): void {
   if (all.length === 0) {
     fill(
       box,
-      h("p", { class: "hint" }, "Nothing went past the cache, or the kernel does not tell."),
+      h("p", { class: "hint" }, "Nothing bypassed the cache, or the kernel does not report it."),
     );
     return;
   }

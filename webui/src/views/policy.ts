@@ -17,7 +17,7 @@ import { explained, wish } from "./wish";
 const CHECK_AFTER_MS = 500;
 const NEW_TEXT = `version: 1
 name: my-policy
-why: Say for whom, and what for.
+why: Describe what this policy is for.
 match: {volume: "*"}
 strategies:
   - idle_destage
@@ -54,7 +54,7 @@ export function policyPage(parent: HTMLElement, route: Route): View {
     h(
       "p",
       { class: "lead" },
-      "The first file that matches a volume is its policy; adaptive, where none does. Nothing takes effect before the daemon has accepted it.",
+      "Each volume uses the first file that matches it, or the policy adaptive if none does. A change takes effect once ebbgated has accepted it.",
     ),
     h(
       "div",
@@ -71,7 +71,7 @@ export function policyPage(parent: HTMLElement, route: Route): View {
         trial.element,
       ),
     ),
-    h("h2", {}, "In force"),
+    h("h2", {}, "Policies in use"),
     page.effective,
   );
   const policies = reader(
@@ -165,14 +165,14 @@ function drawFiles(page: Page): void {
     h("h2", {}, "Your files"),
     own.length > 0 ? h("ul", {}, own) : h("p", { class: "hint" }, folderWord(page.policies)),
     button("New", () => void choose(page, "my-policy", NEW_TEXT)),
-    h("h2", {}, "Begin with a shipped one"),
+    h("h2", {}, "Start from a shipped policy"),
     h("ul", {}, given),
   );
 }
 
 function folderWord(policies: Policies | null): string {
   if (policies?.folder_why) return `${policies.folder}: ${policies.folder_why}`;
-  return "None: every volume runs adaptive.";
+  return "None. All volumes use adaptive.";
 }
 
 async function choose(page: Page, name: string, body: string): Promise<void> {
@@ -180,9 +180,9 @@ async function choose(page: Page, name: string, body: string): Promise<void> {
   if (
     edited &&
     !(await confirm(
-      "Throw your changes away?",
-      h("p", {}, "The text in the editor was not saved."),
-      "Throw away",
+      "Discard changes?",
+      h("p", {}, "The text in the editor is not saved."),
+      "Discard",
     ))
   )
     return;
@@ -221,10 +221,7 @@ async function check(page: Page, asked: boolean): Promise<boolean> {
 function show(page: Page, errors: readonly PolicyError[]): void {
   page.edit.problems(errors);
   page.verdict.dataset["ok"] = String(errors.length === 0);
-  text(
-    page.verdict,
-    errors.length === 0 ? "✓ This policy is right." : `✗ ${plural(errors.length, "error")}:`,
-  );
+  text(page.verdict, errors.length === 0 ? "✓ Valid" : `✗ ${plural(errors.length, "error")}:`);
   fill(
     page.errors,
     errors.map((each) => {
@@ -258,8 +255,8 @@ async function save(page: Page): Promise<void> {
       "p",
       {},
       known
-        ? "The file is replaced. The daemon checks it once more and follows it at once."
-        : "A new file. The daemon checks it once more and follows it at once.",
+        ? "Replaces the existing file. ebbgated checks it again and applies it at once."
+        : "Creates a new file. ebbgated checks it again and applies it at once.",
     ),
     "Save",
   );
@@ -276,7 +273,7 @@ async function remove(page: Page): Promise<void> {
   const name = page.name.value.trim();
   const sure = await confirm(
     `Remove ${name}.yaml`,
-    h("p", {}, "Volumes that it matched go to the next file that does, or to adaptive."),
+    h("p", {}, "Its volumes then use the next file that matches them, or adaptive."),
     "Remove",
   );
   if (!sure) return;
@@ -286,12 +283,12 @@ async function remove(page: Page): Promise<void> {
 }
 
 function effectiveTable(policies: Policies): HTMLElement {
-  if (policies.effective.length === 0) return h("p", { class: "hint" }, "No volume is followed.");
+  if (policies.effective.length === 0) return h("p", { class: "hint" }, "No volumes found.");
   const rows = policies.effective.map((each) => [
     h("a", { href: format("volume", each.volume) }, each.title),
     each.policy,
     each.overlay ?? "",
     each.file ?? "shipped",
   ]);
-  return table("Policies in force", ["Volume", "Policy", "Part of its schedule", "File"], rows);
+  return table("Policies in use", ["Volume", "Policy", "Schedule entry", "File"], rows);
 }

@@ -16,11 +16,11 @@ import {
 } from "./bars";
 import { attribute, fill, fillTable, h, s, table, text } from "./dom";
 
-const NAME = "Sequential cutoff to look at";
+const NAME = "Sequential cutoff to try";
 
 /** The cutoff in force; what the pointer or the arrow keys ask for goes before it. */
 export function runCurve(): Part {
-  const part = frame("Bytes by run length", "bytes, faded over the last minutes");
+  const part = frame("Bytes by length of sequential run", "bytes; recent ones count more");
   const state: Curve = { part, volume: null, from: 0, end: 1, asked: null };
   attribute(part.plot, "role", "slider");
   attribute(part.plot, "tabindex", "0");
@@ -96,7 +96,7 @@ function draw(state: Curve): void {
   const all = runs.addRuns(read, write);
   const found = runs.occupied(all);
   if (!found) {
-    empty(state.part, "No run was measured yet.");
+    empty(state.part, "No sequential run measured yet.");
     return;
   }
   // Without a run it was named after what is missing.
@@ -155,13 +155,16 @@ function say(state: Curve, all: readonly number[], cutoff: number | null): void 
   if (at === null) {
     text(
       state.part.reading,
-      "The cutoff is unknown; point at a run length, or use the arrow keys.",
+      "The current cutoff is unknown. Point at a run length or use the arrow keys to try one.",
     );
     return;
   }
   const share = cutoff === 0 && state.asked === null ? 0 : runs.shareBeyond(all, at);
-  const which = state.asked === null ? "At the cutoff in force, " : "At cutoff ";
-  const sentence = `${which}${at === 0 ? "off" : bytes(at)}, ${ratio(share)} of bytes would bypass.`;
+  const which = state.asked === null ? "At the current cutoff" : "At a cutoff of";
+  const sentence =
+    at === 0
+      ? "The cutoff is off: long runs do not bypass the cache."
+      : `${which} ${bytes(at)}, ${ratio(share)} of bytes bypass the cache.`;
   text(state.part.reading, sentence);
   attribute(plot, "aria-valuemin", "0");
   attribute(plot, "aria-valuemax", "100");
@@ -187,8 +190,8 @@ function runRows(state: Curve, read: readonly number[], write: readonly number[]
   }
   fillTable(state.part.rows, () =>
     table(
-      "Bytes by run length",
-      ["Run length", "Read", "Write", "Would bypass at its lower end"],
+      "Bytes by length of sequential run",
+      ["Run length", "Read", "Write", "Bypass with cutoff at lower end"],
       rows,
       { class: "numbers" },
     ),

@@ -34,7 +34,7 @@ export function askToken(why = ""): Promise<boolean> {
       }
     };
     const form = formOf(input, error, why, () => void send());
-    const forget = button("Forget the token", () => {
+    const forget = button("Forget token", () => {
       forgetToken();
       dialog.close();
     });
@@ -76,16 +76,16 @@ function formOf(
     h(
       "p",
       { class: "hint" },
-      "Reading is open, changing is not. Print the token with ",
+      "Changes require the token. To print it, run ",
       h("code", {}, "ebbgate web-token"),
-      ", as root or in the group ebbgate. This tab keeps it until it is closed.",
+      " as root or as a member of the group ebbgate. It is kept in this tab only, until the tab is closed.",
     ),
-    h("button", { type: "submit", class: "button primary" }, "Use this token"),
+    h("button", { type: "submit", class: "button primary" }, "Use token"),
   );
 }
 
 function refusal(problem: unknown): string {
   if (!(problem instanceof ApiError)) return String(problem);
-  if (problem.status === 401) return "The server does not take this token.";
+  if (problem.status === 401) return "The server rejected this token.";
   return [problem.message, problem.hint].filter(Boolean).join(": ");
 }

@@ -58,8 +58,8 @@ function absent(name: string, why: string): HTMLElement {
 /** Why there is nothing to show; empty while the first answer is on its way. */
 function unknown(all: Volumes | null, name: string): string {
   if (all === null) return "";
-  if (all.history !== null) return `Nothing is known of it now: ${all.history}.`;
-  if (all.unreadable.includes(name)) return "The daemon is of another version than this server.";
-  if (all.daemon_alive === false) return "The daemon does not run, so nothing is known of it now.";
-  return "The daemon does not follow such a volume now.";
+  if (all.history !== null) return `The history cannot be read: ${all.history}.`;
+  if (all.unreadable.includes(name)) return "ebbgated has another version than this server.";
+  if (all.daemon_alive === false) return "ebbgated is not running, so there is no current data.";
+  return "ebbgated does not know this volume.";
 }

@@ -8,7 +8,19 @@ import { defined } from "./dialog";
 import { fill, h, table, text } from "./dom";
 import { proposals } from "./explanation";
 import { tideGauge } from "./gauge";
-import { forecast, gateWord, HIT_RATIO, load, policyWord, TIME_TO_FULL } from "./words";
+import {
+  forecast,
+  GATE,
+  gateWord,
+  HIT_RATIO,
+  IDLE_WAIT,
+  load,
+  LOAD,
+  loadWord,
+  policyWord,
+  TIME_TO_CLEAN,
+  TIME_TO_FULL,
+} from "./words";
 
 export interface Now {
   element: HTMLElement;
@@ -16,15 +28,15 @@ export interface Now {
 }
 
 const FIGURES: readonly (readonly [string, string, (volume: Volume) => string])[] = [
-  ["Regime", "", (v) => v.regime],
+  ["Load", LOAD, loadWord],
   ["Full in", TIME_TO_FULL, (v) => forecast(v, "time_to_full_s")],
-  ["Clean in", "", (v) => forecast(v, "time_to_clean_s")],
+  ["Clean in", TIME_TO_CLEAN, (v) => forecast(v, "time_to_clean_s")],
   ["Hit ratio", HIT_RATIO, (v) => ratio(v.hit_ratio)],
-  ["Gate", "", gateWord],
-  ["Destage", "", (v) => rate(v.destage_bytes_per_s)],
+  ["Write-back", GATE, gateWord],
+  ["Write-back rate", "", (v) => rate(v.destage_bytes_per_s)],
   ["Reads", "", (v) => `${load(v, "read")} · ${perSecond(v.foreground?.["read"]?.iops)}`],
   ["Writes", "", (v) => `${load(v, "write")} · ${perSecond(v.foreground?.["write"]?.iops)}`],
-  ["Wait", "", (v) => `${nanoseconds(v.wait_ns)}${v.wait_learned ? "" : " (default)"}`],
+  ["Idle wait", IDLE_WAIT, (v) => `${nanoseconds(v.wait_ns)}${v.wait_learned ? "" : " (default)"}`],
   ["Cache in use", "", (v) => `${ratio(v.in_use_ratio)} of ${bytes(v.cache_bytes)}`],
 ];
 
@@ -34,22 +46,20 @@ export function nowPart(): Now {
   const tide = tideGauge();
   const sentence = h("p", { class: "sentence big" });
   const notes = h("div", { class: "notes" });
-  const values = FIGURES.map(() => h("dd"));
-  const figures = h(
-    "dl",
-    { class: "figures wide" },
-    FIGURES.map(([label, about], i) =>
-      h("div", {}, h("dt", {}, about ? defined(label, about) : label), values[i]),
-    ),
-  );
+  const figures = figureList();
   const asked = controls();
   const why = h("div");
   const knobs = h("div");
-  const reasons = h("details", { class: "panel" }, h("summary", {}, "Why: what decides now"), why);
+  const reasons = h(
+    "details",
+    { class: "panel" },
+    h("summary", {}, "Why: current proposals of each strategy"),
+    why,
+  );
   const knobList = h(
     "details",
     { class: "panel" },
-    h("summary", {}, "Knobs: value, original, owner"),
+    h("summary", {}, "Settings: value, original, owner"),
     knobs,
   );
   const element = h(
@@ -60,7 +70,7 @@ export function nowPart(): Now {
       "section",
       { class: "card hero" },
       tide.element,
-      h("div", { class: "hero-side" }, sentence, notes, figures),
+      h("div", { class: "hero-side" }, sentence, notes, figures.element),
     ),
     asked.element,
     reasons,
@@ -71,20 +81,34 @@ export function nowPart(): Now {
     const name = volume.title === volume.volume ? "" : `${volume.volume} · `;
     text(
       about,
-      `${name}${volume.kind} · ${volume.mode}${volume.held ? ", held" : ""} · policy ${policyWord(volume)}`,
+      `${name}${volume.kind} · ${volume.mode}${volume.held ? ", on hold" : ""} · policy ${policyWord(volume)}`,
     );
     tide.update(volume);
     text(sentence, volume.now);
     remarks(notes, volume);
-    FIGURES.forEach(([, , write], i) => {
-      const value = values[i];
-      if (value) text(value, write(volume));
-    });
+    figures.update(volume);
     element.classList.toggle("stale", volume.stale);
     asked.update(volume);
     quiet(reasons, why, () => proposals(volume.proposals));
     quiet(knobList, knobs, () => knobTable(volume));
   };
+  return { element, update };
+}
+
+function figureList(): Now {
+  const values = FIGURES.map(() => h("dd"));
+  const element = h(
+    "dl",
+    { class: "figures wide" },
+    FIGURES.map(([label, about], i) =>
+      h("div", {}, h("dt", {}, about ? defined(label, about) : label), values[i]),
+    ),
+  );
+  const update = (volume: Volume): void =>
+    FIGURES.forEach(([, , write], i) => {
+      const value = values[i];
+      if (value) text(value, write(volume));
+    });
   return { element, update };
 }
 
@@ -97,12 +121,12 @@ function quiet(details: HTMLDetailsElement, box: HTMLElement, make: () => HTMLEl
 function remarks(box: HTMLElement, volume: Volume): void {
   const found = [
     volume.stale &&
-      `These figures are ${ago(ageSeconds(volume.at_unix_s))}; nobody knows how it is now.`,
+      `Last update ${ago(ageSeconds(volume.at_unix_s))}; the current state is unknown.`,
     volume.kernel_sleep?.text,
     ...Object.entries(volume.missing).map(([signal, why]) => `Unknown: ${signal} (${why}).`),
     ...Object.entries(volume.lost)
       .filter(([, n]) => n > 0)
-      .map(([what, n]) => `Lost: ${n} ${what}.`),
+      .map(([what, n]) => `Not recorded: ${n} ${what}.`),
   ].filter((each): each is string => typeof each === "string");
   const key = found.join("\n");
   if (box.dataset["key"] === key) return;
@@ -122,5 +146,5 @@ function knobTable(volume: Volume): HTMLElement {
       knob.original === null ? "" : knobValue(name, knob.original),
       h("span", { class: "badge", "data-owner": knob.owner }, knob.owner),
     ]);
-  return table("Knobs", ["Knob", "Now", "Original", "Owner"], rows);
+  return table("Settings", ["Setting", "Now", "Original", "Owner"], rows);
 }

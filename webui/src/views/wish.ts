@@ -40,14 +40,15 @@ function toast(title: string): Toast {
 
 /** Posts with the token, which is asked for where it is missing or wrong. Null: the person gave up. */
 export async function allowed<T>(what: string, send: () => Promise<T>): Promise<T | null> {
-  if (token.get() === "" && !(await askToken(`${what} needs the token.`))) return null;
+  if (token.get() === "" && !(await askToken(`${what}: this change requires the token.`)))
+    return null;
   for (;;) {
     try {
       return await send();
     } catch (problem) {
       if (!(problem instanceof ApiError) || problem.status !== 401) throw problem;
       forgetToken();
-      if (!(await askToken("The server did not take the token."))) return null;
+      if (!(await askToken("The server rejected the token."))) return null;
     }
   }
 }
@@ -65,7 +66,7 @@ export async function wish(
     if (intent === null) return null;
     takeIntents([intent]);
     shown = toast(title);
-    shown.say("waiting", "accepted; waiting for the outcome …");
+    shown.say("waiting", "Accepted; waiting for the result …");
     return await answered(intent, shown);
   } catch (problem) {
     (shown ?? toast(title)).say("bad", explained(problem));
@@ -83,7 +84,7 @@ async function answered(intent: Intent, shown: Toast): Promise<Intent | null> {
   if (resolved === null) {
     shown.say(
       "bad",
-      "The daemon accepted this request, but there is no outcome yet. What people asked for shows it when it is there.",
+      "ebbgated accepted this change but has not reported a result. It will appear under Requested changes on the Decisions page.",
     );
     return null;
   }

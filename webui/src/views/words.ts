@@ -4,31 +4,61 @@ import type { Volume, Wish } from "../api/types";
 import { knobValue, nanoseconds, rate, seconds, UNKNOWN } from "../lib/format";
 
 export const HIT_RATIO =
-  "Share of the read requests of the last minutes that found all their data in the cache. A read that " +
-  "found a part of it counts as a miss, as bcache counts it. Without a read it is unknown.";
+  "Share of read requests in the last minutes that were served entirely from the cache. Partial hits " +
+  "count as misses, as in bcache. Unknown without reads.";
 export const TIME_TO_FULL =
-  "When the kernel would stop caching writes, if dirty data went on coming in and going out as now.";
-export const DESTAGE = "Moving dirty data from the cache to the backing device.";
+  "Time until the kernel stops caching writes, if dirty data keeps growing at the current rate.";
+export const TIME_TO_CLEAN = "Time until all dirty data is written back, at the current rate.";
+export const WRITE_BACK =
+  "Moving dirty data from the cache to the backing device; reasons of decisions call it destage.";
+export const GATE =
+  "How much write-back ebbgate lets through (the gate). Held back: almost none, because users need the " +
+  "disk. Paced: at this rate. Pulsed: at full speed for a moment, then paced. Open: at full speed. " +
+  "Kernel default: ebbgate does not limit it.";
+export const IDLE_WAIT =
+  "How long there must be no request before write-back starts. Learned from the idle periods of this volume.";
+export const LOAD =
+  "What users do now. Idle: no requests. Light: few. Burst: many at once. Stream: a long sequential run. " +
+  "Reasons of decisions call it the regime.";
 
-export const REGIMES: Readonly<Record<string, string>> = {
-  gap: "Nobody asks for anything now.",
-  burst: "Many requests at once.",
-  stream: "A long sequential run.",
-  light: "Few requests.",
-  unknown: "The foreground is not measured.",
+const GATES: Readonly<Record<string, string>> = {
+  released: "kernel default",
+  closed: "held back",
 };
+// Settings and strategies whose internal names would mislead.
+const SETTINGS: Readonly<Record<string, string>> = {
+  destage: "write-back",
+  sequential_cutoff: "sequential cutoff",
+};
+const STRATEGIES: Readonly<Record<string, string>> = { wish: "override" };
+
+export function loadWord(volume: Volume): string {
+  return volume.regime === "gap" ? "idle" : volume.regime;
+}
+
+export function settingWord(name: string): string {
+  return SETTINGS[name] ?? name;
+}
+
+export function strategyWord(name: string): string {
+  return STRATEGIES[name] ?? name;
+}
+
+/** `paced`, `held back`: a state of the gate. */
+export function gateKind(kind: string): string {
+  return GATES[kind] ?? kind;
+}
 
 /** `4 min`, or `never` for what will not happen at this pace. */
 export function forecast(volume: Volume, name: "time_to_full_s" | "time_to_clean_s"): string {
   return volume.never.includes(name) ? "never" : seconds(volume[name]);
 }
 
-/** `paced 40 MiB/s`, `closed`, `kernel`: how destage is let through. */
+/** `paced 40 MiB/s`, `held back`, `kernel default`. */
 export function gateWord(volume: Volume): string {
   const gate = volume.gate;
-  if (gate.kind === "released") return "kernel";
   const moving = (gate.kind === "paced" || gate.kind === "pulsed") && gate.rate_bytes_per_s > 0;
-  return moving ? `${gate.kind} ${rate(gate.rate_bytes_per_s)}` : gate.kind;
+  return moving ? `${gate.kind} ${rate(gate.rate_bytes_per_s)}` : gateKind(gate.kind);
 }
 
 export function policyWord(volume: Volume): string {
@@ -38,7 +68,7 @@ export function policyWord(volume: Volume): string {
 export function wishWord(wish: Wish): string {
   const what = wish.knob ? `${wish.knob} ${knobValue(wish.knob, wish.value)}` : wish.kind;
   const lasts = wish.left_ns === null ? "until released" : `for ${nanoseconds(wish.left_ns)} more`;
-  return `${what}, as ${wish.who} asked, ${lasts}`;
+  return `${what}, set by ${wish.who}, ${lasts}`;
 }
 
 export function load(volume: Volume, op: "read" | "write"): string {
