@@ -17,9 +17,9 @@ from tests.bench.faults import keep, load
 from tests.bench.product import Product
 from tests.bench.report import Report
 from tests.lab import fio
+from tests.lab.bcache_stack import BcacheStack
 from tests.lab.guest import Guest
 from tests.lab.session import Session
-from tests.lab.stack import BcacheStack
 
 ROUNDS = 10
 KNOB = "writeback_percent"

@@ -13,9 +13,9 @@ from typing import Any
 
 from ebbgate.model.volume import Kind
 from tests.bench.product import PYTHON, REPO, staged
+from tests.lab.bcache_stack import BcacheStack
 from tests.lab.dm_stack import DmCacheStack
 from tests.lab.session import Session
-from tests.lab.stack import BcacheStack
 
 _DRIVER = Path(__file__).parent / "guest" / "stop_driver.py"
 _STATE = "/run/ebbgate-stop"

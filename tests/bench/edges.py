@@ -13,8 +13,8 @@ from tests.bench.context import Context, Scenario
 from tests.bench.gap_drain import OFF, QUIET_CACHE, Foreground, Pieces
 from tests.bench.product import STATE_DIR, Product
 from tests.bench.report import Report, percentile
+from tests.lab.bcache_stack import BcacheStack
 from tests.lab.guest import Guest
-from tests.lab.stack import BcacheStack
 
 VOLUMES = 5
 BURSTS = 60

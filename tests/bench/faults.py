@@ -11,10 +11,10 @@ from tests.bench.context import Context, Scenario
 from tests.bench.product import STATE_DIR, Product
 from tests.bench.report import Report
 from tests.lab import fio
+from tests.lab.bcache_stack import BcacheStack
 from tests.lab.devices import Hdd, Ssd
 from tests.lab.guest import Guest
 from tests.lab.session import Process, Session
-from tests.lab.stack import BcacheStack
 from tests.lab.wait import wait_until
 
 MIB = 1 << 20

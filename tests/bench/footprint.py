@@ -23,9 +23,9 @@ from tests.bench.native import loop_device, probed
 from tests.bench.product import PYTHON, Product
 from tests.bench.report import Report
 from tests.lab import host
+from tests.lab.bcache_stack import BcacheStack
 from tests.lab.guest import Guest
 from tests.lab.session import Session
-from tests.lab.stack import BcacheStack
 from tests.lab.wait import wait_until
 
 SECONDS = 30

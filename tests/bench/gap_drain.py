@@ -21,10 +21,10 @@ from tests.bench.context import Context, Scenario
 from tests.bench.product import PYTHON, Product
 from tests.bench.report import Report, percentile, ratio
 from tests.lab import fio
+from tests.lab.bcache_stack import BcacheStack
 from tests.lab.dm_stack import DmCacheStack
 from tests.lab.guest import Guest
 from tests.lab.session import Session
-from tests.lab.stack import BcacheStack
 
 ARMS = ("off", "stock", "unpaced", "ebbgate")
 MIB = 1 << 20

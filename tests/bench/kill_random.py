@@ -25,9 +25,9 @@ from tests.bench.kill_files import FileMachine
 from tests.bench.product import STATE_DIR, Product
 from tests.bench.report import Report
 from tests.lab import fio
+from tests.lab.bcache_stack import BcacheStack
 from tests.lab.guest import Guest
 from tests.lab.session import Process, Session
-from tests.lab.stack import BcacheStack
 
 FILES = "files"
 KILLS = {"200": 200, "20": 20, FILES: 200}

@@ -24,9 +24,9 @@ from tests.bench.context import Context, Scenario
 from tests.bench.product import PYTHON, Product
 from tests.bench.report import Report, percentile, ratio
 from tests.lab import fio
+from tests.lab.bcache_stack import BcacheStack
 from tests.lab.devices import Hdd, Ssd
 from tests.lab.guest import Guest
-from tests.lab.stack import BcacheStack
 
 MIB = 1 << 20
 CACHE_MIB = 256

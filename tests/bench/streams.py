@@ -18,11 +18,11 @@ from tests.bench.context import Context, Scenario
 from tests.bench.product import PYTHON, Product
 from tests.bench.report import Report, ratio
 from tests.lab import fio
+from tests.lab.bcache_stack import BcacheStack
 from tests.lab.devices import control_path
 from tests.lab.guest import Guest
 from tests.lab.hdd_control import HddControl
 from tests.lab.session import Session
-from tests.lab.stack import BcacheStack
 
 MIB = 1 << 20
 CACHE_MIB = 1024

@@ -19,10 +19,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tests.lab import guest_server, kernel, terminal
+from tests.lab.bcache_stack import BcacheStack
 from tests.lab.errors import EXIT_LOST_GUEST, LabError, LostGuest
 from tests.lab.guest import Guest
 from tests.lab.session import Session
-from tests.lab.stack import BcacheStack
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -18,13 +18,13 @@ from tests.bench import web
 from tests.bench.gap_drain import QUIET_CACHE, Foreground, Pieces
 from tests.bench.product import FOLDERS, PROBE, PYTHON, REPO, SITE, Product, staged
 from tests.lab import fio, terminal
+from tests.lab.bcache_stack import BcacheStack
 from tests.lab.demo_failure import need_space
 from tests.lab.demo_screen import Screen, print_table
 from tests.lab.demo_watch import Watch
 from tests.lab.errors import NoLab
 from tests.lab.guest import Guest
 from tests.lab.session import Session
-from tests.lab.stack import BcacheStack
 
 ARMS = ("stock", "ebbgate")
 FILL = Pieces(kib=64, dirty_mib=300, range_mib=512)

@@ -1,20 +1,143 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Volumes of dm-cache and dm-writecache in a guest, as BcacheStack is for bcache.
+"""Volumes of dm-cache and dm-writecache in a guest.
 
 I/O: through a Session: LVM's tools, dmsetup, cache_check.
 """
 
 from __future__ import annotations
 
-from typing import Unpack
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import TypedDict, Unpack
 
 from tests.lab import dm_parts
-from tests.lab.dm_base import DmStack, Options
-from tests.lab.dm_parts import MIB
+from tests.lab.dm_parts import MIB, Made
 from tests.lab.dm_status import CacheStatus, WritecacheStatus, cache_status, writecache_status
 from tests.lab.session import Session
+from tests.lab.stack import Stack
 
-__all__ = ["DmCacheStack", "DmStack", "DmWritecacheStack", "Options"]
+_QUEUES = tuple(
+    f"{device}:queue/{name}"
+    for device in ("volume", "hdd", "ssd")
+    for name in ("scheduler", "max_sectors_kb", "read_ahead_kb")
+)
+
+
+class Options(TypedDict, total=False):
+    """How a stack may be made; every one has a default."""
+
+    hdd: str
+    ssd: str
+    """Names of the lab, hdd0 and ssd0 unless told otherwise."""
+    lvm: bool
+    """Through LVM (default), as volume VG/data; else bare device-mapper, under the same dm name,
+    with the whole hard disk as its origin."""
+    vg: str
+    """Name of the volume group, default vg."""
+    cache_bytes: int
+    """Default 512 MiB, of which LVM takes 8 for the metadata of a cachevol."""
+    scheduler: str
+    """Of the backing device: mq-deadline (default, what Debian gives a SATA disk), none, bfq."""
+    settings: Mapping[str, str | int]
+    """Knobs set before the originals are noted, i.e. those of an administrator."""
+
+
+class DmStack(Stack):
+    """A volume of device-mapper.
+
+    On leaving, a device-mapper device that was not there before and metadata that cache_check
+    rejects are findings, too.
+    """
+
+    target = ""
+    """device-mapper's name of what it is."""
+    modules: tuple[str, ...] = ()
+
+    def __init__(self, session: Session, **options: Unpack[Options]) -> None:
+        super().__init__(
+            session,
+            hdd=options.get("hdd", "hdd0"),
+            ssd=options.get("ssd", "ssd0"),
+            scheduler=options.get("scheduler", "mq-deadline"),
+            settings=options.get("settings"),
+        )
+        self.lvm = options.get("lvm", True)
+        self.vg = options.get("vg", "vg")
+        self.name = f"{self.vg.replace('-', '--')}-data"
+        """As `dmsetup` has it, e.g. vg-data."""
+        self.lvm_name = f"{self.vg}/data" if self.lvm else ""
+        """As LVM has it, empty for a bare volume."""
+        self.device = f"/dev/mapper/{self.name}"
+        self._cache_bytes = options.get("cache_bytes", 512 * MIB)
+        self._made = Made()
+
+    def dev_t(self, which: str) -> str:
+        """MAJ:MIN of volume, origin, cache, metadata (what the volume's table names), hdd, ssd.
+
+        A dm-writecache keeps its metadata on the cache device.
+        """
+        return self._made.dev_ts.get(which) or super().dev_t(which)
+
+    def works(self) -> bool:
+        """Whether the kernel has not given it up."""
+        return not {"Fail", "Error"} & set(self.status_line().split())
+
+    def status_line(self) -> str:
+        """What `dmsetup status` says, without the commit of metadata that it would cause."""
+        return self.session.check(["dmsetup", "status", "--noflush", self.name]).strip()
+
+    def message(self, *words: str | int) -> None:
+        """Send the target a message."""
+        self.session.check(["dmsetup", "message", self.name, "0", *map(str, words)])
+
+    def is_clean(self) -> bool:
+        return self.dirty_bytes() == 0
+
+    def knob(self, name: str) -> str:
+        """A watched knob's value; KeyError if it does not exist (any more)."""
+        return self.knob_values()[name]
+
+    def set_knob(self, name: str, value: str | int) -> None:
+        """Set a knob of a queue, e.g. volume:queue/max_sectors_kb, or of the target."""
+        if ":" in name:
+            super().set_knob(name, value)
+        else:
+            self.message(name, value)
+
+    def knob_values(self) -> dict[str, str]:
+        values = self._read_knobs(_QUEUES)
+        table = self.session.run(["dmsetup", "table", self.name])
+        if table.rc == 0 and table.stdout.split()[2] == self.target and self.works():
+            values |= self.target_values(table.stdout)
+        if self.lvm:
+            values |= dm_parts.lvm_values(self.session, self.lvm_name)
+        return values
+
+    @abstractmethod
+    def target_values(self, table: str) -> dict[str, str]:
+        """The target's own knobs."""
+
+    def _volume_findings(self) -> list[str]:
+        names = dm_parts.names_above(self.session, self.hdd, self.ssd)
+        if "devices" not in self._may_differ and (new := names - self._made.names):
+            return [f"left over: {', '.join(sorted(new))}"]
+        return []
+
+    def _load_modules(self) -> None:
+        dm_parts.prepare(self.session, self.modules)
+
+    def _make(self) -> None:
+        self._join()
+        self._made = dm_parts.find(self.session, self.name, self.hdd, self.ssd)
+        self.volume = self._made.kernel_names["volume"]
+
+    @abstractmethod
+    def _join(self) -> None:
+        """Make the device-mapper devices."""
+
+    def _tear_down(self) -> None:
+        dm_parts.remove(self.session, self.hdd, self.ssd)
+        dm_parts.forget(self.session, self.vg, self.hdd, self.ssd)
 
 
 class DmCacheStack(DmStack):
@@ -111,6 +234,8 @@ class DmCacheStack(DmStack):
     def _metadata_findings(self) -> list[str]:
         if "metadata" in self._may_differ or not self._made.metadata:
             return []
+        # Nobody may use the metadata while it is checked.
+        dm_parts.remove(self.session, self.hdd, self.ssd)
         said = dm_parts.cache_check(self.session, self._made.metadata)
         return [f"cache_check: {said}"] if said else []
 

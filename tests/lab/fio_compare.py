@@ -7,12 +7,10 @@ I/O: through the stack's Session and the probe.
 from __future__ import annotations
 
 from tests.lab import fio
-from tests.lab.dm_stack import DmStack
 from tests.lab.probe import GuestProbe, tracked_as
-from tests.lab.stack import BcacheStack
+from tests.lab.stack import Stack
 from tests.probe_records import Difference
 
-Stack = BcacheStack | DmStack
 PATHS = {"read": ("hit", "miss", "bypass"), "write": ("writeback", "writethrough", "bypass")}
 
 

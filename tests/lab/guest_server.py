@@ -17,12 +17,12 @@ import threading
 from pathlib import Path
 
 from tests.lab import host
+from tests.lab.bcache_stack import BcacheStack
 from tests.lab.channel import Channel, Message
 from tests.lab.downloads import cache_dir
 from tests.lab.errors import LabError, LostGuest
 from tests.lab.guest import BOOT_TIMEOUT_S, CHECKOUT, Guest
 from tests.lab.session import Session, why_lost
-from tests.lab.stack import BcacheStack
 from tests.lab.wait import wait_until
 
 DEFAULT_NAME = "default"

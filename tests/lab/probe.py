@@ -10,11 +10,12 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self, TypeVar
 
+from tests.lab.bcache_stack import BcacheStack
 from tests.lab.dm_stack import DmCacheStack, DmStack
 from tests.lab.errors import CommandFailed, NoLab
 from tests.lab.guest import CHECKOUT
 from tests.lab.session import Session
-from tests.lab.stack import BcacheStack
+from tests.lab.stack import Stack
 from tests.lab.wait import wait_until
 from tests.probe_records import Record, of_type, parse
 
@@ -25,7 +26,7 @@ _DEADLINE_S = 40
 T = TypeVar("T")
 
 
-def tracked_as(stack: BcacheStack | DmStack) -> str:
+def tracked_as(stack: Stack) -> str:
     """The name under which a stack is tracked unless another is given."""
     return stack.name if isinstance(stack, DmStack) else stack.volume
 

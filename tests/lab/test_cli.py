@@ -21,8 +21,8 @@ from ebbgate.knobs.knob import Form, Knob, parse_value
 from ebbgate.model.volume import Device, Kind, Volume
 from tests.bench.product import Product
 from tests.lab import fio
+from tests.lab.bcache_stack import BcacheStack
 from tests.lab.session import Session
-from tests.lab.stack import BcacheStack
 from tests.lab.wait import wait_until
 
 # Its sleep cannot be interrupted, and the test has to end one day.

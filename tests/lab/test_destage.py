@@ -15,9 +15,9 @@ import pytest
 from tests.bench import faults, gap_drain
 from tests.bench.product import STATE_DIR, Product
 from tests.lab import fio
+from tests.lab.bcache_stack import BcacheStack
 from tests.lab.guest import CHECKOUT
 from tests.lab.session import Session
-from tests.lab.stack import BcacheStack
 
 VARIANT = "64k/mq-deadline"
 GATE_KNOBS = (

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 import pytest
 
 from tests.lab import fio
+from tests.lab.bcache_stack import BcacheStack
 from tests.lab.fio_compare import assert_equal_to_fio, gained, job
 from tests.lab.probe import GuestProbe
 from tests.lab.session import Session
-from tests.lab.stack import BcacheStack
 from tests.probe_records import Difference, of_type, percentile_us
 
 MIB = 1 << 20

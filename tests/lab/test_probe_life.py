@@ -9,11 +9,11 @@ from contextlib import AbstractContextManager, contextmanager
 import pytest
 
 from tests.lab import fio
+from tests.lab.bcache_stack import BcacheStack
 from tests.lab.dm_stack import DmCacheStack
 from tests.lab.errors import UncleanStack
 from tests.lab.probe import GuestProbe
 from tests.lab.session import Session
-from tests.lab.stack import BcacheStack
 from tests.lab.wait import wait_until
 from tests.probe_records import of_type
 

@@ -6,12 +6,13 @@ from __future__ import annotations
 import pytest
 
 from tests.lab import fio
+from tests.lab.bcache_stack import BcacheStack
 from tests.lab.devices import GIB, MIB, control_path
 from tests.lab.errors import CommandFailed, UncleanStack
 from tests.lab.hdd_control import HddControl, HddCounters
 from tests.lab.knobs import bytes_from_human
 from tests.lab.session import LogRecord, Session
-from tests.lab.stack import BcacheStack, trouble
+from tests.lab.stack import trouble
 
 AT_ONCE = {"writeback_delay": 0}
 

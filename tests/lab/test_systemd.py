@@ -19,12 +19,12 @@ import pytest
 from tests.bench.faults import keep, load
 from tests.bench.gap_drain import Pieces, fill_job
 from tests.lab import fio, host
+from tests.lab.bcache_stack import BcacheStack
 from tests.lab.conftest import without_lab
 from tests.lab.dm_stack import DmCacheStack
 from tests.lab.errors import NoLab
 from tests.lab.guest import CHECKOUT, Guest
 from tests.lab.session import Session
-from tests.lab.stack import BcacheStack
 from tests.lab.wait import wait_until
 
 UNIT = "ebbgated.service"

@@ -15,10 +15,10 @@ from tests.bench.gap_drain import QUIET_CACHE
 from tests.bench.product import Product
 from tests.browser import node
 from tests.lab import fio
+from tests.lab.bcache_stack import BcacheStack
 from tests.lab.conftest import without_lab
 from tests.lab.errors import LabError, NoLab
 from tests.lab.guest import Guest
-from tests.lab.stack import BcacheStack
 
 TIMEOUT_S = 900
 # The emulated server takes seconds for what takes it none.

@@ -16,10 +16,10 @@ from pathlib import Path
 from tests.bench.gap_drain import OFF, QUIET_CACHE, Foreground, Pieces
 from tests.bench.product import PROBE, PYTHON, Product
 from tests.lab import fio
+from tests.lab.bcache_stack import BcacheStack
 from tests.lab.dm_stack import DmCacheStack
 from tests.lab.guest import Guest
 from tests.lab.session import Session
-from tests.lab.stack import BcacheStack
 
 FOLDER = Path(__file__).parent
 _PIECES = Pieces(kib=64, dirty_mib=200, range_mib=256)
