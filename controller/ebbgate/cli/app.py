@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`ebbgate`: its commands, its options for all of them, and its exit codes. I/O: terminal."""
+"""The program `ebbgate`: its commands, common options and exit codes. I/O: terminal."""
 
 from __future__ import annotations
 
@@ -20,44 +20,53 @@ from ebbgate.errors import EbbgateError, UsageError
 EXIT_INTERRUPTED: Final = 130
 EXIT_BROKEN_PIPE: Final = 141
 
-# Name -> module and one line for `--help`; a command's module is imported when it is called, since
-# imports are what a short command spends its time on.
+# Name -> module and one line for `--help`. A module is imported only when its command runs: imports
+# take most of the time of a short command.
 COMMANDS: Final[dict[str, tuple[str, str]]] = {
-    "status": ("ebbgate.cli.status", "What each volume does now, and what ebbgate does about it."),
-    "explain": ("ebbgate.cli.explain", "Why: every condition, measured value beside threshold."),
-    "report": ("ebbgate.cli.report", "What was done over a time, and what it brought."),
-    "doctor": ("ebbgate.cli.doctor", "What works here, what it costs, what stands in the way."),
-    "observe": ("ebbgate.cli.intents", "Measure a volume, decide nothing."),
-    "advise": ("ebbgate.cli.intents", "Decide, show, touch nothing."),
-    "enforce": ("ebbgate.cli.intents", "Tune the volume; every knob is put back in the end."),
-    "hold": ("ebbgate.cli.intents", "Freeze every knob where it is."),
-    "set": ("ebbgate.cli.overrides", "Keep a knob at a value, for a time."),
-    "drain": ("ebbgate.cli.overrides", "Be clean by a time, no faster than that needs."),
-    "release": ("ebbgate.cli.overrides", "Give knobs back to ebbgate; end set, drain and hold."),
-    "clean": ("ebbgate.cli.clean", "Write all dirty data of a mapped volume back, under load."),
+    "status": ("ebbgate.cli.status", "Show what each volume does now and what ebbgate does."),
+    "explain": ("ebbgate.cli.explain", "Show why: measured value and threshold of each condition."),
+    "report": ("ebbgate.cli.report", "Summarize what was changed and what it gained."),
+    "doctor": ("ebbgate.cli.doctor", "Check this machine; list problems and recommendations."),
+    "observe": ("ebbgate.cli.intents", "Measure a volume; decide and change nothing."),
+    "advise": ("ebbgate.cli.intents", "Show what ebbgate would do; change nothing."),
+    "enforce": ("ebbgate.cli.intents", "Tune a volume; its original settings are restored later."),
+    "hold": ("ebbgate.cli.intents", "Freeze all knobs at their present values."),
+    "set": ("ebbgate.cli.overrides", "Set a knob to a value, for a time or until released."),
+    "drain": ("ebbgate.cli.overrides", "Write all dirty data back by a given time."),
+    "release": ("ebbgate.cli.overrides", "Return knobs to ebbgate; end set, drain and hold."),
+    "clean": ("ebbgate.cli.clean", "Write all dirty data of a dm volume back now."),
     "apply": ("ebbgate.cli.apply", "Apply one recommendation of doctor (asks first)."),
-    "restore": ("ebbgate.cli.restore", "Put every knob back, with or without the daemon."),
-    "check-policy": (
-        "ebbgate.cli.check_policy",
-        "Is a policy file right? All that is not, with places.",
+    "restore": (
+        "ebbgate.cli.restore",
+        "Restore all original settings, with or without the daemon.",
     ),
-    "web-token": ("ebbgate.cli.web_token", "The token that allows changes in the browser."),
-    "record": ("ebbgate.cli.record", "Keep what the probe sees of a volume, to replay it."),
-    "replay": ("ebbgate.cli.replay", "What ebbgate would have decided on a recording."),
+    "check-policy": ("ebbgate.cli.check_policy", "Check policy files; list errors by line."),
+    "web-token": ("ebbgate.cli.web_token", "Show or renew the token for changes in the browser."),
+    "record": ("ebbgate.cli.record", "Record the load of a volume, to replay it later."),
+    "replay": ("ebbgate.cli.replay", "Show what ebbgate would have decided on a recording."),
 }
 _EPILOG: Final = """\b
+Terms:
+  volume      a cached block device: bcache, dm-cache or dm-writecache
+  dirty data  data in the cache that the backing device does not have yet
+  write-back  copying dirty data to the backing device; also: destage, drain
+  knob        a setting of the kernel's cache, such as sequential_cutoff
+  gate        how much write-back ebbgate allows now: closed, paced, open
+  regime      the kind of load now: gap, burst, stream or light
+
+\b
 Exit codes:
-  0   done                        70  a bug of ebbgate
+  0   done                        70  bug in ebbgate
   64  wrong command line          74  a knob could not be written or restored
-  66  no such volume or file      75  another daemon runs
+  66  no such volume or file      75  another daemon is running
   69  kernel, probe or daemon     77  needs root
-      is not there                78  a settings file is wrong
+      not available               78  error in a settings or policy file
   130 interrupted
 """
 
 
 class Commands(click.Group):
-    """The table above as a click group."""
+    """Looks commands up in COMMANDS."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -84,15 +93,28 @@ class Commands(click.Group):
 
 @click.group(cls=Commands, epilog=_EPILOG)
 @click.option(
-    "--config", type=click.Path(path_type=Path), help="Instead of /etc/ebbgate/ebbgate.toml."
+    "--config",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Settings file (default /etc/ebbgate/ebbgate.toml).",
 )
-@click.option("--state-dir", type=click.Path(path_type=Path), help="Instead of /var/lib/ebbgate.")
-@click.option("--runtime-dir", type=click.Path(path_type=Path), help="Instead of /run/ebbgate.")
+@click.option(
+    "--state-dir",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="Folder of the history (default /var/lib/ebbgate).",
+)
+@click.option(
+    "--runtime-dir",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="Folder of the control socket (default /run/ebbgate).",
+)
 @click.option(
     "--patience",
     type=click.FloatRange(0.1, 600),
     metavar="SECONDS",
-    help="Seconds to wait for the outcome of a request (default 5).",
+    help="Seconds to wait for the daemon (default 5).",
 )
 @json_option
 @click.version_option(__version__, prog_name="ebbgate")
@@ -104,7 +126,7 @@ def app(
     runtime_dir: Path | None,
     patience: float | None,
 ) -> None:
-    """Retunes the kernel's block caches in real time and explains every change."""
+    """Tune the kernel's block caches to the load and explain every change."""
     context.config_file = config
     context.state_dir_option = state_dir
     context.runtime_dir_option = runtime_dir
@@ -113,7 +135,7 @@ def app(
 
 
 def main(argv: Sequence[str] | None = None, context: Context | None = None) -> int:
-    """Run one command; returns its exit code. Never raises, whatever the user typed."""
+    """Run one command and return its exit code. Never raises, whatever the user typed."""
     context = context or Context()
     try:
         result = app.main(
@@ -122,7 +144,7 @@ def main(argv: Sequence[str] | None = None, context: Context | None = None) -> i
             standalone_mode=False,
             obj=context,
         )
-        # `--help` and the like end with click's own code; commands return theirs or nothing.
+        # click returns its own code after `--help`; commands return theirs or nothing.
         return result if isinstance(result, int) else 0
     except EbbgateError as error:
         print_error(error, context.json)
@@ -134,7 +156,7 @@ def main(argv: Sequence[str] | None = None, context: Context | None = None) -> i
     except (KeyboardInterrupt, click.Abort):
         return EXIT_INTERRUPTED
     except BrokenPipeError:
-        # Python would complain once more when it flushes stdout at the end.
+        # Without this Python reports the broken pipe again when it flushes stdout at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_BROKEN_PIPE
 

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`apply`: carries out one advice of `doctor`, once a person has said yes.
-
-I/O: the control socket, LVM.
-"""
+"""`apply`: applies one recommendation of `doctor` after asking. I/O: the control socket, LVM."""
 
 from __future__ import annotations
 
@@ -39,22 +36,21 @@ if TYPE_CHECKING:
     from ebbgate.cli.page import Page
 
 _LVM_TIMEOUT_S = 120.0
-"""To load a table takes a second or two; another command of LVM may hold its lock for longer."""
+"""Loading a table takes a second or two; another LVM command may hold the lock for longer."""
 
 
 @click.command()
 @click.argument("advice", metavar="ID")
 @click.argument("volume")
-@click.option("--yes", is_flag=True, help="Do not ask back.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @json_option
 @click.pass_obj
 def apply(context: Context, advice: str, volume: str, yes: bool) -> None:
-    """Apply the advice ID (such as EBB-206) to VOLUME, after asking.
+    """Apply recommendation ID (such as EBB-206) to VOLUME, after asking.
 
-    The daemon sets a knob and keeps its original value; the setting lasts, over restarts and
-    reboots too, until `ebbgate release`. A command of LVM is run as it is shown. ebbgate does not
-    change disks, cache modes or anything that needs the volume to be inactive: for those it prints
-    the command.
+    The daemon sets a knob and saves its original value. The setting survives restarts and reboots
+    and lasts until `ebbgate release`. LVM commands are run as shown. ebbgate does not change disks,
+    cache modes or anything that needs the volume to be inactive; for those it prints the command.
     """
     context.need_root("ebbgate apply")
     found = find(context.sysfs, volume)
@@ -75,14 +71,14 @@ def _mode(link: Link, volume: Volume, wall_ns: int) -> str | None:
 
 def _confirm(advice: Advice, volume: Volume) -> None:
     if not sys.stdin.isatty():
-        raise UsageError("nobody is there to be asked", "say --yes")
+        raise UsageError("cannot ask for confirmation: no terminal", "add --yes")
     print_note(f"{advice.id} {SEVERITY[advice.weight]}: {advice.text}")
     if advice.effect:
         print_note(f"Effect: {advice.effect}")
     if advice.evidence:
         print_note(f"Measured: {advice.evidence}")
     print_note(f"  {advice.command}")
-    click.confirm(f"Do this to {clean_text(volume.title)}?", abort=True, err=True)
+    click.confirm(f"Apply this to {clean_text(volume.title)}?", abort=True, err=True)
 
 
 def _carry_out(context: Context, advice: Advice, change: Change, volume: Volume) -> dict[str, Any]:
@@ -90,12 +86,12 @@ def _carry_out(context: Context, advice: Advice, change: Change, volume: Volume)
     document: dict[str, Any] = {"id": advice.id, "volume": volume.name, "undo": undo}
     if change.argv:
         done = run(change.argv, timeout_s=_LVM_TIMEOUT_S)
-        told = done.stdout.strip() or f"done: {shlex.join(change.argv)}"
-        return {**document, "outcome": [told]}
+        output = done.stdout.strip() or f"done: {shlex.join(change.argv)}"
+        return {**document, "outcome": [output]}
     answer = ask(context, IntentKind.APPLY, volume.name, {"id": advice.id})
-    # It ends with how to undo it, which `undo` has as commands.
-    said = [each for each in str(answer["outcome"]).splitlines() if not is_undo(each)]
-    return {**document, "outcome": said}
+    # The undo lines at its end are left out: `undo` has the commands.
+    lines = [each for each in str(answer["outcome"]).splitlines() if not is_undo(each)]
+    return {**document, "outcome": lines}
 
 
 def _draw(page: Page, document: Document) -> None:

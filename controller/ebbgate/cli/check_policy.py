@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`check-policy`: is a policy file right? I/O: reads policy files."""
+"""`check-policy`: checks policy files. I/O: reads policy files."""
 
 from __future__ import annotations
 
@@ -28,9 +28,10 @@ from ebbgate.text import clean_lines
 @json_option
 @click.pass_obj
 def check_policy(context: Context, files: tuple[Path, ...]) -> None:
-    """Check each FILE, with what it includes and uses; print what it asks for, or all its errors.
+    """Check each policy FILE; print a summary, or all errors by line.
 
-    Changes nothing and needs no daemon. A policy that it uses may be another file of its folder.
+    Policies that FILE includes or uses are checked too; they may be shipped ones or other files in
+    its folder. Changes nothing and needs no daemon.
     """
     parsed = [parse(reader.read_policy(path), str(path)) for path in files]
     documents = [each.document for each in parsed if each.document is not None]
@@ -40,14 +41,14 @@ def check_policy(context: Context, files: tuple[Path, ...]) -> None:
     if context.json:
         print_json({"policies": good, "problems": [_problem(each) for each in problems]})
     else:
-        # Not wrapped: editors and other tools find `FILE:LINE:COLUMN:` at the start of a line.
+        # Not wrapped: editors expect `FILE:LINE:COLUMN:` at the start of a line.
         click.echo(clean_lines("\n".join([*map(_line, good), *map(str, problems)])))
     if problems:
         wrong = len({problem.file for problem in problems})
         errors = "1 error" if len(problems) == 1 else f"{len(problems)} errors"
         raise ConfigError(
             f"{errors} in {wrong} of {len(files)} policy files",
-            "see policies/README.md for every key; a running daemon keeps its last good policy",
+            "policies/README.md lists every key; a running daemon keeps its last valid policies",
         )
 
 

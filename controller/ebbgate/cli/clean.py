@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`clean`: dm-cache's cleaner with a deadline, dm-writecache's flush, once a person has said yes.
-
-I/O: the control socket.
-"""
+"""`clean`: writes all dirty data of a dm volume back, after asking. I/O: the control socket."""
 
 from __future__ import annotations
 
@@ -20,40 +17,43 @@ from ebbgate.units import NS_PER_S, clean_text, parse_duration_ns
 
 _SHORTEST_NS = 10 * NS_PER_S
 _LONGEST_NS = 7 * 24 * 3600 * NS_PER_S
-_PRICE_FLUSH = (
-    "The kernel writes everything back at once, and users wait beside it. Nothing ends that early."
+_WARNING_FLUSH = (
+    "The kernel writes everything back at once; requests of users are slow meanwhile. It cannot be"
+    " stopped early."
 )
-_PRICE = (
-    "This loads another table twice: each time the volume stands still for a second or two. "
-    "While it lasts nothing is promoted and users wait longer; afterwards the cache learns anew "
-    "which blocks are hot."
+_WARNING = (
+    "This loads another device-mapper table, twice; each time the volume pauses for a second or"
+    " two. Meanwhile nothing new is cached and requests are slower. Afterwards the cache has to"
+    " learn again which blocks are used often."
 )
 
 
 @click.command()
 @click.argument("volume")
-@click.option("--within", default="30min", show_default=True, help="Given up after so long.")
-@click.option("--yes", is_flag=True, help="Do not ask back.")
+@click.option(
+    "--within", default="30min", show_default=True, help="Give up after this time, such as 30min."
+)
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @json_option
 @click.pass_obj
 def clean(context: Context, volume: str, within: str, yes: bool) -> None:
-    """Write all dirty data of VOLUME back, under any load.
+    """Write all dirty data of VOLUME back now, even under load.
 
-    dm-writecache is flushed. dm-cache gets the cleaner policy; the old table comes back when it is
-    clean, when the time is over, on `ebbgate restore`, and when the daemon ends. `ebbgate status`
-    shows how far it is.
+    dm-writecache is flushed. dm-cache gets the policy `cleaner`; its old table is loaded again once
+    it is clean, when the time is over, on `ebbgate restore` and when the daemon ends.
+    `ebbgate status` shows the progress.
     """
     context.need_root("ebbgate clean")
     found = find(context.sysfs, volume)
     if found.kind is Kind.BCACHE:
         raise UsageError(
-            f"{found.title} is bcache, which drains by itself, under load too",
-            "see ebbgate status",
+            f"{found.title} is bcache; clean is for dm-cache and dm-writecache",
+            f"use: ebbgate drain {found.title} --within 30min",
         )
     within_ns = _duration_ns(within)
     need_daemon(context)
     if not yes:
-        print_note(_PRICE if found.kind is Kind.DM_CACHE else _PRICE_FLUSH)
+        print_note(_WARNING if found.kind is Kind.DM_CACHE else _WARNING_FLUSH)
         click.confirm(f"Clean {clean_text(found.title)}?", abort=True, err=True)
     answer = ask(context, IntentKind.CLEAN, found.name, {"within_ns": within_ns})
     emit(context, answer, draw_outcome)
@@ -65,5 +65,5 @@ def _duration_ns(text: str) -> int:
     except ValueError as error:
         raise UsageError(f"--within: {error}", "for example --within 30min") from error
     if not _SHORTEST_NS <= duration_ns <= _LONGEST_NS:
-        raise UsageError("--within takes 10 s to 168 h", "for example --within 30min")
+        raise UsageError("--within must be 10 s to 168 h", "for example --within 30min")
     return duration_ns

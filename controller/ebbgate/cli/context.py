@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What every command needs: settings, the kernel's files, the format of the output. I/O: little."""
+"""What every command needs: settings, sysfs, output format. I/O: reads the settings file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 @dataclass(slots=True)
 class Context:
-    """Built once per call; tests give their own trees."""
+    """Settings and handles of one run of the program; tests pass their own trees."""
 
     sysfs: Sysfs = field(default_factory=Sysfs)
     proc: Path = Path("/proc")
@@ -57,7 +57,7 @@ class Context:
 
 
 def json_option(command: Command) -> Command:
-    """`--json`, before or after the name of the command."""
+    """Add `--json`, which is accepted before and after the name of the command."""
 
     def set_json(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
         if value:
@@ -69,5 +69,5 @@ def json_option(command: Command) -> Command:
         is_eager=True,
         expose_value=False,
         callback=set_json,
-        help="Print one JSON document instead of text for people.",
+        help="Print one JSON document instead of text.",
     )(command)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Is there a daemon, and what did it last say? I/O: the control socket; reads the history."""
+"""Finds out whether a daemon runs, and its last status. I/O: the control socket; the history."""
 
 from __future__ import annotations
 

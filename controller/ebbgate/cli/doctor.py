@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`doctor`: signals, their cost, volumes, knobs, advice. I/O: reads only, but for `--measure`."""
+"""`doctor`: checks machine and volumes. I/O: reads; `--measure` also writes a sysctl."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ if TYPE_CHECKING:
     "--measure",
     type=click.FloatRange(0.1, 600),
     metavar="SECONDS",
-    help="Let the kernel count what each event of the running probe costs, for so long.",
+    help="Measure for this time what each event costs the running probe (needs root).",
 )
-@click.option("--knobs", is_flag=True, help="List every knob, not only their number.")
+@click.option("--knobs", is_flag=True, help="List every knob, not only how many there are.")
 @json_option
 @click.pass_obj
 def doctor(context: Context, volume: str | None, measure: float | None, knobs: bool) -> None:
-    """What works here, what it costs, and what stands in the way; of VOLUME or of all.
+    """Check this machine, and VOLUME or all volumes: signals, cost, problems, recommendations.
 
-    It changes nothing. Each advice has a number that always means the same.
+    It changes nothing. Each finding has a number (EBB-...) that never changes its meaning.
     """
     volumes = (find(context.sysfs, volume),) if volume else discover(context.sysfs)
     probe = signals.check(context.config.probe_path)
     spent = _cost(context, measure)
-    # Last: what the daemon says is fresh for a few seconds only, and a measurement takes that long.
+    # Last: the daemon's status is valid for a few seconds only, and a measurement takes that long.
     link = _link(context)
     document: dict[str, Any] = {
         "kernel": {
@@ -74,7 +74,7 @@ def doctor(context: Context, volume: str | None, measure: float | None, knobs: b
 
 
 def facts_of(context: Context, link: Link, volume: Volume) -> Facts:
-    """All that the advice on a volume looks at."""
+    """Return everything that the advice on a volume is based on."""
     state = read_state(context.sysfs, volume, time.monotonic_ns())
     return _facts(context, volume, state, volume_document(context, link, volume))
 
@@ -106,7 +106,7 @@ def _cost(context: Context, seconds: float | None) -> cost.Cost:
 
 
 def _link(context: Context) -> Link:
-    """Without access to the daemon's files there is still enough to say."""
+    """Treat missing access to the daemon's files as no daemon: the rest is still useful."""
     try:
         return look(context)
     except PermissionDenied:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The page of `doctor`. Pure but for the page."""
+"""Prints the report of `doctor`. I/O: stdout."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 _COLOURS: Final = {"fault": "bold red", "advice": "yellow", "note": "cyan"}
 _TOUCH: Final = {
     "tuned": "tuned in enforce",
-    "shown": "never written",
-    "manual": "left alone: changed by somebody else",
+    "shown": "read only by ebbgate",
+    "manual": "left alone: changed by someone else",
     "read-only": "needs root",
 }
 
 
 def draw(page: Page, document: Document, *, all_knobs: bool) -> None:
-    """Machine first, then each volume."""
+    """Print the machine first, then each volume."""
     _probe(page, document)
     page.gap()
     _cost(page, document["cost"])
@@ -44,28 +44,30 @@ def _probe(page: Page, document: Document) -> None:
     if not probe["ok"]:
         page.line(probe["text"], "red", indent=2)
     if not kernel["btf"]:
-        page.line("this kernel describes no types (CONFIG_DEBUG_INFO_BTF)", "red", indent=2)
+        page.line(
+            "this kernel has no BTF type information (CONFIG_DEBUG_INFO_BTF)", "red", indent=2
+        )
     rows: list[tuple[Cell, ...]] = [
         (name, ("ok", "green")) if word == "ok" else (name, (word, "yellow"))
         for name, word in probe["signals"].items()
     ]
-    page.table(("SIGNAL", "HERE"), rows)
+    page.table(("SIGNAL", "STATE"), rows)
 
 
 def _cost(page: Page, cost: Document) -> None:
-    page.heading("Cost of an event")
+    page.heading("Cost per event")
     if cost["why"]:
         page.line(cost["why"], indent=2)
         return
     window = cost["window_ns"]
-    when = f"in {format.span(window)}" if window else "since the kernel counts"
+    when = f"in {format.span(window)}" if window else "since counting began"
     page.line(
-        f"{format.span(cost['ns_per_run'])} a run, {cost['runs']} runs {when}; "
-        f"the counting itself shows as {cost['empty_run_ns']} ns",
+        f"{format.span(cost['ns_per_run'])} per run, {cost['runs']} runs {when}; "
+        f"counting itself adds about {cost['empty_run_ns']} ns",
         indent=2,
     )
     page.table(
-        ("PROGRAM", "RUNS", "A RUN"),
+        ("PROGRAM", "RUNS", "PER RUN"),
         [
             (
                 program["name"] or f"program {program['id']}",
@@ -75,12 +77,12 @@ def _cost(page: Page, cost: Document) -> None:
             for program in cost["programs"]
             if program["runs"]
         ],
-        right=("RUNS", "A RUN"),
+        right=("RUNS", "PER RUN"),
     )
 
 
 def _volume(page: Page, volume: Document, *, all_knobs: bool) -> None:
-    mode = volume["mode"] or "not followed"
+    mode = volume["mode"] or "not managed"
     headline = f"{volume['kind']} {volume['cache_mode'] or ''}, {volume['state'] or '?'} - {mode}"
     page.heading(volume["title"], headline)
     caches = ", ".join(format.device(device) for device in volume["caches"]) or "none"
@@ -89,7 +91,9 @@ def _volume(page: Page, volume: Document, *, all_knobs: bool) -> None:
         page.table(("KNOB", "VALUE", "EBBGATE"), _knobs(volume))
     else:
         tuned = sum(knob["touch"] == "tuned" for knob in volume["knobs"])
-        page.line(f"{len(volume['knobs'])} knobs, {tuned} of them tuned (--knobs)", indent=2)
+        page.line(
+            f"{len(volume['knobs'])} knobs, {tuned} of them tuned (list them: --knobs)", indent=2
+        )
     if not volume["advice"]:
         page.line("no problems found", "green", indent=2)
     for advice in volume["advice"]:
@@ -121,7 +125,7 @@ def _knobs(volume: Document) -> list[tuple[Cell, ...]]:
     for knob in volume["knobs"]:
         touch = _TOUCH[knob["touch"]]
         if knob["original"] is not None:
-            touch = f"held; was {format.knob_value(knob['name'], knob['original'])}"
+            touch = f"set by ebbgate; original {format.knob_value(knob['name'], knob['original'])}"
         value = format.knob_value(knob["name"], knob["value"])
         rows.append((knob["name"], value, (touch, "" if knob["touch"] == "tuned" else "dim")))
     return rows

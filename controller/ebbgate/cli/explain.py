@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`explain`: why a volume is treated as it is, condition by condition. I/O: reads only."""
+"""`explain`: why ebbgate does what it does with a volume. I/O: reads only."""
 
 from __future__ import annotations
 
@@ -32,13 +32,14 @@ _MARKS: dict[bool | None, Any] = {
 
 @click.command()
 @click.argument("volume")
-@click.option("--last", default=3, show_default=True, help="Decisions to show from the history.")
+@click.option("--last", default=3, show_default=True, help="Number of past decisions to show.")
 @json_option
 @click.pass_obj
 def explain(context: Context, volume: str, last: int) -> None:
-    """Every strategy's wish for VOLUME: the measured value beside each threshold, and who won.
+    """Show what each strategy and rule proposes for VOLUME, and which one decides.
 
-    Without a running daemon only the history can be shown.
+    Each condition is shown with its measured value and its threshold. Without a running daemon only
+    past decisions can be shown.
     """
     found = find(context.sysfs, volume)
     link = look(context)
@@ -46,7 +47,7 @@ def explain(context: Context, volume: str, last: int) -> None:
     history = _history(context, found.name, last)
     if not document["live"] and not history:
         raise Unavailable(
-            f"nothing was ever decided for {found.name}",
+            f"no decision was recorded for {found.title}",
             "start the daemon: systemctl start ebbgated",
         )
     emit(context, {**document, "history": history}, _draw)
@@ -72,7 +73,7 @@ def _draw(page: Page, document: Document) -> None:
         page.gap()
         _proposal(page, proposal)
     for signal, why in (document.get("missing") or {}).items():
-        page.line(f"unknown: {signal} ({why})", "yellow", indent=2)
+        page.line(f"not measured: {signal} ({why})", "yellow", indent=2)
     if document["history"]:
         page.gap()
         page.heading("Last decisions")
@@ -91,7 +92,7 @@ def _proposal(page: Page, proposal: Document) -> None:
     page.heading(proposal["strategy"], f"decides {won}" if won else "decides nothing now")
     page.line(proposal["reason"], indent=2)
     page.table(
-        ("SIGNAL", "MEASURED", "", "THRESHOLD", "HOLDS"),
+        ("SIGNAL", "MEASURED", "", "THRESHOLD", "MET"),
         [
             (
                 condition["signal"],

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Rows of the history as CSV or JSON, one after another: a month of them fits no memory.
-
-I/O: writes to a stream.
-"""
+"""Writes rows of the history as CSV or JSON, row by row to save memory. I/O: writes to a stream."""
 
 from __future__ import annotations
 
@@ -51,7 +48,7 @@ _COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
 def write_rows(
     kind: str, rows: Iterable[Mapping[str, Any]], out: IO[str], *, as_json: bool
 ) -> None:
-    """`kind`: samples, decisions or actions. In CSV what is unknown is an empty cell."""
+    """Write rows of a kind (samples, decisions, actions). In CSV an unknown value is empty."""
     if as_json:
         _write_json(rows, out)
         return
@@ -62,7 +59,7 @@ def write_rows(
 
 
 def csv_figures(volumes: Iterable[Mapping[str, Any]], out: IO[str]) -> None:
-    """A report, a figure a line: `volume,figure,value`; what is unknown is called so."""
+    """Write a report as CSV, one figure per line: `volume,figure,value`."""
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(("volume", "figure", "value"))
     for volume in volumes:
@@ -84,8 +81,9 @@ def _flat(prefix: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _named(part: Any, number: int) -> tuple[str, Any]:
-    """A row of a list by what it is about, and the rest of it; by its number where it has a time:
-    the same may have happened twice.
+    """Return a name for a row of a list, and the rest of the row.
+
+    A row with a time is named by its number, since the same event may occur twice.
     """
     if not isinstance(part, Mapping) or "at_unix_ns" in part:
         return str(number), part
@@ -95,7 +93,7 @@ def _named(part: Any, number: int) -> tuple[str, Any]:
 
 
 def _write_json(rows: Iterable[Mapping[str, Any]], out: IO[str]) -> None:
-    """One array, a row a line."""
+    """Write one array, one row per line."""
     before = "["
     for row in rows:
         out.write(f"{before}\n{escape_json(json.dumps(row, ensure_ascii=False))}")

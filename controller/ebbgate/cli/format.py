@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Figures and knobs as people read them; what is unknown is a dash, never zero. Pure."""
+"""Formats figures and knobs for people; an unknown value is a dash, never zero. Pure."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ from ebbgate.knobs.knob import Form
 from ebbgate.model.volume import Kind
 
 UNKNOWN: Final = "-"
-NO_VOLUME: Final = (
-    "no cached volume on this machine (ebbgate looks for bcache, dm-cache and dm-writecache)"
-)
+NO_VOLUME: Final = "no cached volume found (ebbgate looks for bcache, dm-cache and dm-writecache)"
 _UNLIMITED_SECTORS_PER_S: Final = 1 << 30
 # The kernel's own limits where it does not show them (drivers/md/bcache/writeback.h).
 CUTOFF_ASYNC: Final = 0.40
@@ -42,7 +40,7 @@ def span(duration_ns: float | None) -> str:
 
 
 def seconds(duration_s: float | None) -> str:
-    """`4 min`; `never` for what will not happen at this rate."""
+    """`4 min`; `never` for infinity."""
     if duration_s is None:
         return UNKNOWN
     if duration_s == float("inf"):
@@ -62,7 +60,7 @@ def load(foreground: Mapping[str, Any] | None) -> str:
 
 
 def gate(live_gate: Mapping[str, Any] | None) -> str:
-    """`paced 40 MiB/s`; `kernel` where the kernel's own settings hold."""
+    """`paced 40 MiB/s`; `kernel` where the kernel's own settings apply."""
     if not live_gate:
         return UNKNOWN
     kind = live_gate["kind"]
@@ -75,7 +73,7 @@ def gate(live_gate: Mapping[str, Any] | None) -> str:
 
 
 def knob_value(name: str, value: str | None) -> str:
-    """The knob's value with a unit where its own is hard to read."""
+    """Format a knob's value, with a unit where the kernel's figure is hard to read."""
     knob = BY_NAME.get(name)
     if value is None:
         return UNKNOWN
@@ -88,25 +86,25 @@ def knob_value(name: str, value: str | None) -> str:
     return value
 
 
-def wish(document: Mapping[str, Any]) -> str:
-    """`sequential_cutoff 1 MiB, as jo asked, for 9.5 min more`."""
+def override(document: Mapping[str, Any]) -> str:
+    """`sequential_cutoff 1 MiB, requested by jo, for another 9.5 min`."""
     what = document["kind"]
     if document["knob"]:
         what = f"{document['knob']} {knob_value(document['knob'], document['value'])}"
     left_ns = document["left_ns"]
-    lasts = "until released" if left_ns is None else f"for {units.format_ns(left_ns)} more"
-    return f"{what}, as {document['who']} asked, {lasts}"
+    lasts = "until released" if left_ns is None else f"for another {units.format_ns(left_ns)}"
+    return f"{what}, requested by {document['who']}, {lasts}"
 
 
 def _sector_rate(sectors_per_s: int) -> str:
-    """bcache's way to say that nothing limits the rate is INT_MAX, which it shows as 0.9T."""
+    """Format a rate; bcache's INT_MAX (shown by the kernel as 0.9T) means no limit."""
     if sectors_per_s > _UNLIMITED_SECTORS_PER_S:
         return "unlimited"
     return units.format_rate(units.sectors_to_bytes(sectors_per_s))
 
 
 def bar(in_use_ratio: float | None, limits: tuple[float, float], cells: int) -> str:
-    """`██████···┆······┆···`: the cache's level, with the kernel's two limits marked."""
+    """`██████···┆······┆···`: how full the cache is, with the kernel's two limits marked."""
     if in_use_ratio is None:
         return UNKNOWN
     marks = {round(limit * cells) for limit in limits}
@@ -115,12 +113,12 @@ def bar(in_use_ratio: float | None, limits: tuple[float, float], cells: int) -> 
 
 
 def limits(volume: Mapping[str, Any]) -> tuple[float, float]:
-    """The levels (0..1) at which this volume stops caching asynchronous, then all writes."""
+    """Return the levels (0..1) at which the volume stops caching asynchronous, then all writes."""
     return cutoffs(volume["knobs"]) if volume["kind"] == Kind.BCACHE else (1.0, 1.0)
 
 
 def cutoffs(knobs: Mapping[str, Mapping[str, str | None]]) -> tuple[float, float]:
-    """The levels (0..1) at which the kernel stops caching asynchronous, then all writes."""
+    """Return the same for bcache, from its knobs or the kernel's defaults."""
 
     def level(name: str, default: float) -> float:
         value = (knobs.get(name) or {}).get("value") or ""
@@ -131,12 +129,12 @@ def cutoffs(knobs: Mapping[str, Mapping[str, str | None]]) -> tuple[float, float
 
 def device(document: Mapping[str, Any]) -> str:
     """`vda (2 GiB, rotational, mq-deadline)`."""
-    turns = {True: ["rotational"], False: ["not rotational"], None: []}[document["rotational"]]
+    media = {True: ["rotational"], False: ["not rotational"], None: []}[document["rotational"]]
     scheduler = [document["scheduler"]] if document["scheduler"] else []
-    return f"{document['name']} ({', '.join([size(document['size_bytes']), *turns, *scheduler])})"
+    return f"{document['name']} ({', '.join([size(document['size_bytes']), *media, *scheduler])})"
 
 
 def policy(volume: Mapping[str, Any]) -> str:
-    """The policy of a volume, and the part of its schedule that is in force."""
+    """Name the policy of a volume and the schedule entry that is active."""
     overlay = volume.get("overlay")
     return f"policy {volume['policy']}" + (f" ({overlay})" if overlay else "")

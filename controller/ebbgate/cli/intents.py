@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`observe`, `advise`, `enforce`, `hold`: ask the daemon and wait for the outcome.
-
-I/O: the control socket.
-"""
+"""`observe`, `advise`, `enforce`, `hold`: send a request to the daemon. I/O: the control socket."""
 
 from __future__ import annotations
 
@@ -33,7 +30,7 @@ _SHORTEST_NS = NS_PER_S
 _NOTE_AFTER_S: Final = 1.0
 _NOTE_EVERY_S: Final = 10.0
 _MAYBE: Final = "the request was sent and may still be carried out"
-_FOLLOW: Final = "see what becomes of it: journalctl -u ebbgated, or the dashboard"
+_FOLLOW: Final = "check the result: journalctl -u ebbgated, or the dashboard"
 
 
 def _mode_command(mode: Mode, about: str) -> click.Command:
@@ -49,53 +46,56 @@ def _mode_command(mode: Mode, about: str) -> click.Command:
     return command
 
 
-observe = _mode_command(Mode.OBSERVE, "Measure VOLUME and record; decide nothing, touch nothing.")
+observe = _mode_command(Mode.OBSERVE, "Measure and record VOLUME; decide and change nothing.")
 advise = _mode_command(
-    Mode.ADVISE, "Decide for VOLUME and show each decision with its reason; touch nothing."
+    Mode.ADVISE, "Show what ebbgate would do with VOLUME, and why; change nothing."
 )
 enforce = _mode_command(
     Mode.ENFORCE,
-    "Tune VOLUME. Originals are kept first; they are put back by any other mode, `restore`, a stop "
-    "or a crash of the daemon. Also takes back knobs that somebody else had changed.",
+    "Tune VOLUME. Original values are saved first. They are restored when you choose another mode, "
+    "by `ebbgate restore`, and when the daemon stops or crashes. ebbgate also tunes knobs that "
+    "someone else has changed since.",
 )
 
 
 @click.command()
 @click.argument("volume", required=False)
-@click.option("--off", is_flag=True, help="Go on.")
-@click.option("--for", "lasting", metavar="TIME", help="For so long, such as 10min.")
+@click.option("--off", is_flag=True, help="End the hold.")
+@click.option(
+    "--for", "lasting", metavar="TIME", help="End the hold after this time, such as 10min."
+)
 @json_option
 @click.pass_obj
 def hold(context: Context, volume: str | None, off: bool, lasting: str | None) -> None:
-    """Freeze every knob of VOLUME (or of all volumes) where it is, until `hold --off`.
+    """Freeze all knobs of VOLUME (or of all volumes) at their present values.
 
-    `ebbgate release VOLUME` ends it, too. It outlives a restart of the daemon, which puts all knobs
-    back and then touches none.
+    `hold --off` or `ebbgate release VOLUME` ends the hold. It survives a restart of the daemon,
+    which restores the original values and then changes nothing.
     """
     name = name_of(named(context, volume)) if volume else None
     args: dict[str, Any] = {"on": not off}
     if lasting is not None:
         if off:
-            raise UsageError("--off takes no time", "see ebbgate hold --help")
+            raise UsageError("--off cannot be combined with --for", "see ebbgate hold --help")
         args["for_ns"] = parse_for(lasting)
     emit(context, ask(context, IntentKind.HOLD, name, args), draw_outcome)
 
 
 def parse_for(text: str, what: str = "--for") -> int:
-    """A duration from 1 s to 30 days. Raises UsageError."""
+    """Parse a duration from 1 s to 30 days. Raises UsageError."""
     try:
         duration_ns = parse_duration_ns(text)
     except ValueError as error:
         raise UsageError(f"{what}: {error}", f"for example {what} 10min") from error
     if not _SHORTEST_NS <= duration_ns <= LONGEST_NS:
-        raise UsageError(f"{what} takes 1 s to 720 h", f"for example {what} 10min")
+        raise UsageError(f"{what} must be 1 s to 720 h", f"for example {what} 10min")
     return duration_ns
 
 
 def named(context: Context, name: str) -> Volume | str:
-    """Return the volume, or its name alone where device-mapper answers root only.
+    """Return the volume, or only its name where this user may not query device-mapper.
 
-    The daemon, which is root, then decides whether there is such a volume. Raises NotFound.
+    The daemon then decides whether there is such a volume. Raises NotFound.
     """
     try:
         return find(context.sysfs, name)
@@ -106,7 +106,7 @@ def named(context: Context, name: str) -> Volume | str:
 
 
 def name_of(volume: Volume | str) -> str:
-    """Return the name by which the daemon is asked."""
+    """Return the name to send to the daemon."""
     return volume if isinstance(volume, str) else volume.name
 
 
@@ -115,8 +115,8 @@ def ask(
 ) -> Document:
     """Send the request and wait for its outcome.
 
-    Raises UsageError for what the table of requests does not allow, Unavailable without a daemon or
-    an outcome in time, PermissionDenied, NotFound and ActuationError for a refusal or a failure.
+    Raises UsageError for a request that is not valid, Unavailable without a daemon or an outcome in
+    time, PermissionDenied, NotFound and ActuationError for a refusal or a failure.
     """
     check(kind, volume, args)
     deadline_s = time.monotonic() + context.answer_timeout_s
@@ -132,7 +132,7 @@ def ask(
             raise
         answer = _outcome(context, client, number, deadline_s)
     if answer.state is not State.DONE:
-        raise _failed(volume, answer.text or "failed without a reason", answer.hint)
+        raise _failed(volume, answer.text or "failed; the daemon gave no reason", answer.hint)
     return {
         "volume": volume,
         "asked": str(kind),
@@ -143,13 +143,13 @@ def ask(
 
 
 def label() -> str:
-    """Return the person behind sudo: the daemon itself sees only root."""
+    """Return the user who called sudo; the daemon itself sees only root."""
     name = os.environ.get("SUDO_USER", "")
     return name if name != "root" and len(name) <= LABEL_LENGTH_MAX and name.isprintable() else ""
 
 
 def who() -> str:
-    """Return the person behind sudo, or the user of this process."""
+    """Return the user who called sudo, or the user of this process."""
     try:
         return label() or pwd.getpwuid(os.getuid()).pw_name
     except KeyError:
@@ -157,8 +157,8 @@ def who() -> str:
 
 
 def _outcome(context: Context, client: ControlClient, number: int, deadline_s: float) -> Answer:
-    """Wait for the outcome; say on a terminal that it takes a while."""
-    goes_on = f"request {number} was accepted and goes on"
+    """Wait for the outcome; on a terminal, report that it takes a while."""
+    goes_on = f"request {number} was accepted and continues"
     began_s = time.monotonic()
     next_note_s = began_s + _NOTE_AFTER_S
     while True:
@@ -168,17 +168,17 @@ def _outcome(context: Context, client: ControlClient, number: int, deadline_s: f
             return client.outcome(wait_s)
         except NotAnswering as error:
             if time.monotonic() >= deadline_s:
-                waited = f"no outcome within {context.answer_timeout_s:g} s: {goes_on}"
-                raise Unavailable(waited, f"{_FOLLOW}; to wait longer: --patience 30") from error
+                late = f"no result within {context.answer_timeout_s:g} s: {goes_on}"
+                raise Unavailable(late, f"{_FOLLOW}; to wait longer: --patience 30") from error
         except Unavailable as error:
-            lost = f"{error.message}; request {number} was accepted, its outcome is not known"
+            lost = f"{error.message}; request {number} was accepted, its result is not known"
             raise Unavailable(lost, _FOLLOW) from error
         except KeyboardInterrupt:
             print_note(f"ebbgate: {goes_on}\n  {_FOLLOW}")
             raise
         if sys.stderr.isatty() and not context.json:
             waited_s = time.monotonic() - began_s
-            print_note(f"request {number} was accepted; waiting for its outcome ({waited_s:.0f} s)")
+            print_note(f"request {number} was accepted; waiting for its result ({waited_s:.0f} s)")
         next_note_s = time.monotonic() + _NOTE_EVERY_S
 
 
@@ -189,10 +189,10 @@ def _left_s(deadline_s: float) -> float:
 def _failed(volume: str | None, text: str, hint: str) -> EbbgateError:
     if text.startswith("no such volume"):
         return NotFound(
-            f"the daemon does not follow {volume}",
-            "it follows volumes with a cache attached: see ebbgate status",
+            f"the daemon does not manage {volume}",
+            "it manages volumes with a cache attached; list them: ebbgate status",
         )
-    # An error that the daemon has kept as one text brings its next step with it.
+    # The daemon stores an error as one text: message, line feed, next step.
     message, _, rest = text.partition("\n")
     return ActuationError(
         message, hint or rest.strip() or "see the daemon's log: journalctl -u ebbgated"
@@ -200,5 +200,5 @@ def _failed(volume: str | None, text: str, hint: str) -> EbbgateError:
 
 
 def draw_outcome(page: Page, document: Document) -> None:
-    """Show the outcome in the daemon's own sentence."""
+    """Print the daemon's text."""
     page.line(str(document["outcome"]))

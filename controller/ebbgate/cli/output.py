@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""One way out for every command: a JSON document, or a page for people. I/O: stdout and stderr."""
+"""Prints the result of a command as JSON or text, and errors. I/O: stdout and stderr."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ Document = Mapping[str, Any]
 
 
 def emit(context: Context, document: Document, draw: Callable[[Page, Document], None]) -> None:
-    """Print the document as JSON, or let `draw` put it on a page."""
+    """Print the document as JSON, or as text with `draw`."""
     if context.json:
         print_json(document)
         return
-    # The table library takes longer to import than most commands take to run: only for people.
+    # Imported late: the table library takes longer to import than most commands take to run.
     from ebbgate.cli.page import Page  # noqa: PLC0415
 
     draw(Page(), document)
 
 
 def print_json(document: Document) -> None:
-    """One document, keys in the order in which they were put in."""
+    """Print one JSON document; keys keep their order."""
     text = json.dumps(document, indent=2, ensure_ascii=False)
     sys.stdout.write(f"{escape_json(text)}\n")
     sys.stdout.flush()
 
 
 def print_error(error: EbbgateError, as_json: bool) -> None:
-    """On stderr: one line and the next step, or the one error shape."""
+    """Print an error on stderr: message and next step, or JSON."""
     if as_json:
         body = {"code": error.exit_code, "message": error.message, "hint": error.hint}
         print(escape_json(json.dumps({"error": body})), file=sys.stderr)
@@ -46,5 +46,5 @@ def print_error(error: EbbgateError, as_json: bool) -> None:
 
 
 def print_note(text: str) -> None:
-    """On stderr, so that stdout holds nothing but the answer."""
+    """Print a note on stderr, so that stdout has only the result."""
     print(clean_lines(text), file=sys.stderr, flush=True)

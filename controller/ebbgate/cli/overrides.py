@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`set`, `drain`, `release`: ask the daemon for what lasts a time. I/O: the control socket."""
+"""`set`, `drain`, `release`: make and end overrides. I/O: the control socket."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from ebbgate.units import NS_PER_S
 
 
 def parse_by(text: str, wall_ns: int) -> int:
-    """How long it is from now to the next `06:00` on this machine's clock. Raises UsageError."""
+    """Return the time (ns) until the clock next shows e.g. `06:00`. Raises UsageError."""
     now = datetime.fromtimestamp(wall_ns / NS_PER_S).astimezone()
     try:
         clock = datetime.strptime(text.strip(), "%H:%M")
     except ValueError as error:
         raise UsageError(f"--by: not a time of day: {text!r}", "for example --by 06:00") from error
-    # Without its zone, so that the time of day is meant across a change to or from summer time.
+    # Without a zone, so that the time of day is right across a change to or from summer time.
     due = now.replace(hour=clock.hour, minute=clock.minute, second=0, microsecond=0, tzinfo=None)
     if due.astimezone() <= now:
         due += timedelta(days=1)
@@ -37,7 +37,7 @@ def parse_by(text: str, wall_ns: int) -> int:
 @click.argument("value")
 @click.argument("words", nargs=-1, metavar="[for TIME]")
 @click.option(
-    "--for", "lasting", metavar="TIME", help="For so long, such as 10min; also: for 10min."
+    "--for", "lasting", metavar="TIME", help="Release the knob after this time, such as 10min."
 )
 @json_option
 @click.pass_obj
@@ -49,12 +49,13 @@ def set_knob(
     words: tuple[str, ...],
     lasting: str | None,
 ) -> None:
-    """Set KNOB of VOLUME to VALUE; no strategy gets it until the time is over or it is released.
+    """Set KNOB of VOLUME to VALUE; ebbgate does not change it until it is released.
 
-    VALUE takes a unit (4MiB, 10MiB/s, 20%, 2ms); a bare number is in the kernel's own. Only knobs
-    that ebbgate writes itself, within their bounds. The original is kept and put back at the end,
-    which comes in time even if the daemon is restarted meanwhile. Without a time it lasts until
-    `ebbgate release VOLUME KNOB`. A knob of the gate ends the tuning of the gate as long.
+    VALUE takes a unit (4MiB, 10MiB/s, 20%, 2ms); a bare number is in the kernel's unit. Only knobs
+    that ebbgate tunes can be set, within safe bounds. The original value is restored when the time
+    is over, also after a restart of the daemon. Without a time the setting lasts until
+    `ebbgate release VOLUME KNOB`. While a knob of the gate is set, ebbgate does not control
+    write-back.
     """
     found = named(context, volume)
     for_ns = _time(words, lasting, "for")
@@ -67,20 +68,20 @@ def set_knob(
 
 @click.command()
 @click.argument("volume")
-@click.option("--by", metavar="HH:MM", help="Clean by this time of day.")
-@click.option("--within", metavar="TIME", help="Clean within this time, such as 2h.")
+@click.option("--by", metavar="HH:MM", help="Finish by this time of day.")
+@click.option("--within", metavar="TIME", help="Finish within this time, such as 2h.")
 @json_option
 @click.pass_obj
 def drain(context: Context, volume: str, by: str | None, within: str | None) -> None:
-    """Write all dirty data of VOLUME back by a time, and no faster than that needs.
+    """Write all dirty data of VOLUME back by a given time, no faster than needed.
 
-    In gaps it drains as ever; beside the load the gate is as wide as the time left demands.
-    `ebbgate status` shows how far it is and whether it will make it. It is over when the volume is
-    clean, when the time is, or at `ebbgate release VOLUME`.
+    While users are idle, ebbgate writes back as usual; under load only as fast as the time left
+    requires. `ebbgate status` shows the progress and whether it will finish in time. It ends when
+    the volume is clean, when the time is over, or with `ebbgate release VOLUME`.
     """
     found = named(context, volume)
     if (by is None) == (within is None):
-        raise UsageError("a drain needs --by or --within", "for example --by 06:00")
+        raise UsageError("drain needs either --by or --within", "for example --by 06:00")
     if by is not None:
         for_ns = parse_by(by, context.wall_ns())
     else:
@@ -96,10 +97,10 @@ def drain(context: Context, volume: str, by: str | None, within: str | None) -> 
 @json_option
 @click.pass_obj
 def release(context: Context, volume: str, knob: str | None) -> None:
-    """Give KNOB of VOLUME (or every one) back to ebbgate.
+    """Return KNOB of VOLUME (or all of them) to ebbgate.
 
-    Ends what `set`, `drain` and `hold` wished, and takes back knobs that somebody else has written:
-    their present value counts as the original from then on.
+    Ends `set`, `drain` and `hold`. ebbgate also tunes knobs again that someone else has changed;
+    the present value of such a knob then counts as its original.
     """
     found = named(context, volume)
     args = {} if knob is None else {"knob": knob}
@@ -108,13 +109,13 @@ def release(context: Context, volume: str, knob: str | None) -> None:
 
 
 set = set_knob
-"""By its name on the command line, as the table of commands finds it."""
+"""The name under which the table of commands finds it."""
 
 
 def _time(words: tuple[str, ...], option: str | None, word: str) -> int | None:
-    """`for 10min` behind the value, or the option of that name."""
+    """Parse `for 10min` after the value, or the option `--for`."""
     if not words:
         return None if option is None else parse_for(option, f"--{word}")
     if words[0] != word or option is not None:
-        raise UsageError(f"what is {' '.join(words)}?", f"for example: {word} 10min")
+        raise UsageError(f"unexpected argument: {' '.join(words)}", f"for example: {word} 10min")
     return parse_for(" ".join(words[1:]), word)

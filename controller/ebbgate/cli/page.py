@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A page for people: headings, lines and plain tables that fit 80 columns. I/O: stdout.
+"""Prints headings, lines and plain tables that fit 80 columns. I/O: stdout.
 
-Every text is shown as it is: no markup is interpreted, and unsafe characters are replaced.
+No markup is interpreted, and unsafe characters are replaced.
 """
 
 from __future__ import annotations
@@ -28,38 +28,36 @@ Cell = str | tuple[str, str]
 
 
 class Page:
-    """Writes top to bottom. Colours only where a terminal shows them; text never relies on them."""
+    """Prints from top to bottom. Colours appear on terminals only; no meaning depends on them."""
 
     def __init__(self) -> None:
         width = min(shutil.get_terminal_size((80, 24)).columns, _WIDTH_MAX)
         self._console = Console(file=sys.stdout, width=width, highlight=False, soft_wrap=False)
 
     def heading(self, text: str, note: str = "") -> None:
-        """A bold line; `note` follows it in plain type."""
+        """Print a bold line, followed by `note` in plain type."""
         line = _text((text, "bold"))
         if note:
             line.append_text(_text((f"  {note}", "not bold")))
         self._console.print(line)
 
     def line(self, text: str, style: str = "", *, indent: int = 0) -> None:
-        """A sentence; wraps at its own indent."""
+        """Print text; it wraps at its indent."""
         for part in textwrap.wrap(clean_lines(text), self._console.width - indent) or [""]:
             self._console.print(Text(" " * indent + part, style=style))
 
     def command(self, text: str, *, indent: int = 0) -> None:
-        """A line to be copied: never wrapped or cut by us, whatever the width. Where the terminal
-        shows it on two lines, it is still copied as one.
-        """
+        """Print a line to be copied. It is never wrapped, so a terminal copies it as one line."""
         self._console.print(Text(" " * indent + clean_text(text)), soft_wrap=True)
 
     def gap(self) -> None:
-        """An empty line."""
+        """Print an empty line."""
         self._console.print()
 
     def table(
         self, columns: Sequence[str], rows: Iterable[Sequence[Cell]], *, right: Sequence[str] = ()
     ) -> None:
-        """A table without lines; the last column wraps, figures in `right` line up."""
+        """Print a table; the last column wraps, columns in `right` are right-aligned."""
         table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
         for number, column in enumerate(columns):
             table.add_column(
@@ -73,7 +71,7 @@ class Page:
             self._console.print(Padding(table, (0, 0, 0, _INDENT), expand=False))
 
     def facts(self, rows: Iterable[tuple[str, Cell]]) -> None:
-        """Name and value, one a line."""
+        """Print names and values, one per line."""
         table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, show_header=False)
         table.add_column(style="dim", no_wrap=True)
         table.add_column()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`record`: a volume's load as JSON lines on stdout, to be replayed. I/O: runs its own probe."""
+"""`record`: records a volume's load as JSON lines on stdout. I/O: runs its own probe."""
 
 from __future__ import annotations
 
@@ -24,32 +24,41 @@ def _duration(_ctx: click.Context, param: click.Parameter, value: str) -> int:
 
 @click.command()
 @click.argument("device")
-@click.option("--seconds", type=click.FloatRange(0.1), help="Stop by itself; else Ctrl-C does.")
-@click.option("--wait", default="300ms", callback=_duration, help="Quiet time before an idle edge.")
 @click.option(
-    "--pace", default="0ms", callback=_duration, help="Period of queue samples; 0ms: none."
+    "--seconds",
+    type=click.FloatRange(0.1),
+    help="Stop after this time; without it, stop with Ctrl-C.",
+)
+@click.option(
+    "--wait",
+    default="300ms",
+    callback=_duration,
+    help="Time without I/O after which the volume counts as idle.",
+)
+@click.option(
+    "--pace", default="0ms", callback=_duration, help="Time between queue samples; 0ms takes none."
 )
 @json_option
 @click.pass_obj
 def record(context: Context, device: str, seconds: float | None, wait: int, pace: int) -> None:
-    """Keep what the probe and sysfs see of DEVICE: ebbgate record bcache0 > monday.jsonl
+    """Record the load of DEVICE: ebbgate record bcache0 > monday.jsonl
 
-    It runs a probe of its own, beside that of the daemon, and touches no knob.
+    It runs its own probe, independent of the daemon, and changes no knob.
     """
     context.need_root("ebbgate record")
     volume = find(context.sysfs, device)
     if sys.stdout.isatty():
-        print("recording to the terminal; Ctrl-C ends it", file=sys.stderr)
+        print("recording to the terminal; stop with Ctrl-C", file=sys.stderr)
     capture = Capture(context.config.probe_path, context.sysfs, volume, sys.stdout.buffer)
     _report(capture.run(Wishes(wait, pace), seconds), context.json)
 
 
 def _report(captured: Captured, as_json: bool) -> None:
-    """On stderr, since stdout is the recording itself."""
+    """Print a summary on stderr; stdout is the recording."""
     if as_json:
         summary = {"records": captured.records, "ticks": captured.ticks, "ended": captured.ended}
         print(json.dumps(summary), file=sys.stderr)
     else:
         print(f"{captured.records} records, {captured.ticks} ticks", file=sys.stderr)
     if captured.ended:
-        raise Unavailable(captured.ended, "what was recorded until then is complete")
+        raise Unavailable(captured.ended, "the recording up to this point is complete")

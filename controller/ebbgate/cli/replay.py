@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`replay`: the decisions that a recording would have led to, or the history. I/O: reads these."""
+"""`replay`: what ebbgate would have decided on a recording or the history. I/O: reads files."""
 
 from __future__ import annotations
 
@@ -43,10 +43,19 @@ _COLOURS = {"-": "red", "+": "green", " ": "dim"}
 
 @click.command()
 @click.argument("file", required=False)
-@click.option("--policy", default=ADAPTIVE, show_default=True, help="A shipped policy, or a file.")
-@click.option("--against", help="Another policy: what the first would do otherwise.")
-@click.option("--history", metavar="VOLUME", help="On what the history has of VOLUME instead.")
-@click.option("--since", metavar="TIME", help="With --history: from then until now; 24h.")
+@click.option(
+    "--policy",
+    default=ADAPTIVE,
+    show_default=True,
+    help="Name of a shipped policy, or a policy file.",
+)
+@click.option("--against", help="Compare with this policy.")
+@click.option(
+    "--history", metavar="VOLUME", help="Use the recorded history of VOLUME instead of FILE."
+)
+@click.option(
+    "--since", metavar="TIME", help="With --history: how far back, such as 7d (default 24h)."
+)
 @json_option
 @click.pass_obj
 def replay(
@@ -57,21 +66,21 @@ def replay(
     history: str | None,
     since: str | None,
 ) -> None:
-    """What ebbgate would have decided on FILE, a recording (`-`: standard input).
+    """Show what ebbgate would have decided on FILE, a recording (`-`: standard input).
 
-    Needs no root, no probe and no volume. A schedule is left out, since a recording has no hour.
+    Needs no root, no probe and no volume. Schedules are ignored: a recording has no time of day.
 
-    With --history it is what the policy would have decided otherwise than --against, or than the
-    one that VOLUME is under now, on what the history has: a sample a second for six hours, then one
-    a minute. It is said what these do not tell. Schedules count there.
+    With --history, show where the policy would have decided differently from --against, or from the
+    present policy of VOLUME. The history has one sample per second for the last six hours and one
+    per minute before that; the output names what such samples cannot show. Schedules apply.
     """
     if (file is None) == (history is None):
-        raise UsageError("replay what?", "name a recording, or --history VOLUME")
+        raise UsageError("replay needs either FILE or --history", "see ebbgate replay --help")
     if history is not None:
         history_run(context, history, since, policy, against)
         return
     if since is not None or file is None:
-        raise UsageError("--since goes with --history", "see ebbgate replay --help")
+        raise UsageError("--since needs --history", "see ebbgate replay --help")
     wanted = named(policy)
     other = named(against) if against else None
     with _open(file) as lines:
@@ -80,7 +89,9 @@ def replay(
     times = [at_ns for event in events if (at_ns := _at_ns(event)) is not None]
     if not times:
         reason = f" ({damaged[0]})" if damaged else ""
-        raise NotFound(f"{file} is no recording{reason}", "make one: ebbgate record VOLUME > FILE")
+        raise NotFound(
+            f"{file} is not a recording{reason}", "make one: ebbgate record VOLUME > FILE"
+        )
     kind, start_ns = recorded_kind(events), min(times)
     found = _decided(events, compile_policy(wanted, kind), start_ns)
     document: dict[str, Any] = {
@@ -119,7 +130,7 @@ def _open(file: str) -> Iterator[IO[str]]:
         with Path(file).open(encoding="utf-8", errors="replace") as lines:
             yield lines
     except OSError as error:
-        raise NotFound(f"{file}: {error.strerror}", "name a recording") from error
+        raise NotFound(f"{file}: {error.strerror}", "give the path of a recording") from error
 
 
 def _row(decision: Decision, start_ns: int) -> dict[str, Any]:
@@ -128,7 +139,7 @@ def _row(decision: Decision, start_ns: int) -> dict[str, Any]:
 
 def _draw(page: Page, document: Document) -> None:
     _draw_head(page, document)
-    page.table(("AFTER", "DESTAGE", "CUTOFF", "REASON"), map(_cells, document["decisions"]))
+    page.table(("AFTER", "GATE", "CUTOFF", "REASON"), map(_cells, document["decisions"]))
     _draw_damage(page, document)
 
 
@@ -136,8 +147,8 @@ def _draw_difference(page: Page, document: Document) -> None:
     _draw_head(page, document)
     against, ours = document["against"], document["decisions"]
     rows = differences(against["decisions"], ours)
-    page.line(f"- {against['policy']} alone, + {document['policy']} alone")
-    heads = ("", "AFTER", "DESTAGE", "CUTOFF", "REASON")
+    page.line(f"- only {against['policy']}, + only {document['policy']}")
+    heads = ("", "AFTER", "GATE", "CUTOFF", "REASON")
     page.table(heads, [((sign, _COLOURS[sign]), *_cells(row)) for sign, row in rows])
     page.gap()
     length_ns = document["length_ns"]

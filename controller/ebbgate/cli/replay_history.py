@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`replay --history`: a policy on what the history has of a volume. I/O: reads the history."""
+"""`replay --history`: runs a policy on the history of a volume. I/O: reads the history."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ _SHOWN_MAX: Final = 50
 def history_run(
     context: Context, volume: str, since: str | None, policy: str, against: str | None
 ) -> None:
-    """Run it and print what differs. Raises UsageError, NotFound, ConfigError, Unavailable."""
+    """Run both policies and print where they differ.
+
+    Raises UsageError, NotFound, ConfigError and Unavailable.
+    """
     try:
         length_ns = parse_duration_ns(since or DEFAULT)
     except ValueError as error:
@@ -83,13 +86,13 @@ def _draw_differences(page: Page, found: Document) -> None:
     page.table(("AT", "FOR", "SETTING", "CHANGE"), rows)
     left = len(differences) - len(rows) + found["left_out"]
     if left:
-        page.line(f"and {left} shorter ones (--json)", "dim")
+        page.line(f"and {left} shorter differences (all of them: --json)", "dim")
 
 
 def draw_gates(
     page: Page, old: tuple[str, dict[str, int]], new: tuple[str, dict[str, int]]
 ) -> None:
-    """How long each policy wanted which gate, in ns, side by side."""
+    """Print side by side for how long each policy would have set each gate."""
     theirs, mine = old[1], new[1]
     page.table(
         ("GATE", old[0].upper(), new[0].upper()),

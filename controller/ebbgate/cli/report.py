@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`report`: what was done over a time and what it brought; export. I/O: reads the history."""
+"""`report`: what was changed over a time and what it gained; export. I/O: reads the history."""
 
 from __future__ import annotations
 
@@ -31,21 +31,30 @@ _LEVELS: Final = "▁▂▃▄▅▆▇█"
 
 
 @click.command()
-@click.option("--since", default="7d", show_default=True, help="A time back, or a date (UTC).")
-@click.option("--volume", help="Only this volume.")
 @click.option(
-    "--format", "form", type=click.Choice(["text", "json", "csv"]), help="Instead of text."
+    "--since",
+    default="7d",
+    show_default=True,
+    help="Start: a time back such as 12h, or a date (UTC).",
 )
-@click.option("--export", type=click.Choice(EXPORTS), help="The rows themselves: csv, or json.")
+@click.option("--volume", help="Report only on this volume.")
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json", "csv"]), help="Format of the output."
+)
+@click.option(
+    "--export",
+    type=click.Choice(EXPORTS),
+    help="Export these rows of the history as csv or json instead.",
+)
 @json_option
 @click.pass_obj
 def report(
     context: Context, since: str, volume: str | None, form: str | None, export: str | None
 ) -> None:
-    """What ebbgate did with each volume since then, and what it brought.
+    """Summarize what ebbgate changed on each volume and what it gained.
 
-    The time begins with a full hour. Unknown is said, never taken for nothing: latencies are
-    compared only where there was enough load both with and without tuning.
+    The report starts at a full hour. Figures that were not measured are shown as unknown, not as
+    zero. Latencies are compared only if there was enough load both with and without tuning.
     """
     now_ns = context.wall_ns()
     since_ns = since_unix_ns(since, now_ns)
@@ -71,17 +80,17 @@ def report(
 
 
 def since_unix_ns(text: str, now_ns: int) -> int:
-    """The beginning from `7d` or a date. Raises UsageError."""
+    """Parse the start: `7d` or a date. Raises UsageError."""
     if _DATE.match(text):
         try:
             at_ns = round(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp() * NS_PER_S)
         except ValueError as error:
-            raise UsageError(f"--since: no such date: {text}", _HINT) from error
+            raise UsageError(f"--since: not a valid date: {text}", _HINT) from error
     else:
         try:
             at_ns = now_ns - parse_duration_ns(text)
         except ValueError as error:
-            raise UsageError(f"--since: neither a time nor a date: {text!r}", _HINT) from error
+            raise UsageError(f"--since: not a time or a date: {text!r}", _HINT) from error
     if at_ns >= now_ns:
         raise UsageError(f"--since: {text} is not in the past", _HINT)
     return max(0, at_ns)
@@ -89,12 +98,12 @@ def since_unix_ns(text: str, now_ns: int) -> int:
 
 def _json(context: Context, form: str | None, export: str) -> bool:
     if form == "text":
-        raise UsageError(f"--export {export} has no text for people", "use --format csv or json")
+        raise UsageError(f"--export {export} cannot be printed as text", "use --format csv or json")
     return context.json
 
 
 def _names(context: Context, review: Review, volume: str | None) -> list[str]:
-    """The volumes that are asked for, also one that is gone by now."""
+    """Return the names of the volumes to report on; they may no longer exist."""
     known = review.volumes()
     if volume is None:
         return known
@@ -105,8 +114,10 @@ def _names(context: Context, review: Review, volume: str | None) -> list[str]:
         except NotFound:
             name = ""
     if name not in known:
-        kept = f"the history has {', '.join(known)}" if known else "the history has no volume"
-        raise NotFound(f"nothing was recorded of {volume}", kept)
+        recorded = (
+            f"recorded volumes: {', '.join(known)}" if known else "no volume was recorded yet"
+        )
+        raise NotFound(f"the history has no records of {volume}", recorded)
     return [name]
 
 
@@ -136,7 +147,7 @@ def _export(
     write_rows(kind, rows, sys.stdout, as_json=as_json)
 
 
-# ---- for people ----------------------------------------------------------------------------------
+# ---- text ----------------------------------------------------------------------------------------
 def _draw(page: Page, document: Document) -> None:
     since, until = _when(document["since_unix_ns"]), _when(document["until_unix_ns"])
     length_s = (document["until_unix_ns"] - document["since_unix_ns"]) / NS_PER_S
@@ -164,7 +175,7 @@ def _recorded(volume: Document, length_s: float) -> str:
 
 def _draw_done(page: Page, done: Document) -> None:
     page.gap()
-    page.heading("What was done")
+    page.heading("What ebbgate did")
     page.table(
         ("BY", "KNOB", "WRITES"),
         [(row["strategy"], row["knob"], _counts(row["outcomes"])) for row in done["writes"]],
@@ -173,23 +184,23 @@ def _draw_done(page: Page, done: Document) -> None:
     pressure = f", {gaps['pressure']} times under pressure" if gaps["pressure"] else ""
     page.facts(
         [
-            *([] if done["writes"] else [("knobs", "none written")]),
+            *([] if done["writes"] else [("knobs", "none changed")]),
             (
                 "gaps",
-                f"{gaps['seen']} seen, {format.span(gaps['length_ns'])} in all; "
+                f"{gaps['seen']} seen, {format.span(gaps['length_ns'])} in total; "
                 f"{gaps['used']} used{pressure}",
             ),
             (
-                "destaged",
+                "written back",
                 f"{_known(destaged['in_gaps_bytes'])} in gaps, "
                 f"{_known(destaged['under_load_bytes'])} under load",
             ),
             (
                 "streams",
                 f"kept out {streams['kept_out']} times; {_known(streams['bypassed_bytes'])} "
-                "went past the cache",
+                "bypassed the cache",
             ),
-            *(("by hand", _override(each)) for each in done["overrides"]),
+            *(("changed by others", _override(each)) for each in done["overrides"]),
         ]
     )
 
@@ -197,11 +208,11 @@ def _draw_done(page: Page, done: Document) -> None:
 def _draw_brought(page: Page, brought: Document) -> None:
     dirty = brought["dirty"]
     page.gap()
-    page.heading("What it brought")
+    page.heading("What it gained")
     page.facts(
         [
-            ("dirty", spark(dirty["series_bytes"])),
-            ("", f"mean {_known(dirty['mean_bytes'])}, most {_known(dirty['most_bytes'])}"),
+            ("dirty data", spark(dirty["series_bytes"])),
+            ("", f"mean {_known(dirty['mean_bytes'])}, maximum {_known(dirty['most_bytes'])}"),
             ("clean", _share(dirty["clean_ratio"], "of the time")),
             ("hit ratio", _share(brought["hit_ratio"], "of reads")),
         ]
@@ -214,11 +225,11 @@ def _draw_brought(page: Page, brought: Document) -> None:
         ],
     )
     if not brought["latency"]:
-        page.line("latency: unknown, since too little load was recorded", indent=2)
+        page.line("latency: unknown, too little load was recorded", indent=2)
 
 
 def spark(series_bytes: list[float | None]) -> str:
-    """`▁▂█?`: the level over the time, beside the highest; `?` where it is unknown."""
+    """`▁▂█?`: the level over time, relative to the highest; `?` where it is unknown."""
     most = max((each for each in series_bytes if each is not None), default=0) or 1
     top = len(_LEVELS) - 1
     return "".join(
@@ -232,7 +243,7 @@ def _counts(outcomes: Document) -> str:
 
 def _override(override: Document) -> str:
     at = _when(override["at_unix_ns"])
-    return f"{override['knob']} at {at}: {override['found']}; left alone from then on"
+    return f"{override['knob']} at {at}: {override['found']}; left alone since then"
 
 
 def _side(found: Document | None) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`restore`: every knob gets its original back. I/O: intents, or sysfs where no daemon runs."""
+"""`restore`: restores original knob values. I/O: the control socket; sysfs without a daemon."""
 
 from __future__ import annotations
 
@@ -39,40 +39,40 @@ _LOOK_S: Final = 0.2
 @click.argument("volume", required=False)
 @click.option(
     "--keep-overrides",
-    "--keep-wishes",
-    "keep_overrides",
     is_flag=True,
-    help="Without a daemon: what was set, held or drained goes on with the next one.",
+    help="Without a daemon: keep what was set, held or drained for the next daemon.",
 )
+@click.option("--keep-wishes", is_flag=True, hidden=True)
 @json_option
 @click.pass_obj
-def restore(context: Context, volume: str | None, keep_overrides: bool) -> None:
-    """Put every knob of VOLUME (or of all volumes) back to what it was before ebbgate.
+def restore(context: Context, volume: str | None, keep_overrides: bool, keep_wishes: bool) -> None:
+    """Restore the original value of every knob of VOLUME (or of all volumes).
 
-    A running daemon does it and goes on in `advise`. Without one it is done here and now, so it
-    also cleans up after a daemon that was killed. A value that somebody else has written since
-    stays, and is named. Values from before a reboot are not put back: the kernel's own are there
-    again. What people set, held or drained ends with it, unless --keep-overrides is given, as
-    systemd does after each end of the daemon. Exit code 74: some original is not back; it is kept.
+    A running daemon does it and continues in `advise`. Without a daemon this command does it, also
+    after the daemon was killed. A value that someone else has written since then is left alone and
+    named. After a reboot nothing is restored: the kernel starts with its own values. `set`, `hold`
+    and `drain` end, unless --keep-overrides is given (systemd uses it after the daemon has ended).
+    Exit code 74: an original could not be restored; it stays saved.
     """
     context.need_root("ebbgate restore")
-    document = _restored(context, volume, keep_overrides)
+    # The unit of 0.1 says --keep-wishes.
+    document = _restored(context, volume, keep_overrides or keep_wishes)
     emit(context, document, _draw)
     failed = [row for row in document.get("knobs", ()) if row["outcome"] == OutcomeKind.FAILED]
     if failed:
         first = failed[0]
         raise ActuationError(
-            f"{len(failed)} of {len(document['knobs'])} knobs could not be put back, "
+            f"{len(failed)} of {len(document['knobs'])} knobs could not be restored, "
             f"the first is {first['volume']} {first['knob']}: {first['note']}",
-            "their originals are still kept: run ebbgate restore again",
+            "their original values stay saved: run ebbgate restore again",
         )
 
 
 def _restored(context: Context, volume: str | None, keep_overrides: bool) -> Document:
-    """By the daemon where one lives, else by this process.
+    """Restore through the daemon if one runs, else in this process.
 
-    A daemon that starts or stops, and another restore, are waited for: all of them take seconds.
-    Raises AlreadyRunning where they take longer, and what `ask` raises.
+    Waits for a daemon that starts or stops and for another restore. Raises AlreadyRunning if they
+    take longer than some seconds, and what `ask` raises.
     """
     make_runtime_folder(context.config.runtime_dir)
     until_s = time.monotonic() + _PATIENCE_S
@@ -88,7 +88,7 @@ def _restored(context: Context, volume: str | None, keep_overrides: bool) -> Doc
                 try:
                     return _by_daemon(context, volume)
                 except NotRunning:
-                    # It has the lock, but not its socket yet, or any more.
+                    # It holds the lock but has no socket: it is starting or stopping.
                     if late:
                         raise
             elif late:
@@ -104,14 +104,14 @@ def _by_daemon(context: Context, volume: str | None) -> Document:
     except NotAnswering as error:
         raise Unavailable(
             f"ebbgated (pid {error.pid or 'unknown'}) does not answer",
-            "end it with `systemctl kill -s KILL ebbgated`; then run ebbgate restore again",
+            "kill it with `systemctl kill -s KILL ebbgated`; then run ebbgate restore again",
         ) from error
 
 
 def _here(context: Context, volume: str | None) -> dict[str, Any]:
-    """Write the originals from this process; the volume may be gone: its name is not looked up."""
+    """Write the originals in this process. The volume may be gone: its name is not looked up."""
     name = volume.removeprefix("/dev/") if volume else None
-    # The file is left as it is: a daemon that starts moves a damaged one aside.
+    # A damaged file is left for the next daemon, which moves it aside.
     last_written = _last_written(context.config.last_written_path)
     journal = Leftovers.open(context.config.journal_path, last_written, heal=False)
     try:
@@ -129,7 +129,7 @@ def _here(context: Context, volume: str | None) -> dict[str, Any]:
 
 
 def _last_written(path: Path) -> LastWritten | None:
-    """Without it each knob is compared with what the journal alone says."""
+    """Open the list of last written values; without it only the journal is compared."""
     try:
         return LastWritten(path)
     except OSError:
@@ -137,7 +137,7 @@ def _last_written(path: Path) -> LastWritten | None:
 
 
 def _end_overrides(context: Context, volume: str | None) -> list[str]:
-    """Else the next daemon would set them again; what could not be ended is said."""
+    """End overrides, which the next daemon would apply again; return a line on each."""
     path = context.config.overrides_path
     if not path.exists():
         return []
@@ -149,16 +149,16 @@ def _end_overrides(context: Context, volume: str | None) -> list[str]:
                 for each in database.load().overrides
                 if each.kind is not OverrideKind.MANUAL and name in (None, each.volume)
             ]
-            why = f"{who()} asked to restore"
+            why = f"{who()} requested restore"
             database.end({each.id: why for each in over}, context.wall_ns())
     except (EbbgateError, OSError, sqlite3.Error) as error:
-        return [f"what people had set or held could not be ended: {error}"]
+        return [f"overrides (set, hold, drain) could not be ended: {error}"]
     return [_ended(each) for each in over]
 
 
 def _ended(override: Override) -> str:
-    what = f"{override.knob} {override.value}" if override.knob else f"the {override.kind}"
-    return f"{override.volume}: {what} of {override.who} is over"
+    what = f"{override.knob} {override.value}" if override.knob else str(override.kind)
+    return f"{override.volume}: {what}, requested by {override.who}, ended"
 
 
 def _row(outcome: Outcome) -> dict[str, str]:
@@ -180,7 +180,7 @@ def _draw(page: Page, document: Document) -> None:
         page.line(text)
     rows = document["knobs"]
     if not rows:
-        page.line("nothing to put back: ebbgate holds no knob")
+        page.line("nothing to restore: ebbgate has changed no knob")
         return
     page.table(
         ("VOLUME", "KNOB", "ORIGINAL", ""),
@@ -192,7 +192,7 @@ def _draw(page: Page, document: Document) -> None:
 
 def _said(row: Document) -> Cell:
     if row["outcome"] == OutcomeKind.CHANGED:
-        return "put back"
+        return "restored"
     if row["outcome"] == OutcomeKind.FAILED:
         return f"FAILED: {row['note']}", "red"
     if row["outcome"] == OutcomeKind.MANUAL:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""One document per volume: the daemon's own where it is fresh, else what sysfs says. I/O: both."""
+"""Builds a volume's status from the daemon's document or from sysfs. I/O: reads both."""
 
 from __future__ import annotations
 

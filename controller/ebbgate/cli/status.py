@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`status`: every volume in one line and one sentence, or one volume in full. I/O: reads only."""
+"""`status`: a summary of all volumes, or one volume in detail. I/O: reads only."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 @json_option
 @click.pass_obj
 def status(context: Context, volume: str | None) -> None:
-    """What each volume does now, and what ebbgate does about it; VOLUME: one in full.
+    """Show what each volume does now and what ebbgate does; VOLUME: one in detail.
 
-    Without a running daemon it shows what the kernel's own files say.
+    Without a running daemon it shows only what the kernel reports.
     """
     volumes = (find(context.sysfs, volume),) if volume else discover(context.sysfs)
     link = look(context)
@@ -56,7 +56,7 @@ def _draw_all(page: Page, document: Document) -> None:
 def _overview(page: Page, volume: Document) -> None:
     page.heading(volume["title"], _headline(volume))
     page.table(
-        ("IN USE", "", "DIRTY", "FULL IN", "CLEAN IN", "DESTAGE"),
+        ("IN USE", "", "DIRTY", "FULL IN", "CLEAN IN", "WRITE-BACK"),
         [
             (
                 format.ratio(volume["in_use_ratio"]),
@@ -87,7 +87,7 @@ def _draw_one(page: Page, document: Document) -> None:
 
 def _headline(volume: Document) -> str:
     mode = volume["mode"] or "no daemon"
-    held = ", held" if volume.get("held") else ""
+    held = ", on hold" if volume.get("held") else ""
     policy = volume.get("policy")
     rules = f", {format.policy(volume)}" if policy and policy != ADAPTIVE else ""
     regime = volume.get("regime")
@@ -96,10 +96,10 @@ def _headline(volume: Document) -> str:
 
 
 def draw_sentence(page: Page, volume: Document) -> None:
-    """What happens now, and whether the kernel's own thread still sleeps through it."""
+    """Print what happens now, active overrides, and whether the kernel's thread still sleeps."""
     page.line(_sentence(volume), indent=2)
-    for wish in volume.get("wishes") or ():
-        page.line(f"wish: {format.wish(wish)}", "cyan", indent=2)
+    for override in volume.get("wishes") or ():
+        page.line(f"override: {format.override(override)}", "cyan", indent=2)
     asleep = volume.get("kernel_sleep")
     if asleep:
         page.line(asleep["text"], "yellow", indent=2)
@@ -107,10 +107,11 @@ def draw_sentence(page: Page, volume: Document) -> None:
 
 def _sentence(volume: Document) -> str:
     if volume["live"]:
-        return str(volume.get("now") or "followed; nothing decided yet")
+        return str(volume.get("now") or "measuring; no decision yet")
     if not volume["caches"]:
-        return "no cache is attached: there is nothing to tune"
-    return f"{volume['state'] or 'state unknown'}; not followed, the kernel's own settings hold"
+        return "no cache attached: nothing to tune"
+    state = volume["state"] or "state unknown"
+    return f"{state}; not managed by ebbgated, the kernel's settings apply"
 
 
 def _facts(volume: Document) -> list[tuple[str, str]]:
@@ -122,23 +123,23 @@ def _facts(volume: Document) -> list[tuple[str, str]]:
         ("cache device", caches),
         ("cache", f"{format.bar(volume['in_use_ratio'], limits, cells=30)} {level}"),
         *_limits(volume, limits),
-        ("dirty", format.size(volume["dirty_bytes"])),
+        ("dirty data", format.size(volume["dirty_bytes"])),
         *(dm_view.facts(volume["mapping"]) if "mapping" in volume else ()),
     ]
     if not volume["live"]:
         return facts
-    wait = f"{format.span(volume.get('wait_ns'))} of quiet"
+    wait = f"{format.span(volume.get('wait_ns'))} without user I/O"
     return [
         *facts,
         ("full in", format.seconds(volume.get("time_to_full_s"))),
         ("clean in", format.seconds(volume.get("time_to_clean_s"))),
-        ("foreground", format.load(volume.get("foreground"))),
-        ("destage", f"{format.gate(volume.get('gate'))}, opens after {wait}"),
+        ("user I/O", format.load(volume.get("foreground"))),
+        ("write-back", f"{format.gate(volume.get('gate'))}, starts after {wait}"),
     ]
 
 
 def _limits(volume: Document, limits: tuple[float, float]) -> list[tuple[str, str]]:
-    """bcache alone stops caching writes at a level."""
+    """Describe the levels at which bcache, and only bcache, stops caching writes."""
     if volume["kind"] != Kind.BCACHE:
         return []
     levels = f"{format.ratio(limits[0])} (asynchronous), {format.ratio(limits[1])} (synchronous)"
@@ -168,7 +169,7 @@ def _paths(page: Page, volume: Document) -> None:
 
 
 def _held_knobs(page: Page, volume: Document) -> None:
-    """Only what is not the kernel's: `doctor` lists all of them."""
+    """Print knobs that ebbgate or a person has set; `doctor` lists all."""
     rows = [
         (
             name,
@@ -186,14 +187,14 @@ def _held_knobs(page: Page, volume: Document) -> None:
 
 def _missing(page: Page, volume: Document) -> None:
     for signal, why in (volume.get("missing") or {}).items():
-        page.line(f"unknown: {signal} ({why})", "yellow", indent=2)
+        page.line(f"not measured: {signal} ({why})", "yellow", indent=2)
     for what, count in (volume.get("lost") or {}).items():
         if count:
             page.line(f"lost: {count} {what}", "yellow", indent=2)
 
 
 def hidden_document(context: Context) -> dict[str, Any]:
-    """Whether this process cannot see mapped volumes, and why, with the next step."""
+    """Return whether dm volumes are hidden from this process, and why."""
     why = context.sysfs.dm.blocked()
     root = context.euid() == 0
     return {
@@ -203,15 +204,17 @@ def hidden_document(context: Context) -> dict[str, Any]:
 
 
 def draw_hidden(page: Page, document: Document) -> None:
-    """Volumes that there may be, and that this process cannot see."""
+    """Say that this process cannot see dm volumes."""
     if document["hidden"]:
         page.line(document["hidden_why"], "yellow")
 
 
 def draw_daemon(page: Page, daemon: Document, *, indent: int = 0) -> None:
-    """One line on the daemon, and a warning where it left knobs behind."""
+    """Print the state of the daemon and its problems."""
     if daemon["alive"] and not daemon["answers"]:
-        text = f"ebbgated (pid {daemon['pid']}) does not answer. See: journalctl -u ebbgated"
+        text = (
+            f"ebbgated (pid {daemon['pid']}) does not answer; see its log: journalctl -u ebbgated"
+        )
         page.line(text, "bold red", indent=indent)
     elif daemon["alive"]:
         probe = daemon.get("probe") or {}
@@ -225,30 +228,32 @@ def draw_daemon(page: Page, daemon: Document, *, indent: int = 0) -> None:
             page.line(device_mapper.of_daemon(why), "bold red", indent=indent)
         lost = (daemon.get("history") or {}).get("dropped")
         if lost:
-            text = f"{lost} records of the history are lost: it could not be written for a time"
+            text = f"{lost} records of the history were lost: it could not be written for a time"
             page.line(f"{text} ({daemon['history']['trouble']['why']})", "yellow", indent=indent)
         complaint = log_complaint(daemon.get("history") or {})
         if complaint:
             page.line(complaint, "yellow", indent=indent)
     else:
-        text = "no daemon: nothing is measured. Start it: systemctl start ebbgated"
+        text = "ebbgated is not running: nothing is measured; start it: systemctl start ebbgated"
         page.line(text, "yellow", indent=indent)
     _draw_policies(page, daemon.get("policies") or {})
     if daemon.get("intents_error"):
-        text = f"requests are not accepted, or not kept: {daemon['intents_error']}"
+        text = f"changes are not possible, or are lost at a restart: {daemon['intents_error']}"
         page.line(text, "bold red", indent=indent)
     if daemon["left_behind"]:
         count = len(daemon["left_behind"])
-        text = f"{count} knobs still hold values of ebbgate. Run: ebbgate restore"
+        text = f"{count} knobs still have values from ebbgate; restore them: ebbgate restore"
         page.line(text, "bold red", indent=indent)
 
 
 def _draw_policies(page: Page, policies: Document) -> None:
-    """Files that are not right, all of them: no other place would tell."""
+    """Print all errors in policy files; nothing else shows them."""
     problems = policies.get("problems") or ()
     if not problems:
         return
-    kept = "the last good policies hold" if policies["kept"] else "nothing is tuned until they are"
-    page.line(f"policies in {policies['folder']} are not right: {kept}", "bold red")
+    effect = (
+        "the last valid ones apply" if policies["kept"] else "nothing is tuned until they are fixed"
+    )
+    page.line(f"errors in the policies in {policies['folder']}: {effect}", "bold red")
     for problem in problems:
         page.line(problem, "red", indent=2)

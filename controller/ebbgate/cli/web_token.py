@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`web-token`: shows or renews the token that allows changes through the web. I/O: one file."""
+"""`web-token`: shows or renews the token that allows changes in the browser. I/O: one file."""
 
 from __future__ import annotations
 
@@ -24,14 +24,15 @@ _ROOT_ONLY = 0o600
 
 
 @click.command("web-token")
-@click.option("--new", is_flag=True, help="Make another one; the old one is worth nothing then.")
+@click.option("--new", is_flag=True, help="Make a new token; the old one is no longer valid.")
 @json_option
 @click.pass_obj
 def web_token(context: Context, new: bool) -> None:
-    """Show the token that allows changes in the browser; --new makes one.
+    """Show the token that allows changes in the browser; --new makes a new one.
 
-    It is readable for root and the group ebbgate. Whoever has it may do what `ebbgate enforce`,
-    `set` and the like do; nobody needs it to look.
+    Only root and the group ebbgate can read it. Whoever has it may change modes, settings and
+    policies as with `ebbgate enforce` or `set`. The dashboard can be read without it, unless the
+    settings say reading = "token".
     """
     path = context.config.web.token_file
     if new:
@@ -41,7 +42,7 @@ def web_token(context: Context, new: bool) -> None:
 
 
 def write_token(path: Path, token: str) -> None:
-    """Keep a token, the old one until the new one is whole. Raises PermissionDenied."""
+    """Replace the token atomically. Raises PermissionDenied."""
     group = group_id()
     fresh = path.with_name(f".{path.name}.new")
     try:
@@ -58,7 +59,8 @@ def write_token(path: Path, token: str) -> None:
         fresh.replace(path)
     except OSError as error:
         raise PermissionDenied(
-            f"{path} cannot be written: {error.strerror}", "name another in [web] token_file"
+            f"{path} cannot be written: {error.strerror}",
+            "set another path: token_file under [web] in ebbgate.toml",
         ) from error
 
 

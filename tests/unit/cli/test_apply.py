@@ -92,7 +92,7 @@ def test_without_a_terminal_it_wants_a_yes(off: Cli, monkeypatch: pytest.MonkeyP
     with off.daemon(answers=(True, "done")):
         result = off("apply", "EBB-206", "bcache0")
         assert off.intents() == []
-    assert (result.code, "say --yes" in result.err) == (64, True)
+    assert (result.code, "add --yes" in result.err) == (64, True)
 
 
 # ---- refusals -----------------------------------------------------------------------------------

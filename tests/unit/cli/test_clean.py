@@ -19,7 +19,7 @@ def mapped(cli: Cli) -> Cli:
 def test_bcache_is_refused_with_the_reason(cli: Cli) -> None:
     result = cli("clean", "bcache0", "--yes")
     assert result.code == 64
-    assert "bcache0 is bcache, which drains by itself" in result.err
+    assert "bcache0 is bcache; clean is for dm-cache and dm-writecache" in result.err
 
 
 @pytest.mark.parametrize("within", ["soon", "1s", "1000h"])

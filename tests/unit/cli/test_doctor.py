@@ -28,8 +28,8 @@ def test_the_page_has_every_part(cli: Cli) -> None:
     out = cli("doctor").out
     assert "path    missing: the bcache module is not loaded" in out
     assert "no probe is running" in out
-    assert "no daemon: nothing is measured" in out
-    assert "bcache0  bcache writeback, dirty - not followed" in out
+    assert "ebbgated is not running: nothing is measured" in out
+    assert "bcache0  bcache writeback, dirty - not managed" in out
     assert "EBB-205 Info: bcache0 bypasses the cache after reads above 2000 us" in out
 
 
@@ -48,8 +48,8 @@ def test_every_knob_says_whether_it_may_be_touched(cli: Cli) -> None:
     assert touch["writeback_percent"] == "tuned"
     assert touch["sequential_cutoff"] == "manual"
     assert touch["cache_mode"] == "shown"
-    assert "held; was 10" in result.out
-    assert "left alone: changed by somebody else" in result.out
+    assert "set by ebbgate; original 10" in result.out
+    assert "left alone: changed by someone else" in result.out
 
 
 @pytest.mark.usefixtures("probe")
@@ -168,7 +168,7 @@ def test_a_kernel_without_types_and_a_missing_probe_are_said(
     monkeypatch.setenv("EBBGATE_PROBE", "/no/such/probe")
     out = cli("doctor").out
     assert "there is no /no/such/probe: install it, or make probe" in out
-    assert "this kernel describes no types (CONFIG_DEBUG_INFO_BTF)" in out
+    assert "this kernel has no BTF type information (CONFIG_DEBUG_INFO_BTF)" in out
 
 
 @pytest.mark.usefixtures("probe")

@@ -77,7 +77,7 @@ def test_the_history_is_there_without_a_daemon(cli: Cli) -> None:
     result = cli("explain", "bcache0")
     assert result.code == 0
     assert "11-14 22:13:20  idle_destage  quiet for 410 ms" in result.out
-    assert "no daemon: nothing is measured" in result.out
+    assert "ebbgated is not running: nothing is measured" in result.out
 
 
 def test_only_the_last_decisions_come(cli: Cli) -> None:
@@ -92,6 +92,6 @@ def test_nothing_to_explain_is_said_with_the_next_step(cli: Cli) -> None:
     result = cli("explain", "bcache0")
     assert result.code == 69
     assert result.err == (
-        "ebbgate: nothing was ever decided for bcache0\n"
+        "ebbgate: no decision was recorded for bcache0\n"
         "  start the daemon: systemctl start ebbgated\n"
     )

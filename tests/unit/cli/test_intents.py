@@ -97,7 +97,7 @@ def test_a_volume_that_the_daemon_does_not_follow(cli: Cli) -> None:
     with cli.daemon(answers=(False, "no such volume: bcache0")):
         result = cli("enforce", "bcache0")
     assert result.code == 66
-    assert "the daemon does not follow bcache0" in result.err
+    assert "the daemon does not manage bcache0" in result.err
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_a_request_without_an_outcome_in_time_goes_on_and_says_its_number(cli: C
     with cli.daemon():
         result = cli("enforce", "bcache0")
     assert result.code == 69
-    assert "no outcome within 1 s: request 5 was accepted and goes on" in result.err
+    assert "no result within 1 s: request 5 was accepted and continues" in result.err
     assert "journalctl -u ebbgated" in result.err
 
 
@@ -134,7 +134,7 @@ def test_patience_is_a_persons_own(cli: Cli) -> None:
     cli.timeout_s = 60.0
     with cli.daemon():
         result = cli("--patience", "1.5", "enforce", "bcache0")
-    assert "no outcome within 1.5 s" in result.err
+    assert "no result within 1.5 s" in result.err
 
 
 @pytest.fixture
@@ -158,7 +158,7 @@ def test_who_interrupts_the_waiting_is_told_that_the_request_goes_on(cli: Cli) -
     with cli.daemon(answers=interrupt):
         result = cli("enforce", "bcache0")
     assert result.code == 130
-    assert "request 5 was accepted and goes on" in result.err
+    assert "request 5 was accepted and continues" in result.err
 
 
 def test_a_daemon_that_hangs_is_said_with_its_process(cli: Cli) -> None:
@@ -178,7 +178,7 @@ def test_on_a_terminal_it_says_what_it_waits_for(cli: Cli, monkeypatch: pytest.M
     monkeypatch.setattr(intents, "_NOTE_AFTER_S", 0.1)
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     with cli.daemon():
-        assert "request 5 was accepted; waiting for its outcome (0 s)" in (
+        assert "request 5 was accepted; waiting for its result (0 s)" in (
             cli("enforce", "bcache0").err
         )
         assert "waiting for its outcome" not in cli("enforce", "bcache0", "--json").err

@@ -63,9 +63,13 @@ def test_a_set_is_asked_for_and_answered(
         (("writeback_percent", "lots"), "'lots' is no value", "takes 0% to 40%"),
         (("cache_mode", "none"), "ebbgate never writes cache_mode", "by hand"),
         (("writeback_percent", "9", "for", "ever"), "for: not a duration", "for example for 10min"),
-        (("writeback_percent", "9", "until", "6"), "what is until 6?", "for example: for 10min"),
-        (("writeback_percent", "9", "--for", "1ms"), "--for takes 1 s to 720 h", ""),
-        (("writeback_percent", "9", "for", "1s", "--for", "1s"), "what is for 1s?", ""),
+        (
+            ("writeback_percent", "9", "until", "6"),
+            "unexpected argument: until 6",
+            "for example: for 10min",
+        ),
+        (("writeback_percent", "9", "--for", "1ms"), "--for must be 1 s to 720 h", ""),
+        (("writeback_percent", "9", "for", "1s", "--for", "1s"), "unexpected argument: for 1s", ""),
         (("writeback_percent",), "Missing argument 'VALUE'", "see ebbgate set --help"),
     ],
 )
@@ -112,8 +116,8 @@ def test_the_time_of_day_is_the_next_one_across_summer_time(now: int, by: str, h
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ((), "a drain needs --by or --within"),
-        (("--by", "6:00", "--within", "1h"), "a drain needs --by or --within"),
+        ((), "drain needs either --by or --within"),
+        (("--by", "6:00", "--within", "1h"), "drain needs either --by or --within"),
         (("--by", "25:00"), "--by: not a time of day: '25:00'"),
         (("--by", "soon"), "--by: not a time of day"),
         (("--within", "soon"), "--within: not a duration"),
@@ -158,7 +162,7 @@ def test_a_refusal_of_the_daemon_brings_its_own_next_step(cli: Cli) -> None:
 
 
 @pytest.mark.parametrize("command", ["status", "explain"])
-def test_wishes_in_force_are_shown_with_who_and_how_long(cli: Cli, command: str) -> None:
+def test_active_overrides_are_shown_with_user_and_time_left(cli: Cli, command: str) -> None:
     wishes = [
         {
             "kind": "set",
@@ -182,8 +186,8 @@ def test_wishes_in_force_are_shown_with_who_and_how_long(cli: Cli, command: str)
     with cli.daemon() as store:
         store.set_live("bcache0", live_document(wishes=wishes), NOW_NS)
         out = cli(command, "bcache0").out
-    assert "wish: sequential_cutoff 1 MiB, as jo asked, for 9.5 min more" in out
-    assert "wish: hold, as jo asked, until released" in out
+    assert "override: sequential_cutoff 1 MiB, requested by jo, for another 9.5 min" in out
+    assert "override: hold, requested by jo, until released" in out
 
 
 def test_a_time_is_from_a_second_to_a_month() -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`replay` runs the policy on a recording; damage is said, and what is no recording is refused."""
+"""`replay` runs the policy on a recording, reports damage, and refuses other files."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_what_is_no_recording_is_66(cli: Cli, tmp_path: Path, text: str) -> None
     path.write_text(text)
     result = cli("replay", str(path))
     assert result.code == 66
-    assert "is no recording" in result.err
+    assert "is not a recording" in result.err
     assert "ebbgate record VOLUME > FILE" in result.err
 
 
@@ -121,7 +121,7 @@ def test_two_policies_side_by_side(cli: Cli, tmp_path: Path) -> None:
     file = keep(tmp_path, recording())
     result = cli("replay", file, "--policy", "observe-only", "--against", "adaptive")
     assert result.code == 0
-    assert "- adaptive alone, + observe-only alone" in result.out
+    assert "- only adaptive, + only observe-only" in result.out
     assert "idle 300 ms" in result.out
     document = cli("replay", file, "--policy", "observe-only", "--against", "adaptive", "--json")
     assert document.document["against"]["decisions"]

@@ -65,9 +65,13 @@ def test_the_other_one_is_what_the_volume_is_under(lived: Cli) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (("replay",), 64, "name a recording, or --history VOLUME"),
-        (("replay", "x.jsonl", "--history", "bcache0"), 64, "replay what?"),
-        (("replay", "x.jsonl", "--since", "1h"), 64, "--since goes with --history"),
+        (("replay",), 64, "see ebbgate replay --help"),
+        (
+            ("replay", "x.jsonl", "--history", "bcache0"),
+            64,
+            "replay needs either FILE or --history",
+        ),
+        (("replay", "x.jsonl", "--since", "1h"), 64, "--since needs --history"),
         (("replay", "--history", "bcache0", "--since", "soon"), 64, "--since:"),
         (("replay", "--history", "nosuch"), 66, "no such volume: nosuch"),
         (("replay", "--history", "bcache0"), 69, "nothing was ever recorded here"),

@@ -104,7 +104,7 @@ def test_a_gap_is_used_when_a_knob_was_written_for_it_and_counts_once(
             store.add_outcomes([Outcome(action(), OutcomeKind.CHANGED, 1)], number, at_ns)
     gaps = document(cli)["done"]["gaps"]
     assert gaps == {"seen": 4, "length_ns": 8 * NS_PER_S, "used": 1, "pressure": 1}
-    assert "4 seen, 8 s in all; 1 used, 1 times under pressure" in cli("report").out
+    assert "4 seen, 8 s in total; 1 used, 1 times under pressure" in cli("report").out
 
 
 def test_counts_outlive_the_events_that_they_count(cli: Cli, bench: StoreBench) -> None:
@@ -143,7 +143,7 @@ def test_an_administrators_hand_is_named_with_time_and_value(cli: Cli, bench: St
     bench.seconds(1)
     (override,) = document(cli)["done"]["overrides"]
     assert (override["knob"], override["found"]) == ("sequential_cutoff", "found 0")
-    assert "found 0; left alone from then on" in " ".join(cli("report").out.split())
+    assert "found 0; left alone since then" in " ".join(cli("report").out.split())
 
 
 def test_streams_that_were_kept_out_are_counted_with_the_bytes(cli: Cli, bench: StoreBench) -> None:
@@ -283,13 +283,13 @@ def test_since_is_a_time_back_or_a_date(text: str, at_ns: int) -> None:
 @pytest.mark.parametrize(
     ("text", "what"),
     [
-        ("yesterday", "neither a time nor a date: 'yesterday'"),
-        ("7", "neither a time nor a date"),
-        ("-7d", "neither a time nor a date"),
+        ("yesterday", "not a time or a date: 'yesterday'"),
+        ("7", "not a time or a date"),
+        ("-7d", "not a time or a date"),
         ("0s", "is not in the past"),
-        ("2023-13-01", "no such date"),
+        ("2023-13-01", "not a valid date"),
         ("2099-01-01", "is not in the past"),
-        ("", "neither"),
+        ("", "not a time or a date"),
     ],
 )
 def test_a_wrong_since_names_what_can_be_written(cli: Cli, text: str, what: str) -> None:
@@ -310,7 +310,7 @@ def test_a_volume_of_which_nothing_is_kept_is_refused(cli: Cli, bench: StoreBenc
     bench.sample(frame("bcache0"))
     found = cli("report", "--volume", "nonsense")
     assert found.code == 66
-    assert "nothing was recorded of nonsense\n  the history has bcache0" in found.err
+    assert "the history has no records of nonsense\n  recorded volumes: bcache0" in found.err
 
 
 def test_without_a_history_the_daemon_is_to_be_started(cli: Cli) -> None:

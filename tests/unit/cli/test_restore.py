@@ -42,7 +42,7 @@ def test_after_a_killed_daemon_every_knob_comes_back(cli: Cli) -> None:
     result = cli("restore")
     assert result.code == 0
     assert (cli.fake.read(PERCENT), cli.fake.read(DELAY)) == ("10", "30")
-    assert "bcache0  writeback_percent  10        put back" in result.out
+    assert "bcache0  writeback_percent  10        restored" in result.out
     assert still_open(cli) == []
 
 
@@ -51,7 +51,7 @@ def test_a_second_restore_has_nothing_to_do(cli: Cli) -> None:
     cli("restore")
     cli.fake.write(PERCENT, "25")
     result = cli("restore")
-    assert (result.code, result.out) == (0, "nothing to put back: ebbgate holds no knob\n")
+    assert (result.code, result.out) == (0, "nothing to restore: ebbgate has changed no knob\n")
     assert cli.fake.read(PERCENT) == "25"
 
 
@@ -87,7 +87,7 @@ def test_a_knob_that_refuses_is_74_and_its_original_is_kept(cli: Cli) -> None:
     cli.fake.sysfs.locate(DELAY).mkdir()
     result = cli("restore")
     assert result.code == 74
-    assert "1 of 2 knobs could not be put back" in result.err
+    assert "1 of 2 knobs could not be restored" in result.err
     assert "run ebbgate restore again" in result.err
     assert cli.fake.read(PERCENT) == "10"
     assert still_open(cli) == ["writeback_delay"]
@@ -219,15 +219,15 @@ def standing(cli: Cli) -> list[tuple[str, str]]:
         return [(each.volume, str(each.kind)) for each in database.load().overrides]
 
 
-def test_what_people_wished_is_over_and_is_said(cli: Cli) -> None:
+def test_overrides_are_ended_and_named(cli: Cli) -> None:
     wish(cli, OverrideKind.SET, knob="writeback_percent")
     wish(cli, OverrideKind.HOLD, "bcache1")
     wish(cli, OverrideKind.MANUAL, knob="sequential_cutoff")
     leave(cli, "writeback_percent", "10")
     result = cli("restore")
     assert cli.fake.read(PERCENT) == "10"
-    assert "bcache0: writeback_percent 20 of jo is over\n" in result.out
-    assert "bcache1: the hold of jo is over\n" in result.out
+    assert "bcache0: writeback_percent 20, requested by jo, ended\n" in result.out
+    assert "bcache1: hold, requested by jo, ended\n" in result.out
     assert standing(cli) == [("bcache0", "manual")], "nobody wished for it, it was found"
 
 

@@ -27,8 +27,11 @@ def test_without_a_daemon_the_kernels_own_files_are_shown(cli: Cli) -> None:
     assert result.code == 0
     assert "bcache0  bcache writeback - no daemon" in result.out
     assert "420 MiB" in result.out
-    assert "dirty; not followed, the kernel's own settings hold" in result.out
-    assert "no daemon: nothing is measured. Start it: systemctl start ebbgated" in result.out
+    assert "dirty; not managed by ebbgated, the kernel's settings apply" in result.out
+    assert (
+        "ebbgated is not running: nothing is measured; start it: systemctl start ebbgated"
+        in result.out
+    )
 
 
 def test_with_a_daemon_its_sentence_is_shown(cli: Cli) -> None:
@@ -47,7 +50,7 @@ def test_a_history_that_could_not_be_written_is_said(cli: Cli) -> None:
     with cli.daemon() as store:
         store.set_live("", {"version": "0.1.0", "history": history}, NOW_NS)
         out = " ".join(cli("status").out.split())
-    assert "12 records of the history are lost" in out
+    assert "12 records of the history were lost" in out
     assert "(database or disk is full)" in out
 
 
@@ -73,7 +76,7 @@ def test_a_policy_of_ones_own_is_named_with_its_hour(cli: Cli) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kept", "said"), [(True, "the last good policies hold"), (False, "nothing is tuned until")]
+    ("kept", "said"), [(True, "the last valid ones apply"), (False, "nothing is tuned until")]
 )
 def test_policies_that_are_not_right_are_said_with_every_error(
     cli: Cli, kept: bool, said: str
@@ -110,7 +113,7 @@ def test_knobs_that_a_dead_daemon_left_are_announced(cli: Cli) -> None:
         )
         assert "still hold values of ebbgate" not in cli("status").out
     result = cli("status")
-    assert "1 knobs still hold values of ebbgate. Run: ebbgate restore" in result.out
+    assert "1 knobs still have values from ebbgate; restore them: ebbgate restore" in result.out
     (volume,) = cli("status", "--json").document["volumes"]
     assert volume["knobs"]["writeback_percent"]["owner"] == "left behind"
     assert volume["knobs"]["writeback_percent"]["original"] == "10"
@@ -173,7 +176,7 @@ def test_one_volume_is_shown_in_full(cli: Cli) -> None:
     assert "read 120/s 1.2 MiB/s, write 0/s" in result.out
     assert "hit" in result.out
     assert "writeback_percent" in result.out
-    assert "unknown: gaps (no probe yet)" in result.out
+    assert "not measured: gaps (no probe yet)" in result.out
     assert "lost: 3 streams" in result.out
 
 
@@ -195,14 +198,14 @@ def test_it_fits_80_columns(cli: Cli, words: tuple[str, ...]) -> None:
 def test_a_machine_without_volumes_says_so(cli: Cli) -> None:
     cli.fake.remove("/sys/block/bcache0")
     result = cli("status")
-    assert (result.code, "no cached volume on this machine" in result.out) == (0, True)
+    assert (result.code, "no cached volume found" in result.out) == (0, True)
     assert cli("status", "--json").document["volumes"] == []
 
 
 def test_a_volume_without_cache_has_nothing_to_tune(cli: Cli) -> None:
     cli.fake.remove("/sys/block/vda/bcache/cache")
     cli.fake.write("/sys/block/vda/bcache/state", "no cache")
-    assert "no cache is attached: there is nothing to tune" in cli("status").out
+    assert "no cache attached: nothing to tune" in cli("status").out
 
 
 def test_what_sysfs_lacks_is_a_dash_and_null(cli: Cli) -> None:

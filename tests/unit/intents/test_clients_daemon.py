@@ -158,7 +158,7 @@ def test_text_of_a_client_reaches_no_log_and_no_terminal_with_control_characters
     for words in (("status",), ("status", "bcache0", "--json"), ("explain", "bcache0")):
         out = there.cli(*words)[1]
         assert out.replace("\n", "").isprintable(), ascii(out)
-    assert "hold, as " in there.cli("status")[1]
+    assert "hold, requested by " in there.cli("status")[1]
     log = there.daemon.log.read_text()
     assert "[red]x[/red]" in log
     assert log.replace("\n", "").isprintable(), ascii(log)
