@@ -129,8 +129,8 @@ test("a change asks for the token; a wrong one is refused, the right one taken",
   await tab.page.locator('.toast[data-state="good"]', { hasText: other }).waitFor();
   // From now on nobody asks for it.
   await tab.page.getByRole("button", { name: "Dismiss" }).click();
-  await tab.page.getByRole("button", { name: "Release", exact: true }).first().click();
-  await tab.page.locator('.toast[data-state="good"]', { hasText: "release" }).waitFor();
+  await modes.getByRole("button", { name: other }).click();
+  await tab.page.locator('.toast[data-state="good"]', { hasText: other }).waitFor();
   assert.equal(await dialog.count(), 0);
   await bench.ask(tab.page, "mode", volume, { mode: before_ });
   tab.quiet(UNAUTHORIZED);
@@ -177,6 +177,30 @@ test("a hold is for a time or until it is released", async () => {
     assert.deepEqual([asked.kind, asked.volume, asked.args], ["hold", volume, args]);
   }
   await bench.ask(tab.page, "hold", volume, { on: false });
+  tab.quiet();
+  await tab.close();
+});
+
+test("a release of all overrides asks first and lists them; one of them ends alone", async () => {
+  const tab = await bench.tab(browser);
+  await bench.openVolume(tab.page, "bcache0");
+  await allow(tab);
+  await tab.page.getByRole("button", { name: "Release all …" }).click();
+  const dialog = tab.page.getByRole("dialog", { name: "Release all overrides of bcache0" });
+  const listed = await dialog.locator("li").allTextContents();
+  const knobs = ["congested_read_threshold_us", "congested_write_threshold_us"];
+  for (const knob of knobs) assert.ok(listed.some((line) => line.startsWith(knob)), knob);
+  const before_ = (await lastAsked(tab.page)).id;
+  await dialog.getByRole("button", { name: "Cancel" }).click();
+  assert.equal((await lastAsked(tab.page)).id, before_);
+  await tab.page.getByRole("button", { name: `Release ${knobs[0]}` }).click();
+  await tab.page.locator('.toast[data-state="good"]', { hasText: knobs[0] }).waitFor();
+  assert.deepEqual((await lastAsked(tab.page)).args, { knob: knobs[0] });
+  await tab.page.getByRole("button", { name: "Release all …" }).click();
+  await dialog.getByRole("button", { name: "Release all" }).click();
+  await tab.page.locator('.toast[data-state="good"]', { hasText: "release all" }).waitFor();
+  const { kind, args } = await lastAsked(tab.page);
+  assert.deepEqual([kind, args], ["release", {}]);
   tab.quiet();
   await tab.close();
 });

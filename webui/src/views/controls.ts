@@ -4,9 +4,9 @@ import type { Volume } from "../api/types";
 import { parseNs, untilClockNs } from "../lib/duration";
 import { knobValue, plural } from "../lib/format";
 import { confirm, open } from "./dialog";
-import { attribute, button, fill, h, text, uid, type Child } from "./dom";
+import { attribute, button, h, text, uid, type Child } from "./dom";
+import { askReleaseAll, endHold, overrideList, rowsOf } from "./overrides";
 import { wish } from "./wish";
-import { wishWord } from "./words";
 
 const MODES: readonly (readonly [string, string])[] = [
   ["observe", "Measures and records; changes nothing."],
@@ -44,7 +44,11 @@ export function controls(): Controls {
   );
   const clean = button("Clean …", withVolume(askClean));
   const drain = button("Drain …", withVolume(askDrain));
-  const wishes = h("ul", { class: "wishes" });
+  const releaseAll = button(
+    "Release all …",
+    withVolume((volume) => void askReleaseAll(volume)),
+  );
+  const overrides = overrideList();
   const element = h(
     "section",
     { class: "controls", "aria-label": "Changes" },
@@ -56,12 +60,9 @@ export function controls(): Controls {
       drain,
       clean,
       button("Change a setting …", withVolume(askSet)),
-      button(
-        "Release",
-        withVolume((volume) => void release(volume, null)),
-      ),
+      releaseAll,
     ),
-    wishes,
+    overrides.element,
   );
   return {
     element,
@@ -73,33 +74,10 @@ export function controls(): Controls {
       text(hold, volume.held ? "End hold" : "Hold …");
       drain.hidden = volume.kind === "dm-writecache";
       clean.hidden = volume.kind === "bcache";
-      drawWishes(wishes, volume);
+      releaseAll.hidden = rowsOf(volume).length === 0;
+      overrides.update(volume);
     },
   };
-}
-
-function drawWishes(box: HTMLElement, volume: Volume): void {
-  const key = JSON.stringify(
-    volume.wishes.map((each) => [each.kind, each.knob, each.value, each.who]),
-  );
-  if (box.dataset["key"] !== key) {
-    box.dataset["key"] = key;
-    fill(
-      box,
-      volume.wishes.map((each) =>
-        h(
-          "li",
-          {},
-          h("span"),
-          button("Release", () => void release(volume, each.knob), { class: "button small" }),
-        ),
-      ),
-    );
-  }
-  volume.wishes.forEach((each, i) => {
-    const label = box.children[i]?.firstElementChild;
-    if (label) text(label, wishWord(each));
-  });
 }
 
 async function changeMode(volume: Volume, mode: string): Promise<void> {
@@ -122,10 +100,6 @@ async function changeMode(volume: Volume, mode: string): Promise<void> {
   await wish(`${volume.title}: ${mode}`, "mode", volume.volume, { mode });
 }
 
-async function endHold(volume: Volume): Promise<void> {
-  await wish(`${volume.title}: end hold`, "hold", volume.volume, { on: false });
-}
-
 function askHold(volume: Volume): void {
   const choice = h(
     "select",
@@ -144,15 +118,6 @@ function askHold(volume: Volume): void {
     void wish(title, "hold", volume.volume, args);
     return null;
   });
-}
-
-async function release(volume: Volume, knob: string | null): Promise<void> {
-  await wish(
-    `${volume.title}: release ${knob ?? "all"}`,
-    "release",
-    volume.volume,
-    knob === null ? {} : { knob },
-  );
 }
 
 /** A small form in a dialog; `send` answers with what is wrong, or null once it has asked. */
