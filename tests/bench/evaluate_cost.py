@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`evaluate-cost`: what a tick of many volumes with long policies costs; needs no lab. Pure.
+"""`evaluate-cost`: what a tick of many volumes with long policies costs, and a busy edge. Pure.
 
 Each volume runs every strategy that there is and twenty rules of three conditions. CPU time of this
-process, the median of the ticks; the arms are interleaved.
+process, the median of the ticks; the arms are interleaved. Needs no lab.
 """
 
 from __future__ import annotations
@@ -13,13 +13,11 @@ from dataclasses import replace
 from random import Random
 from statistics import median
 
+from ebbgate.model.decision import GateKind
 from ebbgate.model.frame import Frame, PathLatency, Rates
-from ebbgate.model.records import Direction
+from ebbgate.model.records import Direction, Edge, EdgeKind
 from ebbgate.model.volume import Kind
-from ebbgate.policy import arbiter, evaluate
-from ebbgate.policy.arbiter import ArbiterState
-from ebbgate.policy.defaults import Policy
-from ebbgate.policy.evaluate import PolicyState
+from ebbgate.policy.engine import Policy, State, step
 from ebbgate.policy.language.compile import compile_policy
 from ebbgate.policy.language.parse import parse
 from ebbgate.units import GIB, MIB, NS_PER_MS, NS_PER_S
@@ -30,7 +28,7 @@ VOLUMES = (1, 8, 64)
 RULES = 20
 TICKS = 200
 TICK_NS = 250 * NS_PER_MS
-Remembered = tuple[PolicyState, ArbiterState]
+EDGES = 2000
 _RULE = (
     "  - {{name: rule-{n}, why: A load., when: {{any: [{{all: [{{dirty_ratio: '> {low}%'}},"
     " {{time_to_full: '< {n}s'}}, {{regime: [burst, stream]}}]}}]}}, for: 1s,"
@@ -53,7 +51,7 @@ class Volumes:
     def __init__(self, count: int, seed: int) -> None:
         self._random = Random(seed)
         self._policy = policy()
-        self._states = [(PolicyState(), ArbiterState())] * count
+        self._states = [State()] * count
         self._at_ns = NS_PER_S
 
     def tick(self) -> float:
@@ -65,56 +63,88 @@ class Volumes:
             self._states[number] = self._one(self._states[number], frame)
         return time.process_time() - began
 
-    def _one(
-        self, before: tuple[PolicyState, ArbiterState], frame: Frame
-    ) -> tuple[PolicyState, ArbiterState]:
-        state = evaluate.on_frame(before[0], frame, self._policy)
-        over = arbiter.on_frame(before[1], frame, state, self._policy, applied=True)
-        arbiter.decide(over, state, self._policy, frame.at_ns, explained=False)
-        arbiter.gate(over, state, self._policy, frame.at_ns)
-        return state, over
+    def _one(self, before: State, frame: Frame) -> State:
+        state, outcome = step(before, frame, self._policy, frame.at_ns)
+        outcome.decision()
+        assert outcome.gate is not None
+        return state
 
     def _frame(self, number: int) -> Frame:
-        dirty = self._random.random()
-        runs = tuple(self._random.randrange(MIB) for _ in range(33))
-        latency = PathLatency(100, MIB, 2 * NS_PER_MS, 30 * NS_PER_MS)
-        frame = Frame(
-            f"bcache{number}", self._at_ns, self._at_ns, NS_PER_S, False, 0,
-            {way: Rates(100.0, 4.0 * MIB) for way in Direction}, 3,
-        )  # fmt: skip
-        return replace(
-            frame,
-            run_bytes=dict.fromkeys(Direction, runs),
-            run_delta_bytes=dict.fromkeys(Direction, runs),
-            gap_counts=tuple(float(n % 5) for n in range(40)),
-            paths={(way, path): latency for way in Direction for path in ("hit", "miss")},
-            backing_busy_foreground_ratio=self._random.random(),
-            dirty_bytes=int(dirty * GIB),
-            cache_bytes=GIB,
-            dirty_ratio=dirty,
-            in_use_ratio=dirty,
-            dirty_room_bytes=int((1 - dirty) * GIB),
-            dirty_in_bytes_per_s=float(MIB),
-            time_to_full_s=100 * self._random.random(),
-            time_to_clean_s=10.0,
-            state="dirty",
-            cache_mode="writeback",
-        )
+        return loaded_frame(f"bcache{number}", self._at_ns, self._random)
+
+
+class Edges:
+    """One volume that drains in its gaps; each request that ends one has to close the gate."""
+
+    def __init__(self, seed: int) -> None:
+        self._policy = policy()
+        frame = loaded_frame("bcache0", NS_PER_S, Random(seed))
+        self._state = step(State(), frame, self._policy, NS_PER_S)[0]
+        self._at_ns = NS_PER_S
+
+    def busy(self) -> float:
+        """Return the CPU seconds from a busy edge to the gate that closes for it."""
+        self._at_ns += NS_PER_S
+        self._state = step(self._state, self._edge(EdgeKind.IDLE), self._policy, self._at_ns)[0]
+        self._at_ns += NS_PER_S
+        edge = self._edge(EdgeKind.BUSY)
+        began = time.process_time_ns()
+        self._state, outcome = step(self._state, edge, self._policy, self._at_ns)
+        gate = outcome.ruling.gate
+        spent = time.process_time_ns() - began
+        assert gate is not None and gate.kind is GateKind.CLOSED
+        return spent / NS_PER_S
+
+    def _edge(self, kind: EdgeKind) -> Edge:
+        return Edge("bcache0", self._at_ns, kind, NS_PER_S)
+
+
+def loaded_frame(volume: str, at_ns: int, random: Random) -> Frame:
+    """Return a frame of a busy volume with every signal."""
+    dirty = random.random()
+    runs = tuple(random.randrange(MIB) for _ in range(33))
+    latency = PathLatency(100, MIB, 2 * NS_PER_MS, 30 * NS_PER_MS)
+    frame = Frame(
+        volume, at_ns, at_ns, NS_PER_S, False, 0,
+        {way: Rates(100.0, 4.0 * MIB) for way in Direction}, 3,
+    )  # fmt: skip
+    return replace(
+        frame,
+        run_bytes=dict.fromkeys(Direction, runs),
+        run_delta_bytes=dict.fromkeys(Direction, runs),
+        gap_counts=tuple(float(n % 5) for n in range(40)),
+        paths={(way, path): latency for way in Direction for path in ("hit", "miss")},
+        backing_busy_foreground_ratio=random.random(),
+        dirty_bytes=int(dirty * GIB),
+        cache_bytes=GIB,
+        dirty_ratio=dirty,
+        in_use_ratio=dirty,
+        dirty_room_bytes=int((1 - dirty) * GIB),
+        dirty_in_bytes_per_s=float(MIB),
+        time_to_full_s=100 * random.random(),
+        time_to_clean_s=10.0,
+        state="dirty",
+        cache_mode="writeback",
+    )
 
 
 def run(context: Context) -> Report:
-    """One arm for each number of volumes."""
+    """One arm for each number of volumes, and one for a busy edge."""
     runs: dict[str, list[dict[str, float]]] = {f"{count} volumes": [] for count in VOLUMES}
+    runs["busy edge"] = []
     for repetition in range(context.repetitions):
         arms = {count: Volumes(count, context.seed + repetition) for count in VOLUMES}
         spent: dict[int, list[float]] = {count: [] for count in VOLUMES}
+        edges, edge_s = Edges(context.seed + repetition), list[float]()
         for number in range(TICKS):
             for count, volumes in arms.items():
                 spent[count].append(volumes.tick())
+            edge_s += [edges.busy() for _ in range(EDGES // TICKS)]
             if number % 50 == 0:
                 context.say(f"{number} of {TICKS} ticks")
         for count, seconds in spent.items():
             runs[f"{count} volumes"].append(figures(seconds, count))
+        runs["busy edge"].append({"edge_us": median(edge_s) * 1e6})
     few, many = runs["8 volumes"], runs["64 volumes"]
     ratios = {
         "cpu_ms_64": max(found["cpu_ms"] for found in many),

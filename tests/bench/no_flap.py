@@ -13,9 +13,7 @@ from random import Random
 
 from ebbgate.model.decision import Decision
 from ebbgate.model.volume import Kind
-from ebbgate.policy import arbiter, evaluate
-from ebbgate.policy.arbiter import ArbiterState
-from ebbgate.policy.evaluate import PolicyState
+from ebbgate.policy.engine import State, step
 from ebbgate.policy.language.compile import compile_policy
 from ebbgate.policy.language.parse import parse
 from ebbgate.policy.rules import INTERVAL_NS
@@ -66,19 +64,18 @@ def changes(level: Callable[[Random, int], float], seed: int) -> dict[str, list[
     parsed = parse(FIGHT, "fight.yaml")
     assert parsed.document is not None, parsed.problems
     policy, random = compile_policy(parsed.document, Kind.BCACHE), Random(seed)
-    state, over = PolicyState(), ArbiterState()
+    state = State()
     found: dict[str, list[int]] = {"gate": [], "cutoff": []}
     last: Decision | None = None
-    for step in range(TICKS):
-        at_ns = NS_PER_S + step * TICK_NS
-        ratio = min(1.0, max(0.0, level(random, step)))
+    for number in range(TICKS):
+        at_ns = NS_PER_S + number * TICK_NS
+        ratio = min(1.0, max(0.0, level(random, number)))
         seen = frame(
             at_ns=at_ns, dirty_ratio=ratio, dirty_bytes=int(ratio * GIB), cache_bytes=GIB,
             idle=False, quiet_ns=0, state="dirty", cache_mode="writeback",
         )  # fmt: skip
-        state = evaluate.on_frame(state, seen, policy)
-        over = arbiter.on_frame(over, seen, state, policy, applied=True)
-        decision = arbiter.decide(over, state, policy, at_ns, explained=False)
+        state, outcome = step(state, seen, policy, at_ns)
+        decision = outcome.decision()
         if last is not None and decision.gate != last.gate:
             found["gate"].append(at_ns)
         if last is not None and decision.sequential_cutoff_bytes != last.sequential_cutoff_bytes:

@@ -19,9 +19,7 @@ from statistics import median
 from ebbgate.model.decision import Action, Decision, Outcome, OutcomeKind
 from ebbgate.model.frame import Frame, PathLatency, Rates, Regime
 from ebbgate.model.records import Direction, Edge, EdgeKind
-from ebbgate.policy import evaluate
-from ebbgate.policy.defaults import Policy
-from ebbgate.policy.evaluate import PolicyState
+from ebbgate.policy.engine import Policy, State, step
 from ebbgate.signals.histogram import latency_bucket_us
 from ebbgate.store.db import Store
 from ebbgate.store.limits import DAY_NS, DEFAULT_LIMITS
@@ -165,8 +163,7 @@ def _spread(ios: int, us: int) -> tuple[int, ...]:
 
 def _decision(seen: Frame) -> Decision:
     """A real one: its explanation is most of what is kept."""
-    state = evaluate.on_frame(PolicyState(), seen, Policy())
-    return evaluate.decide(state, Policy(), seen.at_ns)
+    return step(State(), seen, Policy(), seen.at_ns)[1].explained()
 
 
 DRAIN, HOLD = _decision(idle_frame(2000)), _decision(busy_frame(1000))

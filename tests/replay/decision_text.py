@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 
 from ebbgate.model.decision import Decision, Gate, GateKind
 from ebbgate.model.records import Bye, Hello, ProbeWarning, QueueSample, Tracked, Untracked
-from ebbgate.policy import evaluate
-from ebbgate.policy.defaults import Policy, default_policy
+from ebbgate.policy.defaults import default_policy
 from ebbgate.probes.recording import (
     Damaged,
     Recorded,
@@ -66,11 +65,11 @@ class _Volume:
     wait_ns: int = 0
     paced: _Paced | None = None
 
-    def texts(self, step: Step, policy: Policy) -> Iterator[str]:
+    def texts(self, step: Step) -> Iterator[str]:
         """What there is to say of one event."""
         state = step.after.state
-        if isinstance(step.event, QueueSample) and self.paced is not None:
-            self.paced.take(step.event, evaluate.gate(state, policy))
+        if isinstance(step.event, QueueSample) and self.paced is not None and step.outcome:
+            self.paced.take(step.event, step.outcome.gate)
         if isinstance(step.event, SysfsSnapshot) and state.destage.collect:
             yield "asks for a garbage collection"
         if step.decision is not None:
@@ -100,7 +99,7 @@ def replay_lines(lines: Iterable[str]) -> Iterator[str]:
         if getattr(event, "volume", ""):
             step = next(replayed)
             said = volumes.setdefault(step.volume, _Volume())
-            texts = (*texts, *said.texts(step, policy))
+            texts = (*texts, *said.texts(step))
         for text in texts:
             at_s = (now_ns - start_ns) / NS_PER_S
             yield text if text.startswith(_INDENT) else f"{at_s:8.3f} s  {text}"

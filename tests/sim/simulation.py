@@ -14,10 +14,7 @@ from dataclasses import dataclass, field
 from ebbgate.model.decision import Gate, GateKind
 from ebbgate.model.records import Direction, Edge, QueueSample, Tick
 from ebbgate.model.volume import VolumeState
-from ebbgate.policy import evaluate
-from ebbgate.policy.defaults import Policy
-from ebbgate.policy.evaluate import PolicyState, ProbeSettings
-from ebbgate.policy.strategies.destage_state import DestageParams
+from ebbgate.policy.engine import DestageParams, Event, Policy, ProbeSettings, State, step
 from ebbgate.probes.protocol import parse_line
 from ebbgate.probes.recording import sysfs_line
 from ebbgate.signals.frame import FrameState, absorb, build
@@ -103,7 +100,7 @@ class World:
         self.served: list[Served] = []
         self.lines: list[str] = []
         self.gates: list[tuple[int, Gate]] = []
-        self.state = PolicyState()
+        self.state = State()
         self._frames = FrameState()
         self._told: ProbeSettings | None = None
         self._last_ns = 0
@@ -160,15 +157,11 @@ class World:
         self.clock.after(self.setup.reaction.deliver_ns, lambda: self._take(line))
 
     def _take(self, line: str) -> None:
-        record, policy = parse_line(line), self.setup.policy
+        record = parse_line(line)
         if isinstance(record, Tick):
             self._frames = absorb(self._frames, record)
-        elif isinstance(record, Edge):
-            self.state = evaluate.on_edge(self.state, record, policy)
-            self._drive()
-        elif isinstance(record, QueueSample):
-            self.state = evaluate.on_queue(self.state, record, policy)
-            self._drive()
+        elif isinstance(record, Edge | QueueSample):
+            self._step(record)
 
     def _look_at_sysfs(self) -> None:
         dirty_bytes = self.writeback.dirty_bytes
@@ -182,17 +175,16 @@ class World:
             knobs={},
         )
         self.lines.append(sysfs_line(VOLUME, seen))
-        frame = build(self._frames, seen, VOLUME, self.clock.now_ns)
-        self.state = evaluate.on_frame(self.state, frame, self.setup.policy)
-        self._drive()
+        self._step(build(self._frames, seen, VOLUME, self.clock.now_ns))
 
-    def _drive(self) -> None:
-        gate = evaluate.gate(self.state, self.setup.policy) or Gate(GateKind.RELEASED)
-        gate = self.setup.gate(gate)
+    def _step(self, event: Event) -> None:
+        now_ns = self.clock.now_ns
+        self.state, outcome = step(self.state, event, self.setup.policy, now_ns)
+        gate = self.setup.gate(outcome.gate or Gate(GateKind.RELEASED))
         if not self.gates or gate != self.gates[-1][1] or gate.kind is GateKind.PULSED:
             self.gates.append((self.clock.now_ns, gate))
             self.hand.wish(gate)
-        wished = evaluate.probe_settings(self.state, self.setup.policy)
+        wished = outcome.probe_settings
         if self._told is None or wished.wait_ns != self._told.wait_ns:
             self.probe.command(f"wait {VOLUME} {wished.wait_ns}")
         if self._told is None or wished.pace != self._told.pace:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 
 from ebbgate.actuators.bcache_steps import write
 from ebbgate.actuators.knob_writer import KnobWriter, Reason
@@ -20,7 +19,7 @@ from ebbgate.model.decision import Outcome, OutcomeKind
 from ebbgate.model.frame import Frame
 from ebbgate.model.override import ActiveOverride, Override, OverrideKind
 from ebbgate.model.volume import VolumeState
-from ebbgate.policy.arbiter import ArbiterState
+from ebbgate.policy.engine import OverrideChange
 from ebbgate.policy.overrides import OVERRIDE, override_text, unwritable_reason
 from ebbgate.units import format_bytes, format_ns
 
@@ -46,7 +45,7 @@ class VolumeOverrides:
         """Is a knob kept at a person's value?"""
         return bool(self._driver.hand.pinned)
 
-    def take(self, standing: Iterable[ActiveOverride], over: ArbiterState) -> ArbiterState:
+    def take(self, standing: Iterable[ActiveOverride]) -> OverrideChange:
         """These are in force from now on: write what is new, put back what is no longer wished."""
         before, self.standing = self._sets(), tuple(standing)
         now = self._sets()
@@ -61,7 +60,7 @@ class VolumeOverrides:
         drains = [each for each in self.standing if each.wish.kind is OverrideKind.DRAIN]
         sets = tuple((each, format_value(knob, int(each.wish.value))) for knob, each in now.items())
         knobs = frozenset(self._driver.hand.plan.knobs)
-        return replace(over, sets=sets, gate_knobs=knobs, drain=drains[0] if drains else None)
+        return OverrideChange(sets, knobs, drains[0] if drains else None)
 
     def when_written(self, number: int, call: Callable[[str], None]) -> None:
         """Call once when the knob of this override is written, or cannot be; with the error, empty

@@ -20,14 +20,18 @@ from ebbgate.model.status import (
     VolumeStatus,
 )
 from ebbgate.model.volume import Kind, Mode, Volume
-from ebbgate.policy.arbiter import NO_REGRET
 from ebbgate.policy.cleaning import Cleaning, eta_s
-from ebbgate.policy.defaults import IDLE_DESTAGE
-from ebbgate.policy.drain import DRAIN
-from ebbgate.policy.evaluate import PolicyState
-from ebbgate.policy.overrides import OVERRIDE
-from ebbgate.policy.strategies.destage_state import DestageParams, Phase
-from ebbgate.policy.strategies.idle_destage import start_bytes
+from ebbgate.policy.engine import (
+    DRAIN,
+    IDLE_DESTAGE,
+    NO_REGRET,
+    OVERRIDE,
+    DestageParams,
+    Outcome,
+    Phase,
+    State,
+    start_bytes,
+)
 from ebbgate.signals.kernel_sleep import DELAY
 from ebbgate.signals.totals import Totals
 from ebbgate.signals.totals import document as totals_document
@@ -60,10 +64,9 @@ class StatusInputs:
     totals: Totals = field(default_factory=Totals)
 
 
-def volume_status(
-    view: StatusInputs, frame: Frame, state: PolicyState, decision: Decision
-) -> VolumeStatus:
+def volume_status(view: StatusInputs, frame: Frame, outcome: Outcome) -> VolumeStatus:
     """Return the volume's status."""
+    state, decision = outcome.state, outcome.explained()
     return VolumeStatus(
         volume=view.volume.name,
         title=view.volume.title,
@@ -121,7 +124,7 @@ def _floor_bytes(view: StatusInputs, frame: Frame) -> int | None:
     return start_bytes(frame, view.destage)
 
 
-def summary(view: StatusInputs, frame: Frame, state: PolicyState, decision: Decision) -> str:
+def summary(view: StatusInputs, frame: Frame, state: State, decision: Decision) -> str:
     """One sentence: what ebbgate does with this volume now, and why."""
     if view.cleaning is not None:
         return _cleaning_sentence(view.cleaning, frame)
@@ -145,7 +148,7 @@ def summary(view: StatusInputs, frame: Frame, state: PolicyState, decision: Deci
     return text if view.mode is Mode.ENFORCE else f"would do, in enforce: {text}"
 
 
-def _machine_sentence(view: StatusInputs, frame: Frame, state: PolicyState) -> str:
+def _machine_sentence(view: StatusInputs, frame: Frame, state: State) -> str:
     machine = state.destage
     dirty = format_bytes(frame.dirty_bytes) if frame.dirty_bytes is not None else "unknown"
     text = {
@@ -215,7 +218,7 @@ def _drain(frame: Frame) -> str:
     )
 
 
-def _gate(view: StatusInputs, state: PolicyState, decision: Decision) -> GateStatus:
+def _gate(view: StatusInputs, state: State, decision: Decision) -> GateStatus:
     gate = view.gate or Gate(GateKind.RELEASED)
     winner = next((p for p in decision.proposals if p.strategy == decision.gate_strategy), None)
     reason = state.destage.why

@@ -24,13 +24,8 @@ from ebbgate.model.override import ActiveOverride
 from ebbgate.model.records import Edge, EdgeKind, QueueSample, Record, Tick, Tracked
 from ebbgate.model.status_json import status_to_json
 from ebbgate.model.volume import Mode, Volume, VolumeState
-from ebbgate.policy import arbiter, evaluate
-from ebbgate.policy.arbiter import ArbiterState
 from ebbgate.policy.cleaning import Cleaning
-from ebbgate.policy.decision_key import DecisionKey, decision_key
-from ebbgate.policy.defaults import IDLE_DESTAGE, Policy
-from ebbgate.policy.evaluate import PolicyState, ProbeSettings
-from ebbgate.policy.strategies.destage_state import Phase
+from ebbgate.policy.engine import DecisionKey, Event, Outcome, Policy, ProbeSettings, State, step
 from ebbgate.signals import kernel_sleep
 from ebbgate.signals.frame import FrameState, absorb, begin_anew, build, totals, tracked
 from ebbgate.signals.kernel_sleep import DELAY, KernelSleep
@@ -59,7 +54,7 @@ class VolumeLoop:
     held: bool = False
     now_ns: Callable[[], int] = time.monotonic_ns
     frames: FrameState = field(default_factory=FrameState)
-    state: PolicyState = field(default_factory=PolicyState)
+    state: State = field(default_factory=State)
     told: ProbeSettings | None = None
     told_wait_ns: int = 0
     decided: int = 0
@@ -71,7 +66,6 @@ class VolumeLoop:
     told_live_ns: int = 0
     since_unix_ns: int = field(default_factory=time.time_ns)
     last_seen: VolumeState | None = None
-    over: ArbiterState = field(default_factory=ArbiterState)
     driver: KnobDriver = field(init=False)
     wished: VolumeOverrides = field(init=False)
     cleaner: Cleaner = field(init=False)
@@ -89,16 +83,15 @@ class VolumeLoop:
     @property
     def urgent(self) -> bool:
         """Is a gate open that the next request closes?"""
-        destages = self.state.destage.phase is Phase.DESTAGE
-        return self._acts() and destages and evaluate.gate_reason(self.state)[0] == IDLE_DESTAGE
+        return self._acts() and self._outcome().closes_on_arrival
 
     # ---- what comes in -------------------------------------------------------------------------
     def on_record(self, record: Record) -> None:
         """A record of this volume from the probe."""
         if isinstance(record, QueueSample):
-            self.state = evaluate.on_queue(self.state, record, self.policy)
-            self._drive_gate(self.decided)
-            self._tell_probe()
+            outcome = self._step(record)
+            self._drive_gate(outcome, self.decided)
+            self._tell_probe(outcome)
         elif isinstance(record, Edge):
             self._on_edge(record)
         elif isinstance(record, Tracked):
@@ -113,13 +106,13 @@ class VolumeLoop:
 
     def _on_edge(self, edge: Edge) -> None:
         """The gate first: a request waits for it. Then all that can wait."""
-        self.state = evaluate.on_edge(self.state, edge, self.policy)
+        outcome = self._step(edge)
         self.driver.keep_outcomes()
         try:
-            self._drive_gate(self.decided + 1, since_ns=edge.at_ns)
-            self._tell_probe()
+            self._drive_gate(outcome, self.decided + 1, since_ns=edge.at_ns)
+            self._tell_probe(outcome)
             self.outbox.edge(edge, self._late_ns(edge))
-            self._record_decision()
+            self._record_decision(outcome)
         finally:
             self.driver.tell_outcomes()
 
@@ -131,20 +124,16 @@ class VolumeLoop:
             self._look_at_knobs(seen)
             self.wished.watch(seen, frame)
         self.last_seen = seen
-        self.state = evaluate.on_frame(self.state, frame, self.policy)
-        acts = self._acts()
-        self.over = arbiter.on_frame(self.over, frame, self.state, self.policy, applied=acts)
-        decision = self._record_decision()
-        # No sample of the queue adjusts what a person or a rule has asked for.
-        by_rule = evaluate.gate_reason(self.state)[0] != IDLE_DESTAGE
-        drifted = self.driver.rate_drifted(seen, steady=by_rule or self.over.drain is not None)
+        outcome = self._step(frame)
+        decision = self._record_decision(outcome)
+        drifted = self.driver.rate_drifted(seen, steady=outcome.steady)
         again = quiet and (self.driver.unsure or drifted)
-        self._drive_gate(self.decided, reassert=again)
+        self._drive_gate(outcome, self.decided, reassert=again)
         if self._acts():
             self.driver.rest(decision, self.decided, retry=quiet)
         elif quiet and self.mode is not Mode.ENFORCE:
             self.driver.release_again()
-        self._tell_probe()
+        self._tell_probe(outcome)
         if frame.at_ns - self.told_live_ns >= _TELL_NS:
             self.told_live_ns = frame.at_ns
             # By itself, where there is a loop: an edge that waits goes first.
@@ -152,15 +141,14 @@ class VolumeLoop:
 
     def _tell_people(self, frame: Frame) -> None:
         self.outbox.sample(frame)
-        decision = arbiter.decide(self.over, self.state, self.policy, self.now_ns())
-        status = volume_status(self._status_inputs(), frame, self.state, decision)
+        status = volume_status(self._status_inputs(), frame, self._outcome())
         self.outbox.live(self.volume.name, status_to_json(status))
 
     def probe_restarted(self) -> None:
         """The probe knows nothing of us any more."""
         self.told = None
         self.frames = begin_anew(self.frames)
-        self._tell_probe()
+        self._tell_probe(self._outcome())
 
     # ---- what people want ----------------------------------------------------------------------
     def set_mode(self, mode: Mode, why: str) -> None:
@@ -183,7 +171,7 @@ class VolumeLoop:
 
     def wish(self, standing: Iterable[ActiveOverride]) -> None:
         """These wishes are in force from now on."""
-        self.over = self.wished.take(standing, self.over)
+        self._step(self.wished.take(standing))
         self.last_key = ()
 
     def when_settled(self, call: Callable[[], None]) -> None:
@@ -192,8 +180,9 @@ class VolumeLoop:
 
     def publish(self) -> None:
         """Tell people how the volume is now."""
-        if self.state.frame is not None:
-            self._tell_people(self.state.frame)
+        frame = self.state.current_frame
+        if frame is not None:
+            self._tell_people(frame)
 
     def take_back(self, knob: str | None) -> tuple[str, ...]:
         """Take the knob (without a name: every one) that somebody else has written back; which."""
@@ -220,20 +209,33 @@ class VolumeLoop:
         self.driver.release(why)
 
     # ---- what goes out -------------------------------------------------------------------------
+    def _step(self, event: Event) -> Outcome:
+        self.state, outcome = step(
+            self.state, event, self.policy, self.now_ns(), applied=self._acts()
+        )
+        return outcome
+
+    def _outcome(self) -> Outcome:
+        return Outcome(self.state, self.policy, self.now_ns())
+
     def _acts(self) -> bool:
         return self.mode is Mode.ENFORCE and not self.held and self.cleaning is None
 
     def _drive_gate(
-        self, decision: int, *, since_ns: int | None = None, reassert: bool = False
+        self,
+        outcome: Outcome,
+        decision: int,
+        *,
+        since_ns: int | None = None,
+        reassert: bool = False,
     ) -> None:
         if self._acts():
-            ruled = arbiter.gate(self.over, self.state, self.policy, self.now_ns())
-            by, why = evaluate.gate_reason(self.state)
-            reason = Reason(ruled.by or by, ruled.why or why, decision)
-            self.driver.gate(ruled.gate, reason, since_ns=since_ns, reassert=reassert)
+            ruling = outcome.ruling
+            reason = Reason(ruling.by, ruling.why, decision)
+            self.driver.gate(ruling.gate, reason, since_ns=since_ns, reassert=reassert)
 
-    def _tell_probe(self) -> None:
-        wished = evaluate.probe_settings(self.state, self.policy)
+    def _tell_probe(self, outcome: Outcome) -> None:
+        wished = outcome.probe_settings
         if not self._acts():
             wished = ProbeSettings(wished.wait_ns, 0)
         told, name = self.told, self.volume.name
@@ -278,17 +280,16 @@ class VolumeLoop:
         return {knob: held.original for knob, held in list(self.hand.held.items())}
 
     def _totals(self) -> Totals:
-        trips, changes = self.over.regret.trips(), self.driver.changes
+        trips, changes = self.state.arbiter.rollback.trips(), self.driver.changes
         return Totals(self.since_unix_ns, totals(self.frames), changes, self.decided, trips)
 
-    def _record_decision(self) -> Decision:
-        now_ns = self.now_ns()
-        decision = arbiter.decide(self.over, self.state, self.policy, now_ns, explained=False)
-        key = decision_key(self.state, decision)
+    def _record_decision(self, outcome: Outcome) -> Decision:
+        decision = outcome.decision()
+        key = outcome.key(decision)
         if key != self.last_key and self.mode is not Mode.OBSERVE:
             self.last_key = key
             self.told_live_ns = 0
-            decision = arbiter.decide(self.over, self.state, self.policy, now_ns)
+            decision = outcome.explained()
             self.decided += 1
             self.outbox.decision(decision, self.decided)
             suffix = "" if self._acts() else f" [{self.mode}: not applied]"

@@ -9,16 +9,14 @@ writes stays open, whatever users felt after the last time.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from ebbgate.model.decision import Condition, Decision, Gate, GateKind, Proposal
 from ebbgate.model.frame import Frame
-from ebbgate.model.override import ActiveOverride
 from ebbgate.policy import drain, evaluate, limits, overrides, rollback_guard
 from ebbgate.policy.defaults import IDLE_DESTAGE, STREAM_BYPASS, Policy
-from ebbgate.policy.drain import DrainPlan
-from ebbgate.policy.evaluate import PolicyState
-from ebbgate.policy.rollback_guard import RollbackState, Verdict, WatchedSetting
+from ebbgate.policy.rollback_guard import Verdict, WatchedSetting
+from ebbgate.policy.state import ArbiterState, OverrideChange, State
 from ebbgate.policy.strategies import idle_destage
 from ebbgate.policy.strategies.destage_state import DestageParams, Phase
 from ebbgate.policy.strategies.stream_bypass import StreamMode
@@ -26,121 +24,132 @@ from ebbgate.units import format_ns
 
 NO_REGRET = "no_regret"
 _STREAM_KNOBS = frozenset({"sequential_cutoff", "max_sectors_kb"})
+_ABOVE = frozenset({overrides.OVERRIDE, drain.DRAIN, NO_REGRET})
+"""These proposals come and go; those of rules and strategies are there all the time."""
 _EASE = 2.0
 """As in idle_destage: the level itself moves as soon as the gate opens."""
 
 
+DecisionKey = tuple[object, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """The gate that applies; `by`, `why`: who decided it where that was no strategy, else empty."""
+    """The gate that applies, which proposal it comes from, and why."""
 
     gate: Gate | None
-    by: str = ""
-    why: str = ""
+    by: str
+    why: str
 
 
-@dataclass(frozen=True, slots=True)
-class ArbiterState:
-    """`sets`: wishes for knobs, each with its value in words; `gate_knobs`: of this kind of volume;
-    `drain`: the wish for one; `plan`: at the last tick.
-    """
-
-    sets: tuple[tuple[ActiveOverride, str], ...] = ()
-    gate_knobs: frozenset[str] = frozenset()
-    drain: ActiveOverride | None = None
-    plan: DrainPlan | None = None
-    regret: RollbackState = field(default_factory=RollbackState)
-
-    @property
-    def gate_is_wished(self) -> bool:
-        """Does a person want a knob of the gate?"""
-        return any(each.wish.knob in self.gate_knobs for each, _ in self.sets)
+def on_overrides(state: State, change: OverrideChange) -> State:
+    """Put other overrides in force."""
+    arbiter = replace(
+        state.arbiter, sets=change.sets, gate_knobs=change.gate_knobs, drain=change.drain
+    )
+    return replace(state, arbiter=arbiter)
 
 
-def on_frame(
-    over: ArbiterState, frame: Frame, state: PolicyState, policy: Policy, *, applied: bool
-) -> ArbiterState:
-    """A tick. `applied`: are decisions carried out? What is only shown cannot be regretted."""
-    stands = _stands(over, state, policy) if applied else {}
-    over = replace(over, regret=rollback_guard.on_frame(over.regret, frame, stands, policy.regret))
-    if over.drain is None:
-        return over
-    return replace(over, plan=drain.plan_of(frame, over.drain.left_ns(frame.at_ns)))
+def on_frame(state: State, frame: Frame, policy: Policy, *, applied: bool) -> State:
+    """Take a tick in. `applied`: decisions are carried out; others cannot harm anybody."""
+    arbiter = state.arbiter
+    settings = _watched_settings(state, policy) if applied else {}
+    rollback = rollback_guard.on_frame(arbiter.rollback, frame, settings, policy.rollback)
+    plan = None
+    if arbiter.drain is not None:
+        plan = drain.plan_of(frame, arbiter.drain.left_ns(frame.at_ns))
+    after = ArbiterState(arbiter.sets, arbiter.gate_knobs, arbiter.drain, plan, rollback)
+    return replace(state, arbiter=after)
 
 
-def gate(over: ArbiterState, state: PolicyState, policy: Policy, now_ns: int) -> Ruling:
-    """The gate that applies: all that the fast path needs."""
-    return _gate(over, evaluate.gate(state, policy), state, policy, now_ns)
+def ruling(state: State, policy: Policy, now_ns: int) -> Ruling:
+    """Return the gate that applies: all that the fast path needs."""
+    return _ruling(state, evaluate.gate(state, policy), policy, now_ns)
 
 
-def decide(
-    over: ArbiterState, state: PolicyState, policy: Policy, now_ns: int, *, explained: bool = True
-) -> Decision:
-    """The decision that applies, with every proposal; `explained` as in `evaluate.decide`."""
+def decide(state: State, policy: Policy, now_ns: int, *, explained: bool = True) -> Decision:
+    """Return the decision that applies, with every proposal; `explained` as in `evaluate`."""
     decision = evaluate.decide(state, policy, now_ns, explained=explained)
-    ruling = _gate(over, decision.gate, state, policy, now_ns)
-    wished, by = ruling.gate, ruling.by
+    arbiter, ruled = state.arbiter, _ruling(state, decision.gate, policy, now_ns)
     own: list[Proposal] = []
-    if over.sets:
-        own.append(overrides.proposal(over.sets, over.gate_knobs, now_ns))
-    if over.drain is not None:
-        opened = wished if by == drain.DRAIN else None
-        own.append(drain.proposal(over.plan, over.drain, now_ns, opened))
-    own += [_taken_back(found, over, state, ruling, now_ns) for found in _held(over, now_ns)]
+    if arbiter.sets:
+        own.append(overrides.proposal(arbiter.sets, arbiter.gate_knobs, now_ns))
+    if arbiter.drain is not None:
+        opened = ruled.gate if ruled.by == drain.DRAIN else None
+        own.append(drain.proposal(arbiter.plan, arbiter.drain, now_ns, opened))
+    own += [_rollback_proposal(each, state, ruled, now_ns) for each in _verdicts(state, now_ns)]
     if not own:
         return decision
-    if by:
-        decision = replace(decision, gate=wished, gate_strategy=by)
+    if ruled.by in _ABOVE:
+        decision = replace(decision, gate=ruled.gate, gate_strategy=ruled.by)
     decision = _streams(decision, own)
     return replace(decision, proposals=(*own, *decision.proposals))
 
 
-def _stands(
-    over: ArbiterState, state: PolicyState, policy: Policy
-) -> Mapping[WatchedSetting, Hashable]:
-    """What a strategy has set of all that the guard watches; None where it rests, or a person or
-    a rule, which is a person's too, has the say.
+def decision_key(state: State, decision: Decision) -> DecisionKey:
+    """Return a key that is equal for decisions that differ only in measured figures or in the pace.
+
+    A pulse is part of pacing and no decision of its own.
     """
-    stands: dict[WatchedSetting, Hashable] = {}
-    streams, wished = state.streams, {each.wish.knob for each, _ in over.sets}
+    kind = decision.gate.kind if decision.gate else None
+    return (
+        GateKind.PACED if kind is GateKind.PULSED else kind,
+        state.destage.phase,
+        state.streams.stance,
+        decision.sequential_cutoff_bytes,
+        decision.congestion_bypass,
+        tuple(rule.strategy for rule in state.rules.in_force),
+        tuple(proposal.unsupported for proposal in decision.proposals),
+        tuple((p.strategy, p.knobs) for p in decision.proposals if p.strategy in _ABOVE),
+    )
+
+
+def _watched_settings(state: State, policy: Policy) -> Mapping[WatchedSetting, Hashable]:
+    """Return what the strategies have set of all that the guard watches.
+
+    A setting is left out where the strategy rests, or where a person or a rule decides.
+    """
+    found: dict[WatchedSetting, Hashable] = {}
+    arbiter, streams = state.arbiter, state.streams
+    overridden = {each.wish.knob for each, _ in arbiter.sets}
     ruled = any(rule.sequential_cutoff_bytes is not None for rule in state.rules.in_force)
     acts = policy.streams is not None and streams.stance is not StreamMode.REST and not ruled
-    if acts and wished.isdisjoint(_STREAM_KNOBS):
-        stands[WatchedSetting.STREAMS] = (streams.stance, streams.cutoff_bytes)
-    if _presses(state) and not over.gate_is_wished and over.drain is None:
-        stands[WatchedSetting.GATE] = Phase.PRESSURE
-    return stands
+    if acts and overridden.isdisjoint(_STREAM_KNOBS):
+        found[WatchedSetting.STREAMS] = (streams.stance, streams.cutoff_bytes)
+    if _presses(state) and not arbiter.gate_overridden and arbiter.drain is None:
+        found[WatchedSetting.GATE] = Phase.PRESSURE
+    return found
 
 
-def _presses(state: PolicyState) -> bool:
-    """Does the strategy itself destage beside the load?"""
+def _presses(state: State) -> bool:
+    """Return whether the strategy itself destages beside the load."""
     own = evaluate.gate_reason(state)[0] == IDLE_DESTAGE
     return own and state.destage.phase is Phase.PRESSURE
 
 
-def _gate(
-    over: ArbiterState, wished: Gate | None, state: PolicyState, policy: Policy, now_ns: int
-) -> Ruling:
-    if over.gate_is_wished:
-        return Ruling(
-            Gate(GateKind.RELEASED), overrides.OVERRIDE, "a person has set a knob of the gate"
-        )
-    params = policy.destage
-    if params is None or wished is None or wished.kind is GateKind.RELEASED:
-        return Ruling(wished)
-    if over.drain is not None and over.plan is not None:
-        opened = drain.gate_of(over.plan, state.destage, wished, params)
-        return Ruling(opened, drain.DRAIN, drain.sentence(over.plan)) if opened else Ruling(wished)
-    held = rollback_guard.verdict(over.regret, WatchedSetting.GATE, now_ns) is not None
-    if held and _presses(state) and not pressing(state.frame, params):
+def _ruling(state: State, proposed: Gate | None, policy: Policy, now_ns: int) -> Ruling:
+    arbiter, params = state.arbiter, policy.destage
+    if arbiter.gate_overridden:
+        released = Gate(GateKind.RELEASED)
+        return Ruling(released, overrides.OVERRIDE, "a person has set a knob of the gate")
+    own = Ruling(proposed, *evaluate.gate_reason(state))
+    if params is None or proposed is None or proposed.kind is GateKind.RELEASED:
+        return own
+    if arbiter.drain is not None and arbiter.plan is not None:
+        opened = drain.gate_of(arbiter.plan, state.destage, proposed, params)
+        return Ruling(opened, drain.DRAIN, drain.sentence(arbiter.plan)) if opened else own
+    if state.destage.phase is not Phase.PRESSURE:
+        return own
+    rolled_back = rollback_guard.verdict(arbiter.rollback, WatchedSetting.GATE, now_ns) is not None
+    if rolled_back and _presses(state) and not must_destage(state.frame, params):
         closed = replace(state.destage, phase=Phase.WAIT)
         shut = limits.clamp_gate(idle_destage.gate_of(closed, params), policy.limits)
         return Ruling(shut, NO_REGRET, "users waited longer after it was opened")
-    return Ruling(wished)
+    return own
 
 
-def pressing(frame: Frame | None, params: DestageParams) -> bool:
-    """Must dirty data go, whatever users feel? Yes, too, where the room for it is unknown."""
+def must_destage(frame: Frame | None, params: DestageParams) -> bool:
+    """Return whether dirty data must go, however long users wait; also if the room is unknown."""
     if frame is None or frame.dirty_room_bytes is None or not frame.cache_bytes:
         return True
     full_s, room = frame.time_to_full_s, frame.dirty_room_bytes
@@ -149,8 +158,9 @@ def pressing(frame: Frame | None, params: DestageParams) -> bool:
     return room < params.room_ratio_min * _EASE * frame.cache_bytes
 
 
-def _held(over: ArbiterState, now_ns: int) -> list[Verdict]:
-    found = (rollback_guard.verdict(over.regret, setting, now_ns) for setting in WatchedSetting)
+def _verdicts(state: State, now_ns: int) -> list[Verdict]:
+    rollback = state.arbiter.rollback
+    found = (rollback_guard.verdict(rollback, setting, now_ns) for setting in WatchedSetting)
     return [each for each in found if each is not None]
 
 
@@ -179,14 +189,8 @@ def _streams(decision: Decision, own: list[Proposal]) -> Decision:
     return decision
 
 
-def _taken_back(
-    found: Verdict,
-    over: ArbiterState,
-    state: PolicyState,
-    ruling: Ruling,
-    now_ns: int,
-) -> Proposal:
-    left = over.regret.of(found.setting).held_until_ns - now_ns
+def _rollback_proposal(found: Verdict, state: State, ruled: Ruling, now_ns: int) -> Proposal:
+    left = state.arbiter.rollback.of(found.setting).held_until_ns - now_ns
     what = "stream_bypass" if found.setting is WatchedSetting.STREAMS else "destage beside the load"
     before, after = format_ns(found.before_ns), format_ns(found.after_ns)
     yields = found.setting is WatchedSetting.GATE and _presses(state)
@@ -194,7 +198,7 @@ def _taken_back(
         f"{what} is held off for {format_ns(max(0, left))} more: the p99 of"
         f" {found.direction}s was {after} after it, {before} before"
     )
-    if yields and ruling.by != NO_REGRET:
+    if yields and ruled.by != NO_REGRET:
         reason += "; gives way, since dirty data must go"
     return Proposal(
         NO_REGRET,
@@ -208,6 +212,6 @@ def _taken_back(
                 True,
             ),
         ),
-        gate=ruling.gate if ruling.by == NO_REGRET else None,
+        gate=ruled.gate if ruled.by == NO_REGRET else None,
         takes_back=(str(found.setting),),
     )

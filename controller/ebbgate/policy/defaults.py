@@ -59,15 +59,15 @@ _DM_PRESSURE_PACE = PaceParams(
 class Policy:
     """Which strategies are on, and their parameters. `cannot`: strategy -> why not here.
 
-    `rules` come before all strategies, these in their `order`; `limits` hold above both. `regret`:
-    the bounds of the guard above them. `overlay`: the entry of the schedule that is in force, empty
-    without one.
+    `rules` come before all strategies, these in their `order`; `limits` hold above both.
+    `rollback`: the bounds of the guard above them. `overlay`: the entry of the schedule that is in
+    force, empty without one.
     """
 
     destage: DestageParams | None = field(default_factory=DestageParams)
     streams: StreamParams | None = field(default_factory=StreamParams)
     cannot: Mapping[str, str] = field(default_factory=dict)
-    regret: RollbackParams = field(default_factory=RollbackParams)
+    rollback: RollbackParams = field(default_factory=RollbackParams)
     name: str = ADAPTIVE
     order: tuple[str, ...] = (IDLE_DESTAGE, STREAM_BYPASS)
     rules: tuple[Rule, ...] = ()

@@ -7,15 +7,15 @@ that has a wish wins, and the losers stay visible in the decision. The policy's 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from ebbgate.model.decision import Decision, Gate, Proposal
 from ebbgate.model.frame import Frame
-from ebbgate.model.records import Edge, EdgeKind, QueueSample
+from ebbgate.model.records import Edge, QueueSample
 from ebbgate.model.volume import UNWRITABLE
 from ebbgate.policy import limits, rules
 from ebbgate.policy.defaults import IDLE_DESTAGE, STREAM_BYPASS, Policy
-from ebbgate.policy.rules import RulesState
+from ebbgate.policy.state import State
 from ebbgate.policy.strategies import explanation, idle_destage, stream_bypass
 from ebbgate.policy.strategies.destage_state import DestageParams, DestageState
 from ebbgate.policy.strategies.stream_bypass import StreamMode, StreamParams, StreamState
@@ -26,17 +26,6 @@ PACE_PERIOD_NS = 20 * NS_PER_MS
 
 
 _NOBODY = Proposal("", "")
-
-
-@dataclass(frozen=True, slots=True)
-class PolicyState:
-    """What rules and strategies remember of one volume, and the last frame they saw."""
-
-    destage: DestageState = field(default_factory=DestageState)
-    streams: StreamState = field(default_factory=StreamState)
-    rules: RulesState = field(default_factory=RulesState)
-    congested: bool = False
-    frame: Frame | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,45 +46,40 @@ class ProbeSettings:
         return (self.pace_period_ns, *above)
 
 
-def on_frame(state: PolicyState, frame: Frame, policy: Policy) -> PolicyState:
-    """A tick with all signals."""
+def on_frame(state: State, frame: Frame, policy: Policy) -> State:
+    """Take a tick with all signals in."""
     if unsupported(frame):
-        return PolicyState(congested=state.congested, frame=frame)
+        return State(congested=state.congested, frame=frame, arbiter=state.arbiter)
     ruled = rules.on_frame(state.rules, frame, policy.rules, frame.at_ns)
-    state = replace(state, rules=ruled)
-    if policy.destage is None:
-        state = replace(state, destage=DestageState())
-    else:
-        state = replace(state, destage=idle_destage.on_frame(state.destage, frame, policy.destage))
-        state = _unwatched(state) if _ruled_gate(state) else state
-    if policy.streams is None:
-        state = replace(state, streams=StreamState())
-    else:
-        state = replace(state, streams=stream_bypass.on_frame(state.streams, frame, policy.streams))
+    destage, streams = DestageState(), StreamState()
+    if policy.destage is not None:
+        destage = idle_destage.on_frame(state.destage, frame, policy.destage)
+        if any(rule.gate is not None for rule in ruled.in_force):
+            # The queue is not sampled while a rule decides: what was measured before ends here.
+            destage = replace(destage, pace=replace(destage.pace, window_start=None))
+    if policy.streams is not None:
+        streams = stream_bypass.on_frame(state.streams, frame, policy.streams)
     congested = state.congested or frame.bypass_bytes.get("congested", 0) > 0
-    return replace(state, congested=congested, frame=frame)
+    # Built in one go: each copy of a frozen class costs as much as a strategy.
+    return State(destage, streams, ruled, congested, frame, None, state.arbiter)
 
 
-def on_edge(state: PolicyState, edge: Edge, policy: Policy) -> PolicyState:
+def on_edge(state: State, edge: Edge, policy: Policy) -> State:
     """The load came or went."""
-    if state.frame is not None:
-        # Newer than the last frame, so the explanation shows it.
-        idle = edge.kind is EdgeKind.IDLE
-        quiet_ns = edge.length_ns if idle else 0
-        state = replace(state, frame=replace(state.frame, idle=idle, quiet_ns=quiet_ns))
     if policy.destage is None:
-        return state
-    return replace(state, destage=idle_destage.on_edge(state.destage, edge, policy.destage))
+        return replace(state, edge=edge)
+    destage = idle_destage.on_edge(state.destage, edge, policy.destage)
+    return replace(state, edge=edge, destage=destage)
 
 
-def on_queue(state: PolicyState, sample: QueueSample, policy: Policy) -> PolicyState:
+def on_queue(state: State, sample: QueueSample, policy: Policy) -> State:
     """A sample of the backing device's queue."""
     if policy.destage is None:
         return state
     return replace(state, destage=idle_destage.on_queue(state.destage, sample, policy.destage))
 
 
-def gate(state: PolicyState, policy: Policy) -> Gate | None:
+def gate(state: State, policy: Policy) -> Gate | None:
     """The wished gate alone: all that the fast path needs."""
     if state.frame is not None and unsupported(state.frame):
         return None
@@ -107,13 +91,13 @@ def gate(state: PolicyState, policy: Policy) -> Gate | None:
     return limits.clamp_gate(idle_destage.gate_of(state.destage, policy.destage), policy.limits)
 
 
-def gate_reason(state: PolicyState) -> tuple[str, str]:
+def gate_reason(state: State) -> tuple[str, str]:
     """Who wishes the gate, and why."""
     ruled = _ruled_gate(state)
     return (ruled.strategy, ruled.reason) if ruled else (IDLE_DESTAGE, state.destage.why)
 
 
-def probe_settings(state: PolicyState, policy: Policy) -> ProbeSettings:
+def probe_settings(state: State, policy: Policy) -> ProbeSettings:
     """What the probe should be told."""
     wait_ns = state.destage.wait.wait_ns
     if policy.destage is None or not state.destage.pacing or _ruled_gate(state):
@@ -122,20 +106,20 @@ def probe_settings(state: PolicyState, policy: Policy) -> ProbeSettings:
     return ProbeSettings(wait_ns, PACE_PERIOD_NS, above)
 
 
-def decide(state: PolicyState, policy: Policy, now_ns: int, *, explained: bool = True) -> Decision:
+def decide(state: State, policy: Policy, now_ns: int, *, explained: bool = True) -> Decision:
     """The decision with every proposal; not `explained`: without their conditions.
 
     What is decided is the same; to put all conditions into words takes longer than to decide. Rules
     that are off are left out then.
     """
-    frame = state.frame
-    volume = frame.volume if frame else ""
-    proposals = list(_rule_proposals(state, policy, now_ns, explained))
+    frame = state.current_frame if explained else None
+    volume = state.frame.volume if state.frame else ""
+    proposals = list(_rule_proposals(state, policy, now_ns, frame))
     for name in policy.order:
         if name == IDLE_DESTAGE and policy.destage is not None:
-            proposals.append(_destage_proposal(state, policy.destage, explained))
+            proposals.append(_destage_proposal(state, policy.destage, frame))
         if name == STREAM_BYPASS and policy.streams is not None:
-            proposals.append(_stream_proposal(state, policy.streams, explained))
+            proposals.append(_stream_proposal(state, policy.streams, frame))
     proposals += [Proposal(name, why, unsupported=why) for name, why in policy.cannot.items()]
     return limits.clamp(resolve(volume, now_ns, tuple(proposals)), policy.limits)
 
@@ -169,48 +153,41 @@ def unsupported(frame: Frame) -> str:
     return ""
 
 
-def _ruled_gate(state: PolicyState) -> Proposal | None:
+def _ruled_gate(state: State) -> Proposal | None:
     """The rule that decides the gate; None where none does."""
     return next((wish for wish in state.rules.in_force if wish.gate is not None), None)
 
 
-def _unwatched(state: PolicyState) -> PolicyState:
-    """The queue is not looked at while a rule decides: what was measured before ends here."""
-    pace = replace(state.destage.pace, window_start=None)
-    return replace(state, destage=replace(state.destage, pace=pace))
-
-
 def _rule_proposals(
-    state: PolicyState, policy: Policy, now_ns: int, explained: bool
+    state: State, policy: Policy, now_ns: int, explain: Frame | None
 ) -> tuple[Proposal, ...]:
-    frame = state.frame
-    if frame is None or not policy.rules:
+    if state.frame is None or not policy.rules:
         return ()
-    why_not = unsupported(frame)
+    why_not = unsupported(state.frame)
     if why_not:
         return tuple(Proposal(r.wish.strategy, why_not, unsupported=why_not) for r in policy.rules)
-    if not explained:
+    if explain is None:
         return state.rules.in_force
-    return rules.proposals(state.rules, policy.rules, frame, now_ns)
+    return rules.proposals(state.rules, policy.rules, explain, now_ns)
 
 
-def _destage_proposal(state: PolicyState, params: DestageParams, explained: bool) -> Proposal:
-    frame, machine = state.frame, state.destage
+def _destage_proposal(state: State, params: DestageParams, explain: Frame | None) -> Proposal:
+    frame, destage = state.frame, state.destage
     why_not = (unsupported(frame) or idle_destage.unsupported(frame)) if frame else ""
     if why_not:
         return Proposal(IDLE_DESTAGE, why_not, unsupported=why_not)
     return Proposal(
         IDLE_DESTAGE,
-        f"{machine.phase}: {machine.why}",
-        explanation.of_destage(machine, frame, params) if frame and explained else (),
-        gate=idle_destage.gate_of(machine, params),
-        collect_garbage=machine.collect,
+        f"{destage.phase}: {destage.why}",
+        explanation.of_destage(destage, explain, params) if explain else (),
+        gate=idle_destage.gate_of(destage, params),
+        collect_garbage=destage.collect,
     )
 
 
-def _stream_proposal(state: PolicyState, params: StreamParams, explained: bool) -> Proposal:
-    frame, streams = state.frame, state.streams
-    why_not = unsupported(frame) if frame else ""
+def _stream_proposal(state: State, params: StreamParams, explain: Frame | None) -> Proposal:
+    streams = state.streams
+    why_not = unsupported(state.frame) if state.frame else ""
     if why_not:
         return Proposal(STREAM_BYPASS, why_not, unsupported=why_not)
     reason = f"{streams.stance}: {streams.why}"
@@ -220,7 +197,7 @@ def _stream_proposal(state: PolicyState, params: StreamParams, explained: bool) 
     return Proposal(
         STREAM_BYPASS,
         reason,
-        explanation.of_streams(frame, params) if frame and explained else (),
+        explanation.of_streams(explain, params) if explain else (),
         sequential_cutoff_bytes=cutoff,
         split_requests=params.by_size and streams.stance is StreamMode.BYPASS,
         congestion_bypass=False if state.congested else None,

@@ -4,7 +4,7 @@
 Both are run through the real evaluation with their state carried along; what they differ in is
 folded into intervals. Only what the history keeps can be judged, and `notes` says what it does not
 keep. What was measured then came of what was decided then: a policy that drains sooner would have
-seen another dirty level. The no-regret guard is left out for the same reason.
+seen another dirty level, and the rollback guard other latencies.
 """
 
 from __future__ import annotations
@@ -14,11 +14,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from ebbgate.model.decision import Gate, GateKind
-from ebbgate.model.frame import Frame
 from ebbgate.model.volume import Kind
-from ebbgate.policy import evaluate
-from ebbgate.policy.defaults import IDLE_DESTAGE, Policy
-from ebbgate.policy.evaluate import PolicyState
+from ebbgate.policy.engine import IDLE_DESTAGE, Outcome, Policy, State, step
 from ebbgate.replay.history_events import Event, Gap, HistoryWindow, covered_ns, events, gaps_of
 from ebbgate.replay.notes import notes_of
 from ebbgate.replay.setting_text import SETTINGS, ReplaySetting, text_of
@@ -134,7 +131,7 @@ class _Runner:
 
     kind: Kind
     policy_at: PolicyAt
-    state: PolicyState = field(default_factory=PolicyState)
+    state: State = field(default_factory=State)
     stands: _Stands = field(default_factory=dict)
     key: tuple[object, ...] = ()
     _fitted: dict[tuple[int, int], Policy] = field(default_factory=dict)
@@ -142,15 +139,12 @@ class _Runner:
     def take(self, event: Event) -> None:
         whole = self.policy_at(event.at_ns)
         policy = self._of_then(whole, event.wait_ns)
-        if isinstance(event.what, Frame):
-            self.state = evaluate.on_frame(self.state, event.what, policy)
-        else:
-            self.state = evaluate.on_edge(self.state, event.what, policy)
-        key = (event.blank, event.mixed, policy.overlay, *_essence(self.state, policy))
+        self.state, outcome = step(self.state, event.what, policy, event.at_ns)
+        key = (event.blank, event.mixed, policy.overlay, *_key(outcome))
         if key == self.key:
             return
         self.key = key
-        decision = evaluate.decide(self.state, policy, event.at_ns, explained=False)
+        decision = outcome.decision()
         for setting in SETTINGS[self.kind]:
             text, why = text_of(setting, decision, self.state, whole, mixed=event.mixed)
             self._add(setting, _SettingSpan(event.at_ns, None if event.blank else text, why))
@@ -191,21 +185,21 @@ def _run(past: HistoryWindow, gaps: Sequence[Gap], policy_at: PolicyAt) -> _Stan
     return runner.stands
 
 
-def _essence(state: PolicyState, policy: Policy) -> tuple[object, ...]:
-    """Another one where what is wanted may be another; dear words are found only then.
+def _key(outcome: Outcome) -> tuple[object, ...]:
+    """Return a key that differs where the decision may differ; the decision itself costs more.
 
     The pace of idle_destage is measured, not decided.
     """
-    gate = evaluate.gate(state, policy)
-    by = evaluate.gate_reason(state)[0]
-    if gate is not None and by == IDLE_DESTAGE:
+    ruling = outcome.ruling
+    gate = ruling.gate
+    if gate is not None and ruling.by == IDLE_DESTAGE:
         gate = Gate(GateKind.PACED if gate.kind is GateKind.PULSED else gate.kind)
     return (
         gate,
-        by,
-        state.destage.phase,
-        tuple(wish.strategy for wish in state.rules.in_force),
-        state.frame is None or evaluate.unsupported(state.frame),
+        ruling.by,
+        outcome.destage.phase,
+        tuple(rule.strategy for rule in outcome.rules_in_force),
+        outcome.unsupported,
     )
 
 

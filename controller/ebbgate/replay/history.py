@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ebbgate.errors import ConfigError, NotFound
 from ebbgate.model.volume import Kind
-from ebbgate.policy.defaults import Policy
+from ebbgate.policy.engine import Policy
 from ebbgate.policy.language.choose import LocalTime, entry_at
 from ebbgate.policy.language.compile import compile_policy
 from ebbgate.policy.language.document import PolicyDocument

@@ -7,15 +7,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from ebbgate.model.volume import Kind
-from ebbgate.policy.defaults import Policy
-from ebbgate.policy.rules import Rule
+from ebbgate.policy.engine import Policy, Rule
 from ebbgate.replay.history_events import UNKEPT, Gap, HistoryWindow
 from ebbgate.units import NS_PER_S, format_ns
 
 _ALWAYS: Final = (
     "what was measured came of what was decided then: another policy would have seen another dirty"
     " level and other latencies",
-    "the no-regret guard and people's wishes are left out",
+    "overrides by people are left out, and the rollback guard goes by the latencies of then",
 )
 
 

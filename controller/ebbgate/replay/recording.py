@@ -12,13 +12,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from ebbgate.model.decision import Decision
+from ebbgate.model.frame import Frame
 from ebbgate.model.records import Edge, QueueSample, Tick, Tracked
 from ebbgate.model.volume import VolumeState
-from ebbgate.policy import arbiter, evaluate
-from ebbgate.policy.arbiter import ArbiterState
-from ebbgate.policy.decision_key import DecisionKey, decision_key
-from ebbgate.policy.defaults import Policy
-from ebbgate.policy.evaluate import PolicyState
+from ebbgate.policy.engine import DecisionKey, Outcome, Policy, State, step
 from ebbgate.probes.recording import Recorded, SysfsSnapshot
 from ebbgate.signals.frame import FrameState, absorb, begin_anew, build, tracked
 
@@ -28,74 +25,82 @@ class Replayed:
     """What one volume's part of the recording led to so far."""
 
     frames: FrameState = field(default_factory=FrameState)
-    state: PolicyState = field(default_factory=PolicyState)
-    over: ArbiterState = field(default_factory=ArbiterState)
+    state: State = field(default_factory=State)
     last_key: DecisionKey = ()
     has_sysfs: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One event of a volume and what it led to. `decision`: set where it differs from the last."""
+    """One event of a volume and what it led to.
+
+    `outcome`: None where the event is not one for the policy. `decision`: None where it is the same
+    as the one before.
+    """
 
     volume: str
     event: Recorded
     after: Replayed
-    decision: Decision | None
+    outcome: Outcome | None = None
+    decision: Decision | None = None
 
 
 def replay(events: Iterable[Recorded], policy: Policy) -> Iterator[Decision]:
-    """Decisions in the order of their time, each with its full explanation."""
-    for step in steps(events, policy):
-        if step.decision is not None:
-            yield step.decision
+    """Yield decisions in the order of time, each with its full explanation."""
+    for each in steps(events, policy):
+        if each.decision is not None:
+            yield each.decision
 
 
 def steps(events: Iterable[Recorded], policy: Policy) -> Iterator[Step]:
-    """Every event that belongs to a volume, with the state of the policy after it."""
+    """Yield every event that belongs to a volume, with the state of the policy after it."""
     volumes: dict[str, Replayed] = {}
     for event in events:
         name = getattr(event, "volume", "")
-        if not name:
-            continue
-        after, at_ns = _step(volumes.get(name, Replayed()), event, policy)
-        decision = None
-        if at_ns is not None and after.state.frame is not None:
-            decision = arbiter.decide(after.over, after.state, policy, at_ns)
-            key = decision_key(after.state, decision)
-            if key == after.last_key:
-                decision = None
-            after = replace(after, last_key=key)
-        volumes[name] = after
-        yield Step(name, event, after, decision)
+        if name:
+            found = _step(name, volumes.get(name, Replayed()), event, policy)
+            volumes[name] = found.after
+            yield found
 
 
-def _step(before: Replayed, event: Recorded, policy: Policy) -> tuple[Replayed, int | None]:
-    """The volume after the event; the time if something may have been decided at it."""
+def _step(name: str, before: Replayed, event: Recorded, policy: Policy) -> Step:
+    after = _absorbed(before, event)
+    for_policy = _policy_event(name, before, after, event)
+    if for_policy is None:
+        return Step(name, event, after)
+    state, outcome = step(after.state, for_policy, policy, for_policy.at_ns)
+    after = replace(after, state=state)
+    if isinstance(event, QueueSample) or state.frame is None:
+        return Step(name, event, after, outcome)
+    decision = outcome.explained()
+    key = outcome.key(decision)
+    changed = decision if key != after.last_key else None
+    return Step(name, event, replace(after, last_key=key), outcome, changed)
+
+
+def _absorbed(before: Replayed, event: Recorded) -> Replayed:
+    """Return the volume with what the event adds to its signals."""
     if isinstance(event, Tick):
-        after = replace(before, frames=absorb(before.frames, event))
-        # In a recording with sysfs its first word comes after the first tick.
-        if before.has_sysfs or not before.frames.ticks:
-            return after, None
-        return _frame(after, event.volume, _unknown(event.at_ns), policy), event.at_ns
-    if isinstance(event, Edge):
-        return replace(before, state=evaluate.on_edge(before.state, event, policy)), event.at_ns
-    if isinstance(event, QueueSample):
-        return replace(before, state=evaluate.on_queue(before.state, event, policy)), None
+        return replace(before, frames=absorb(before.frames, event))
     if isinstance(event, SysfsSnapshot):
-        after = replace(before, has_sysfs=True)
-        return _frame(after, event.volume, event.state, policy), event.state.at_ns
+        return replace(before, has_sysfs=True)
     if isinstance(event, Tracked):
         # The probe starts to follow the volume: its counters begin anew, as in the loop.
-        return replace(before, frames=tracked(begin_anew(before.frames), event)), None
-    return before, None
+        return replace(before, frames=tracked(begin_anew(before.frames), event))
+    return before
 
 
-def _frame(before: Replayed, volume: str, seen: VolumeState, policy: Policy) -> Replayed:
-    frame = build(before.frames, seen, volume, seen.at_ns)
-    state = evaluate.on_frame(before.state, frame, policy)
-    over = arbiter.on_frame(before.over, frame, state, policy, applied=True)
-    return replace(before, state=state, over=over)
+def _policy_event(
+    name: str, before: Replayed, after: Replayed, event: Recorded
+) -> Frame | Edge | QueueSample | None:
+    if isinstance(event, Edge | QueueSample):
+        return event
+    if isinstance(event, SysfsSnapshot):
+        return build(after.frames, event.state, name, event.state.at_ns)
+    # In a recording with sysfs the first snapshot comes after the first tick.
+    if isinstance(event, Tick) and not before.has_sysfs and before.frames.ticks:
+        return build(after.frames, _unknown(event.at_ns), name, event.at_ns)
+    return None
 
 
 def _unknown(at_ns: int) -> VolumeState:

@@ -8,9 +8,7 @@ from typing import Final
 
 from ebbgate.model.decision import Decision, GateKind
 from ebbgate.model.volume import Kind
-from ebbgate.policy.defaults import IDLE_DESTAGE, STREAM_BYPASS, Policy
-from ebbgate.policy.evaluate import PolicyState
-from ebbgate.policy.strategies.destage_state import Phase
+from ebbgate.policy.engine import IDLE_DESTAGE, STREAM_BYPASS, Phase, Policy, State
 from ebbgate.units import format_bytes, format_rate
 
 KERNELS: Final = "the kernel's own"
@@ -33,7 +31,7 @@ SETTINGS: Final = {
 
 
 def text_of(
-    setting: ReplaySetting, decision: Decision, state: PolicyState, policy: Policy, *, mixed: bool
+    setting: ReplaySetting, decision: Decision, state: State, policy: Policy, *, mixed: bool
 ) -> tuple[str, str]:
     """What is wanted of a setting, and why."""
     if setting is ReplaySetting.DESTAGE:
@@ -49,7 +47,7 @@ def text_of(
     return KERNELS, "nobody wishes anything else"
 
 
-def _gate_text(decision: Decision, state: PolicyState, policy: Policy, mixed: bool) -> str:
+def _gate_text(decision: Decision, state: State, policy: Policy, mixed: bool) -> str:
     gate, by = decision.gate, decision.gate_strategy
     destage = by == IDLE_DESTAGE
     if destage and mixed and state.destage.phase is Phase.UNKNOWN:

@@ -8,18 +8,17 @@ from typing import Any
 
 import pytest
 
-from ebbgate.model.decision import Gate, GateKind, Proposal
+from ebbgate.model.decision import Decision, Gate, GateKind, Proposal
 from ebbgate.model.frame import Frame, PathLatency, Rates
 from ebbgate.model.override import ActiveOverride, Override, OverrideKind
 from ebbgate.model.records import Direction
 from ebbgate.policy import arbiter, overrides
-from ebbgate.policy.arbiter import ArbiterState
-from ebbgate.policy.decision_key import decision_key
+from ebbgate.policy.arbiter import Ruling, decision_key
 from ebbgate.policy.defaults import Policy
-from ebbgate.policy.evaluate import PolicyState
 from ebbgate.policy.limits import Bounds, Limits
 from ebbgate.policy.rollback_guard import WatchedSetting
 from ebbgate.policy.rules import Rule, RulesState
+from ebbgate.policy.state import ArbiterState, State
 from ebbgate.policy.strategies.destage_state import DestageParams, DestageState, Phase
 from ebbgate.policy.strategies.stream_bypass import StreamMode, StreamState
 from ebbgate.units import GIB, KIB, MIB, NS_PER_MS, NS_PER_S
@@ -47,11 +46,25 @@ def seen(at_s: float, p99_ms: float = 12, **signals: Any) -> Frame:
     return frame(**{**known, **signals})
 
 
-def state(
-    phase: Phase = Phase.WAIT, stance: StreamMode = StreamMode.REST, **signals: Any
-) -> PolicyState:
+def state(phase: Phase = Phase.WAIT, stance: StreamMode = StreamMode.REST, **signals: Any) -> State:
     streams = StreamState(stance, cutoff_bytes=None if stance is StreamMode.REST else MIB)
-    return PolicyState(DestageState(phase=phase), streams, frame=seen(1, **signals))
+    return State(DestageState(phase=phase), streams, frame=seen(1, **signals))
+
+
+def decide(
+    over: ArbiterState, now: State, policy: Policy, now_ns: int, *, explained: bool = True
+) -> Decision:
+    return arbiter.decide(replace(now, arbiter=over), policy, now_ns, explained=explained)
+
+
+def ruling(over: ArbiterState, now: State, policy: Policy, now_ns: int) -> Ruling:
+    return arbiter.ruling(replace(now, arbiter=over), policy, now_ns)
+
+
+def ticked(
+    over: ArbiterState, at: Frame, now: State, policy: Policy, *, applied: bool
+) -> ArbiterState:
+    return arbiter.on_frame(replace(now, arbiter=over), at, policy, applied=applied).arbiter
 
 
 def regretted(
@@ -63,7 +76,7 @@ def regretted(
     for number in range(200):
         bad = number >= 100
         now = seen(100 + number / 4, 60 if bad else 12)
-        over = arbiter.on_frame(over, now, acting if bad else calm, POLICY, applied=True)
+        over = ticked(over, now, acting if bad else calm, POLICY, applied=True)
     return over, now.at_ns
 
 
@@ -82,24 +95,24 @@ def wished(knob: str, value: str, words: str = "") -> ArbiterState:
 # ---- without any --------------------------------------------------------------------------------
 def test_without_wishes_and_regrets_the_strategies_decide() -> None:
     over, now = ArbiterState(), state(Phase.PRESSURE, StreamMode.BYPASS)
-    decision = arbiter.decide(over, now, POLICY, SECOND)
+    decision = decide(over, now, POLICY, SECOND)
     assert [p.strategy for p in decision.proposals] == ["idle_destage", "stream_bypass"]
-    assert arbiter.gate(over, now, POLICY, SECOND).gate == decision.gate
-    assert arbiter.gate(over, now, POLICY, SECOND).by == ""
+    assert ruling(over, now, POLICY, SECOND).gate == decision.gate
+    assert ruling(over, now, POLICY, SECOND).by == "idle_destage"
 
 
 # ---- wishes -------------------------------------------------------------------------------------
 def test_a_wish_for_a_knob_of_the_gate_releases_the_gate() -> None:
     over = wished("writeback_percent", "20", "20%")
-    decision = arbiter.decide(over, state(Phase.PRESSURE), POLICY, SECOND)
+    decision = decide(over, state(Phase.PRESSURE), POLICY, SECOND)
     assert (decision.gate, decision.gate_strategy) == (Gate(GateKind.RELEASED), "wish")
     assert decision.proposals[0].knobs == (("writeback_percent", "20"),)
     assert decision.proposals[1].gate is not None, "the loser is no longer visible"
-    assert arbiter.gate(over, state(Phase.PRESSURE), POLICY, SECOND).by == "wish"
+    assert ruling(over, state(Phase.PRESSURE), POLICY, SECOND).by == "wish"
 
 
 def test_a_wish_for_the_cutoff_beats_the_stance() -> None:
-    decision = arbiter.decide(
+    decision = decide(
         wished("sequential_cutoff", str(8 * MIB)), state(stance=StreamMode.BYPASS), POLICY, SECOND
     )
     assert (decision.sequential_cutoff_bytes, decision.cutoff_strategy) == (8 * MIB, "wish")
@@ -108,7 +121,7 @@ def test_a_wish_for_the_cutoff_beats_the_stance() -> None:
 
 def test_a_wish_for_the_length_of_requests_keeps_them_whole() -> None:
     over = wished("max_sectors_kb", "512")
-    decision = arbiter.decide(over, state(stance=StreamMode.BYPASS), POLICY, SECOND)
+    decision = decide(over, state(stance=StreamMode.BYPASS), POLICY, SECOND)
     assert not decision.split_requests
     assert decision.cutoff_strategy == "wish"
 
@@ -116,14 +129,14 @@ def test_a_wish_for_the_length_of_requests_keeps_them_whole() -> None:
 def test_a_wish_for_a_threshold_of_congestion_leaves_both_alone() -> None:
     over = wished("congested_read_threshold_us", "5000")
     now = replace(state(), congested=True)
-    assert arbiter.decide(ArbiterState(), now, POLICY, SECOND).congestion_bypass is False
-    assert arbiter.decide(over, now, POLICY, SECOND).congestion_bypass is None
+    assert decide(ArbiterState(), now, POLICY, SECOND).congestion_bypass is False
+    assert decide(over, now, POLICY, SECOND).congestion_bypass is None
 
 
 def test_a_decision_under_a_wish_is_another_decision() -> None:
     now, over = state(), wished("congested_read_threshold_us", "5000")
     keys = {
-        decision_key(now, arbiter.decide(each, now, POLICY, SECOND))
+        decision_key(now, decide(each, now, POLICY, SECOND))
         for each in (ArbiterState(), over, wished("congested_read_threshold_us", "6000"))
     }
     assert len(keys) == 3
@@ -132,33 +145,33 @@ def test_a_decision_under_a_wish_is_another_decision() -> None:
 # ---- drains -------------------------------------------------------------------------------------
 def test_a_drain_opens_a_closed_gate_and_says_so() -> None:
     over = ArbiterState(drain=standing(OverrideKind.DRAIN, ends_s=100))
-    over = arbiter.on_frame(over, seen(1), state(), POLICY, applied=True)
-    decision = arbiter.decide(over, state(), POLICY, SECOND)
+    over = ticked(over, seen(1), state(), POLICY, applied=True)
+    decision = decide(over, state(), POLICY, SECOND)
     assert decision.gate is not None
     assert (decision.gate.kind, decision.gate_strategy) == (GateKind.PACED, "drain")
-    ruling = arbiter.gate(over, state(), POLICY, SECOND)
-    assert (ruling.gate, ruling.by) == (decision.gate, "drain")
-    assert ruling.why.startswith("400 MiB dirty, needs ")
+    found = ruling(over, state(), POLICY, SECOND)
+    assert (found.gate, found.by) == (decision.gate, "drain")
+    assert found.why.startswith("400 MiB dirty, needs ")
 
 
 def test_a_drain_leaves_a_released_gate_to_the_kernel() -> None:
     over = ArbiterState(drain=standing(OverrideKind.DRAIN, ends_s=100))
-    over = arbiter.on_frame(over, seen(1), state(), POLICY, applied=True)
-    ruling = arbiter.gate(over, state(Phase.UNKNOWN), POLICY, SECOND)
-    assert (ruling.gate, ruling.by) == (Gate(GateKind.RELEASED), "")
+    over = ticked(over, seen(1), state(), POLICY, applied=True)
+    found = ruling(over, state(Phase.UNKNOWN), POLICY, SECOND)
+    assert (found.gate, found.by) == (Gate(GateKind.RELEASED), "idle_destage")
 
 
 def test_where_nothing_can_be_tuned_a_drain_and_a_guard_change_nothing() -> None:
     over, now_ns = regretted(Phase.PRESSURE)
     over = replace(over, drain=standing(OverrideKind.DRAIN, ends_s=1000))
-    assert arbiter.gate(over, state(), Policy(destage=None), now_ns).gate is None
+    assert ruling(over, state(), Policy(destage=None), now_ns).gate is None
 
 
 # ---- the guard ----------------------------------------------------------------------------------
 def test_pressure_that_users_feel_is_taken_back() -> None:
     over, now_ns = regretted(Phase.PRESSURE)
     pressed = state(Phase.PRESSURE)
-    decision = arbiter.decide(over, pressed, POLICY, now_ns)
+    decision = decide(over, pressed, POLICY, now_ns)
     assert decision.gate is not None
     assert (decision.gate.kind, decision.gate_strategy) == (GateKind.CLOSED, "no_regret")
     first = decision.proposals[0]
@@ -167,7 +180,7 @@ def test_pressure_that_users_feel_is_taken_back() -> None:
     (condition,) = first.conditions
     assert (condition.measured, condition.threshold) == ("60 ms", "24.0 ms (before: 12.0 ms)")
     assert condition.holds
-    assert arbiter.gate(over, pressed, POLICY, now_ns).gate == decision.gate
+    assert ruling(over, pressed, POLICY, now_ns).gate == decision.gate
 
 
 @pytest.mark.parametrize(
@@ -181,20 +194,20 @@ def test_pressure_that_users_feel_is_taken_back() -> None:
 )
 def test_data_that_must_go_beats_the_guard(signals: dict[str, Any]) -> None:
     over, now_ns = regretted(Phase.PRESSURE)
-    decision = arbiter.decide(over, state(Phase.PRESSURE, **signals), POLICY, now_ns)
+    decision = decide(over, state(Phase.PRESSURE, **signals), POLICY, now_ns)
     assert decision.gate_strategy == "idle_destage"
     assert decision.proposals[0].reason.endswith("; gives way, since dirty data must go")
 
 
 def test_a_gap_is_drained_whatever_was_regretted() -> None:
     over, now_ns = regretted(Phase.PRESSURE)
-    ruling = arbiter.gate(over, state(Phase.DESTAGE), POLICY, now_ns)
-    assert ruling.by == ""
+    found = ruling(over, state(Phase.DESTAGE), POLICY, now_ns)
+    assert found.by == "idle_destage"
 
 
 def test_a_stance_on_streams_that_users_feel_is_taken_back() -> None:
     over, now_ns = regretted(stance=StreamMode.ABSORB)
-    decision = arbiter.decide(over, state(stance=StreamMode.ABSORB), POLICY, now_ns)
+    decision = decide(over, state(stance=StreamMode.ABSORB), POLICY, now_ns)
     assert (decision.sequential_cutoff_bytes, decision.cutoff_strategy) == (None, "no_regret")
     assert decision.proposals[0].takes_back == (str(WatchedSetting.STREAMS),)
     assert decision.gate_strategy == "idle_destage"
@@ -202,7 +215,7 @@ def test_a_stance_on_streams_that_users_feel_is_taken_back() -> None:
 
 def test_after_the_holding_off_the_strategy_decides_again() -> None:
     over, now_ns = regretted(stance=StreamMode.ABSORB)
-    decision = arbiter.decide(over, state(stance=StreamMode.ABSORB), POLICY, now_ns + 60 * SECOND)
+    decision = decide(over, state(stance=StreamMode.ABSORB), POLICY, now_ns + 60 * SECOND)
     assert decision.cutoff_strategy == "stream_bypass"
 
 
@@ -212,8 +225,8 @@ def test_what_is_not_applied_is_not_regretted() -> None:
         bad = number >= 100
         now = seen(100 + number / 4, 60 if bad else 12)
         acting = state(Phase.PRESSURE if bad else Phase.WAIT)
-        over = arbiter.on_frame(over, now, acting, POLICY, applied=False)
-    assert arbiter.decide(over, acting, POLICY, now.at_ns).gate_strategy == "idle_destage"
+        over = ticked(over, now, acting, POLICY, applied=False)
+    assert decide(over, acting, POLICY, now.at_ns).gate_strategy == "idle_destage"
 
 
 def test_what_a_person_wants_is_not_regretted() -> None:
@@ -223,8 +236,8 @@ def test_what_a_person_wants_is_not_regretted() -> None:
         bad = number >= 100
         now = seen(100 + number / 4, 60 if bad else 12)
         acting = state(Phase.PRESSURE, StreamMode.ABSORB) if bad else state()
-        over = arbiter.on_frame(over, now, acting, POLICY, applied=True)
-    decision = arbiter.decide(over, acting, POLICY, now.at_ns)
+        over = ticked(over, now, acting, POLICY, applied=True)
+    decision = decide(over, acting, POLICY, now.at_ns)
     assert "no_regret" not in [p.strategy for p in decision.proposals]
 
 
@@ -232,7 +245,7 @@ RULE = Proposal("rule:open", "wide open", gate=Gate(GateKind.OPEN))
 CUTOFF = Proposal("rule:cutoff", "small", sequential_cutoff_bytes=256 * KIB)
 
 
-def ruled(now: PolicyState, *wishes: Proposal) -> PolicyState:
+def ruled(now: State, *wishes: Proposal) -> State:
     """The same state with these rules in force."""
     return replace(now, rules=RulesState(in_force=wishes))
 
@@ -243,24 +256,24 @@ def test_what_a_rule_does_is_not_blamed_on_a_strategy() -> None:
         bad = number >= 100
         acting = state(Phase.PRESSURE, StreamMode.ABSORB) if bad else state()
         now = seen(100 + number / 4, 60 if bad else 12)
-        over = arbiter.on_frame(over, now, ruled(acting, RULE, CUTOFF), POLICY, applied=True)
-    decision = arbiter.decide(over, acting, POLICY, now.at_ns)
+        over = ticked(over, now, ruled(acting, RULE, CUTOFF), POLICY, applied=True)
+    decision = decide(over, acting, POLICY, now.at_ns)
     assert "no_regret" not in [p.strategy for p in decision.proposals]
 
 
 def test_the_guard_leaves_the_gate_of_a_rule_open() -> None:
     over, now_ns = regretted(Phase.PRESSURE)
-    assert arbiter.gate(over, state(Phase.PRESSURE), POLICY, now_ns).by == "no_regret"
+    assert ruling(over, state(Phase.PRESSURE), POLICY, now_ns).by == "no_regret"
     now = ruled(state(Phase.PRESSURE), RULE)
-    ruling = arbiter.gate(over, now, POLICY, now_ns)
-    assert (ruling.gate, ruling.by) == (RULE.gate, "")
+    found = ruling(over, now, POLICY, now_ns)
+    assert (found.gate, found.by) == (RULE.gate, "rule:open")
 
 
 def test_the_guard_leaves_the_cutoff_of_a_rule() -> None:
     over, now_ns = regretted(stance=StreamMode.ABSORB)
     policy = replace(POLICY, rules=(Rule("cutoff", "small", (), CUTOFF, ("sequential_cutoff",)),))
     acting = ruled(state(stance=StreamMode.ABSORB), CUTOFF)
-    decision = arbiter.decide(over, acting, policy, now_ns, explained=False)
+    decision = decide(over, acting, policy, now_ns, explained=False)
     assert (decision.sequential_cutoff_bytes, decision.cutoff_strategy) == (
         256 * KIB,
         "rule:cutoff",
@@ -270,16 +283,16 @@ def test_the_guard_leaves_the_cutoff_of_a_rule() -> None:
 def test_a_gate_that_the_guard_shuts_stays_within_the_limits() -> None:
     over, now_ns = regretted(Phase.PRESSURE)
     policy = replace(POLICY, limits=Limits(destage_rate=Bounds(low=2 * MIB)))
-    ruling = arbiter.gate(over, state(Phase.PRESSURE), policy, now_ns)
-    assert (ruling.gate, ruling.by) == (Gate(GateKind.PACED, 2 * MIB), "no_regret")
+    found = ruling(over, state(Phase.PRESSURE), policy, now_ns)
+    assert (found.gate, found.by) == (Gate(GateKind.PACED, 2 * MIB), "no_regret")
 
 
 def test_pressing_is_what_idle_destage_calls_pressing() -> None:
     params = DestageParams()
-    assert arbiter.pressing(None, params)
-    assert not arbiter.pressing(seen(1), params)
-    assert arbiter.pressing(seen(1, time_to_full_s=39.0), params)
-    assert not arbiter.pressing(seen(1, time_to_full_s=41.0), params)
+    assert arbiter.must_destage(None, params)
+    assert not arbiter.must_destage(seen(1), params)
+    assert arbiter.must_destage(seen(1, time_to_full_s=39.0), params)
+    assert not arbiter.must_destage(seen(1, time_to_full_s=41.0), params)
 
 
 # ---- when wishes end ----------------------------------------------------------------------------

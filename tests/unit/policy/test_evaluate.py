@@ -11,9 +11,10 @@ from ebbgate.model.decision import Decision, Gate, GateKind, Proposal
 from ebbgate.model.frame import Frame, Rates
 from ebbgate.model.records import Direction, Edge, QueueSample
 from ebbgate.policy import evaluate
-from ebbgate.policy.decision_key import decision_key
+from ebbgate.policy.arbiter import decision_key
 from ebbgate.policy.defaults import Policy
-from ebbgate.policy.evaluate import PACE_PERIOD_NS, PolicyState, ProbeSettings
+from ebbgate.policy.evaluate import PACE_PERIOD_NS, ProbeSettings
+from ebbgate.policy.state import State
 from ebbgate.policy.strategies.destage_state import Phase
 from ebbgate.policy.strategies.stream_bypass import StreamMode
 from ebbgate.units import GIB, MIB, NS_PER_MS, NS_PER_S
@@ -27,8 +28,8 @@ READS: dict[str, Any] = {
 }
 
 
-def after(*events: Frame | Edge | QueueSample, policy: Policy = POLICY) -> PolicyState:
-    state = PolicyState()
+def after(*events: Frame | Edge | QueueSample, policy: Policy = POLICY) -> State:
+    state = State()
     for event in events:
         if isinstance(event, Frame):
             state = evaluate.on_frame(state, event, policy)
@@ -206,7 +207,7 @@ def test_before_the_first_frame_the_kernels_settings_stay() -> None:
     assert decision.volume == ""
 
 
-def same_essence(one: PolicyState, other: PolicyState) -> bool:
+def same_essence(one: State, other: State) -> bool:
     return decision_key(one, evaluate.decide(one, POLICY, 1)) == decision_key(
         other, evaluate.decide(other, POLICY, 2)
     )

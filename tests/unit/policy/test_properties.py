@@ -11,12 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ebbgate.model.decision import GateKind
-from ebbgate.model.frame import Frame, Rates
-from ebbgate.model.records import Direction, Edge, QueueSample
-from ebbgate.policy import evaluate
-from ebbgate.policy.defaults import Policy
-from ebbgate.policy.evaluate import PolicyState
-from ebbgate.policy.strategies.destage_state import DestageParams, Phase
+from ebbgate.model.frame import Rates
+from ebbgate.model.records import Direction
+from ebbgate.policy.engine import DestageParams, Event, Outcome, Phase, Policy, State, step
 from ebbgate.policy.strategies.stream_bypass import StreamMode, StreamParams
 from ebbgate.units import GIB, MIB, NS_PER_MS, NS_PER_S
 from tests.builders import busy_edge, busy_frame, idle_edge, idle_frame, queue_sample
@@ -80,28 +77,29 @@ EVENTS = st.lists(
 )
 
 
-def play(events: list[tuple[Any, dict[str, Any]]], step_ms: int = 250) -> list[PolicyState]:
+def after(state: State, event: Event) -> State:
+    return step(state, event, POLICY, 1, applied=False)[0]
+
+
+def outcome(state: State, now_ns: int = 1) -> Outcome:
+    return Outcome(state, POLICY, now_ns)
+
+
+def play(events: list[tuple[Any, dict[str, Any]]], step_ms: int = 250) -> list[State]:
     """The state after each event; events come at a steady pace."""
-    state, states = PolicyState(), []
+    state, states = State(), []
     for number, (make, signals) in enumerate(events):
-        event = make(10_000 + number * step_ms, **signals)
-        if isinstance(event, Frame):
-            state = evaluate.on_frame(state, event, POLICY)
-        elif isinstance(event, Edge):
-            state = evaluate.on_edge(state, event, POLICY)
-        else:
-            assert isinstance(event, QueueSample)
-            state = evaluate.on_queue(state, event, POLICY)
+        state = after(state, make(10_000 + number * step_ms, **signals))
         states.append(state)
     return states
 
 
-def end_of(events: list[tuple[Any, dict[str, Any]]]) -> PolicyState:
-    return (play(events) or [PolicyState()])[-1]
+def end_of(events: list[tuple[Any, dict[str, Any]]]) -> State:
+    return (play(events) or [State()])[-1]
 
 
-def kind(state: PolicyState) -> GateKind | None:
-    gate = evaluate.gate(state, POLICY)
+def kind(state: State) -> GateKind | None:
+    gate = outcome(state).gate
     if gate is None:
         return None
     return GateKind.PACED if gate.kind is GateKind.PULSED else gate.kind
@@ -114,7 +112,7 @@ def test_gate_wait_and_cutoff_stay_within_their_bounds(
     for state in play(events):
         wait = state.destage.wait.wait_ns
         assert DESTAGE.wait.min_ns <= wait <= DESTAGE.wait.max_ns
-        decision = evaluate.decide(state, POLICY, 1)
+        decision = outcome(state).explained()
         cutoff = decision.sequential_cutoff_bytes
         assert cutoff is None or STREAMS.cutoff_floor_bytes <= cutoff <= STREAMS.cutoff_wide_bytes
         if decision.gate is not None and decision.gate.kind in OPEN_KINDS:
@@ -127,9 +125,9 @@ def test_the_probe_paces_exactly_while_the_gate_is_open(
     events: list[tuple[Any, dict[str, Any]]],
 ) -> None:
     for state in play(events):
-        gate = evaluate.gate(state, POLICY)
+        gate = outcome(state).gate
         opened = gate is not None and gate.kind in OPEN_KINDS
-        assert (evaluate.probe_settings(state, POLICY).pace_period_ns > 0) == opened
+        assert (outcome(state).probe_settings.pace_period_ns > 0) == opened
 
 
 @given(EVENTS, KNOWN_FRAMES)
@@ -137,9 +135,9 @@ def test_the_same_frame_again_changes_nothing(
     events: list[tuple[Any, dict[str, Any]]], last: tuple[Any, dict[str, Any]]
 ) -> None:
     frame = last[0](100_000, **last[1])
-    once = evaluate.on_frame(end_of(events), frame, POLICY)
-    twice = evaluate.on_frame(once, frame, POLICY)
-    assert evaluate.gate(twice, POLICY) == evaluate.gate(once, POLICY)
+    once = after(end_of(events), frame)
+    twice = after(once, frame)
+    assert outcome(twice).gate == outcome(once).gate
     assert twice.destage.phase is once.destage.phase
     assert (twice.streams.stance, twice.streams.cutoff_bytes) == (
         once.streams.stance,
@@ -154,8 +152,8 @@ def test_an_edge_changes_the_gate_at_most_once_and_a_second_one_not_at_all(
 ) -> None:
     state = end_of(events)
     for make in (busy_edge, idle_edge):
-        once = evaluate.on_edge(state, make(100_000), POLICY)
-        twice = evaluate.on_edge(once, make(100_001), POLICY)
+        once = after(state, make(100_000))
+        twice = after(once, make(100_001))
         assert kind(twice) == kind(once)
         assert twice.destage.phase is once.destage.phase
 
@@ -186,9 +184,9 @@ def test_no_signals_make_the_cutoff_flutter(signals: list[dict[str, Any]]) -> No
 def test_from_any_state_dirty_data_goes_out_in_the_next_gap(
     events: list[tuple[Any, dict[str, Any]]],
 ) -> None:
-    state = evaluate.on_frame(end_of(events), busy_frame(100_000), POLICY)
+    state = after(end_of(events), busy_frame(100_000))
     assert state.destage.phase in (Phase.WAIT, Phase.PRESSURE)
-    state = evaluate.on_edge(state, idle_edge(100_300), POLICY)
+    state = after(state, idle_edge(100_300))
     assert kind(state) is GateKind.PACED
 
 
@@ -196,14 +194,14 @@ def test_from_any_state_dirty_data_goes_out_in_the_next_gap(
 def test_from_any_state_an_idle_frame_opens_the_gate_even_if_its_edge_was_lost(
     events: list[tuple[Any, dict[str, Any]]],
 ) -> None:
-    assert kind(evaluate.on_frame(end_of(events), idle_frame(100_000), POLICY)) is GateKind.PACED
+    assert kind(after(end_of(events), idle_frame(100_000))) is GateKind.PACED
 
 
 @given(EVENTS)
 def test_from_any_state_a_busy_frame_shuts_the_gate_even_if_its_edge_was_lost(
     events: list[tuple[Any, dict[str, Any]]],
 ) -> None:
-    state = evaluate.on_frame(end_of(events), busy_frame(100_000), POLICY)
+    state = after(end_of(events), busy_frame(100_000))
     assert state.destage.phase is not Phase.DESTAGE
 
 
@@ -211,11 +209,11 @@ def test_from_any_state_a_busy_frame_shuts_the_gate_even_if_its_edge_was_lost(
 def test_from_any_state_a_missing_signal_releases_the_gate(
     events: list[tuple[Any, dict[str, Any]]], signals: dict[str, Any]
 ) -> None:
-    state = evaluate.on_frame(end_of(events), busy_frame(100_000, **signals), POLICY)
+    state = after(end_of(events), busy_frame(100_000, **signals))
     if "foreground" in signals or "cache_bytes" in signals:
         return  # Streams need them; the gate does not.
     assert kind(state) in (GateKind.RELEASED, None)
-    state = evaluate.on_edge(state, idle_edge(100_300), POLICY)
+    state = after(state, idle_edge(100_300))
     assert kind(state) in (GateKind.RELEASED, None)
 
 
@@ -227,7 +225,7 @@ def test_from_any_state_dirty_data_is_not_starved_by_a_load_without_a_gap(
     state = end_of(events)
     step_ms = 5000
     for number in range(DESTAGE.age_max_ns // (step_ms * NS_PER_MS) + 2):
-        state = evaluate.on_frame(state, busy_frame(100_000 + number * step_ms), POLICY)
+        state = after(state, busy_frame(100_000 + number * step_ms))
         if kind(state) is GateKind.PACED:
             return
     raise AssertionError(f"still {state.destage.phase}: {state.destage.why}")
@@ -235,9 +233,9 @@ def test_from_any_state_dirty_data_is_not_starved_by_a_load_without_a_gap(
 
 @given(EVENTS)
 def test_an_unknown_load_gives_the_cutoff_back(events: list[tuple[Any, dict[str, Any]]]) -> None:
-    state = evaluate.on_frame(end_of(events), busy_frame(100_000, foreground=None), POLICY)
+    state = after(end_of(events), busy_frame(100_000, foreground=None))
     assert state.streams.stance is StreamMode.REST
-    assert evaluate.decide(state, POLICY, 1).sequential_cutoff_bytes is None
+    assert outcome(state).explained().sequential_cutoff_bytes is None
 
 
 @given(EVENTS)
@@ -245,5 +243,5 @@ def test_a_state_decides_the_same_whenever_it_is_asked(
     events: list[tuple[Any, dict[str, Any]]],
 ) -> None:
     state = end_of(events)
-    one, other = (evaluate.decide(state, POLICY, now_ns) for now_ns in (1, NS_PER_S))
+    one, other = (outcome(state, now_ns).explained() for now_ns in (1, NS_PER_S))
     assert replace(one, at_ns=0) == replace(other, at_ns=0)

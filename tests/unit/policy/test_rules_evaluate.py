@@ -11,11 +11,12 @@ from ebbgate.model.decision import Decision, Gate, GateKind, Proposal
 from ebbgate.model.frame import Frame, PathLatency, Rates
 from ebbgate.model.records import Direction, Edge
 from ebbgate.policy import evaluate
-from ebbgate.policy.decision_key import decision_key
+from ebbgate.policy.arbiter import decision_key
 from ebbgate.policy.defaults import Policy
-from ebbgate.policy.evaluate import PolicyState, ProbeSettings
+from ebbgate.policy.evaluate import ProbeSettings
 from ebbgate.policy.limits import Bounds, Limits, clamp, clamp_gate
 from ebbgate.policy.rules import Check, Rule
+from ebbgate.policy.state import State
 from ebbgate.policy.strategies import idle_destage, stream_bypass
 from ebbgate.policy.strategies.destage_state import DestageParams, DestageState, Phase
 from ebbgate.policy.strategies.stream_bypass import StreamMode, StreamParams, StreamState
@@ -33,8 +34,8 @@ def rule(name: str, when: Any = ALWAYS, **wishes: Any) -> Rule:
     return Rule(name, "w", when, Proposal(f"rule {name}", "on: w", **wishes), ("gate",))
 
 
-def after(policy: Policy, *events: Frame | Edge) -> PolicyState:
-    state = PolicyState()
+def after(policy: Policy, *events: Frame | Edge) -> State:
+    state = State()
     for event in events:
         if isinstance(event, Frame):
             state = evaluate.on_frame(state, event, policy)

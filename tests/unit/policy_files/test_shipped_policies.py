@@ -14,9 +14,8 @@ from ebbgate.knobs.bounds import BOUNDS, CUTOFF
 from ebbgate.model.decision import GateKind
 from ebbgate.model.frame import Frame
 from ebbgate.model.volume import Kind
-from ebbgate.policy import evaluate
 from ebbgate.policy.defaults import Policy, default_policy
-from ebbgate.policy.evaluate import PolicyState
+from ebbgate.policy.engine import State, step
 from ebbgate.policy.language.compile import compile_policy
 from ebbgate.policy.language.document import ZERO, PolicyDocument
 from ebbgate.policy.language.grammar import ENTRY, MATCH, OBJECTIVES, POLICY, RULE
@@ -57,11 +56,10 @@ def compiled(name: str, kind: Kind = Kind.BCACHE) -> Policy:
 
 def gates(policy: Policy, *frames: Frame) -> list[GateKind | None]:
     """The gate after each frame."""
-    state, found = PolicyState(), []
+    state, found = State(), []
     for frame in frames:
-        state = evaluate.on_frame(state, frame, policy)
-        gate = evaluate.gate(state, policy)
-        found.append(gate.kind if gate else None)
+        state, outcome = step(state, frame, policy, frame.at_ns)
+        found.append(outcome.gate.kind if outcome.gate else None)
     return found
 
 
@@ -103,14 +101,13 @@ def test_adaptive_is_what_runs_without_configuration(kind: Kind, scheduler: str 
 @pytest.mark.parametrize("document", list(DOCUMENTS.values()), ids=lambda document: document.name)
 def test_each_runs_on_each_kind_of_cache(kind: Kind, document: PolicyDocument) -> None:
     policy = compile_policy(document, kind)
-    state = evaluate.on_frame(PolicyState(), idle_frame(), policy)
-    assert evaluate.decide(state, policy, 1).gate == evaluate.gate(state, policy)
+    outcome = step(State(), idle_frame(), policy, 1)[1]
+    assert outcome.explained().gate == outcome.gate
 
 
 def test_observe_only_wishes_nothing() -> None:
     policy = compiled("observe-only")
-    state = evaluate.on_frame(PolicyState(), idle_frame(), policy)
-    found = evaluate.decide(state, policy, 1)
+    found = step(State(), idle_frame(), policy, 1)[1].explained()
     assert (found.proposals, found.gate, found.sequential_cutoff_bytes) == ((), None, None)
 
 

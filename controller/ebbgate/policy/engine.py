@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Decides for one volume: the only way into the policy for whatever runs it. Pure.
+
+The control loop, replays, dry runs and the simulator call `step` with each event and read what they
+need from its outcome. An arriving request waits for the gate, so an outcome computes each of its
+parts when it is read, and the explanation only on request.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ebbgate.model.decision import Decision, Gate, Proposal
+from ebbgate.model.frame import Frame
+from ebbgate.model.records import Edge, QueueSample
+from ebbgate.policy import arbiter, evaluate
+from ebbgate.policy.arbiter import NO_REGRET, DecisionKey, Ruling
+from ebbgate.policy.defaults import IDLE_DESTAGE, STREAM_BYPASS, Policy
+from ebbgate.policy.drain import DRAIN
+from ebbgate.policy.evaluate import PACE_PERIOD_NS, ProbeSettings
+from ebbgate.policy.overrides import OVERRIDE
+from ebbgate.policy.rules import Rule
+from ebbgate.policy.state import OverrideChange, State
+from ebbgate.policy.strategies.destage_state import DestageParams, DestageState, Phase
+from ebbgate.policy.strategies.idle_destage import start_bytes
+
+__all__ = [
+    "DRAIN",
+    "IDLE_DESTAGE",
+    "NO_REGRET",
+    "OVERRIDE",
+    "PACE_PERIOD_NS",
+    "STREAM_BYPASS",
+    "DecisionKey",
+    "DestageParams",
+    "Event",
+    "Outcome",
+    "OverrideChange",
+    "Phase",
+    "Policy",
+    "ProbeSettings",
+    "Rule",
+    "Ruling",
+    "State",
+    "start_bytes",
+    "step",
+]
+
+Event = Frame | Edge | QueueSample | OverrideChange
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What the policy decides in a state at a time; each part is computed when it is read."""
+
+    state: State
+    policy: Policy
+    now_ns: int
+
+    @property
+    def ruling(self) -> Ruling:
+        """The gate that applies, which proposal it comes from, and why."""
+        return arbiter.ruling(self.state, self.policy, self.now_ns)
+
+    @property
+    def gate(self) -> Gate | None:
+        """The gate that applies; None where ebbgate sets none."""
+        return self.ruling.gate
+
+    @property
+    def probe_settings(self) -> ProbeSettings:
+        """What to send to the probe."""
+        return evaluate.probe_settings(self.state, self.policy)
+
+    @property
+    def destage(self) -> DestageState:
+        """The state of idle_destage, for people."""
+        return self.state.destage
+
+    @property
+    def rules_in_force(self) -> tuple[Proposal, ...]:
+        """What the rules propose that are on, in the order of the policy."""
+        return self.state.rules.in_force
+
+    @property
+    def unsupported(self) -> str:
+        """Why nothing can be tuned on this volume now; empty when it can."""
+        return evaluate.unsupported(self.state.frame) if self.state.frame else ""
+
+    @property
+    def closes_on_arrival(self) -> bool:
+        """Whether the gate is open only until the next request arrives."""
+        in_gap = self.state.destage.phase is Phase.DESTAGE
+        return in_gap and evaluate.gate_reason(self.state)[0] == IDLE_DESTAGE
+
+    @property
+    def steady(self) -> bool:
+        """Whether a rule or a person set the gate, so that no queue sample adjusts it."""
+        draining = self.state.arbiter.drain is not None
+        return draining or evaluate.gate_reason(self.state)[0] != IDLE_DESTAGE
+
+    def decision(self) -> Decision:
+        """Return the decision without conditions; rules that are off are left out."""
+        return arbiter.decide(self.state, self.policy, self.now_ns, explained=False)
+
+    def explained(self) -> Decision:
+        """Return the decision with the conditions of every rule and strategy."""
+        return arbiter.decide(self.state, self.policy, self.now_ns)
+
+    def key(self, decision: Decision) -> DecisionKey:
+        """Return a key that differs only where the decision must be recorded as a new one."""
+        return arbiter.decision_key(self.state, decision)
+
+
+def step(
+    state: State, event: Event, policy: Policy, now_ns: int, *, applied: bool = True
+) -> tuple[State, Outcome]:
+    """Take an event in and return the state after it with its outcome.
+
+    `applied`: decisions are carried out. The rollback guard judges only those that are.
+    """
+    if isinstance(event, Edge):
+        state = evaluate.on_edge(state, event, policy)
+    elif isinstance(event, QueueSample):
+        state = evaluate.on_queue(state, event, policy)
+    elif isinstance(event, Frame):
+        state = evaluate.on_frame(state, event, policy)
+        state = arbiter.on_frame(state, event, policy, applied=applied)
+    else:
+        state = arbiter.on_overrides(state, event)
+    return state, Outcome(state, policy, now_ns)

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The engine takes every kind of event, and an outcome has what its callers need."""
+
+from __future__ import annotations
+
+import pytest
+
+from ebbgate.model.decision import GateKind
+from ebbgate.model.override import ActiveOverride, Override, OverrideKind
+from ebbgate.policy.engine import (
+    PACE_PERIOD_NS,
+    Event,
+    Outcome,
+    OverrideChange,
+    Phase,
+    Policy,
+    State,
+    step,
+)
+from ebbgate.units import NS_PER_S
+from tests.builders import busy_edge, busy_frame, idle_edge, idle_frame, queue_sample
+
+POLICY = Policy()
+SET = ActiveOverride(
+    Override(OverrideKind.SET, "bcache0", "jo", 0, None, "writeback_percent", "20"), None
+)
+DRAIN = ActiveOverride(Override(OverrideKind.DRAIN, "bcache0", "jo", 0, 1000), 3600 * NS_PER_S)
+
+
+def after(*events: Event) -> Outcome:
+    state = State()
+    for event in events:
+        state, outcome = step(state, event, POLICY, 2 * NS_PER_S)
+    return outcome
+
+
+def test_busy_edge_closes_the_gate_and_stops_queue_samples() -> None:
+    opened, closed = after(idle_frame()), after(idle_frame(), busy_edge(1500))
+    assert opened.gate is not None and opened.gate.kind is GateKind.PACED
+    assert opened.probe_settings.pace_period_ns == PACE_PERIOD_NS
+    assert closed.gate is not None and closed.gate.kind is GateKind.CLOSED
+    assert closed.probe_settings.pace_period_ns == 0
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        (busy_frame(),),
+        (busy_frame(), idle_edge(1500)),
+        (idle_frame(), queue_sample(1010, 1, 5)),
+        (busy_frame(), OverrideChange(((SET, "20%"),), frozenset({"writeback_percent"}))),
+        (busy_frame(), OverrideChange(drain=DRAIN), busy_frame(1250, dirty_in_bytes_per_s=0.0)),
+    ],
+)
+def test_ruling_is_the_gate_of_the_decision(events: tuple[Event, ...]) -> None:
+    outcome = after(*events)
+    decision = outcome.explained()
+    assert (outcome.ruling.gate, outcome.ruling.by) == (decision.gate, decision.gate_strategy)
+    assert outcome.decision().gate == decision.gate
+
+
+def test_override_of_a_gate_knob_releases_the_gate_until_it_ends() -> None:
+    override = OverrideChange(((SET, "20%"),), frozenset({"writeback_percent"}))
+    outcome = after(busy_frame(), override)
+    assert outcome.gate is not None and outcome.gate.kind is GateKind.RELEASED
+    ended = after(busy_frame(), override, OverrideChange())
+    assert ended.gate is not None and ended.gate.kind is GateKind.CLOSED
+
+
+def test_drain_is_planned_at_the_next_frame_and_is_steady() -> None:
+    frame = busy_frame(1250, dirty_in_bytes_per_s=0.0)
+    outcome = after(busy_frame(), OverrideChange(drain=DRAIN), frame)
+    assert outcome.ruling.by == "drain"
+    assert outcome.steady
+    assert not after(busy_frame()).steady
+
+
+def test_only_a_gate_of_a_gap_closes_on_arrival() -> None:
+    assert after(idle_frame()).closes_on_arrival
+    assert not after(busy_frame()).closes_on_arrival
+
+
+def test_override_survives_a_frame_of_a_volume_that_cannot_be_tuned() -> None:
+    change = OverrideChange(drain=DRAIN)
+    outcome = after(busy_frame(), change, busy_frame(1250, state="no cache"))
+    assert outcome.state.arbiter.drain == DRAIN
+    assert outcome.destage.phase is Phase.UNKNOWN
+    assert outcome.unsupported == "no cache is attached"
+
+
+def test_decision_without_explanation_has_the_same_key() -> None:
+    outcome = after(idle_frame())
+    assert outcome.key(outcome.decision()) == outcome.key(outcome.explained())
+    assert not any(proposal.conditions for proposal in outcome.decision().proposals)
