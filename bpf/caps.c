@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Which capabilities are needed, and that the others are gone for good. */
-#include "probe.h"
+#include "caps.h"
 
 #include <errno.h>
 #include <sys/capability.h>
 #include <sys/prctl.h>
 
 /*
- * SYSLOG reads kernel addresses, which change when a module is loaded again. The others are needed
- * when bcache or device-mapper is loaded after us: BPF and PERFMON load programs, SYS_ADMIN opens a
- * module's BTF. Nothing else is needed: adding a volume writes to maps that are open, attaching
- * uses program fds.
+ * SYSLOG reads kernel addresses, which change when a module is loaded again. The others load
+ * programs if bcache or device-mapper is loaded after the probe: SYS_ADMIN opens a module's BTF.
+ * Nothing else is needed: a new volume is written to maps that are open, and programs are attached
+ * through open file descriptors.
  */
-static const cap_value_t later[] = { CAP_SYSLOG, CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN };
+static const cap_value_t kept[] = { CAP_SYSLOG, CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN };
 
 static int keep(const cap_value_t *values, int n)
 {
@@ -30,13 +29,11 @@ static int keep(const cap_value_t *values, int n)
 	return err;
 }
 
-int keep_capabilities(const struct probe *p)
+int drop_capabilities(bool loads_more_programs)
 {
-	bool loads = !p->bcache || !p->dm;
-
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		return -errno;
-	return keep(later, loads ? sizeof(later) / sizeof(later[0]) : 1);
+	return keep(kept, loads_more_programs ? sizeof(kept) / sizeof(kept[0]) : 1);
 }
 
 bool have_privilege(void)

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-#include "probe.h"
+#include "clock.h"
 
 #include <time.h>
 
-/* The clock of bpf_ktime_get_ns() and of the kernel's bio stamps. */
 uint64_t now_ns(void)
 {
 	struct timespec t;

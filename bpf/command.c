@@ -112,10 +112,10 @@ static const char *parse_track(char **words, size_t n, struct command *cmd)
 	bool kind = false;
 
 	for (size_t i = 2; i < n; i++) {
-		const char *complaint = parse_option(words[i], cmd);
+		const char *error = parse_option(words[i], cmd);
 
-		if (complaint)
-			return complaint;
+		if (error)
+			return error;
 		kind |= !strncmp(words[i], "kind=", 5);
 	}
 	if (!kind || !cmd->volume)
@@ -148,16 +148,15 @@ static const char *parse_ns(const char *word, uint64_t min, uint64_t max, struct
 
 static const char *parse_pace(char **words, size_t n, struct command *cmd)
 {
-	const char *complaint;
+	const char *error;
 
 	if (n < 3 || n > 4)
 		return "pace wants NAME NS [ABOVE]";
-	complaint = parse_ns(words[2], PACE_NS_MIN, PACE_NS_MAX, cmd);
+	error = parse_ns(words[2], PACE_NS_MIN, PACE_NS_MAX, cmd);
 	cmd->relaxed = n > 3;
-	if (!complaint && cmd->relaxed &&
-	    !parse_u64(words[3], '\0', PACE_ABOVE_MAX, &cmd->above, NULL))
+	if (!error && cmd->relaxed && !parse_u64(words[3], '\0', PACE_ABOVE_MAX, &cmd->above, NULL))
 		return "ABOVE is out of range (see --help)";
-	return complaint;
+	return error;
 }
 
 static const struct {

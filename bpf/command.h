@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The lines of stdin. Pure: text in, struct or complaint out. */
+/* The lines of stdin. Pure: text in, struct or error text out. */
 #ifndef EBBGATE_COMMAND_H
 #define EBBGATE_COMMAND_H
 
@@ -48,7 +48,7 @@ static inline bool kind_is_dm(enum kind kind)
 /* The word of a kind, as in kind=. */
 extern const char *const kind_words[];
 
-/* Returns NULL and fills *cmd, or a complaint that names what is wrong. */
+/* Returns NULL and fills *cmd, or an error text. */
 const char *command_parse(const char *line, struct command *cmd);
 
 #endif

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The dev_t table that the programs look up; see find_dev() in maps.bpf.h. */
-#include "probe.h"
+#include "devtable.h"
 
 #include <errno.h>
+#include <stddef.h>
+#include <stdint.h>
 
 static struct eb_dev *slot(struct eb_shared *shared, uint32_t dev, unsigned int probe)
 {
@@ -17,7 +18,7 @@ static struct eb_dev *find(struct eb_shared *shared, uint32_t dev)
 	return NULL;
 }
 
-/* An entry without a role can be reused: programs that still hold it see no role. */
+/* An entry without a role can be reused: a program that still holds it sees no role. */
 static struct eb_dev *find_free(struct eb_shared *shared, uint32_t dev)
 {
 	for (unsigned int probe = 0; probe < EB_DEV_PROBES; probe++)
@@ -28,7 +29,7 @@ static struct eb_dev *find_free(struct eb_shared *shared, uint32_t dev)
 
 static void publish(struct eb_dev *e, uint8_t roles)
 {
-	/* A program that sees the role must see what it points to. */
+	/* A program that sees the role must also see what it points to. */
 	__atomic_store_n(&e->roles, roles, __ATOMIC_RELEASE);
 }
 
@@ -44,7 +45,7 @@ int dev_set(struct eb_shared *shared, struct eb_dev entry)
 			return -ENOSPC;
 		e->dev = entry.dev;
 	}
-	/* First take the roles away that end, then change what the others point to. */
+	/* First remove the roles that end, then change what the others point to. */
 	publish(e, e->roles & entry.roles);
 	e->volume = entry.volume;
 	e->backs = entry.backs;

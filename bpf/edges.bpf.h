@@ -25,7 +25,7 @@ static __always_inline void push_edge(struct eb_vol_cpu *c, __u32 volume, __u32 
 /* Requests in flight, over all CPUs. Only asked at a possible gap. */
 static __always_inline __u64 in_flight(struct eb_vol *v, __u32 slot)
 {
-	__s64 n = v->owed[EB_READ] + v->owed[EB_WRITE];
+	__s64 n = v->unseen[EB_READ] + v->unseen[EB_WRITE];
 
 	for (__u32 cpu = 0; cpu < ncpu && cpu < EB_CPUS_MAX; cpu++) {
 		__u32 key = slot + cpu;

@@ -1,21 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Whose completion functions are known. A module that is loaded again has other addresses. */
-#include "probe.h"
+#include "endio.h"
 
-#include <stdio.h>
 #include <sys/stat.h>
 
 static const struct {
 	uint32_t bit;
 	const char *folder;
-} modules[ENDIO_MODULES] = {
+} folders[ENDIO_MODULES] = {
 	{ ENDIO_BCACHE, "/sys/module/bcache" },
 	{ ENDIO_DM, "/sys/module/dm_mod" },
 	{ ENDIO_DM_CACHE, "/sys/module/dm_cache" },
 	{ ENDIO_KERNEL, "" },
 };
 
-/* Another number each time that the module is loaded; 0 where it is none. */
+/* Another number each time that the module is loaded; 0 if it is not a module here. */
 static uint64_t identity(const char *folder)
 {
 	struct stat st;
@@ -23,12 +21,12 @@ static uint64_t identity(const char *folder)
 	return stat(folder, &st) ? 0 : st.st_ino;
 }
 
-bool endio_known(const struct probe *p, uint32_t wanted)
+bool endio_known(const struct probe *p, uint32_t modules)
 {
-	if ((p->endio_modules & wanted) != wanted)
+	if ((p->endio_modules & modules) != modules)
 		return false;
 	for (int i = 0; i < ENDIO_MODULES; i++)
-		if (modules[i].bit & wanted && identity(modules[i].folder) != p->module_id[i])
+		if (folders[i].bit & modules && identity(folders[i].folder) != p->module_id[i])
 			return false;
 	return true;
 }
@@ -37,15 +35,16 @@ static void read_all(struct probe *p)
 {
 	struct symbols now;
 	uint32_t kept = 0;
-	char why[WHY_BYTES];
+	char reason[REASON_BYTES];
 
-	/* The identities first: of a module that comes meanwhile they are too old, and read again.
+	/* The identities are read first: if a module is loaded meanwhile, its identity is too old
+	 * and its addresses are read again.
 	 */
 	for (int i = 0; i < ENDIO_MODULES; i++) {
-		uint64_t id = identity(modules[i].folder);
+		uint64_t id = identity(folders[i].folder);
 
-		if (p->endio_modules & modules[i].bit && id == p->module_id[i])
-			kept |= modules[i].bit;
+		if (p->endio_modules & folders[i].bit && id == p->module_id[i])
+			kept |= folders[i].bit;
 		p->module_id[i] = id;
 	}
 	(void)read_symbols(KALLSYMS, &now);
@@ -55,14 +54,14 @@ static void read_all(struct probe *p)
 	for (int i = 0; i < EB_ENDIOS; i++)
 		p->shared->endio[i] = now.symbol[i].address;
 	for (int i = 0; i < ENDIO_MODULES; i++)
-		if (symbols_complete(&now, modules[i].bit, why, sizeof(why)))
-			p->endio_modules |= modules[i].bit;
+		if (symbols_complete(&now, folders[i].bit, reason, sizeof(reason)))
+			p->endio_modules |= folders[i].bit;
 }
 
-bool learn_endio(struct probe *p, uint32_t wanted, char why[WHY_BYTES])
+bool resolve_endio(struct probe *p, uint32_t modules, char reason[REASON_BYTES])
 {
-	if (endio_known(p, wanted))
+	if (endio_known(p, modules))
 		return true;
 	read_all(p);
-	return symbols_complete(&p->symbols, wanted, why, WHY_BYTES);
+	return symbols_complete(&p->symbols, modules, reason, REASON_BYTES);
 }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The entries of the dev_t table. Each is worked out anew from the volumes that are tracked
- * whenever one of them comes or goes, so that no role outlives the volume that gave it.
+ * Each entry is computed anew from the tracked volumes whenever one of them comes or goes, so that
+ * no role outlives the volume that gave it.
  */
-#include "probe.h"
+#include "entries.h"
+
+#include "devtable.h"
 
 static uint8_t volume_roles(const struct volume *v)
 {
@@ -32,7 +34,7 @@ static void add_volume(const struct probe *p, struct eb_dev *e, const struct vol
 static void add_device(const struct probe *p, struct eb_dev *e, const struct volume *v, int device,
 		       uint8_t role)
 {
-	/* Two volumes may name one device: the one with a cache paces by it. */
+	/* If two volumes name one device, it backs the one with a cache: that one is paced. */
 	bool first = !(e->roles & (EB_IS_BACKING | EB_IS_CACHE));
 	bool backs = role == EB_IS_BACKING && (!(e->roles & EB_IS_BACKING) || v->kind != KIND_DISK);
 
@@ -52,9 +54,7 @@ static struct eb_dev entry_of(const struct probe *p, uint32_t dev)
 {
 	struct eb_dev e = { .dev = dev };
 
-	for (const struct volume *v = p->volume; v < p->volume + EB_VOLUMES; v++) {
-		if (!v->used)
-			continue;
+	for_each_volume (v, p) {
 		if (v->dev == dev || has_partition(v, dev))
 			add_volume(p, &e, v);
 		if (v->backing >= 0 && p->device[v->backing].dev == dev)

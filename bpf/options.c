@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
-#include "probe.h"
+#include "options.h"
 
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "clock.h"
+#include "command.h"
+#include "state.h"
+
+#define TICK_NS_DEFAULT (250 * NS_PER_MS)
 
 static const char usage[] =
 	"usage: ebbgate-probe [--track \"NAME kind=bcache volume=MAJ:MIN cache=MAJ:MIN "
@@ -16,10 +22,11 @@ static const char usage[] =
 	"        [cache=MAJ:MIN[,MAJ:MIN]] [backing=MAJ:MIN] "
 	"[mode=writeback|writethrough|passthrough]\n"
 	"  untrack NAME\n"
-	"  wait NAME NS   idle edge after this much quiet: 1 ms .. 1 h (default 300000000)\n"
+	"  wait NAME NS   idle edge after this long without requests: 1 ms .. 1 h\n"
+	"                 (default 300000000)\n"
 	"  pace NAME NS [ABOVE]   period of queue records: 1 ms .. 60 s, 0 = off (default);\n"
-	"                 with ABOVE (0..4096) only with more than that in flight, and one in "
-	"three\n"
+	"                 with ABOVE (0..4096) only while more than that is in flight, and\n"
+	"                 one record in three periods otherwise\n"
 	"  tick NS        period of tick records: 10 ms .. 60 s (default 250000000)\n"
 	"  quit\n"
 	"Exit codes: 0 ok, 64 usage, 69 kernel without BTF or a tracepoint, 70 internal, 77 no "
@@ -28,17 +35,17 @@ static const char usage[] =
 static int add_track(struct options *o, const char *text)
 {
 	struct command cmd;
-	const char *complaint;
+	const char *error;
 
 	if (o->tracks == EB_VOLUMES) {
 		fprintf(stderr, "ebbgate-probe: at most %d --track\n", EB_VOLUMES);
 		return EXIT_USAGE;
 	}
 	snprintf(o->track[o->tracks], sizeof(o->track[0]), "track %s", text);
-	complaint = command_parse(o->track[o->tracks++], &cmd);
-	if (!complaint)
+	error = command_parse(o->track[o->tracks++], &cmd);
+	if (!error)
 		return -1;
-	fprintf(stderr, "ebbgate-probe: --track '%s': %s\n", text, complaint);
+	fprintf(stderr, "ebbgate-probe: --track '%s': %s\n", text, error);
 	return EXIT_USAGE;
 }
 

@@ -95,11 +95,11 @@ _Static_assert(sizeof(struct eb_dev) == 16, "hole in eb_dev");
 
 /* State of a volume that all CPUs share: written rarely (idle.h), read often. */
 struct eb_vol {
-	__u64 last_ns;	      /* last foreground activity, at most IDLE_GRAIN_NS stale */
-	__u32 armed;	      /* the loader waits for the next arrival (idle edge) */
-	__u32 paced;	      /* the loader wants to know when destage runs empty */
-	__s64 owed[EB_DIRS];  /* requests whose start or end was never seen (resync) */
-	__s64 destage_unseen; /* the same of destage that is sent to its backing device */
+	__u64 last_ns;	       /* last foreground activity, at most IDLE_GRAIN_NS stale */
+	__u32 armed;	       /* the loader waits for the next arrival (idle edge) */
+	__u32 paced;	       /* the loader wants to know when destage runs empty */
+	__s64 unseen[EB_DIRS]; /* requests whose start or end was not seen (in_flight.c) */
+	__s64 destage_unseen;  /* the same of destage that is sent to its backing device */
 	__u64 pad[3];
 };
 _Static_assert(sizeof(struct eb_vol) == 64, "eb_vol must fill one cache line");

@@ -98,7 +98,7 @@ void keep_known(struct symbols *now, const struct symbols *before, uint32_t modu
 			now->symbol[i] = before->symbol[i];
 }
 
-bool symbols_complete(const struct symbols *symbols, uint32_t modules, char *why, size_t bytes)
+bool symbols_complete(const struct symbols *symbols, uint32_t modules, char *reason, size_t bytes)
 {
 	for (int i = 0; i < EB_ENDIOS; i++) {
 		const struct symbol *s = &symbols->symbol[i];
@@ -106,15 +106,15 @@ bool symbols_complete(const struct symbols *symbols, uint32_t modules, char *why
 		if (s->address != EB_NO_ENDIO || !(wanted[i].modules & modules))
 			continue;
 		if (s->found > 1)
-			snprintf(why, bytes, "/proc/kallsyms has %" PRIu32 " functions named %s",
+			snprintf(reason, bytes, "/proc/kallsyms has %" PRIu32 " functions named %s",
 				 s->found, wanted[i].name);
 		else if (s->hidden)
-			snprintf(why, bytes,
+			snprintf(reason, bytes,
 				 "the kernel hides the address of %s: set "
 				 "kernel.kptr_restrict to 1, then restart ebbgated",
 				 wanted[i].name);
 		else
-			snprintf(why, bytes, "/proc/kallsyms has no function named %s",
+			snprintf(reason, bytes, "/proc/kallsyms has no function named %s",
 				 wanted[i].name);
 		return false;
 	}

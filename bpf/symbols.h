@@ -43,6 +43,6 @@ int read_symbols(const char *path, struct symbols *symbols);
 void keep_known(struct symbols *now, const struct symbols *before, uint32_t modules);
 
 /* True, or false with a reason: a function that is needed for these modules has no address. */
-bool symbols_complete(const struct symbols *symbols, uint32_t modules, char *why, size_t bytes);
+bool symbols_complete(const struct symbols *symbols, uint32_t modules, char *reason, size_t bytes);
 
 #endif

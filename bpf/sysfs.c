@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The little that is read from /sys/dev/block: existence, in flight, partitions. */
-#include "probe.h"
+#include "sysfs.h"
 
 #include <dirent.h>
 #include <inttypes.h>
@@ -23,7 +22,6 @@ bool block_device_exists(uint32_t dev)
 	return !access(path, F_OK);
 }
 
-/* Only blk-mq devices (and partitions of them) make requests of bios. */
 bool block_has_requests(uint32_t dev)
 {
 	char path[PATH_BYTES];

@@ -1,16 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Which volumes are watched: take on, let go, notice that one is gone. */
-#include "probe.h"
+#include "track.h"
 
 #include <string.h>
+
+#include "block_programs.h"
+#include "clock.h"
+#include "endio.h"
+#include "entries.h"
+#include "in_flight.h"
+#include "programs.h"
+#include "sysfs.h"
+
+#define WAIT_NS_DEFAULT (300 * NS_PER_MS)
 
 static const char table_full[] = "the device table is full: untrack a volume first";
 
 struct volume *volume_named(struct probe *p, const char *name)
 {
-	for (struct volume *v = p->volume; v < p->volume + EB_VOLUMES; v++)
-		if (v->used && !strcmp(v->name, name))
+	for_each_volume (v, p) {
+		if (!strcmp(v->name, name))
 			return v;
+	}
 	return NULL;
 }
 
@@ -63,13 +73,13 @@ static struct volume *new_volume(struct probe *p, const struct command *cmd)
 	v->check_ns = now + v->wait_ns;
 	strcpy(v->name, cmd->name);
 	memset(&p->vol_cpu[volume_index(p, v) * p->ncpu], 0, p->ncpu * sizeof(p->vol_cpu[0]));
-	forget_streams(p, volume_index(p, v));
+	clear_streams(p, volume_index(p, v));
 	memset(volume_shared(p, v), 0, sizeof(struct eb_vol));
 	volume_shared(p, v)->last_ns = now;
 	return v;
 }
 
-static const char *take_devices(struct probe *p, struct volume *v, const struct command *cmd)
+static const char *add_devices(struct probe *p, struct volume *v, const struct command *cmd)
 {
 	for (; v->caches < cmd->caches; v->caches++) {
 		int i = device_get(p, cmd->cache[v->caches]);
@@ -86,8 +96,8 @@ static const char *take_devices(struct probe *p, struct volume *v, const struct 
 	return NULL;
 }
 
-/* Remembered, since a volume that has vanished can no longer be asked. */
-static int take_partitions(struct probe *p, struct volume *v)
+/* They are kept, because a volume that has vanished cannot be asked for them. */
+static int add_partitions(struct probe *p, struct volume *v)
 {
 	uint32_t found[PARTITIONS_MAX];
 	size_t n = block_partitions(v->dev, found, PARTITIONS_MAX);
@@ -104,7 +114,9 @@ static int take_partitions(struct probe *p, struct volume *v)
 	return 0;
 }
 
-/* Bios end by themselves on a device without requests; and on any disk those that are refused. */
+/*
+ * On a device without requests each bio ends on its own, and on any disk a bio that is refused.
+ */
 static bool needs_bio_complete(const struct probe *p, const struct volume *v)
 {
 	if (v->kind != KIND_BCACHE || (v->backing >= 0 && p->device[v->backing].bio_based))
@@ -115,7 +127,7 @@ static bool needs_bio_complete(const struct probe *p, const struct volume *v)
 	return false;
 }
 
-/* Shows all of a volume to the programs, or, once it is no longer used, nothing of it. */
+/* Shows the devices of a volume to the programs, or hides them once it is not used any more. */
 static int publish(struct probe *p, const struct volume *v)
 {
 	int err = publish_dev(p, v->dev);
@@ -129,35 +141,40 @@ static int publish(struct probe *p, const struct volume *v)
 	return err;
 }
 
+static struct program_needs needs_of(const struct probe *p, const struct volume *v)
+{
+	return (struct program_needs){
+		.bcache = v->kind == KIND_BCACHE,
+		.dm = kind_is_dm(v->kind),
+		.bio_complete = needs_bio_complete(p, v),
+	};
+}
+
 static const char *show(struct probe *p, struct volume *v)
 {
-	if (needs_bio_complete(p, v) && attach_bio_complete(p))
-		return "cannot attach to the block layer's tracepoints: restart the probe";
+	const char *error = attach_programs(p, needs_of(p, v));
+
+	if (error)
+		return error;
 	v->used = true;
-	return publish(p, v) || take_partitions(p, v) ? table_full : NULL;
+	return publish(p, v) || add_partitions(p, v) ? table_full : NULL;
 }
 
-/* Programs that have no volume left cost something at every bio, and hold the module of bcache. */
 static void detach_unneeded(struct probe *p)
 {
-	bool bcache = false, dm = false, bio_complete = false;
+	struct program_needs all = { 0 };
 
-	for (const struct volume *v = p->volume; v < p->volume + EB_VOLUMES; v++) {
-		if (!v->used)
-			continue;
-		bcache |= v->kind == KIND_BCACHE;
-		dm |= kind_is_dm(v->kind);
-		bio_complete |= needs_bio_complete(p, v);
+	for_each_volume (v, p) {
+		struct program_needs needs = needs_of(p, v);
+
+		all.bcache |= needs.bcache;
+		all.dm |= needs.dm;
+		all.bio_complete |= needs.bio_complete;
 	}
-	if (!bcache && p->bcache_attached)
-		detach_bcache(p);
-	if (!dm && p->dm_attached)
-		detach_dm(p);
-	if (!bio_complete)
-		detach_bio_complete(p);
+	detach_programs(p, all);
 }
 
-static void release(struct probe *p, struct volume *v)
+void untrack(struct probe *p, struct volume *v)
 {
 	v->used = false;
 	(void)publish(p, v);
@@ -168,13 +185,14 @@ static void release(struct probe *p, struct volume *v)
 	detach_unneeded(p);
 }
 
-static const char *refuse(struct probe *p, const struct command *cmd)
+static const char *check_command(struct probe *p, const struct command *cmd)
 {
 	if (volume_named(p, cmd->name))
 		return "already tracked";
-	for (struct volume *v = p->volume; v < p->volume + EB_VOLUMES; v++)
-		if (v->used && v->dev == cmd->volume)
+	for_each_volume (v, p) {
+		if (v->dev == cmd->volume)
 			return "this device is tracked under another name";
+	}
 	if (!block_device_exists(cmd->volume))
 		return "no such volume device";
 	if (cmd->backing && !block_device_exists(cmd->backing))
@@ -183,13 +201,11 @@ static const char *refuse(struct probe *p, const struct command *cmd)
 		if (!block_device_exists(cmd->cache[i]))
 			return "no such cache device";
 	if (kind_is_dm(cmd->kind) && block_has_requests(cmd->volume))
-		return "this is no volume of dm-cache or dm-writecache";
-	if (kind_is_dm(cmd->kind))
-		return ready_dm(p);
-	return cmd->kind == KIND_BCACHE ? ready_bcache(p) : NULL;
+		return "this is not a volume of dm-cache or dm-writecache";
+	return NULL;
 }
 
-/* Whose completion functions tell the destage of a volume of this kind. */
+/* The modules whose completion functions tell the destage of a volume of this kind. */
 static uint32_t endio_of(enum kind kind)
 {
 	switch (kind) {
@@ -207,47 +223,38 @@ static uint32_t endio_of(enum kind kind)
 
 const char *track(struct probe *p, const struct command *cmd)
 {
-	const char *complaint = refuse(p, cmd);
+	struct program_needs module = {
+		.bcache = cmd->kind == KIND_BCACHE,
+		.dm = kind_is_dm(cmd->kind),
+	};
+	const char *error = check_command(p, cmd);
 	struct volume *v;
 
-	if (complaint)
-		return complaint;
+	/* Its programs come first: they are refused where the module is not loaded. */
+	if (!error)
+		error = attach_programs(p, module);
+	if (error)
+		return error;
 	v = new_volume(p, cmd);
 	if (!v) {
 		detach_unneeded(p);
 		return "16 volumes are tracked already: untrack one first";
 	}
-	/* On a plain disk there is no destage to be told from other requests. */
-	if (learn_endio(p, endio_of(v->kind), v->class_missing) || v->kind == KIND_DISK)
+	/* On a plain disk there is no destage. */
+	if (resolve_endio(p, endio_of(v->kind), v->class_missing) || v->kind == KIND_DISK)
 		v->class_missing[0] = '\0';
-	complaint = take_devices(p, v, cmd);
-	if (!complaint)
-		complaint = show(p, v);
-	if (complaint) {
-		release(p, v);
-		return complaint;
+	error = add_devices(p, v, cmd);
+	if (!error)
+		error = show(p, v);
+	if (error) {
+		untrack(p, v);
+		return error;
 	}
-	start_in_flight(p, v);
-	say_track(p, v);
+	init_in_flight(p, v);
 	return NULL;
 }
 
-void untrack(struct probe *p, struct volume *v, const char *why)
+const char *track_partitions(struct probe *p, struct volume *v)
 {
-	release(p, v);
-	say_untrack(p, v, why);
-}
-
-void untrack_vanished(struct probe *p)
-{
-	for (struct volume *v = p->volume; v < p->volume + EB_VOLUMES; v++)
-		if (v->used && !block_device_exists(v->dev))
-			untrack(p, v, "vanished");
-}
-
-void track_partitions(struct probe *p)
-{
-	for (struct volume *v = p->volume; v < p->volume + EB_VOLUMES; v++)
-		if (v->used && take_partitions(p, v))
-			say_error(p, table_full, "");
+	return add_partitions(p, v) ? table_full : NULL;
 }

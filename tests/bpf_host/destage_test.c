@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Destage in flight, from counters that a test moves as the programs would. */
 #include "check.h"
-#include "probe.h"
+#include "clock.h"
+#include "in_flight.h"
+#include "queue.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #define CPUS 2
@@ -24,8 +25,9 @@ static struct volume *v = &p.volume[0];
 static uint64_t now;
 static uint64_t kernel_in_flight;
 static bool kernel_answers;
+static struct queue_sample sample;
 
-/* What queue.c and resync.c need of the rest of the loader. */
+/* What queue.c and in_flight.c need of the rest of the loader. */
 uint64_t now_ns(void)
 {
 	return now;
@@ -37,11 +39,6 @@ bool block_in_flight(uint32_t dev, uint64_t inflight[EB_DIRS])
 	inflight[EB_READ] = 0;
 	inflight[EB_WRITE] = kernel_in_flight;
 	return kernel_answers;
-}
-
-void say(struct probe *probe)
-{
-	probe->json.text[probe->json.len] = '\0';
 }
 
 static void begin(void)
@@ -77,18 +74,13 @@ static void done(int device, unsigned int n)
 	dev_cpu[device * CPUS + 1].copied[EB_DESTAGE].bytes += (uint64_t)n * PIECE;
 }
 
-/* A field of the queue record after some time. */
-static uint64_t record(const char *field, uint64_t later_ns)
+/* A sample that is taken some time later. */
+static const struct queue_sample *after(uint64_t later_ns)
 {
-	char key[32];
-	const char *at;
-
 	now += later_ns;
 	v->queue_ns = 0;
-	check_queues(&p, now);
-	snprintf(key, sizeof(key), "\"%s\":", field);
-	at = strstr(p.json.text, key);
-	return at ? strtoull(at + strlen(key), NULL, 10) : ~0ULL;
+	CHECK(check_queue(&p, v, now, &sample));
+	return &sample;
 }
 
 static void writes_under_way_are_counted(void)
@@ -96,10 +88,10 @@ static void writes_under_way_are_counted(void)
 	begin();
 	sent(BACKING, 5);
 	done(BACKING, 2);
-	CHECK_EQ(record("inflight", NS_PER_MS), 3);
-	CHECK_EQ(record("bytes", NS_PER_MS), 3 * PIECE);
+	CHECK_EQ(after(NS_PER_MS)->writes, 3);
+	CHECK_EQ(after(NS_PER_MS)->bytes, 3 * PIECE);
 	done(BACKING, 3);
-	CHECK_EQ(record("inflight", NS_PER_MS), 0);
+	CHECK_EQ(after(NS_PER_MS)->writes, 0);
 }
 
 static void writes_from_before_tracking_are_forgotten_once_they_are_done(void)
@@ -107,24 +99,24 @@ static void writes_from_before_tracking_are_forgotten_once_they_are_done(void)
 	begin();
 	kernel_in_flight = 64;
 	done(BACKING, 64);
-	CHECK_EQ(record("inflight", NS_PER_MS), 0);
-	CHECK_EQ(record("done_ios", NS_PER_MS), 64);
+	CHECK_EQ(after(NS_PER_MS)->writes, 0);
+	CHECK_EQ(after(NS_PER_MS)->done_ios, 64);
 	sent(BACKING, 10);
-	CHECK_EQ(record("inflight", NS_PER_MS), 10);
-	CHECK_EQ(record("bytes", NS_PER_MS), 10 * PIECE);
+	CHECK_EQ(after(NS_PER_MS)->writes, 10);
+	CHECK_EQ(after(NS_PER_MS)->bytes, 10 * PIECE);
 	/* The programs compare with the same number, to tell at once when nothing is left. */
 	CHECK_EQ(shared.vol[0].destage_unseen, 64);
 	done(BACKING, 10);
-	CHECK_EQ(record("inflight", NS_PER_MS), 0);
+	CHECK_EQ(after(NS_PER_MS)->writes, 0);
 }
 
 static void reads_of_the_cache_device_from_before_are_forgotten_too(void)
 {
 	begin();
 	done(CACHE, 30);
-	CHECK_EQ(record("reads", NS_PER_MS), 0);
+	CHECK_EQ(after(NS_PER_MS)->reads, 0);
 	sent(CACHE, 4);
-	CHECK_EQ(record("reads", NS_PER_MS), 4);
+	CHECK_EQ(after(NS_PER_MS)->reads, 4);
 }
 
 static void an_end_that_was_never_seen_goes_when_nothing_moves(void)
@@ -132,12 +124,12 @@ static void an_end_that_was_never_seen_goes_when_nothing_moves(void)
 	begin();
 	sent(BACKING, 7);
 	done(BACKING, 4);
-	CHECK_EQ(record("inflight", NS_PER_MS), 3);
-	CHECK_EQ(record("inflight", NS_PER_S - NS_PER_MS), 3);
-	CHECK_EQ(record("inflight", 2 * NS_PER_MS), 0);
-	CHECK_EQ(record("bytes", NS_PER_MS), 0);
+	CHECK_EQ(after(NS_PER_MS)->writes, 3);
+	CHECK_EQ(after(NS_PER_S - NS_PER_MS)->writes, 3);
+	CHECK_EQ(after(2 * NS_PER_MS)->writes, 0);
+	CHECK_EQ(after(NS_PER_MS)->bytes, 0);
 	sent(BACKING, 2);
-	CHECK_EQ(record("inflight", NS_PER_MS), 2);
+	CHECK_EQ(after(NS_PER_MS)->writes, 2);
 }
 
 static void what_the_kernel_still_works_on_stays(void)
@@ -145,11 +137,11 @@ static void what_the_kernel_still_works_on_stays(void)
 	begin();
 	sent(BACKING, 3);
 	kernel_in_flight = 1;
-	CHECK_EQ(record("inflight", NS_PER_MS), 3);
-	CHECK_EQ(record("inflight", 10 * NS_PER_S), 3);
+	CHECK_EQ(after(NS_PER_MS)->writes, 3);
+	CHECK_EQ(after(10 * NS_PER_S)->writes, 3);
 	kernel_answers = false;
 	kernel_in_flight = 0;
-	CHECK_EQ(record("inflight", 10 * NS_PER_S), 3);
+	CHECK_EQ(after(10 * NS_PER_S)->writes, 3);
 }
 
 static void a_queue_that_moves_is_not_corrected(void)
@@ -159,7 +151,7 @@ static void a_queue_that_moves_is_not_corrected(void)
 	for (int i = 0; i < 10; i++) {
 		sent(BACKING, 1);
 		done(BACKING, 1);
-		CHECK_EQ(record("inflight", NS_PER_S), 3);
+		CHECK_EQ(after(NS_PER_S)->writes, 3);
 	}
 }
 
@@ -168,22 +160,22 @@ static void a_tick_corrects_without_any_pace(void)
 	begin();
 	v->pace_ns = 0;
 	done(BACKING, 64);
-	resync_destage(&p, v, now);
+	correct_destage(&p, v, now);
 	v->pace_ns = 20 * NS_PER_MS;
 	sent(BACKING, 1);
-	CHECK_EQ(record("inflight", NS_PER_MS), 1);
+	CHECK_EQ(after(NS_PER_MS)->writes, 1);
 }
 
 static void a_volume_whose_destage_cannot_be_told_is_not_paced(void)
 {
 	struct command cmd = { .verb = VERB_PACE, .ns = 20 * NS_PER_MS };
-	const char *complaint;
+	const char *error;
 
 	begin();
 	v->pace_ns = 0;
 	strcpy(v->class_missing, "the kernel hides it");
-	complaint = set_pace(&p, v, &cmd);
-	CHECK(complaint && strstr(complaint, "the kernel hides it"));
+	error = set_pace(&p, v, &cmd);
+	CHECK(error && strstr(error, "the kernel hides it"));
 	CHECK(!v->pace_ns && !shared.vol[0].paced);
 	cmd.ns = 0;
 	CHECK(!set_pace(&p, v, &cmd));

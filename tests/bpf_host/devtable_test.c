@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "check.h"
-#include "probe.h"
+#include "devtable.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -21,7 +21,7 @@ from tests.probe_records import of_type
 
 HERE = Path(__file__).resolve().parent
 BPF = HERE.parents[1] / "bpf"
-REPLACED = {"bcache.o", "endio.o"}
+REPLACED = {"bcache_programs", "endio"}
 LIBRARIES = ("-lbpf", "-lelf", "-lz", "-lcap")
 WRITES_END = "blkdev_bio_end_io_async"
 PERIOD_NS = 20_000_000
@@ -49,9 +49,10 @@ def _possible() -> None:
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The probe with tests/bpf_host/stand_in/bcache.c in place of what needs bcache."""
+    """The probe with stand_in/bcache.c in place of what needs bcache."""
     out = tmp_path_factory.mktemp("program") / "probe"
-    objects = [str(o) for o in (BUILD / "bpf").glob("*.o") if not _is_replaced(o.name)]
+    stems = {path.stem for path in BPF.glob("*.c")} - REPLACED
+    objects = [str(BUILD / "bpf" / f"{stem}.o") for stem in sorted(stems) if "." not in stem]
     flags = ["-std=gnu11", "-D_GNU_SOURCE", "-Wall", "-Werror", f"-I{BPF}", f"-I{BUILD / 'bpf'}"]
     run(["cc", *flags, "-o", str(out), str(HERE / "stand_in/bcache.c"), *objects, *LIBRARIES])
     return out
@@ -165,10 +166,6 @@ def test_writes_that_are_held_for_long_stay_counted(destage: Destage) -> None:
         time.sleep(2.5)
         assert destage.in_flight() == 7
     assert destage.in_flight() == 0
-
-
-def _is_replaced(name: str) -> bool:
-    return name in REPLACED or name.endswith(".bpf.o")
 
 
 def _address(function: str) -> int:

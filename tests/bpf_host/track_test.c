@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* What the programs see of devices while volumes come and go in any order. */
 #include "check.h"
-#include "probe.h"
+#include "block_programs.h"
+#include "clock.h"
+#include "endio.h"
+#include "in_flight.h"
+#include "programs.h"
+#include "sysfs.h"
+#include "track.h"
 
 #include <string.h>
 
@@ -15,7 +21,7 @@ static struct eb_shared shared;
 static struct eb_vol_cpu vol_cpu[EB_VOLUMES * CPUS];
 static struct eb_dev_cpu dev_cpu[EB_DEVICES * CPUS];
 static struct probe p;
-static bool bio_complete_attached, bcache_attached, dm_attached;
+static struct program_needs attached;
 static bool no_addresses;
 static uint32_t partition_of_a;
 
@@ -44,80 +50,42 @@ size_t block_partitions(uint32_t dev, uint32_t *parts, size_t max)
 	return 1;
 }
 
-int attach_bio_complete(struct probe *probe)
+const char *attach_programs(struct probe *probe, struct program_needs needs)
 {
 	(void)probe;
-	bio_complete_attached = true;
-	return 0;
-}
-
-void detach_bio_complete(struct probe *probe)
-{
-	(void)probe;
-	bio_complete_attached = false;
-}
-
-const char *ready_bcache(struct probe *probe)
-{
-	probe->bcache_attached = bcache_attached = true;
+	attached.bcache |= needs.bcache;
+	attached.dm |= needs.dm;
+	attached.bio_complete |= needs.bio_complete;
 	return NULL;
 }
 
-void detach_bcache(struct probe *probe)
-{
-	probe->bcache_attached = bcache_attached = false;
-}
-
-const char *ready_dm(struct probe *probe)
-{
-	probe->dm_attached = dm_attached = true;
-	return NULL;
-}
-
-void detach_dm(struct probe *probe)
-{
-	probe->dm_attached = dm_attached = false;
-}
-
-bool learn_endio(struct probe *probe, uint32_t wanted, char why[WHY_BYTES])
+void detach_programs(struct probe *probe, struct program_needs needs)
 {
 	(void)probe;
-	if (!no_addresses || wanted == ENDIO_KERNEL)
+	attached.bcache &= needs.bcache;
+	attached.dm &= needs.dm;
+	attached.bio_complete &= needs.bio_complete;
+}
+
+bool resolve_endio(struct probe *probe, uint32_t modules, char reason[REASON_BYTES])
+{
+	(void)probe;
+	if (!no_addresses || modules == ENDIO_KERNEL)
 		return true;
-	strcpy(why, "hidden");
+	strcpy(reason, "hidden");
 	return false;
 }
 
-void forget_streams(struct probe *probe, uint32_t volume)
+void clear_streams(struct probe *probe, uint32_t volume)
 {
 	(void)probe;
 	(void)volume;
 }
 
-void start_in_flight(struct probe *probe, struct volume *v)
+void init_in_flight(struct probe *probe, struct volume *v)
 {
 	(void)probe;
 	(void)v;
-}
-
-void say_track(struct probe *probe, const struct volume *v)
-{
-	(void)probe;
-	(void)v;
-}
-
-void say_untrack(struct probe *probe, const struct volume *v, const char *why)
-{
-	(void)probe;
-	(void)v;
-	(void)why;
-}
-
-void say_error(struct probe *probe, const char *text, const char *line)
-{
-	(void)probe;
-	(void)text;
-	(void)line;
 }
 
 static void begin(void)
@@ -128,7 +96,8 @@ static void begin(void)
 	p.shared = &shared;
 	p.vol_cpu = vol_cpu;
 	p.dev_cpu = dev_cpu;
-	bio_complete_attached = bcache_attached = dm_attached = no_addresses = false;
+	attached = (struct program_needs){ 0 };
+	no_addresses = false;
 	partition_of_a = 0;
 }
 
@@ -145,7 +114,7 @@ static void follow(const char *name, enum kind kind, uint32_t volume, uint32_t b
 
 static void leave(const char *name)
 {
-	untrack(&p, volume_named(&p, name), "asked");
+	untrack(&p, volume_named(&p, name));
 }
 
 static struct eb_dev entry(uint32_t dev)
@@ -164,7 +133,7 @@ static bool nothing_is_left(void)
 	for (int i = 0; i < EB_DEVICES; i++)
 		if (p.device[i].dev)
 			return false;
-	return !bio_complete_attached && !bcache_attached && !dm_attached;
+	return !attached.bio_complete && !attached.bcache && !attached.dm;
 }
 
 static void roles_are_those_of_the_volumes(void)
@@ -212,7 +181,7 @@ static void nothing_stays_in_whatever_order_volumes_go(void)
 		follow("dm", KIND_DM_CACHE, 253U << 20, B, A);
 		follow("disk", KIND_DISK, B, B, 0);
 		follow("array", KIND_DISK, MD, MD, 0);
-		CHECK(bio_complete_attached && bcache_attached && dm_attached);
+		CHECK(attached.bio_complete && attached.bcache && attached.dm);
 		memcpy(left, names, sizeof(left));
 		for (int n = 4; n > 0; n--) {
 			leave(left[rest % n]);
@@ -227,15 +196,15 @@ static void programs_are_attached_only_while_a_volume_needs_them(void)
 {
 	begin();
 	follow("bcache", KIND_BCACHE, 252U << 20, A, B);
-	CHECK(bcache_attached && !dm_attached && !bio_complete_attached);
+	CHECK(attached.bcache && !attached.dm && !attached.bio_complete);
 	follow("array", KIND_BCACHE, 252U << 20 | 128, MD, C);
-	CHECK(bio_complete_attached);
+	CHECK(attached.bio_complete);
 	leave("array");
-	CHECK(bcache_attached && !bio_complete_attached);
+	CHECK(attached.bcache && !attached.bio_complete);
 	follow("disk", KIND_DISK, MD, 0, 0);
-	CHECK(bio_complete_attached);
+	CHECK(attached.bio_complete);
 	leave("disk");
-	CHECK(!bio_complete_attached);
+	CHECK(!attached.bio_complete);
 }
 
 static void a_volume_that_does_not_fit_leaves_nothing(void)
@@ -262,7 +231,7 @@ static void a_volume_too_many_leaves_no_program_attached(void)
 		follow(name, KIND_DISK, 100U << 20 | i, 0, 0);
 	}
 	CHECK(track(&p, &cmd));
-	CHECK(!bcache_attached);
+	CHECK(!attached.bcache);
 }
 
 static void a_volume_without_addresses_is_followed_and_says_so(void)

@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * In place of bpf/bcache.c and bpf/endio.c: a probe that follows "bcache" volumes on a kernel
- * without bcache. Which requests are destage is told by the completion function whose address
- * stands in the file EBBGATE_TEST_ENDIO; it is read at each track. All else is the probe as it is.
+ * Replaces bpf/bcache_programs.c and bpf/endio.c in a probe that tracks "bcache" volumes on a
+ * kernel without bcache. A request is destage if its completion function has the address in the
+ * file EBBGATE_TEST_ENDIO, which is read at each track.
  */
-#include "probe.h"
+#include "bcache_programs.h"
+#include "endio.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-bool learn_endio(struct probe *p, uint32_t wanted, char why[WHY_BYTES])
+bool resolve_endio(struct probe *p, uint32_t modules, char reason[REASON_BYTES])
 {
 	const char *path = getenv("EBBGATE_TEST_ENDIO");
 	FILE *f = path ? fopen(path, "re") : NULL;
 	uint64_t address = EB_NO_ENDIO;
 
-	(void)wanted;
-	(void)why;
+	(void)modules;
+	(void)reason;
 	if (f && fscanf(f, "%" SCNx64, &address) != 1)
 		address = EB_NO_ENDIO;
 	if (f)
@@ -26,20 +27,20 @@ bool learn_endio(struct probe *p, uint32_t wanted, char why[WHY_BYTES])
 	return true;
 }
 
-bool endio_known(const struct probe *p, uint32_t wanted)
+bool endio_known(const struct probe *p, uint32_t modules)
 {
 	(void)p;
-	(void)wanted;
+	(void)modules;
 	return true;
 }
 
-int prepare_bcache(struct probe *p)
+int load_bcache(struct probe *p)
 {
 	(void)p;
 	return 0;
 }
 
-const char *ready_bcache(struct probe *p)
+const char *attach_bcache(struct probe *p)
 {
 	(void)p;
 	return NULL;
@@ -55,7 +56,7 @@ void unload_bcache(struct probe *p)
 	(void)p;
 }
 
-uint64_t missed_bcache_runs(const struct probe *p)
+uint64_t bcache_recursion_misses(const struct probe *p)
 {
 	(void)p;
 	return 0;

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The periodic record of a volume: every counter, cumulative. */
-#include "probe.h"
+#include "tick_record.h"
 
-#include <string.h>
-
-#define LENGTH(a) (sizeof(a) / sizeof((a)[0]))
+#include "counters.h"
+#include "records.h"
+#include "sysfs.h"
 
 static uint64_t total(const __u64 *values, size_t n)
 {
@@ -45,7 +44,7 @@ static void put_state(struct probe *p, struct volume *v)
 	uint64_t kernel[EB_DIRS] = { 0, 0 };
 
 	volume_in_flight(p, v, n);
-	/* A plain disk is followed in bytes; the kernel counts its requests. */
+	/* On a plain disk bytes are counted; the kernel tells its requests. */
 	if (v->kind == KIND_DISK) {
 		block_in_flight(v->dev, kernel);
 		n[EB_READ] = kernel[EB_READ];
@@ -110,8 +109,9 @@ static void keep_highest(uint64_t *highest, int64_t value)
 
 static void put_bypass(struct json *j, struct volume *v, const struct eb_vol_cpu *c)
 {
-	/* A reason is told when the request starts, a read's path when it ends: the
-	 * difference dips meanwhile, so the highest value seen is the count. */
+	/* The reason is known when a request starts, the path of a read when it ends. The
+	 * difference dips in between, so the highest value so far is the count.
+	 */
 	keep_highest(&v->other_ios, c->path[EB_READ_BYPASS].ios + c->path[EB_WRITE_BYPASS].ios -
 					    c->reason_ios[EB_SEQUENTIAL] -
 					    c->reason_ios[EB_CONGESTED]);
@@ -168,7 +168,7 @@ static void put_devices(struct probe *p, struct volume *v)
 		add_device(p, v->cache[i], &cache, cache_depth);
 	if (v->backing >= 0) {
 		add_device(p, v->backing, &backing, backing_depth);
-		destage_in_flight(p, v->backing, &destage);
+		read_destage(p, v->backing, &destage);
 	}
 	json_open(&p->json, "dev");
 	put_device(&p->json, "cache", &cache, cache_depth);
@@ -202,7 +202,7 @@ static void put_lost(struct probe *p, const struct eb_vol_cpu *c)
 	p->warning[WARN_TABLE_FULL].n += c->lost_table;
 }
 
-void say_tick(struct probe *p, struct volume *v, const struct eb_vol_cpu *c, uint64_t now)
+void write_tick(struct probe *p, struct volume *v, const struct eb_vol_cpu *c, uint64_t now)
 {
 	json_begin(&p->json, "tick", now);
 	json_str(&p->json, "vol", v->name);
@@ -213,5 +213,5 @@ void say_tick(struct probe *p, struct volume *v, const struct eb_vol_cpu *c, uin
 	put_bypass(&p->json, v, c);
 	put_devices(p, v);
 	put_lost(p, c);
-	say(p);
+	write_record(p);
 }

@@ -1,22 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The small records, and the one place that writes. */
-#include "probe.h"
+#include "records.h"
 
 #include <stdio.h>
 #include <string.h>
 
-void say(struct probe *p)
-{
-	int err;
+#include "clock.h"
 
-	if (p->out_error)
+#define PROTOCOL 1
+#define DEV_BYTES 24
+
+void write_record(struct probe *p)
+{
+	if (p->output_broken || !json_end(&p->json))
 		return;
-	err = json_end(&p->json);
-	if (err) {
-		/* Nobody reads any more: leave without a word, there is no one to say it to. */
-		p->out_error = err;
-		p->bye = "stdout broken";
-	}
+	p->output_broken = true;
+	p->stop_reason = "stdout broken";
 }
 
 static void read_boot_id(char *id, size_t bytes)
@@ -31,7 +29,7 @@ static void read_boot_id(char *id, size_t bytes)
 	fclose(f);
 }
 
-void say_hello(struct probe *p)
+void write_hello(struct probe *p)
 {
 	struct json *j = &p->json;
 	char boot_id[64];
@@ -53,18 +51,18 @@ void say_hello(struct probe *p)
 	json_str(j, "dm_path", p->features.dm_path);
 	json_str(j, "dm_class", p->features.dm_class);
 	json_close(j);
-	say(p);
+	write_record(p);
 }
 
-static const char *dev_text(uint32_t dev, char text[24])
+static const char *dev_text(uint32_t dev, char text[DEV_BYTES])
 {
-	snprintf(text, 24, "%u:%u", dev >> 20, dev & 0xfffff);
+	snprintf(text, DEV_BYTES, "%u:%u", dev >> 20, dev & 0xfffff);
 	return text;
 }
 
-void say_track(struct probe *p, const struct volume *v)
+void write_track(struct probe *p, const struct volume *v)
 {
-	char text[CACHES_MAX][24], one[24];
+	char text[CACHES_MAX][DEV_BYTES], one[DEV_BYTES];
 	const char *caches[CACHES_MAX], *backing[1];
 	char class[SIGNAL_BYTES] = "ok";
 	struct json *j = &p->json;
@@ -82,23 +80,47 @@ void say_track(struct probe *p, const struct volume *v)
 	if (v->class_missing[0])
 		snprintf(class, sizeof(class), "missing: %s", v->class_missing);
 	json_str(j, "class", class);
-	say(p);
+	write_record(p);
 }
 
-void say_untrack(struct probe *p, const struct volume *v, const char *why)
+void write_untrack(struct probe *p, const struct volume *v, const char *why)
 {
 	json_begin(&p->json, "untrack", now_ns());
 	json_str(&p->json, "vol", v->name);
 	json_str(&p->json, "why", why);
-	say(p);
+	write_record(p);
 }
 
-void say_error(struct probe *p, const char *text, const char *line)
+void write_edge(struct probe *p, const struct volume *v, const struct edge *edge)
+{
+	json_begin(&p->json, "edge", edge->ns);
+	json_str(&p->json, "vol", v->name);
+	json_str(&p->json, "edge", edge->idle ? "idle" : "busy");
+	json_u64(&p->json, edge->idle ? "idle_ns" : "gap_ns", edge->length_ns);
+	write_record(p);
+}
+
+void write_queue(struct probe *p, const struct volume *v, const struct queue_sample *s,
+		 uint64_t now)
+{
+	json_begin(&p->json, "queue", now);
+	json_str(&p->json, "vol", v->name);
+	json_u64(&p->json, "inflight", s->writes);
+	json_u64(&p->json, "bytes", s->bytes);
+	json_u64(&p->json, "done_ios", s->done_ios);
+	json_u64(&p->json, "done_bytes", s->done_bytes);
+	json_u64(&p->json, "reads", s->reads);
+	json_u64(&p->json, "held", s->awaiting_write);
+	json_u64(&p->json, "fg", s->foreground);
+	write_record(p);
+}
+
+void write_error(struct probe *p, const char *text, const char *line)
 {
 	json_begin(&p->json, "error", now_ns());
 	json_str(&p->json, "text", text);
 	json_str(&p->json, "cmd", line);
-	say(p);
+	write_record(p);
 }
 
 static const struct {
@@ -110,39 +132,38 @@ static const struct {
 	[WARN_STREAMS] = { "streams", "live streams pushed out of the stream table" },
 	[WARN_TABLE_FULL] = { "table_full", "requests pushed out of the path table" },
 	[WARN_CHAIN] = { "chain", "requests of more bios than are followed" },
-	[WARN_MISSED] = { "missed", "program runs that the kernel skipped (recursion)" },
+	[WARN_RECURSION] = { "missed", "program runs that the kernel skipped (recursion)" },
 };
 
-static void warn(struct probe *p, enum warning_kind kind, uint64_t now)
+static void write_warning(struct probe *p, enum warning_kind kind, uint64_t now)
 {
 	struct warning *w = &p->warning[kind];
 	uint64_t n = w->n;
 
 	w->n = 0;
-	/* A volume that was untracked takes its count along. */
-	if (n < w->said)
-		w->said = n;
-	if (n == w->said || (w->said_ns && now - w->said_ns < NS_PER_S))
+	/* The count of a volume that was untracked is gone. */
+	if (n < w->reported)
+		w->reported = n;
+	if (n == w->reported || (w->reported_ns && now - w->reported_ns < NS_PER_S))
 		return;
-	w->said = n;
-	w->said_ns = now;
+	w->reported = n;
+	w->reported_ns = now;
 	json_begin(&p->json, "warn", now);
 	json_str(&p->json, "what", warnings[kind].what);
 	json_u64(&p->json, "n", n);
 	json_str(&p->json, "text", warnings[kind].text);
-	say(p);
+	write_record(p);
 }
 
-void say_warnings(struct probe *p, uint64_t now)
+void write_warnings(struct probe *p, uint64_t now)
 {
-	p->warning[WARN_MISSED].n = missed_runs(p);
 	for (int kind = 0; kind < WARN_KINDS; kind++)
-		warn(p, kind, now);
+		write_warning(p, kind, now);
 }
 
-void say_bye(struct probe *p)
+void write_bye(struct probe *p)
 {
 	json_begin(&p->json, "bye", now_ns());
-	json_str(&p->json, "why", p->bye);
-	say(p);
+	json_str(&p->json, "why", p->stop_reason);
+	write_record(p);
 }

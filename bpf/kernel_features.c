@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What this kernel can give, asked of its BTF and never of its version. */
-#include "probe.h"
+#include "kernel_features.h"
 
 #include <bpf/btf.h>
 #include <endian.h>
@@ -10,7 +9,7 @@
 
 #define BCACHE_BTF "/sys/kernel/btf/bcache"
 
-/* Arguments of a tracepoint (without the hidden first), -1: no such tracepoint. */
+/* Number of arguments of a tracepoint (without the hidden first); -1: no such tracepoint. */
 static int tracepoint_arity(const struct btf *btf, const char *name)
 {
 	const struct btf_type *t;
@@ -58,7 +57,7 @@ static struct eb_flags find_flags(const struct btf *btf)
 	return f;
 }
 
-/* Offset in bits of a member, looked for in unnamed structs and unions too; -1: none. */
+/* Offset in bits of a member, also within unnamed structs and unions; -1: none. */
 static int member_bits(const struct btf *btf, const struct btf_type *t, const char *member)
 {
 	const struct btf_member *m = btf_members(t);
@@ -81,13 +80,13 @@ static int member_bits(const struct btf *btf, const struct btf_type *t, const ch
 }
 
 /*
- * data_insert_op.replace is set for what bcache copies by itself. The block programs are
- * loaded before bcache may be, so they get the place of the bit as data.
+ * bcache sets data_insert_op.replace for what it copies on its own. The block programs may be
+ * loaded before bcache is, so they get the place of the bit as data.
  */
 bool find_fill_bit(__u64 *offset, __u64 *mask)
 {
 	struct btf *vmlinux = btf__load_vmlinux_btf();
-	/* The file, which needs no privilege: the module may be loaded again later. */
+	/* From the file, which needs no privilege: the module may be loaded again later. */
 	bool module = vmlinux && !access(BCACHE_BTF, R_OK);
 	struct btf *bcache = module ? btf__parse_split(BCACHE_BTF, vmlinux) : NULL;
 	const struct btf *btf = bcache ? bcache : vmlinux;
@@ -96,7 +95,7 @@ bool find_fill_bit(__u64 *offset, __u64 *mask)
 
 	btf__free(bcache);
 	btf__free(vmlinux);
-	/* Elsewhere bit fields begin at the other end. */
+	/* On big-endian machines bit fields begin at the other end. */
 	if (bits < 0 || __BYTE_ORDER != __LITTLE_ENDIAN)
 		return false;
 	*offset = bits / 64 * 8;
@@ -117,7 +116,7 @@ static void check_tracepoint(char value[SIGNAL_BYTES], const struct btf *btf, co
 	if (found < 0)
 		snprintf(value, SIGNAL_BYTES, "missing: the kernel has no tracepoint %s", name);
 	else if (found != arity)
-		snprintf(value, SIGNAL_BYTES, "missing: unknown arguments of the tracepoint %s",
+		snprintf(value, SIGNAL_BYTES, "missing: the tracepoint %s has unknown arguments",
 			 name);
 }
 
@@ -147,7 +146,7 @@ void find_features(struct features *f)
 	}
 	if (!strcmp(f->dm_path, "ok") && access("/sys/kernel/btf/dm_mod", R_OK) &&
 	    btf__find_by_name_kind(btf, "dm_target_io", BTF_KIND_STRUCT) < 0)
-		set(f->dm_path, "missing: the module of device-mapper (dm_mod) is not loaded");
+		set(f->dm_path, "missing: the dm_mod module is not loaded");
 	set(f->dm_class, f->dm_path);
 	btf__free(btf);
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Sums over CPUs of what the programs count. */
-#include "probe.h"
+#include "counters.h"
 
 #include <string.h>
 
@@ -33,9 +32,11 @@ void volume_in_flight(const struct probe *p, const struct volume *v, int64_t inf
 {
 	const struct eb_vol *shared = volume_shared(p, v);
 
-	/* Ends before starts: what moves meanwhile makes the volume look busier, never idle. */
+	/* Ends are read before starts: a request that moves in between makes the volume look
+	 * busier, never idle.
+	 */
 	for (int dir = 0; dir < EB_DIRS; dir++) {
-		inflight[dir] = shared->owed[dir];
+		inflight[dir] = shared->unseen[dir];
 		for (uint32_t cpu = 0; cpu < p->ncpu; cpu++)
 			inflight[dir] -=
 				__atomic_load_n(&on_cpu(p, v, cpu)->done[dir], __ATOMIC_ACQUIRE);
@@ -57,15 +58,14 @@ static int64_t on_all_cpus(const struct probe *p, int device, size_t offset)
 	return sum;
 }
 
-static uint64_t not_below_0(int64_t n)
+static uint64_t at_least_0(int64_t n)
 {
 	return n > 0 ? n : 0;
 }
 
-/* Without resync.c's correction: below 0 only when a start was never seen. */
-void count_destage(const struct probe *p, int device, struct counted *c)
+void count_destage(const struct probe *p, int device, struct destage_counts *c)
 {
-	/* Ends before starts, as above. */
+	/* Ends are read before starts, as above. */
 	c->done_ios = on_all_cpus(p, device, offsetof(struct eb_dev_cpu, copied[EB_DESTAGE].ios));
 	c->done_bytes =
 		on_all_cpus(p, device, offsetof(struct eb_dev_cpu, copied[EB_DESTAGE].bytes));
@@ -73,14 +73,14 @@ void count_destage(const struct probe *p, int device, struct counted *c)
 	c->queued_bytes = on_all_cpus(p, device, offsetof(struct eb_dev_cpu, queued_bytes));
 }
 
-void destage_in_flight(const struct probe *p, int device, struct destage *d)
+void read_destage(const struct probe *p, int device, struct destage *d)
 {
-	const struct device *of = &p->device[device];
-	struct counted c;
+	const struct device *owner = &p->device[device];
+	struct destage_counts c;
 
 	count_destage(p, device, &c);
-	d->ios = not_below_0(c.queued_ios - c.done_ios + of->unseen_ios);
-	d->bytes = not_below_0(c.queued_bytes - c.done_bytes + of->unseen_bytes);
+	d->ios = at_least_0(c.queued_ios - c.done_ios + owner->unseen_ios);
+	d->bytes = at_least_0(c.queued_bytes - c.done_bytes + owner->unseen_bytes);
 	d->queued_ios = c.queued_ios;
 	d->done_ios = c.done_ios;
 	d->done_bytes = c.done_bytes;

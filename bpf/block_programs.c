@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Programs and maps: load, attach, map into our memory. */
-#include "probe.h"
+#include "block_programs.h"
 
-#include <bpf/bpf.h>
-#include <bpf/libbpf.h>
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#include "objects.h"
 #include "stream.h"
 #include "block.skel.h"
 
@@ -20,23 +17,18 @@ static void *map_memory(struct bpf_map *map)
 	return memory == MAP_FAILED ? NULL : memory;
 }
 
-void forget_streams(struct probe *p, uint32_t volume)
-{
-	memset(p->block->bss->streams[volume], 0, sizeof(p->block->bss->streams[volume]));
-}
-
-static int map_all(struct probe *p)
+static int map_all(struct probe *p, ring_buffer_sample_fn on_push)
 {
 	p->shared = &p->block->data_shared->shared;
 	p->vol_cpu = map_memory(p->block->maps.vol_cpu);
 	p->dev_cpu = map_memory(p->block->maps.dev_cpu);
 	for (int i = 0; i < EB_ENDIOS; i++)
 		p->shared->endio[i] = EB_NO_ENDIO;
-	p->ring = ring_buffer__new(bpf_map__fd(p->block->maps.edges), on_edge, p, NULL);
+	p->ring = ring_buffer__new(bpf_map__fd(p->block->maps.edges), on_push, p, NULL);
 	return p->vol_cpu && p->dev_cpu && p->ring ? 0 : -errno;
 }
 
-int load_block(struct probe *p)
+int load_block(struct probe *p, ring_buffer_sample_fn on_push)
 {
 	int err;
 
@@ -51,7 +43,14 @@ int load_block(struct probe *p)
 	err = block_bpf__load(p->block);
 	if (!err)
 		err = block_bpf__attach(p->block);
-	return err ? err : map_all(p);
+	return err ? err : map_all(p, on_push);
+}
+
+void unload_block(struct probe *p)
+{
+	ring_buffer__free(p->ring);
+	detach_bio_complete(p);
+	block_bpf__destroy(p->block);
 }
 
 int attach_bio_complete(struct probe *p)
@@ -67,32 +66,12 @@ void detach_bio_complete(struct probe *p)
 	p->bio_complete = NULL;
 }
 
-uint64_t missed(const struct bpf_object *object)
+void clear_streams(struct probe *p, uint32_t volume)
 {
-	struct bpf_program *program;
-	uint64_t sum = 0;
-
-	bpf_object__for_each_program(program, object)
-	{
-		struct bpf_prog_info info = { 0 };
-		__u32 bytes = sizeof(info);
-
-		if (!bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &bytes))
-			sum += info.recursion_misses;
-	}
-	return sum;
+	memset(p->block->bss->streams[volume], 0, sizeof(p->block->bss->streams[volume]));
 }
 
-uint64_t missed_runs(const struct probe *p)
+uint64_t block_recursion_misses(const struct probe *p)
 {
-	return missed(p->block->obj) + missed_bcache_runs(p) + missed_dm_runs(p);
-}
-
-void unload(struct probe *p)
-{
-	ring_buffer__free(p->ring);
-	detach_bio_complete(p);
-	unload_bcache(p);
-	unload_dm(p);
-	block_bpf__destroy(p->block);
+	return object_recursion_misses(p->block->obj);
 }

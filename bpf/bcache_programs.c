@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "bcache_programs.h"
+
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdio.h>
+
+#include "endio.h"
+#include "objects.h"
+#include "stream.h"
+#include "block.skel.h"
+#include "bcache.skel.h"
+
+static int open_and_load(struct probe *p)
+{
+	struct bcache_bpf *bcache = bcache_bpf__open();
+	int err;
+
+	if (!bcache)
+		return -errno;
+	bcache->rodata->ncpu = p->ncpu;
+	bcache->rodata->flags = p->features.flags;
+	err = share_maps(bcache->obj, p->block->obj);
+	if (!err)
+		err = bcache_bpf__load(bcache);
+	if (err)
+		bcache_bpf__destroy(bcache);
+	else
+		p->bcache = bcache;
+	return err;
+}
+
+static void find_class(struct probe *p)
+{
+	struct features *f = &p->features;
+	char reason[REASON_BYTES];
+
+	if (endio_known(p, ENDIO_BCACHE))
+		return;
+	snprintf(f->class, sizeof(f->class), "ok");
+	if (!find_fill_bit(&p->shared->fill_offset, &p->shared->fill_mask))
+		snprintf(f->class, sizeof(f->class), "ok, but fills count as foreground writes");
+	if (!resolve_endio(p, ENDIO_BCACHE, reason))
+		snprintf(f->class, sizeof(f->class), "missing: %s", reason);
+}
+
+int load_bcache(struct probe *p)
+{
+	struct features *f = &p->features;
+	int err = p->bcache ? 0 : open_and_load(p);
+
+	snprintf(f->path, sizeof(f->path), "%s",
+		 err ? "missing: this kernel does not load the programs for bcache" : "ok");
+	snprintf(f->bypass, sizeof(f->bypass), "%s", f->path);
+	if (err)
+		snprintf(f->class, sizeof(f->class), "%s", f->path);
+	else
+		find_class(p);
+	return err;
+}
+
+const char *attach_bcache(struct probe *p)
+{
+	if (load_bcache(p))
+		return "cannot load the programs for bcache (see stderr); is its module loaded?";
+	if (!p->bcache_attached && bcache_bpf__attach(p->bcache))
+		return "cannot attach to bcache's tracepoints: restart the probe";
+	p->bcache_attached = true;
+	return NULL;
+}
+
+void detach_bcache(struct probe *p)
+{
+	if (p->bcache_attached)
+		bcache_bpf__detach(p->bcache);
+	p->bcache_attached = false;
+}
+
+void unload_bcache(struct probe *p)
+{
+	bcache_bpf__destroy(p->bcache);
+}
+
+uint64_t bcache_recursion_misses(const struct probe *p)
+{
+	return p->bcache ? object_recursion_misses(p->bcache->obj) : 0;
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "dm_programs.h"
+
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdio.h>
+
+#include "endio.h"
+#include "objects.h"
+#include "stream.h"
+#include "block.skel.h"
+#include "dm.skel.h"
+
+static int open_and_load(struct probe *p)
+{
+	struct dm_bpf *dm = dm_bpf__open();
+	int err;
+
+	if (!dm)
+		return -errno;
+	dm->rodata->ncpu = p->ncpu;
+	dm->rodata->flags = p->features.flags;
+	err = share_maps(dm->obj, p->block->obj);
+	if (!err)
+		err = dm_bpf__load(dm);
+	if (err)
+		dm_bpf__destroy(dm);
+	else
+		p->dm = dm;
+	return err;
+}
+
+/* The modules dm_mod and dm_cache may be loaded at different times. */
+static void find_class(struct probe *p)
+{
+	struct features *f = &p->features;
+	char reason[REASON_BYTES];
+
+	snprintf(f->dm_class, sizeof(f->dm_class), "ok");
+	if (!resolve_endio(p, ENDIO_DM, reason) || !resolve_endio(p, ENDIO_DM_CACHE, reason))
+		snprintf(f->dm_class, sizeof(f->dm_class), "missing: %s", reason);
+}
+
+int load_dm(struct probe *p)
+{
+	struct features *f = &p->features;
+	int err = p->dm ? 0 : open_and_load(p);
+
+	snprintf(f->dm_path, sizeof(f->dm_path), "%s",
+		 err ? "missing: this kernel does not load the programs for device-mapper" : "ok");
+	if (err)
+		snprintf(f->dm_class, sizeof(f->dm_class), "%s", f->dm_path);
+	else
+		find_class(p);
+	return err;
+}
+
+const char *attach_dm(struct probe *p)
+{
+	if (load_dm(p))
+		return "cannot load the programs for device-mapper (see stderr); is dm_mod loaded?";
+	if (!p->dm_attached && dm_bpf__attach(p->dm))
+		return "cannot attach to the block layer's tracepoints: restart the probe";
+	p->dm_attached = true;
+	return NULL;
+}
+
+void detach_dm(struct probe *p)
+{
+	if (p->dm_attached)
+		dm_bpf__detach(p->dm);
+	p->dm_attached = false;
+}
+
+void unload_dm(struct probe *p)
+{
+	dm_bpf__destroy(p->dm);
+}
+
+uint64_t dm_recursion_misses(const struct probe *p)
+{
+	return p->dm ? object_recursion_misses(p->dm->obj) : 0;
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Corrects the counts of requests in flight. */
+#ifndef EBBGATE_IN_FLIGHT_H
+#define EBBGATE_IN_FLIGHT_H
+
+#include "state.h"
+
+void init_in_flight(struct probe *p, struct volume *v);
+void correct_in_flight(struct probe *p, struct volume *v, const struct eb_vol_cpu *sum);
+void correct_destage(struct probe *p, struct volume *v, uint64_t now);
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Which signals this kernel can give, by its BTF and never by its version. */
+#ifndef EBBGATE_KERNEL_FEATURES_H
+#define EBBGATE_KERNEL_FEATURES_H
+
+#include <stdbool.h>
+
+#include "record.h"
+
+#define REASON_BYTES 160
+/* The state of a signal: `ok`, or `missing: ` and the reason. */
+#define SIGNAL_BYTES (REASON_BYTES + 16)
+
+struct features {
+	char volume[SIGNAL_BYTES], path[SIGNAL_BYTES], bypass[SIGNAL_BYTES];
+	char device[SIGNAL_BYTES], class[SIGNAL_BYTES];
+	char dm_path[SIGNAL_BYTES], dm_class[SIGNAL_BYTES];
+	struct eb_flags flags;
+};
+
+void find_features(struct features *f);
+
+/* Where data_insert_op says that a write is a fill; false if BTF does not tell. */
+bool find_fill_bit(__u64 *offset, __u64 *mask);
+
+#endif

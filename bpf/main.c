@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* ebbgate-probe: prints what the kernel's block layer does as JSON lines. See README.md. */
+#include <bpf/libbpf.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "caps.h"
+#include "clock.h"
+#include "kernel_features.h"
+#include "loop.h"
+#include "options.h"
+#include "programs.h"
+#include "records.h"
+#include "state.h"
+
+static struct probe probe;
+
+static int print_warning(enum libbpf_print_level level, const char *format, va_list args)
+{
+	return level == LIBBPF_WARN ? vfprintf(stderr, format, args) : 0;
+}
+
+static int count_cpus(struct probe *p)
+{
+	int n = libbpf_num_possible_cpus();
+
+	if (n <= 0) {
+		fprintf(stderr, "ebbgate-probe: cannot read the number of processors\n");
+		return EXIT_INTERNAL;
+	}
+	if (n > EB_CPUS_MAX) {
+		fprintf(stderr,
+			"ebbgate-probe: this machine may have %d processors; up to %d are "
+			"supported\n",
+			n, EB_CPUS_MAX);
+		return EXIT_UNSUPPORTED;
+	}
+	p->ncpu = n;
+	return EXIT_OK;
+}
+
+static int start(struct probe *p)
+{
+	int code = count_cpus(p), err;
+
+	if (code != EXIT_OK)
+		return code;
+	find_features(&p->features);
+	if (strcmp(p->features.volume, "ok")) {
+		fprintf(stderr, "ebbgate-probe: %s\n", p->features.volume);
+		return EXIT_UNSUPPORTED;
+	}
+	err = load_programs(p, on_push);
+	if (err) {
+		fprintf(stderr, "ebbgate-probe: cannot load or attach the programs: %s\n",
+			strerror(-err));
+		return EXIT_INTERNAL;
+	}
+	if (drop_capabilities(loads_more_programs(p))) {
+		fprintf(stderr, "ebbgate-probe: cannot drop capabilities\n");
+		return EXIT_INTERNAL;
+	}
+	return EXIT_OK;
+}
+
+static int run(struct probe *p, const struct options *options, int signals)
+{
+	int code = EXIT_OK;
+
+	write_hello(p);
+	p->tick_ns = options->tick_ns;
+	p->next_tick_ns = now_ns() + p->tick_ns;
+	p->shared->clock_ns = now_ns();
+	for (size_t i = 0; i < options->tracks; i++)
+		run_command(p, options->track[i]);
+	if (options->check)
+		return EXIT_OK;
+	if (run_loop(p, signals))
+		code = EXIT_INTERNAL;
+	if (p->stop_reason)
+		write_bye(p);
+	return code;
+}
+
+/* An edge must not wait for the kernel threads that destage. If refused, it waits a little. */
+static void raise_priority(void)
+{
+	const struct sched_param lowest = { .sched_priority = 1 };
+
+	(void)sched_setscheduler(0, SCHED_RR, &lowest);
+}
+
+int main(int argc, char **argv)
+{
+	struct probe *p = &probe;
+	struct options options;
+	int signals, code;
+
+	code = parse_options(argc, argv, &options);
+	if (code >= 0)
+		return code;
+	if (!have_privilege()) {
+		fprintf(stderr, "ebbgate-probe: needs CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN: run "
+				"it as root\n");
+		return EXIT_NO_PRIVILEGE;
+	}
+	raise_priority();
+	libbpf_set_print(print_warning);
+	signals = open_signals();
+	code = start(p);
+	if (code == EXIT_OK)
+		code = run(p, &options, signals);
+	unload_programs(p);
+	return code;
+}

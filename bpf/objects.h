@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What the objects of programs have in common. */
+#ifndef EBBGATE_OBJECTS_H
+#define EBBGATE_OBJECTS_H
+
+#include <stdint.h>
+
+struct bpf_object;
+
+/* Makes an object that is not loaded yet use the maps of `owner`. Returns 0 or -errno. */
+int share_maps(const struct bpf_object *object, const struct bpf_object *owner);
+
+/* Runs of the object's programs that the kernel skipped. */
+uint64_t object_recursion_misses(const struct bpf_object *object);
+
+#endif

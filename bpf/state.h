@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The state of the loader: tracked volumes, their devices, loaded programs. */
+#ifndef EBBGATE_STATE_H
+#define EBBGATE_STATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "command.h"
+#include "kernel_features.h"
+#include "json.h"
+#include "record.h"
+#include "symbols.h"
+
+#define PROBE_VERSION "0.1.0"
+#define PARTITIONS_MAX 32
+#define ENDIO_MODULES 4
+
+/* A cache or backing device; volumes can share a cache device. */
+struct device {
+	uint32_t dev; /* 0: free */
+	unsigned int users;
+	bool bio_based; /* completes bios, not requests */
+	/* in_flight.c: destage whose start or end was not seen, and when a counter last moved. */
+	int64_t unseen_ios, unseen_bytes;
+	uint64_t last_queued_ios, last_done_ios;
+	uint64_t moved_ns;
+};
+
+/* ARMED: the programs have been asked to push the next arrival, and it is not sure yet that none
+ * slipped through before.
+ */
+enum edge_state { STATE_BUSY, STATE_ARMED, STATE_IDLE };
+
+struct volume {
+	bool used;
+	char name[NAME_BYTES];
+	enum kind kind;
+	enum mode mode;
+	uint32_t dev;
+	bool bio_based; /* completes bios, not requests */
+	int backing;	/* device index, -1: none */
+	int cache[CACHES_MAX];
+	size_t caches;
+	uint32_t part[PARTITIONS_MAX];
+	size_t parts;
+	/* Why destage cannot be told from other requests; empty if it can. */
+	char class_missing[REASON_BYTES];
+
+	/* edges.c */
+	enum edge_state state;
+	uint64_t wait_ns;
+	uint64_t check_ns; /* when the edge state is due for a check */
+	uint64_t armed_last_ns;
+
+	/* queue.c */
+	uint64_t pace_ns;
+	bool relaxed;		  /* sample only now and then unless the queue is deep */
+	uint64_t pace_above;	  /* deep: more than this in flight */
+	uint64_t queue_ns;	  /* when the next queue sample is due */
+	uint64_t queue_sample_ns; /* when the last one was reported */
+	uint64_t pipeline_moved_ns;
+	int64_t awaiting_write_base;
+
+	/* in_flight.c */
+	uint64_t last_started, last_done;
+
+	/* tick_record.c: highest values of a difference that is reported as a counter. */
+	uint64_t other_ios, other_bytes;
+};
+
+enum warning_kind {
+	WARN_RING_LOST,
+	WARN_UNMATCHED,
+	WARN_STREAMS,
+	WARN_TABLE_FULL,
+	WARN_CHAIN,
+	WARN_RECURSION,
+	WARN_KINDS
+};
+
+struct warning {
+	uint64_t n; /* at this tick, over all volumes */
+	uint64_t reported;
+	uint64_t reported_ns;
+};
+
+struct probe {
+	/* programs.c */
+	struct block_bpf *block;
+	struct bpf_link *bio_complete;
+	struct bcache_bpf *bcache;
+	bool bcache_attached;
+	struct dm_bpf *dm;
+	bool dm_attached;
+	struct ring_buffer *ring;
+	/* Memory of the programs' maps. */
+	uint32_t ncpu;
+	struct eb_shared *shared;
+	struct eb_vol_cpu *vol_cpu;
+	struct eb_dev_cpu *dev_cpu;
+	/* endio.c: what was read of /proc/kallsyms, for which modules it is complete, and which
+	 * load of each module it belongs to.
+	 */
+	struct symbols symbols;
+	uint32_t endio_modules;
+	uint64_t module_id[ENDIO_MODULES];
+
+	struct features features;
+	struct volume volume[EB_VOLUMES];
+	struct device device[EB_DEVICES];
+	struct warning warning[WARN_KINDS];
+	/* loop.c */
+	uint64_t tick_ns;
+	uint64_t next_tick_ns;
+	uint64_t next_scan_ns;	 /* of the volumes' partitions */
+	const char *stop_reason; /* set: leave the loop */
+	/* records.c */
+	struct json json;
+	bool output_broken; /* the reader is gone */
+};
+
+/* The tracked volumes. */
+#define for_each_volume(v, p)                                                                \
+	for (__typeof__(&(p)->volume[0]) v = (p)->volume; v < (p)->volume + EB_VOLUMES; v++) \
+		if (v->used)
+
+static inline uint32_t volume_index(const struct probe *p, const struct volume *v)
+{
+	return v - p->volume;
+}
+
+static inline struct eb_vol *volume_shared(const struct probe *p, const struct volume *v)
+{
+	return &p->shared->vol[volume_index(p, v)];
+}
+
+#endif

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What is read from /sys/dev/block. */
+#ifndef EBBGATE_SYSFS_H
+#define EBBGATE_SYSFS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "record.h"
+
+bool block_device_exists(uint32_t dev);
+
+/* Only blk-mq devices (and partitions of them) turn bios into requests. */
+bool block_has_requests(uint32_t dev);
+
+/* The kernel's own count of requests in flight; false if it cannot be read. */
+bool block_in_flight(uint32_t dev, uint64_t inflight[EB_DIRS]);
+
+/* Device numbers of the partitions of a disk; returns how many there are, at most max. */
+size_t block_partitions(uint32_t dev, uint32_t *parts, size_t max);
+
+#endif
