@@ -184,7 +184,7 @@ test-quick: test-ready ## all tests but the lab, two tiers at a time
 test-ready: venv venv-web $(UI)/app.js $(BROWSER_MODULES) | $(BUILD)/.deps-build $(BUILD)/.deps-web
 
 test-unit: venv ## pure core, store, command line; no root, seconds
-	$(call tier,unit,$(PY) -m pytest tests/unit $(K))
+	$(call tier,unit,$(PY) -m pytest -m '$(LAB_TESTS)' tests/unit $(K))
 
 test-bpf: venv probe ## the probe's C with sanitizers; as root, the probe on this machine's own kernel
 	$(call tier,bpf_host,$(PY) -m pytest tests/bpf_host $(K))

@@ -21,6 +21,7 @@ from ebbgate.store.migrations import NewerSchema, check_not_newer, migrate
 from ebbgate.store.schema import Migrations
 
 BUSY_TIMEOUT_S: Final = 5.0
+READ_TIMEOUT_S: Final = 1.0
 """Another writer's transaction takes milliseconds; a stuck one must be noticed, not waited for."""
 _RETRY_S: Final = 0.01
 _START: Final = "start the daemon: systemctl start ebbgated"
@@ -120,7 +121,7 @@ def open_reader(path: Path, migrations: Migrations, advice: str = "") -> sqlite3
                 f"nothing was ever recorded here: there is no {path}",
                 _START,
             )
-        connection = sqlite3.connect(_reading(path), uri=True, timeout=1.0)
+        connection = sqlite3.connect(_reading(path), uri=True, timeout=READ_TIMEOUT_S)
         try:
             connection.execute("PRAGMA query_only = ON")
             check_not_newer(connection, migrations, path.name)

@@ -174,7 +174,7 @@ def test_a_daemon_that_hangs_is_said_with_its_process(cli: Cli) -> None:
 
 
 def test_on_a_terminal_it_says_what_it_waits_for(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    cli.timeout_s = 1.5
+    cli.timeout_s = 0.5
     monkeypatch.setattr(intents, "_NOTE_AFTER_S", 0.1)
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     with cli.daemon():

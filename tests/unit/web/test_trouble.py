@@ -16,6 +16,7 @@ import pytest
 from ebbgate.errors import PermissionDenied
 from ebbgate.intents.client import greet
 from ebbgate.intents.protocol import Greeting
+from ebbgate.store import connection
 from ebbgate.store.db import Store
 from ebbgate.web import liveness, snapshot
 from tests.db_faults import Trouble, damaged, locked, missing
@@ -68,6 +69,7 @@ def test_a_history_that_cannot_be_read_is_said_and_comes_back(
     web: Bench, trouble: Trouble, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(snapshot, "time", _Clock())
+    monkeypatch.setattr(connection, "READ_TIMEOUT_S", 0.1)
     with trouble(web.config.history_path):
         health = web.get("/health")
         assert health.status == 200
