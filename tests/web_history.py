@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ebbgate import __version__
-from ebbgate.knobs.bounds import CONGESTED
+from ebbgate.knobs.catalog import CONGESTED
 from ebbgate.model.override import IntentKind
 from ebbgate.model.volume import Mode
 from ebbgate.store.db import Store

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 
 from ebbgate.actuators.bcache_steps import Step, StepKind, gate_steps, write
-from ebbgate.knobs.bounds import PERCENT, RATE, RUNNING
+from ebbgate.knobs.catalog import PERCENT, RATE, RUNNING
 from ebbgate.model.decision import Gate, GateKind
 from ebbgate.units import NS_PER_US
 from tests.sim.clock import Clock

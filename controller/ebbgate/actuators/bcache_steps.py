@@ -1,30 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A decision, spelt as knob writes. No I/O.
+"""The writes that bring a gate, a cutoff or the congestion bypass of bcache about. No I/O.
 
-Which knobs of bcache and why (kernel 6.1, drivers/md/bcache):
-
-writeback_percent
-    above 0 the rate limit holds; 0 lifts it and uses the idle I/O class. 40 is the kernel's own
-    maximum: its controller then leaves destage to us.
-writeback_rate
-    sectors per second; the kernel overwrites it at each update, so it is re-asserted.
-writeback_rate_update_seconds
-    60: the kernel's controller interferes as rarely as it can.
-writeback_delay
-    0: it is read once per scan of the index, and its sleep cannot be interrupted.
-writeback_running
-    only ever written as the 1 that it already is, to wake the writeback thread.
-idle_max_writeback_rate
-    0: otherwise the kernel opens the gate by itself after 30 s.
-
-And of dm-cache (drivers/md/dm-cache-target.c):
-
-migration_threshold
-    sectors that idle writeback may have under way; below one cache block it does nothing. Queued
-    promotions go out in any case.
-max_sectors_kb
-    of the volume's queue: a write as long as a cache block is taken in at once, dirty, while free
-    blocks are left (optimisable_bio); a shorter one has to prove itself first.
+What each knob is written for: `knobs.catalog`.
 """
 
 from __future__ import annotations
@@ -33,32 +10,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from ebbgate.knobs.bounds import (
+from ebbgate.knobs.catalog import (
     CONGESTED,
     CUTOFF,
+    DELAY,
+    IDLE_MAX_RATE,
     PERCENT,
     RATE,
     RUNNING,
-    clamped,
+    UPDATE_SECONDS,
 )
-from ebbgate.knobs.dm_cache import TABLE, THRESHOLD
+from ebbgate.knobs.values import clamped
 from ebbgate.model.decision import Gate, GateKind
-from ebbgate.signals.kernel_sleep import DELAY
 from ebbgate.units import SECTOR_BYTES
 
 PERCENT_PACED = "40"
 
-BASE: Mapping[str, str] = {
-    DELAY: "0",
-    "writeback_rate_update_seconds": "60",
-    "idle_max_writeback_rate": "0",
-}
+BASE: Mapping[str, str] = {DELAY: "0", UPDATE_SECONDS: "60", IDLE_MAX_RATE: "0"}
 """Set once when the gate is first taken over, put back when it is released."""
 
 GATE_KNOBS = (*BASE, PERCENT, RATE)
-FAST = frozenset({PERCENT, RATE, RUNNING, THRESHOLD, TABLE})
-"""Written many times a second, so not read back each time: compared once a second instead. And a
-table: the kernel either takes a whole one or refuses it."""
 
 
 class StepKind(StrEnum):

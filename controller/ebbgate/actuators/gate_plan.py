@@ -15,8 +15,7 @@ from ebbgate.actuators.bcache_steps import (
     gate_steps,
     write,
 )
-from ebbgate.knobs.bounds import PERCENT, RATE
-from ebbgate.knobs.dm_cache import MAX_SECTORS, TABLE, THRESHOLD
+from ebbgate.knobs.catalog import MAX_SECTORS, PERCENT, RATE, TABLE, THRESHOLD
 from ebbgate.model.decision import Gate, GateKind
 from ebbgate.model.volume import Kind, Volume
 from ebbgate.policy.cleaning import POLICY

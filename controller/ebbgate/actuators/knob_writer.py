@@ -11,25 +11,27 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from threading import Event
 
 from ebbgate.actuators import ownership
-from ebbgate.actuators.bcache_steps import FAST, Step, StepKind
+from ebbgate.actuators.bcache_steps import Step, StepKind
 from ebbgate.actuators.gate_plan import GatePlan, plan_for
 from ebbgate.actuators.held import HeldKnob, Journal
 from ebbgate.actuators.ownership import Owner
 from ebbgate.kernel.sysfs import Sysfs, is_gone
-from ebbgate.knobs.bounds import BOUNDS, INTERVAL_NS_MIN, KERNEL_WRITES, TRIGGERS
-from ebbgate.knobs.catalog import BY_NAME, knob_path, same_value
-from ebbgate.knobs.dm_cache import FLUSH, TABLE, THRESHOLD
-from ebbgate.knobs.knob import parse_value
+from ebbgate.knobs.catalog import (
+    BY_NAME,
+    TABLE,
+    THRESHOLD,
+    knob_path,
+    same_value,
+)
+from ebbgate.knobs.knob import Knob, parse_value
 from ebbgate.model.decision import Action, JournalEntry, Outcome, OutcomeKind
 from ebbgate.model.volume import Volume
 from ebbgate.probes.dm_status import table_threshold_sectors
 from ebbgate.units import NS_PER_S
 
-_WRITABLE = frozenset({*BOUNDS, TABLE, FLUSH})
 _TAKE_OVER_TRIES = 3
 
 
@@ -69,7 +71,7 @@ class KnobWriter:
     under_way: tuple[str, int] | None = None
     reading_since_ns: int | None = None
     plan: GatePlan = field(init=False)
-    _paths: dict[str, Path | None] = field(default_factory=dict)
+    _paths: dict[str, str | None] = field(default_factory=dict)
     _written_ns: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -125,8 +127,8 @@ class KnobWriter:
         if self.journal.leave(mine.entry):
             self._let_go(knob, "another volume of the cache set holds it")
             return []
-        self._paths[knob] = Path(found.path)
-        outcome = self._put(action, read_back=knob not in KERNEL_WRITES)
+        self._paths[knob] = found.path
+        outcome = self._put(action, read_back=not BY_NAME[knob].kernel_writes)
         if outcome.kind is OutcomeKind.FAILED:
             self.journal.stay(mine.entry)
             self._made_of_it(mine, outcome)
@@ -216,7 +218,7 @@ class KnobWriter:
         taken = []
         for knob, mine in list(self.held.items()):
             value = seen.get(knob)
-            if knob in KERNEL_WRITES or value is None or mine.is_ours(value):
+            if BY_NAME[knob].kernel_writes or value is None or mine.is_ours(value):
                 continue
             self.manual.add(knob)
             self._let_go(knob, f"manual: found {value}")
@@ -228,11 +230,12 @@ class KnobWriter:
         if step.note:
             reason = replace(reason, text=f"{reason.text} ({step.note})")
         action = self._action(step.knob, mine.written if mine else None, step.value, reason)
-        if step.knob not in _WRITABLE:
+        knob = BY_NAME.get(step.knob)
+        if knob is None or not knob.written:
             return self._outcome(action, OutcomeKind.REFUSED, "ebbgate never writes it")
-        if self._too_soon(step.knob):
+        if self._too_soon(knob):
             return self._outcome(action, OutcomeKind.TOO_SOON)
-        if step.knob in TRIGGERS:
+        if knob.trigger:
             return self._put(action)
         if step.knob in self.manual:
             return self._outcome(action, OutcomeKind.MANUAL)
@@ -240,7 +243,7 @@ class KnobWriter:
             return self._first_write(step, action)
         if self._has_it(step, mine):
             return self._outcome(action, OutcomeKind.UNCHANGED)
-        foreign = None if step.knob in FAST else self._foreign(action, mine)
+        foreign = self._foreign(action, mine) if knob.verified else None
         return foreign or self._write_held(action, mine)
 
     def _first_write(self, step: Step, action: Action) -> Outcome:
@@ -256,7 +259,7 @@ class KnobWriter:
 
     def _has_it(self, step: Step, mine: HeldKnob) -> bool:
         """Would a write change nothing?"""
-        sure = mine.tried is None and step.knob not in KERNEL_WRITES
+        sure = mine.tried is None and not BY_NAME[step.knob].kernel_writes
         return sure and mine.written == step.value and not step.always
 
     def _write_held(self, action: Action, mine: HeldKnob) -> Outcome:
@@ -265,7 +268,7 @@ class KnobWriter:
             self.journal.writing(mine.entry, action.new, mine.written)
         except OSError as error:
             return self._not_kept(action, error)
-        outcome = self._put(action, read_back=action.knob not in FAST)
+        outcome = self._put(action, read_back=BY_NAME[action.knob].verified)
         if outcome.kind is OutcomeKind.CHANGED:
             mine.written, mine.tried = action.new, None
         else:
@@ -297,13 +300,10 @@ class KnobWriter:
             return self._outcome(action, OutcomeKind.FAILED, found.why)
         return self._somebody_else_s(action, found.value) if found.owner is Owner.FOREIGN else None
 
-    def _too_soon(self, knob: str) -> bool:
+    def _too_soon(self, knob: Knob) -> bool:
         """Was this knob written so short a time ago that it must not be written again?"""
-        interval_ns = INTERVAL_NS_MIN.get(knob)
-        if interval_ns is None:
-            return False
-        last_ns = self._written_ns.get(knob)
-        return last_ns is not None and self.now_ns() - last_ns < interval_ns
+        last_ns = self._written_ns.get(knob.name)
+        return last_ns is not None and self.now_ns() - last_ns < knob.interval_ns
 
     def _take_over(self, action: Action) -> Outcome | None:
         """First contact with a knob: its original is safe before anything is written.
@@ -324,7 +324,7 @@ class KnobWriter:
                 now = self._reads(action.knob)
             except OSError as error:
                 return self._outcome(action, OutcomeKind.FAILED, str(error))
-            if action.knob in KERNEL_WRITES or now in (entry.original, None):
+            if BY_NAME[action.knob].kernel_writes or now in (entry.original, None):
                 return None
             self._let_go(action.knob, "somebody else changed it before it was written")
         return self._outcome(action, OutcomeKind.TOO_SOON, "somebody else is writing it")
@@ -340,7 +340,7 @@ class KnobWriter:
             device = ownership.identify(self.sysfs, path)
         except OSError as error:
             return self._outcome(action, OutcomeKind.FAILED, str(error))
-        value = (self.volume.name, action.knob, str(path), original, action.new)
+        value = (self.volume.name, action.knob, path, original, action.new)
         wanted = (action.strategy, action.reason)
         return JournalEntry(*value, self.boot_id, self.wall_ns(), *wanted, *device)
 
@@ -355,7 +355,7 @@ class KnobWriter:
             return None
         return None if text is None else parse_value(BY_NAME[knob].form, text)
 
-    def _path(self, knob: str) -> Path | None:
+    def _path(self, knob: str) -> str | None:
         if knob not in self._paths:
             self._paths[knob] = knob_path(self.volume, knob)
         return self._paths[knob]
@@ -371,7 +371,7 @@ class KnobWriter:
             return self._outcome(action, OutcomeKind.FAILED, str(error))
         finally:
             self.under_way = None
-        if action.knob in INTERVAL_NS_MIN:
+        if BY_NAME[action.knob].interval_ns:
             self._written_ns[action.knob] = self.now_ns()
         if not read_back:
             return self._outcome(action, OutcomeKind.CHANGED)

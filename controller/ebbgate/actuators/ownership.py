@@ -15,8 +15,7 @@ The rules of every restore, with a daemon and without one:
   before where it is not sure that the last write took place. Any other value is somebody else's and
   stays. What cannot be seen is a write of somebody else of the very value that ebbgate wrote: the
   kernel keeps no time of a write to such a file, and sends no event.
-- Knobs that the kernel writes itself (`KERNEL_WRITES`) have a value of nobody: they get their
-  original in any case.
+- Knobs that the kernel writes itself have a value of nobody: they get their original in any case.
 
 Between the look and the write an administrator has some microseconds: the kernel has no call that
 compares and writes in one step.
@@ -31,7 +30,6 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from ebbgate.kernel.sysfs import Sysfs, is_gone
-from ebbgate.knobs.bounds import KERNEL_WRITES
 from ebbgate.knobs.catalog import BY_NAME, same_value
 from ebbgate.knobs.knob import parse_value
 from ebbgate.model.decision import JournalEntry
@@ -111,7 +109,7 @@ def look(sysfs: Sysfs, entry: JournalEntry, ours: Collection[str] | None) -> Fou
 
 
 def _owner(entry: JournalEntry, ours: Collection[str] | None, value: str) -> Owner:
-    if entry.knob in KERNEL_WRITES:
+    if BY_NAME[entry.knob].kernel_writes:
         return Owner.OURS
     known = (entry.last_written,) if ours is None else ours
     # The exact ones first: a rounded figure may look like the original, too.

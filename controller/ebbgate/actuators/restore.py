@@ -17,9 +17,13 @@ from typing import Final, Protocol
 from ebbgate.actuators import ownership
 from ebbgate.actuators.ownership import Owner
 from ebbgate.kernel.sysfs import Sysfs
-from ebbgate.knobs.bounds import BOUNDS, KERNEL_WRITES, PERCENT, RUNNING
-from ebbgate.knobs.catalog import BY_NAME, same_value
-from ebbgate.knobs.dm_cache import TABLE
+from ebbgate.knobs.catalog import (
+    BY_NAME,
+    PERCENT,
+    RUNNING,
+    TABLE,
+    same_value,
+)
 from ebbgate.knobs.knob import parse_value
 from ebbgate.model.decision import Action, JournalEntry, Outcome, OutcomeKind
 
@@ -124,7 +128,8 @@ def _restore_one(
 
 def _is_a_knob(entry: JournalEntry) -> bool:
     """Does it lead to a file or a setting that ebbgate may write?"""
-    known = entry.knob in (*BOUNDS, TABLE) and Path(entry.path).name == entry.knob
+    knob = BY_NAME.get(entry.knob)
+    known = knob is not None and knob.journalled and Path(entry.path).name == knob.name
     return known and entry.path.startswith(_PLACES) and ".." not in Path(entry.path).parts
 
 
@@ -134,9 +139,10 @@ def _write_back(entry: JournalEntry, sysfs: Sysfs, path: str) -> Outcome:
     sysfs.write_text(path, entry.original)
     if entry.knob == PERCENT:
         _wake(path, sysfs)
+    knob = BY_NAME[entry.knob]
     # A table is taken whole or refused.
-    if entry.knob not in (TABLE, *KERNEL_WRITES):
-        value = parse_value(BY_NAME[entry.knob].form, sysfs.read(path))
+    if not knob.kernel_writes and knob.name != TABLE:
+        value = parse_value(knob.form, sysfs.read(path))
         if not same_value(entry.knob, entry.original, value):
             made = f"the kernel made {_short(value)} of it"
             return _outcome(action, OutcomeKind.FAILED, made)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ebbgate.actuators.restore import Done, Work
-from ebbgate.knobs.dm_cache import TABLE
+from ebbgate.knobs.catalog import TABLE
 from ebbgate.model.decision import JournalEntry
 from ebbgate.units import NS_PER_S, format_ns
 

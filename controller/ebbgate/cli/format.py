@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from ebbgate import units
 from ebbgate.knobs.catalog import BY_NAME
-from ebbgate.knobs.knob import Form
+from ebbgate.knobs.knob import KnobUnit
 from ebbgate.model.volume import Kind
 
 UNKNOWN: Final = "-"
@@ -79,9 +79,9 @@ def knob_value(name: str, value: str | None) -> str:
         return UNKNOWN
     if knob is None or not value.isdigit():
         return value
-    if knob.form is Form.SIZE:
+    if knob.unit is KnobUnit.BYTES:
         return units.format_bytes(int(value))
-    if knob.form is Form.RATE or name == "writeback_rate_minimum":
+    if knob.unit is KnobUnit.SECTORS_PER_S:
         return _sector_rate(int(value))
     return value
 

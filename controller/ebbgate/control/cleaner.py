@@ -13,7 +13,7 @@ from dataclasses import replace
 from ebbgate.actuators.knob_writer import Reason
 from ebbgate.control.knob_driver import KnobDriver
 from ebbgate.errors import ActuationError
-from ebbgate.knobs.dm_cache import TABLE
+from ebbgate.knobs.catalog import TABLE
 from ebbgate.model.dm import CacheStatus, WritecacheStatus
 from ebbgate.model.volume import Kind, Volume, VolumeState
 from ebbgate.policy.cleaning import POLICY, Cleaning, ending, refusal

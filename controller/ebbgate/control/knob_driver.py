@@ -23,8 +23,7 @@ from ebbgate.actuators.gate_plan import cleaner_step
 from ebbgate.actuators.gate_worker import GateWorker, Job, Later
 from ebbgate.actuators.knob_writer import KnobWriter, Reason
 from ebbgate.control.knob_jobs import cutoff_job, reason_of_congestion, reason_of_streams, split_job
-from ebbgate.knobs.bounds import CONGESTED, CUTOFF, RATE, TRIGGER_GC
-from ebbgate.knobs.dm_cache import FLUSH, MAX_SECTORS, TABLE
+from ebbgate.knobs.catalog import CONGESTED, CUTOFF, FLUSH, MAX_SECTORS, RATE, TABLE, TRIGGER_GC
 from ebbgate.model.decision import Action, Decision, Gate, GateKind, Outcome, OutcomeKind
 from ebbgate.model.frame import Frame
 from ebbgate.model.records import Edge

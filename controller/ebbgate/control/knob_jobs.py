@@ -7,8 +7,7 @@ from ebbgate.actuators.bcache_steps import cutoff_steps
 from ebbgate.actuators.gate_plan import split_steps
 from ebbgate.actuators.gate_worker import Job
 from ebbgate.actuators.knob_writer import Reason
-from ebbgate.knobs.bounds import CUTOFF
-from ebbgate.knobs.dm_cache import MAX_SECTORS
+from ebbgate.knobs.catalog import CUTOFF, MAX_SECTORS
 from ebbgate.model.decision import Decision
 from ebbgate.policy.defaults import STREAM_BYPASS
 

@@ -12,9 +12,8 @@ from collections.abc import Callable, Iterable
 from ebbgate.actuators.bcache_steps import write
 from ebbgate.actuators.knob_writer import KnobWriter, Reason
 from ebbgate.control.knob_driver import KnobDriver
-from ebbgate.knobs.bounds import format_value
 from ebbgate.knobs.catalog import BY_NAME, same_value
-from ebbgate.knobs.knob import Form
+from ebbgate.knobs.values import format_value
 from ebbgate.model.decision import Outcome, OutcomeKind
 from ebbgate.model.frame import Frame
 from ebbgate.model.override import ActiveOverride, Override, OverrideKind
@@ -103,7 +102,7 @@ class VolumeOverrides:
             return
         found = seen.knobs.get(knob)
         drifted = found is not None and not same_value(knob, each.wish.value, found)
-        kernel = BY_NAME[knob].form is Form.RATE or self._lost(knob)
+        kernel = BY_NAME[knob].kernel_writes or self._lost(knob)
         if knob in self._retry or self._failed.get(knob) or (drifted and kernel):
             self._write(each)
 

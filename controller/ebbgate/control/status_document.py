@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from ebbgate.knobs.catalog import DELAY
 from ebbgate.model.decision import Decision, Gate, GateKind, Proposal
 from ebbgate.model.frame import Frame
 from ebbgate.model.override import ActiveOverride
@@ -32,7 +33,6 @@ from ebbgate.policy.engine import (
     State,
     start_bytes,
 )
-from ebbgate.signals.kernel_sleep import DELAY
 from ebbgate.signals.totals import Totals
 from ebbgate.signals.totals import document as totals_document
 from ebbgate.units import NS_PER_S, format_bytes, format_ns, format_rate

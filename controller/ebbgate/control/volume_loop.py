@@ -18,6 +18,7 @@ from ebbgate.control.decision_log import DecisionLog
 from ebbgate.control.knob_driver import EventSink, KnobDriver
 from ebbgate.control.overrides import VolumeOverrides
 from ebbgate.control.status_document import StatusInputs, volume_status
+from ebbgate.knobs.catalog import DELAY
 from ebbgate.model.decision import Decision
 from ebbgate.model.frame import Frame
 from ebbgate.model.override import ActiveOverride
@@ -28,7 +29,7 @@ from ebbgate.policy.cleaning import Cleaning
 from ebbgate.policy.engine import DecisionKey, Event, Outcome, Policy, ProbeSettings, State, step
 from ebbgate.signals import kernel_sleep
 from ebbgate.signals.frame import FrameState, absorb, begin_anew, build, totals, tracked
-from ebbgate.signals.kernel_sleep import DELAY, KernelSleep
+from ebbgate.signals.kernel_sleep import KernelSleep
 from ebbgate.signals.reload import loaded_anew
 from ebbgate.signals.totals import Totals
 from ebbgate.units import NS_PER_MS, NS_PER_S

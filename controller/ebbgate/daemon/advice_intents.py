@@ -19,8 +19,8 @@ from ebbgate.doctor.advice import advise
 from ebbgate.doctor.model import Change
 from ebbgate.errors import NotFound, UsageError
 from ebbgate.kernel.sysfs import Sysfs
-from ebbgate.knobs.bounds import format_value
-from ebbgate.knobs.settable import asked_value, is_trigger
+from ebbgate.knobs.settable import checked_value, is_trigger
+from ebbgate.knobs.values import format_value
 from ebbgate.model.decision import OutcomeKind
 from ebbgate.policy.overrides import OVERRIDE
 from ebbgate.probes.state import read_state
@@ -116,7 +116,7 @@ def _before(action: Written, loop: VolumeLoop) -> str:
     if action.old is None:
         raise UsageError(f"what {knob} was before that write is not known any more")
     try:
-        return asked_value(volume, knob, action.old)
+        return checked_value(volume, knob, action.old)
     except UsageError as error:
         back = f"if it was yours, this puts it back: ebbgate release {volume.title} {knob}"
         raise UsageError(f"{error.message}; {error.hint}", back) from error

@@ -14,11 +14,12 @@ from dataclasses import dataclass, field
 from ebbgate.control.volume_loop import VolumeLoop
 from ebbgate.daemon.override_registry import OverrideRegistry
 from ebbgate.errors import ActuationError
-from ebbgate.knobs.bounds import format_value
-from ebbgate.knobs.settable import asked_value, beyond_limits, is_trigger
+from ebbgate.knobs.settable import beyond_limits, checked_value, is_trigger
+from ebbgate.knobs.values import format_value
 from ebbgate.model.override import ActiveOverride, Override, OverrideKind
 from ebbgate.model.volume import Kind, Mode
 from ebbgate.policy.drain import plan_of, sentence
+from ebbgate.policy.limits import knob_limits
 from ebbgate.policy.overrides import unwritable_reason
 from ebbgate.store.intent_rows import IntentRow
 from ebbgate.units import format_ns
@@ -52,7 +53,7 @@ class OverrideIntents:
         Raises UsageError and ActuationError, with nothing changed.
         """
         name = loop.volume.name
-        values = [(knob, asked_value(loop.volume, knob, text)) for knob, text in knobs]
+        values = [(knob, checked_value(loop.volume, knob, text)) for knob, text in knobs]
         lasting = [pair for pair in values if not is_trigger(pair[0])]
         async with self._changing:
             _check_writable(loop)
@@ -239,7 +240,8 @@ def _done(loop: VolumeLoop, knob: str, value: str, for_ns: int | None) -> str:
     )
     if knob in loop.hand.plan.knobs and loop.mode is Mode.ENFORCE:
         done += ", and the gate, of which it is a part, is left to the kernel"
-    beyond = beyond_limits(loop.volume, knob, int(value), loop.policy.limits)
+    low, high = knob_limits(loop.policy.limits, knob, loop.volume)
+    beyond = beyond_limits(knob, int(value), low, high)
     if beyond:
         done += f"; this is {beyond} that policy {loop.policy.name} sets for strategies: you win"
     return done

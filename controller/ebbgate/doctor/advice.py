@@ -47,7 +47,7 @@ from ebbgate.doctor.advice_dm import DM_RULES
 from ebbgate.doctor.advice_folklore import BCACHE_RULES, congested, detector_off, mq_settings
 from ebbgate.doctor.disk_kind import DiskKind
 from ebbgate.doctor.model import Advice, Change, Facts, Weight, write_command
-from ebbgate.knobs.bounds import TRIGGER_GC
+from ebbgate.knobs.catalog import TRIGGER_GC
 from ebbgate.model.volume import Kind
 
 # Above 95 % in use the kernel caches nothing more (CUTOFF_CACHE_ADD, drivers/md/bcache/bcache.h).

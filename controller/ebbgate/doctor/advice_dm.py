@@ -9,7 +9,7 @@ from typing import Final
 
 from ebbgate.doctor import evidence
 from ebbgate.doctor.model import LASTS_LVM, Advice, Change, Facts, Weight
-from ebbgate.knobs.dm_cache import THRESHOLD
+from ebbgate.knobs.catalog import THRESHOLD
 from ebbgate.model.dm import CacheStatus, DmHealth
 from ebbgate.model.volume import Kind
 from ebbgate.probes.dm_status import BadLine, table_mode, table_setting, table_threshold_sectors

@@ -24,7 +24,7 @@ from ebbgate.doctor.model import (
     Weight,
     write_command,
 )
-from ebbgate.knobs.bounds import BOUNDS, CONGESTED, CUTOFF, PERCENT
+from ebbgate.knobs.catalog import BOUNDS, CONGESTED, CUTOFF, PERCENT
 from ebbgate.model.volume import Kind
 from ebbgate.probes.dm_status import old_settings
 from ebbgate.units import MIB, bytes_to_sectors, format_bytes, format_rate, sectors_to_bytes

@@ -15,10 +15,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ebbgate.actuators.bcache_steps import GATE_KNOBS
 from ebbgate.doctor.model import Advice, Change
 from ebbgate.errors import EbbgateError, NotFound, UsageError
-from ebbgate.knobs.bounds import CONGESTED, CUTOFF, PERCENT
+from ebbgate.knobs.catalog import BY_NAME, CONGESTED, CUTOFF, PERCENT
 from ebbgate.knobs.settable import is_trigger
 from ebbgate.model.override import OverrideKind
 from ebbgate.model.volume import Mode, Volume
@@ -50,7 +49,7 @@ def change_of(advice: Advice, volume: Volume, mode: str | None) -> Change:
     if advice.change is None:
         by_hand = f"by hand: {advice.command}" if advice.command else "see ebbgate doctor"
         raise UsageError(f"ebbgate does not carry out {advice.id}", by_hand)
-    driven = [knob for knob, _ in advice.change.knobs if knob in GATE_KNOBS]
+    driven = [knob for knob, _ in advice.change.knobs if BY_NAME[knob].gate]
     if driven and mode == Mode.ENFORCE:
         raise UsageError(
             f"{volume.title} is in enforce, in which ebbgate drives {driven[0]} itself",

@@ -14,7 +14,6 @@ from ebbgate.doctor.disk_kind import DiskKind, disk_kind
 from ebbgate.doctor.model import SEVERITY, Advice, Facts
 from ebbgate.kernel.sysfs import Sysfs
 from ebbgate.knobs.catalog import knob_path, knobs_of
-from ebbgate.knobs.knob import Form
 from ebbgate.model.volume import Volume, VolumeState
 from ebbgate.probes.block import physical_devices, whole_disk
 
@@ -103,20 +102,20 @@ def knob_documents(
             continue
         mine = owned.get(knob.name, {})
         owner = mine.get("owner") or "kernel"
-        touch = "tuned" if knob.tuned else "shown"
+        touch = "tuned" if knob.written else "shown"
         if owner == "manual":
             touch = "manual"
-        elif writes and knob.tuned and not sysfs.writable(path):
+        elif writes and knob.written and not sysfs.writable(path):
             touch = "read-only"
         rows.append(
             {
                 "name": knob.name,
-                "value": None if knob.form is Form.TRIGGER else mine.get("value"),
+                "value": mine.get("value") if knob.readable else None,
                 "original": mine.get("original"),
                 "owner": owner,
                 "touch": touch,
                 "about": knob.about,
-                "path": str(path),
+                "path": path,
             }
         )
     return rows

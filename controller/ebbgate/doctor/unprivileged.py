@@ -22,7 +22,6 @@ from ebbgate.doctor.model import SEVERITY, Advice, Facts
 from ebbgate.doctor.remedy import Applied, ApplyRequest
 from ebbgate.kernel.sysfs import Sysfs
 from ebbgate.knobs.catalog import knob_path, knobs_of
-from ebbgate.knobs.knob import Form
 from ebbgate.model.volume import Volume, VolumeState
 from ebbgate.probes.state import read_state
 from ebbgate.probes.topology import discover
@@ -193,8 +192,8 @@ def _unreadable(sysfs: Sysfs, volume: Volume) -> list[str]:
     paths = [own / "state", own / "dirty_data"]
     for knob in knobs_of(volume):
         path = knob_path(volume, knob.name)
-        if path is not None and path.is_absolute() and knob.form is not Form.TRIGGER:
-            paths.append(path)
+        if path is not None and path.startswith("/") and knob.readable:
+            paths.append(Path(path))
     for device in (volume.backing, *volume.caches):
         here = Path("/sys/class/block") / device.name
         paths += [here / "bcache/io_errors", here / "bcache/discard", here / "queue/scheduler"]

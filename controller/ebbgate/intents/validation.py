@@ -16,10 +16,10 @@ from typing import Any, Final
 
 from ebbgate.errors import UsageError
 from ebbgate.knobs.settable import (
-    asked_value,
     bounded_value,
     check_knob,
     check_name,
+    checked_value,
     drain_refusal,
 )
 from ebbgate.model.override import IntentKind
@@ -240,7 +240,7 @@ def _check_volume(kind: str, volume: Volume | str | None, args: Mapping[str, Any
     knob = args.get("knob")
     if isinstance(volume, Volume):
         if kind == IntentKind.SET:
-            asked_value(volume, args["knob"], args["value"])
+            checked_value(volume, args["knob"], args["value"])
         elif knob is not None:
             check_knob(volume, knob)
         why_not = drain_refusal(volume) if kind == IntentKind.DRAIN else ""

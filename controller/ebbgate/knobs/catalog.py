@@ -1,38 +1,377 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The knobs of any volume, whatever drives its cache. Pure."""
+"""Every knob that ebbgate writes or shows, one row each. Pure.
+
+bcache: drivers/md/bcache/sysfs.c of Linux 6.1; 6.12 has the same set, 5.10 lacks the fragment
+terms. Stores take plain decimal numbers only; some reads are rounded for humans (`bch_hprint`), so
+the printed value is often neither what was written nor writable. dm-cache: dm-cache-target.c and
+dm.c. It takes one setting by message while it runs; everything else needs another table.
+dm-writecache takes none.
+
+The bounds hold whatever a strategy, a rule or a person asks for. Each strategy bounds its own
+steps; a close goes all the way at once, since a request waits.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
+from functools import partial
 from typing import Final
 
-from ebbgate.knobs import bcache, dm_cache
-from ebbgate.knobs.knob import Knob
+from ebbgate.knobs.knob import Knob, KnobBounds, KnobPlace, KnobUnit, ResetCause, ValueForm
 from ebbgate.model.volume import Kind, Volume
+from ebbgate.units import KIB, NS_PER_S
 
-_KNOBS: Final[Mapping[Kind, tuple[Knob, ...]]] = {
-    Kind.BCACHE: bcache.KNOBS,
-    Kind.DM_CACHE: dm_cache.KNOBS,
-    Kind.DM_WRITECACHE: (),
+PERCENT: Final = "writeback_percent"
+RATE: Final = "writeback_rate"
+RATE_MINIMUM: Final = "writeback_rate_minimum"
+DELAY: Final = "writeback_delay"
+RUNNING: Final = "writeback_running"
+UPDATE_SECONDS: Final = "writeback_rate_update_seconds"
+IDLE_MAX_RATE: Final = "idle_max_writeback_rate"
+CUTOFF: Final = "sequential_cutoff"
+CONGESTED: Final = ("congested_read_threshold_us", "congested_write_threshold_us")
+TRIGGER_GC: Final = "trigger_gc"
+THRESHOLD: Final = "migration_threshold"
+MAX_SECTORS: Final = "max_sectors_kb"
+TABLE: Final = "table"
+FLUSH: Final = "flush"
+
+_PERSISTS: Final = frozenset[ResetCause]()
+_REGISTERED: Final = frozenset({ResetCause.REGISTRATION, ResetCause.REBOOT})
+_LOADED: Final = frozenset({ResetCause.TABLE, ResetCause.REBOOT})
+_backing = partial(Knob, kind=Kind.BCACHE, place=KnobPlace.BACKING, resets=_REGISTERED)
+_set = partial(Knob, kind=Kind.BCACHE, place=KnobPlace.CACHE_SET, resets=_REGISTERED)
+_internal = partial(Knob, kind=Kind.BCACHE, place=KnobPlace.CACHE_SET_INTERNAL, resets=_REGISTERED)
+_MODULE: Final = "is a parameter of the module, and may deadlock when changed"
+_CONGESTED_BOUNDS: Final = KnobBounds(0, 10_000_000, "10 s is for ever", "bcache/io.c")
+_CONGESTED_PURPOSE: Final = "0 where jitter of the cache device was taken for congestion"
+
+KNOBS: Final[tuple[Knob, ...]] = (
+    _backing(
+        name=CUTOFF,
+        form=ValueForm.SIZE,
+        unit=KnobUnit.BYTES,
+        about="run length that bypasses, bytes",
+        purpose="keeps streams out of a filling cache; never 0 and never under 64 KiB",
+        bounds=KnobBounds(
+            64 * KIB,
+            (1 << 32) - 1,
+            "0 stops the detector, 1 to 511 bypass everything, and less than 64 KiB bypasses "
+            "ordinary requests",
+            "bcache/request.c, check_should_bypass",
+        ),
+        interval_ns=NS_PER_S,
+        written=True,
+        settable=True,
+    ),
+    _backing(
+        name=PERCENT,
+        unit=KnobUnit.PERCENT,
+        about="dirty level that the kernel aims at",
+        # Above 0 the rate limit holds; 0 lifts it and uses the idle I/O class.
+        purpose="40: the kernel leaves destage to the gate; 0: the gate is open",
+        bounds=KnobBounds(
+            0, 40, "above it no write is cached", "bcache/sysfs.c, bch_cutoff_writeback"
+        ),
+        written=True,
+        settable=True,
+        gate=True,
+        verified=False,
+    ),
+    _backing(
+        name=RATE,
+        form=ValueForm.RATE,
+        unit=KnobUnit.SECTORS_PER_S,
+        about="destage rate now, sectors/s",
+        purpose="the pace of destage; written again where the kernel overwrote it",
+        resets=_REGISTERED | {ResetCause.KERNEL},
+        bounds=KnobBounds(1, 1 << 30, "0 is no rate; above it the sum overflows", "bcache/util.c"),
+        written=True,
+        settable=True,
+        gate=True,
+        verified=False,
+    ),
+    _backing(
+        name=RATE_MINIMUM,
+        unit=KnobUnit.SECTORS_PER_S,
+        about="destage floor, sectors/s",
+    ),
+    _backing(
+        name=UPDATE_SECONDS,
+        unit=KnobUnit.SECONDS,
+        about="period of the rate loop",
+        purpose="60: the kernel's own controller interferes as rarely as it can",
+        bounds=KnobBounds(
+            1,
+            60,
+            "the kernel's own range",
+            "bcache/writeback.h, WRITEBACK_RATE_UPDATE_SECS_MAX",
+        ),
+        written=True,
+        settable=True,
+        gate=True,
+    ),
+    _backing(
+        name=DELAY,
+        unit=KnobUnit.SECONDS,
+        about="pause after a full scan, s",
+        # Read once per scan of the index.
+        purpose="0: nothing interrupts this sleep; one that has begun may last, `status` says so",
+        bounds=KnobBounds(
+            0, 3600, "a sleep that nothing ends", "bcache/writeback.c, writeback_delay"
+        ),
+        written=True,
+        settable=True,
+        gate=True,
+    ),
+    _backing(
+        name=RUNNING,
+        unit=KnobUnit.FLAG,
+        about="destage on; a write of 1 wakes it",
+        purpose="wakes the kernel's thread; leaves no value behind",
+        bounds=KnobBounds(
+            1, 1, "0 would stop destage for good; a 1 wakes its thread", "bcache/sysfs.c"
+        ),
+        written=True,
+        settable=True,
+        trigger=True,
+        verified=False,
+    ),
+    _backing(
+        name="writeback_rate_p_term_inverse",
+        unit=KnobUnit.NUMBER,
+        about="rate loop, proportional",
+    ),
+    _backing(
+        name="writeback_rate_i_term_inverse",
+        unit=KnobUnit.NUMBER,
+        about="rate loop, integral",
+    ),
+    _backing(
+        name="writeback_consider_fragment",
+        unit=KnobUnit.FLAG,
+        about="faster when fragmented",
+    ),
+    _backing(
+        name="writeback_metadata",
+        unit=KnobUnit.FLAG,
+        about="nothing in the kernel reads it",
+    ),
+    _backing(
+        name="cache_mode",
+        form=ValueForm.CHOICE,
+        unit=KnobUnit.WORD,
+        about="persists; each change costs a disk write",
+        resets=_PERSISTS,
+        never="decides what a dead SSD costs: the administrator's alone, and it persists",
+    ),
+    _backing(
+        name="readahead_cache_policy",
+        form=ValueForm.CHOICE,
+        unit=KnobUnit.WORD,
+        about="what readahead may cache",
+    ),
+    _backing(
+        name="stop_when_cache_set_failed",
+        form=ValueForm.CHOICE,
+        unit=KnobUnit.WORD,
+        about="what a lost cache means",
+        never="decides whether data without its cache may be written",
+    ),
+    _set(
+        name=CONGESTED[0],
+        unit=KnobUnit.MICROSECONDS,
+        about="bypass a slower cache read, us",
+        purpose=_CONGESTED_PURPOSE,
+        bounds=_CONGESTED_BOUNDS,
+        interval_ns=NS_PER_S,
+        written=True,
+        settable=True,
+    ),
+    _set(
+        name=CONGESTED[1],
+        unit=KnobUnit.MICROSECONDS,
+        about="bypass a slower write, us",
+        purpose=_CONGESTED_PURPOSE,
+        bounds=_CONGESTED_BOUNDS,
+        interval_ns=NS_PER_S,
+        written=True,
+        settable=True,
+    ),
+    _set(
+        name="journal_delay_ms",
+        unit=KnobUnit.MILLISECONDS,
+        about="delay of journal writes, ms",
+    ),
+    _internal(
+        name=IDLE_MAX_RATE,
+        unit=KnobUnit.FLAG,
+        about="the kernel's own idle destage",
+        purpose="0: the kernel does not open the gate by itself after 30 s",
+        bounds=KnobBounds(0, 1, "a switch", "bcache/sysfs.c"),
+        written=True,
+        settable=True,
+        gate=True,
+    ),
+    _internal(
+        name=TRIGGER_GC,
+        form=ValueForm.UNREADABLE,
+        unit=KnobUnit.FLAG,
+        about="a write collects garbage",
+        purpose="frees drained buckets; leaves no value behind",
+        bounds=KnobBounds(1, 1, "any write collects garbage", "bcache/sysfs.c"),
+        interval_ns=NS_PER_S,
+        written=True,
+        settable=True,
+        trigger=True,
+    ),
+    _internal(
+        name="gc_after_writeback",
+        unit=KnobUnit.FLAG,
+        about="collect garbage once clean",
+    ),
+    _internal(
+        name="cutoff_writeback",
+        unit=KnobUnit.PERCENT,
+        about="stops caching async writes, percent",
+        never=_MODULE,
+    ),
+    _internal(
+        name="cutoff_writeback_sync",
+        unit=KnobUnit.PERCENT,
+        about="stops caching writes, percent",
+        never=_MODULE,
+    ),
+    Knob(
+        name=THRESHOLD,
+        kind=Kind.DM_CACHE,
+        place=KnobPlace.MESSAGE,
+        unit=KnobUnit.SECTORS,
+        about="idle destage under way at once, sectors",
+        # Below one cache block nothing is written back; queued promotions go out in any case.
+        purpose="the most destage that may be in flight; 0: none",
+        resets=_LOADED,
+        bounds=KnobBounds(
+            0,
+            1 << 20,
+            "512 MiB under way keep a disk busy for seconds",
+            "dm-cache-target.c, spare_migration_bandwidth",
+        ),
+        written=True,
+        settable=True,
+        gate=True,
+        verified=False,
+    ),
+    Knob(
+        name=MAX_SECTORS,
+        kind=Kind.DM_CACHE,
+        place=KnobPlace.QUEUE,
+        unit=KnobUnit.KIB,
+        about="longest request, KiB; under a block: split",
+        # A write as long as a cache block is taken in at once, dirty, while free blocks are left
+        # (optimisable_bio); a shorter one is promoted only once its region is hot.
+        purpose="half a cache block keeps streams of writes out of a filling cache",
+        resets=_LOADED,
+        bounds=KnobBounds(
+            16,
+            1 << 20,
+            "shorter requests cost more than they keep out",
+            "block/blk-sysfs.c, queue_max_sectors_store",
+        ),
+        interval_ns=NS_PER_S,
+        written=True,
+        settable=True,
+    ),
+    Knob(
+        name=TABLE,
+        kind=Kind.DM_CACHE,
+        place=KnobPlace.MESSAGE,
+        unit=KnobUnit.WORD,
+        about="loaded by `ebbgate clean` alone",
+        purpose="only `ebbgate clean`: the same cache with the policy cleaner, and back",
+        resets=_LOADED,
+        written=True,
+        verified=False,
+        listed=False,
+    ),
+    Knob(
+        name=FLUSH,
+        kind=Kind.DM_WRITECACHE,
+        place=KnobPlace.MESSAGE,
+        form=ValueForm.UNREADABLE,
+        unit=KnobUnit.WORD,
+        about="by `ebbgate clean` alone",
+        purpose="only `ebbgate clean`: writes everything back; leaves no value behind",
+        resets=_PERSISTS,
+        written=True,
+        trigger=True,
+        listed=False,
+    ),
+)
+BY_NAME: Final[Mapping[str, Knob]] = {knob.name: knob for knob in KNOBS}
+BOUNDS: Final[Mapping[str, KnobBounds]] = {knob.name: knob.bounds for knob in KNOBS if knob.bounds}
+NEVER: Final[Mapping[str, str]] = {
+    "attach": "puts a cache under a volume that is in use",
+    "detach": "throws away all that is cached",
+    "stop": "ends the volume or the cache set",
+    "unregister": "ends the cache set",
+    "flash_vol_create": "makes a volume out of the cache",
+    "io_disable": "makes every request fail",
+    "synchronous": "0 makes the cache start empty, its dirty data lost",
+    "errors": "may halt the machine at an error of the cache",
+    "io_error_limit": "ends the cache set at its first error when it is 0",
+    "io_error_halflife": "decides when errors end the cache set",
+    "discard": "stalls writers at every bucket that is freed, and persists",
+    "copy_gc_enabled": "copies buckets about on the SSD without need",
+    "cache_replacement_policy": "persists in the superblock of the SSD",
+    "label": "writes the superblock of the disk",
+    "running": "starts a volume without its cache",
+    "clear_stats": "takes the counters from whoever watches them",
+    "cache_copy_throttle": "holds up every dm-cache device of the machine",
+    "invalidate_cblocks": "throws away what is cached",
+    **{knob.name: knob.never for knob in KNOBS if knob.never},
 }
-_ACTIONS: Final = (dm_cache.TABLE_KNOB, dm_cache.FLUSH_KNOB)
-BY_NAME: Final = {knob.name: knob for knobs in (*_KNOBS.values(), _ACTIONS) for knob in knobs}
+"""File or message -> why ebbgate never writes it, whoever asks (bcache/sysfs.c, super.c; dm-cache).
+Most of them are no settings, so they have no row."""
 
 
 def knobs_of(volume: Volume) -> tuple[Knob, ...]:
-    """Every knob that volumes of this kind may have."""
-    return _KNOBS[volume.kind]
+    """Every knob that volumes of this kind may have and show."""
+    return tuple(knob for knob in KNOBS if knob.kind is volume.kind and knob.listed)
 
 
-def knob_path(volume: Volume, knob: str) -> Path | None:
-    """The knob's file, or `dm:REF/SETTING`; None for one that this volume does not have now."""
-    if volume.kind is Kind.BCACHE:
-        return bcache.knob_path(volume, knob)
-    return dm_cache.knob_path(volume, knob)
+def knob_path(volume: Volume, name: str) -> str | None:
+    """The knob's file, or `dm:REF/SETTING`; None for one that this volume does not have now.
+
+    Raises KeyError for a name that is not in the catalogue.
+    """
+    knob = BY_NAME[name]
+    folder = place_folder(volume, knob.place) if knob.kind is volume.kind else None
+    return f"{folder}/{name}" if folder else None
 
 
-def same_value(knob: str, written: str, seen: str) -> bool:
+def place_folder(volume: Volume, place: KnobPlace) -> str | None:
+    """The folder that holds the knobs of `place`; None for a set while no cache is attached."""
+    if place is KnobPlace.BACKING:
+        return f"/sys/block/{volume.name}/bcache"
+    if place is KnobPlace.QUEUE:
+        return f"/sys/block/{volume.kernel_name}/queue"
+    if place is KnobPlace.MESSAGE:
+        return f"dm:{dm_reference(volume)}" if volume.mapping else None
+    if not volume.set_uuid:
+        return None
+    internal = "/internal" if place is KnobPlace.CACHE_SET_INTERNAL else ""
+    return f"/sys/fs/bcache/{volume.set_uuid}{internal}"
+
+
+def dm_reference(volume: Volume) -> str:
+    """How device-mapper is told which device: by uuid where it has one, since names change."""
+    assert volume.mapping is not None
+    uuid = volume.mapping.uuid
+    return f"uuid={uuid}" if uuid else volume.mapping.dm_name
+
+
+def same_value(name: str, written: str, seen: str) -> bool:
     """Is `seen` (rounded by the kernel to one decimal where it is a size) what we wrote?"""
     if written == seen:
         return True
@@ -40,6 +379,5 @@ def same_value(knob: str, written: str, seen: str) -> bool:
         ours, theirs = int(written), int(seen)
     except ValueError:
         return False
-    return (
-        knob in BY_NAME and BY_NAME[knob].form.rounded and abs(ours - theirs) <= max(1, 0.06 * ours)
-    )
+    rounded = name in BY_NAME and BY_NAME[name].form.rounded
+    return rounded and abs(ours - theirs) <= max(1, 0.06 * ours)

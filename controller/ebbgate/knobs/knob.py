@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a knob is, and how the kernel prints its value. Pure."""
+"""What is known of a kernel knob, and how the kernel prints its value. Pure."""
 
 from __future__ import annotations
 
@@ -7,67 +7,145 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from ebbgate import units
+from ebbgate.model.volume import Kind
 
 
-class Place(StrEnum):
-    """Where the knob is: a folder of sysfs, or a message to a mapped device."""
+class KnobPlace(StrEnum):
+    """Where the knob is: a folder of sysfs, or a message to a dm volume."""
 
     BACKING = "backing device"
-    SET = "cache set"
-    INTERNAL = "cache set, internal"
+    CACHE_SET = "cache set"
+    CACHE_SET_INTERNAL = "cache set, internal"
     QUEUE = "queue of the volume"
     MESSAGE = "device-mapper message"
 
 
-class Form(StrEnum):
+class ValueForm(StrEnum):
     """How the kernel prints the value.
 
     `plain`: as it is taken; `size`: rounded bytes (`4.0M`), taken in bytes; `rate`: rounded bytes
     per second, taken in sectors per second; `choice`: all words, the current one in brackets;
-    `trigger`: cannot be read, any write acts.
+    `unreadable`: not printed.
     """
 
     PLAIN = "plain"
     SIZE = "size"
     RATE = "rate"
     CHOICE = "choice"
-    TRIGGER = "trigger"
+    UNREADABLE = "unreadable"
 
     @property
     def rounded(self) -> bool:
-        """Is what is read back only good to one decimal?"""
-        return self in (Form.SIZE, Form.RATE)
+        """Is the printed value only good to one decimal?"""
+        return self in (ValueForm.SIZE, ValueForm.RATE)
+
+
+class KnobUnit(StrEnum):
+    """What the kernel counts a knob in."""
+
+    PERCENT = "percent"
+    BYTES = "bytes"
+    KIB = "KiB"
+    SECTORS = "sectors of 512 bytes"
+    SECTORS_PER_S = "sectors of 512 bytes a second"
+    SECONDS = "seconds"
+    MILLISECONDS = "milliseconds"
+    MICROSECONDS = "microseconds"
+    FLAG = "0 or 1"
+    NUMBER = "a plain number"
+    WORD = "a word"
+
+
+class ResetCause(StrEnum):
+    """What makes the kernel drop a value that was written."""
+
+    KERNEL = "the kernel's own writes"
+    TABLE = "another table"
+    REGISTRATION = "registration"
+    REBOOT = "reboot"
 
 
 @dataclass(frozen=True, slots=True)
+class KnobBounds:
+    """The range that ebbgate writes, in the knob's unit. `why`: what happens outside it; `source`:
+    where the kernel says so.
+    """
+
+    low: int
+    high: int
+    why: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Knob:
-    """One setting of the kernel. `tuned`: written in `enforce`, else only shown."""
+    """One setting of the kernel: everything that ebbgate knows of it.
+
+    `about`: what it does, for lists; `purpose`: what ebbgate writes it for.
+    `resets`: empty where the value is kept on the disk or never changes.
+    `written`: by ebbgate, in enforce or at a person's request; `settable`: by a person through
+    ebbgate; `never`: why ebbgate never writes it.
+    `interval_ns`: the shortest time between two writes; 0 for a gate, whose close a request waits
+    for. A restore never waits.
+    `gate`: driven with the other knobs of the gate, which make sense only together.
+    `trigger`: a write starts something and leaves no value behind: nothing to journal.
+    `verified`: looked at before and after each write. Not a knob that is written many times a
+    second (it is compared once a second instead), nor a table (it is taken whole or refused).
+    `listed`: shown with the volume; false for what only `ebbgate clean` writes.
+    """
 
     name: str
-    place: Place
-    form: Form
-    tuned: bool
+    kind: Kind
+    place: KnobPlace
+    form: ValueForm = ValueForm.PLAIN
+    unit: KnobUnit
     about: str
+    purpose: str = ""
+    resets: frozenset[ResetCause]
+    bounds: KnobBounds | None = None
+    interval_ns: int = 0
+    written: bool = False
+    settable: bool = False
+    never: str = ""
+    gate: bool = False
+    trigger: bool = False
+    verified: bool = True
+    listed: bool = True
+
+    @property
+    def kernel_writes(self) -> bool:
+        """Does the kernel change it by itself? Then a foreign value has no owner."""
+        return ResetCause.KERNEL in self.resets
+
+    @property
+    def readable(self) -> bool:
+        """Does the kernel print its value?"""
+        return self.form is not ValueForm.UNREADABLE
+
+    @property
+    def journalled(self) -> bool:
+        """Is its original kept before the first write, and put back?"""
+        return self.written and not self.trigger
 
 
-def parse_value(form: Form, text: str) -> str:
+def parse_value(form: ValueForm, text: str) -> str:
     """What the kernel printed, in the unit in which it takes the value; odd text stays as it is.
 
-    Rounded figures are exact to 5 %; whoever writes such a knob must remember what was written.
+    Rounded figures are exact to 5 %: remember what was written to such a knob.
     """
     try:
-        if form is Form.CHOICE:
-            return chosen(text) or text
-        if form is Form.SIZE:
+        if form is ValueForm.CHOICE:
+            return chosen_word(text) or text
+        if form is ValueForm.SIZE:
             return str(units.parse_hprint(text))
-        if form is Form.RATE:
+        if form is ValueForm.RATE:
             return str(units.bytes_to_sectors(units.parse_hprint(text)))
     except ValueError:
         return text
     return text.strip()
 
 
-def chosen(text: str) -> str | None:
+def chosen_word(text: str) -> str | None:
     """The word in brackets of `writethrough [writeback] writearound none`."""
     for word in text.split():
         if word.startswith("[") and word.endswith("]"):

@@ -7,29 +7,16 @@ The command line looks before it asks, the daemon before it obeys: whoever adds 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable
 
 from ebbgate.errors import UsageError
-from ebbgate.knobs.bounds import (
-    BOUNDS,
-    CUTOFF,
-    NEVER,
-    RATE,
-    TRIGGERS,
-    format_range,
-    format_value,
-    parse_figure,
-)
-from ebbgate.knobs.catalog import knob_path, knobs_of
-from ebbgate.knobs.dm_cache import THRESHOLD
+from ebbgate.knobs.catalog import BOUNDS, BY_NAME, NEVER, knob_path, knobs_of
+from ebbgate.knobs.values import format_range, format_value, parse_figure
 from ebbgate.model.volume import Kind, Volume
-from ebbgate.policy.limits import Bounds, Limits
-from ebbgate.units import bytes_to_sectors
 
 
 def settable(volume: Volume) -> tuple[str, ...]:
     """The knobs of this kind of volume that a person may set through ebbgate."""
-    return tuple(knob.name for knob in knobs_of(volume) if knob.name in BOUNDS)
+    return tuple(knob.name for knob in knobs_of(volume) if knob.settable)
 
 
 def check_knob(volume: Volume, knob: str) -> None:
@@ -47,7 +34,7 @@ def check_knob(volume: Volume, knob: str) -> None:
     raise _no_knob(knob, f"{volume.title} has no knob", known)
 
 
-def asked_value(volume: Volume, knob: str, text: str) -> str:
+def checked_value(volume: Volume, knob: str, text: str) -> str:
     """The value as the kernel takes it. Raises UsageError, which says what is allowed."""
     check_knob(volume, knob)
     return bounded_value(knob, text)
@@ -56,12 +43,13 @@ def asked_value(volume: Volume, knob: str, text: str) -> str:
 def check_name(knob: str) -> None:
     """Raises UsageError for what is a knob of no kind of volume, without a look at one."""
     if not may_be_set(knob):
-        raise _no_knob(knob, "", tuple(BOUNDS))
+        known = tuple(each for each in BY_NAME if may_be_set(each))
+        raise _no_knob(knob, "", known)
 
 
 def may_be_set(knob: str) -> bool:
     """Is it a knob that a person may set through ebbgate, on a volume that has it?"""
-    return knob in BOUNDS
+    return knob in BY_NAME and BY_NAME[knob].settable
 
 
 def bounded_value(knob: str, text: str) -> str:
@@ -77,35 +65,17 @@ def bounded_value(knob: str, text: str) -> str:
     return str(value)
 
 
-def beyond_limits(volume: Volume, knob: str, value: int, limits: Limits) -> str:
+def beyond_limits(knob: str, value: int, low: int | None, high: int | None) -> str:
     """By what a person's value is beyond the limits of the policy, in words; empty where it is not.
 
-    `value`: as the kernel takes it. They bind strategies and rules; a person wins, but is told.
+    All in the kernel's unit. The limits bind strategies and rules; a person wins, but is told.
     """
-    low, high = _in_unit(volume, knob, limits)
     words = []
     if low is not None and value < low:
         words.append(f"under the {format_value(knob, low)}")
     if high is not None and value > high:
         words.append(f"above the {format_value(knob, high)}")
     return " and ".join(words)
-
-
-def _in_unit(volume: Volume, knob: str, limits: Limits) -> tuple[int | None, int | None]:
-    """The limits of a knob in the unit in which the kernel takes it."""
-    if knob == CUTOFF:
-        return limits.sequential_cutoff.low, limits.sequential_cutoff.high
-    if knob == RATE:
-        return _converted(limits.destage_rate, bytes_to_sectors)
-    if knob == THRESHOLD and volume.mapping is not None:
-        sectors = volume.mapping.block_sectors
-        return _converted(limits.destage_depth, lambda pieces: pieces * sectors)
-    return None, None
-
-
-def _converted(bounds: Bounds, convert: Callable[[int], int]) -> tuple[int | None, int | None]:
-    low, high = bounds.low, bounds.high
-    return None if low is None else convert(low), None if high is None else convert(high)
 
 
 def _no_knob(knob: str, what: str, known: tuple[str, ...]) -> UsageError:
@@ -119,7 +89,7 @@ def _no_knob(knob: str, what: str, known: tuple[str, ...]) -> UsageError:
 
 def is_trigger(knob: str) -> bool:
     """Does a write of it start something and leave no value behind?"""
-    return knob in TRIGGERS
+    return BY_NAME[knob].trigger
 
 
 def drain_refusal(volume: Volume) -> str:

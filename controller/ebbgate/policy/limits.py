@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from ebbgate.knobs.catalog import CUTOFF, RATE, THRESHOLD
 from ebbgate.model.decision import Decision, Gate, GateKind, Proposal
-from ebbgate.units import format_bytes, format_rate
+from ebbgate.model.volume import Volume
+from ebbgate.units import bytes_to_sectors, format_bytes, format_rate
 
 LIMITS = "limits"
 """Under this name they appear among the proposals."""
@@ -52,6 +54,19 @@ class Limits:
     def any(self) -> bool:
         """Is anything limited?"""
         return self.destage_rate.any or self.destage_depth.any or self.sequential_cutoff.any
+
+
+def knob_limits(limits: Limits, knob: str, volume: Volume) -> tuple[int | None, int | None]:
+    """The lowest and highest value of a knob, in the unit in which the kernel takes it."""
+    if knob == CUTOFF:
+        return limits.sequential_cutoff.low, limits.sequential_cutoff.high
+    if knob == RATE:
+        low, high = limits.destage_rate.low, limits.destage_rate.high
+        return low and bytes_to_sectors(low), high and bytes_to_sectors(high)
+    if knob == THRESHOLD and volume.mapping is not None:
+        sectors, depth = volume.mapping.block_sectors, limits.destage_depth
+        return depth.low and depth.low * sectors, depth.high and depth.high * sectors
+    return None, None
 
 
 def clamp_gate(gate: Gate | None, limits: Limits) -> Gate | None:

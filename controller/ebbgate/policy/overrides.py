@@ -9,6 +9,7 @@ more than what was asked for.
 
 from __future__ import annotations
 
+from ebbgate.knobs.catalog import CUTOFF
 from ebbgate.model.decision import Gate, GateKind, Proposal
 from ebbgate.model.override import ActiveOverride, Override, OverrideKind
 from ebbgate.model.volume import UNWRITABLE, VolumeState
@@ -55,7 +56,7 @@ def proposal(
     """
     knobs = tuple((each.wish.knob, each.wish.value) for each, _ in sets)
     names = frozenset(knob for knob, _ in knobs)
-    cutoff = next((int(value) for knob, value in knobs if knob == "sequential_cutoff"), None)
+    cutoff = next((int(value) for knob, value in knobs if knob == CUTOFF), None)
     return Proposal(
         OVERRIDE,
         "; ".join(override_text(each, now_ns, value) for each, value in sets),

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from functools import lru_cache
-from pathlib import Path
 
 from ebbgate import units
 from ebbgate.kernel.sysfs import Sysfs
-from ebbgate.knobs.bcache import KNOBS, folder, knob_path
-from ebbgate.knobs.knob import Form, Place, parse_value
+from ebbgate.knobs.catalog import BY_NAME, knob_path, knobs_of, place_folder
+from ebbgate.knobs.knob import KnobPlace, ValueForm, parse_value
 from ebbgate.model.volume import Volume, VolumeState
 
 
@@ -56,15 +55,13 @@ def read_knobs(sysfs: Sysfs, volume: Volume) -> Mapping[str, str]:
 
 
 @lru_cache(maxsize=64)
-def _readable(volume: Volume) -> tuple[tuple[str, Form, Path], ...]:
+def _readable(volume: Volume) -> tuple[tuple[str, ValueForm, str], ...]:
     """Name, form and file of every knob that can be read; putting paths together costs more than
     the reads.
     """
-    paths = [(knob, knob_path(volume, knob.name)) for knob in KNOBS]
+    paths = [(knob, knob_path(volume, knob.name)) for knob in knobs_of(volume)]
     return tuple(
-        (knob.name, knob.form, path)
-        for knob, path in paths
-        if path is not None and knob.form is not Form.TRIGGER
+        (knob.name, knob.form, path) for knob, path in paths if path is not None and knob.readable
     )
 
 
@@ -74,7 +71,7 @@ def _refreshed(
     """The kernel's rate loop rewrites `writeback_rate` by itself; nothing else moves unasked."""
     found = dict(previous.knobs)
     for name, form, path in _readable(volume):
-        if name == "writeback_rate" or name in fresh:
+        if BY_NAME[name].kernel_writes or name in fresh:
             text = sysfs.read_text(path)
             if text is not None:
                 found[name] = parse_value(form, text)
@@ -84,12 +81,13 @@ def _refreshed(
 @lru_cache(maxsize=64)
 def _level_files(volume: Volume) -> tuple[str, str, str | None]:
     """State, dirty data, and what is available of the cache (None while none is attached)."""
-    own, cache_set = folder(volume, Place.BACKING), folder(volume, Place.SET)
-    available = str(cache_set / "cache_available_percent") if cache_set else None
+    own = place_folder(volume, KnobPlace.BACKING)
+    cache_set = place_folder(volume, KnobPlace.CACHE_SET)
+    available = f"{cache_set}/cache_available_percent" if cache_set else None
     return f"{own}/state", f"{own}/dirty_data", available
 
 
-def _size(sysfs: Sysfs, path: Path | str) -> int | None:
+def _size(sysfs: Sysfs, path: str) -> int | None:
     text = sysfs.read_text(path)
     try:
         return None if text is None else max(0, units.parse_hprint(text))
@@ -99,11 +97,11 @@ def _size(sysfs: Sysfs, path: Path | str) -> int | None:
 
 def _cache_bytes(sysfs: Sysfs, volume: Volume) -> int | None:
     """Buckets times their size, as the kernel's target does it (writeback.c:__calc_target_rate)."""
-    where = folder(volume, Place.SET)
+    where = place_folder(volume, KnobPlace.CACHE_SET)
     if where is None:
         return None
-    buckets = [sysfs.read_int(path) for path in sysfs.glob(str(where / "cache[0-9]*" / "nbuckets"))]
-    bucket_bytes = _size(sysfs, where / "bucket_size")
+    buckets = [sysfs.read_int(path) for path in sysfs.glob(f"{where}/cache[0-9]*/nbuckets")]
+    bucket_bytes = _size(sysfs, f"{where}/bucket_size")
     if not buckets or bucket_bytes is None or None in buckets:
         return None
     return bucket_bytes * sum(count for count in buckets if count is not None)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ebbgate import units
 from ebbgate.kernel.sysfs import Sysfs
-from ebbgate.knobs.knob import chosen
+from ebbgate.knobs.knob import chosen_word
 from ebbgate.model.volume import Device
 
 _CLASS_BLOCK = Path("/sys/class/block")
@@ -28,7 +28,7 @@ def describe_device(sysfs: Sysfs, name: str) -> Device | None:
         size_bytes=units.sectors_to_bytes(sysfs.read_int(here / "size") or 0),
         rotational=None if rotational is None else rotational == "1",
         # A device without a choice prints `none` bare.
-        scheduler=chosen(schedulers) or schedulers.strip() or None,
+        scheduler=chosen_word(schedulers) or schedulers.strip() or None,
         schedulers=tuple(word.strip("[]") for word in schedulers.split()),
         nr_requests=sysfs.read_int(queue / "nr_requests"),
         queue_depth=sysfs.read_int(queue.parent / "device" / "queue_depth"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from ebbgate.errors import Unavailable
 from ebbgate.kernel.sysfs import Sysfs
-from ebbgate.knobs.dm_cache import MAX_SECTORS, THRESHOLD, knob_path, reference
+from ebbgate.knobs.catalog import MAX_SECTORS, THRESHOLD, dm_reference, knob_path
 from ebbgate.model.dm import CacheStatus, DmHealth, WritecacheStatus
 from ebbgate.model.volume import Kind, Volume, VolumeState
 from ebbgate.probes.dm_status import BadLine, parse_cache_status, parse_writecache_status
@@ -24,7 +24,7 @@ def read_mapped_state(sysfs: Sysfs, volume: Volume, now_ns: int) -> VolumeState:
     mapping = volume.mapping
     if mapping is None:
         return nothing
-    ref = reference(volume)
+    ref = dm_reference(volume)
     try:
         if sysfs.dm.device(ref).suspended:
             return VolumeState(now_ns, SUSPENDED, None, None, None, None, {})

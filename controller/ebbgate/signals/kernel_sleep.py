@@ -13,8 +13,6 @@ from dataclasses import dataclass, replace
 from ebbgate.model.records import Tick
 from ebbgate.units import NS_PER_S
 
-DELAY = "writeback_delay"
-
 
 @dataclass(frozen=True, slots=True)
 class KernelSleep:

@@ -25,7 +25,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Final, NamedTuple
 
-from ebbgate.knobs.dm_cache import TABLE
+from ebbgate.knobs.catalog import TABLE
 from ebbgate.model.decision import JournalEntry
 
 IN_JOURNAL_ALONE: Final = frozenset({TABLE})

@@ -8,9 +8,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from ebbgate import __version__
-from ebbgate.actuators.bcache_steps import GATE_KNOBS
 from ebbgate.doctor import device_mapper
-from ebbgate.knobs.dm_cache import THRESHOLD
+from ebbgate.knobs.catalog import BY_NAME
 from ebbgate.knobs.settable import may_be_set
 from ebbgate.model.status import STATUS_STALE_NS
 from ebbgate.policy.overrides import OVERRIDE
@@ -31,8 +30,6 @@ from ebbgate.web.models.live import (
 
 Document = Mapping[str, Any]
 HIT_WINDOW_NS: Final = 300 * NS_PER_S
-_GATE_KNOBS: Final = frozenset({*GATE_KNOBS, THRESHOLD})
-"""Of every kind of volume: a name stands for the same thing in all."""
 _MAY_BE_NEVER: Final = ("time_to_full_s", "time_to_clean_s")
 
 
@@ -138,7 +135,7 @@ def action(row: Document) -> Action:
         at_unix_s=row["at_unix_ns"] / NS_PER_S,
         volume=row["volume"],
         knob=row["knob"],
-        is_gate=row["strategy"] != OVERRIDE and row["knob"] in _GATE_KNOBS,
+        is_gate=row["strategy"] != OVERRIDE and _is_gate(row["knob"]),
         old=row["old"],
         new=row["new"],
         strategy=row["strategy"],
@@ -149,6 +146,11 @@ def action(row: Document) -> Action:
         latency_s=_seconds(row["latency_ns"]),
         decision_id=row["decision_id"],
     )
+
+
+def _is_gate(knob: str) -> bool:
+    """A row of an older version may name a knob that is not in the catalogue."""
+    return knob in BY_NAME and BY_NAME[knob].gate
 
 
 def decision(row: Document, actions: Iterable[Document]) -> Decision:

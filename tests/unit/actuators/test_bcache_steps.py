@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from ebbgate.actuators.bcache_steps import (
     BASE,
-    GATE_KNOBS,
     Step,
     StepKind,
     base_steps,
@@ -18,9 +17,7 @@ from ebbgate.actuators.bcache_steps import (
     gate_steps,
     write,
 )
-from ebbgate.knobs.bounds import BOUNDS, KERNEL_WRITES, TRIGGERS
-from ebbgate.knobs.catalog import BY_NAME
-from ebbgate.knobs.dm_cache import FLUSH
+from ebbgate.knobs.catalog import BOUNDS
 from ebbgate.model.decision import Gate, GateKind
 from ebbgate.units import KIB, MIB
 
@@ -100,13 +97,6 @@ def test_writeback_is_never_stopped() -> None:
 def test_a_knob_without_a_clamp_cannot_be_written(knob: str) -> None:
     with pytest.raises(KeyError):
         write(knob, 1)
-
-
-def test_every_knob_of_a_plan_is_one_that_may_be_tuned() -> None:
-    for knob in BOUNDS:
-        assert BY_NAME[knob].tuned
-    # A flush takes no value.
-    assert set(BOUNDS) >= {*GATE_KNOBS, *TRIGGERS, *KERNEL_WRITES} - {FLUSH}
 
 
 NUMBERS = st.integers(min_value=-(1 << 70), max_value=1 << 70)

@@ -8,10 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from ebbgate.actuators.bcache_steps import BASE, write
-from ebbgate.knobs.bounds import INTERVAL_NS_MIN
+from ebbgate.actuators.bcache_steps import BASE, cutoff_steps, write
+from ebbgate.actuators.knob_writer import Reason
+from ebbgate.knobs.catalog import KNOBS
+from ebbgate.knobs.knob import Knob
 from ebbgate.model.decision import Gate, GateKind, JournalEntry, OutcomeKind
-from ebbgate.units import MIB, NS_PER_MS
+from ebbgate.model.volume import Kind
+from ebbgate.units import KIB, MIB, NS_PER_MS
 from tests.builders import volume
 from tests.knob_writer_fixture import CLOSED, PACED, REASON, HandBench, kinds
 
@@ -74,15 +77,20 @@ def test_a_trigger_leaves_nothing_to_journal_and_is_written_each_time(bench: Han
     assert (bench.notebook.kept, bench.hand.held) == ({}, {})
 
 
-@pytest.mark.parametrize("knob", [k for k in INTERVAL_NS_MIN if k != "max_sectors_kb"])
-def test_a_knob_is_not_written_again_at_once(bench: HandBench, knob: str) -> None:
+@pytest.mark.parametrize(
+    "knob",
+    [k for k in KNOBS if k.interval_ns and k.kind is Kind.BCACHE],
+    ids=lambda knob: knob.name,
+)
+def test_a_knob_is_not_written_again_at_once(bench: HandBench, knob: Knob) -> None:
+    interval_ms = knob.interval_ns // NS_PER_MS
     for now_ms, value, kind in (
         (1000, MIB, OutcomeKind.CHANGED),
-        (1000 + INTERVAL_NS_MIN[knob] // NS_PER_MS - 1, 2 * MIB, OutcomeKind.TOO_SOON),
-        (1000 + INTERVAL_NS_MIN[knob] // NS_PER_MS, 3 * MIB, OutcomeKind.CHANGED),
+        (1000 + interval_ms - 1, 2 * MIB, OutcomeKind.TOO_SOON),
+        (1000 + interval_ms, 3 * MIB, OutcomeKind.CHANGED),
     ):
         bench.now_ms = now_ms
-        assert kinds(bench.hand.apply((write(knob, value, always=True),), REASON)) == [kind]
+        assert kinds(bench.hand.apply((write(knob.name, value, always=True),), REASON)) == [kind]
     assert len(bench.sysfs.log) == 2
 
 
@@ -201,3 +209,21 @@ def test_an_action_says_what_was_written_why_and_over_what(bench: HandBench) -> 
     assert (action.volume, action.knob) == ("bcache0", "writeback_percent")
     assert (action.old, action.new) == ("40", "0")
     assert (action.strategy, action.reason) == (REASON.strategy, REASON.text)
+
+
+def test_what_was_clamped_is_in_the_outcome_and_the_journal(tmp_path: Path) -> None:
+    bench = HandBench(tmp_path)
+    (outcome,) = bench.hand.apply(cutoff_steps(0), Reason("stream_bypass", "a stream"))
+    assert outcome.action.new == str(64 * KIB)
+    assert outcome.action.reason.startswith("a stream (0 was asked for, the bound is 65536: ")
+    assert bench.notebook.kept["sequential_cutoff"].why == outcome.action.reason
+
+
+def test_a_value_that_is_there_already_is_kept_and_not_written(tmp_path: Path) -> None:
+    bench = HandBench(tmp_path)
+    bench.someone_writes("idle_max_writeback_rate", "0")
+    step = write("idle_max_writeback_rate", BASE["idle_max_writeback_rate"])
+    (outcome,) = bench.hand.apply((step,), Reason("idle_destage", "a gap"))
+    assert outcome.kind is OutcomeKind.UNCHANGED
+    assert bench.sysfs.log == []
+    assert bench.notebook.kept["idle_max_writeback_rate"].original == "0"

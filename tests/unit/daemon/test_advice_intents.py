@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ebbgate.knobs.bounds import CONGESTED, CUTOFF
+from ebbgate.knobs.catalog import CONGESTED, CUTOFF
 from ebbgate.model.decision import Action, Outcome, OutcomeKind
 from ebbgate.model.override import IntentKind
 from ebbgate.model.volume import Mode

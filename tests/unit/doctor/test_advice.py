@@ -15,7 +15,7 @@ from ebbgate.doctor.advice_disks import depth_inside
 from ebbgate.doctor.disk_kind import DiskKind, disk_kind
 from ebbgate.doctor.model import SEVERITY, Advice, Facts, Weight
 from ebbgate.doctor.remedy import KNOBS_OF
-from ebbgate.knobs.settable import asked_value, is_trigger
+from ebbgate.knobs.settable import checked_value, is_trigger
 from ebbgate.model.volume import VolumeState
 from tests.builders import device, volume
 
@@ -389,6 +389,6 @@ def test_what_may_be_applied_is_within_the_bounds_and_documented() -> None:
         if change is not None:
             assert number.removeprefix("EBB-") in (advice.__doc__ or "").split("ebbgate apply")[1]
             for knob, value in change.knobs:
-                assert asked_value(volume(), knob, value) == value
+                assert checked_value(volume(), knob, value) == value
             left = tuple(knob for knob, _ in change.knobs if not is_trigger(knob))
             assert KNOBS_OF.get(number, ()) == left

@@ -12,7 +12,7 @@ from ebbgate.actuators.gate_plan import cleaner_step
 from ebbgate.actuators.knob_writer import KnobWriter, Reason
 from ebbgate.actuators.restore import restore
 from ebbgate.kernel.sysfs import Sysfs
-from ebbgate.knobs.dm_cache import TABLE
+from ebbgate.knobs.catalog import TABLE
 from ebbgate.model.decision import JournalEntry, OutcomeKind
 from ebbgate.model.dm import CacheStatus, DmHealth, WritecacheStatus
 from ebbgate.model.volume import Kind, Volume, VolumeState

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ebbgate.knobs.bounds import BOUNDS, CUTOFF
+from ebbgate.knobs.catalog import BOUNDS, CUTOFF
 from ebbgate.model.decision import GateKind
 from ebbgate.model.frame import Frame
 from ebbgate.model.volume import Kind

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ebbgate.knobs.bcache import KNOBS, knob_path
-from ebbgate.knobs.knob import Form, parse_value
+from ebbgate.knobs.catalog import KNOBS
+from ebbgate.model.volume import Kind
 from ebbgate.probes.state import read_state
 from ebbgate.units import GIB, MIB
 from tests.builders import volume
@@ -32,7 +32,7 @@ def test_levels_are_bytes_and_ratios(fake: FakeSysfs) -> None:
 
 def test_every_knob_of_the_table_is_read_in_the_unit_that_the_kernel_takes(fake: FakeSysfs) -> None:
     knobs = read_state(fake.sysfs, volume(), now_ns=0).knobs
-    assert set(knobs) == {knob.name for knob in KNOBS if knob.form is not Form.TRIGGER}
+    assert set(knobs) == {knob.name for knob in KNOBS if knob.readable and knob.kind is Kind.BCACHE}
     assert knobs["sequential_cutoff"] == "4194304"
     assert knobs["writeback_rate"] == "8"
     assert knobs["writeback_rate_minimum"] == "8"
@@ -74,7 +74,6 @@ def test_a_volume_without_cache_has_its_own_knobs_only(tmp_path: Path) -> None:
     assert (state.state, state.cache_bytes, state.in_use_ratio) == ("no cache", None, None)
     assert "sequential_cutoff" in state.knobs
     assert "idle_max_writeback_rate" not in state.knobs
-    assert knob_path(volume(set_uuid=""), "idle_max_writeback_rate") is None
 
 
 def test_a_vanished_volume_reads_as_unknown_throughout(tmp_path: Path) -> None:
@@ -91,31 +90,3 @@ def test_a_quick_read_follows_the_load_and_keeps_the_rest(fake: FakeSysfs) -> No
     assert (quick.dirty_bytes, quick.knobs["writeback_rate"]) == (100 * MIB, "2048")
     assert quick.knobs["writeback_percent"] == "10"
     assert read_state(fake.sysfs, volume(), now_ns=2).knobs["writeback_percent"] == "40"
-
-
-@pytest.mark.parametrize(
-    ("knob", "path"),
-    [
-        ("writeback_percent", f"{OWN}/writeback_percent"),
-        ("congested_read_threshold_us", f"{SET}/congested_read_threshold_us"),
-        ("idle_max_writeback_rate", f"{SET}/internal/idle_max_writeback_rate"),
-    ],
-)
-def test_a_knob_is_where_the_kernel_has_it(knob: str, path: str) -> None:
-    assert knob_path(volume(), knob) == Path(path)
-
-
-@pytest.mark.parametrize(
-    ("form", "text", "value"),
-    [
-        (Form.SIZE, "0", "0"),
-        (Form.SIZE, "1.5G", str(3 * GIB // 2)),
-        (Form.RATE, "500.0k", "1000"),
-        (Form.CHOICE, "writethrough writeback [writearound] none", "writearound"),
-        (Form.CHOICE, "odd", "odd"),
-        (Form.SIZE, "odd", "odd"),
-        (Form.PLAIN, "8\n", "8"),
-    ],
-)
-def test_printed_values_become_written_values(form: Form, text: str, value: str) -> None:
-    assert parse_value(form, text) == value

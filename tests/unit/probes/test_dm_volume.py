@@ -16,8 +16,7 @@ from ebbgate.actuators.ownership import identify
 from ebbgate.actuators.restore import restore
 from ebbgate.errors import NotFound
 from ebbgate.kernel.sysfs import Sysfs
-from ebbgate.knobs.catalog import knob_path
-from ebbgate.knobs.dm_cache import MAX_SECTORS, THRESHOLD
+from ebbgate.knobs.catalog import MAX_SECTORS, THRESHOLD, knob_path
 from ebbgate.model.decision import Gate, GateKind, JournalEntry, OutcomeKind
 from ebbgate.model.volume import Kind, Volume
 from ebbgate.probes.ebpf import track_command

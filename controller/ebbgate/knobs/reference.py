@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The table of knobs in README.md, "Safety". Pure.
+
+`python -m ebbgate.knobs.reference` prints it; a test holds the README to it.
+"""
+
+from __future__ import annotations
+
+from ebbgate.knobs.catalog import KNOBS
+from ebbgate.knobs.knob import Knob
+from ebbgate.knobs.values import format_range, format_value
+
+_HEAD = "| knob | cache | bounds | what for | reset by |\n|---|---|---|---|---|"
+
+
+def block() -> str:
+    """Every knob that ebbgate writes, between the marks under which the README has them."""
+    rows = [_HEAD, *(_row(knob) for knob in KNOBS if knob.written)]
+    return "\n".join(("<!-- knobs -->", *rows, "<!-- end of knobs -->"))
+
+
+def _row(knob: Knob) -> str:
+    # A trigger leaves no value behind.
+    resets = "" if knob.trigger else ", ".join(sorted(knob.resets))
+    cells = (f"`{knob.name}`", knob.kind, _bounds(knob), knob.purpose, resets or "-")
+    return f"| {' | '.join(cells)} |"
+
+
+def _bounds(knob: Knob) -> str:
+    if knob.bounds is None:
+        return "-"
+    if knob.bounds.low == knob.bounds.high:
+        return f"{format_value(knob.name, knob.bounds.low)} only"
+    return format_range(knob.name)
+
+
+if __name__ == "__main__":
+    print(block())

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Each row of the catalogue is whole, and nothing leads to a knob that is never written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ebbgate.actuators.bcache_steps import (
+    Step,
+    StepKind,
+    base_steps,
+    congestion_off_steps,
+    cutoff_steps,
+)
+from ebbgate.actuators.gate_plan import cleaner_step, plan_for, split_steps
+from ebbgate.actuators.knob_writer import Reason
+from ebbgate.knobs.catalog import BOUNDS, BY_NAME, KNOBS, NEVER, TABLE, knob_path, same_value
+from ebbgate.knobs.knob import Knob, ResetCause
+from ebbgate.model.decision import Gate, GateKind, OutcomeKind
+from ebbgate.model.volume import Kind, Volume
+from tests.builders import mapped_volume, volume
+from tests.fake_sysfs import SET_UUID
+from tests.knob_writer_fixture import HandBench
+
+VOLUMES = [volume(), mapped_volume(), mapped_volume(Kind.DM_WRITECACHE)]
+EVERY = pytest.mark.parametrize("found", VOLUMES, ids=lambda found: str(found.kind))
+NUMBERS = st.integers(min_value=-(1 << 70), max_value=1 << 70)
+GATES = st.builds(
+    Gate,
+    st.sampled_from([GateKind.CLOSED, GateKind.PACED, GateKind.PULSED, GateKind.OPEN]),
+    NUMBERS,
+    st.integers(min_value=0, max_value=1 << 40),
+    NUMBERS,
+)
+OWN = "/sys/block/bcache0/bcache"
+SET = f"/sys/fs/bcache/{SET_UUID}"
+
+
+@pytest.mark.parametrize("knob", KNOBS, ids=lambda knob: knob.name)
+def test_a_row_says_all_that_its_use_needs(knob: Knob) -> None:
+    assert knob.about
+    assert knob.written == bool(knob.purpose)
+    assert not (knob.written and knob.never)
+    assert knob.settable == (knob.bounds is not None)
+    assert knob.written or not (knob.settable or knob.gate or knob.trigger or knob.interval_ns)
+    if knob.bounds is not None:
+        assert knob.bounds.low <= knob.bounds.high
+        assert knob.bounds.why
+        assert knob.bounds.source
+    if knob.written and not knob.trigger:
+        # Else a journalled original would outlive what it is about.
+        assert ResetCause.REBOOT in knob.resets
+
+
+def test_no_name_stands_twice() -> None:
+    assert len(BY_NAME) == len(KNOBS)
+
+
+@pytest.mark.parametrize("found", VOLUMES, ids=lambda found: str(found.kind))
+def test_the_gate_of_a_volume_is_made_of_the_knobs_that_say_so(found: Volume) -> None:
+    gate = {knob.name for knob in KNOBS if knob.gate and knob.kind is found.kind}
+    assert set(plan_for(found).knobs) == gate
+
+
+@pytest.mark.parametrize(
+    ("found", "knob", "path"),
+    [
+        (volume(), "writeback_percent", f"{OWN}/writeback_percent"),
+        (volume(), "congested_read_threshold_us", f"{SET}/congested_read_threshold_us"),
+        (volume(), "idle_max_writeback_rate", f"{SET}/internal/idle_max_writeback_rate"),
+        (volume(set_uuid=""), "idle_max_writeback_rate", None),
+        (volume(), "migration_threshold", None),
+        (mapped_volume(), "sequential_cutoff", None),
+        (mapped_volume(), "flush", None),
+        (mapped_volume(Kind.DM_WRITECACHE), "migration_threshold", None),
+    ],
+)
+def test_a_knob_is_where_the_kernel_has_it(found: Volume, knob: str, path: str | None) -> None:
+    assert knob_path(found, knob) == path
+
+
+@pytest.mark.parametrize(
+    ("knob", "written", "seen", "same"),
+    [
+        ("sequential_cutoff", "4000000", "3984588", True),
+        ("sequential_cutoff", "4000000", "3000000", False),
+        ("writeback_percent", "40", "41", False),
+        ("cache_mode", "none", "writeback", False),
+    ],
+)
+def test_a_rounded_value_is_the_same_value(knob: str, written: str, seen: str, same: bool) -> None:
+    assert same_value(knob, written, seen) is same
+
+
+def steps_of(found: Volume, gate: Gate, cutoff: int) -> list[Step]:
+    """Every step that any code path can make for the volume."""
+    steps = list(plan_for(found).base)
+    try:
+        steps += plan_for(found).steps(gate)
+    except ValueError:
+        assert found.kind is Kind.DM_CACHE, "bcache's gate has steps for each kind"
+    if found.kind is Kind.BCACHE:
+        return [*steps, *base_steps(), *cutoff_steps(cutoff), *congestion_off_steps()]
+    return [*steps, *split_steps(found), cleaner_step(found)] if found is VOLUMES[1] else steps
+
+
+@EVERY
+@given(gate=GATES, cutoff=NUMBERS)
+def test_no_plan_whatever_the_gate_leads_to_a_knob_of_the_never_list(
+    found: Volume, gate: Gate, cutoff: int
+) -> None:
+    for step in steps_of(found, gate, cutoff):
+        if step.kind is StepKind.WRITE:
+            assert step.knob not in NEVER
+            assert step.knob in BOUNDS or step.knob == TABLE
+
+
+@pytest.mark.parametrize("knob", NEVER)
+def test_a_hand_refuses_a_knob_of_the_never_list_though_its_file_is_there(
+    tmp_path: Path, knob: str
+) -> None:
+    bench = HandBench(tmp_path)
+    bench.fake.write(f"/sys/block/bcache0/bcache/{knob}", "0")
+    (outcome,) = bench.hand.apply((Step(StepKind.WRITE, knob, "1"),), Reason("a bug", "a bug"))
+    assert (outcome.kind, outcome.error) == (OutcomeKind.REFUSED, "ebbgate never writes it")
+    assert bench.sysfs.log == []
+    assert bench.notebook.kept == {}
