@@ -147,7 +147,7 @@ class Asked:
         while not outcome.done():
             assert time.monotonic() < deadline, "no answer"
             self.bench.settle()
-            if self.bench.loop.wished._waiting:
+            if self.bench.loop.overrides.unwritten:
                 self.bench.tick()
             await asyncio.sleep(0.0005)
         return Answered(outcome.result().ok, outcome.result().text, number)

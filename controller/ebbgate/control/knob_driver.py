@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any, Protocol
@@ -107,7 +108,7 @@ class KnobDriver:
         else:
             self._forget(knob)
 
-    def let_go(self, knob: str, reason: Reason, *, keep: bool = False) -> None:
+    def unpin(self, knob: str, reason: Reason, *, keep: bool = False) -> None:
         """A person's wish for a knob begins or ends: strategies ask anew for what is theirs then.
 
         `keep`: the knob's value stays as it is.
@@ -270,14 +271,17 @@ class KnobDriver:
         self._again.discard(name)
         self.thread.submit(name, job)
 
-    def when_settled(self, call: Callable[[], None]) -> None:
-        """Call once when all that was begun so far is done; on the knobs' thread."""
+    def settled(self) -> Future[None]:
+        """Return a future that is done when every write that was begun so far is."""
+        done: Future[None] = Future()
 
         def job(_hand: KnobWriter) -> list[Outcome]:
-            call()
+            if done.set_running_or_notify_cancel():
+                done.set_result(None)
             return []
 
         self.thread.submit("settled", job)
+        return done
 
     def _reported(self, name: str, outcomes: list[Outcome], since_ns: int | None) -> None:
         """On the gate thread, or on the loop's where a gate was a quick one."""

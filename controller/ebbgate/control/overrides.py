@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What people wish of one volume, carried out: knobs are written and kept, a drain is watched.
+"""Applies the overrides of one volume: writes and keeps knobs, watches drains.
 
+The registry (daemon.override_registry) owns the overrides; this is what they come to here.
 I/O: through the driver. The event loop calls it; it never blocks.
 """
 
@@ -8,11 +9,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
+from dataclasses import dataclass, field
 
-from ebbgate.actuators.bcache_steps import write
+from ebbgate.actuators.bcache_steps import Step, write
 from ebbgate.actuators.knob_writer import KnobWriter, Reason
 from ebbgate.control.knob_driver import KnobDriver
-from ebbgate.knobs.catalog import BY_NAME, same_value
+from ebbgate.errors import ActuationError
+from ebbgate.knobs.catalog import same_value
 from ebbgate.knobs.values import format_value
 from ebbgate.model.decision import Outcome, OutcomeKind
 from ebbgate.model.frame import Frame
@@ -23,98 +28,134 @@ from ebbgate.policy.overrides import OVERRIDE, override_text, unwritable_reason
 from ebbgate.units import format_bytes, format_ns
 
 _LOG = logging.getLogger(__name__)
-_REFUSED = (OutcomeKind.FAILED, OutcomeKind.REFUSED, OutcomeKind.MANUAL)
+_BAD = (OutcomeKind.FAILED, OutcomeKind.REFUSED, OutcomeKind.MANUAL)
+
+
+@dataclass(slots=True)
+class _Reply:
+    """Whether a knob could be written: its future holds None or an ActuationError."""
+
+    future: Future[None] = field(default_factory=Future)
+
+    def report(self, outcomes: Iterable[Outcome]) -> None:
+        """Take the result of a write, on the knobs' thread; one that came too soon is repeated."""
+        for outcome in outcomes:
+            if outcome.kind in _BAD:
+                self.fail(outcome.error or "somebody else has written it")
+            elif outcome.kind is not OutcomeKind.TOO_SOON:
+                with suppress(InvalidStateError):
+                    self.future.set_result(None)
+
+    def fail(self, why: str) -> None:
+        """Reply with an error, unless there was a reply already."""
+        with suppress(InvalidStateError):
+            self.future.set_exception(ActuationError(why))
 
 
 class VolumeOverrides:
     """The overrides of one volume. `on_end`: called with one that is over, and the reason."""
 
     def __init__(self, driver: KnobDriver, now_ns: Callable[[], int]) -> None:
-        self.standing: tuple[ActiveOverride, ...] = ()
+        self.active: tuple[ActiveOverride, ...] = ()
         self.on_end: Callable[[Override, str], None] = _ignore
         self._driver = driver
         self._now_ns = now_ns
-        self._failed: dict[str, str] = {}
-        self._waiting: dict[int, Callable[[str], None]] = {}
-        self._retry: set[str] = set()
-        self._dirty: int | None = None
+        self._replies: dict[int, _Reply] = {}
+        self._dirty_bytes: int | None = None
 
     @property
     def pins(self) -> bool:
-        """Is a knob kept at a person's value?"""
+        """Whether a knob is kept at a person's value."""
         return bool(self._driver.hand.pinned)
 
-    def take(self, standing: Iterable[ActiveOverride]) -> OverrideChange:
-        """These are in force from now on: write what is new, put back what is no longer wished."""
-        before, self.standing = self._sets(), tuple(standing)
+    @property
+    def unwritten(self) -> bool:
+        """Whether a knob that is set was not written yet."""
+        return any(not reply.future.done() for reply in self._replies.values())
+
+    def apply(self, active: Iterable[ActiveOverride]) -> OverrideChange:
+        """Put these in force in place of the former ones; return what the engine must know."""
+        before, self.active = self._sets(), tuple(active)
         now = self._sets()
         for knob, old in before.items():
             if knob not in now:
                 self._unpin(old)
         for knob, each in now.items():
             if knob not in before or before[knob].wish.id != each.wish.id:
-                if knob in before:
-                    self._answer(before[knob].wish.id, "another request has replaced it")
                 self._pin(each)
-        drains = [each for each in self.standing if each.wish.kind is OverrideKind.DRAIN]
+        for number in self._replies.keys() - {each.wish.id for each in self.active}:
+            self._replies.pop(number).fail("the override ended first")
+        drains = [each for each in self.active if each.wish.kind is OverrideKind.DRAIN]
         sets = tuple((each, format_value(knob, int(each.wish.value))) for knob, each in now.items())
         knobs = frozenset(self._driver.hand.plan.knobs)
         return OverrideChange(sets, knobs, drains[0] if drains else None)
 
-    def when_written(self, number: int, call: Callable[[str], None]) -> None:
-        """Call once when the knob of this override is written, or cannot be; with the error, empty
-        without one. On the knobs' thread or the event loop's.
-        """
-        self._waiting[number] = call
+    def first_write(self, override: Override) -> Future[None]:
+        """Return the result of an override's first write: None, or an ActuationError."""
+        reply = self._replies.get(override.id)
+        if reply is None:
+            reply = _Reply()
+            reply.fail("it could not be applied")
+        return reply.future
+
+    def ending(self, override: Override, why: str) -> None:
+        """Reply that an override ends before its knob was written; `apply` without it follows."""
+        if override.id in self._replies:
+            self._replies[override.id].fail(f"the override ended first: {why}")
 
     def abandon(self, why: str) -> None:
-        """The volume is gone: nothing more is written."""
-        for number in list(self._waiting):
-            self._answer(number, why)
+        """Give up every write that is still due: the volume is gone."""
+        for reply in self._replies.values():
+            reply.fail(why)
 
-    def _answer(self, number: int, error: str) -> None:
-        call = self._waiting.pop(number, None)
-        if call is not None:
-            call(error)
+    def trigger(self, knob: str, who: str) -> Future[None]:
+        """Write a knob that starts something and keeps no value; return the result."""
+        reply = _Reply()
 
-    def trigger(self, knob: str, who: str) -> None:
-        """Start what a write of this knob starts; it leaves no value behind."""
-        step, reason = write(knob, 1, always=True), Reason(OVERRIDE, f"{who} asked")
-        self._driver.submit("trigger", lambda hand: hand.apply((step,), reason))
+        def report(outcomes: list[Outcome]) -> None:
+            reply.report(outcomes)
+            reply.fail("it was written a moment ago")
+
+        step = write(knob, 1, always=True)
+        self._submit(step, Reason(OVERRIDE, f"{who} asked"), report)
+        return reply.future
 
     def watch(self, seen: VolumeState, frame: Frame) -> None:
-        """A look at the volume at which no knob was being written."""
+        """Write what is due. `seen`: a look during which no knob was being written."""
         for each in () if unwritable_reason(seen) else tuple(self._sets().values()):
             try:
-                self._watch_knob(each, seen)
+                if self._is_due(each, seen):
+                    step = write(each.wish.knob, each.wish.value)
+                    self._submit(step, self._reason(each), self._replies[each.wish.id].report)
             except Exception as error:
                 _LOG.exception("%s: an override could not be applied", each.wish.volume)
                 self.on_end(each.wish, f"it could not be applied: {error}")
-        self._dirty = frame.dirty_bytes
-        for each in self.standing:
+        self._dirty_bytes = frame.dirty_bytes
+        for each in self.active:
             if each.wish.kind is OverrideKind.DRAIN and frame.dirty_bytes == 0:
                 left = each.left_ns(frame.at_ns) or 0
                 self.on_end(each.wish, f"clean, {format_ns(left)} before its time")
 
-    def _watch_knob(self, each: ActiveOverride, seen: VolumeState) -> None:
+    def _is_due(self, each: ActiveOverride, seen: VolumeState) -> bool:
+        """Whether the knob has yet to be written, or the kernel has changed it since."""
         knob = each.wish.knob
         if knob not in self._driver.hand.pinned:
-            return
+            return False
+        if not self._replies[each.wish.id].future.done():
+            return True
         found = seen.knobs.get(knob)
-        drifted = found is not None and not same_value(knob, each.wish.value, found)
-        kernel = BY_NAME[knob].kernel_writes or self._lost(knob)
-        if knob in self._retry or self._failed.get(knob) or (drifted and kernel):
-            self._write(each)
+        return found is not None and not same_value(knob, each.wish.value, found)
 
-    def unfinished(self, wish: Override) -> str:
-        """What is left of a drain whose time has come; empty for other wishes."""
-        if wish.kind is not OverrideKind.DRAIN:
+    def unfinished(self, override: Override) -> str:
+        """Describe what is left of a drain whose time is over; empty for other overrides."""
+        if override.kind is not OverrideKind.DRAIN:
             return ""
-        left = "an unknown rest" if self._dirty is None else format_bytes(self._dirty)
+        dirty = self._dirty_bytes
+        left = "an unknown amount" if dirty is None else format_bytes(dirty)
         return f"its time is over with {left} dirty"
 
-    def beaten(self, knobs: Iterable[str]) -> None:
-        """Somebody else has written these knobs since: the wishes for them are over."""
+    def on_conflict(self, knobs: Iterable[str]) -> None:
+        """End the overrides of knobs that somebody else has written since."""
         sets = self._sets()
         for knob in knobs:
             if knob in sets:
@@ -122,63 +163,38 @@ class VolumeOverrides:
                 self.on_end(sets[knob].wish, f"somebody else has written {knob} since")
 
     def _sets(self) -> dict[str, ActiveOverride]:
-        return {e.wish.knob: e for e in self.standing if e.wish.kind is OverrideKind.SET}
+        return {e.wish.knob: e for e in self.active if e.wish.kind is OverrideKind.SET}
 
-    def _lost(self, knob: str) -> bool:
-        """Is the original back by no one's hand: with another table, or put back to load one?"""
-        mine = self._driver.hand.held.get(knob)
-        return mine is None or mine.written == mine.original
+    def _pin(self, each: ActiveOverride) -> None:
+        """The knob is written at the next look, which knows whether the volume's state allows it.
 
-    def _pin(self, standing: ActiveOverride) -> None:
-        knob, hand = standing.wish.knob, self._driver.hand
-        self._failed.pop(knob, None)
+        A strategy's value stays until then: the knob is not released.
+        """
+        knob, hand = each.wish.knob, self._driver.hand
         hand.forget_manual(knob)
         hand.pinned.add(knob)
-        # A strategy's own value stays until the person's is written: the knob is not let go.
-        self._driver.let_go(knob, self._reason(standing), keep=True)
-        # Written at the next look, which knows whether the volume's state allows it.
-        self._retry.add(knob)
+        self._replies[each.wish.id] = _Reply()
+        self._driver.unpin(knob, self._reason(each), keep=True)
 
-    def _unpin(self, standing: ActiveOverride) -> None:
-        knob, hand = standing.wish.knob, self._driver.hand
-        self._answer(standing.wish.id, "it was ended before the knob was written")
-        self._failed.pop(knob, None)
-        self._retry.discard(knob)
+    def _unpin(self, each: ActiveOverride) -> None:
+        knob, hand = each.wish.knob, self._driver.hand
         ours = knob in hand.pinned
         hand.pinned.discard(knob)
-        why = Reason(OVERRIDE, f"the wish of {standing.wish.who} is over")
-        self._driver.let_go(knob, why, keep=not ours)
+        why = Reason(OVERRIDE, f"the wish of {each.wish.who} is over")
+        self._driver.unpin(knob, why, keep=not ours)
 
-    def _write(self, standing: ActiveOverride) -> None:
-        knob, reason = standing.wish.knob, self._reason(standing)
-        self._retry.discard(knob)
-        step = write(knob, standing.wish.value)
-
+    def _submit(self, step: Step, reason: Reason, report: Callable[[list[Outcome]], None]) -> None:
         def job(hand: KnobWriter) -> list[Outcome]:
             outcomes = hand.apply((step,), reason)
-            self._keep(standing.wish, outcomes)
+            report(outcomes)
             return outcomes
 
-        self._driver.submit(f"{OVERRIDE} {knob}", job)
+        self._driver.submit(f"{OVERRIDE} {step.knob}", job)
 
-    def _keep(self, wish: Override, outcomes: list[Outcome]) -> None:
-        """On the knobs' thread."""
-        for outcome in outcomes:
-            if outcome.kind is OutcomeKind.TOO_SOON:
-                self._retry.add(wish.knob)
-                continue
-            refused = outcome.kind in _REFUSED
-            error = outcome.error or "somebody else has written it" if refused else ""
-            self._failed[wish.knob] = error
-            self._answer(wish.id, error)
-
-    def _reason(self, standing: ActiveOverride) -> Reason:
-        wish = standing.wish
-        return Reason(
-            OVERRIDE,
-            override_text(standing, self._now_ns(), format_value(wish.knob, int(wish.value))),
-        )
+    def _reason(self, each: ActiveOverride) -> Reason:
+        value = format_value(each.wish.knob, int(each.wish.value))
+        return Reason(OVERRIDE, override_text(each, self._now_ns(), value))
 
 
-def _ignore(_wish: Override, _why: str) -> None:
+def _ignore(_override: Override, _why: str) -> None:
     pass

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 
 from ebbgate.actuators.gate_worker import GateWorker, Later
@@ -68,13 +69,13 @@ class VolumeLoop:
     since_unix_ns: int = field(default_factory=time.time_ns)
     last_seen: VolumeState | None = None
     driver: KnobDriver = field(init=False)
-    wished: VolumeOverrides = field(init=False)
+    overrides: VolumeOverrides = field(init=False)
     cleaner: Cleaner = field(init=False)
 
     def __post_init__(self) -> None:
         self.driver = KnobDriver(self.hand, self.outbox, self.later, self.now_ns)
         self.cleaner = Cleaner(self.volume, self.driver, self.now_ns)
-        self.wished = VolumeOverrides(self.driver, self.now_ns)
+        self.overrides = VolumeOverrides(self.driver, self.now_ns)
 
     @property
     def thread(self) -> GateWorker:
@@ -123,7 +124,7 @@ class VolumeLoop:
         self.cleaner.watch(seen)
         if quiet and self.cleaning is None:
             self._look_at_knobs(seen)
-            self.wished.watch(seen, frame)
+            self.overrides.watch(seen, frame)
         self.last_seen = seen
         outcome = self._step(frame)
         decision = self._record_decision(outcome)
@@ -170,14 +171,14 @@ class VolumeLoop:
         self.policy = policy
         self.last_key = ()
 
-    def wish(self, standing: Iterable[ActiveOverride]) -> None:
-        """These wishes are in force from now on."""
-        self._step(self.wished.take(standing))
+    def set_overrides(self, active: Iterable[ActiveOverride]) -> None:
+        """Put these overrides in force in place of the former ones."""
+        self._step(self.overrides.apply(active))
         self.last_key = ()
 
-    def when_settled(self, call: Callable[[], None]) -> None:
-        """Call once when the knob writes that were begun are done; on the knobs' thread."""
-        self.driver.when_settled(call)
+    def settled(self) -> Future[None]:
+        """Return a future that is done when the knob writes that were begun are."""
+        return self.driver.settled()
 
     def publish(self) -> None:
         """Tell people how the volume is now."""
@@ -271,7 +272,7 @@ class VolumeLoop:
             manual=frozenset(self.hand.manual),
             lost=self.lost,
             cleaning=self.cleaning,
-            overrides=self.wished.standing,
+            overrides=self.overrides.active,
             destage=self.policy.destage,
             sleep_left_s=kernel_sleep.left_s(self.asleep, self.now_ns()),
             totals=self._totals(),
@@ -298,13 +299,13 @@ class VolumeLoop:
         return decision
 
     def _look_at_knobs(self, seen: VolumeState) -> None:
-        if not (self._acts() or self.wished.pins):
+        if not (self._acts() or self.overrides.pins):
             return
         if loaded_anew(self.last_seen, seen, self._originals()):
             _LOG.warning("%s: its table was loaded anew: set again", self.volume.title)
             self.driver.loaded_anew(seen)
             return
-        self.wished.beaten(taken := self.hand.check_manual(seen.knobs))
+        self.overrides.on_conflict(taken := self.hand.check_manual(seen.knobs))
         self.driver.leave_alone(taken, seen)
 
 

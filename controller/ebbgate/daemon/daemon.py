@@ -320,7 +320,7 @@ class Daemon:
         self._readers.pop(name).end()
         _LOG.info("%s: gone or changed; no longer followed", name)
         self.probe.command(f"untrack {name}")
-        loop.wished.abandon("the volume is gone")
+        loop.overrides.abandon("the volume is gone")
         loop.release("the volume is gone or changed")
         self._leaving[name] = loop
         # Not on the loop: a write that hangs must not make it silent.

@@ -151,6 +151,13 @@ class IntentDispatcher:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        await self._saved_soon()
+
+    async def _saved_soon(self) -> None:
+        """Wait a moment until no restart can put an override that is over in force again."""
+        with suppress(TimeoutError, EbbgateError):
+            async with asyncio.timeout(_VISIBLE_S):
+                await self.registry.saved()
 
     def poll(self) -> None:
         """End the overrides that are over by the clock."""
@@ -162,6 +169,7 @@ class IntentDispatcher:
             async with asyncio.timeout(self.deadline_s):
                 outcome = IntentOutcome(True, await self._carried_out(intent))
         except TimeoutError:
+            await self._saved_soon()
             outcome = IntentOutcome(
                 False, f"it was not finished within {self.deadline_s:g} s\n  see ebbgate status"
             )
@@ -292,18 +300,9 @@ class IntentDispatcher:
 
 async def _settled(loop: VolumeLoop) -> None:
     """Until the knob writes that were begun are done. Raises ActuationError where they hang."""
-    running = asyncio.get_running_loop()
-    done = asyncio.Event()
-
-    def settled() -> None:
-        # On the knobs' thread, perhaps after the end of the event loop.
-        with suppress(RuntimeError):
-            running.call_soon_threadsafe(done.set)
-
-    loop.when_settled(settled)
     try:
         async with asyncio.timeout(_SETTLED_S):
-            await done.wait()
+            await asyncio.wrap_future(loop.settled())
     except TimeoutError as error:
         raise ActuationError(
             f"{loop.volume.title}: a knob write hangs in the kernel; it goes on once that answers",

@@ -7,8 +7,8 @@ I/O: through the registry and the volumes' loops. On the event loop; what takes 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 
 from ebbgate.control.volume_loop import VolumeLoop
@@ -64,55 +64,42 @@ class OverrideIntents:
                 self._override(OverrideKind.SET, intent, name, for_ns, pair) for pair in lasting
             ]
             kept = await self.registry.keep(wishes) if wishes else ()
-            written = [self._written(loop, each) for each in kept]
             self.registry.enforce(kept)
+            written = {each.knob: loop.overrides.first_write(each) for each in kept}
         for knob, _ in values:
             if is_trigger(knob):
-                loop.wished.trigger(knob, intent.who)
-        await self._all_written(loop, kept, before, written)
+                written[knob] = loop.overrides.trigger(knob, intent.who)
+        await self._all_written(written, kept, before, name)
         said = [_done(loop, knob, value, for_ns) for knob, value in values]
         return "\n".join([*said, after] if after else said)
 
-    def _written(self, loop: VolumeLoop, override: Override) -> asyncio.Future[str]:
-        """The error of the knob's first write, empty without one."""
-        running = asyncio.get_running_loop()
-        done: asyncio.Future[str] = running.create_future()
-
-        def answer(error: str) -> None:
-            if not done.done():
-                done.set_result(error)
-
-        def written(error: str) -> None:
-            # On the knobs' thread, or after the end of the loop.
-            with suppress(RuntimeError):
-                running.call_soon_threadsafe(answer, error)
-
-        loop.wished.when_written(override.id, written)
-        return done
-
     async def _all_written(
         self,
-        loop: VolumeLoop,
+        written: Mapping[str, Future[None]],
         kept: Sequence[Override],
         before: Sequence[Override],
-        written: Sequence[asyncio.Future[str]],
+        volume: str,
     ) -> None:
-        """Nothing is half done: where one cannot be written, all of them end, and those that they
-        took the place of are back.
+        """Wait until every knob is written. If one cannot be, end all of `kept` and put `before`,
+        which they replaced, in force again. Raises ActuationError.
         """
         try:
-            for override, result in zip(kept, written, strict=True):
-                error = await result
-                if error:
-                    why = f"{override.knob} could not be written: {error}"
-                    raise ActuationError(f"{override.volume}: {why}")
+            for knob, result in written.items():
+                try:
+                    await asyncio.wrap_future(result)
+                except ActuationError as error:
+                    text = f"{volume}: {knob} could not be written: {error.message}"
+                    raise ActuationError(text) from error
         except BaseException as error:
             why = error.message if isinstance(error, ActuationError) else "it took too long"
             self._take_back(kept, before, why)
+            if isinstance(error, ActuationError):
+                # Otherwise a restart could still put in force what is answered as failed.
+                await self.registry.saved()
             raise
 
     def _take_back(self, kept: Iterable[Override], before: Iterable[Override], why: str) -> None:
-        ours = {each.wish.id for each in self.registry.standing.values()}
+        ours = {each.wish.id for each in self.registry.active.values()}
         ended = {wish.knob for wish in kept if wish.id in ours}
         for wish in kept:
             self.registry.end(wish, why)

@@ -47,7 +47,7 @@ class OverrideRegistry:
     volumes: Mapping[str, VolumeLoop]
     wall_ns: Callable[[], int] = time.time_ns
     now_ns: Callable[[], int] = time.monotonic_ns
-    standing: dict[int, ActiveOverride] = field(default_factory=dict)
+    active: dict[int, ActiveOverride] = field(default_factory=dict)
     modes: dict[str, Mode] = field(default_factory=dict)
     _manual: dict[tuple[str, str], Override] = field(default_factory=dict)
     _adding: dict[tuple[str, str], tuple[str, Future[tuple[Override, ...]]]] = field(
@@ -92,7 +92,7 @@ class OverrideRegistry:
             if wish.kind is OverrideKind.MANUAL:
                 self._manual[wish.volume, wish.knob] = wish
             else:
-                self.standing[wish.id] = self._taken_up(wish)
+                self.active[wish.id] = self._taken_up(wish)
         for name, loop in self.volumes.items():
             mode = self.modes.get(name)
             if mode is not None and mode is not loop.mode:
@@ -102,7 +102,7 @@ class OverrideRegistry:
     def adopt(self, name: str) -> None:
         """A volume has come: its overrides are in force again, if they still are."""
         loop = self.volumes[name]
-        loop.wished.on_end = self.end
+        loop.overrides.on_end = self.end
         for (volume, knob), wish in list(self._manual.items()):
             if volume == name and not loop.hand.still_manual(knob, wish.value):
                 self._forget_manual(wish, "the knob has another value now")
@@ -135,19 +135,24 @@ class OverrideRegistry:
     def enforce(self, kept: Sequence[Override]) -> None:
         """Overrides that are on the disk are in force from now on, in place of older ones."""
         for wish in kept:
-            for number, each in list(self.standing.items()):
+            for each in list(self.active.values()):
                 old = each.wish
                 if (old.volume, old.kind, old.knob) == (wish.volume, wish.kind, wish.knob):
-                    del self.standing[number]
-            self.standing[wish.id] = self._taken_up(wish)
+                    self._replace(old, wish)
+            self.active[wish.id] = self._taken_up(wish)
         for name in {wish.volume for wish in kept}:
             self._apply(name)
+
+    def _replace(self, old: Override, new: Override) -> None:
+        del self.active[old.id]
+        if old.volume in self.volumes:
+            self.volumes[old.volume].overrides.ending(old, f"{new.who} made a newer request")
 
     def put_back(self, overrides: Sequence[Override]) -> None:
         """Overrides that were in force a moment ago are again, at once; their new rows follow."""
         wanted = tuple(overrides)
         for wish in wanted:
-            self.standing[wish.id] = self._taken_up(wish)
+            self.active[wish.id] = self._taken_up(wish)
         for name in {wish.volume for wish in wanted}:
             self._apply(name)
         with suppress(EbbgateError):
@@ -155,12 +160,14 @@ class OverrideRegistry:
 
     def of(self, volume: str) -> tuple[ActiveOverride, ...]:
         """The overrides in force for a volume, oldest first."""
-        return tuple(each for each in self.standing.values() if each.wish.volume == volume)
+        return tuple(each for each in self.active.values() if each.wish.volume == volume)
 
     def end(self, wish: Override, why: str) -> None:
         """An override is over, and what it wanted is undone."""
-        if self.standing.pop(wish.id, None) is None:
+        if self.active.pop(wish.id, None) is None:
             return
+        if wish.volume in self.volumes:
+            self.volumes[wish.volume].overrides.ending(wish, why)
         _LOG.info("%s: %s of %s is over: %s", wish.volume, _title(wish), wish.who, why)
         self._apply(wish.volume)
         self._unsaved[wish.id] = why
@@ -195,13 +202,14 @@ class OverrideRegistry:
             self._save()
             if self._saving is None:
                 return
-            await asyncio.wrap_future(self._saving[1])
+            # Shielded: a request that is given up must not cancel what others wait for.
+            await asyncio.shield(asyncio.wrap_future(self._saving[1]))
 
     def poll(self) -> None:
         """End what is over by the clock; try again what could not be read or written."""
         self._load_again()
         wall, now = self.wall_ns(), self.now_ns()
-        for each in list(self.standing.values()):
+        for each in list(self.active.values()):
             if is_over(each, wall, now):
                 self.end(each.wish, self._overdue(each.wish))
         for name, loop in self.volumes.items():
@@ -255,7 +263,7 @@ class OverrideRegistry:
         loop = self.volumes.get(wish.volume)
         if loop is None:
             return "its time was over while the volume was away"
-        return loop.wished.unfinished(wish) or "its time is over"
+        return loop.overrides.unfinished(wish) or "its time is over"
 
     def _taken_up(self, wish: Override) -> ActiveOverride:
         return ActiveOverride(wish, ends_ns(wish, self.wall_ns(), self.now_ns()))
@@ -269,7 +277,7 @@ class OverrideRegistry:
             mine = self.of(name)
             try:
                 loop.hold(any(each.wish.kind is OverrideKind.HOLD for each in mine))
-                loop.wish(mine)
+                loop.set_overrides(mine)
             except Exception as error:
                 if not mine:
                     raise
@@ -283,7 +291,7 @@ class OverrideRegistry:
             *(wish.volume, _title(wish), wish.who, error),
             exc_info=error,
         )
-        del self.standing[wish.id]
+        del self.active[wish.id]
         number, reason = wish.id, f"it could not be applied: {error}"
         with suppress(EbbgateError):
             self.writer.submit(lambda database: database.set_aside(number, reason))

@@ -30,12 +30,12 @@ def drain(bench: LoopBench, seconds: int = 100) -> ActiveOverride:
 def ends(bench: LoopBench) -> dict[int, str]:
     """Which overrides are over from now on, and why."""
     found: dict[int, str] = {}
-    bench.loop.wished.on_end = lambda wish, why: found.update({wish.id: why})
+    bench.loop.overrides.on_end = lambda wish, why: found.update({wish.id: why})
     return found
 
 
 def wish(bench: LoopBench, *wishes: ActiveOverride) -> None:
-    bench.loop.wish(wishes)
+    bench.loop.set_overrides(wishes)
     bench.settle()
     bench.tick()
 
@@ -143,27 +143,34 @@ def test_a_manual_knob_that_is_set_is_nobody_elses_any_more(enforced: LoopBench)
     assert enforced.knob("writeback_percent") == "30"
 
 
-def test_what_the_kernel_refuses_is_told_and_tried_again(enforced: LoopBench) -> None:
-    told: list[str] = []
+def test_a_refused_write_is_replied_and_repeated(enforced: LoopBench) -> None:
     enforced.sysfs.before["writeback_percent"] = busy
-    enforced.loop.wished.when_written(1, told.append)
-    wish(enforced, standing())
-    assert told == [str(OSError(errno.EBUSY, "Device or resource busy"))]
+    enforced.loop.set_overrides((each := standing(),))
+    reply = enforced.loop.overrides.first_write(each.wish)
+    enforced.tick()
+    assert str(reply.exception(0)) == str(OSError(errno.EBUSY, "Device or resource busy"))
     del enforced.sysfs.before["writeback_percent"]
     enforced.tick()
     assert enforced.knob("writeback_percent") == "20"
-    assert len(told) == 1, "told once"
 
 
-def test_an_override_that_ends_before_its_knob_is_written_says_so(enforced: LoopBench) -> None:
-    told: list[str] = []
-    enforced.loop.wished.when_written(1, told.append)
-    enforced.loop.wish((standing(),))
-    enforced.loop.wish((standing(number=2),))
-    assert told == ["another request has replaced it"]
-    enforced.loop.wished.when_written(2, told.append)
-    enforced.loop.wish(())
-    assert told[1:] == ["it was ended before the knob was written"]
+def test_an_override_that_ends_before_its_knob_is_written_says_why(enforced: LoopBench) -> None:
+    overrides, first, second = enforced.loop.overrides, standing(), standing(number=2)
+    enforced.loop.set_overrides((first,))
+    replies = [overrides.first_write(first.wish)]
+    overrides.ending(first.wish, "its time is over")
+    enforced.loop.set_overrides((second,))
+    replies.append(overrides.first_write(second.wish))
+    enforced.loop.set_overrides(())
+    assert [str(reply.exception(0)) for reply in replies] == [
+        "the override ended first: its time is over",
+        "the override ended first",
+    ]
+
+
+def test_an_override_that_is_not_in_force_was_never_written(enforced: LoopBench) -> None:
+    reply = enforced.loop.overrides.first_write(standing().wish)
+    assert str(reply.exception(0)) == "it could not be applied"
 
 
 @pytest.mark.parametrize("state", ["no cache", "inconsistent", None])
@@ -171,18 +178,17 @@ def test_nothing_is_written_while_the_state_forbids_it(
     make_loop: Callable[[Mode], LoopBench], state: str | None
 ) -> None:
     bench = make_loop(Mode.ADVISE)
-    told: list[str] = []
-    bench.loop.wished.when_written(1, told.append)
-    bench.loop.wish((standing(),))
+    bench.loop.set_overrides((each := standing(),))
+    reply = bench.loop.overrides.first_write(each.wish)
     for _ in range(3):
         bench.now_ms += 250
         seen = volume_state(at_ns=bench.now_ns(), knobs=bench.knobs(), state=state)
         bench.loop.on_tick(seen, quiet=True)
         bench.settle()
     assert bench.sysfs.log == []
-    assert told == []
+    assert not reply.done()
     bench.tick()
-    assert told == [""]
+    assert reply.result(0) is None
     assert bench.knob("writeback_percent") == "20"
 
 
@@ -241,10 +247,10 @@ def test_a_drain_is_over_once_nothing_is_dirty(enforced: LoopBench) -> None:
 
 def test_what_is_left_of_a_drain_is_said(enforced: LoopBench) -> None:
     wish(enforced, drain(enforced))
-    assert enforced.loop.wished.unfinished(drain(enforced).wish) == (
+    assert enforced.loop.overrides.unfinished(drain(enforced).wish) == (
         "its time is over with 420 MiB dirty"
     )
-    assert enforced.loop.wished.unfinished(standing().wish) == ""
+    assert enforced.loop.overrides.unfinished(standing().wish) == ""
 
 
 def test_without_the_foreground_a_drain_leaves_the_gate_to_the_kernel(

@@ -26,7 +26,7 @@ def bench(tmp_path: Path) -> Iterator[MappedBench]:
 
 def wish(bench: MappedBench, knob: str = "", value: str = "") -> None:
     each = ActiveOverride(Override(OverrideKind.SET, NAME, "jo", 1, None, knob, value, 1), None)
-    bench.loop.wish((each,) if knob else ())
+    bench.loop.set_overrides((each,) if knob else ())
     bench.settle()
     bench.tick()
 
@@ -48,7 +48,7 @@ def test_a_threshold_that_is_set_ends_the_tuning_of_the_gate(bench: MappedBench)
 
 def test_a_table_that_is_loaded_anew_does_not_end_a_wish(bench: MappedBench) -> None:
     over: dict[int, str] = {}
-    bench.loop.wished.on_end = lambda wish, why: over.update({wish.id: why})
+    bench.loop.overrides.on_end = lambda wish, why: over.update({wish.id: why})
     wish(bench, "migration_threshold", "4096")
     bench.dm.reload(NAME, (Target(0, LENGTH_SECTORS, "cache", CACHE_TABLE),))
     assert bench.cache.threshold == 2048

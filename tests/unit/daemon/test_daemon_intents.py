@@ -92,7 +92,7 @@ def test_a_restore_is_answered_when_the_knobs_are_back(machine: Machine) -> None
         assert machine.knobs() != before
         restored = await machine.ask(IntentKind.RESTORE, None)
         assert (restored.ok, machine.knobs()) == (True, before), restored.text
-        assert machine.daemon.overrides.standing == {}
+        assert machine.daemon.overrides.active == {}
 
     machine.run(scenario)
 

@@ -130,14 +130,14 @@ def test_a_bug_in_one_override_sets_it_aside_and_the_others_apply(
     person: Asked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert person.set()[0]
-    wish = VolumeLoop.wish
+    wish = VolumeLoop.set_overrides
 
     def picky(loop: VolumeLoop, standing: Any) -> None:
         if any(each.wish.knob == "sequential_cutoff" for each in standing):
             raise ZeroDivisionError("a bug")
         wish(loop, standing)
 
-    monkeypatch.setattr(VolumeLoop, "wish", picky)
+    monkeypatch.setattr(VolumeLoop, "set_overrides", picky)
     person.dispatcher.deadline_s = 0.2
     person.ask(IntentKind.SET, knob="sequential_cutoff", value="1MiB")
     assert [each.knob for each in person.kept()] == ["writeback_percent"]
@@ -164,7 +164,7 @@ def test_a_volume_that_goes_meanwhile_is_said(person: Asked, daemon: Daemon) -> 
         args = {"knob": "writeback_percent", "value": "20"}
         _, outcome = person.dispatcher.submit(IntentKind.SET, "bcache0", args, "jo")
         await asyncio.sleep(0.05)
-        daemon.volumes.pop("bcache0").wished.abandon("the volume is gone")
+        daemon.volumes.pop("bcache0").overrides.abandon("the volume is gone")
         found = await outcome
         assert (found.ok, "the volume is gone" in found.text) == (False, True)
 

@@ -14,6 +14,7 @@ import pytest
 
 from ebbgate.daemon.intent_dispatcher import IntentOutcome
 from ebbgate.model.override import IntentKind
+from ebbgate.units import NS_PER_S
 from tests.intent_fixture import HOUR_NS, MINUTE_NS, Asked, answer
 from tests.unit.control.test_volume_loop_knobs import busy
 
@@ -51,6 +52,25 @@ def test_without_a_time_it_lasts_until_it_is_released(asked: Asked) -> None:
     asked.bench.tick()
     assert asked.percent() == "10"
     assert asked.ended() == ["jo released it"]
+
+
+def test_a_set_whose_time_is_over_before_it_is_written_says_so(asked: Asked) -> None:
+    async def scenario() -> IntentOutcome:
+        args = {"knob": "writeback_percent", "value": "20", "for_ns": NS_PER_S}
+        _, outcome = asked.dispatcher.submit(IntentKind.SET, "bcache0", args, "jo")
+        while not asked.registry.active:
+            await asyncio.sleep(0.001)
+        asked.clocks.passes(NS_PER_S)
+        asked.dispatcher.poll()
+        return await outcome
+
+    found = asyncio.run(scenario())
+    assert (found.ok, found.text) == (
+        False,
+        "bcache0: writeback_percent could not be written: the override ended first:"
+        " its time is over",
+    )
+    assert asked.percent() == "10"
 
 
 def test_a_newer_set_takes_the_place_of_the_older(asked: Asked) -> None:
@@ -154,7 +174,7 @@ def test_a_restore_and_a_mode_that_touches_nothing_end_every_wish(
 def test_a_wish_outlives_the_daemon_and_ends_in_time(asked: Asked) -> None:
     asked.set(for_ns=10 * MINUTE_NS)
     asked.bench.loop.release("ebbgated stops")
-    asked.bench.loop.wish(())
+    asked.bench.loop.set_overrides(())
     asked.bench.settle()
     asked.clocks.passes(4 * MINUTE_NS)
     asked.start()
@@ -167,7 +187,7 @@ def test_a_wish_outlives_the_daemon_and_ends_in_time(asked: Asked) -> None:
 
 def test_a_wish_whose_time_ended_while_no_daemon_ran_is_not_taken_up(asked: Asked) -> None:
     asked.set(for_ns=10 * MINUTE_NS)
-    asked.bench.loop.wish(())
+    asked.bench.loop.set_overrides(())
     asked.bench.settle()
     asked.bench.tick()
     asked.clocks.passes(11 * MINUTE_NS)
@@ -242,7 +262,7 @@ def test_what_a_hung_disk_keeps_too_late_is_taken_back(
     asked.flush()
     asked.start()
     asked.poll()
-    assert (asked.registry.standing, asked.registry.modes) == ({}, {})
+    assert (asked.registry.active, asked.registry.modes) == ({}, {})
     assert asked.percent() == "10"
 
 

@@ -175,7 +175,7 @@ def test_a_database_that_cannot_be_read_stops_nothing_and_is_used_once_it_can_be
     asked.writer._close()
     whole = asked.path.rename(asked.path.with_suffix(".whole"))
     asked.path.mkdir()
-    asked.bench.loop.wish(())
+    asked.bench.loop.set_overrides(())
     asked.bench.loop.mode = Mode.ADVISE
     asked.start()
     assert "is not a file of root's own" in asked.writer.error
