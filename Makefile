@@ -241,7 +241,7 @@ install: probe webui ## to PREFIX (/usr/local), DESTDIR respected
 	chmod 755 $(DESTDIR)$(BINDIR)/ebbgate $(DESTDIR)$(SBINDIR)/ebbgated $(DESTDIR)$(SBINDIR)/ebbgate-web
 	rm -rf $(DESTDIR)$(LIBDIR)/webui
 	install -d $(DESTDIR)$(LIBDIR)/webui
-	install -m 644 $(UI)/* $(DESTDIR)$(LIBDIR)/webui
+	install -m 644 $(UI)/* webui/openapi.json $(DESTDIR)$(LIBDIR)/webui
 	for unit in $(UNITS); do sed -e 's|@BINDIR@|$(BINDIR)|' -e 's|@SBINDIR@|$(SBINDIR)|' \
 		packaging/systemd/$$unit.in > $(DESTDIR)$(UNITDIR)/$$unit; done
 	install -D -m 644 packaging/sysusers/ebbgate.conf $(DESTDIR)$(SYSUSERSDIR)/ebbgate.conf

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -58,6 +59,7 @@ def served(folder: Path, state: Path, name: str, port: int = 0) -> Iterator[Site
     token.write_text(f"{TOKEN}\n")
     pages.mkdir(exist_ok=True)
     (pages / "index.html").write_text("<!doctype html><title>ebbgate</title>\n")
+    shutil.copy(REPO / "webui/openapi.json", pages)
     argv: list[str | Path] = [SETS[name], "-m", "tests.api.by_address"]
     argv += ["--listen", f"127.0.0.1:{port}"]
     argv += ["--state-dir", state, "--runtime-dir", state]

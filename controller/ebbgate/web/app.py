@@ -17,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
 
+from ebbgate import __version__
 from ebbgate.config.settings import Config
 from ebbgate.errors import EbbgateError
 from ebbgate.kernel.sysfs import Sysfs
@@ -25,8 +26,8 @@ from ebbgate.web.errors import ApiError
 from ebbgate.web.events.broadcaster import Hub
 from ebbgate.web.events.cursor import Event
 from ebbgate.web.events.poller import Poller
-from ebbgate.web.openapi import Methods
 from ebbgate.web.routes.decisions import routes_decisions
+from ebbgate.web.routes.declare import refusals
 from ebbgate.web.routes.doctor import routes_doctor
 from ebbgate.web.routes.events import routes_events
 from ebbgate.web.routes.history import routes_history
@@ -56,13 +57,16 @@ class Api:
         self.hub = Hub()
         self.databases = Databases(config, wall_ns)
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._text = ""
-        self._methods: Methods | None = None
+        self._document = b""
         self._sysfs = sysfs or Sysfs()
         self._proc = proc
         self.poller = Poller(self.databases, self._publish)
         self.app = FastAPI(
             title="ebbgate",
+            version=__version__,
+            description=openapi.ABOUT,
+            responses=refusals(421, 429, 500),
+            generate_unique_id_function=lambda route: route.name,
             docs_url=None,
             redoc_url=None,
             openapi_url=None,
@@ -117,15 +121,17 @@ class Api:
         _add_pages(self.app, self.config.web.ui_dir)
 
     def _openapi(self) -> Response:
-        self._text = self._text or openapi.text(self.app)
-        return Response(self._text, media_type="application/json")
+        installed = self.config.web.ui_dir / "openapi.json"
+        if not self._document:
+            found = installed.read_bytes() if installed.is_file() else b""
+            self._document = found or openapi.text(self.app).encode()
+        return Response(self._document, media_type="application/json")
 
     async def _on_http(self, request: Request, error: Exception) -> Response:
         """A method that does not go with a path of the API: the router alone would name those of
         one route where a path has two, and leave the rest to the pages, which are mounted last.
         """
-        self._methods = self._methods or Methods(openapi.document(self.app))
-        allowed = self._methods.of(request.url.path)
+        allowed = openapi.methods(self.app.openapi(), request.url.path)
         if not allowed or request.method in allowed:
             return await responses.on_http(request, error)
         headers = {"allow": ", ".join(allowed)}

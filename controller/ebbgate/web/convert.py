@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeVar
+
+from pydantic import ValidationError
 
 from ebbgate import __version__
 from ebbgate.doctor import device_mapper
@@ -16,11 +18,11 @@ from ebbgate.policy.overrides import OVERRIDE
 from ebbgate.store.queries import Live
 from ebbgate.store.write_health import log_complaint
 from ebbgate.units import NS_PER_S
-from ebbgate.web.models.codec import Mismatch, build
+from ebbgate.web.models.base import Model
 from ebbgate.web.models.history import Action, DecidedGate, Decision, ExplainedDecision
 from ebbgate.web.models.live import (
     DaemonHealth,
-    HealthModel,
+    Health,
     PolicyTold,
     ProbeTold,
     Proposal,
@@ -28,13 +30,14 @@ from ebbgate.web.models.live import (
     Volume,
 )
 
+M = TypeVar("M", bound=Model)
 Document = Mapping[str, Any]
 HIT_WINDOW_NS: Final = 300 * NS_PER_S
 _MAY_BE_NEVER: Final = ("time_to_full_s", "time_to_clean_s")
 
 
 def volume(live: Live, hit: float | None, now_unix_ns: int, daemon_alive: bool | None) -> Volume:
-    """One volume. Raises Mismatch for a document of another version."""
+    """One volume. Raises ValidationError for a document of another version."""
     said = dict(live.document)
     never = [name for name in _MAY_BE_NEVER if said.get(name) == math.inf]
     said |= dict.fromkeys(never)
@@ -48,8 +51,7 @@ def volume(live: Live, hit: float | None, now_unix_ns: int, daemon_alive: bool |
         "dirty_floor_bytes": said.get("dirty_floor_bytes"),
         "knobs": _knobs(said.get("knobs")),
     }
-    found: Volume = build(Volume, said | passing(live, hit, now_unix_ns, daemon_alive))
-    return found
+    return Volume.read(said | passing(live, hit, now_unix_ns, daemon_alive))
 
 
 def _knobs(told: Any) -> Any:
@@ -81,12 +83,12 @@ def health(
     history: Readable,
     intents: Readable,
     now_unix_ns: int,
-) -> HealthModel:
+) -> Health:
     """What works. `daemon_pid`: the process that answers on the control socket, where known."""
     said: Document = daemon.document if daemon else {}
     age_ns = now_unix_ns - daemon.at_unix_ns if daemon else None
     fresh = age_ns is not None and age_ns <= STATUS_STALE_NS
-    return HealthModel(
+    return Health(
         now_unix_s=now_unix_ns / NS_PER_S,
         version=__version__,
         daemon=DaemonHealth(
@@ -160,7 +162,7 @@ def decision(row: Document, actions: Iterable[Document]) -> Decision:
 
 def explained(row: Document, actions: Iterable[Document]) -> ExplainedDecision:
     """A decision with all that was compared."""
-    proposals = build(list[Proposal], row["proposals"])
+    proposals = [Proposal.read(each) for each in row["proposals"]]
     return ExplainedDecision(**_decided(row, actions), proposals=proposals)
 
 
@@ -186,13 +188,11 @@ def reason(proposals: Iterable[Document]) -> str:
     return "; ".join(winners or [each["unsupported"] or each["reason"] for each in known[:1]])
 
 
-def _part(cls: type, document: Any) -> Any:
-    """Null for what is not there, or was said by another version."""
-    if document is None:
-        return None
+def _part(cls: type[M], document: object) -> M | None:
+    """None for a part that is missing, or comes from another version."""
     try:
-        return build(cls, document)
-    except Mismatch:
+        return cls.read(document)
+    except ValidationError:
         return None
 
 

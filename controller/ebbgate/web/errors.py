@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Final
 
 from ebbgate.errors import (
@@ -15,7 +14,7 @@ from ebbgate.errors import (
     Unavailable,
     UsageError,
 )
-from ebbgate.web.models.field_doc import Of
+from ebbgate.web.models.base import Model, doc
 
 CODES: Final = {
     400: "bad_request",
@@ -35,30 +34,27 @@ CODES: Final = {
 """The word for each status that this API answers with."""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Model):
     """Where in a text something is wrong."""
 
-    file: Annotated[str, Of("The name of the file, or of the part of the request.")]
-    line: Annotated[int, Of("From 1.", "line")]
-    column: Annotated[int, Of("From 1.", "column")]
+    file: Annotated[str, doc("The name of the file, or of the part of the request.")]
+    line: Annotated[int, doc("From 1.", "line")]
+    column: Annotated[int, doc("From 1.", "column")]
 
 
-@dataclass(frozen=True, slots=True)
-class ErrorBody:
+class ErrorBody(Model):
     """What went wrong and what to do next."""
 
-    code: Annotated[str, Of("A word that stays the same, for programs.", example="not_found")]
-    message: Annotated[str, Of("What is wrong, in a sentence.")]
-    hint: Annotated[str | None, Of("The next step; null where there is none.")]
-    place: Annotated[Place | None, Of("Where in a text it is wrong; null where that says nothing.")]
+    code: Annotated[str, doc("A word that stays the same, for programs.", example="not_found")]
+    message: Annotated[str, doc("What is wrong, in a sentence.")]
+    hint: Annotated[str | None, doc("The next step; null where there is none.")]
+    place: Annotated[Place | None, doc("Where in a text it is wrong; null where unknown.")]
 
 
-@dataclass(frozen=True, slots=True)
-class Error:
+class Error(Model):
     """Every answer with a status from 400 on has this shape."""
 
-    error: Annotated[ErrorBody, Of("The error.")]
+    error: Annotated[ErrorBody, doc("The error.")]
 
 
 class ApiError(Exception):
@@ -76,8 +72,9 @@ class ApiError(Exception):
     ) -> None:
         super().__init__(message)
         self.status = status
+        code = code or CODES.get(status, "error")
         self.body = Error(
-            ErrorBody(code or CODES.get(status, "error"), message, hint or None, place)
+            error=ErrorBody(code=code, message=message, hint=hint or None, place=place)
         )
         self.retry_after_s = retry_after_s
 

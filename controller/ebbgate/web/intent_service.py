@@ -10,13 +10,11 @@ import os
 import pwd
 import time
 from collections import OrderedDict
-from dataclasses import replace
 from threading import BoundedSemaphore, Lock
 from typing import Final
 
 from ebbgate.intents import validation
 from ebbgate.intents.client import Busy, ControlClient, NotAnswering, NotRunning, Refused
-from ebbgate.intents.protocol import LABEL_LENGTH_MAX
 from ebbgate.store.connection import NothingRecorded
 from ebbgate.units import NS_PER_S
 from ebbgate.web.errors import ApiError
@@ -44,6 +42,8 @@ class Requests:
 
     def add(self, wanted: NewIntent, label: str) -> Intent:
         """Send it; return it once the daemon has accepted it. Raises ApiError and EbbgateError."""
+        if not isinstance(wanted.args, dict):
+            raise ApiError(422, "args: must be an object")
         validation.check(wanted.kind, wanted.volume, wanted.args)
         if not self._places.acquire(blocking=False):
             text = f"{_AT_ONCE} requests wait for the daemon already"
@@ -111,7 +111,8 @@ class Requests:
 
     def _remember(self, intent: Intent) -> None:
         # A policy's text may be long; the history shortens it, too.
-        kept = replace(intent, args={k: _short(v) for k, v in intent.args.items()})
+        args = {k: _short(v) for k, v in intent.args.items()}
+        kept = Intent(**{**vars(intent), "args": args})
         with self._lock:
             self._accepted[intent.id] = (time.monotonic(), kept)
             self._accepted.move_to_end(intent.id)
@@ -126,12 +127,11 @@ class Requests:
             return [intent for _, intent in self._accepted.values()]
 
 
-def label_of(header: str | None) -> str:
-    """Who sits before the page, as the page says. Raises ApiError."""
-    name = (header or "").strip()
-    if len(name) > LABEL_LENGTH_MAX or not name.isprintable():
-        text = f"X-Ebbgate-Who is longer than {LABEL_LENGTH_MAX} characters, or not printable"
-        raise ApiError(422, text)
+def label_of(header: str) -> str:
+    """Return who sits before the page, as the page says. Raises ApiError."""
+    name = header.strip()
+    if not name.isprintable():
+        raise ApiError(422, "X-Ebbgate-Who is not printable")
     return name
 
 

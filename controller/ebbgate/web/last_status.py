@@ -7,10 +7,12 @@ import json
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 
+from pydantic import ValidationError
+
 from ebbgate.store.queries import Live
 from ebbgate.store.queries_web import LiveRow
 from ebbgate.web import convert
-from ebbgate.web.models.codec import Mismatch, plain, to_json
+from ebbgate.web.models.base import to_json
 
 
 class Told:
@@ -26,8 +28,8 @@ class Told:
         document of another version.
         """
         try:
-            found = plain(convert.volume(self.live, None, self.live.at_unix_ns, None))
-        except Mismatch:
+            found = dict(vars(convert.volume(self.live, None, self.live.at_unix_ns, None)))
+        except ValidationError:
             return None
         for name in convert.passing(self.live, None, self.live.at_unix_ns, None):
             del found[name]

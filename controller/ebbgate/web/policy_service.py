@@ -16,7 +16,6 @@ from ebbgate.policy_files import reader
 from ebbgate.policy_files.validation import judge, problem_document
 from ebbgate.store.queries import Live
 from ebbgate.web.errors import ApiError
-from ebbgate.web.models.codec import build
 from ebbgate.web.models.policies import (
     Checked,
     EffectivePolicy,
@@ -92,25 +91,28 @@ def check(name: str, text: str, folder: Path) -> Checked:
         what = f"{name[:80]!r} is no name of a policy's file"
         raise ApiError(422, f"name: {what}", "a-z, 0-9 and -, at most 64 of them")
     judged = judge(text, str(folder / f"{name}.yaml"), folder)
-    return Checked(judged.document is not None, _problems(judged.problems))
+    return Checked(ok=judged.document is not None, errors=_problems(judged.problems))
 
 
 def _file(path: Path, folder: Path) -> PolicyFile:
     try:
         data = reader.read_policy(path)
     except EbbgateError as error:
-        problem = PolicyProblem(str(path), 1, 1, error.message, None, None)
-        return PolicyFile(path.stem, str(path), False, [problem], None)
-    problems = judge(data, str(path), folder).problems
-    text = data.decode(errors="replace")
-    return PolicyFile(path.stem, str(path), not problems, _problems(problems), text)
+        problem = PolicyProblem(
+            file=str(path), line=1, column=1, message=error.message, expected=None, nearest=None
+        )
+        problems, text = [problem], None
+    else:
+        problems = _problems(judge(data, str(path), folder).problems)
+        text = data.decode(errors="replace")
+    return PolicyFile(name=path.stem, path=str(path), ok=not problems, errors=problems, text=text)
 
 
 def _shipped() -> list[ShippedPolicy]:
     found = []
     for document in reader.shipped():
         text = reader.read_policy(Path(document.file)).decode()
-        found.append(ShippedPolicy(document.name, document.why, text))
+        found.append(ShippedPolicy(name=document.name, why=document.why, text=text))
     return found
 
 
@@ -131,8 +133,14 @@ def _effective(
     volume: str, document: Mapping[str, Any], names: Mapping[str, str]
 ) -> EffectivePolicy:
     policy, title = str(document.get("policy")), str(document.get("title", volume))
-    return EffectivePolicy(volume, title, policy, document.get("overlay"), names.get(policy))
+    return EffectivePolicy(
+        volume=volume,
+        title=title,
+        policy=policy,
+        overlay=document.get("overlay"),
+        file=names.get(policy),
+    )
 
 
 def _problems(problems: tuple[Diagnostic, ...]) -> list[PolicyProblem]:
-    return [build(PolicyProblem, problem_document(each)) for each in problems]
+    return [PolicyProblem.read(problem_document(each)) for each in problems]

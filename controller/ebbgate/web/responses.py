@@ -13,8 +13,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ebbgate.errors import EbbgateError
-from ebbgate.web.errors import CODES, ApiError, of_ours
-from ebbgate.web.models.codec import to_json
+from ebbgate.web.errors import CODES, ApiError, Place, of_ours
+from ebbgate.web.models.base import to_json
 
 _LOG = logging.getLogger(__name__)
 
@@ -67,12 +67,22 @@ async def on_http(request: Request, error: Exception) -> Response:
 
 
 async def on_validation(_: Request, error: Exception) -> Response:
-    """A parameter that is not what the path asks for."""
+    """A parameter or a body that is not what the path takes."""
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
-    name = ".".join(str(each) for each in first["loc"][1:])
+    part, *rest = first["loc"]
+    if part == "body" and "json" in first["type"]:
+        # pydantic 1 calls it value_error.jsondecode, pydantic 2 json_invalid.
+        return refusal(_not_json(str(error.body), int(rest[0])))
+    name = ".".join(map(str, rest)) or f"the {part}"
     message = f"{name}: {first['msg']}"
     return refusal(ApiError(422, message, "see /api/v1/openapi.json for what is allowed"))
+
+
+def _not_json(body: str, at: int) -> ApiError:
+    before = body[:at].split("\n")
+    place = Place(file="body", line=len(before), column=len(before[-1]) + 1)
+    return ApiError(400, "the body is not JSON", "send valid JSON", place=place)
 
 
 async def on_bug(request: Request, error: Exception) -> Response:

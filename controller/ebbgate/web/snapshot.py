@@ -26,8 +26,8 @@ from ebbgate.web import convert
 from ebbgate.web.last_status import Told, of_rows
 from ebbgate.web.liveness import Alive, Liveness
 from ebbgate.web.metrics.page import HistoryFiles
-from ebbgate.web.models.codec import extended, plain, to_json
-from ebbgate.web.models.live import HealthModel, Readable, Volumes
+from ebbgate.web.models.base import merged, to_json
+from ebbgate.web.models.live import Health, Readable
 
 _HITS_NS: Final = 5 * NS_PER_S
 """A ratio over minutes is not computed anew for each look."""
@@ -76,24 +76,28 @@ class Look:
                 continue
             hit = self.hits.get(name)
             passing = convert.passing(each.live, hit, self.now_unix_ns, self.alive)
-            found.append(extended(to_json(passing), each.steady))
-        head = plain(Volumes(self.now_unix_ns / NS_PER_S, self.alive, self.why, unreadable, []))
-        del head["volumes"]
-        return extended(to_json(head), b'{"volumes":[%s]}' % b",".join(found))
+            found.append(merged(to_json(passing), each.steady))
+        head = {
+            "now_unix_s": self.now_unix_ns / NS_PER_S,
+            "daemon_alive": self.alive,
+            "history": self.why,
+            "unreadable": unreadable,
+        }
+        return merged(to_json(head), b'{"volumes":[%s]}' % b",".join(found))
 
     @cached_property
     def health_json(self) -> bytes:
         """As the API says it, made once for everybody who looks at the same time."""
         return to_json(self.health())
 
-    def health(self) -> HealthModel:
+    def health(self) -> Health:
         """As the API says it."""
         return convert.health(
             self.live.get(_DAEMON),
             self.daemon.pid,
             self.alive,
-            Readable(self.why is None, self.why),
-            Readable(self.daemon.why is None, self.daemon.why),
+            Readable(ok=self.why is None, why=self.why),
+            Readable(ok=self.daemon.why is None, why=self.daemon.why),
             self.now_unix_ns,
         )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 from typing import Any, Final
@@ -18,6 +18,7 @@ from ebbgate.store.rollup import BYTES, HOUR_NS, IOS, MINUTE_NS, P50, P99, SECON
 from ebbgate.units import NS_PER_S
 from ebbgate.web.models.history import Columns, PathColumns, Samples
 
+_COLUMNS: Final = tuple(Columns.__annotations__)
 SPANS_NS: Final = (SECOND_NS, MINUTE_NS, HOUR_NS)
 _PATIENCE: Final = 1.5
 """A sample stands for so many times the usual distance: a little late is no hole."""
@@ -83,13 +84,13 @@ def samples(volume: str, rows: Sequence[Row], grid: Grid) -> Samples:
     """The columns of a volume."""
     placed = place(rows, grid)
     names = sorted({name for row in placed if row is not None for name in row["paths"]})
-    return Samples(
+    return Samples.unchecked(
         volume=volume,
         span_s=grid.span_ns // NS_PER_S,
         since_unix_s=grid.since_ns / NS_PER_S,
         until_unix_s=grid.until_ns / NS_PER_S,
         at_unix_s=[grid.at_ns(number) / NS_PER_S for number in range(grid.count)],
-        columns=Columns(**{each.name: _column(placed, each.name) for each in fields(Columns)}),
+        columns=Columns.unchecked(**{name: _column(placed, name) for name in _COLUMNS}),
         mode=[None if row is None else row["mode"] for row in placed],
         paths={name: _path(placed, name) for name in names},
     )
@@ -101,7 +102,7 @@ def _column(rows: Sequence[Row | None], name: str) -> list[Any]:
 
 def _path(rows: Sequence[Row | None], name: str) -> PathColumns:
     figures = [None if row is None else row["paths"].get(name) for row in rows]
-    return PathColumns(
+    return PathColumns.unchecked(
         ios=[None if each is None else each[IOS] for each in figures],
         bytes=[None if each is None else each[BYTES] for each in figures],
         p50_s=[None if each is None else _seconds(each[P50]) for each in figures],

@@ -16,8 +16,7 @@ from ebbgate.store.connection import open_writer
 from ebbgate.store.db import Store
 from ebbgate.store.queries import History
 from ebbgate.store.schema import HISTORY
-from ebbgate.web import openapi
-from tests.unit.web.web_fixture import NOW_S, RIGHT, Bench, complaint
+from tests.unit.web.web_fixture import DOCUMENT, NOW_S, RIGHT, Bench, complaint
 
 # Path, and what the answer shows.
 GOOD: dict[str, Callable[[Any], bool]] = {
@@ -65,15 +64,10 @@ BAD = {
 }
 
 
-@pytest.fixture(scope="module")
-def described(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    return openapi.document(Bench(tmp_path_factory.mktemp("described")).api.app)
-
-
-def schema_of(described: Any, path: str, method: str, status: int) -> Any:
+def schema_of(path: str, method: str, status: int) -> Any:
     """The schema of an answer, of the route that a path goes to."""
     parts = path.partition("?")[0].split("/")
-    for route, operations in described["paths"].items():
+    for route, operations in DOCUMENT["paths"].items():
         words = route.removeprefix("/api/v1").split("/")
         if len(words) == len(parts) and all(
             word in ("{volume}", "{number}", part) for word, part in zip(words, parts, strict=True)
@@ -84,24 +78,22 @@ def schema_of(described: Any, path: str, method: str, status: int) -> Any:
 
 
 @pytest.mark.parametrize("path", GOOD)
-def test_an_answer_is_as_described(still: Bench, described: Any, path: str) -> None:
+def test_an_answer_is_as_described(still: Bench, path: str) -> None:
     answer = still.get(path, **RIGHT)
     assert answer.status == 200, answer.body
-    assert complaint(answer.json, schema_of(described, path, "get", 200), described) == ""
+    assert complaint(answer.json, schema_of(path, "get", 200), DOCUMENT) == ""
     assert GOOD[path](answer.json)
 
 
 @pytest.mark.parametrize("path", BAD)
-def test_a_refusal_has_the_one_shape_and_a_next_step(
-    still: Bench, described: Any, path: str
-) -> None:
+def test_a_refusal_has_the_one_shape_and_a_next_step(still: Bench, path: str) -> None:
     answer = still.get(path)
     assert answer.status == BAD[path], answer.body
     assert answer.error["message"]
     assert answer.error["hint"]
-    schema = schema_of(described, path, "get", BAD[path])
+    schema = schema_of(path, "get", BAD[path])
     if path != "/nothing":
-        assert complaint(answer.json, schema, described) == ""
+        assert complaint(answer.json, schema, DOCUMENT) == ""
 
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE"])

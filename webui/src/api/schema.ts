@@ -10,9 +10,10 @@ export interface paths {
         };
         /**
          * Advice, and what was applied
-         * @description What `ebbgate doctor` says, as far as a process without rights can know it; what it could not look at is in `unknown`.
+         * @description What `ebbgate doctor` says, as far as a process without rights can know it; what it could
+         *     not look at is in `unknown`.
          */
-        get: operations["get_advice"];
+        get: operations["advice"];
         put?: never;
         post?: never;
         delete?: never;
@@ -32,7 +33,7 @@ export interface paths {
          * Decisions
          * @description The newest first, of all that is kept; `before_id` turns the page.
          */
-        get: operations["get_decisions"];
+        get: operations["decisions"];
         put?: never;
         post?: never;
         delete?: never;
@@ -52,7 +53,7 @@ export interface paths {
          * One decision, explained
          * @description All that was compared for it, also by those that did not win.
          */
-        get: operations["get_decisions_number"];
+        get: operations["decision"];
         put?: never;
         post?: never;
         delete?: never;
@@ -72,7 +73,7 @@ export interface paths {
          * What works here
          * @description Kernel, probe, signals, cost and volumes, and what is missing.
          */
-        get: operations["get_doctor"];
+        get: operations["doctor"];
         put?: never;
         post?: never;
         delete?: never;
@@ -90,9 +91,10 @@ export interface paths {
         };
         /**
          * Live data
-         * @description Server-sent events. A browser that comes back with Last-Event-ID is told what it missed, up to a thousand events. A comment each 15 s says that the line is alive.
+         * @description Server-sent events. A browser that comes back with Last-Event-ID is told what it missed,
+         *     up to a thousand events. A comment each 15 s says that the line is alive.
          */
-        get: operations["get_events"];
+        get: operations["events"];
         put?: never;
         post?: never;
         delete?: never;
@@ -110,9 +112,10 @@ export interface paths {
         };
         /**
          * What works and what does not
-         * @description Always answered, with what is known: a database that is missing, locked or damaged, and a daemon that is dead, are data.
+         * @description Always answered, with what is known: a database that is missing, locked or damaged, and
+         *     a daemon that is dead, are data.
          */
-        get: operations["get_health"];
+        get: operations["health"];
         put?: never;
         post?: never;
         delete?: never;
@@ -132,13 +135,14 @@ export interface paths {
          * Requests
          * @description What people asked for, the newest first, and the outcomes.
          */
-        get: operations["get_intents"];
+        get: operations["intents"];
         put?: never;
         /**
          * Ask for something
-         * @description Answered once the daemon has accepted or refused the request. It is carried out within a second or two: follow it by its number, or by the event stream.
+         * @description Answered once the daemon has accepted or refused the request. It is carried out within a
+         *     second or two: follow it by its number, or by the event stream.
          */
-        post: operations["post_intents"];
+        post: operations["add"];
         delete?: never;
         options?: never;
         head?: never;
@@ -156,7 +160,7 @@ export interface paths {
          * One request
          * @description What was asked for, and its outcome.
          */
-        get: operations["get_intents_number"];
+        get: operations["intent"];
         put?: never;
         post?: never;
         delete?: never;
@@ -176,7 +180,7 @@ export interface paths {
          * All policies
          * @description The administrator's files, the shipped ones, and what runs for each volume.
          */
-        get: operations["get_policies"];
+        get: operations["policies"];
         put?: never;
         post?: never;
         delete?: never;
@@ -198,7 +202,7 @@ export interface paths {
          * Is a policy right?
          * @description A text as if it were a file of the folder. Changes nothing, and so needs no token.
          */
-        post: operations["post_policies_check"];
+        post: operations["check"];
         delete?: never;
         options?: never;
         head?: never;
@@ -216,9 +220,10 @@ export interface paths {
         put?: never;
         /**
          * What a policy would have decided
-         * @description On what the history has of the last hours, beside another policy. Changes nothing, and so needs no token; one at a time.
+         * @description On what the history has of the last hours, beside another policy. Changes nothing, and so
+         *     needs no token; one at a time.
          */
-        post: operations["post_policies_dry_run"];
+        post: operations["dry_run"];
         delete?: never;
         options?: never;
         head?: never;
@@ -236,7 +241,7 @@ export interface paths {
          * The policy language
          * @description For editors: every key with its type, its range and what it is for.
          */
-        get: operations["get_policy_schema"];
+        get: operations["policy_schema"];
         put?: never;
         post?: never;
         delete?: never;
@@ -256,7 +261,7 @@ export interface paths {
          * Is the token right?
          * @description Answered with a right token only.
          */
-        get: operations["get_token"];
+        get: operations["token"];
         put?: never;
         post?: never;
         delete?: never;
@@ -276,7 +281,7 @@ export interface paths {
          * Every volume as it is now
          * @description Every volume that the daemon follows; none, and why, where nothing can be read.
          */
-        get: operations["get_volumes"];
+        get: operations["volumes"];
         put?: never;
         post?: never;
         delete?: never;
@@ -296,7 +301,7 @@ export interface paths {
          * One volume
          * @description One volume as it is now.
          */
-        get: operations["get_volumes_volume"];
+        get: operations["volume"];
         put?: never;
         post?: never;
         delete?: never;
@@ -316,7 +321,7 @@ export interface paths {
          * Knob writes
          * @description Knob writes of a volume, the newest first; without a time those of the last day.
          */
-        get: operations["get_volumes_volume_actions"];
+        get: operations["actions"];
         put?: never;
         post?: never;
         delete?: never;
@@ -336,7 +341,7 @@ export interface paths {
          * Latencies
          * @description How long requests took, as a heat map; without a time the last hour.
          */
-        get: operations["get_volumes_volume_latency"];
+        get: operations["latency"];
         put?: never;
         post?: never;
         delete?: never;
@@ -354,9 +359,10 @@ export interface paths {
         };
         /**
          * The course of a volume
-         * @description Columns on a regular grid of seconds, minutes or hours; without a time the last hour. Nothing is interpolated: a hole in the history is null in every column.
+         * @description Columns on a regular grid of seconds, minutes or hours; without a time the last hour.
+         *     Nothing is interpolated: a hole in the history is null in every column.
          */
-        get: operations["get_volumes_volume_samples"];
+        get: operations["samples"];
         put?: never;
         post?: never;
         delete?: never;
@@ -374,9 +380,10 @@ export interface paths {
         };
         /**
          * For Prometheus
-         * @description All volumes as they are now. Where the history cannot be read the scrape fails, so that Prometheus knows of it.
+         * @description All volumes as they are now. Where the history cannot be read the scrape fails, so that
+         *     Prometheus knows of it.
          */
-        get: operations["get__metrics"];
+        get: operations["metrics"];
         put?: never;
         post?: never;
         delete?: never;
@@ -473,7 +480,10 @@ export interface components {
             /** @description Why it would not. */
             why_not: string | null;
         };
-        /** @description An advice that was applied and is in force. A request `release` for each of its knobs undoes it. */
+        /**
+         * @description An advice that was applied and is in force. A request `release` for each of its knobs undoes
+         *     it.
+         */
         AppliedAdvice: {
             /** @description When. Unit: s since 1970. */
             at_unix_s: number;
@@ -688,7 +698,7 @@ export interface components {
         DoctorReport: {
             /** @description What the probe costs. */
             cost: components["schemas"]["CostReport"];
-            /** @description The running kernel. */
+            /** @description The kernel of this machine. */
             kernel: components["schemas"]["Kernel"];
             /** @description What is missing, each in a sentence. */
             missing: string[];
@@ -722,10 +732,13 @@ export interface components {
         };
         /** @description A policy to run on what the history has of a volume. */
         DryRunOf: {
-            /** @description The policy to compare with, by name; null: the one that it is under. */
+            /** @description The policy to compare with, by name; null: the current one. */
             against?: string | null;
-            /** @description How far back. Unit: h. */
-            hours?: number;
+            /**
+             * @description How far back. Unit: h.
+             * @default 24
+             */
+            hours: number;
             /** @description What the policy says. */
             text: string;
             /**
@@ -793,7 +806,7 @@ export interface components {
             hint: string | null;
             /** @description What is wrong, in a sentence. */
             message: string;
-            /** @description Where in a text it is wrong; null where that says nothing. */
+            /** @description Where in a text it is wrong; null where unknown. */
             place: components["schemas"]["Place"] | null;
         };
         /** @description A decision with all that was compared for it. */
@@ -875,6 +888,11 @@ export interface components {
             /** @description Who asked: a user of the machine, and who sits before the page. */
             who: string;
         };
+        /**
+         * @description What a person may ask for.
+         * @enum {string}
+         */
+        IntentKind: "mode" | "hold" | "restore" | "clean" | "set" | "drain" | "release" | "apply" | "undo" | "policy_save" | "policy_remove";
         /** @description Requests, the newest first. */
         IntentList: {
             /** @description The newest first. */
@@ -926,7 +944,7 @@ export interface components {
         Latency: {
             /** @description The begin of each point. Unit: s since 1970. */
             at_unix_s: number[];
-            /** @description For each point the requests of each bucket. Null: nothing is known of it. Unit: requests. */
+            /** @description For each point the requests of each bucket. Null: nothing known. Unit: requests. */
             counts: (number[] | null)[];
             /** @description The upper edges of the buckets, ascending; the last one has what took longer, too. Unit: s. */
             edges_s: number[];
@@ -941,19 +959,19 @@ export interface components {
         NewIntent: {
             /**
              * @description The arguments, by kind. mode (How far ebbgate may go with the volume, from now on.): mode: observe, advise or enforce. hold (Freeze every knob where it is, or go on.): on?: false: go on; true where it is left out; for_ns?: for so long, ns; without it until released. restore (Put every original back; the mode is advise then.): nothing. clean (Have dm-cache's cleaner write all dirty data back.): within_ns: given up after so long, ns. set (A knob keeps a value, which no strategy changes meanwhile.): knob: a knob by the kernel's name; value: with a unit, or as the kernel takes it; for_ns?: for so long, ns; without it until released. drain (Open the gate so far that all is clean in time.): for_ns: clean within so long, ns. release (Give a knob back to the strategies; without one: every knob, and end holds and drains.): knob?: a knob by the kernel's name. apply (Set the knobs that an advice names, all or none of them, until they are released.): id: the advice, such as EBB-206; it must hold now. undo (Put back what a knob was before one recorded write of it, until it is released.): action_id: the number of the knob write in the history. policy_save (Keep a policy and follow it at once; what it replaces stays in NAME.yaml~.): name: of the file, without .yaml; text: of the policy; the whole request at most 64 KiB. policy_remove (Take a policy away; what it said stays in NAME.yaml~.): name: of the file, without .yaml.
+             * @default {}
              * @example {
              *       "mode": "enforce"
              *     }
              */
-            args?: {
+            args: {
                 [key: string]: unknown;
             };
             /**
              * @description What is asked for.
              * @example mode
-             * @enum {string}
              */
-            kind: "mode" | "hold" | "restore" | "clean" | "set" | "drain" | "release" | "apply" | "undo" | "policy_save" | "policy_remove";
+            kind: components["schemas"]["IntentKind"];
             /** @description For which volume; null: for all, where that makes sense. */
             volume?: string | null;
         };
@@ -996,7 +1014,7 @@ export interface components {
         Policies: {
             /** @description What the daemon said that it runs. */
             effective: components["schemas"]["EffectivePolicy"][];
-            /** @description The administrator's, in the order in which they count. */
+            /** @description The administrator's, in order of precedence. */
             files: components["schemas"]["PolicyFile"][];
             /** @description Where the administrator's are. */
             folder: string;
@@ -1036,7 +1054,7 @@ export interface components {
         /** @description A policy to check as if it were a file of the folder. */
         PolicyText: {
             /**
-             * @description Of the file, without its ending.
+             * @description File name without extension.
              * @example night
              */
             name: string;
@@ -1169,18 +1187,6 @@ export interface components {
             /** @description Who wished it. */
             who: string;
         };
-        /** @description One event of the stream of live data. */
-        StreamEvent: {
-            /** @description JSON on one line: of its name, as the routes answer. */
-            data: string;
-            /**
-             * @description Its name.
-             * @enum {string}
-             */
-            event: "volumes" | "health" | "decision" | "action" | "intent" | "reset";
-            /** @description To be sent back as Last-Event-ID. */
-            id: string;
-        };
         /** @description The token is right. */
         TokenRight: {
             /** @description Always true; a wrong token is an error. */
@@ -1261,7 +1267,7 @@ export interface components {
             };
             /** @description observe, advise or enforce. */
             mode: string;
-            /** @description Fields that are null because it will not happen at this rate. */
+            /** @description Fields that are null because it never happens at this rate. */
             never: string[];
             /** @description What ebbgate does with it, and why, in a sentence. */
             now: string;
@@ -1355,7 +1361,7 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
-    get_advice: {
+    advice: {
         parameters: {
             query?: never;
             header?: never;
@@ -1364,7 +1370,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The answer. */
+            /** @description Successful Response */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -1402,23 +1408,23 @@ export interface operations {
             };
         };
     };
-    get_decisions: {
+    decisions: {
         parameters: {
             query?: {
                 /** @description Only of this volume. */
-                volume?: string;
+                volume?: string | null;
                 /** @description Only of this knob. */
-                knob?: string;
+                knob?: string | null;
                 /** @description Only of this strategy. */
-                strategy?: string;
+                strategy?: string | null;
                 /** @description Only of this outcome of a knob write. */
-                outcome?: string;
+                outcome?: string | null;
                 /** @description From this time on. Unit: s since 1970. */
-                since_unix_s?: number;
+                since_unix_s?: number | null;
                 /** @description Up to this time; now, if left out. Unit: s since 1970. */
-                until_unix_s?: number;
+                until_unix_s?: number | null;
                 /** @description Only older ones than this number. */
-                before_id?: number;
+                before_id?: number | null;
                 /** @description At most so many. */
                 limit?: number;
             };
@@ -1428,7 +1434,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The answer. */
+            /** @description Successful Response */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -1484,7 +1490,7 @@ export interface operations {
             };
         };
     };
-    get_decisions_number: {
+    decision: {
         parameters: {
             query?: never;
             header?: never;
@@ -1496,7 +1502,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The answer. */
+            /** @description Successful Response */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -1561,7 +1567,7 @@ export interface operations {
             };
         };
     };
-    get_doctor: {
+    doctor: {
         parameters: {
             query?: never;
             header?: never;
@@ -1570,7 +1576,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The answer. */
+            /** @description Successful Response */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -1608,7 +1614,7 @@ export interface operations {
             };
         };
     };
-    get_events: {
+    events: {
         parameters: {
             query?: never;
             header?: never;
@@ -1617,13 +1623,20 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description `volumes` and `health` (as their routes answer), `decision`, `action` and `intent` (one of each), `reset`: too much was missed, read all anew. The schema is that of one event, since OpenAPI 3.1 has no word for a stream of them. */
+            /** @description Events: `volumes` and `health` (as their routes answer), `decision`, `action`, `intent` (one of each), and `reset` (too much was missed: read everything again). */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "text/event-stream": components["schemas"]["StreamEvent"];
+                    "text/event-stream": {
+                        /** @description JSON on one line. */
+                        data: string;
+                        /** @enum {unknown} */
+                        event: "volumes" | "health" | "decision" | "action" | "intent" | "reset";
+                        /** @description To be sent back as Last-Event-ID. */
+                        id: string;
+                    };
                 };
             };
             /** @description misdirected request */
@@ -1664,7 +1677,7 @@ export interface operations {
             };
         };
     };
-    get_health: {
+    health: {
         parameters: {
             query?: never;
             header?: never;
@@ -1673,7 +1686,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The answer. */
+            /** @description Successful Response */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -1711,13 +1724,13 @@ export interface operations {
             };
         };
     };
-    get_intents: {
+    intents: {
         parameters: {
             query?: {
                 /** @description At most so many. */
                 limit?: number;
                 /** @description Only older ones than this number. */
-                before_id?: number;
+                before_id?: number | null;
             };
             header?: never;
             path?: never;
@@ -1725,7 +1738,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The answer. */
+            /** @description Successful Response */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -1781,11 +1794,11 @@ export interface operations {
             };
         };
     };
-    post_intents: {
+    add: {
         parameters: {
             query?: never;
             header?: {
-                /** @description Who sits before the page, for the record; at most 64 characters. */
+                /** @description Who sits before the page, for the record. */
                 "X-Ebbgate-Who"?: string;
             };
             path?: never;
@@ -1797,7 +1810,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The answer. */
+            /** @description Successful Response */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -1916,7 +1929,7 @@ export interface operations {
             };
         };
     };
-    get_intents_number: {
+    intent: {
         parameters: {
             query?: never;
             header?: never;
@@ -1928,7 +1941,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The answer. */
+            /** @description Successful Response */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -1993,7 +2006,7 @@ export interface operations {
             };
         };
     };
-    get_policies: {
+    policies: {
         parameters: {
             query?: never;
             header?: never;
@@ -2002,7 +2015,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The answer. */
+            /** @description Successful Response */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2040,7 +2053,7 @@ export interface operations {
             };
         };
     };
-    post_policies_check: {
+    check: {
         parameters: {
             query?: never;
             header?: never;
@@ -2053,7 +2066,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The answer. */
+            /** @description Successful Response */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2064,6 +2077,15 @@ export interface operations {
             };
             /** @description bad request */
             400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description forbidden */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -2127,7 +2149,7 @@ export interface operations {
             };
         };
     };
-    post_policies_dry_run: {
+    dry_run: {
         parameters: {
             query?: never;
             header?: never;
@@ -2140,7 +2162,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The answer. */
+            /** @description Successful Response */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2151,6 +2173,15 @@ export interface operations {
             };
             /** @description bad request */
             400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description forbidden */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -2232,7 +2263,7 @@ export interface operations {
             };
         };
     };
-    get_policy_schema: {
+    policy_schema: {
         parameters: {
             query?: never;
             header?: never;
@@ -2279,7 +2310,7 @@ export interface operations {
             };
         };
     };
-    get_token: {
+    token: {
         parameters: {
             query?: never;
             header?: never;
@@ -2288,7 +2319,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The answer. */
+            /** @description Successful Response */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2344,7 +2375,7 @@ export interface operations {
             };
         };
     };
-    get_volumes: {
+    volumes: {
         parameters: {
             query?: never;
             header?: never;
@@ -2353,7 +2384,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The answer. */
+            /** @description Successful Response */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2391,19 +2422,19 @@ export interface operations {
             };
         };
     };
-    get_volumes_volume: {
+    volume: {
         parameters: {
             query?: never;
             header?: never;
             path: {
-                /** @description The name of a volume, as /api/v1/volumes has it. */
+                /** @description The name of a volume, as in /api/v1/volumes. */
                 volume: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description The answer. */
+            /** @description Successful Response */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2468,26 +2499,26 @@ export interface operations {
             };
         };
     };
-    get_volumes_volume_actions: {
+    actions: {
         parameters: {
             query?: {
                 /** @description From this time on. Unit: s since 1970. */
-                since_unix_s?: number;
+                since_unix_s?: number | null;
                 /** @description Up to this time; now, if left out. Unit: s since 1970. */
-                until_unix_s?: number;
+                until_unix_s?: number | null;
                 /** @description At most so many. */
                 limit?: number;
             };
             header?: never;
             path: {
-                /** @description The name of a volume, as /api/v1/volumes has it. */
+                /** @description The name of a volume, as in /api/v1/volumes. */
                 volume: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description The answer. */
+            /** @description Successful Response */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2552,28 +2583,28 @@ export interface operations {
             };
         };
     };
-    get_volumes_volume_latency: {
+    latency: {
         parameters: {
             query?: {
                 /** @description Of reads, or of writes. */
                 op?: "read" | "write";
                 /** @description From this time on. Unit: s since 1970. */
-                since_unix_s?: number;
+                since_unix_s?: number | null;
                 /** @description Up to this time; now, if left out. Unit: s since 1970. */
-                until_unix_s?: number;
+                until_unix_s?: number | null;
                 /** @description At most so many points. Unit: points. */
                 points?: number;
             };
             header?: never;
             path: {
-                /** @description The name of a volume, as /api/v1/volumes has it. */
+                /** @description The name of a volume, as in /api/v1/volumes. */
                 volume: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description The answer. */
+            /** @description Successful Response */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2638,26 +2669,26 @@ export interface operations {
             };
         };
     };
-    get_volumes_volume_samples: {
+    samples: {
         parameters: {
             query?: {
                 /** @description From this time on. Unit: s since 1970. */
-                since_unix_s?: number;
+                since_unix_s?: number | null;
                 /** @description Up to this time; now, if left out. Unit: s since 1970. */
-                until_unix_s?: number;
+                until_unix_s?: number | null;
                 /** @description At most so many points. Unit: points. */
                 points?: number;
             };
             header?: never;
             path: {
-                /** @description The name of a volume, as /api/v1/volumes has it. */
+                /** @description The name of a volume, as in /api/v1/volumes. */
                 volume: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description The answer. */
+            /** @description Successful Response */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2722,7 +2753,7 @@ export interface operations {
             };
         };
     };
-    get__metrics: {
+    metrics: {
         parameters: {
             query?: never;
             header?: never;
@@ -2731,7 +2762,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description OpenMetrics, or the older text format where only that is asked for. */
+            /** @description OpenMetrics, or the older text format where only that is accepted. */
             200: {
                 headers: {
                     [name: string]: unknown;

@@ -11,7 +11,7 @@ from ebbgate.units import NS_PER_S
 from ebbgate.web import convert
 from ebbgate.web.events.broadcaster import NEWS_MAX, RESET
 from ebbgate.web.events.cursor import Cursor, Event
-from ebbgate.web.models.codec import to_json
+from ebbgate.web.models.base import to_json
 from ebbgate.web.models.intents import Intent
 from ebbgate.web.snapshot import Databases
 

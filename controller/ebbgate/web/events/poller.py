@@ -125,6 +125,6 @@ def health_event(look: Look) -> Event:
     """As `GET /api/v1/health` answers."""
     health = look.health()
     # Times alone are no news.
-    daemon = replace(health.daemon, at_unix_s=None, age_s=None)
-    essence = replace(health, now_unix_s=0.0, daemon=daemon)
+    daemon = {**vars(health.daemon), "at_unix_s": None, "age_s": None}
+    essence = {**vars(health), "now_unix_s": None, "daemon": daemon}
     return Event("health", look.health_json, newest=True, says=essence)

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Annotated, Any
+
+from pydantic import StrictStr
 
 from ebbgate.intents import validation
 from ebbgate.intents.protocol import NAME_LENGTH_MAX
 from ebbgate.model.override import IntentKind
-from ebbgate.web.models.field_doc import Of
+from ebbgate.web.models.base import Model, doc
 
 
 def _args() -> str:
@@ -24,48 +25,49 @@ def _args() -> str:
     return " ".join(parts)
 
 
-@dataclass(frozen=True, slots=True)
-class Intent:
+class Intent(Model):
     """A request of a person, and its outcome."""
 
-    id: Annotated[int, Of("Its number.")]
-    kind: Annotated[str, Of("What was asked for.", example="mode")]
-    volume: Annotated[str | None, Of("For which volume; null: for all, or for none.")]
-    args: Annotated[dict[str, Any], Of("The arguments of its kind; long texts are shortened.")]
-    who: Annotated[str, Of("Who asked: a user of the machine, and who sits before the page.")]
-    at_unix_s: Annotated[float, Of("When.", "s since 1970")]
-    resolved_unix_s: Annotated[float | None, Of("When it got its outcome.", "s since 1970")]
-    ok: Annotated[bool | None, Of("Was it carried out? Null: no outcome yet.")]
-    outcome: Annotated[str | None, Of("The outcome in a sentence; null: none yet.")]
+    id: Annotated[int, doc("Its number.")]
+    kind: Annotated[str, doc("What was asked for.", example="mode")]
+    volume: Annotated[str | None, doc("For which volume; null: for all, or for none.")]
+    args: Annotated[dict[str, Any], doc("The arguments of its kind; long texts are shortened.")]
+    who: Annotated[str, doc("Who asked: a user of the machine, and who sits before the page.")]
+    at_unix_s: Annotated[float, doc("When.", "s since 1970")]
+    resolved_unix_s: Annotated[float | None, doc("When it got its outcome.", "s since 1970")]
+    ok: Annotated[bool | None, doc("Was it carried out? Null: no outcome yet.")]
+    outcome: Annotated[str | None, doc("The outcome in a sentence; null: none yet.")]
 
 
-@dataclass(frozen=True, slots=True)
-class IntentList:
+class IntentList(Model):
     """Requests, the newest first."""
 
-    intents: Annotated[list[Intent], Of("The newest first.")]
+    intents: Annotated[list[Intent], doc("The newest first.")]
 
 
-@dataclass(frozen=True, slots=True)
-class NewIntent:
+class NewIntent(Model, extra="forbid"):
     """A request to the daemon, which carries it out within a second or two."""
 
-    kind: Annotated[IntentKind, Of("What is asked for.", example="mode")]
+    kind: Annotated[IntentKind, doc("What is asked for.", example="mode")]
     volume: Annotated[
-        str | None,
-        Of(
+        StrictStr | None,
+        doc(
             "For which volume; null: for all, where that makes sense.",
             bounds={"maxLength": NAME_LENGTH_MAX},
         ),
     ] = None
     args: Annotated[
-        dict[str, Any],
-        Of(f"The arguments, by kind. {_args()}", example={"mode": "enforce"}),
-    ] = field(default_factory=dict)
+        # pydantic 1 would take a list of pairs for a dict; intent_service.py checks it.
+        Any,
+        doc(
+            f"The arguments, by kind. {_args()}",
+            example={"mode": "enforce"},
+            bounds={"type": "object", "additionalProperties": True},
+        ),
+    ] = {}  # noqa: RUF012 - pydantic copies it
 
 
-@dataclass(frozen=True, slots=True)
-class TokenRight:
+class TokenRight(Model):
     """The token is right."""
 
-    ok: Annotated[bool, Of("Always true; a wrong token is an error.")]
+    ok: Annotated[bool, doc("Always true; a wrong token is an error.")]

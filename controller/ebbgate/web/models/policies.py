@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Final
 
+from pydantic import StrictFloat, StrictInt, StrictStr
+
 from ebbgate.intents.validation import POLICY_NAME
-from ebbgate.web.models.field_doc import Of
+from ebbgate.web.models.base import Model, doc
 
 HOURS_MAX: Final = 24.0
 """So far back a dry run goes."""
@@ -15,120 +16,111 @@ _HOURS: Final = {"exclusiveMinimum": 0, "maximum": HOURS_MAX}
 _NAME: Final = f"^{POLICY_NAME.pattern}$"
 
 
-@dataclass(frozen=True, slots=True)
-class PolicyProblem:
+class PolicyProblem(Model):
     """One thing that is wrong with a policy, and where."""
 
-    file: Annotated[str, Of("In which file.")]
-    line: Annotated[int, Of("From 1.", "line")]
-    column: Annotated[int, Of("From 1.", "column")]
-    message: Annotated[str, Of("What is wrong.")]
-    expected: Annotated[str | None, Of("What would be right.")]
-    nearest: Annotated[str | None, Of("The nearest word that is known.")]
+    file: Annotated[str, doc("In which file.")]
+    line: Annotated[int, doc("From 1.", "line")]
+    column: Annotated[int, doc("From 1.", "column")]
+    message: Annotated[str, doc("What is wrong.")]
+    expected: Annotated[str | None, doc("What would be right.")]
+    nearest: Annotated[str | None, doc("The nearest word that is known.")]
 
 
-@dataclass(frozen=True, slots=True)
-class PolicyFile:
+class PolicyFile(Model):
     """A file of the administrator."""
 
-    name: Annotated[str, Of("Without its ending; by it `policy_save` and `policy_remove` go.")]
-    path: Annotated[str, Of("The whole path.")]
-    ok: Annotated[bool, Of("Is it right, with the others beside it?")]
-    errors: Annotated[list[PolicyProblem], Of("What is not.")]
-    text: Annotated[str | None, Of("What it says; null: it cannot be read.")]
+    name: Annotated[str, doc("Without its ending; by it `policy_save` and `policy_remove` go.")]
+    path: Annotated[str, doc("The whole path.")]
+    ok: Annotated[bool, doc("Is it right, with the others beside it?")]
+    errors: Annotated[list[PolicyProblem], doc("What is not.")]
+    text: Annotated[str | None, doc("What it says; null: it cannot be read.")]
 
 
-@dataclass(frozen=True, slots=True)
-class ShippedPolicy:
+class ShippedPolicy(Model):
     """A policy that comes with ebbgate."""
 
-    name: Annotated[str, Of("Its name.")]
-    why: Annotated[str, Of("What it is for, in a sentence.")]
-    text: Annotated[str, Of("What it says.")]
+    name: Annotated[str, doc("Its name.")]
+    why: Annotated[str, doc("What it is for, in a sentence.")]
+    text: Annotated[str, doc("What it says.")]
 
 
-@dataclass(frozen=True, slots=True)
-class EffectivePolicy:
+class EffectivePolicy(Model):
     """What runs for a volume now."""
 
-    volume: Annotated[str, Of("The volume.")]
-    title: Annotated[str, Of("What people call it.")]
-    policy: Annotated[str, Of("The policy by its name.")]
-    overlay: Annotated[str | None, Of("The part of its schedule that is in force.")]
-    file: Annotated[str | None, Of("Its file, of an administrator's; null: shipped.")]
+    volume: Annotated[str, doc("The volume.")]
+    title: Annotated[str, doc("What people call it.")]
+    policy: Annotated[str, doc("The policy by its name.")]
+    overlay: Annotated[str | None, doc("The part of its schedule that is in force.")]
+    file: Annotated[str | None, doc("Its file, of an administrator's; null: shipped.")]
 
 
-@dataclass(frozen=True, slots=True)
-class Policies:
+class Policies(Model):
     """All policies of the machine."""
 
-    folder: Annotated[str, Of("Where the administrator's are.")]
-    folder_why: Annotated[str | None, Of("Why the folder cannot be read; null where it can.")]
-    files: Annotated[list[PolicyFile], Of("The administrator's, in the order in which they count.")]
-    shipped: Annotated[list[ShippedPolicy], Of("Those that come with ebbgate.")]
-    effective: Annotated[list[EffectivePolicy], Of("What the daemon said that it runs.")]
+    folder: Annotated[str, doc("Where the administrator's are.")]
+    folder_why: Annotated[str | None, doc("Why the folder cannot be read; null where it can.")]
+    files: Annotated[list[PolicyFile], doc("The administrator's, in order of precedence.")]
+    shipped: Annotated[list[ShippedPolicy], doc("Those that come with ebbgate.")]
+    effective: Annotated[list[EffectivePolicy], doc("What the daemon said that it runs.")]
 
 
-@dataclass(frozen=True, slots=True)
-class PolicyText:
+class PolicyText(Model, extra="forbid"):
     """A policy to check as if it were a file of the folder."""
 
     name: Annotated[
-        str, Of("Of the file, without its ending.", example="night", bounds={"pattern": _NAME})
+        StrictStr,
+        doc("File name without extension.", example="night", bounds={"pattern": _NAME}),
     ]
-    text: Annotated[str, Of("What it says.")]
+    text: Annotated[StrictStr, doc("What it says.")]
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
+class Checked(Model):
     """Is a policy right?"""
 
-    ok: Annotated[bool, Of("Is it?")]
-    errors: Annotated[list[PolicyProblem], Of("What is not.")]
+    ok: Annotated[bool, doc("Is it?")]
+    errors: Annotated[list[PolicyProblem], doc("What is not.")]
 
 
-@dataclass(frozen=True, slots=True)
-class DryRunOf:
+class DryRunOf(Model, extra="forbid"):
     """A policy to run on what the history has of a volume."""
 
-    volume: Annotated[str, Of("Which volume.", example="bcache0")]
-    text: Annotated[str, Of("What the policy says.")]
+    volume: Annotated[StrictStr, doc("Which volume.", example="bcache0")]
+    text: Annotated[StrictStr, doc("What the policy says.")]
     against: Annotated[
-        str | None, Of("The policy to compare with, by name; null: the one that it is under.")
+        StrictStr | None,
+        doc("The policy to compare with, by name; null: the current one."),
     ] = None
-    hours: Annotated[float, Of("How far back.", "h", bounds=_HOURS)] = HOURS_MAX
+    hours: Annotated[StrictFloat | StrictInt, doc("How far back.", "h", bounds=_HOURS)] = HOURS_MAX
 
 
-@dataclass(frozen=True, slots=True)
-class DryRunDifference:
+class DryRunDifference(Model):
     """For so long the two wanted different things."""
 
-    at_unix_s: Annotated[float, Of("From.", "s since 1970")]
-    until_unix_s: Annotated[float, Of("Until.", "s since 1970")]
-    setting: Annotated[str, Of("Of what: destage, streams and so on.")]
-    before: Annotated[str, Of("What the other policy wanted.")]
-    after: Annotated[str, Of("What this one would have wanted.")]
-    why_before: Annotated[str, Of("Its reason.")]
-    why_after: Annotated[str, Of("The reason of this one.")]
+    at_unix_s: Annotated[float, doc("From.", "s since 1970")]
+    until_unix_s: Annotated[float, doc("Until.", "s since 1970")]
+    setting: Annotated[str, doc("Of what: destage, streams and so on.")]
+    before: Annotated[str, doc("What the other policy wanted.")]
+    after: Annotated[str, doc("What this one would have wanted.")]
+    why_before: Annotated[str, doc("Its reason.")]
+    why_after: Annotated[str, doc("The reason of this one.")]
 
 
-@dataclass(frozen=True, slots=True)
-class DryRunSpent:
+class DryRunSpent(Model):
     """For how long each wanted which gate."""
 
-    before: Annotated[dict[str, float], Of("The other policy, by what it wanted.", "s")]
-    after: Annotated[dict[str, float], Of("This one, by what it wanted.", "s")]
+    before: Annotated[dict[str, float], doc("The other policy, by what it wanted.", "s")]
+    after: Annotated[dict[str, float], doc("This one, by what it wanted.", "s")]
 
 
-@dataclass(frozen=True, slots=True)
-class DryRunResult:
+class DryRunResult(Model):
     """What a policy would have decided otherwise."""
 
-    from_unix_s: Annotated[float, Of("The begin of the time.", "s since 1970")]
-    until_unix_s: Annotated[float, Of("Its end.", "s since 1970")]
-    frames: Annotated[int, Of("Samples that were looked at.", "samples")]
-    coverage_ratio: Annotated[float, Of("The share of the time with any.", "1")]
-    differences: Annotated[list[DryRunDifference], Of("In the order of time, at most a thousand.")]
-    left_out: Annotated[int, Of("Shorter differences that are not listed.", "differences")]
-    destage_s: Annotated[DryRunSpent, Of("For how long which gate was wanted.")]
-    notes: Annotated[list[str], Of("What the history cannot tell, each in a sentence.")]
+    from_unix_s: Annotated[float, doc("The begin of the time.", "s since 1970")]
+    until_unix_s: Annotated[float, doc("Its end.", "s since 1970")]
+    frames: Annotated[int, doc("Samples that were looked at.", "samples")]
+    coverage_ratio: Annotated[float, doc("The share of the time with any.", "1")]
+    differences: Annotated[list[DryRunDifference], doc("In the order of time, at most a thousand.")]
+    left_out: Annotated[int, doc("Shorter differences that are not listed.", "differences")]
+    destage_s: Annotated[DryRunSpent, doc("For how long which gate was wanted.")]
+    notes: Annotated[list[str], doc("What the history cannot tell, each in a sentence.")]

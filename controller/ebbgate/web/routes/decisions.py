@@ -14,7 +14,7 @@ from ebbgate.web import convert
 from ebbgate.web.errors import ApiError
 from ebbgate.web.models.history import Decisions, ExplainedDecision
 from ebbgate.web.responses import reply
-from ebbgate.web.routes.declare import NUMBER, NUMBER_MAX, SINCE, UNTIL, answers, stretch_ns
+from ebbgate.web.routes.declare import NUMBER, NUMBER_MAX, SINCE, UNTIL, refusals, stretch_ns
 from ebbgate.web.snapshot import Databases
 
 _LIMIT: Final[Any] = Query(100, ge=1, le=1000, description="At most so many.")
@@ -37,7 +37,12 @@ def routes_decisions(databases: Databases) -> APIRouter:
     """Their routes."""
     router = APIRouter(tags=["history"])
 
-    @router.get("/decisions", summary="Decisions", **answers(Decisions, 422, 503))
+    @router.get(
+        "/decisions",
+        summary="Decisions",
+        response_model=Decisions,
+        responses=refusals(422, 503),
+    )
     def decisions(
         volume: str | None = _OF_VOLUME,
         knob: str | None = _OF_KNOB,
@@ -59,12 +64,14 @@ def routes_decisions(databases: Databases) -> APIRouter:
             page = rows[:limit]
             writes = history.actions_of(row["id"] for row in page)
         found = [convert.decision(row, writes.get(row["id"], ())) for row in page]
-        return reply(Decisions(found, found[-1].id if len(rows) > limit else None))
+        older = found[-1].id if len(rows) > limit else None
+        return reply(Decisions(decisions=found, next_before_id=older))
 
     @router.get(
         "/decisions/{number}",
         summary="One decision, explained",
-        **answers(ExplainedDecision, 404, 422, 503),
+        response_model=ExplainedDecision,
+        responses=refusals(404, 422, 503),
     )
     def decision(number: int = NUMBER) -> Response:
         """All that was compared for it, also by those that did not win."""

@@ -1,55 +1,40 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""How a route is declared: its answer, what it may be refused for, and its parameters. Pure.
-
-FastAPI routes and checks parameters; the answers are described by `schema`, see there.
-"""
+"""What routes share: refusals, parameters, dependencies. Pure."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from fastapi import Path, Query
+from fastapi import Depends, Path, Query, Security
+from fastapi.security import HTTPBearer
+from starlette.requests import Request
 
 from ebbgate.units import NS_PER_S
-from ebbgate.web.errors import CODES, ApiError
-from ebbgate.web.models.json_schema import REF
+from ebbgate.web.errors import CODES, ApiError, Error
 
-ANSWERS: Final[dict[str, type]] = {}
-"""Every dataclass that a route answers with or takes, by name: the components of the document."""
-TAKEN: Final[set[str]] = set()
-"""Those that a route takes."""
 _LATEST_S: Final = 9e9
 """The year 2255. In nanoseconds it is a number that SQLite can hold; later ones are not."""
 
 
-def answers(
-    answer: type, *refusals: int, takes: type | None = None, status: int = 200
-) -> dict[str, Any]:
-    """Keyword arguments of a route that answers with a dataclass. `refusals`: statuses of errors,
-    beside those that any request may meet.
-    """
-    ANSWERS[answer.__name__] = answer
-    responses: dict[str, Any] = {str(status): _described("The answer.", answer.__name__)}
-    for each in sorted({*refusals, 421, 429, 500}):
-        responses[str(each)] = _described(CODES[each].replace("_", " "), "Error")
-    extra: dict[str, Any] = {"responses": responses}
-    if takes is not None:
-        ANSWERS[takes.__name__] = takes
-        TAKEN.add(takes.__name__)
-        content = {"application/json": {"schema": {"$ref": REF + takes.__name__}}}
-        extra["requestBody"] = {"required": True, "content": content}
-    return {"openapi_extra": extra, "response_model": None, "status_code": status}
+def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Describe errors of a route."""
+    return {
+        each: {"model": Error, "description": CODES[each].replace("_", " ")} for each in statuses
+    }
 
 
-def _described(text: str, name: str) -> dict[str, Any]:
-    content = {"application/json": {"schema": {"$ref": REF + name}}}
-    return {"description": text, "content": content}
+def of_type(
+    description: str, schema: dict[str, Any], *media_types: str
+) -> dict[int | str, dict[str, Any]]:
+    """Describe an answer that is not JSON of a model."""
+    content = {each: {"schema": schema} for each in media_types}
+    return {200: {"description": description, "content": content}}
 
 
 def stretch_ns(
     since_unix_s: float | None, until_unix_s: float | None, now_ns: int, default_s: float
 ) -> tuple[int, int]:
-    """The time that was asked for, `[since, until)` in Unix ns; without one the last `default_s`
+    """Return the requested time, `[since, until)` in Unix ns; without one the last `default_s`
     before now. Raises ApiError.
     """
     now_s = now_ns / NS_PER_S
@@ -60,10 +45,21 @@ def stretch_ns(
     return max(0, round(since_s * NS_PER_S)), max(0, round(until_s * NS_PER_S))
 
 
+def _json_only(request: Request) -> None:
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json":
+        raise ApiError(415, "the body must be JSON", "send Content-Type: application/json")
+
+
+JSON_BODY: Final[Any] = Depends(_json_only)
+# For the document alone: security.py looks at the token before any route is called.
+TOKEN: Final[Any] = Security(
+    HTTPBearer(auto_error=False, scheme_name="token", description="The token of this machine.")
+)
 NUMBER_MAX: Final = (1 << 53) - 1
 """Larger ones are no exact numbers in a browser."""
 VOLUME: Final[Any] = Path(
-    ..., description="The name of a volume, as /api/v1/volumes has it.", max_length=128
+    ..., description="The name of a volume, as in /api/v1/volumes.", max_length=128
 )
 NUMBER: Final[Any] = Path(..., description="Its number.", ge=1, le=NUMBER_MAX)
 SINCE: Final[Any] = Query(

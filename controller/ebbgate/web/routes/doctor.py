@@ -16,10 +16,8 @@ from ebbgate.errors import EbbgateError
 from ebbgate.kernel.sysfs import Sysfs
 from ebbgate.model.override import IntentKind
 from ebbgate.model.status import STATUS_STALE_NS
-from ebbgate.web.models.codec import build
 from ebbgate.web.models.doctor import AdviceList, DoctorReport
 from ebbgate.web.responses import reply
-from ebbgate.web.routes.declare import answers
 from ebbgate.web.snapshot import Databases, Look
 
 _REQUESTS_MAX: Final = 1000
@@ -30,18 +28,18 @@ def routes_doctor(databases: Databases, sysfs: Sysfs, proc: Path) -> APIRouter:
     """Their routes."""
     router = APIRouter(tags=["doctor"])
 
-    @router.get("/advice", summary="Advice, and what was applied", **answers(AdviceList))
+    @router.get("/advice", summary="Advice, and what was applied", response_model=AdviceList)
     def advice() -> Response:
         """What `ebbgate doctor` says, as far as a process without rights can know it; what it could
         not look at is in `unknown`.
         """
         found = unprivileged.advice(sysfs, said(databases.look()), _apply_requests(databases))
-        return reply(build(AdviceList, found))
+        return reply(AdviceList.read(found))
 
-    @router.get("/doctor", summary="What works here", **answers(DoctorReport))
+    @router.get("/doctor", summary="What works here", response_model=DoctorReport)
     def doctor() -> Response:
         """Kernel, probe, signals, cost and volumes, and what is missing."""
-        return reply(build(DoctorReport, unprivileged.doctor(sysfs, proc, said(databases.look()))))
+        return reply(DoctorReport.read(unprivileged.doctor(sysfs, proc, said(databases.look()))))
 
     return router
 

@@ -13,7 +13,6 @@ from ebbgate.replay import compare, history
 from ebbgate.replay.history import Subject
 from ebbgate.units import NS_PER_S
 from ebbgate.web.errors import ApiError, Place
-from ebbgate.web.models.codec import build
 from ebbgate.web.models.policies import HOURS_MAX, DryRunOf, DryRunResult
 from ebbgate.web.snapshot import Databases
 
@@ -49,8 +48,7 @@ class DryRuns:
             found = history.run(path, subject, documents, since_ns, until_ns)
         finally:
             self._one.release()
-        result: DryRunResult = build(DryRunResult, compare.document(found))
-        return result
+        return DryRunResult.read(compare.document(found))
 
     def _subject(self, volume: str) -> Subject:
         """As the daemon last named it."""
@@ -67,6 +65,6 @@ class DryRuns:
         judged = judge_alone(text, _FILE, self._databases.config.policy_dir)
         if judged.document is None:
             first = judged.problems[0]
-            place = Place(first.file, first.place.line, first.place.column)
+            place = Place(file=first.file, line=first.place.line, column=first.place.column)
             raise ApiError(422, str(first), "see all of it: /api/v1/policies/check", place=place)
         return judged.document

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
@@ -11,27 +13,37 @@ from ebbgate.web.errors import ApiError
 from ebbgate.web.events.broadcaster import Hub
 from ebbgate.web.events.poller import Poller
 from ebbgate.web.events.sse import EventStream
-from ebbgate.web.models.json_schema import REF
-from ebbgate.web.models.live import StreamEvent
-from ebbgate.web.routes.declare import answers
+from ebbgate.web.routes.declare import of_type, refusals
 from ebbgate.web.security import client_of
 from ebbgate.web.snapshot import Databases
+
+_EVENT: Final = {
+    "type": "object",
+    "required": ["event", "id", "data"],
+    "properties": {
+        "event": {"enum": ["volumes", "health", "decision", "action", "intent", "reset"]},
+        "id": {"type": "string", "description": "To be sent back as Last-Event-ID."},
+        "data": {"type": "string", "description": "JSON on one line."},
+    },
+}
 
 
 def routes_events(databases: Databases, hub: Hub, poller: Poller) -> APIRouter:
     """`poller`: who looks while anybody is there to be told."""
     router = APIRouter(tags=["now"])
-    about = answers(StreamEvent, 503)
-    about["openapi_extra"]["responses"]["200"] = {
-        "description": (
-            "`volumes` and `health` (as their routes answer), `decision`, `action` and `intent`"
-            " (one of each), `reset`: too much was missed, read all anew. The schema is that of one"
-            " event, since OpenAPI 3.1 has no word for a stream of them."
-        ),
-        "content": {"text/event-stream": {"schema": {"$ref": f"{REF}StreamEvent"}}},
-    }
+    shown = of_type(
+        "Events: `volumes` and `health` (as their routes answer), `decision`, `action`, `intent`"
+        " (one of each), and `reset` (too much was missed: read everything again).",
+        _EVENT,
+        "text/event-stream",
+    )
 
-    @router.get("/events", summary="Live data", **about)
+    @router.get(
+        "/events",
+        summary="Live data",
+        response_class=Response,
+        responses=shown | refusals(503),
+    )
     async def events(request: Request) -> Response:
         """Server-sent events. A browser that comes back with Last-Event-ID is told what it missed,
         up to a thousand events. A comment each 15 s says that the line is alive.

@@ -17,7 +17,7 @@ from ebbgate.web import convert, time_series
 from ebbgate.web.errors import ApiError
 from ebbgate.web.models.history import Actions, Latency, Samples
 from ebbgate.web.responses import reply
-from ebbgate.web.routes.declare import SINCE, UNTIL, VOLUME, answers, stretch_ns
+from ebbgate.web.routes.declare import SINCE, UNTIL, VOLUME, refusals, stretch_ns
 from ebbgate.web.snapshot import Databases
 from ebbgate.web.time_series import Grid
 
@@ -33,12 +33,10 @@ _WRITES: Final[Any] = Query(500, ge=1, le=5000, description="At most so many.")
 
 def routes_history(databases: Databases) -> APIRouter:
     """Their routes."""
-    router = APIRouter(tags=["history"])
+    router = APIRouter(tags=["history"], responses=refusals(404, 422, 503))
 
     @router.get(
-        "/volumes/{volume}/samples",
-        summary="The course of a volume",
-        **answers(Samples, 404, 422, 503),
+        "/volumes/{volume}/samples", summary="The course of a volume", response_model=Samples
     )
     def samples(
         volume: str = VOLUME,
@@ -58,7 +56,7 @@ def routes_history(databases: Databases) -> APIRouter:
             rows = history.rows(volume, grid.since_ns - early_ns, grid.until_ns, grid.span_ns)
         return reply(time_series.samples(volume, rows, grid))
 
-    @router.get("/volumes/{volume}/latency", summary="Latencies", **answers(Latency, 404, 422, 503))
+    @router.get("/volumes/{volume}/latency", summary="Latencies", response_model=Latency)
     def latency(
         volume: str = VOLUME,
         op: Literal["read", "write"] = _OP,
@@ -73,9 +71,7 @@ def routes_history(databases: Databases) -> APIRouter:
             found = history.latency_grid(volume, Direction(op), *stretch, points)
         return reply(_latency(volume, op, found))
 
-    @router.get(
-        "/volumes/{volume}/actions", summary="Knob writes", **answers(Actions, 404, 422, 503)
-    )
+    @router.get("/volumes/{volume}/actions", summary="Knob writes", response_model=Actions)
     def actions(
         volume: str = VOLUME,
         since_unix_s: float | None = SINCE,
@@ -87,14 +83,20 @@ def routes_history(databases: Databases) -> APIRouter:
         with databases.history() as history:
             need_volume(history, volume)
             rows = history.actions_between(volume, *stretch, limit)
-        return reply(Actions([convert.action(row) for row in rows]))
+        return reply(Actions(actions=[convert.action(row) for row in rows]))
 
     return router
 
 
 def _latency(volume: str, op: str, grid: LatencyGrid) -> Latency:
-    counts = [None if each is None else [*each] for each in grid.counts]
-    return Latency(volume, op, grid.span_s, [*grid.at_unix_s], [*grid.edges_s], counts)
+    return Latency.unchecked(
+        volume=volume,
+        op=op,
+        span_s=grid.span_s,
+        at_unix_s=grid.at_unix_s,
+        edges_s=grid.edges_s,
+        counts=grid.counts,
+    )
 
 
 def need_volume(history: WebHistory, volume: str) -> None:

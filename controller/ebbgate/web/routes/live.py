@@ -4,15 +4,15 @@
 from __future__ import annotations
 
 from fastapi import APIRouter
+from pydantic import ValidationError
 from starlette.responses import Response
 
 from ebbgate.web import convert
 from ebbgate.web.errors import ApiError
-from ebbgate.web.models.codec import Mismatch
 from ebbgate.web.models.intents import TokenRight
-from ebbgate.web.models.live import HealthModel, Volume, Volumes
+from ebbgate.web.models.live import Health, Volume, Volumes
 from ebbgate.web.responses import as_json, reply
-from ebbgate.web.routes.declare import VOLUME, answers
+from ebbgate.web.routes.declare import TOKEN, VOLUME, refusals
 from ebbgate.web.snapshot import Databases
 
 _AGE_S = 0.25
@@ -23,19 +23,24 @@ def routes_live(databases: Databases) -> APIRouter:
     """Their routes."""
     router = APIRouter(tags=["now"])
 
-    @router.get("/health", summary="What works and what does not", **answers(HealthModel))
+    @router.get("/health", summary="What works and what does not", response_model=Health)
     def health() -> Response:
         """Always answered, with what is known: a database that is missing, locked or damaged, and
         a daemon that is dead, are data.
         """
         return as_json(databases.look(_AGE_S).health_json)
 
-    @router.get("/volumes", summary="Every volume as it is now", **answers(Volumes))
+    @router.get("/volumes", summary="Every volume as it is now", response_model=Volumes)
     def volumes() -> Response:
         """Every volume that the daemon follows; none, and why, where nothing can be read."""
         return as_json(databases.look(_AGE_S).volumes_json)
 
-    @router.get("/volumes/{volume}", summary="One volume", **answers(Volume, 404, 422, 503))
+    @router.get(
+        "/volumes/{volume}",
+        summary="One volume",
+        response_model=Volume,
+        responses=refusals(404, 422, 503),
+    )
     def volume(volume: str = VOLUME) -> Response:
         """One volume as it is now."""
         look = databases.look(_AGE_S)
@@ -46,12 +51,18 @@ def routes_live(databases: Databases) -> APIRouter:
             raise ApiError(404, f"the daemon does not follow {volume}", "see /api/v1/volumes")
         try:
             found = convert.volume(live, look.hits.get(volume), look.now_unix_ns, look.alive)
-        except Mismatch as error:
+        except ValidationError as error:
             text = f"what the daemon says of {volume} is of another version: {error}"
             raise ApiError(503, text, "install both anew and restart both") from error
         return reply(found)
 
-    @router.get("/token", summary="Is the token right?", **answers(TokenRight, 401, 503))
+    @router.get(
+        "/token",
+        summary="Is the token right?",
+        response_model=TokenRight,
+        responses=refusals(401, 503),
+        dependencies=[TOKEN],
+    )
     def token() -> Response:
         """Answered with a right token only."""
         return reply(TokenRight(ok=True))

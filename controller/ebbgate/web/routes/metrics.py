@@ -7,27 +7,28 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ebbgate.web.errors import ApiError, Error
+from ebbgate.web.errors import ApiError
 from ebbgate.web.metrics.exposition import OPENMETRICS_TYPE, TEXT_TYPE
 from ebbgate.web.metrics.page import render
-from ebbgate.web.routes.declare import answers
+from ebbgate.web.routes.declare import of_type, refusals
 from ebbgate.web.snapshot import Databases
 
 
 def routes_metrics(databases: Databases) -> APIRouter:
     """Its route."""
     router = APIRouter(tags=["metrics"])
-    about = answers(Error, 503)
-    content = {
-        kind.partition(";")[0]: {"schema": {"type": "string"}}
-        for kind in (OPENMETRICS_TYPE, TEXT_TYPE)
-    }
-    about["openapi_extra"]["responses"]["200"] = {
-        "description": "OpenMetrics, or the older text format where only that is asked for.",
-        "content": content,
-    }
+    shown = of_type(
+        "OpenMetrics, or the older text format where only that is accepted.",
+        {"type": "string"},
+        *(kind.partition(";")[0] for kind in (OPENMETRICS_TYPE, TEXT_TYPE)),
+    )
 
-    @router.get("/metrics", summary="For Prometheus", **about)
+    @router.get(
+        "/metrics",
+        summary="For Prometheus",
+        response_class=Response,
+        responses=shown | refusals(503),
+    )
     def metrics(request: Request) -> Response:
         """All volumes as they are now. Where the history cannot be read the scrape fails, so that
         Prometheus knows of it.
