@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * bcache's own tracepoints: the path that each request took, its latency at the
- * volume, the reason of a bypass. At all of them the bio already points to the
- * backing device, so the same dev_t table serves.
+ * bcache's tracepoints: the path of each request, its latency at the volume, the reason of a
+ * bypass. At all of them the bio already points to the backing device, which is in the dev_t table.
  */
 #include "join.bpf.h"
 
-/* The entry of a bio's backing device when it backs a tracked volume. */
+/* The entry of the bio's backing device; NULL if it does not back a tracked volume. */
 static __always_inline struct eb_dev *backed(struct bio *bio)
 {
 	struct eb_dev *e = find_dev(bio->bi_bdev->bd_dev);
@@ -62,7 +61,7 @@ int BPF_PROG(bcache_read, struct bio *bio, bool hit, bool bypass)
 	return 0;
 }
 
-/* Fires for fills (op READ) too; and discards are no path of data. */
+/* Fires for fills (op READ) and discards too, which are not writes of data. */
 SEC("tp_btf/bcache_write")
 int BPF_PROG(bcache_write, struct cache_set *set, __u64 inode, struct bio *bio, bool writeback,
 	     bool bypass)

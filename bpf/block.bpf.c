@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The block layer's tracepoints: what arrives at volumes, what devices complete. */
+/* The block layer's tracepoints: arrivals at volumes, completions at devices. */
 #include "volume.bpf.h"
 #include "device.bpf.h"
 
@@ -18,7 +18,7 @@ static __always_inline int bio_queue(struct bio *bio)
 	return 0;
 }
 
-/* The partition is unknown while I/O statistics are off: then the disk must do. */
+/* While I/O statistics are off, the partition is unknown and the disk is used instead. */
 static __always_inline __u32 request_dev(struct request *rq)
 {
 	struct block_device *part = rq->part;
@@ -30,7 +30,7 @@ static __always_inline __u32 request_dev(struct request *rq)
 	return disk ? disk->major << 20 | disk->first_minor : 0;
 }
 
-/* A plain disk as a volume: what ends here began in arrive(). */
+/* An end at a plain disk that is a volume; its start was counted by arrive(). */
 static __always_inline void disk_complete(struct eb_dev *e, __u32 dir, __u32 amount, __u64 now_ns)
 {
 	struct eb_vol_cpu *c = vol_counters(e->volume_slot);
@@ -51,7 +51,7 @@ static __always_inline int rq_complete(struct request *rq, __u32 nr_bytes)
 	roles = e->roles;
 	op = rq->cmd_flags & OP_MASK;
 	if (op > REQ_OP_WRITE) {
-		/* Of the rest only these were counted when they came; commands of drivers never. */
+		/* Of the other operations arrive() counted only these, and no driver commands. */
 		if (roles & EB_IS_DISK && is_special_write(op))
 			disk_complete(e, EB_WRITE, nr_bytes, bpf_ktime_get_ns());
 		return 0;
@@ -64,10 +64,10 @@ static __always_inline int rq_complete(struct request *rq, __u32 nr_bytes)
 	return 0;
 }
 
-/* A bio that ends at a plain disk and never was a request: it was refused (NOWAIT, errors). */
+/* A bio ends at a plain disk without having been a request: it was refused (NOWAIT, errors). */
 static __always_inline void disk_refused(struct bio *bio, struct eb_dev *e, __u32 roles, __u32 op)
 {
-	/* Below a cache, bcache ends users' bios here that were never sent here. */
+	/* On a device below bcache, users' bios end that were never sent there. */
 	if (roles & EB_IS_DISK && !(roles & EB_HAS_CACHE) && !is_discard(op))
 		disk_complete(e, op & 1, bio->bi_iter.bi_size, bpf_ktime_get_ns());
 }

@@ -45,7 +45,7 @@ static const char *parse_caches(char *text, struct command *cmd)
 		if (cmd->caches == CACHES_MAX)
 			return "more than 8 cache devices";
 		if (!parse_dev(one, &cmd->cache[cmd->caches++]))
-			return "cache= wants MAJ:MIN[,MAJ:MIN]";
+			return "cache= must be MAJ:MIN[,MAJ:MIN]";
 	}
 	return NULL;
 }
@@ -63,8 +63,8 @@ static const char *const mode_words[] = {
 	[MODE_PASSTHROUGH] = "passthrough",
 };
 
-/* Place of a word in a list, -1: it is none of them. */
-static int place(const char *word, const char *const *words, size_t n)
+/* Index of a word in a list; -1: it is not in it. */
+static int index_of(const char *word, const char *const *words, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		if (!strcmp(word, words[i]))
@@ -74,20 +74,20 @@ static int place(const char *word, const char *const *words, size_t n)
 
 static const char *parse_kind(const char *word, struct command *cmd)
 {
-	int kind = place(word, kind_words, sizeof(kind_words) / sizeof(kind_words[0]));
+	int kind = index_of(word, kind_words, sizeof(kind_words) / sizeof(kind_words[0]));
 
 	if (kind < 0)
-		return "kind= wants bcache, dm-cache, dm-writecache or disk";
+		return "kind= must be bcache, dm-cache, dm-writecache or disk";
 	cmd->kind = kind;
 	return NULL;
 }
 
 static const char *parse_mode(const char *word, struct command *cmd)
 {
-	int mode = place(word, mode_words, sizeof(mode_words) / sizeof(mode_words[0]));
+	int mode = index_of(word, mode_words, sizeof(mode_words) / sizeof(mode_words[0]));
 
 	if (mode < 0)
-		return "mode= wants writeback, writethrough or passthrough";
+		return "mode= must be writeback, writethrough or passthrough";
 	cmd->mode = mode;
 	return NULL;
 }
@@ -99,9 +99,9 @@ static const char *parse_option(char *word, struct command *cmd)
 	if (!strncmp(word, "mode=", 5))
 		return parse_mode(word + 5, cmd);
 	if (!strncmp(word, "volume=", 7))
-		return parse_dev(word + 7, &cmd->volume) ? NULL : "volume= wants MAJ:MIN";
+		return parse_dev(word + 7, &cmd->volume) ? NULL : "volume= must be MAJ:MIN";
 	if (!strncmp(word, "backing=", 8))
-		return parse_dev(word + 8, &cmd->backing) ? NULL : "backing= wants MAJ:MIN";
+		return parse_dev(word + 8, &cmd->backing) ? NULL : "backing= must be MAJ:MIN";
 	if (!strncmp(word, "cache=", 6))
 		return parse_caches(word + 6, cmd);
 	return "unknown option; track takes kind= volume= cache= backing= mode=";
@@ -119,11 +119,11 @@ static const char *parse_track(char **words, size_t n, struct command *cmd)
 		kind |= !strncmp(words[i], "kind=", 5);
 	}
 	if (!kind || !cmd->volume)
-		return "track wants kind= and volume=";
+		return "track needs kind= and volume=";
 	if (cmd->kind == KIND_BCACHE && !cmd->backing)
-		return "a bcache volume wants backing=";
+		return "a bcache volume needs backing=";
 	if (kind_is_dm(cmd->kind) && (!cmd->backing || !cmd->caches))
-		return "a volume of device-mapper wants cache= and backing=";
+		return "a device-mapper volume needs cache= and backing=";
 	if (cmd->mode && cmd->kind != KIND_DM_CACHE)
 		return "mode= is for dm-cache";
 	return NULL;
@@ -151,7 +151,7 @@ static const char *parse_pace(char **words, size_t n, struct command *cmd)
 	const char *error;
 
 	if (n < 3 || n > 4)
-		return "pace wants NAME NS [ABOVE]";
+		return "usage: pace NAME NS [ABOVE]";
 	error = parse_ns(words[2], PACE_NS_MIN, PACE_NS_MAX, cmd);
 	cmd->relaxed = n > 3;
 	if (!error && cmd->relaxed && !parse_u64(words[3], '\0', PACE_ABOVE_MAX, &cmd->above, NULL))
@@ -173,7 +173,7 @@ static const char *parse_words(char **words, size_t n, struct command *cmd)
 	bool named = cmd->verb != VERB_TICK && cmd->verb != VERB_QUIT;
 
 	if (named && !valid_name(words[1]))
-		return "NAME takes letters, digits and -_.:/+";
+		return "NAME may have letters, digits and -_.:/+";
 	if (named)
 		strcpy(cmd->name, words[1]);
 	switch (cmd->verb) {

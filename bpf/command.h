@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The lines of stdin. Pure: text in, struct or error text out. */
+/* Parser of the commands on stdin. Pure. */
 #ifndef EBBGATE_COMMAND_H
 #define EBBGATE_COMMAND_H
 
@@ -7,9 +7,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The longest name that device-mapper takes, and its end. */
+/* The longest name of device-mapper, with its terminator. */
 #define NAME_BYTES 128
-/* bcache allows one cache device a set today; dm stacks may have several. */
+/* bcache allows one cache device per set today; dm stacks may have several. */
 #define CACHES_MAX 8
 #define WAIT_NS_MIN 1000000ULL
 #define WAIT_NS_MAX 3600000000000ULL
@@ -21,7 +21,7 @@
 
 enum kind { KIND_BCACHE, KIND_DISK, KIND_DM_CACHE, KIND_DM_WRITECACHE };
 
-/* By number as enum eb_mode (record.h). */
+/* The same numbers as enum eb_mode (record.h). */
 enum mode { MODE_WRITEBACK, MODE_WRITETHROUGH, MODE_PASSTHROUGH };
 
 enum verb { VERB_TRACK, VERB_UNTRACK, VERB_WAIT, VERB_PACE, VERB_TICK, VERB_QUIT };
@@ -45,7 +45,7 @@ static inline bool kind_is_dm(enum kind kind)
 	return kind == KIND_DM_CACHE || kind == KIND_DM_WRITECACHE;
 }
 
-/* The word of a kind, as in kind=. */
+/* The values of kind=. */
 extern const char *const kind_words[];
 
 /* Returns NULL and fills *cmd, or an error text. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The few kernel types the programs read, as CO-RE flavours, each with a getter.
- * Not vmlinux.h: these lines say what we depend on, and a build machine needs no BTF.
+ * The kernel types that the programs read, with CO-RE. They replace vmlinux.h: they show what the
+ * programs depend on, and the machine that builds them needs no BTF.
  */
 #ifndef EBBGATE_COMPAT_BPF_H
 #define EBBGATE_COMPAT_BPF_H
@@ -76,7 +76,7 @@ struct request {
 	__u64 start_time_ns;
 } __core;
 
-/* dm_mod: each bio that a target gets is a clone inside of this, and leads to the original. */
+/* dm_mod: each bio that a target gets is a clone within this struct, which has the original. */
 struct dm_io {
 	struct bio *orig_bio;
 } __core;
@@ -86,15 +86,15 @@ struct dm_target_io {
 	struct bio clone;
 } __core;
 
-/* bcache: a pointer that is only passed by. */
+/* bcache: pointers that the programs do not follow. */
 struct bcache_device;
 struct cache_set;
 
 /*
  * With CONFIG_BLK_CGROUP, submit_bio stamps each bio with monotonic ns since
  * 5238dcf4136f ("block: replace bio->bi_issue_stat by bio-specific type") (in v4.19).
- * Newer kernels stamp only where a cgroup policy asks for it, under another name: there the
- * programs take the time themselves.
+ * Newer kernels stamp only if a cgroup policy asks for it, in another field: there the programs
+ * read the clock.
  */
 struct bio_issue {
 	__u64 value;
@@ -111,7 +111,7 @@ static __always_inline __u64 bio_stamp(struct bio *bio)
 	return ((struct bio___stamped *)bio)->bi_issue.value;
 }
 
-/* When a bio came: its stamp, or the time. Either has a meaning for stamp_age_ns(). */
+/* When a bio arrived: its stamp or the time. stamp_age_ns() accepts both. */
 static __always_inline __u64 arrival_stamp(struct bio *bio)
 {
 	return BIO_STAMPED ? bio_stamp(bio) : bpf_ktime_get_ns();
@@ -134,7 +134,7 @@ enum req_opf {
 	REQ_OP_WRITE_ZEROES___opf = 9,
 };
 
-/* REQ_OP_MASK is a macro, so BTF has no word on it: 8 bits since v4.10. */
+/* REQ_OP_MASK is a macro, so it is not in BTF; 8 bits since v4.10. */
 #define OP_MASK 0xff
 
 static __always_inline bool is_discard(__u32 op)
@@ -146,7 +146,7 @@ static __always_inline bool is_discard(__u32 op)
 	       op == bpf_core_enum_value(enum req_opf, REQ_OP_SECURE_ERASE___opf);
 }
 
-/* Writes bytes, though it is no plain write. */
+/* An operation that writes bytes but is not REQ_OP_WRITE. */
 static __always_inline bool is_special_write(__u32 op)
 {
 	if (bpf_core_enum_value_exists(enum req_op, REQ_OP_WRITE_ZEROES))

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The cache and backing devices: latency by direction and class, and the destage in flight. */
+/* Cache and backing devices: latency by direction and class, destage in flight. */
 #ifndef EBBGATE_DEVICE_BPF_H
 #define EBBGATE_DEVICE_BPF_H
 
 #include "edges.bpf.h"
 #include "join.bpf.h"
 
-/* A merged request holds at most this many bios here; the rest is counted as lost. */
+/* Bios of a merged request that are looked at; more are counted as lost. */
 #define CHAIN_MAX 256
 
 /*
- * Who sent a bio. The front part of a bio that was split (bcache merges keys, devices have
- * limits) is on its own account only until one asks its parent, in bi_private.
+ * The completion function of the sender. The front part of a bio that was split (bcache merges
+ * keys, devices have limits) has another one, and its parent in bi_private.
  */
 static __always_inline __u64 owner(struct bio *bio)
 {
@@ -23,28 +23,28 @@ static __always_inline __u64 owner(struct bio *bio)
 	return end;
 }
 
-/* Moves data between the two devices: destage; with dm promotion too. */
+/* A copy between the two devices: destage, and with dm also promotion. */
 static __always_inline bool is_copy(__u64 owner)
 {
 	return owner == shared.endio[EB_END_DIRTY] || owner == shared.endio[EB_END_READ_DIRTY] ||
 	       owner == shared.endio[EB_END_DM_IO];
 }
 
-/* Destage reads the cache device and writes the backing device, nothing else. */
+/* Destage only reads the cache device and writes the backing device. */
 static __always_inline bool may_destage(__u32 roles, __u32 dir)
 {
 	return (roles & EB_HAS_CACHE) && (roles & (dir == EB_WRITE ? EB_IS_BACKING : EB_IS_CACHE));
 }
 
-/* Of a copy both reads count and the write of destage; dm writes metadata by dm-io, too. */
+/* All but writes to the cache device: there dm-io also writes metadata. */
 static __always_inline bool may_copy(__u32 roles, __u32 dir)
 {
 	return (roles & EB_HAS_CACHE) && (dir == EB_READ || (roles & EB_IS_BACKING));
 }
 
 /*
- * bcache writes foreground data and fills (copies of missed reads, moves of garbage
- * collection) by one function; its struct data_insert_op, in bi_private, says which.
+ * bcache writes users' data and fills (copies of missed reads, moves of garbage collection)
+ * through one function; its struct data_insert_op, in bi_private, tells them apart.
  */
 static __always_inline bool is_fill(struct bio *bio)
 {
@@ -74,8 +74,8 @@ static __always_inline struct eb_flow *flow_of(struct eb_dev_cpu *c, __u32 dir, 
 }
 
 /*
- * A device without requests may split a bio (md does, and stamps it anew), and hand parts or all of
- * it to other devices: so its size and its start are kept, and parts do not count.
+ * A device without requests may split a bio (md does, and stamps it again) and pass parts or all of
+ * it to other devices. So its size and its start are kept, and parts do not count.
  */
 static __always_inline void remember(struct bio *bio, struct eb_dev *e)
 {
@@ -105,7 +105,7 @@ static __always_inline void device_queue(struct bio *bio, struct eb_dev *e, __u3
 	c->queued_bytes += bio->bi_iter.bi_size;
 }
 
-/* The loader paces this volume's destage: say at once when none is left in flight. */
+/* Pushes an edge if no destage is in flight any more. */
 static __always_inline void destage_drained(struct eb_dev *e, __u64 now_ns)
 {
 	struct eb_vol_cpu *c = vol_counters(e->backs_slot);
@@ -124,15 +124,15 @@ static __always_inline void destage_drained(struct eb_dev *e, __u64 now_ns)
 }
 
 /*
- * Which counter a copy belongs to: 1 for a read of the backing device, which is promotion, else 0,
- * destage. Arithmetic, not a branch: the verifier would walk through all that follows twice.
+ * The counter of a copy: EB_PROMOTION for a read of the backing device, else EB_DESTAGE. Computed
+ * without a branch, after which the verifier would walk through all that follows twice.
  */
 static __always_inline __u32 copy_kind(__u32 roles, __u32 dir)
 {
 	return (roles & EB_IS_BACKING) / EB_IS_BACKING & ~dir & 1;
 }
 
-/* A completed request, bio by bio: requests are merged and may complete in parts. */
+/* Counts a completed request bio by bio: requests are merged and may complete in parts. */
 static __always_inline void copy_done(struct eb_dev_cpu *c, struct bio *bio, __u32 kind,
 				      __u32 nr_bytes)
 {
@@ -143,7 +143,7 @@ static __always_inline void copy_done(struct eb_dev_cpu *c, struct bio *bio, __u
 		__u32 bytes = bio->bi_iter.bi_size;
 
 		if (is_copy(owner(bio))) {
-			/* Queued once, however often it was split since. */
+			/* A bio that was split was queued once. */
 			if (bytes <= nr_bytes && end != shared.endio[EB_END_CHAIN])
 				copied->ios++;
 			copied->bytes += bytes < nr_bytes ? bytes : nr_bytes;
@@ -158,7 +158,7 @@ static __always_inline void copy_done(struct eb_dev_cpu *c, struct bio *bio, __u
 	c->lost_chain++;
 }
 
-/* The loader paces destage: it wants to know when the backing device has none left. */
+/* Whether the loader paces destage and wants to know when none is in flight any more. */
 static __always_inline bool awaited(struct eb_dev *e, __u32 roles, __u32 dir)
 {
 	return dir == EB_WRITE && (roles & EB_IS_BACKING) && volume_of(e->backs)->paced;
@@ -192,7 +192,7 @@ static __always_inline void device_complete(struct request *rq, struct eb_dev *e
 		destage_drained(e, now_ns);
 }
 
-/* The end of a bio at a device without requests; stamp 0: when it came is not known. */
+/* The end of a bio at a device without requests; stamp 0: its arrival is not known. */
 static __always_inline void device_bio_done(struct bio *bio, struct eb_dev *e, __u32 roles,
 					    __u32 dir, __u32 bytes, __u64 stamp, __u64 now_ns)
 {
@@ -217,10 +217,9 @@ static __always_inline void device_bio_done(struct bio *bio, struct eb_dev *e, _
 }
 
 /*
- * A device without requests (dm, md): the bio itself completes. bcache points a user's bio at the
- * backing device in the end, so that it completes there though it was never sent there (a cached
- * write, a hit): what was not seen to be queued does not count, unless it is a copy that was under
- * way before the device was tracked.
+ * A bio completes at a device without requests (dm, md). bcache makes users' bios complete at the
+ * backing device even if they were never sent there (a cached write, a hit). So a bio counts only
+ * if it was seen to be queued, or if it is a copy, which may have begun before tracking did.
  */
 static __always_inline void device_bio_complete(struct bio *bio, struct eb_dev *e, __u32 roles,
 						__u32 dir, __u64 now_ns)

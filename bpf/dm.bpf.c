@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Volumes of device-mapper: the path of each request, by the device to which dm-cache and
- * dm-writecache send its parts; and the bios of the devices below that make no requests. dm splits
- * a bio at the borders of cache blocks, cuts it short and queues the rest anew, with a new stamp:
- * so its size and its start are kept from where it first came, and its path from all its parts.
+ * Volumes of device-mapper: the path of each request, from the devices to which dm-cache and
+ * dm-writecache send its parts, and the bios of devices below that have no requests. dm splits a
+ * bio at the borders of cache blocks and queues the rest again with a new stamp. So the size and
+ * the start are kept from its arrival, and the path is that of all parts together.
  */
 #include "device.bpf.h"
 
-/* In a join, in place of the path: where parts of the request went. */
+/* Kept in the join in place of the path: where parts of the request went. */
 #define TO_CACHE 1
 #define TO_BACKING 2
 
-/* A bio's address as a number, which the verifier does not hand out but lets us negate. */
+/* The address of a bio as a number: the verifier refuses the address but not its negation. */
 static __always_inline __u64 address_of(struct bio *bio)
 {
 	__u64 address = (__u64)bio;
@@ -20,7 +20,7 @@ static __always_inline __u64 address_of(struct bio *bio)
 	return -address;
 }
 
-/* The address of the bio that came to the volume, from the clone that the target was given. */
+/* The address of the bio that arrived at the volume, from the clone that the target got. */
 static __always_inline __u64 original(struct bio *clone)
 {
 	__u64 tio = address_of(clone) - bpf_core_field_offset(struct dm_target_io, clone);
@@ -33,7 +33,7 @@ static __always_inline __u64 original(struct bio *clone)
 	return bio;
 }
 
-/* An entry that is ours, for a bio that carries data. */
+/* The entry of a device that this file handles; NULL also for a bio without data. */
 static __always_inline struct eb_dev *ours(__u32 dev, struct bio *bio)
 {
 	struct eb_dev *e = find_dev(dev);
@@ -77,13 +77,13 @@ int BPF_PROG(dm_bio_remap, struct bio *bio, __u32 volume)
 		return 0;
 	id = original(bio);
 	j = id ? join_find(id) : NULL;
-	/* Parts that had to wait are sent by a worker, at the same time as others. */
+	/* Workers send parts that had to wait, at the same time as others are sent. */
 	if (j)
 		__sync_fetch_and_or(&j->id, to->roles & EB_IS_BACKING ? TO_BACKING : TO_CACHE);
 	return 0;
 }
 
-/* A part at the backing device makes the whole request a miss, as with bcache. */
+/* A part at the backing device makes the whole request a miss, as in bcache. */
 static __always_inline __u32 path_of(__u32 dir, __u32 mode, __u32 went)
 {
 	if (dir == EB_READ)
@@ -129,7 +129,7 @@ int BPF_PROG(dm_bio_complete, struct request_queue *q, struct bio *bio)
 	now_ns = bpf_ktime_get_ns();
 	if (e->roles & EB_IS_VOLUME)
 		volume_done(e, j, dir, bytes, now_ns);
-	/* Without a join it was in flight before us, or bcache sent it elsewhere in the end. */
+	/* Without a join it was in flight before tracking began, or bcache sent it elsewhere. */
 	if ((e->roles & (EB_IS_BACKING | EB_IS_CACHE)) && (j || is_copy((__u64)bio->bi_end_io)))
 		device_bio_done(bio, e, e->roles, dir, j ? j->bytes : bytes, j ? j->start_ns : 0,
 				now_ns);

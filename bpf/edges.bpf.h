@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What is pushed at once: the end of an idle period, a destage queue that ran empty. */
+/* Edges, which are pushed at once: an idle period ends, a destage queue runs empty. */
 #ifndef EBBGATE_EDGES_BPF_H
 #define EBBGATE_EDGES_BPF_H
 
 #include "maps.bpf.h"
 
-/* 400 edges: they are rare (one a gap and volume) and the loader reads them at once. */
+/* 400 edges: there is one per gap and volume, and the loader reads them at once. */
 #define EDGE_RING_BYTES 16384
 
 struct {
@@ -22,7 +22,7 @@ static __always_inline void push_edge(struct eb_vol_cpu *c, __u32 volume, __u32 
 		c->lost_ring++;
 }
 
-/* Requests in flight, over all CPUs. Only asked at a possible gap. */
+/* Requests in flight, over all CPUs. Called only at a possible gap. */
 static __always_inline __u64 in_flight(struct eb_vol *v, __u32 slot)
 {
 	__s64 n = v->unseen[EB_READ] + v->unseen[EB_WRITE];
@@ -48,8 +48,8 @@ static __always_inline void count_gap(struct eb_vol_cpu *c, __u64 gap_ns)
 }
 
 /*
- * An arrival finds the last activity stale. Of CPUs that arrive together, one takes the
- * time, and with it the gap; one takes the flag of an idle volume.
+ * Handles an arrival that finds the last activity stale. If requests arrive on several CPUs at the
+ * same time, one of them takes the gap, and one the flag of an idle volume.
  */
 static __always_inline void wake(struct eb_dev *e, struct eb_vol *v, struct eb_vol_cpu *c,
 				 __u64 stamp)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Histogram buckets. Pure: no helpers, no maps; builds with clang -target bpf and with cc.
- * By table: BPF has no count-leading-zeros, and a search by halves costs twice as much.
+ * Uses tables: BPF cannot count leading zeros, and a binary search costs twice as much.
  */
 #ifndef EBBGATE_HIST_H
 #define EBBGATE_HIST_H
@@ -10,7 +10,7 @@
 #define __always_inline inline __attribute__((always_inline))
 #endif
 
-/* Loops of a few steps cost less unrolled; other compilers need no hint. */
+/* Short loops cost less when they are unrolled; other compilers need no hint. */
 #ifdef __bpf__
 #define UNROLL _Pragma("unroll")
 #else
@@ -18,12 +18,12 @@
 #endif
 
 /*
- * Hides a value from the optimiser: so that it keeps an address instead of working it out
- * again for each use, and so that it leaves in place a mask that the verifier needs to see.
+ * Hides a value from the optimiser, so that it keeps an address instead of computing it again for
+ * each use, or keeps a mask that the verifier needs to see.
  */
 #define OPAQUE(value) asm volatile("" : "+r"(value))
 
-/* Powers of two from the unit up: enough for 2^31 units. */
+/* Powers of two: enough for 2^31 units. */
 #define HIST_LOG2_BUCKETS 32
 
 /*
@@ -53,7 +53,7 @@ static const unsigned char hist_log2_table[256] = {
 	7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7,
 };
 
-/* Latency bucket of a byte: hist_lat_floor_us() is its inverse. */
+/* Latency bucket of a byte; hist_lat_floor_us() is the inverse. */
 static const unsigned char hist_lat_table[256] = {
 	0, 1, 2, 3, 4, 5, 6, 7, 8, 8, 9, 9, 10, 10, 11, 11,
 	12, 12, 12, 12, 13, 13, 13, 13, 14, 14, 14, 14, 15, 15, 15, 15,
@@ -111,9 +111,9 @@ static __always_inline unsigned int hist_us(unsigned long long ns)
 }
 
 /*
- * v < 4: bucket v. Else with k = floor(log2(v)): 4 * (k - 1) + the two bits below the
- * leading one. Dividing by 2^6 lowers the bucket by 24, as long as 4 remains: so steps of
- * six bits bring every value into the table.
+ * v < 4: bucket v. Else with k = floor(log2(v)): 4 * (k - 1) + the two bits below the leading one.
+ * Division by 2^6 lowers the bucket by 24 as long as 4 or more remains, so steps of six bits bring
+ * each value into the table.
  */
 static __always_inline unsigned int hist_lat_bucket(unsigned int us)
 {
@@ -130,7 +130,7 @@ static __always_inline unsigned int hist_lat_bucket(unsigned int us)
 	return HIST_LAT_BUCKETS - 1;
 }
 
-/* Lowest value of a latency bucket: what a reader of the record needs. */
+/* Lowest value of a latency bucket, for readers of the record. */
 static __always_inline unsigned long long hist_lat_floor_us(unsigned int bucket)
 {
 	if (bucket < 4)

@@ -9,12 +9,12 @@
 #include "hist.h"
 
 /*
- * The last activity of a volume is shared by all CPUs, so it is written only when
- * it is stale by more than this: at most 10,000 writes a second under any load.
+ * All CPUs share the last activity of a volume, so it is written only if it is older than this: at
+ * most 10,000 writes a second under any load.
  */
 #define IDLE_GRAIN_NS 100000ULL
 
-/* Gaps shorter than this are not counted: the grain would blur them. */
+/* Shorter gaps are not counted, because the grain makes them inexact. */
 #define IDLE_GAP_MIN_NS 1000000ULL
 
 /*
@@ -49,8 +49,8 @@ static __always_inline unsigned int stamp_bytes(unsigned long long stamp)
 }
 
 /*
- * Is the shared last activity more than a grain old? The clock of another CPU may lag by as
- * much: that is no reason to write. Anything else, weeks of idleness included, is stale.
+ * Whether the shared last activity is more than a grain old. The clock of another CPU may lag by as
+ * much, so a stamp up to a grain earlier is not stale; any other is.
  */
 static __always_inline int idle_stale(unsigned long long last_ns, unsigned long long stamp)
 {
@@ -59,7 +59,7 @@ static __always_inline int idle_stale(unsigned long long last_ns, unsigned long 
 	return ahead << STAMP_HIGH_BITS > 2 * IDLE_GRAIN_NS << STAMP_HIGH_BITS;
 }
 
-/* Length of the gap that an arrival ends, 0 when it is none. */
+/* Length of the gap that an arrival ends; 0 if there is none. */
 static __always_inline unsigned long long
 idle_gap_ns(unsigned long long last_ns, unsigned long long now_ns, unsigned long long in_flight)
 {

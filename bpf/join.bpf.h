@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Joins what is known of a request at different tracepoints, by its bio. For bcache the path
- * is known at bcache_read and bcache_write, the end at bcache_request_end, and bcache's own state
- * cannot be reached from the bio; for dm see dm.bpf.c. A hash without buckets: no lock, no
- * allocation, one line a request; what is pushed out is counted, and its latency is missing.
+ * Joins what different tracepoints tell of a request, by its bio. bcache_read and bcache_write tell
+ * the path, bcache_request_end the end, and bcache's own state cannot be reached from the bio; for
+ * dm see dm.bpf.c. The hash has pairs instead of buckets: no lock, no allocation, one cache line a
+ * request. A request that is pushed out is counted, and its latency is missing.
  */
 #ifndef EBBGATE_JOIN_BPF_H
 #define EBBGATE_JOIN_BPF_H
@@ -13,7 +13,7 @@
 /* 4096 pairs: 256 writes in flight meet a full pair once in a thousand times. */
 #define JOIN_BITS 12
 #define JOIN_PATH_MASK 7ULL
-/* The request has begun, its path is not known yet (EB_PATHS and above are no path). */
+/* The request has begun, its path is not known yet: EB_PATHS and above are not paths. */
 #define JOIN_BEGUN 7
 
 struct join {
@@ -27,8 +27,8 @@ struct join {
 static struct join joins[1 << JOIN_BITS][2] __attribute__((aligned(64)));
 
 /*
- * A bio's identity as a number. The verifier refuses to hash a kernel pointer, but it
- * allows the distance of two pointers; both are 8-byte aligned, so the low bits are free.
+ * The identity of a bio as a number. The verifier refuses to hash a kernel pointer but allows the
+ * distance between two pointers. Both are aligned to 8 bytes, so the low bits are free.
  */
 static __always_inline __u64 bio_id(struct bio *bio)
 {
@@ -48,7 +48,7 @@ static __always_inline bool join_is(const struct join *j, __u64 id)
 	return (j->id ^ id) <= JOIN_PATH_MASK;
 }
 
-/* The place of a bio: its own, else a free one, else the second, which is then lost. */
+/* The place of a bio: its own, else a free one, else the second, whose bio is then lost. */
 static __always_inline struct join *join_place(struct eb_vol_cpu *c, __u64 id)
 {
 	struct join *pair = join_pair(id);
@@ -73,7 +73,7 @@ static __always_inline void join_begin(struct eb_vol_cpu *c, __u64 id, __u64 now
 	j->start_ns = now_ns;
 }
 
-/* What is known of a bio, or NULL. */
+/* The entry of a bio, or NULL. */
 static __always_inline struct join *join_find(__u64 id)
 {
 	struct join *j = join_pair(id);
@@ -83,7 +83,7 @@ static __always_inline struct join *join_find(__u64 id)
 	return join_is(++j, id) ? j : NULL;
 }
 
-/* The path of a request that ends, EB_PATHS or more when it is not known. */
+/* Removes the entry of a request that ends; returns its path, or EB_PATHS or more. */
 static __always_inline __u32 join_take(__u64 id, __u64 *start_ns)
 {
 	struct join *j = join_find(id);
@@ -98,8 +98,8 @@ static __always_inline __u32 join_take(__u64 id, __u64 *start_ns)
 }
 
 /*
- * bcache_write shows a clone, not the request's bio; but it fires in the task that
- * just passed bcache_request_start. By task, not CPU: in between it may sleep.
+ * bcache_write shows a clone of the bio, but in the task that has just passed
+ * bcache_request_start. The table is by task, not by CPU, since the task may sleep in between.
  */
 #define SUBMITTERS 1024
 static struct submitter {
@@ -116,7 +116,7 @@ static __always_inline void submitter_put(__u64 bio)
 	s->bio = bio;
 }
 
-/* The bio that this task is submitting, 0 when another task took its place. */
+/* The bio that this task is submitting; 0 if another task took its place. */
 static __always_inline __u64 submitter_get(void)
 {
 	__u64 task = (__u32)bpf_get_current_pid_tgid();

@@ -20,7 +20,7 @@ static void put_char(struct json *j, char c)
 	put(j, &c, 1);
 }
 
-/* A tick has a thousand numbers: printf would be half of what the probe costs at rest. */
+/* A tick has a thousand numbers; printf would be half of the cost of an idle probe. */
 static void put_number(struct json *j, uint64_t n)
 {
 	char digits[20], *first = digits + sizeof(digits);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* One JSON object a line, built in memory and written whole: a reader never sees half a record. */
+/* Builds a JSON object in memory and writes it as one line, so that readers see whole records. */
 #ifndef EBBGATE_JSON_H
 #define EBBGATE_JSON_H
 
@@ -26,7 +26,7 @@ void json_close(struct json *j);
 /* Trailing zeros are left out. */
 void json_array(struct json *j, const char *key, const unsigned long long *values, size_t n);
 void json_str_array(struct json *j, const char *key, const char *const *values, size_t n);
-/* Closes the record and writes it to fd 1; -errno when the reader is gone. */
+/* Closes the record and writes it to stdout. Returns -errno if the reader is gone. */
 int json_end(struct json *j);
 
 #endif

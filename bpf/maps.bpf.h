@@ -11,8 +11,8 @@ const volatile __u32 ncpu = 1;
 const volatile struct eb_flags flags = {};
 
 /*
- * Mapped into the loader's memory, so that it reads without a system call. It sizes them
- * before load: EB_VOLUMES x ncpu and EB_DEVICES x ncpu.
+ * Counters, mapped into the loader's memory so that it reads them without a system call. Before
+ * load it sets their sizes: EB_VOLUMES x ncpu and EB_DEVICES x ncpu.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -32,7 +32,7 @@ struct {
 
 struct eb_shared shared SEC(".data.shared");
 
-/* The entry of a dev_t, or NULL: a device that nobody tracks costs one read. */
+/* The entry of a dev_t, or NULL. A device that is not tracked costs one read. */
 static __always_inline struct eb_dev *find_dev(__u32 dev)
 {
 	__u32 i = (dev * EB_DEV_HASH) >> 24;
@@ -68,7 +68,7 @@ static __always_inline struct eb_dev_cpu *dev_counters(__u32 slot)
 	return bpf_map_lookup_elem(&dev_cpu, &key);
 }
 
-/* A bucket that the verifier believes in: the compiler may prove the bound and drop it. */
+/* Bounds a bucket for the verifier; the compiler may prove the bound and drop the check. */
 static __always_inline __u32 bounded(__u32 bucket, __u32 buckets)
 {
 	OPAQUE(bucket);
@@ -80,13 +80,13 @@ static __always_inline void count_latency(struct eb_flow *flow, __u64 ns)
 	flow->lat[bounded(hist_lat_bucket(hist_us(ns)), HIST_LAT_BUCKETS)]++;
 }
 
-/* The front part of a bio that was split: it ends, but only the whole was queued. */
+/* The front part of a bio that was split: it ends, but only the whole bio was queued. */
 static __always_inline bool is_part(struct bio *bio)
 {
 	return (__u64)bio->bi_end_io == shared.endio[EB_END_CHAIN];
 }
 
-/* Foreground activity now: keep the shared line quiet unless it is stale. */
+/* Notes foreground activity; writes the shared line only if it is stale. */
 static __always_inline void touch(__u32 volume, __u64 now_ns)
 {
 	struct eb_vol *v = volume_of(volume);

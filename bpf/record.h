@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Memory that the BPF programs and the loader share. Every struct is fixed
- * width, free of holes and asserted; nothing here leaves the machine (the wire
- * format is the JSON of README.md), so the layout may change with any commit.
+ * Memory that the programs and the loader share. It never leaves the process (the protocol is the
+ * JSON of README.md), so its layout may change with any commit.
  */
 #ifndef EBBGATE_RECORD_H
 #define EBBGATE_RECORD_H
@@ -14,36 +13,34 @@
 #endif
 #include "hist.h"
 
-/* A NAS box has a handful of cached volumes; 16 keeps the streams at 1 MiB. */
+/* A server has a handful of cached volumes; with 16 the streams take 1 MiB. */
 #define EB_VOLUMES 16
-/* One backing device a volume, and room for as many cache devices. */
+/* A backing device per volume, and as many cache devices. */
 #define EB_DEVICES 32
-/* Bound of the loops over CPUs; a larger machine is refused, not miscounted. */
+/* Bound of the loops over CPUs; the loader refuses larger machines. */
 #define EB_CPUS_MAX 1024
 /* dev_t table: volumes, their partitions and devices. */
 #define EB_DEV_SLOTS 256
 /* Multiplicative hash of a dev_t: the top 8 bits are its home slot. */
 #define EB_DEV_HASH 0x9E3779B1u
-/* A lookup reads at most this many neighbours; the loader keeps to it too. */
+/* A lookup reads at most this many slots; the loader writes only to them. */
 #define EB_DEV_PROBES 4
 
 #define EB_READ 0
 #define EB_WRITE 1
 #define EB_DIRS 2
 
-/* What a dev_t is to us (eb_dev.roles). */
-#define EB_IS_VOLUME 1	/* foreground arrives here */
+/* Roles of a device (eb_dev.roles). */
+#define EB_IS_VOLUME 1	/* users' requests arrive here */
 #define EB_IS_BACKING 2 /* the slow device of volume eb_dev.backs */
 #define EB_IS_CACHE 4	/* a fast device */
-#define EB_IS_DISK 8	/* the volume is a plain disk: no cache of ours ends its requests */
-#define EB_HAS_CACHE 32 /* a cache device or backing device of a cache: classes, destage */
-#define EB_IS_BIO 16	/* a device without requests (dm, md): it completes as bios */
-#define EB_IS_DM 64	/* a volume of dm, or a device without requests below: dm.bpf.c's */
+#define EB_IS_DISK 8	/* a plain disk or dm volume: ends are counted at the block layer */
+#define EB_HAS_CACHE 32 /* a device of a cache: has classes and destage */
+#define EB_IS_BIO 16	/* a device without requests (dm, md): bios complete */
+#define EB_IS_DM 64	/* a dm volume, or a device without requests below one: see dm.bpf.c */
 
-#define EB_USES (EB_IS_VOLUME | EB_IS_BACKING | EB_IS_CACHE)
-
-#define EB_FG 0 /* for users */
-#define EB_BG 1 /* the cache's own: destage, fills, journal, metadata, garbage collection */
+#define EB_FG 0 /* of users */
+#define EB_BG 1 /* of the cache: destage, fills, journal, metadata, garbage collection */
 #define EB_CLASSES 2
 
 enum eb_path {
@@ -56,12 +53,12 @@ enum eb_path {
 	EB_PATHS
 };
 
-/* Of a volume of dm: where its writes go when they go to the cache device. */
+/* Mode of a dm volume: what a write to its cache device is. */
 enum eb_mode { EB_MODE_WRITEBACK, EB_MODE_WRITETHROUGH, EB_MODE_PASSTHROUGH };
 
 enum eb_reason { EB_SEQUENTIAL, EB_CONGESTED, EB_REASONS };
 
-/* Completion functions whose address says who sent a bio (/proc/kallsyms). */
+/* Completion functions, whose addresses tell who sent a bio (/proc/kallsyms). */
 enum eb_endio {
 	EB_END_DIRTY,	    /* dirty_endio: destage, write to the backing device */
 	EB_END_READ_DIRTY,  /* read_dirty_endio: destage, read from the cache device */
@@ -75,7 +72,7 @@ enum eb_endio {
 	EB_ENDIOS
 };
 
-/* Address of a function that is not there (yet): no bio has it. */
+/* Address of a function that is not known: no bio has it. */
 #define EB_NO_ENDIO 1
 
 /* One entry of the dev_t table. dev 0 is empty, roles 0 is a removed entry. */
@@ -84,8 +81,8 @@ struct eb_dev {
 	__u8 roles;  /* EB_IS_* */
 	__u8 volume; /* index of the volume that it is */
 	__u8 backs;  /* index of the volume that it backs */
-	__u8 mode;   /* of a volume of dm: enum eb_mode */
-	/* First slots in the per-CPU arrays, multiplied out so that no request has to. */
+	__u8 mode;   /* of a dm volume: enum eb_mode */
+	/* First slots in the per-CPU arrays, multiplied by ncpu already. */
 	__u16 volume_slot;
 	__u16 backs_slot;
 	__u16 device_slot;
@@ -93,13 +90,13 @@ struct eb_dev {
 };
 _Static_assert(sizeof(struct eb_dev) == 16, "hole in eb_dev");
 
-/* State of a volume that all CPUs share: written rarely (idle.h), read often. */
+/* State of a volume that all CPUs share; written rarely (idle.h), read often. */
 struct eb_vol {
 	__u64 last_ns;	       /* last foreground activity, at most IDLE_GRAIN_NS stale */
 	__u32 armed;	       /* the loader waits for the next arrival (idle edge) */
 	__u32 paced;	       /* the loader wants to know when destage runs empty */
-	__s64 unseen[EB_DIRS]; /* requests whose start or end was not seen (in_flight.c) */
-	__s64 destage_unseen;  /* the same of destage that is sent to its backing device */
+	__s64 unseen[EB_DIRS]; /* correction of the requests in flight (in_flight.c) */
+	__s64 destage_unseen;  /* the same for destage writes to the backing device */
 	__u64 pad[3];
 };
 _Static_assert(sizeof(struct eb_vol) == 64, "eb_vol must fill one cache line");
@@ -108,12 +105,12 @@ struct eb_shared {
 	struct eb_dev dev[EB_DEV_SLOTS];
 	struct eb_vol vol[EB_VOLUMES];
 	__u64 endio[EB_ENDIOS];
-	__u64 fill_offset; /* in struct data_insert_op: the word that says "fill", ... */
-	__u64 fill_mask;   /* ... and its bit; 0: cannot be told */
-	__u64 clock_ns;	   /* the loader's clock at its last tick: high bits of stamps */
+	__u64 fill_offset; /* in struct data_insert_op: the word that tells a fill, ... */
+	__u64 fill_mask;   /* ... and its bit; 0: not known */
+	__u64 clock_ns;	   /* time of the last tick: gives the high bits of stamps */
 };
 
-/* Masks of bio flags, from the kernel's BTF: their numbers differ between kernels. */
+/* Masks of bio flags, from BTF because their numbers differ between kernels. */
 struct eb_flags {
 	__u32 sync;
 	__u32 meta;
@@ -138,9 +135,9 @@ struct eb_arrivals {
 	__u64 runs[HIST_LOG2_BUCKETS]; /* bytes by run length: their sum is all bytes */
 };
 
-/* Counters of one volume on one CPU: aligned, so that no two CPUs write one line. */
+/* Counters of one volume on one CPU; aligned, so that no two CPUs write one cache line. */
 struct eb_vol_cpu {
-	__u64 started[EB_DIRS]; /* requests; on a disk with requests: bytes */
+	__u64 started[EB_DIRS]; /* requests; bytes on a disk that has requests */
 	__u64 done[EB_DIRS];
 	struct eb_arrivals arrivals[EB_DIRS];
 	struct eb_flow path[EB_PATHS];
@@ -167,7 +164,7 @@ struct eb_copied {
 
 /* Counters of one device on one CPU. */
 struct eb_dev_cpu {
-	/* The cache's own destage, in bios: writes on a backing device, reads on a cache device. */
+	/* Destage in bios: writes on a backing device, reads on a cache device. */
 	__u64 queued_ios;
 	__u64 queued_bytes;
 	struct eb_copied copied[EB_COPIES]; /* done; promotion on a backing device only (dm) */
@@ -176,9 +173,9 @@ struct eb_dev_cpu {
 } __attribute__((aligned(64)));
 
 #define EB_EDGE_BUSY 0	  /* the first arrival after an idle edge */
-#define EB_EDGE_DRAINED 1 /* a paced volume has no destage in flight any more */
+#define EB_EDGE_DRAINED 1 /* no destage of a paced volume is in flight any more */
 
-/* The only record that is pushed: rare, so it may cost a ring buffer slot. */
+/* The only record that is pushed through the ring buffer. */
 struct eb_edge {
 	__u64 ns;
 	__u64 gap_ns;

@@ -3,12 +3,12 @@
  * Sequential streams, many at a time. Pure: no helpers, no maps; builds with
  * clang -target bpf and with cc.
  *
- * A stream is remembered by the sector at which its next request would start. The
- * table is a set-associative hash of that sector: a request reads one cache line to find
- * its stream and writes another, however many streams are interleaved, and takes no lock.
- * A position is entered once and found once, so the oldest entry of a set is also the least
- * recently used: entries move down as new ones come. Two CPUs that meet in one set can lose
- * or mix a run length, never memory.
+ * A stream is known by the sector at which its next request would start. The table is a
+ * set-associative hash of that sector: a request reads one cache line to find its stream and
+ * writes another, however many streams are interleaved, and takes no lock. A position is entered
+ * once and found once, so the oldest entry of a set is also the least recently used one; entries
+ * move down as new ones come. Two CPUs that use one set at the same time can lose or mix run
+ * lengths but cannot corrupt memory.
  */
 #ifndef EBBGATE_STREAM_H
 #define EBBGATE_STREAM_H
@@ -17,8 +17,8 @@
 #include "idle.h"
 
 /*
- * 512 sets of 4: of 64 interleaved streams none is lost (once in ten million requests), and a
- * stream survives some thousand random requests between two of its own.
+ * 512 sets of 4: 64 interleaved streams lose one in ten million requests, and a stream survives
+ * about a thousand random requests between two of its own.
  */
 #define STREAM_SET_BITS 9
 #define STREAM_SETS (1 << STREAM_SET_BITS)
@@ -27,11 +27,11 @@
 /* Time in units of 2^20 ns (1.05 ms), modulo 2^31 (26 days). */
 #define STREAM_TICK_SHIFT 20
 #define STREAM_TICK_MASK 0x7fffffffU
-/* bcache forgets a stream after 5 s (RECENT_IO slots); so do we, to predict it. */
+/* As in bcache (RECENT_IO), whose decisions are to be predicted: 5 s. */
 #define STREAM_EXPIRE_TICKS (5000000000ULL >> STREAM_TICK_SHIFT)
 
 #define STREAM_RUN_MAX 0x7fffffffU
-/* Forgetting a run of 256 KiB is a loss; two random neighbours are no stream. */
+/* A run of 256 KiB or more that is pushed out is a loss; shorter ones may be chance. */
 #define STREAM_LOSS_SECTORS 512
 
 struct stream {
@@ -65,7 +65,7 @@ static __always_inline int stream_live(const struct stream *s, unsigned int tick
 	return ((tick - s->seen_tick) & STREAM_TICK_MASK) <= STREAM_EXPIRE_TICKS;
 }
 
-/* Takes the run that a request at this sector continues; 0: it begins a stream. */
+/* Removes and returns the run that a request at this sector continues; 0: it begins one. */
 static __always_inline unsigned int stream_take(struct stream_set *set, unsigned long long sector,
 						unsigned int tick)
 {
@@ -85,14 +85,14 @@ static __always_inline unsigned int stream_take(struct stream_set *set, unsigned
 	return 0;
 }
 
-/* Enters a position; 1 when a live stream had to be forgotten for it. */
+/* Enters a position; returns 1 if a live stream was pushed out. */
 static __always_inline int stream_put(struct stream_set *set, struct stream new)
 {
 	struct stream *way = set->way;
 	int lost = 0;
 
 	OPAQUE(way);
-	/* Rewriting one place again and again must not fill the set with copies of it. */
+	/* Repeated writes to one place must not fill the set with copies of it. */
 	if (way[0].next_sector != new.next_sector) {
 		if (way[3].run >= STREAM_LOSS_SECTORS)
 			lost = stream_live(&way[3], new.seen_tick);
@@ -105,8 +105,8 @@ static __always_inline int stream_put(struct stream_set *set, struct stream new)
 }
 
 /*
- * Accounts one request; returns its run length in sectors, itself included.
- * *lost is incremented when a live stream had to be forgotten.
+ * Counts one request; returns its run length in sectors, itself included. Increments *lost if a
+ * live stream was pushed out.
  */
 static __always_inline unsigned int stream_advance(struct stream_table *table,
 						   unsigned long long sector, unsigned int sectors,

@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Static functions: other modules may have one of the same name, so the module counts. */
+/* They are static, and other modules may have functions of the same name. */
 static const struct {
 	const char *name, *module;
-	uint32_t modules; /* for whose volumes it is needed */
+	uint32_t modules; /* ENDIO_*: whose volumes need it */
 } wanted[EB_ENDIOS] = {
 	[EB_END_DIRTY] = { "dirty_endio", "[bcache]", ENDIO_BCACHE },
 	[EB_END_READ_DIRTY] = { "read_dirty_endio", "[bcache]", ENDIO_BCACHE },
@@ -29,13 +29,13 @@ static void count(struct symbol *symbol, uint64_t address)
 	symbol->hidden = !address;
 }
 
-/* What was read so far. `loaded`: the modules that are modules here, and not built in. */
+/* What was read so far. `loaded`: the modules that are loaded and not built in. */
 struct reading {
 	struct symbol in_module[EB_ENDIOS], built_in[EB_ENDIOS];
 	uint32_t loaded;
 };
 
-/* One line: address, type, name and, for a function of a module, the module. */
+/* Reads one line: address, type, name and, for a function of a module, the module. */
 static void match(const char *line, struct reading *reading)
 {
 	char name[256], type, module[64] = "";
@@ -59,7 +59,7 @@ static void match(const char *line, struct reading *reading)
 	}
 }
 
-/* A function of the kernel itself is meant only where the module is none. */
+/* A function of the kernel itself is used only if the module is not loaded. */
 static struct symbol choose(const struct reading *reading, int i)
 {
 	bool loaded = *wanted[i].module && reading->loaded & wanted[i].modules;

@@ -11,18 +11,18 @@
 
 #define KALLSYMS "/proc/kallsyms"
 
-/* Bits of the modules whose functions are looked for. */
+/* The modules whose completion functions are read, as bits. */
 #define ENDIO_BCACHE 1
 #define ENDIO_DM 2
 #define ENDIO_DM_CACHE 4
-#define ENDIO_KERNEL 8 /* none: what the kernel itself has */
+#define ENDIO_KERNEL 8 /* no module: functions of the kernel itself */
 #define ENDIO_ALL 15
 
-/* What the text says of one function. */
+/* What /proc/kallsyms has of one function. */
 struct symbol {
-	uint64_t address; /* where it can be told; else EB_NO_ENDIO */
-	uint32_t found;	  /* how many functions of this name may be meant */
-	bool hidden;	  /* it is there, but its address is shown as 0 (kptr_restrict) */
+	uint64_t address; /* EB_NO_ENDIO if it is not known */
+	uint32_t found;	  /* how many functions of this name there are */
+	bool hidden;	  /* its address is shown as 0 (kptr_restrict) */
 };
 
 struct symbols {
@@ -30,19 +30,19 @@ struct symbols {
 };
 
 /*
- * A function of the expected module counts; where the module is not loaded, a function of the
- * kernel itself does, since the module may be built in. Two of one name cannot be told apart: no
- * address. -errno when the file cannot be read; then no function has an address.
+ * Takes a function from its module; if the module is not loaded, from the kernel itself, since the
+ * module may be built in. If there are two of one name, neither is used. Returns 0, or -errno if
+ * the file cannot be read; then no function has an address.
  */
 int read_symbols(const char *path, struct symbols *symbols);
 
 /*
- * Takes over from an earlier reading what is hidden now, of modules that were not loaded again
- * since: kptr_restrict may have been raised meanwhile, but their functions are where they were.
+ * Takes addresses that are hidden now from an earlier reading, for modules that were not loaded
+ * again since: kptr_restrict may have been raised, but their functions have not moved.
  */
 void keep_known(struct symbols *now, const struct symbols *before, uint32_t modules);
 
-/* True, or false with a reason: a function that is needed for these modules has no address. */
+/* False with a reason if a function that is needed for these modules has no address. */
 bool symbols_complete(const struct symbols *symbols, uint32_t modules, char *reason, size_t bytes);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Foreground as it arrives at a volume: counts, kinds, streams. */
+/* Users' requests that arrive at a volume: counts, kinds, streams. */
 #ifndef EBBGATE_VOLUME_BPF_H
 #define EBBGATE_VOLUME_BPF_H
 
@@ -39,8 +39,8 @@ static __always_inline void arrive(struct bio *bio, struct eb_dev *e, __u32 role
 	if (opf & flags.rare)
 		arrive_rare(c, a, opf);
 	/*
-	 * Requests are split and merged, bytes are not; a device without requests ends bios. What
-	 * ends is counted in block.bpf.c.
+	 * On a disk bytes are counted, because requests are split and merged; on a device without
+	 * requests bios. block.bpf.c counts their ends.
 	 */
 	if (roles & EB_IS_DISK)
 		c->started[dir] += roles & EB_IS_BIO ? !is_part(bio) : bytes;
