@@ -81,12 +81,14 @@ class VolumeOverrides:
             if knob not in now:
                 self._unpin(old)
         for knob, each in now.items():
-            if knob not in before or before[knob].wish.id != each.wish.id:
+            if knob not in before or before[knob].override.id != each.override.id:
                 self._pin(each)
-        for number in self._replies.keys() - {each.wish.id for each in self.active}:
+        for number in self._replies.keys() - {each.override.id for each in self.active}:
             self._replies.pop(number).fail("the override ended first")
-        drains = [each for each in self.active if each.wish.kind is OverrideKind.DRAIN]
-        sets = tuple((each, format_value(knob, int(each.wish.value))) for knob, each in now.items())
+        drains = [each for each in self.active if each.override.kind is OverrideKind.DRAIN]
+        sets = tuple(
+            (each, format_value(knob, int(each.override.value))) for knob, each in now.items()
+        )
         knobs = frozenset(self._driver.hand.plan.knobs)
         return OverrideChange(sets, knobs, drains[0] if drains else None)
 
@@ -125,26 +127,26 @@ class VolumeOverrides:
         for each in () if unwritable_reason(seen) else tuple(self._sets().values()):
             try:
                 if self._is_due(each, seen):
-                    step = write(each.wish.knob, each.wish.value)
-                    self._submit(step, self._reason(each), self._replies[each.wish.id].report)
+                    step = write(each.override.knob, each.override.value)
+                    self._submit(step, self._reason(each), self._replies[each.override.id].report)
             except Exception as error:
-                _LOG.exception("%s: an override could not be applied", each.wish.volume)
-                self.on_end(each.wish, f"it could not be applied: {error}")
+                _LOG.exception("%s: an override could not be applied", each.override.volume)
+                self.on_end(each.override, f"it could not be applied: {error}")
         self._dirty_bytes = frame.dirty_bytes
         for each in self.active:
-            if each.wish.kind is OverrideKind.DRAIN and frame.dirty_bytes == 0:
+            if each.override.kind is OverrideKind.DRAIN and frame.dirty_bytes == 0:
                 left = each.left_ns(frame.at_ns) or 0
-                self.on_end(each.wish, f"clean, {format_ns(left)} before its time")
+                self.on_end(each.override, f"clean, {format_ns(left)} before its time")
 
     def _is_due(self, each: ActiveOverride, seen: VolumeState) -> bool:
         """Whether the knob has yet to be written, or the kernel has changed it since."""
-        knob = each.wish.knob
+        knob = each.override.knob
         if knob not in self._driver.hand.pinned:
             return False
-        if not self._replies[each.wish.id].future.done():
+        if not self._replies[each.override.id].future.done():
             return True
         found = seen.knobs.get(knob)
-        return found is not None and not same_value(knob, each.wish.value, found)
+        return found is not None and not same_value(knob, each.override.value, found)
 
     def unfinished(self, override: Override) -> str:
         """Describe what is left of a drain whose time is over; empty for other overrides."""
@@ -160,27 +162,27 @@ class VolumeOverrides:
         for knob in knobs:
             if knob in sets:
                 self._driver.hand.pinned.discard(knob)
-                self.on_end(sets[knob].wish, f"somebody else has written {knob} since")
+                self.on_end(sets[knob].override, f"somebody else has written {knob} since")
 
     def _sets(self) -> dict[str, ActiveOverride]:
-        return {e.wish.knob: e for e in self.active if e.wish.kind is OverrideKind.SET}
+        return {e.override.knob: e for e in self.active if e.override.kind is OverrideKind.SET}
 
     def _pin(self, each: ActiveOverride) -> None:
         """The knob is written at the next look, which knows whether the volume's state allows it.
 
         A strategy's value stays until then: the knob is not released.
         """
-        knob, hand = each.wish.knob, self._driver.hand
+        knob, hand = each.override.knob, self._driver.hand
         hand.forget_manual(knob)
         hand.pinned.add(knob)
-        self._replies[each.wish.id] = _Reply()
+        self._replies[each.override.id] = _Reply()
         self._driver.unpin(knob, self._reason(each), keep=True)
 
     def _unpin(self, each: ActiveOverride) -> None:
-        knob, hand = each.wish.knob, self._driver.hand
+        knob, hand = each.override.knob, self._driver.hand
         ours = knob in hand.pinned
         hand.pinned.discard(knob)
-        why = Reason(OVERRIDE, f"the wish of {each.wish.who} is over")
+        why = Reason(OVERRIDE, f"the wish of {each.override.who} is over")
         self._driver.unpin(knob, why, keep=not ours)
 
     def _submit(self, step: Step, reason: Reason, report: Callable[[list[Outcome]], None]) -> None:
@@ -192,7 +194,7 @@ class VolumeOverrides:
         self._driver.submit(f"{OVERRIDE} {step.knob}", job)
 
     def _reason(self, each: ActiveOverride) -> Reason:
-        value = format_value(each.wish.knob, int(each.wish.value))
+        value = format_value(each.override.knob, int(each.override.value))
         return Reason(OVERRIDE, override_text(each, self._now_ns(), value))
 
 

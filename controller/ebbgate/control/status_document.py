@@ -167,7 +167,7 @@ def _machine_sentence(view: StatusInputs, frame: Frame, state: State) -> str:
 
 
 def _override(active: ActiveOverride, frame: Frame) -> OverrideStatus:
-    wish = active.wish
+    wish = active.override
     return OverrideStatus(
         kind=str(wish.kind),
         knob=wish.knob or None,

@@ -58,7 +58,7 @@ class OverrideIntents:
         async with self._changing:
             _check_writable(loop)
             self._check_no_drain(loop, [knob for knob, _ in lasting])
-            mine = {e.wish.knob: e.wish for e in self._of(name, OverrideKind.SET)}
+            mine = {e.override.knob: e.override for e in self._of(name, OverrideKind.SET)}
             before = [mine[knob] for knob, _ in lasting if knob in mine]
             wishes = [
                 self._override(OverrideKind.SET, intent, name, for_ns, pair) for pair in lasting
@@ -99,7 +99,7 @@ class OverrideIntents:
             raise
 
     def _take_back(self, kept: Iterable[Override], before: Iterable[Override], why: str) -> None:
-        ours = {each.wish.id for each in self.registry.active.values()}
+        ours = {each.override.id for each in self.registry.active.values()}
         ended = {wish.knob for wish in kept if wish.id in ours}
         for wish in kept:
             self.registry.end(wish, why)
@@ -129,7 +129,7 @@ class OverrideIntents:
         """Give the knob (without a name: every one) back to the strategies. Raises EbbgateError."""
         name, knob, told = loop.volume.name, intent.args.get("knob"), []
         for each in self.registry.of(name):
-            wish = each.wish
+            wish = each.override
             if knob in (None, wish.knob):
                 self.registry.end(wish, f"{intent.who} released it")
                 told.append(f"{wish.knob or 'the ' + wish.kind} of {wish.who} is over")
@@ -157,16 +157,16 @@ class OverrideIntents:
             raise ActuationError(f"{title}: it is being cleaned already", "see ebbgate status")
         for each in self._of(loop.volume.name, OverrideKind.HOLD):
             raise ActuationError(
-                f"{title}: it is held by {each.wish.who}, so that its gate does not move",
+                f"{title}: it is held by {each.override.who}, so that its gate does not move",
                 f"first: ebbgate hold {title} --off",
             )
         for each in self._of(loop.volume.name, OverrideKind.SET):
-            if each.wish.knob in gate_knobs:
-                value = format_value(each.wish.knob, int(each.wish.value))
+            if each.override.knob in gate_knobs:
+                value = format_value(each.override.knob, int(each.override.value))
                 raise ActuationError(
-                    f"{title}: {each.wish.knob} is set to {value} by {each.wish.who}, which leaves"
-                    " the gate to the kernel: a drain could not open it",
-                    f"first: ebbgate release {title} {each.wish.knob}",
+                    f"{title}: {each.override.knob} is set to {value} by {each.override.who}, which"
+                    " leaves the gate to the kernel: a drain could not open it",
+                    f"first: ebbgate release {title} {each.override.knob}",
                 )
         for knob in sorted(loop.hand.manual & set(gate_knobs)):
             raise ActuationError(
@@ -188,12 +188,12 @@ class OverrideIntents:
         for each in self._of(loop.volume.name, OverrideKind.DRAIN):
             if of_gate is not None:
                 raise ActuationError(
-                    f"{title}: a drain of {each.wish.who} is under way, which needs {of_gate}",
+                    f"{title}: a drain of {each.override.who} is under way, which needs {of_gate}",
                     f"wait for its end, or end it: ebbgate release {title}",
                 )
 
     def _of(self, name: str, kind: OverrideKind) -> list[ActiveOverride]:
-        return [each for each in self.registry.of(name) if each.wish.kind is kind]
+        return [each for each in self.registry.of(name) if each.override.kind is kind]
 
     def _override(
         self,

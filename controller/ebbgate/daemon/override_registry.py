@@ -136,7 +136,7 @@ class OverrideRegistry:
         """Overrides that are on the disk are in force from now on, in place of older ones."""
         for wish in kept:
             for each in list(self.active.values()):
-                old = each.wish
+                old = each.override
                 if (old.volume, old.kind, old.knob) == (wish.volume, wish.kind, wish.knob):
                     self._replace(old, wish)
             self.active[wish.id] = self._taken_up(wish)
@@ -160,7 +160,7 @@ class OverrideRegistry:
 
     def of(self, volume: str) -> tuple[ActiveOverride, ...]:
         """The overrides in force for a volume, oldest first."""
-        return tuple(each for each in self.active.values() if each.wish.volume == volume)
+        return tuple(each for each in self.active.values() if each.override.volume == volume)
 
     def end(self, wish: Override, why: str) -> None:
         """An override is over, and what it wanted is undone."""
@@ -176,8 +176,8 @@ class OverrideRegistry:
     def end_all(self, volume: str, why: str, kind: OverrideKind | None = None) -> None:
         """All overrides of a volume (of one kind) are over."""
         for each in self.of(volume):
-            if kind in (None, each.wish.kind):
-                self.end(each.wish, why)
+            if kind in (None, each.override.kind):
+                self.end(each.override, why)
 
     async def keep_mode(self, volume: str, mode: Mode) -> None:
         """The mode that a person chose is on the disk. Raises EbbgateError, and nothing is kept."""
@@ -211,7 +211,7 @@ class OverrideRegistry:
         wall, now = self.wall_ns(), self.now_ns()
         for each in list(self.active.values()):
             if is_over(each, wall, now):
-                self.end(each.wish, self._overdue(each.wish))
+                self.end(each.override, self._overdue(each.override))
         for name, loop in self.volumes.items():
             self._keep_manual(name, loop)
         self._save()
@@ -276,12 +276,12 @@ class OverrideRegistry:
         while loop is not None:
             mine = self.of(name)
             try:
-                loop.hold(any(each.wish.kind is OverrideKind.HOLD for each in mine))
+                loop.hold(any(each.override.kind is OverrideKind.HOLD for each in mine))
                 loop.set_overrides(mine)
             except Exception as error:
                 if not mine:
                     raise
-                self._set_aside(mine[-1].wish, error)
+                self._set_aside(mine[-1].override, error)
             else:
                 return
 

@@ -58,7 +58,7 @@ class Proposal:
     `congestion_bypass`: False switches the kernel's bypass of a slow cache device off.
     `split_requests`: requests shorter than a cache block, which dm-cache does not take in at once.
     `knobs`: values that a person asked for, as the kernel takes them; no strategy gets these knobs.
-    `takes_back`: settings (`gate`, `streams`) that go back to what they were, whoever wants them.
+    `suppresses`: settings (`gate`, `streams`) that go back to what they were, whoever wants them.
     """
 
     strategy: str
@@ -71,7 +71,7 @@ class Proposal:
     collect_garbage: bool = False
     unsupported: str = ""
     knobs: tuple[tuple[str, str], ...] = ()
-    takes_back: tuple[str, ...] = ()
+    suppresses: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

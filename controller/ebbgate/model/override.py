@@ -59,9 +59,9 @@ class Override:
 
 @dataclass(frozen=True, slots=True)
 class ActiveOverride:
-    """A wish that is in force. `ends_ns`: when it ends, on CLOCK_MONOTONIC of this daemon."""
+    """An override in force. `ends_ns`: when it ends, on CLOCK_MONOTONIC of this daemon."""
 
-    wish: Override
+    override: Override
     ends_ns: int | None
 
     def left_ns(self, now_ns: int) -> int | None:

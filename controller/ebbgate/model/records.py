@@ -121,9 +121,9 @@ class Edge:
 class QueueSample:
     """The destage under way at one instant, while pacing.
 
-    `in_flight_*`: writes queued at the backing device and not completed; `done_*`: cumulative;
-    `cache_reads_ios`: still being read from the cache device; `held_ios`: read and not yet sent to
-    the backing device; `foreground_ios`: users' requests in flight.
+    `in_flight_*`: writes queued at the backing device and not completed. `done_*`: cumulative.
+    `cache_reads_ios`: still being read from the cache device. `awaiting_write_ios`: read and not
+    yet sent to the backing device. `foreground_ios`: users' requests in flight.
     """
 
     volume: str
@@ -134,12 +134,12 @@ class QueueSample:
     done_bytes: int
     cache_reads_ios: int = 0
     foreground_ios: int = 0
-    held_ios: int = 0
+    awaiting_write_ios: int = 0
 
     @property
     def under_way_ios(self) -> int:
         """Pieces begun and not done: all of them reach the disk, even if the gate closes now."""
-        return self.in_flight_ios + self.cache_reads_ios + self.held_ios
+        return self.in_flight_ios + self.cache_reads_ios + self.awaiting_write_ios
 
 
 @dataclass(frozen=True, slots=True)

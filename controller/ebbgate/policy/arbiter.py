@@ -95,7 +95,7 @@ def decision_key(state: State, decision: Decision) -> DecisionKey:
     return (
         GateKind.PACED if kind is GateKind.PULSED else kind,
         state.destage.phase,
-        state.streams.stance,
+        state.streams.mode,
         decision.sequential_cutoff_bytes,
         decision.congestion_bypass,
         tuple(rule.strategy for rule in state.rules.in_force),
@@ -111,11 +111,11 @@ def _watched_settings(state: State, policy: Policy) -> Mapping[WatchedSetting, H
     """
     found: dict[WatchedSetting, Hashable] = {}
     arbiter, streams = state.arbiter, state.streams
-    overridden = {each.wish.knob for each, _ in arbiter.sets}
+    overridden = {each.override.knob for each, _ in arbiter.sets}
     ruled = any(rule.sequential_cutoff_bytes is not None for rule in state.rules.in_force)
-    acts = policy.streams is not None and streams.stance is not StreamMode.REST and not ruled
+    acts = policy.streams is not None and streams.mode is not StreamMode.REST and not ruled
     if acts and overridden.isdisjoint(_STREAM_KNOBS):
-        found[WatchedSetting.STREAMS] = (streams.stance, streams.cutoff_bytes)
+        found[WatchedSetting.STREAMS] = (streams.mode, streams.cutoff_bytes)
     if _presses(state) and not arbiter.gate_overridden and arbiter.drain is None:
         found[WatchedSetting.GATE] = Phase.PRESSURE
     return found
@@ -176,7 +176,7 @@ def _streams(decision: Decision, own: list[Proposal]) -> Decision:
                 decision, sequential_cutoff_bytes=cutoff, cutoff_strategy=proposal.strategy
             )
         regretted = (
-            WatchedSetting.STREAMS in proposal.takes_back
+            WatchedSetting.STREAMS in proposal.suppresses
             and decision.cutoff_strategy == STREAM_BYPASS
         )
         if "max_sectors_kb" in dict(proposal.knobs) or regretted:
@@ -213,5 +213,5 @@ def _rollback_proposal(found: Verdict, state: State, ruled: Ruling, now_ns: int)
             ),
         ),
         gate=ruled.gate if ruled.by == NO_REGRET else None,
-        takes_back=(str(found.setting),),
+        suppresses=(str(found.setting),),
     )

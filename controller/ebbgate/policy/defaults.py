@@ -39,7 +39,7 @@ _DM_WINDOW_NS = 100 * NS_PER_MS
 others is too high by a half.
 """
 _DM_PACE = PaceParams(
-    law=ThrottleKind.DEPTH,
+    throttle=ThrottleKind.DEPTH,
     target_ns=36 * NS_PER_MS,
     depth_min_ios=1.0,
     depth_max_ios=16.0,
@@ -47,7 +47,7 @@ _DM_PACE = PaceParams(
     window_ns=_DM_WINDOW_NS,
 )
 _DM_PRESSURE_PACE = PaceParams(
-    law=ThrottleKind.DEPTH,
+    throttle=ThrottleKind.DEPTH,
     target_ns=10 * NS_PER_MS,
     depth_min_ios=1.0,
     depth_max_ios=4.0,

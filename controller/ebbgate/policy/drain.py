@@ -70,7 +70,7 @@ def gate_of(
     if plan is None or plan.dirty_bytes == 0 or state.phase in (Phase.UNKNOWN, Phase.DESTAGE):
         return None
     own = wished if wished is not None and wished.kind is GateKind.PACED else None
-    if params.pressure_pace.law is ThrottleKind.DEPTH:
+    if params.pressure_pace.throttle is ThrottleKind.DEPTH:
         depth = _depth_ios(plan, state, params.pace)
         return None if own and own.depth_ios >= depth else Gate(GateKind.PACED, depth_ios=depth)
     rate = _rounded(plan.needed_bytes_per_s, params.pace)
@@ -81,7 +81,7 @@ def proposal(
     plan: DrainPlan | None, standing: ActiveOverride, now_ns: int, gate: Gate | None
 ) -> Proposal:
     """What the drain wants, with the measured pace beside the needed one."""
-    who, left = standing.wish.who, format_ns(standing.left_ns(now_ns) or 0)
+    who, left = standing.override.who, format_ns(standing.left_ns(now_ns) or 0)
     if plan is None:
         return Proposal(DRAIN, f"as {who} asked, within {left}: the dirty level is unknown")
     measured, needed = plan.measured_bytes_per_s, plan.needed_bytes_per_s

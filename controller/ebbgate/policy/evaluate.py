@@ -165,7 +165,9 @@ def _rule_proposals(
         return ()
     why_not = unsupported(state.frame)
     if why_not:
-        return tuple(Proposal(r.wish.strategy, why_not, unsupported=why_not) for r in policy.rules)
+        return tuple(
+            Proposal(r.proposal.strategy, why_not, unsupported=why_not) for r in policy.rules
+        )
     if explain is None:
         return state.rules.in_force
     return rules.proposals(state.rules, policy.rules, explain, now_ns)
@@ -190,15 +192,15 @@ def _stream_proposal(state: State, params: StreamParams, explain: Frame | None) 
     why_not = unsupported(state.frame) if state.frame else ""
     if why_not:
         return Proposal(STREAM_BYPASS, why_not, unsupported=why_not)
-    reason = f"{streams.stance}: {streams.why}"
+    reason = f"{streams.mode}: {streams.why}"
     if state.congested:
         reason += "; the kernel took jitter of the cache device for congestion and bypassed it"
-    cutoff = None if streams.stance is StreamMode.REST or params.by_size else streams.cutoff_bytes
+    cutoff = None if streams.mode is StreamMode.REST or params.by_size else streams.cutoff_bytes
     return Proposal(
         STREAM_BYPASS,
         reason,
         explanation.of_streams(explain, params) if explain else (),
         sequential_cutoff_bytes=cutoff,
-        split_requests=params.by_size and streams.stance is StreamMode.BYPASS,
+        split_requests=params.by_size and streams.mode is StreamMode.BYPASS,
         congestion_bypass=False if state.congested else None,
     )

@@ -27,7 +27,7 @@ def ends_ns(wish: Override, wall_ns: int, now_ns: int) -> int | None:
 
 def is_over(standing: ActiveOverride, wall_ns: int, now_ns: int) -> bool:
     """Has its time come?"""
-    until = standing.wish.until_unix_ns
+    until = standing.override.until_unix_ns
     if standing.ends_ns is None or until is None:
         return False
     return now_ns >= standing.ends_ns or wall_ns >= until
@@ -42,7 +42,7 @@ def unwritable_reason(state: VolumeState | None) -> str:
 
 def override_text(standing: ActiveOverride, now_ns: int, value: str) -> str:
     """`sequential_cutoff 1 MiB, as jo asked, for 9.5 min more`; `value`: with its unit."""
-    wish, left = standing.wish, standing.left_ns(now_ns)
+    wish, left = standing.override, standing.left_ns(now_ns)
     what = f"{wish.knob} {value}" if wish.kind is OverrideKind.SET else str(wish.kind)
     rest = "until it is released" if left is None else f"for {format_ns(left)} more"
     return f"{what}, as {wish.who} asked, {rest}"
@@ -54,7 +54,7 @@ def proposal(
     """What the wishes for knobs take from all strategies. `sets`: each with its value in words;
     `gate_knobs`: of this kind of volume, which make sense only together.
     """
-    knobs = tuple((each.wish.knob, each.wish.value) for each, _ in sets)
+    knobs = tuple((each.override.knob, each.override.value) for each, _ in sets)
     names = frozenset(knob for knob, _ in knobs)
     cutoff = next((int(value) for knob, value in knobs if knob == CUTOFF), None)
     return Proposal(

@@ -61,7 +61,7 @@ class Rule:
     name: str
     why: str
     when: Groups
-    wish: Proposal
+    proposal: Proposal
     settings: tuple[str, ...]
     hold_ns: int = 0
     until: Groups = ()
@@ -70,11 +70,11 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class RuleState:
-    """`since_ns`: of the last change (None: there was none yet); `held_since_ns`: of its dwell."""
+    """`since_ns`: of the last change (None: none yet). `holding_since_ns`: since when it holds."""
 
     on: bool = False
     since_ns: int | None = None
-    held_since_ns: int | None = None
+    holding_since_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ def on_frame(state: RulesState, frame: Frame, rules: tuple[Rule, ...], now_ns: i
         stepped[rule.name] = after
         if after.on is not before.on:
             changed_ns.update(dict.fromkeys(rule.settings, now_ns))
-    in_force = tuple([rule.wish for rule in rules if stepped[rule.name].on])
+    in_force = tuple([rule.proposal for rule in rules if stepped[rule.name].on])
     return RulesState(stepped, changed_ns, in_force)
 
 
@@ -165,18 +165,18 @@ def _all_hold(group: Iterable[Check], values: Mapping[str, Value | None]) -> boo
 def _step(
     state: RuleState, rule: Rule, values: Mapping[str, Value | None], now_ns: int, free: bool
 ) -> RuleState:
-    if rule.wish.unsupported:
+    if rule.proposal.unsupported:
         return _NEW
     if state.on:
         return RuleState(False, now_ns) if free and _over(rule, values) else state
     if not holds(rule.when, values):
-        return state if state.held_since_ns is None else replace(state, held_since_ns=None)
-    since_ns = now_ns if state.held_since_ns is None else state.held_since_ns
+        return state if state.holding_since_ns is None else replace(state, holding_since_ns=None)
+    since_ns = now_ns if state.holding_since_ns is None else state.holding_since_ns
     held = now_ns - since_ns >= rule.hold_ns
     cool = state.since_ns is None or now_ns - state.since_ns >= rule.cooldown_ns
     if held and cool and free:
         return RuleState(True, now_ns)
-    return replace(state, held_since_ns=since_ns)
+    return replace(state, holding_since_ns=since_ns)
 
 
 def _over(rule: Rule, values: Mapping[str, Value | None]) -> bool:
@@ -190,16 +190,18 @@ def _explained(
     state: RulesState, rule: Rule, values: Mapping[str, Value | None], now_ns: int
 ) -> Proposal:
     mine = state.rules.get(rule.name, _NEW)
-    if rule.wish.unsupported:
-        return rule.wish
+    if rule.proposal.unsupported:
+        return rule.proposal
     if mine.on:
         lasting = format_ns(now_ns - (mine.since_ns or 0))
         groups, word = (rule.until, "until ") if rule.until else (rule.when, "")
         shown = _conditions(groups, values, word)
-        return replace(rule.wish, reason=f"{rule.wish.reason} ({lasting})", conditions=shown)
+        return replace(
+            rule.proposal, reason=f"{rule.proposal.reason} ({lasting})", conditions=shown
+        )
     reason = f"off: {_waits_for(state, mine, rule, values, now_ns)}"
     shown = _conditions(rule.when, values, "")
-    return Proposal(rule.wish.strategy, reason, shown)
+    return Proposal(rule.proposal.strategy, reason, shown)
 
 
 def _waits_for(
@@ -216,7 +218,7 @@ def _waits_for(
     cool_ns = rule.cooldown_ns - (now_ns - mine.since_ns) if mine.since_ns is not None else 0
     if cool_ns > 0:
         return f"cools down, {format_ns(cool_ns)} left"
-    since_ns = now_ns if mine.held_since_ns is None else mine.held_since_ns
+    since_ns = now_ns if mine.holding_since_ns is None else mine.holding_since_ns
     held_ns = now_ns - since_ns
     if held_ns < rule.hold_ns:
         return f"holds for {format_ns(held_ns)} of {format_ns(rule.hold_ns)}"

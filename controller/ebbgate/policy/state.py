@@ -41,7 +41,7 @@ class ArbiterState:
     @property
     def gate_overridden(self) -> bool:
         """Return whether a person has set a knob of the gate."""
-        return any(each.wish.knob in self.gate_knobs for each, _ in self.sets)
+        return any(each.override.knob in self.gate_knobs for each, _ in self.sets)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,14 +27,14 @@ _TRACE = 0.01
 class WaitParams:
     """Bounds of the learned wait.
 
-    `price_ns`: the drain time that one disturbed return is worth. `gaps_min`: with fewer gaps in
-    memory (decayed count) the wait is `default_ns`.
+    `disturbance_cost_ns`: the drain time that one disturbed return is worth. `gaps_min`: with fewer
+    gaps in memory (decayed count) the wait is `default_ns`.
     """
 
     min_ns: int = 30 * NS_PER_MS
     max_ns: int = 5 * NS_PER_S
     default_ns: int = 300 * NS_PER_MS
-    price_ns: int = 250 * NS_PER_MS
+    disturbance_cost_ns: int = 250 * NS_PER_MS
     gaps_min: float = 3.0
 
 
@@ -114,23 +114,25 @@ def learn_wait(counts: Sequence[float], params: WaitParams) -> Wait:
         if count and bucket_edges_ns(bucket)[1] > params.min_ns
     )
     for wait_ns in _candidates(params.min_ns, params.max_ns):
-        utility = _utility(spread, wait_ns, params.price_ns)
-        if utility > best + 1e-6 * params.price_ns:
+        utility = _utility(spread, wait_ns, params.disturbance_cost_ns)
+        if utility > best + 1e-6 * params.disturbance_cost_ns:
             best_ns, best = wait_ns, utility
     left = reaching(counts, best_ns)
     rest = rest_sum_ns(counts, best_ns) / left if left > _TRACE else 0.0
     return Wait(best_ns, True, gaps, left, round(rest))
 
 
-def _utility(spread: Sequence[tuple[int, int, float]], wait_ns: int, price_ns: int) -> float:
+def _utility(
+    spread: Sequence[tuple[int, int, float]], wait_ns: int, disturbance_cost_ns: int
+) -> float:
     """U(w): `rest_sum_ns` less the price times `reaching`, of (low, high, count) buckets."""
     total = 0.0
     for low, high, count in spread:
         if wait_ns <= low:
-            total += count * ((low + high) / 2 - wait_ns - price_ns)
+            total += count * ((low + high) / 2 - wait_ns - disturbance_cost_ns)
         elif wait_ns < high:
             left_ns = high - wait_ns
-            total += count * left_ns * (left_ns / 2 - price_ns) / (high - low)
+            total += count * left_ns * (left_ns / 2 - disturbance_cost_ns) / (high - low)
     return total
 
 

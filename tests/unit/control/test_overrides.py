@@ -146,7 +146,7 @@ def test_a_manual_knob_that_is_set_is_nobody_elses_any_more(enforced: LoopBench)
 def test_a_refused_write_is_replied_and_repeated(enforced: LoopBench) -> None:
     enforced.sysfs.before["writeback_percent"] = busy
     enforced.loop.set_overrides((each := standing(),))
-    reply = enforced.loop.overrides.first_write(each.wish)
+    reply = enforced.loop.overrides.first_write(each.override)
     enforced.tick()
     assert str(reply.exception(0)) == str(OSError(errno.EBUSY, "Device or resource busy"))
     del enforced.sysfs.before["writeback_percent"]
@@ -157,10 +157,10 @@ def test_a_refused_write_is_replied_and_repeated(enforced: LoopBench) -> None:
 def test_an_override_that_ends_before_its_knob_is_written_says_why(enforced: LoopBench) -> None:
     overrides, first, second = enforced.loop.overrides, standing(), standing(number=2)
     enforced.loop.set_overrides((first,))
-    replies = [overrides.first_write(first.wish)]
-    overrides.ending(first.wish, "its time is over")
+    replies = [overrides.first_write(first.override)]
+    overrides.ending(first.override, "its time is over")
     enforced.loop.set_overrides((second,))
-    replies.append(overrides.first_write(second.wish))
+    replies.append(overrides.first_write(second.override))
     enforced.loop.set_overrides(())
     assert [str(reply.exception(0)) for reply in replies] == [
         "the override ended first: its time is over",
@@ -169,7 +169,7 @@ def test_an_override_that_ends_before_its_knob_is_written_says_why(enforced: Loo
 
 
 def test_an_override_that_is_not_in_force_was_never_written(enforced: LoopBench) -> None:
-    reply = enforced.loop.overrides.first_write(standing().wish)
+    reply = enforced.loop.overrides.first_write(standing().override)
     assert str(reply.exception(0)) == "it could not be applied"
 
 
@@ -179,7 +179,7 @@ def test_nothing_is_written_while_the_state_forbids_it(
 ) -> None:
     bench = make_loop(Mode.ADVISE)
     bench.loop.set_overrides((each := standing(),))
-    reply = bench.loop.overrides.first_write(each.wish)
+    reply = bench.loop.overrides.first_write(each.override)
     for _ in range(3):
         bench.now_ms += 250
         seen = volume_state(at_ns=bench.now_ns(), knobs=bench.knobs(), state=state)
@@ -247,10 +247,10 @@ def test_a_drain_is_over_once_nothing_is_dirty(enforced: LoopBench) -> None:
 
 def test_what_is_left_of_a_drain_is_said(enforced: LoopBench) -> None:
     wish(enforced, drain(enforced))
-    assert enforced.loop.overrides.unfinished(drain(enforced).wish) == (
+    assert enforced.loop.overrides.unfinished(drain(enforced).override) == (
         "its time is over with 420 MiB dirty"
     )
-    assert enforced.loop.overrides.unfinished(standing().wish) == ""
+    assert enforced.loop.overrides.unfinished(standing().override) == ""
 
 
 def test_without_the_foreground_a_drain_leaves_the_gate_to_the_kernel(

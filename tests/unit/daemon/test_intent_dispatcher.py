@@ -133,7 +133,7 @@ def test_a_bug_in_one_override_sets_it_aside_and_the_others_apply(
     wish = VolumeLoop.set_overrides
 
     def picky(loop: VolumeLoop, standing: Any) -> None:
-        if any(each.wish.knob == "sequential_cutoff" for each in standing):
+        if any(each.override.knob == "sequential_cutoff" for each in standing):
             raise ZeroDivisionError("a bug")
         wish(loop, standing)
 

@@ -46,8 +46,8 @@ def seen(at_s: float, p99_ms: float = 12, **signals: Any) -> Frame:
     return frame(**{**known, **signals})
 
 
-def state(phase: Phase = Phase.WAIT, stance: StreamMode = StreamMode.REST, **signals: Any) -> State:
-    streams = StreamState(stance, cutoff_bytes=None if stance is StreamMode.REST else MIB)
+def state(phase: Phase = Phase.WAIT, mode: StreamMode = StreamMode.REST, **signals: Any) -> State:
+    streams = StreamState(mode, cutoff_bytes=None if mode is StreamMode.REST else MIB)
     return State(DestageState(phase=phase), streams, frame=seen(1, **signals))
 
 
@@ -68,11 +68,11 @@ def ticked(
 
 
 def regretted(
-    phase: Phase = Phase.WAIT, stance: StreamMode = StreamMode.REST
+    phase: Phase = Phase.WAIT, mode: StreamMode = StreamMode.REST
 ) -> tuple[ArbiterState, int]:
     """The guard once users have waited longer after this, and the time."""
     over, calm = ArbiterState(), state()
-    acting = state(phase, stance)
+    acting = state(phase, mode)
     for number in range(200):
         bad = number >= 100
         now = seen(100 + number / 4, 60 if bad else 12)
@@ -113,7 +113,7 @@ def test_a_wish_for_a_knob_of_the_gate_releases_the_gate() -> None:
 
 def test_a_wish_for_the_cutoff_beats_the_stance() -> None:
     decision = decide(
-        wished("sequential_cutoff", str(8 * MIB)), state(stance=StreamMode.BYPASS), POLICY, SECOND
+        wished("sequential_cutoff", str(8 * MIB)), state(mode=StreamMode.BYPASS), POLICY, SECOND
     )
     assert (decision.sequential_cutoff_bytes, decision.cutoff_strategy) == (8 * MIB, "wish")
     assert decision.gate_strategy == "idle_destage"
@@ -121,7 +121,7 @@ def test_a_wish_for_the_cutoff_beats_the_stance() -> None:
 
 def test_a_wish_for_the_length_of_requests_keeps_them_whole() -> None:
     over = wished("max_sectors_kb", "512")
-    decision = decide(over, state(stance=StreamMode.BYPASS), POLICY, SECOND)
+    decision = decide(over, state(mode=StreamMode.BYPASS), POLICY, SECOND)
     assert not decision.split_requests
     assert decision.cutoff_strategy == "wish"
 
@@ -206,16 +206,16 @@ def test_a_gap_is_drained_whatever_was_regretted() -> None:
 
 
 def test_a_stance_on_streams_that_users_feel_is_taken_back() -> None:
-    over, now_ns = regretted(stance=StreamMode.ABSORB)
-    decision = decide(over, state(stance=StreamMode.ABSORB), POLICY, now_ns)
+    over, now_ns = regretted(mode=StreamMode.ABSORB)
+    decision = decide(over, state(mode=StreamMode.ABSORB), POLICY, now_ns)
     assert (decision.sequential_cutoff_bytes, decision.cutoff_strategy) == (None, "no_regret")
-    assert decision.proposals[0].takes_back == (str(WatchedSetting.STREAMS),)
+    assert decision.proposals[0].suppresses == (str(WatchedSetting.STREAMS),)
     assert decision.gate_strategy == "idle_destage"
 
 
 def test_after_the_holding_off_the_strategy_decides_again() -> None:
-    over, now_ns = regretted(stance=StreamMode.ABSORB)
-    decision = decide(over, state(stance=StreamMode.ABSORB), POLICY, now_ns + 60 * SECOND)
+    over, now_ns = regretted(mode=StreamMode.ABSORB)
+    decision = decide(over, state(mode=StreamMode.ABSORB), POLICY, now_ns + 60 * SECOND)
     assert decision.cutoff_strategy == "stream_bypass"
 
 
@@ -270,9 +270,9 @@ def test_the_guard_leaves_the_gate_of_a_rule_open() -> None:
 
 
 def test_the_guard_leaves_the_cutoff_of_a_rule() -> None:
-    over, now_ns = regretted(stance=StreamMode.ABSORB)
+    over, now_ns = regretted(mode=StreamMode.ABSORB)
     policy = replace(POLICY, rules=(Rule("cutoff", "small", (), CUTOFF, ("sequential_cutoff",)),))
-    acting = ruled(state(stance=StreamMode.ABSORB), CUTOFF)
+    acting = ruled(state(mode=StreamMode.ABSORB), CUTOFF)
     decision = decide(over, acting, policy, now_ns, explained=False)
     assert (decision.sequential_cutoff_bytes, decision.cutoff_strategy) == (
         256 * KIB,
@@ -307,7 +307,7 @@ def test_a_wish_that_is_taken_up_lasts_for_what_is_left_of_it(wall_s: int, ends_
 
 def test_a_wish_without_an_end_has_none() -> None:
     each = standing(OverrideKind.HOLD)
-    assert overrides.ends_ns(each.wish, 0, 0) is None
+    assert overrides.ends_ns(each.override, 0, 0) is None
     assert not overrides.is_over(each, 1 << 62, 1 << 62)
     assert each.left_ns(5) is None
 

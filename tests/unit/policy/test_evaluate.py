@@ -101,7 +101,7 @@ def test_what_cannot_be_tuned_says_why(signals: dict[str, Any], why: str) -> Non
     if why:
         assert (decision.gate, decision.sequential_cutoff_bytes) == (None, None)
         assert state.destage.phase is Phase.UNKNOWN
-        assert state.streams.stance is StreamMode.REST
+        assert state.streams.mode is StreamMode.REST
 
 
 def test_an_edge_does_not_move_what_cannot_be_tuned() -> None:

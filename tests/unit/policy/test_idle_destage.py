@@ -178,7 +178,7 @@ def test_a_closed_gate_seeps_one_piece_in_its_time() -> None:
     pace = PaceState(throughput_bytes_per_s=100.0 * 64 * KIB, completions_per_s=100.0)
     gate = gate_of(replace(after(*WAITING), pace=pace), PARAMS)
     assert gate.kind is GateKind.CLOSED
-    assert gate.rate_bytes_per_s == round(64 * KIB * NS_PER_S / PARAMS.seep_ns)
+    assert gate.rate_bytes_per_s == round(64 * KIB * NS_PER_S / PARAMS.leak_interval_ns)
 
 
 def test_queue_samples_count_only_while_the_gate_is_open() -> None:

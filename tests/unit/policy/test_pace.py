@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""How fast to destage: the law of the queue, its bounds, and a thread that oversleeps."""
+"""How fast to destage: the throttle of the queue, its bounds, and a thread that oversleeps."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def asleep(at_ms: int = 1000) -> PaceState:
 
 def test_all_that_is_under_way_counts_wherever_it_is() -> None:
     state = begun(replace(KNOWN, completions_per_s=FOUR_PER_TARGET))
-    everywhere = queue_sample(1010, 2, 10, cache_reads_ios=1, held_ios=3)
+    everywhere = queue_sample(1010, 2, 10, cache_reads_ios=1, awaiting_write_ios=3)
     assert everywhere.under_way_ios == 6
     assert stepped(state, everywhere).gate == stepped(state, queue_sample(1010, 6, 10)).gate
 

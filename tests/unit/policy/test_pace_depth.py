@@ -14,7 +14,7 @@ from ebbgate.signals.gaps import likely_until_ns, reaching
 from ebbgate.units import KIB, NS_PER_MS, NS_PER_S
 
 PARAMS = PaceParams(
-    law=ThrottleKind.DEPTH,
+    throttle=ThrottleKind.DEPTH,
     target_ns=32 * NS_PER_MS,
     depth_min_ios=1.0,
     depth_max_ios=16.0,
@@ -27,7 +27,7 @@ def disk(per_s: float, sure_until_ms: int = 0) -> PaceState:
     return PaceState(
         completions_per_s=per_s,
         throughput_bytes_per_s=per_s * 64 * KIB,
-        sure_until_ns=sure_until_ms * NS_PER_MS,
+        likely_until_ns=sure_until_ms * NS_PER_MS,
     )
 
 

@@ -139,8 +139,8 @@ def test_the_same_frame_again_changes_nothing(
     twice = after(once, frame)
     assert outcome(twice).gate == outcome(once).gate
     assert twice.destage.phase is once.destage.phase
-    assert (twice.streams.stance, twice.streams.cutoff_bytes) == (
-        once.streams.stance,
+    assert (twice.streams.mode, twice.streams.cutoff_bytes) == (
+        once.streams.mode,
         once.streams.cutoff_bytes,
     )
     assert not twice.destage.collect
@@ -174,8 +174,8 @@ def test_under_a_steady_load_no_signals_make_the_gate_flutter(
 @given(st.lists(SIGNALS, min_size=20, max_size=30))
 @settings(max_examples=max(20, settings().max_examples // 3))
 def test_no_signals_make_the_cutoff_flutter(signals: list[dict[str, Any]]) -> None:
-    stances = [state.streams.stance for state in play([(busy_frame, s) for s in signals])]
-    changes = sum(one is not other for one, other in pairwise(stances))
+    modes = [state.streams.mode for state in play([(busy_frame, s) for s in signals])]
+    changes = sum(one is not other for one, other in pairwise(modes))
     length_ns = len(signals) * 250 * NS_PER_MS
     assert changes <= 2 * (length_ns // STREAMS.hold_ns + 1)
 
@@ -234,7 +234,7 @@ def test_from_any_state_dirty_data_is_not_starved_by_a_load_without_a_gap(
 @given(EVENTS)
 def test_an_unknown_load_gives_the_cutoff_back(events: list[tuple[Any, dict[str, Any]]]) -> None:
     state = after(end_of(events), busy_frame(100_000, foreground=None))
-    assert state.streams.stance is StreamMode.REST
+    assert state.streams.mode is StreamMode.REST
     assert outcome(state).explained().sequential_cutoff_bytes is None
 
 

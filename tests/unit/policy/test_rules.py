@@ -25,7 +25,7 @@ TICK_NS = 250 * NS_PER_MS
 def rule(name: str = "guard", **parts: Any) -> Rule:
     """Drains above 40 % dirty, at once and for as long as that holds."""
     wish = Proposal(f"rule {name}", "on: w", gate=Gate(GateKind.OPEN))
-    known: dict[str, Any] = {"why": "w", "when": ABOVE, "wish": wish, "settings": ("gate",)}
+    known: dict[str, Any] = {"why": "w", "when": ABOVE, "proposal": wish, "settings": ("gate",)}
     return Rule(name, **{**known, **parts})
 
 
@@ -118,7 +118,7 @@ def test_rules_that_fight_change_a_setting_at_most_once_in_the_interval(
     hold_ns = NS_PER_S if dwell else 0
     ruled = (
         rule("drain", hold_ns=hold_ns, until=BELOW),
-        rule("hold", when=((Check("dirty_ratio", "<=", 0.5),),), wish=held),
+        rule("hold", when=((Check("dirty_ratio", "<=", 0.5),),), proposal=held),
         rule("drain-too", when=((Check("dirty_ratio", "<", 0.1),),)),
     )
     state, changes, last = RulesState(), [], None
@@ -171,7 +171,7 @@ def test_a_policy_that_changes_keeps_what_rules_of_the_same_name_remember() -> N
 
 
 def test_a_rule_that_the_cache_cannot_follow_stays_off_and_says_why() -> None:
-    cannot = rule(wish=Proposal("rule guard", "no", unsupported="no"))
+    cannot = rule(proposal=Proposal("rule guard", "no", unsupported="no"))
     state = run([at(1, 0.5)], cannot)
     assert not state.in_force
     (proposal,) = rules.proposals(state, (cannot,), at(1, 0.5), NS_PER_S)

@@ -206,7 +206,7 @@ def test_nothing_is_drained_beside_a_light_load_that_waits_too_long() -> None:
     assert phase(light_frame(1, 9), light_frame(7, 9), light_frame(10, 21)) is Phase.WAIT
 
 
-def stance(dirty: float, before: StreamMode = StreamMode.REST) -> StreamMode:
+def mode(dirty: float, before: StreamMode = StreamMode.REST) -> StreamMode:
     frame = busy_frame(
         dirty_ratio=dirty,
         dirty_room_bytes=GIB,
@@ -214,12 +214,12 @@ def stance(dirty: float, before: StreamMode = StreamMode.REST) -> StreamMode:
         run_delta_bytes={Direction.WRITE: (*[0] * 17, 80 * MIB)},
     )
     params = StreamParams(fill_ratio_max=0.6)
-    state = StreamState(stance=before, against_ns=frame.at_ns - 60 * NS_PER_S)
-    return stream_bypass.on_frame(state, frame, params).stance
+    state = StreamState(mode=before, against_ns=frame.at_ns - 60 * NS_PER_S)
+    return stream_bypass.on_frame(state, frame, params).mode
 
 
 def test_a_stream_is_absorbed_up_to_the_fill_target_only() -> None:
-    assert stance(0.59) is StreamMode.ABSORB
-    assert stance(0.60) is StreamMode.BYPASS
-    assert stance(0.55, StreamMode.BYPASS) is StreamMode.BYPASS
-    assert stance(0.53, StreamMode.BYPASS) is StreamMode.ABSORB
+    assert mode(0.59) is StreamMode.ABSORB
+    assert mode(0.60) is StreamMode.BYPASS
+    assert mode(0.55, StreamMode.BYPASS) is StreamMode.BYPASS
+    assert mode(0.53, StreamMode.BYPASS) is StreamMode.ABSORB

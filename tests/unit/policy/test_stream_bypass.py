@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Absorb or bypass a stream: each stance with its reason, its cutoff, and how long it is held."""
+"""Absorb or bypass a stream: each mode with its reason, its cutoff, and how long it is held."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def after(*frames: Frame) -> StreamState:
 
 
 @pytest.mark.parametrize(
-    ("frame", "stance", "why"),
+    ("frame", "mode", "why"),
     [
         (load(), StreamMode.REST, "no stream"),
         (load(write=3.9), StreamMode.REST, "no stream"),
@@ -74,9 +74,9 @@ def after(*frames: Frame) -> StreamState:
         (load(write=80, cache_bytes=None), StreamMode.REST, "unknown"),
     ],
 )
-def test_stances(frame: Frame, stance: StreamMode, why: str) -> None:
+def test_stances(frame: Frame, mode: StreamMode, why: str) -> None:
     state = after(frame)
-    assert state.stance is stance
+    assert state.mode is mode
     assert why in state.why
 
 
@@ -97,46 +97,46 @@ def test_the_cutoff_of_each_stance(frame: Frame, cutoff_bytes: int | None) -> No
 
 def test_a_short_pause_of_the_stream_changes_nothing() -> None:
     state = after(load(1000, read=80), load(2000), load(3900))
-    assert state.stance is StreamMode.BYPASS
-    assert after(load(1000, write=80), load(2000), load(3900)).stance is StreamMode.ABSORB
+    assert state.mode is StreamMode.BYPASS
+    assert after(load(1000, write=80), load(2000), load(3900)).mode is StreamMode.ABSORB
 
 
 def test_once_the_stream_is_gone_the_kernels_cutoff_comes_back() -> None:
     state = after(load(1000, read=80), load(4000))
-    assert (state.stance, state.cutoff_bytes) == (StreamMode.REST, None)
+    assert (state.mode, state.cutoff_bytes) == (StreamMode.REST, None)
 
 
 def test_a_stream_is_not_absorbed_again_before_its_reason_has_been_gone_for_a_while() -> None:
     against = load(1000, write=80, random=100)
-    assert after(against, load(2000, write=80)).stance is StreamMode.BYPASS
-    assert after(against, load(3900, write=80)).stance is StreamMode.BYPASS
-    assert after(against, load(4000, write=80)).stance is StreamMode.ABSORB
+    assert after(against, load(2000, write=80)).mode is StreamMode.BYPASS
+    assert after(against, load(3900, write=80)).mode is StreamMode.BYPASS
+    assert after(against, load(4000, write=80)).mode is StreamMode.ABSORB
 
 
 def test_a_stream_that_was_kept_out_comes_in_again_only_with_much_room() -> None:
     full = load(1000, write=80, dirty_room_bytes=0)
     some = load(9000, write=80, dirty_room_bytes=GIB // 5)
     much = load(9000, write=80, dirty_room_bytes=GIB // 3)
-    assert after(load(1000, write=80, dirty_room_bytes=GIB // 5)).stance is StreamMode.ABSORB
-    assert after(full, some).stance is StreamMode.BYPASS
-    assert after(full, much).stance is StreamMode.ABSORB
+    assert after(load(1000, write=80, dirty_room_bytes=GIB // 5)).mode is StreamMode.ABSORB
+    assert after(full, some).mode is StreamMode.BYPASS
+    assert after(full, much).mode is StreamMode.ABSORB
 
 
 def test_absorbing_ends_before_the_room_does() -> None:
     state = after(load(1000, write=80), load(1250, write=80, dirty_room_bytes=30 * MIB))
-    assert state.stance is StreamMode.BYPASS
+    assert state.mode is StreamMode.BYPASS
     assert state.cutoff_bytes == PARAMS.cutoff_ceiling_bytes
 
 
 def test_an_unknown_load_gives_the_cutoff_back_at_once() -> None:
     state = after(load(1000, read=80), load(1250, read=80, foreground=None))
-    assert (state.stance, state.cutoff_bytes) == (StreamMode.REST, None)
+    assert (state.mode, state.cutoff_bytes) == (StreamMode.REST, None)
 
 
 def test_the_same_frame_again_keeps_cutoff_and_time_of_the_stance() -> None:
     once = after(load(1000, read=80))
     again = after(*(load(1000 + 250 * i, read=80, write=i) for i in range(40)))
-    assert (again.stance, again.since_ns) == (once.stance, NS_PER_S)
+    assert (again.mode, again.since_ns) == (once.mode, NS_PER_S)
     assert again.cutoff_bytes == once.cutoff_bytes
 
 
@@ -167,19 +167,19 @@ def split(*at_and_promotions: tuple[int, int | None]) -> StreamState:
 
 
 def test_dm_cache_splits_requests_while_that_is_cheap() -> None:
-    assert split((1000, 50)).stance is StreamMode.BYPASS
-    assert split((1000, 50), (1250, 90), (2000, 80), (3000, 110)).stance is StreamMode.BYPASS
-    assert split((1000, None), (2000, None)).stance is StreamMode.BYPASS
+    assert split((1000, 50)).mode is StreamMode.BYPASS
+    assert split((1000, 50), (1250, 90), (2000, 80), (3000, 110)).mode is StreamMode.BYPASS
+    assert split((1000, None), (2000, None)).mode is StreamMode.BYPASS
 
 
 def test_it_stops_where_split_writes_are_promoted_and_tries_again_in_a_minute() -> None:
     dear = ((1000, 50), (1500, 60), (2000, 100))
-    assert split(*dear).stance is StreamMode.REST
+    assert split(*dear).mode is StreamMode.REST
     assert "promote 50 blocks a second" in split(*dear).why
-    assert split(*dear, (61_900, 100)).stance is StreamMode.REST
-    assert split(*dear, (62_100, 100)).stance is StreamMode.BYPASS
+    assert split(*dear, (61_900, 100)).mode is StreamMode.REST
+    assert split(*dear, (62_100, 100)).mode is StreamMode.BYPASS
 
 
 def test_read_streams_are_nothing_to_dm_cache() -> None:
     state = stream_bypass.on_frame(StreamState(), load(read=80), SPLIT)
-    assert (state.stance, state.why) == (StreamMode.REST, "no stream")
+    assert (state.mode, state.why) == (StreamMode.REST, "no stream")

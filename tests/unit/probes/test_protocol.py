@@ -84,7 +84,15 @@ QUEUE = {
         (
             {**QUEUE, "reads": 2, "fg": 1, "held": 4},
             QueueSample(
-                "bcache0", 7, 3, 12288, 10, 40960, cache_reads_ios=2, foreground_ios=1, held_ios=4
+                "bcache0",
+                7,
+                3,
+                12288,
+                10,
+                40960,
+                cache_reads_ios=2,
+                foreground_ios=1,
+                awaiting_write_ios=4,
             ),
         ),
     ],

@@ -64,8 +64,8 @@ def test_with_too_few_gaps_the_wait_is_the_default(gaps: Mapping[float, float]) 
 
 def test_a_dearer_return_makes_the_wait_longer() -> None:
     gaps = gaps_of({100: 200, 400: 50, 3000: 10})
-    cheap = learn_wait(gaps, WaitParams(price_ns=20 * NS_PER_MS))
-    dear = learn_wait(gaps, WaitParams(price_ns=1000 * NS_PER_MS))
+    cheap = learn_wait(gaps, WaitParams(disturbance_cost_ns=20 * NS_PER_MS))
+    dear = learn_wait(gaps, WaitParams(disturbance_cost_ns=1000 * NS_PER_MS))
     assert cheap.wait_ns < dear.wait_ns
 
 
@@ -86,11 +86,11 @@ def test_the_wait_is_always_within_its_bounds(counts: list[float]) -> None:
 @given(GAPS)
 def test_the_learned_wait_has_the_highest_utility_on_the_way(counts: list[float]) -> None:
     def utility(wait_ns: int) -> float:
-        return rest_sum_ns(counts, wait_ns) - PARAMS.price_ns * reaching(counts, wait_ns)
+        return rest_sum_ns(counts, wait_ns) - PARAMS.disturbance_cost_ns * reaching(counts, wait_ns)
 
     wait = learn_wait(counts, PARAMS)
     if wait.learned:
-        slack = 1e-5 * PARAMS.price_ns * (1 + sum(counts))
+        slack = 1e-5 * PARAMS.disturbance_cost_ns * (1 + sum(counts))
         for step in range(8):
             assert utility(wait.wait_ns) >= utility(PARAMS.min_ns << step) - slack
 

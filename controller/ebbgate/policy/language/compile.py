@@ -84,7 +84,7 @@ def _rule(rule: RuleText, kind: Kind) -> Rule:
         name=rule.name,
         why=rule.why,
         when=rule.when,
-        wish=proposal_of(f"rule {rule.name}", rule.why, wish),
+        proposal=proposal_of(f"rule {rule.name}", rule.why, wish),
         # Both set the gate, so that neither may change within the other's interval.
         settings=tuple(dict.fromkeys(_GATE.get(name, name) for name in rule.settings)),
         hold_ns=rule.hold_ns,

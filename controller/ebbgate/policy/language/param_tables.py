@@ -82,7 +82,7 @@ DESTAGE: Final = (
     Param(
         "return_price",
         _span(1 * NS_PER_MS, _MIN_NS),
-        ("wait", "price_ns"),
+        ("wait", "disturbance_cost_ns"),
         "The drain time that one disturbed return of users is worth: a higher one makes the learned"
         " wait longer.",
     ),
@@ -141,7 +141,7 @@ DESTAGE: Final = (
     Param(
         "drain_share",
         _share(),
-        ("sure_share",),
+        ("likely_share",),
         "More goes out at once while the gap is sure to go on, which it is for as long as this"
         " share of the gaps like it do.",
         _DM_CACHE,
@@ -161,7 +161,7 @@ DESTAGE: Final = (
     Param(
         "seep",
         _span(200 * NS_PER_MS, _HOUR_NS),
-        ("seep_ns",),
+        ("leak_interval_ns",),
         "Through a closed gate one piece goes out in this time; with a longer one the kernel's"
         " thread may sleep into the next gap, for 2.5 s at most.",
         _BCACHE,
@@ -230,7 +230,7 @@ STREAMS: Final = (
         "hold",
         _span(0, _HOUR_NS),
         ("hold_ns",),
-        "A stance against streams outlives its reason by this.",
+        "Streams are kept out for this long after the reason is gone.",
     ),
     Param(
         "cutoff_min",
@@ -263,7 +263,7 @@ STREAMS: Final = (
     Param(
         "promotions_pause",
         _span(0, _HOUR_NS),
-        ("barred_ns",),
+        ("split_pause_ns",),
         "For how long it then is not.",
         _DM_CACHE,
     ),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What idle_destage is told and what it remembers. Pure."""
+"""Parameters and state of idle_destage. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ebbgate.units import MIB, NS_PER_MS, NS_PER_S
 
 
 class Phase(StrEnum):
-    """Where the machine stands."""
+    """The phases of idle_destage."""
 
     UNKNOWN = "unknown"
     NORMAL = "normal"
@@ -25,20 +25,23 @@ class Phase(StrEnum):
 class DestageParams:
     """What a policy may set.
 
-    `wait_ns`: None learns it from the gaps. `start_ratio`, `start_bytes_min`: dirty data (share of
-    the cache, bytes) from which draining is worth a gap; once begun it goes on until all is clean.
-    `full_soon_s`, `room_ratio_min`: pressure when the kernel would stop caching writes sooner than
-    this (once the load has lasted longer than a burst, `burst_ns`), or has less room than this
-    share of the cache. `age_max_ns`: pressure when dirty data has waited this long without a gap.
-    `light_ratio`, `light_after_ns`: pressure when the foreground keeps the backing device less busy
-    than this share for so long without a gap. `pressure_min_ns`: once begun, pressure lasts this
-    long, since destage itself makes the device busier. `read_p99_max_ns`, `write_p99_max_ns`: no
-    such pressure for a light load while users wait longer than this (p99). `seep_ns`: a closed gate
-    still lets one piece through in this time, since a longer one would put the kernel's thread to
-    sleep far into the next gap (policy.pace); a shorter one is felt by the burst: at 150 ms its p99
-    was 1.5 times that of a closed gate in the simulation (tests/sim), at 1.2 s 1.0 to 1.1 times.
-    `sure_share`: a gap counts as sure to go on for as long as this share (0..1) of its like do.
-    `collect_ratio`: None where nothing is to be collected.
+    - `wait_ns`: idle time before the gate opens; None learns it from the gaps.
+    - `start_ratio`, `start_bytes_min`: with this much dirty data a gap is used, until all is clean.
+    - `full_soon_s`: pressure if writes will not be cached sooner than this.
+    - `burst_ns`: a load shorter than this is absorbed, however fast it fills the cache.
+    - `room_ratio_min`: pressure with less room for dirty data than this share of the cache.
+    - `age_max_ns`: pressure once dirty data has waited this long for a gap.
+    - `light_ratio`, `light_after_ns`: pressure once users have kept the backing device less busy
+      than this share for this long.
+    - `pressure_min_ns`: pressure lasts at least this long, since destage itself adds to the load.
+    - `read_p99_max_ns`, `write_p99_max_ns`: a light load causes no pressure above this p99.
+    - `leak_interval_ns`: a closed gate lets one piece through in this time. A longer interval puts
+      the kernel's thread to sleep far into the next gap (see pace). A shorter one slows users: in
+      the simulation at 150 ms the p99 of a burst was 1.5 times that of a closed gate, at 1.2 s it
+      was 1.0 to 1.1 times.
+    - `likely_share`: a gap counts as likely to last for as long as this share of similar gaps does.
+    - `collect_ratio`: share of the cache that is drained but still counted as in use, from which a
+      garbage collection is requested; None where there is nothing to collect.
     """
 
     wait_ns: int | None = None
@@ -54,8 +57,8 @@ class DestageParams:
     pressure_min_ns: int = 2 * NS_PER_S
     read_p99_max_ns: int | None = None
     write_p99_max_ns: int | None = None
-    seep_ns: int = 1200 * NS_PER_MS
-    sure_share: float = 0.95
+    leak_interval_ns: int = 1200 * NS_PER_MS
+    likely_share: float = 0.95
     collect_ratio: float | None = 0.10
     collect_interval_ns: int = 5 * NS_PER_S
     pace: PaceParams = field(default_factory=PaceParams)
@@ -68,12 +71,14 @@ class DestageParams:
 
 @dataclass(frozen=True, slots=True)
 class DestageState:
-    """What the machine remembers between events. Times are 0 where nothing happened yet.
+    """What idle_destage remembers between events. Times are 0 until the event has happened.
 
-    `learned_ns`: when the wait was learned; `waiting_since_ns`: since when dirty data waits for a
-    gap; `why`: the sentence behind the phase;
-    `peak_ratio`: the highest dirty level (0..1) since the last garbage collection that was asked
-    for; `quiet_since_ns`: when the present gap began; `gap_counts`: of the last frame.
+    - `why`: the reason for the phase, for people.
+    - `learned_ns`: when the wait was learned.
+    - `waiting_since_ns`: since when dirty data waits for a gap.
+    - `peak_ratio`: the highest dirty level (0..1) since the last requested garbage collection.
+    - `idle_since_ns`: when the present gap began.
+    - `gap_counts`: of the last frame.
     """
 
     phase: Phase = Phase.UNKNOWN
@@ -87,11 +92,11 @@ class DestageState:
     collected_at_ns: int = 0
     collect: bool = False
     peak_ratio: float = 0.0
-    quiet_since_ns: int = 0
+    idle_since_ns: int = 0
     gap_counts: tuple[float, ...] = ()
     pace: PaceState = field(default_factory=PaceState)
 
     @property
     def pacing(self) -> bool:
-        """Does the machine want samples of the queue?"""
+        """Whether samples of the queue are needed."""
         return self.phase in (Phase.DESTAGE, Phase.PRESSURE)

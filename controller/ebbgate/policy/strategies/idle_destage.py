@@ -36,7 +36,7 @@ def gate_of(state: DestageState, params: DestageParams) -> Gate:
         return Gate(GateKind.RELEASED)
     if state.pacing:
         return state.pace.gate
-    return Gate(GateKind.CLOSED, _seep_bytes_per_s(state, params))
+    return Gate(GateKind.CLOSED, _leak_bytes_per_s(state, params))
 
 
 def on_edge(state: DestageState, edge: Edge, params: DestageParams) -> DestageState:
@@ -47,7 +47,7 @@ def on_edge(state: DestageState, edge: Edge, params: DestageParams) -> DestageSt
         state,
         idle=edge.kind is EdgeKind.IDLE,
         edge_at_ns=edge.at_ns,
-        quiet_since_ns=edge.at_ns - edge.length_ns,
+        idle_since_ns=edge.at_ns - edge.length_ns,
     )
     if state.phase is Phase.DESTAGE and not state.idle:
         return _enter(state, Phase.WAIT, edge.at_ns, "a request arrived")
@@ -77,14 +77,14 @@ def on_frame(state: DestageState, frame: Frame, params: DestageParams) -> Destag
             return replace(state, why=unknown)
         return _enter(state, Phase.UNKNOWN, frame.at_ns, unknown)
     if frame.probed_at_ns is not None and frame.probed_at_ns > state.edge_at_ns:
-        quiet_since_ns = frame.at_ns - (frame.quiet_ns or 0)
-        state = replace(state, idle=bool(frame.idle), quiet_since_ns=quiet_since_ns)
+        idle_since_ns = frame.at_ns - (frame.quiet_ns or 0)
+        state = replace(state, idle=bool(frame.idle), idle_since_ns=idle_since_ns)
     state = _with_wait(state, frame, params)
     if state.phase is Phase.DESTAGE:
         # The longer it has lasted, the more is known of its rest.
-        sure = _sure_until_ns(state, frame.at_ns, params)
-        if sure != state.pace.sure_until_ns:
-            state = replace(state, pace=replace(state.pace, sure_until_ns=sure))
+        sure = _likely_until_ns(state, frame.at_ns, params)
+        if sure != state.pace.likely_until_ns:
+            state = replace(state, pace=replace(state.pace, likely_until_ns=sure))
     return _collect(_transition(state, frame, params), frame, params)
 
 
@@ -221,13 +221,13 @@ def _enter(state: DestageState, phase: Phase, now_ns: int, why: str) -> DestageS
 def _drain(state: DestageState, now_ns: int, why: str, params: DestageParams) -> DestageState:
     """Open the gate in a gap."""
     state = _begin(state, Phase.DESTAGE, now_ns, why, params.pace)
-    sure = _sure_until_ns(state, now_ns, params)
+    sure = _likely_until_ns(state, now_ns, params)
     return replace(state, pace=pace.begin(state.pace, now_ns, params.pace, sure))
 
 
-def _sure_until_ns(state: DestageState, now_ns: int, params: DestageParams) -> int:
-    since_ns = state.quiet_since_ns
-    return since_ns + likely_until_ns(state.gap_counts, now_ns - since_ns, params.sure_share)
+def _likely_until_ns(state: DestageState, now_ns: int, params: DestageParams) -> int:
+    since_ns = state.idle_since_ns
+    return since_ns + likely_until_ns(state.gap_counts, now_ns - since_ns, params.likely_share)
 
 
 def _begin(
@@ -241,13 +241,13 @@ def _pace_params(state: DestageState, params: DestageParams) -> PaceParams:
     return params.pace if state.phase is Phase.DESTAGE else params.pressure_pace
 
 
-def _seep_bytes_per_s(state: DestageState, params: DestageParams) -> int:
-    if params.pace.law is ThrottleKind.DEPTH:
+def _leak_bytes_per_s(state: DestageState, params: DestageParams) -> int:
+    if params.pace.throttle is ThrottleKind.DEPTH:
         # Nothing seeps where a number is the gate, and nothing sleeps.
         return 0
     if state.pace.completions_per_s <= 0:
         return SECTOR_BYTES
-    return max(SECTOR_BYTES, round(state.pace.piece_bytes * NS_PER_S / params.seep_ns))
+    return max(SECTOR_BYTES, round(state.pace.piece_bytes * NS_PER_S / params.leak_interval_ns))
 
 
 def _collect(state: DestageState, frame: Frame, params: DestageParams) -> DestageState:

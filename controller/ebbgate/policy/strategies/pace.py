@@ -52,20 +52,20 @@ def params_for(scheduler: str | None) -> PaceParams:
     return PaceParams()
 
 
-def begin(state: PaceState, now_ns: int, params: PaceParams, sure_until_ns: int = 0) -> PaceState:
+def begin(state: PaceState, now_ns: int, params: PaceParams, likely_until_ns: int = 0) -> PaceState:
     """Open the gate at the pace that the disk kept last time.
 
-    `sure_until_ns`: until when the gap will most likely last.
+    `likely_until_ns`: until when the gap will most likely last.
     """
-    state = replace(state, sure_until_ns=sure_until_ns)
+    state = replace(state, likely_until_ns=likely_until_ns)
     rate = _clamp_rate(state.throughput_bytes_per_s or params.rate_start_bytes_per_s, params)
     gate = Gate(GateKind.PACED, rate)
-    if params.law is ThrottleKind.DEPTH:
+    if params.throttle is ThrottleKind.DEPTH:
         gate = pace_depth.opened(state, now_ns, params)
     return replace(
         state,
         window_start=None,
-        fed_ns=now_ns,
+        last_busy_ns=now_ns,
         asleep=False,
         started_ios=0,
         sampled_ns=0,
@@ -76,7 +76,7 @@ def begin(state: PaceState, now_ns: int, params: PaceParams, sure_until_ns: int 
 def step(state: PaceState, sample: QueueSample, params: PaceParams) -> PaceState:
     """One sample of the queue: the new gate is in the state."""
     state = _measure(state, sample, params)
-    if params.law is ThrottleKind.DEPTH:
+    if params.throttle is ThrottleKind.DEPTH:
         return replace(state, gate=pace_depth.stepped(state, sample, params))
     state = _watch_thread(state, sample, params)
     in_flight = sample.under_way_ios
@@ -102,7 +102,7 @@ def _watch_thread(state: PaceState, sample: QueueSample, params: PaceParams) -> 
     state = replace(
         state,
         started_ios=started,
-        fed_ns=sample.at_ns if in_flight > 0 else state.fed_ns,
+        last_busy_ns=sample.at_ns if in_flight > 0 else state.last_busy_ns,
         sampled_ns=sample.at_ns,
         period_ns=period_ns,
     )
@@ -115,7 +115,7 @@ def _watch_thread(state: PaceState, sample: QueueSample, params: PaceParams) -> 
         return replace(state, pulse_ns=pulse)
     if state.asleep and fresh > 0:
         return replace(state, asleep=False)
-    if not state.asleep and sample.at_ns - state.fed_ns >= params.starved_ns:
+    if not state.asleep and sample.at_ns - state.last_busy_ns >= params.starved_ns:
         return replace(state, asleep=True, pulse_ns=state.pulse_ns or params.pulse_min_ns)
     return state
 

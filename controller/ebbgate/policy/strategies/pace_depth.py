@@ -53,5 +53,5 @@ def _gate(state: PaceState, now_ns: int, under_way_ios: int, params: PaceParams)
     if state.completions_per_s <= 0 or wide <= narrow:
         return Gate(GateKind.PACED, depth_ios=narrow)
     run_off_ns = max(wide, under_way_ios) / state.completions_per_s * NS_PER_S + _MARGIN_NS
-    sure = now_ns + run_off_ns < state.sure_until_ns
+    sure = now_ns + run_off_ns < state.likely_until_ns
     return Gate(GateKind.PACED, depth_ios=wide if sure else narrow)

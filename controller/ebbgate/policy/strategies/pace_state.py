@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the pace of destage is told and what it remembers. Pure."""
+"""Parameters and state of the pace of destage. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CLOSED = Gate(GateKind.CLOSED)
 
 
 class ThrottleKind(StrEnum):
-    """What bounds destage: `rate`: bytes a second (bcache); `depth`: pieces at once (dm-cache)."""
+    """What limits destage: `rate` in bytes per second (bcache), `depth` in pieces (dm-cache)."""
 
     RATE = "rate"
     DEPTH = "depth"
@@ -22,17 +22,18 @@ class ThrottleKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PaceParams:
-    """`law`: what is set. `target_ns`: how long the destage under way may take: two or three random
-    reads.
+    """What a policy may set.
 
-    `depth_min_ios`: below two the disk would idle between pieces. `depth_max_ios`: bcache itself
-    allows 64 in flight. `window_ns`: completions are counted over at least this long.
-    `starved_ns`: an empty queue for this long means that the kernel's thread sleeps.
-    `pulse_*_ns`: bounds of a pulse; the first one is the shortest. `depth_wide_ios`: for the law of
-    depth, what may be under way while the gap is sure to go on.
+    - `target_ns`: how long the destage under way may take: two or three random reads.
+    - `depth_min_ios`: below two the disk would idle between pieces.
+    - `depth_max_ios`: bcache itself allows 64 in flight.
+    - `window_ns`: completions are counted over at least this long.
+    - `starved_ns`: a queue that is empty for this long means that the kernel's thread sleeps.
+    - `pulse_min_ns`, `pulse_max_ns`: bounds of a pulse; the first one is the shortest.
+    - `depth_wide_ios`: the depth while the gap is likely to last, if `throttle` is depth.
     """
 
-    law: ThrottleKind = ThrottleKind.RATE
+    throttle: ThrottleKind = ThrottleKind.RATE
     target_ns: int = 28 * NS_PER_MS
     depth_min_ios: float = 2.0
     depth_max_ios: float = 60.0
@@ -49,30 +50,31 @@ class PaceParams:
 
 @dataclass(frozen=True, slots=True)
 class PaceState:
-    """What is remembered: the disk's pace survives a closed gate, the window does not.
+    """What the pace remembers; the disk's pace is kept over a closed gate, the window is not.
 
-    `throughput_bytes_per_s` and `completions_per_s`: smoothed, of destage at the backing device.
-    `fed_ns`: when the queue was last seen with something in it. `asleep`: the kernel's thread waits
-    for a pass that lies ahead. `started_ios`: pieces that had been started at the last sample.
-    `sure_until_ns`: until then the gap will most likely last.
+    - `throughput_bytes_per_s`, `completions_per_s`: of destage at the backing device, smoothed.
+    - `last_busy_ns`: when the queue was last not empty.
+    - `asleep`: the kernel's thread sleeps until its next pass.
+    - `started_ios`: pieces that had been started at the last sample.
+    - `likely_until_ns`: the gap will most likely last until then.
     """
 
     throughput_bytes_per_s: float = 0.0
     completions_per_s: float = 0.0
     window_start: QueueSample | None = None
     window_dry: bool = False
-    fed_ns: int = 0
+    last_busy_ns: int = 0
     asleep: bool = False
     started_ios: int = 0
     pulse_ns: int = 0
     sampled_ns: int = 0
     period_ns: int = 10 * NS_PER_MS
     gate: Gate = CLOSED
-    sure_until_ns: int = 0
+    likely_until_ns: int = 0
 
     @property
     def piece_bytes(self) -> float:
-        """Mean size of a destage write; 64 KiB before anything was measured."""
+        """The mean size of a destage write; 64 KiB until one was measured."""
         if self.completions_per_s <= 0:
             return 64.0 * KIB
         return self.throughput_bytes_per_s / self.completions_per_s

@@ -39,12 +39,12 @@ class StreamParams:
     `fill_ratio_max`: from this dirty level (0..1) on none is absorbed. `stream_bytes_per_s_min`:
     slower streams are left to the kernel. `random_bytes_per_s_min`: from here on random writes
     compete for the room (10 of 4 KiB a second). `reserve_ratio`: share of the cache kept for them.
-    `lookahead_s`: the room must outlast a tick and its handling. `hold_ns`: a stance against
+    `lookahead_s`: the room must outlast a tick and its handling. `hold_ns`: a mode against
     streams outlives its reason by this long, so that short pauses do not undo it. `reads`: can read
     streams be kept out, too? `by_size`: writes are kept out by the size of their requests
     (dm-cache), not by a cutoff. That has a price, since a block that is written in halves is
     touched twice and may be promoted for it: with more than `promotions_per_s_max` it is left off
-    for `barred_ns`.
+    for `split_pause_ns`.
     """
 
     stream_run_bytes: int = 512 * KIB
@@ -61,26 +61,26 @@ class StreamParams:
     reads: bool = True
     by_size: bool = False
     promotions_per_s_max: float = 32.0
-    barred_ns: int = 60 * NS_PER_S
+    split_pause_ns: int = 60 * NS_PER_S
 
 
 @dataclass(frozen=True, slots=True)
 class StreamState:
-    """The stance, since when and why.
+    """The mode, since when and why.
 
     `seen_ns`: when a stream was last seen, `against_ns`: when one was last kept out (0: never).
     `promoted`: time (ns) and count of promotions when it was begun to split requests, moved on once
-    a second; `barred_until_ns`: until then none are split.
+    a second; `no_split_until_ns`: until then none are split.
     """
 
-    stance: StreamMode = StreamMode.REST
+    mode: StreamMode = StreamMode.REST
     since_ns: int = 0
     why: str = "no stream"
     cutoff_bytes: int | None = None
     seen_ns: int = 0
     against_ns: int = 0
     promoted: tuple[int, int] | None = None
-    barred_until_ns: int = 0
+    no_split_until_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,20 +109,20 @@ def load_of(frame: Frame, params: StreamParams) -> StreamLoad | None:
 
 
 def on_frame(state: StreamState, frame: Frame, params: StreamParams) -> StreamState:
-    """The stance at this tick."""
+    """The mode at this tick."""
     load = load_of(frame, params)
     if load is None or frame.dirty_room_bytes is None or not frame.cache_bytes:
         return _take(state, StreamMode.REST, frame, "load or room unknown", None)
     stream = max(load.write_bytes_per_s, load.read_bytes_per_s)
     if stream < params.stream_bytes_per_s_min:
-        if state.stance is StreamMode.REST or frame.at_ns - state.seen_ns >= params.hold_ns:
+        if state.mode is StreamMode.REST or frame.at_ns - state.seen_ns >= params.hold_ns:
             return _take(state, StreamMode.REST, frame, "no stream", None)
         return state
     state = replace(state, seen_ns=frame.at_ns)
     against = _reason_against(state, frame, load, params)
     if against:
         state = replace(state, against_ns=frame.at_ns)
-    elif state.stance is StreamMode.BYPASS and frame.at_ns - state.against_ns < params.hold_ns:
+    elif state.mode is StreamMode.BYPASS and frame.at_ns - state.against_ns < params.hold_ns:
         return state
     if not against:
         why = (
@@ -132,17 +132,17 @@ def on_frame(state: StreamState, frame: Frame, params: StreamParams) -> StreamSt
         return _take(state, StreamMode.ABSORB, frame, why, params.cutoff_wide_bytes)
     if params.by_size:
         return _by_size(state, frame, against, params)
-    if state.stance is StreamMode.BYPASS:
+    if state.mode is StreamMode.BYPASS:
         return replace(state, why=against)
     return _take(state, StreamMode.BYPASS, frame, against, _tight(frame, params))
 
 
 def _by_size(state: StreamState, frame: Frame, against: str, params: StreamParams) -> StreamState:
     """Keep the stream out by splitting requests, as long as that costs less than it saves."""
-    if frame.at_ns < state.barred_until_ns:
+    if frame.at_ns < state.no_split_until_ns:
         return _take(state, StreamMode.REST, frame, state.why, None)
     promoted = None if frame.promotions is None else (frame.at_ns, frame.promotions)
-    if state.stance is not StreamMode.BYPASS:
+    if state.mode is not StreamMode.BYPASS:
         state = replace(state, promoted=promoted)
         return _take(state, StreamMode.BYPASS, frame, against, None)
     if promoted is None or state.promoted is None:
@@ -154,7 +154,7 @@ def _by_size(state: StreamState, frame: Frame, against: str, params: StreamParam
     if per_s <= params.promotions_per_s_max:
         return replace(state, why=against, promoted=promoted)
     why = f"split writes made the cache promote {per_s:.0f} blocks a second: left whole again"
-    state = replace(state, barred_until_ns=frame.at_ns + params.barred_ns)
+    state = replace(state, no_split_until_ns=frame.at_ns + params.split_pause_ns)
     return _take(state, StreamMode.REST, frame, why, None)
 
 
@@ -170,13 +170,13 @@ def _reason_against(
         return f"random writes of {rate} need the room more than the stream"
     dirty, most = frame.dirty_ratio, params.fill_ratio_max
     # The level falls as soon as the stream is kept out: in again only well below.
-    ease = 0.9 if state.stance is StreamMode.BYPASS else 1.0
+    ease = 0.9 if state.mode is StreamMode.BYPASS else 1.0
     if most is not None and dirty is not None and dirty >= most * ease:
         return f"{dirty:.0%} of the cache are dirty, streams may fill {most:.0%}"
     filling = (frame.dirty_in_bytes_per_s or 0.0) * params.lookahead_s
     need = params.reserve_ratio * cache + filling
     # Once it bypasses, a stream is not let in again before there is room for a good part of one.
-    if state.stance is StreamMode.BYPASS:
+    if state.mode is StreamMode.BYPASS:
         need = max(need, 0.25 * cache)
     if room < need:
         return f"room {format_bytes(room)} < {format_bytes(need)} that is kept"
@@ -193,8 +193,8 @@ def _tight(frame: Frame, params: StreamParams) -> int:
 
 
 def _take(
-    state: StreamState, stance: StreamMode, frame: Frame, why: str, cutoff: int | None
+    state: StreamState, mode: StreamMode, frame: Frame, why: str, cutoff: int | None
 ) -> StreamState:
-    if stance is state.stance:
+    if mode is state.mode:
         return replace(state, why=why)
-    return replace(state, stance=stance, since_ns=frame.at_ns, why=why, cutoff_bytes=cutoff)
+    return replace(state, mode=mode, since_ns=frame.at_ns, why=why, cutoff_bytes=cutoff)

@@ -124,7 +124,7 @@ def test_what_a_kind_cannot_do_is_still_said() -> None:
 )
 def test_a_rule_sets_the_gate_as_the_kind_takes_it(kind: Kind, settings: str, gate: Gate) -> None:
     (rule,) = compiled(RULE % settings, kind).rules
-    assert (rule.wish.gate, rule.wish.unsupported) == (gate, "")
+    assert (rule.proposal.gate, rule.proposal.unsupported) == (gate, "")
     assert rule.settings == ("gate",)
 
 
@@ -140,14 +140,14 @@ def test_a_rule_sets_the_gate_as_the_kind_takes_it(kind: Kind, settings: str, ga
 )
 def test_a_rule_that_a_kind_cannot_follow_says_so(kind: Kind, settings: str, why: str) -> None:
     (rule,) = compiled(RULE % settings, kind).rules
-    assert why in rule.wish.unsupported
-    assert rule.wish.gate is None
+    assert why in rule.proposal.unsupported
+    assert rule.proposal.gate is None
 
 
 def test_of_a_rule_that_is_half_supported_the_rest_is_wished_and_the_loss_said() -> None:
     (rule,) = compiled(RULE % "{destage_rate: 0, sequential_cutoff: 1MiB}", Kind.DM_CACHE).rules
-    assert (rule.wish.gate, rule.wish.unsupported) == (Gate(GateKind.CLOSED), "")
-    assert rule.wish.reason == "on: w [sequential_cutoff: dm-cache has no such setting]"
+    assert (rule.proposal.gate, rule.proposal.unsupported) == (Gate(GateKind.CLOSED), "")
+    assert rule.proposal.reason == "on: w [sequential_cutoff: dm-cache has no such setting]"
 
 
 def test_limits_are_those_of_the_kind() -> None:
