@@ -149,7 +149,7 @@ def test_the_service_tunes_both_kinds_and_a_stop_restores(machine: Session, both
     start_tuning(both)
     assert show(machine, "ActiveState") == "active"
     status = machine.check("ebbgate status", timeout_s=60)
-    assert "cannot ask device-mapper" not in status
+    assert "cannot query device-mapper" not in status
     owners = machine.check(["stat", "-c", "%n %a %U:%G", *OWNERS]).splitlines()
     assert dict(line.split(" ", 1) for line in owners) == OWNERS
     group = "/sys/fs/cgroup" + show(machine, "ControlGroup")
@@ -201,7 +201,7 @@ def test_a_service_that_is_kept_from_device_mapper_says_so(machine: Session, bot
         machine.check(f"systemctl start {UNIT}", timeout_s=120)
         for command in ("status", "doctor"):
             said = " ".join(machine.check(f"ebbgate {command}", timeout_s=60).split())
-            assert "ebbgated cannot ask device-mapper" in said
+            assert "ebbgated cannot query device-mapper" in said
             assert "systemctl restart ebbgated" in said
 
 

@@ -19,9 +19,9 @@ from ebbgate.doctor.model import SEVERITY, Advice, Change
 from ebbgate.doctor.remedy import (
     NOTHING_LEFT,
     UNDO,
+    advice_by_id,
     advice_id,
     change_of,
-    chosen,
     is_undo,
     undo_commands,
 )
@@ -55,7 +55,7 @@ def apply(context: Context, advice: str, volume: str, yes: bool) -> None:
     context.need_root("ebbgate apply")
     found = find(context.sysfs, volume)
     link = look(context)
-    wanted = chosen(advise(facts_of(context, link, found)), advice_id(advice), found)
+    wanted = advice_by_id(advise(facts_of(context, link, found)), advice_id(advice), found)
     change = change_of(wanted, found, _mode(link, found, context.wall_ns()))
     if change.knobs:
         need_daemon(context)

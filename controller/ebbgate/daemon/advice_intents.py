@@ -89,7 +89,7 @@ class AdviceIntents:
             knob: {"value": state.knobs.get(knob), "owner": "ebbgate"} for knob in held
         }
         found = advise(report.facts(self._target.sysfs, volume, state, owned, {}))
-        return remedy.by_daemon(remedy.chosen(found, number, volume), volume, mode)
+        return remedy.by_daemon(remedy.advice_by_id(found, number, volume), volume, mode)
 
     def _loop(self, intent: IntentRow, action: Written) -> VolumeLoop:
         loop = self._target.volumes.get(action.volume)

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What works on this machine, what it costs, and what stands in the way. It changes nothing."""
+"""Checks machine and volumes and gives advice. It changes nothing."""

@@ -1,40 +1,40 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What to change about a volume's devices and settings, as sentences with stable numbers. Pure.
+"""Advice on a volume's devices and settings, with stable numbers. Pure.
 
-The numbers never change their meaning, so that people can search for and refer to them:
+A number never changes its meaning, so that people can search for it and refer to it:
 
 EBB-101  a rotating backing device without an I/O scheduler
-EBB-102  a backing device that says it does not rotate
+EBB-102  a backing device that reports that it does not rotate
 EBB-103  a rotating backing device that takes many requests at once
-EBB-104  a stacked backing device: the advice is for the disks below it
+EBB-104  a stacked backing device: advice applies to the disks below it
 EBB-201  no cache attached
 EBB-202  a cache mode without dirty data
 EBB-203  the state `inconsistent`
 EBB-204  the cache is (nearly) full
-EBB-205  a slow moment of the cache device sends requests past it
+EBB-205  requests bypass the cache when the cache device is slow
 EBB-206  the sequential detector is off
 EBB-207  discard is on
 EBB-208  I/O errors were counted
 EBB-209  writeback_percent near the level at which writes are no longer cached
-EBB-210  writeback_percent 0: no rate limit for destage
-EBB-211  writeback_percent so low that destage hardly ever rests
-EBB-212  a floor under the rate of destage
-EBB-213  a sequential_cutoff under the size of ordinary requests
-EBB-214  thresholds of congestion 0, which is right
+EBB-210  writeback_percent 0: no rate limit for write-back
+EBB-211  writeback_percent so low that write-back hardly ever stops
+EBB-212  a high minimum rate of write-back
+EBB-213  a sequential_cutoff below the size of ordinary requests
+EBB-214  congestion thresholds 0, which is right
 EBB-301  dm-cache metadata that needs a check, cannot be written, or a cache that failed
 EBB-302  a metadata device that is nearly full
 EBB-303  a cache in passthrough
 EBB-304  read streams cannot be kept out of dm-cache
-EBB-305  a migration_threshold that lets destage hold users up
+EBB-305  a migration_threshold that lets write-back delay users
 EBB-306  dm-writecache: what may be set, and by which command
 EBB-307  the cleaner policy is loaded: nothing is promoted
-EBB-308  a threshold set by message, which the next table takes back
+EBB-308  a threshold set by message, which the next table load undoes
 EBB-309  settings of the old policy mq, which have no effect
 
-205, 206 and 209 to 214 are about settings that guides hand on (advice_folklore.py). `ebbgate apply`
-carries out 204, 205, 206, 209, 210, 211, 213, 305 and 308, once a person has said yes. All else is
-only said: a disk's scheduler and depth serve everything on that disk, and the cache mode decides
-what a dead SSD costs. Both are the administrator's alone.
+205, 206 and 209 to 214 are about settings from guides (advice_folklore.py). `ebbgate apply`
+carries out 204, 205, 206, 209, 210, 211, 213, 305 and 308, after asking. The rest is left to the
+administrator: a disk's scheduler and depth affect everything on that disk, and the cache mode
+decides what a dead SSD costs.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ IN_USE_MAX: Final = 0.95
 
 
 def advise(facts: Facts) -> tuple[Advice, ...]:
-    """Everything that applies, faults first, then by number."""
+    """Return all advice that applies, faults first, then by number."""
     found = [advice for rule in _RULES for advice in rule(facts)]
     order = list(Weight)
     return tuple(sorted(found, key=lambda advice: (order.index(advice.weight), advice.id)))
@@ -73,7 +73,7 @@ def _no_cache(facts: Facts) -> Iterator[Advice]:
             " lists the sets.",
             write_command("SET-UUID", f"/sys/block/{name}/bcache/attach"),
             lasts="It survives reboots: bcache writes it to the backing device.",
-            effect="what is used often is read and written at the speed of the SSD",
+            effect="data that is used often is read and written at the speed of the SSD",
         )
 
 
@@ -86,7 +86,7 @@ def _cache_mode(facts: Facts) -> Iterator[Advice]:
             title,
             f"{title} is in {mode}. There is no dirty data to hold back or to write back, so"
             " ebbgate has nothing to tune here. Writeback is faster, but until data is written back"
-            " only the SSD has it. That choice stays yours.",
+            " only the SSD has it. The choice is yours.",
         )
 
 
@@ -98,7 +98,7 @@ def _inconsistent(facts: Facts) -> Iterator[Advice]:
             Weight.FAULT,
             name,
             f"{name} is inconsistent: it was used without the cache that held its dirty data, so"
-            " recent writes are missing on it. ebbgate leaves it alone. Check the file system, then"
+            " recent writes are missing. ebbgate leaves it alone. Check the file system, then"
             " set up the cache again.",
         )
 
@@ -113,9 +113,9 @@ def _full(facts: Facts) -> Iterator[Advice]:
             f"{name} has {in_use:.0%} of its cache in use. Above {IN_USE_MAX:.0%} the kernel caches"
             " nothing more until it has collected garbage.",
             write_command(1, f"/sys/fs/bcache/{facts.volume.set_uuid}/internal/trigger_gc"),
-            lasts="It collects once and changes no setting.",
+            lasts="It runs one garbage collection and changes no setting.",
             evidence=f"{in_use:.0%} of the cache is in use",
-            effect="space that holds nothing current can be used again; writers may wait meanwhile",
+            effect="space with outdated data can be used again; writers may wait meanwhile",
             change=Change(((TRIGGER_GC, "1"),)),
         )
 
@@ -152,8 +152,8 @@ def _io_errors(facts: Facts) -> Iterator[Advice]:
                 "EBB-208",
                 Weight.FAULT,
                 name,
-                f"{name} had {count} I/O errors. When there are as many as io_error_limit, bcache"
-                " takes the device out of service. Look into dmesg and check the device.",
+                f"{name} had {count} I/O errors. When the count reaches io_error_limit, bcache"
+                " takes the device out of service. Read dmesg and check the device.",
             )
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Advice for the disks below the backing device. Pure. The numbers are listed in advice.py.
 
-All figures behind it were measured with one disk. A controller or a SAN with many disks behind one
-queue is another matter: nothing is recommended for it that was not measured on it.
+All figures were measured with one disk. For a controller or a SAN with many disks behind one queue
+nothing is recommended that was not measured on one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ebbgate.doctor.model import (
 )
 from ebbgate.model.volume import Device
 
-# What one SATA disk takes (NCQ). Nobody can overtake what waits inside a disk.
+# What one SATA disk takes (NCQ). No request can overtake those inside a disk.
 DEPTH_MAX: Final = 32
 _SEVERAL: Final = {
     DiskKind.ARRAY: "It is an array: a RAID controller or a SAN",
@@ -30,10 +30,10 @@ _SEVERAL: Final = {
 
 
 def depth_inside(device: Device) -> int | None:
-    """How many requests wait where no scheduler can reach them; None where nothing says it.
+    """Return how many requests may wait where no scheduler can reach them; None if unknown.
 
-    SCSI and SATA say it (`device/queue_depth`). Of other disks it is known only without a
-    scheduler: then all of `nr_requests` goes down at once (block/blk-mq-sched.c:blk_mq_init_sched).
+    SCSI and SATA report it (`device/queue_depth`). For other disks it is known only without a
+    scheduler: then all of `nr_requests` is sent at once (block/blk-mq-sched.c:blk_mq_init_sched).
     """
     if device.queue_depth is not None:
         return device.queue_depth
@@ -41,7 +41,7 @@ def depth_inside(device: Device) -> int | None:
 
 
 def scheduler(facts: Facts) -> Iterator[Advice]:
-    """EBB-101: no I/O scheduler before a rotating disk."""
+    """EBB-101: a rotating disk without an I/O scheduler."""
     for device in facts.disks:
         if not device.rotational or device.scheduler != "none":
             continue
@@ -55,8 +55,8 @@ def scheduler(facts: Facts) -> Iterator[Advice]:
         if kind in _SEVERAL:
             text = (
                 f"{disk} has no I/O scheduler. {_SEVERAL[kind]} orders requests itself, and a"
-                " scheduler in front of it may gain nothing. Before a single disk it helps: try it"
-                " and compare."
+                " scheduler in front of it may gain nothing. With a single disk it helps: try and"
+                " compare."
             )
         yield Advice(
             "EBB-101",
@@ -73,7 +73,7 @@ def scheduler(facts: Facts) -> Iterator[Advice]:
 
 
 def rotational(facts: Facts) -> Iterator[Advice]:
-    """EBB-102: a backing device that says it does not rotate."""
+    """EBB-102: a backing device that reports that it does not rotate."""
     for device in facts.disks:
         if device.rotational is not False:
             continue
@@ -83,24 +83,24 @@ def rotational(facts: Facts) -> Iterator[Advice]:
                 "EBB-102",
                 Weight.NOTE,
                 disk,
-                f"{disk} is an SSD. ebbgate's timing is made for disks that seek: behind a cache,"
-                " an SSD gains little from it.",
+                f"{disk} is an SSD. ebbgate is made for hard disks: an SSD behind a cache gains"
+                " little from it.",
             )
             continue
         who = {
-            DiskKind.VIRTUAL: "Virtual disks say so, whatever is behind them",
-            DiskKind.ARRAY: "RAID controllers and SANs may say so, whatever is behind them",
-        }.get(kind, "Controllers and virtual disks may say so, whatever is behind them")
+            DiskKind.VIRTUAL: "Virtual disks report this whatever is behind them",
+            DiskKind.ARRAY: "RAID controllers and SANs may report this whatever is behind them",
+        }.get(kind, "Controllers and virtual disks may report this whatever is behind them")
         yield Advice(
             "EBB-102",
             Weight.NOTE,
             disk,
-            f"{disk} says that it does not rotate. {who}. Only if hard disks are behind it, tell"
-            " the kernel; for SSDs leave it as it is.",
+            f"{disk} reports that it does not rotate. {who}. Change it only if hard disks are"
+            " behind it.",
             write_command(1, f"/sys/block/{disk}/queue/rotational"),
             lasts=LASTS_UDEV,
             keep=udev_rule(disk, "queue/rotational", 1),
-            effect="the kernel and this advice treat it as hard disks",
+            effect="the kernel and ebbgate treat it as hard disks",
         )
 
 
@@ -122,12 +122,12 @@ def _depth_of_a_drive(disk: str, inside: int) -> Advice:
         "EBB-103",
         Weight.ADVICE,
         disk,
-        f"{disk} takes {inside} requests at once. The kernel cannot reorder what is inside a disk,"
-        f" so requests of users wait behind all of it. {DEPTH_MAX} are enough for one disk.",
+        f"{disk} takes {inside} requests at once. The kernel cannot reorder requests inside a disk,"
+        f" so requests of users wait behind all of them. {DEPTH_MAX} are enough for one disk.",
         write_command(DEPTH_MAX, f"/sys/block/{disk}/device/queue_depth"),
         lasts=LASTS_UDEV,
         keep=udev_rule(disk, "device/queue_depth", DEPTH_MAX),
-        effect=f"a request of a user waits for {DEPTH_MAX} others at most",
+        effect=f"a request of a user waits for at most {DEPTH_MAX} others",
     )
 
 

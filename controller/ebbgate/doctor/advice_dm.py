@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Advice for volumes of device-mapper's caches. Pure. The numbers are listed in advice.py."""
+"""Advice for dm-cache and dm-writecache volumes. Pure. The numbers are listed in advice.py."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ METADATA_RATIO_MAX: Final = 0.8
 # (blocks of 64 KiB, `make bench S=gap-drain-dmcache`).
 THRESHOLD_SECTORS_MAX: Final = 8192
 THRESHOLD_SECTORS_STOCK: Final = 2048
-# lvm2 sets no less than so many blocks, whatever it is told (lvmcache(7)).
+# The lowest value that lvm2 sets, in blocks (lvmcache(7)).
 LVM_BLOCKS_MIN: Final = 8
 
 
@@ -29,7 +29,7 @@ def _status(facts: Facts) -> CacheStatus | None:
 
 
 def _lvm(facts: Facts) -> str:
-    """LVM's name for its commands; empty for a bare stack."""
+    """Return the name that LVM commands take; empty for a bare stack."""
     return facts.volume.mapping.lvm_name if facts.volume.mapping else ""
 
 
@@ -37,17 +37,17 @@ def _health(facts: Facts) -> Iterator[Advice]:
     status, title = _status(facts), facts.volume.title
     if status is None or status.health is DmHealth.OK:
         return
-    said = {
+    fault = {
         DmHealth.NEEDS_CHECK: "needs a check of its metadata before the kernel writes it again",
         DmHealth.READ_ONLY: "can no longer write its metadata",
-        DmHealth.FAILED: "has failed: no I/O gets through",
+        DmHealth.FAILED: "has failed: all I/O to it fails",
     }[status.health]
     repair, command = _repair(facts)
     yield Advice(
         "EBB-301",
         Weight.FAULT,
         title,
-        f"The cache of {title} {said}. ebbgate changes nothing on it. Read dmesg first. {repair}",
+        f"The cache of {title} {fault}. ebbgate changes nothing on it. Read dmesg first. {repair}",
         command,
         lasts="It survives reboots: LVM keeps it in its metadata." if command else "",
         effect="the volume can be used again" if command else "",
@@ -55,8 +55,9 @@ def _health(facts: Facts) -> Iterator[Advice]:
 
 
 def _repair(facts: Facts) -> tuple[str, str]:
-    """What can be done, and by which command: LVM repairs the metadata of a cache pool only
-    (lvm2: "repairing a damaged cachevol is not yet possible").
+    """Return advice and a command: LVM can repair only the metadata of a cache pool.
+
+    lvm2: "repairing a damaged cachevol is not yet possible".
     """
     lvm = _lvm(facts)
     mode = _table_mode(facts)
@@ -83,7 +84,7 @@ def _repair(facts: Facts) -> tuple[str, str]:
 
 
 def _table_mode(facts: Facts) -> str | None:
-    """The cache mode by the table: the status line of a failed cache does not have it."""
+    """Return the cache mode from the table: the status line of a failed cache does not have it."""
     try:
         return table_mode(facts.volume.mapping.params) if facts.volume.mapping else None
     except BadLine:
@@ -153,7 +154,7 @@ def _threshold(facts: Facts) -> Iterator[Advice]:
     argv = _threshold_argv(facts, better)
     measured, title = evidence.destage(facts.live), facts.volume.title
     several = (
-        " The figure was measured with one disk; several disks write it back faster, so compare."
+        " The limit was measured with one disk; several disks are faster, so try and compare."
         if facts.several_disks
         else ""
     )
@@ -162,7 +163,7 @@ def _threshold(facts: Facts) -> Iterator[Advice]:
         Weight.NOTE if facts.several_disks else measured.weight,
         title,
         f"{title} may have {format_bytes(sectors_to_bytes(sectors))} of write-back under way when"
-        f" users return, and they wait for what the disk has taken of it.{several}",
+        f" users return; they wait for the part that the disk has already taken.{several}",
         _threshold_command(facts, better),
         lasts=_threshold_lasts(facts),
         evidence=measured.text,
@@ -172,14 +173,14 @@ def _threshold(facts: Facts) -> Iterator[Advice]:
 
 
 def _threshold_argv(facts: Facts, sectors: int | str) -> tuple[str, ...]:
-    """LVM's command; nothing for a bare stack."""
+    """Return LVM's command; empty for a bare stack."""
     lvm = _lvm(facts)
     setting = f"migration_threshold={sectors}"
     return ("lvchange", "--cachesettings", setting, lvm) if lvm else ()
 
 
 def _threshold_command(facts: Facts, sectors: int) -> str:
-    """By hand: LVM's command, or a message to a bare stack."""
+    """Return the command to run by hand: LVM's, or a message to a bare stack."""
     argv = _threshold_argv(facts, sectors)
     if not argv and facts.volume.mapping is not None:
         name = facts.volume.mapping.dm_name
@@ -194,7 +195,7 @@ def _threshold_lasts(facts: Facts) -> str:
 
 
 def _threshold_change(facts: Facts, argv: tuple[str, ...]) -> Change | None:
-    """Back to what the table says now; `default` has LVM forget the setting."""
+    """Return the change and its undo: the value in the table, or `default`, which removes it."""
     mapping = facts.volume.mapping
     if not argv or mapping is None:
         return None
@@ -202,7 +203,7 @@ def _threshold_change(facts: Facts, argv: tuple[str, ...]) -> Change | None:
     return Change(argv=argv, undo_argv=_threshold_argv(facts, before))
 
 
-def _fleeting(facts: Facts) -> Iterator[Advice]:
+def _set_by_message(facts: Facts) -> Iterator[Advice]:
     status, mapping = _status(facts), facts.volume.mapping
     sectors = status.migration_threshold_sectors if status else None
     if sectors is None or mapping is None or THRESHOLD in facts.held:
@@ -216,7 +217,7 @@ def _fleeting(facts: Facts) -> Iterator[Advice]:
         title,
         f"{title} has a migration_threshold of {sectors} sectors that was set by a message. The"
         " next activation, lvchange or lvextend brings the table's value back."
-        + (" To keep yours, tell LVM." if argv else " To keep yours, put it into the table."),
+        + (" To keep yours, set it in LVM." if argv else " To keep yours, put it into the table."),
         shlex.join(("sudo", *argv)) if argv else "",
         lasts=LASTS_LVM if argv else "",
         effect="the value stays; LVM reloads the table now, which takes a second or two"
@@ -254,7 +255,7 @@ def _cleaner(facts: Facts) -> Iterator[Advice]:
             Weight.NOTE,
             title,
             f"{title} has the policy cleaner: it writes dirty data back and caches nothing new."
-            " After `ebbgate clean` the old policy comes back by itself.",
+            " After `ebbgate clean` the old policy is restored automatically.",
             f"sudo lvchange --refresh {lvm}" if lvm else "",
             lasts="It loads the table that LVM has, which is also what the next boot loads."
             if lvm
@@ -269,7 +270,7 @@ DM_RULES: Final[tuple[Callable[[Facts], Iterator[Advice]], ...]] = (
     _passthrough,
     _reads,
     _threshold,
-    _fleeting,
+    _set_by_message,
     _writecache,
     _cleaner,
 )

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Settings that guides hand on, and what they really do. Pure. The numbers are in advice.py.
+"""Advice on settings that guides recommend. Pure. The numbers are listed in advice.py.
 
 Guides contradict each other: Canonical's charm sets sequential_cutoff and both thresholds to 0 with
 writeback_percent 10 in its code and 30 in its text, others write 40 or 1; the kernel's own manual
-teaches `echo 0`; a guide for Proxmox raises the thresholds to 10 and 40 ms. A value does not show
-whether somebody chose it or copied it, so each advice says what the value does, and is recommended
-only where a measurement on this machine speaks for it.
+suggests `echo 0`; a guide for Proxmox raises the thresholds to 10 and 40 ms. A value does not show
+whether it was chosen or copied, so each advice says what the value does, and it is recommended only
+if a measurement on this machine supports it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ebbgate.units import MIB, bytes_to_sectors, format_bytes, format_rate, sect
 
 CUTOFF_STOCK: Final = 4 * MIB
 PERCENT_STOCK: Final = 10
-# From here on the level that destage aims at is near the one at which the kernel stops caching
+# From here on the target of write-back is near the level at which the kernel stops caching
 # asynchronous writes (40 % in use, drivers/md/bcache/writeback.h).
 PERCENT_HIGH: Final = 25
 PERCENT_LOW: Final = 5
@@ -39,7 +39,7 @@ RATE_MINIMUM_SECTORS_PER_S_MAX: Final = bytes_to_sectors(MIB)
 CONGESTED_STOCK_US: Final = (2000, 20000)
 _RATE_MINIMUM: Final = "writeback_rate_minimum"
 _CLASSLESS: Final = ("none", "kyber")
-"""Schedulers that know no I/O classes."""
+"""Schedulers that ignore I/O classes."""
 
 
 def _knob_file(facts: Facts, knob: str) -> str:
@@ -47,7 +47,7 @@ def _knob_file(facts: Facts, knob: str) -> str:
 
 
 def congested(facts: Facts) -> Iterator[Advice]:
-    """EBB-205: thresholds above 0, stock's or a guide's."""
+    """EBB-205: congestion thresholds above 0."""
     read, write = (facts.state.knobs.get(knob, "0") for knob in CONGESTED)
     if (read, write) == ("0", "0"):
         return
@@ -60,7 +60,7 @@ def congested(facts: Facts) -> Iterator[Advice]:
         measured.weight,
         name,
         f"{name} bypasses the cache after reads above {read} us or writes above {write} us on the"
-        " cache device: one slow moment sends requests to the disk. In enforce ebbgate turns that"
+        " cache device: one slow moment sends requests to the disk. In enforce ebbgate turns this"
         f" off as soon as it happens.{raised}",
         write_command(0, *(f"{cache_set}/{knob}" for knob in CONGESTED)),
         lasts=LASTS_KNOB,
@@ -77,20 +77,20 @@ def detector_off(facts: Facts) -> Iterator[Advice]:
     name, measured = facts.volume.name, evidence.streams(facts.live, CUTOFF_STOCK)
     seen = {
         True: "",
-        False: " Recently there were hardly any streams, so this setting changes little now.",
-        None: " How much of the load is streams was not measured here yet.",
+        False: " Recently there were hardly any streams, so the setting matters little now.",
+        None: " The share of streams in the load was not measured here yet.",
     }[measured.supports]
     yield Advice(
         "EBB-206",
         measured.weight,
         name,
         f"{name} has sequential_cutoff 0, so streams (copies, backups) go through the cache and"
-        " take the room of random writes. Once too much of the cache is in use, writes wait for"
+        " take the space of random writes. Once too much of the cache is in use, writes wait for"
         f" the disk.{seen}",
         write_command(CUTOFF_STOCK, _knob_file(facts, CUTOFF)),
         lasts=LASTS_KNOB,
         evidence=measured.text,
-        effect="streams leave room for random writes; in enforce a stream that fits is absorbed",
+        effect="streams leave space for random writes; in enforce streams that fit are cached",
         change=Change(((CUTOFF, str(CUTOFF_STOCK)),)),
     )
 
@@ -107,13 +107,13 @@ def percent_high(facts: Facts) -> Iterator[Advice]:
         name,
         f"{name} has writeback_percent {percent}: up to that share of the cache the kernel writes"
         " dirty data back slowly. From 40% of the cache in use on, it no longer caches"
-        " asynchronous writes. A high value leaves less room for bursts and more data that only"
+        " asynchronous writes. A high value leaves less space for bursts and more data that only"
         " the SSD has; in return, blocks that are written again and again reach the disk less"
         " often.",
         write_command(PERCENT_STOCK, _knob_file(facts, PERCENT)),
         lasts=LASTS_KNOB,
         evidence=measured.text,
-        effect="more room for bursts; in enforce ebbgate writes back in gaps, whatever the value",
+        effect="more space for bursts; in enforce ebbgate writes back in gaps, whatever the value",
         change=Change(((PERCENT, str(PERCENT_STOCK)),)),
     )
 
@@ -132,13 +132,13 @@ def percent_zero(facts: Facts) -> Iterator[Advice]:
         write_command(PERCENT_STOCK, _knob_file(facts, PERCENT)),
         lasts=LASTS_KNOB,
         evidence=measured.text,
-        effect="write-back has a rate limit again; in enforce it runs without one in gaps only",
+        effect="write-back has a rate limit again; in enforce it has none in gaps only",
         change=Change(((PERCENT, str(PERCENT_STOCK)),)),
     )
 
 
 def _idle_class(facts: Facts) -> str:
-    """Whether the idle class spares users on these disks."""
+    """Say whether the idle class protects users on these disks."""
     blind = [facts.disk(each.name) for each in facts.disks if each.scheduler in _CLASSLESS]
     if blind:
         return (
@@ -146,14 +146,14 @@ def _idle_class(facts: Facts) -> str:
         )
     if facts.several_disks:
         return (
-            "The kernel's scheduler respects the class, but what a controller, a SAN or md has"
-            " taken is out of its reach."
+            "The kernel's scheduler respects the class, but not for requests that a controller, a"
+            " SAN or md has already taken."
         )
-    return "The scheduler respects the class as long as requests wait in front of the disk."
+    return "The scheduler respects the class, but not for what the disk has already taken."
 
 
 def percent_low(facts: Facts) -> Iterator[Advice]:
-    """EBB-211: writeback_percent so low that destage hardly ever rests."""
+    """EBB-211: writeback_percent so low that write-back hardly ever stops."""
     percent = facts.set_by_hand(PERCENT)
     if percent is None or not 0 < percent < PERCENT_LOW:
         return
@@ -164,7 +164,8 @@ def percent_low(facts: Facts) -> Iterator[Advice]:
         name,
         f"{name} has writeback_percent {percent}: the kernel writes back nearly all the time, and"
         " a block that is written again and again goes to the disk each time. In return the cache"
-        " hardly ever fills. Writing back in gaps has the same gain and leaves the disk to users.",
+        " hardly ever fills. Writing back in gaps has the same benefit and leaves the disk to"
+        " users.",
         write_command(PERCENT_STOCK, _knob_file(facts, PERCENT)),
         lasts=LASTS_KNOB,
         evidence=evidence.destage(facts.live).text,
@@ -174,7 +175,7 @@ def percent_low(facts: Facts) -> Iterator[Advice]:
 
 
 def rate_minimum(facts: Facts) -> Iterator[Advice]:
-    """EBB-212: a floor under the rate."""
+    """EBB-212: a high minimum rate."""
     sectors = facts.set_by_hand(_RATE_MINIMUM)
     if sectors is None or sectors <= RATE_MINIMUM_SECTORS_PER_S_MAX:
         return
@@ -189,12 +190,12 @@ def rate_minimum(facts: Facts) -> Iterator[Advice]:
         write_command(8, _knob_file(facts, _RATE_MINIMUM)),
         lasts=LASTS_SYSFS,
         evidence=evidence.destage(facts.live).text,
-        effect="write-back gives way to users, as far as the kernel can tell",
+        effect="the kernel slows write-back down while users are active",
     )
 
 
 def cutoff_tiny(facts: Facts) -> Iterator[Advice]:
-    """EBB-213: a cutoff under the size of ordinary requests."""
+    """EBB-213: a cutoff below the size of ordinary requests."""
     cutoff = facts.set_by_hand(CUTOFF)
     if cutoff is None or not 0 < cutoff < BOUNDS[CUTOFF].low:
         return
@@ -216,7 +217,7 @@ def cutoff_tiny(facts: Facts) -> Iterator[Advice]:
 
 
 def congestion_off(facts: Facts) -> Iterator[Advice]:
-    """EBB-214: both thresholds 0, which guides have right."""
+    """EBB-214: both thresholds 0, which is right."""
     if [facts.set_by_hand(knob) for knob in CONGESTED] == [0, 0]:
         name = facts.volume.name
         yield Advice(
@@ -225,7 +226,7 @@ def congestion_off(facts: Facts) -> Iterator[Advice]:
             name,
             f"{name} has both congestion thresholds at 0, as guides recommend, and that is right:"
             " no request bypasses the cache because the SSD was slow for a moment. The kernel"
-            " forgets the setting when the volume is stopped; with `ebbgate set` it lasts.",
+            " loses the setting when the volume is stopped; with `ebbgate set` it lasts.",
         )
 
 

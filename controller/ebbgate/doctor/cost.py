@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the running probe costs: the kernel's own count of runs and nanoseconds per BPF program.
+"""Measures what the running probe costs: runs and nanoseconds of each BPF program.
 
-I/O: /proc. The kernel counts only while kernel.bpf_stats_enabled is 1, and counting itself costs
-some 20 ns a run, so it is off by default; `measure` switches it on for a moment and back off.
+I/O: /proc. The kernel counts only while kernel.bpf_stats_enabled is 1. Counting itself costs about
+20 ns per run, so it is off by default; `measure` switches it on for some seconds.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ebbgate.units import NS_PER_S
 
 PROBE_COMM: Final = "ebbgate-probe"
 _SWITCH: Final = "sys/kernel/bpf_stats_enabled"
-# What the counter itself shows for a program that does nothing (measured on 6.18, 2.5 GHz).
+# Count of a program that does nothing (measured on 6.18, 2.5 GHz).
 EMPTY_RUN_NS: Final = 35
 
 
@@ -55,22 +55,22 @@ class Cost:
 
 
 def read(proc: Path) -> Cost:
-    """What was counted until now."""
+    """Return what the kernel has counted until now."""
     counting = _switch(proc) == "1"
     pid = probe_pid(proc)
     if pid is None:
         return Cost(None, counting, (), "no probe is running")
     programs = _programs(proc, pid)
     if not programs:
-        return Cost(pid, counting, (), "the probe's programs cannot be seen: run this as root")
+        return Cost(pid, counting, (), "only root can see the probe's programs: run this as root")
     if any(program.runs for program in programs):
         return Cost(pid, counting, programs, "")
-    why = "no event yet" if counting else "the kernel does not count: ebbgate doctor --measure 5"
+    why = "no event yet" if counting else "not measured: run ebbgate doctor --measure 5"
     return Cost(pid, counting, programs, why)
 
 
 def measure(proc: Path, seconds: float, sleep: Callable[[float], None] = time.sleep) -> Cost:
-    """Let the kernel count for some seconds; what the switch was before, it is afterwards.
+    """Let the kernel count for some seconds, then restore the switch.
 
     Raises PermissionError without root.
     """
@@ -93,7 +93,7 @@ def measure(proc: Path, seconds: float, sleep: Callable[[float], None] = time.sl
 
 
 def probe_pid(proc: Path) -> int | None:
-    """The running probe; the one with the lowest number where there are several."""
+    """Return the process number of the probe; the lowest if there are several."""
     pids = []
     for comm in proc.glob("[0-9]*/comm"):
         with suppress(OSError):
@@ -116,7 +116,7 @@ def _switch(proc: Path) -> str | None:
 
 
 def _programs(proc: Path, pid: int) -> tuple[Program, ...]:
-    """Each program once, whatever number of descriptors it has."""
+    """Return each program once, however many descriptors it has."""
     found: dict[int, Program] = {}
     with suppress(OSError):
         for info in sorted((proc / str(pid) / "fdinfo").iterdir()):
@@ -127,7 +127,7 @@ def _programs(proc: Path, pid: int) -> tuple[Program, ...]:
 
 
 def _program(fdinfo: Path) -> Program | None:
-    """None for a descriptor that is no program; a link names its program but has no counts."""
+    """Return the program of a descriptor; None for anything else (a link has no counts)."""
     try:
         text = fdinfo.read_text()
         fields = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a disk is: one drive, an array behind a controller or a network, or a virtual disk. Pure.
+"""Tells single drives, arrays (controller or network) and virtual disks apart. Pure.
 
-It decides what is good advice: one drive gains from a short queue, an array needs a long one, and
-of a virtual disk only its host knows. The kernel does not say it, but SCSI's vendor and model do:
-SATA drives have the vendor `ATA`, and arrays and hypervisors name themselves.
+Good advice depends on it: one drive gains from a short queue, an array needs a long one, and what a
+virtual disk needs only its host knows. SCSI's vendor and model tell: SATA drives have the vendor
+`ATA`, and arrays and hypervisors use their own names.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 
 
 class DiskKind(StrEnum):
-    """`unknown`: nothing tells; the advice for it is as careful as for an array."""
+    """`unknown`: gets the same careful advice as an array."""
 
     SINGLE = "single disk"
     ARRAY = "array"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the daemon has measured of a volume, and whether that speaks for an advice. Pure."""
+"""Measurements of the daemon that support an advice, or do not. Pure."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ebbgate.units import format_bytes, format_ns, format_rate, format_ratio
 Live = Mapping[str, Any]
 
 STREAM_SHARE_MIN: Final = 0.05
-"""Where less of the bytes was in streams, a limit for streams changes nothing that is felt."""
+"""With a smaller share of streams, a limit for streams has no noticeable effect."""
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """`text`: what was measured, empty where nothing was. `supports`: does it speak for the advice?
-    None where nothing was measured.
+    """`text`: what was measured; empty if nothing was. `supports`: whether it supports the advice;
+    None if nothing was measured.
     """
 
     text: str = ""
@@ -28,12 +28,12 @@ class Evidence:
 
     @property
     def weight(self) -> Weight:
-        """Recommended only where a measurement speaks for it."""
+        """Return the weight: recommended only if a measurement supports the advice."""
         return Weight.ADVICE if self.supports else Weight.NOTE
 
 
 def streams(live: Live, cutoff_bytes: int) -> Evidence:
-    """How much of what was moved lately belongs to streams that a cutoff would keep out."""
+    """Measure the share of recent bytes in streams that a cutoff would keep out."""
     shares = {
         direction: share
         for direction, runs in (live.get("run_bytes") or {}).items()
@@ -47,7 +47,7 @@ def streams(live: Live, cutoff_bytes: int) -> Evidence:
 
 
 def congested(live: Live) -> Evidence:
-    """How much went past the cache within the last second because the cache device was slow."""
+    """Measure the bytes that bypassed the cache in the last second because it was slow."""
     count = (live.get("bypass_bytes") or {}).get("congested")
     if count is None:
         return Evidence()
@@ -56,9 +56,7 @@ def congested(live: Live) -> Evidence:
 
 
 def level(live: Live, high_ratio: float) -> Evidence:
-    """How much is dirty, and when the kernel stops caching writes; `high_ratio`: from which level
-    (0..1) on that speaks for an advice.
-    """
+    """Measure the share of dirty data; it supports the advice from `high_ratio` (0..1) on."""
     ratio, full_s = live.get("dirty_ratio"), live.get("time_to_full_s")
     if ratio is None:
         return Evidence()
@@ -70,14 +68,14 @@ def level(live: Live, high_ratio: float) -> Evidence:
 
 
 def destage(live: Live) -> Evidence:
-    """How fast dirty data is written back now, and what users feel meanwhile."""
+    """Measure the rate of write-back, and the latency of users meanwhile."""
     rate, p99_ns = live.get("destage_bytes_per_s"), _worst_p99_ns(live)
     if rate is None:
         return Evidence()
-    text = f"dirty data is written back at {format_rate(rate)} now"
+    text = f"dirty data is being written back at {format_rate(rate)}"
     if p99_ns is None:
         return Evidence(text, supports=False)
-    return Evidence(f"{text}, and the p99 of users is {format_ns(p99_ns)}", rate > 0)
+    return Evidence(f"{text}, and the p99 latency of users is {format_ns(p99_ns)}", rate > 0)
 
 
 def _worst_p99_ns(live: Live) -> int | None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What advice is, and what it is given to look at. Pure."""
+"""Advice, and the facts that it is based on. Pure."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from ebbgate.model.volume import Device, Volume, VolumeState
 
 
 class Weight(StrEnum):
-    """How much it matters. `fault`: data or tuning is at risk; `advice`: measured here, or harmful
-    whatever the load is; `note`: worth knowing, or nothing was measured that speaks for it.
+    """How much it matters. `fault`: data or tuning is at risk; `advice`: a measurement supports it,
+    or it is right for any load; `note`: information, or not supported by a measurement.
     """
 
     FAULT = "fault"
@@ -27,13 +27,13 @@ SEVERITY: Final[Mapping[Weight, str]] = {
     Weight.ADVICE: "Recommended",
     Weight.NOTE: "Info",
 }
-"""The weight in the words that people read."""
+"""The weight as people read it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What `ebbgate apply` does: knobs that ebbgate writes anyway, as the kernel takes them, or one
-    command of LVM that is safe while the volume is in use, with the one that takes it back.
+    """What `ebbgate apply` does: sets knobs that ebbgate tunes anyway, or runs one LVM command that
+    is safe while the volume is in use; `undo_argv` undoes it.
     """
 
     knobs: tuple[tuple[str, str], ...] = ()
@@ -43,13 +43,12 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """One thing to do or to know.
+    """One recommendation, problem or information.
 
-    `text`: whole sentences. `command`: does it by hand, as it is pasted into a shell; empty where
-    none does. `lasts`: what of it survives a reboot, empty without a command; `keep`: a line for
-    the file that `lasts` names, where that is how to keep it. `evidence`: what was measured here,
-    empty without a daemon; `effect`: what to expect. `change`: None where it is the
-    administrator's alone.
+    `text`: whole sentences. `command`: to paste into a shell; empty if there is none. `lasts`:
+    whether it survives a reboot, empty without a command; `keep`: a line for the file that `lasts`
+    names. `evidence`: what was measured here, empty without a daemon; `effect`: what to expect.
+    `change`: None if only the administrator can do it.
     """
 
     id: str
@@ -66,12 +65,12 @@ class Advice:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """All that the rules look at. `disks`: at the bottom of the backing device, often itself.
+    """Everything that the rules look at. `disks`: below the backing device, often itself.
 
     `kinds`: by device name; `whole_disks`: the disk of each device that is a partition. `held`:
-    knobs that ebbgate holds now. `discards`: cache devices with `discard` on; `io_errors`: counts
-    by device name. `cachevol`: does one LV hold data and metadata of dm-cache? None: not known.
-    `live`: what the daemon says of the volume, empty without one.
+    knobs that ebbgate has set. `discards`: cache devices with `discard` on; `io_errors`: counts by
+    device name. `cachevol`: whether one LV has data and metadata of dm-cache; None: unknown.
+    `live`: the daemon's status of the volume, empty without one.
     """
 
     volume: Volume
@@ -86,48 +85,47 @@ class Facts:
     cachevol: bool | None = None
 
     def set_by_hand(self, knob: str) -> int | None:
-        """The knob's value where ebbgate does not hold it; None where it does, or none is known."""
+        """Return a knob's value unless ebbgate has set it; None if it has, or if it is unknown."""
         value = self.state.knobs.get(knob, "")
         return int(value) if value.isdigit() and knob not in self.held else None
 
     def kind(self, device: str) -> DiskKind:
-        """What kind of disk a device is, or is a part of."""
+        """Return what kind of disk a device is or belongs to."""
         return self.kinds.get(device, DiskKind.UNKNOWN)
 
     def disk(self, device: str) -> str:
-        """The disk of a device: only that has a queue."""
+        """Return the disk of a device: partitions have no queue."""
         return self.whole_disks.get(device, device)
 
     @property
     def several_disks(self) -> bool:
-        """Is the backing device known to be more than one disk?"""
+        """Whether the backing device is known to have more than one disk."""
         return len(self.disks) > 1 or any(
             self.kind(device.name) is DiskKind.ARRAY for device in self.disks
         )
 
 
 def write_command(value: str | int, *files: str) -> str:
-    """The command that writes a value into files of root's: a shell would open `> file` as the
-    person who types, not as root.
-    """
+    """Return a command that writes a value into files of root; `> file` would not use sudo."""
     return f"echo {value} | sudo tee {' '.join(files)}"
 
 
 def udev_rule(disk: str, attribute: str, value: str | int) -> str:
-    """The rule that sets an attribute of a disk whenever it appears."""
+    """Return a udev rule that sets an attribute of a disk whenever it appears."""
     return f'ACTION=="add|change", KERNEL=="{disk}", ATTR{{{attribute}}}="{value}"'
 
 
 LASTS_UDEV: Final = (
-    "Until the next boot. To keep it, put this line into /etc/udev/rules.d/60-ebbgate.rules (match"
-    " ENV{ID_SERIAL} instead of KERNEL if disk names change from boot to boot):"
+    "It lasts until the next boot. To keep it, put this line into"
+    " /etc/udev/rules.d/60-ebbgate.rules (match ENV{ID_SERIAL} instead of KERNEL if disk names"
+    " change from boot to boot):"
 )
 LASTS_LVM: Final = "It survives reboots: LVM keeps the setting in its metadata."
 
 
 LASTS_KNOB: Final = (
-    "By hand it lasts until the next boot, or until the volume is stopped. Applied with ebbgate it"
-    " lasts over reboots, until it is released."
+    "Set by hand, it lasts until the next boot or until the volume is stopped. Applied with"
+    " ebbgate, it survives reboots and lasts until it is released."
 )
-"""Of a bcache knob that `ebbgate apply` sets, too."""
-LASTS_SYSFS: Final = "Until the next boot, or until the volume is stopped."
+"""For a bcache knob that `ebbgate apply` can set."""
+LASTS_SYSFS: Final = "It lasts until the next boot or until the volume is stopped."

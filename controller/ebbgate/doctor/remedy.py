@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Whether an advice can be carried out here and now, with what, and how it is undone. Pure.
+"""Whether advice can be applied now, how, and how to undo it. Pure.
 
-The same for `ebbgate apply`, the web and the daemon.
-
-An advice that was applied is no longer advised, and what it has set is kept as overrides, which do
-not name it. So what is applied is told from the requests that people made and from the overrides in
-force: an override of a knob that the advice sets, and that began during the request, is its own.
+Used by `ebbgate apply`, the web and the daemon. Overrides do not name the advice that made them. An
+override belongs to an applied advice if it is of a knob that the advice sets and began during the
+request that applied it.
 """
 
 from __future__ import annotations
@@ -24,59 +22,60 @@ from ebbgate.model.volume import Mode, Volume
 from ebbgate.units import NS_PER_S
 
 UNDO: Final = "undo: "
-"""Before a command that takes back what was done."""
-NOTHING_LEFT: Final = "nothing is left to undo"
+"""Precedes a command that undoes the change."""
+NOTHING_LEFT: Final = "there is nothing to undo"
 
 
 def advice_id(text: str) -> str:
-    """`EBB-206` from what a person writes: `ebb-206`, `206`."""
+    """Normalize `ebb-206` or `206` to `EBB-206`."""
     return f"EBB-{text.upper().removeprefix('EBB-')}"
 
 
-def chosen(found: Iterable[Advice], number: str, volume: Volume) -> Advice:
-    """The advice of this number. Raises NotFound, with what is advised, where it does not hold."""
+def advice_by_id(found: Iterable[Advice], number: str, volume: Volume) -> Advice:
+    """Return the advice with this number. Raises NotFound, which lists what does apply."""
     known = {each.id: each for each in found}
     if number not in known:
-        now = f"advised now: {', '.join(known)}" if known else "nothing is advised now"
-        raise NotFound(f"{number} is not advised for {volume.title}", now)
+        now = f"these apply now: {', '.join(known)}" if known else "there is no advice for it now"
+        raise NotFound(f"{number} does not apply to {volume.title}", now)
     return known[number]
 
 
 def change_of(advice: Advice, volume: Volume, mode: str | None) -> Change:
-    """What would be done. Raises UsageError for what a person has to do, or what ebbgate does
-    already in this `mode` (None: unknown).
+    """Return what would be done.
+
+    Raises UsageError if a person has to do it, or if ebbgate does it already in this `mode` (None:
+    unknown).
     """
     if advice.change is None:
         by_hand = f"by hand: {advice.command}" if advice.command else "see ebbgate doctor"
-        raise UsageError(f"ebbgate does not carry out {advice.id}", by_hand)
-    driven = [knob for knob, _ in advice.change.knobs if BY_NAME[knob].gate]
-    if driven and mode == Mode.ENFORCE:
+        raise UsageError(f"ebbgate cannot apply {advice.id}", by_hand)
+    tuned = [knob for knob, _ in advice.change.knobs if BY_NAME[knob].gate]
+    if tuned and mode == Mode.ENFORCE:
         raise UsageError(
-            f"{volume.title} is in enforce, in which ebbgate drives {driven[0]} itself",
-            f"give it back: ebbgate release {volume.title} {driven[0]}",
+            f"{volume.title} is in enforce: ebbgate tunes {tuned[0]} already",
+            f"return it to ebbgate: ebbgate release {volume.title} {tuned[0]}",
         )
     return advice.change
 
 
 def by_daemon(advice: Advice, volume: Volume, mode: str | None) -> Change:
-    """What the daemon would set: it runs no program. Raises UsageError as `change_of`, and for a
-    command of LVM.
-    """
+    """Return what the daemon would set. Raises UsageError as `change_of`, and for LVM commands."""
     change = change_of(advice, volume, mode)
     if not change.knobs:
         raise UsageError(
-            f"{advice.id} is a command of LVM, which the daemon never runs",
-            f"ebbgate apply {advice.id} {volume.title}, or by hand: {shlex.join(change.argv)}",
+            f"{advice.id} is an LVM command, which the daemon does not run",
+            f"run: ebbgate apply {advice.id} {volume.title}, or by hand: {shlex.join(change.argv)}",
         )
     return change
 
 
 def why_not(advice: Advice, volume: Volume, mode: str | None) -> str:
-    """Why the daemon would not carry it out, and what to do; empty where it would. A page that
-    shows it has the command already, as a line of its own.
+    """Return why the daemon cannot apply it, and what to do; empty if it can.
+
+    The command itself is left out: pages show it anyway.
     """
     if advice.change is None:
-        return "ebbgate does not do this itself" + (": use the command" if advice.command else "")
+        return "ebbgate cannot do this" + (": run the command" if advice.command else "")
     try:
         by_daemon(advice, volume, mode)
     except EbbgateError as error:
@@ -85,7 +84,7 @@ def why_not(advice: Advice, volume: Volume, mode: str | None) -> str:
 
 
 def undo_commands(change: Change, volume: Volume) -> list[str]:
-    """What takes it back, command by command; nothing where nothing stays behind."""
+    """Return the commands that undo the change; none if there is nothing to undo."""
     if change.argv:
         return [shlex.join(change.undo_argv)]
     return [
@@ -94,7 +93,7 @@ def undo_commands(change: Change, volume: Volume) -> list[str]:
 
 
 def is_undo(line: str) -> bool:
-    """Does a line of an answer only say how to undo it?"""
+    """Whether a line of an answer only says how to undo it."""
     return line.startswith(UNDO) or line == NOTHING_LEFT
 
 
@@ -106,14 +105,14 @@ KNOBS_OF: Final[Mapping[str, tuple[str, ...]]] = {
     "EBB-211": (PERCENT,),
     "EBB-213": (CUTOFF,),
 }
-"""The knobs that each advice sets; triggers and commands of LVM leave no override behind."""
+"""The knobs that each advice sets; triggers and LVM commands make no override."""
 _CLOCK_STEP_NS: Final = NS_PER_S
-"""The wall clock may be set while a request is under way."""
+"""The wall clock may be set while a request runs."""
 
 
 @dataclass(frozen=True, slots=True)
 class ApplyRequest:
-    """A request to apply an advice that was carried out. Times are of the wall clock."""
+    """A completed request to apply an advice. Times are of the wall clock."""
 
     advice: str
     volume: str
@@ -124,9 +123,7 @@ class ApplyRequest:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """An advice of which something is in force. `knobs`: those that it set and that still have the
-    value, which is what an undo releases; each with its value as the kernel takes it.
-    """
+    """An applied advice. `knobs`: those still set, with their values; undo releases them."""
 
     request: ApplyRequest
     knobs: tuple[tuple[str, str], ...]
@@ -135,8 +132,9 @@ class Applied:
 def applied(
     requests: Iterable[ApplyRequest], overrides: Mapping[str, Iterable[Mapping[str, Any]]]
 ) -> list[Applied]:
-    """What is in force of the requests, given newest first; `overrides`: by volume, as the daemon
-    tells them. An override that was set anew since belongs to the newer request.
+    """Return what is still in force. `requests`: newest first; `overrides`: of each volume.
+
+    An override that was set again belongs to the newer request.
     """
     found: list[Applied] = []
     taken: set[tuple[str, str]] = set()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Puts the findings on one volume together. I/O: sysfs, reads only."""
+"""Collects the facts on one volume and builds its report. I/O: reads sysfs."""
 
 from __future__ import annotations
 
@@ -27,11 +27,12 @@ def facts(
     owned: Mapping[str, Mapping[str, str | None]],
     live: Mapping[str, Any],
 ) -> Facts:
-    """Everything that the advice looks at; `owned`: knobs with their owners; `live`: what the
-    daemon says of the volume.
+    """Collect what the advice is based on.
+
+    `owned`: knobs with their owners; `live`: the daemon's status of the volume.
     """
     held = frozenset(name for name, knob in owned.items() if knob.get("owner") == "ebbgate")
-    # Values of the same moment as their owners: what ebbgate has written since is nobody's choice.
+    # Values read at the same time as their owners: later ones may be ebbgate's own.
     values = {name: value for name, knob in owned.items() if (value := knob.get("value"))}
     state = replace(state, knobs={**state.knobs, **values})
     caches = [device.name for device in volume.caches]
@@ -78,7 +79,7 @@ def _cachevol(sysfs: Sysfs, volume: Volume) -> bool | None:
 
 
 def advice_documents(found: Facts) -> list[dict[str, Any]]:
-    """The advice on the volume."""
+    """Return all advice on a volume."""
     return [advice_document(advice) for advice in advise(found)]
 
 
@@ -89,11 +90,10 @@ def knob_documents(
     *,
     writes: bool = True,
 ) -> list[dict[str, Any]]:
-    """Every knob that this kernel has, with its value and whether ebbgate may touch it.
+    """Return every knob that this kernel has, with its value and whether ebbgate may write it.
 
-    `touch`: `tuned` (in enforce), `shown` (never written), `manual` (somebody else's now) or
-    `read-only` (would be tuned, but this process may not write it). Not `writes`: this process is
-    one that never writes any, so whether it could says nothing.
+    `touch`: `tuned` (in enforce), `shown` (never written), `manual` (changed by someone else) or
+    `read-only` (this process may not write it; not reported if it never `writes` any).
     """
     rows = []
     for knob in knobs_of(volume):
@@ -122,7 +122,7 @@ def knob_documents(
 
 
 def cost_document(cost: Cost) -> dict[str, Any]:
-    """The probe's cost per program and event."""
+    """Return the probe's cost per program and event."""
     return {
         "pid": cost.pid,
         "counting": cost.counting,
@@ -145,7 +145,7 @@ def cost_document(cost: Cost) -> dict[str, Any]:
 
 
 def advice_document(advice: Advice) -> dict[str, Any]:
-    """One advice; `apply`: does `ebbgate apply` carry it out?"""
+    """Return one advice; `apply`: whether `ebbgate apply` can carry it out."""
     return {
         "id": advice.id,
         "weight": str(advice.weight),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Which signals this kernel can give: asks the probe itself. I/O: runs `ebbgate-probe --check`."""
+"""Finds out which signals this kernel supports. I/O: runs `ebbgate-probe --check`."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from ebbgate.model.records import PROTOCOL_VERSION
 _CHECK_TIMEOUT_S: Final = 60.0
 _MEANING: Final = {
     0: "ok",
-    64: "the probe does not know --check: probe and controller are of different releases",
-    69: "the kernel lacks what the probe needs",
-    70: "the probe failed: a bug of ebbgate",
+    64: "the probe does not know --check: install probe and controller of the same release",
+    69: "the kernel lacks a feature that the probe needs",
+    70: "the probe failed: a bug in ebbgate",
     77: "not allowed to load BPF programs: run this as root",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeCheck:
-    """What the probe said. `signals`: name -> `ok` or why not; empty where it could not start."""
+    """Result of the check. `signals`: name -> `ok` or why not; empty if the probe did not start."""
 
     program: str
     ok: bool
@@ -36,12 +36,12 @@ class ProbeCheck:
 
 
 def check(program: Path) -> ProbeCheck:
-    """Load the probe's programs once and let go of them again. Never raises."""
+    """Load the probe's programs once and unload them. Never raises."""
     try:
         done = run([str(program), "--check"], timeout_s=_CHECK_TIMEOUT_S, check=False)
     except Unavailable as error:
         missing = not program.is_file()
-        text = f"there is no {program}: install it, or make probe" if missing else error.message
+        text = f"there is no {program}: install it, or run make probe" if missing else error.message
         return ProbeCheck(str(program), ok=False, text=text)
     except PermissionError:
         return ProbeCheck(str(program), ok=False, text=f"{program} is not executable")
@@ -49,7 +49,7 @@ def check(program: Path) -> ProbeCheck:
     reason = _reason(done.stderr) or _MEANING.get(done.exit_code, f"exit code {done.exit_code}")
     ok = done.exit_code == 0 and hello is not None
     if hello is None:
-        text = reason if done.exit_code else "the probe said nothing that can be read"
+        text = reason if done.exit_code else "the probe printed no valid record"
         return ProbeCheck(str(program), ok=False, text=text, exit_code=done.exit_code)
     if hello.get("protocol") != PROTOCOL_VERSION:
         ok = False
@@ -79,6 +79,6 @@ def _hello(stdout: str) -> dict[str, Any] | None:
 
 
 def _reason(stderr: str) -> str:
-    """The probe's last words, without its name in front."""
+    """Return the last line of the probe's errors without its name."""
     lines = stderr.strip().splitlines()
     return lines[-1].removeprefix("ebbgate-probe: ") if lines else ""

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Advice and the doctor's report as far as a process without rights can have them. I/O: reads only.
+"""Advice and the doctor's report for a process without root. I/O: reads only.
 
-sysfs shows bcache's files to everybody, and what the daemon measures it says itself. Device-mapper
-answers root alone, and so does the kernel's account of BPF programs: what depends on these is said
-to be unknown, with the reason, and never guessed.
+bcache's files in sysfs are readable by everyone, and the daemon's status has its measurements. Only
+root can query device-mapper and BPF programs: what depends on them is reported as unknown, with the
+reason.
 """
 
 from __future__ import annotations
@@ -30,22 +30,20 @@ from ebbgate.units import NS_PER_S
 
 Document = dict[str, Any]
 
-_ONLY_ROOT: Final = "device-mapper answers root alone"
-_NOT_MEASURED: Final = "no daemon runs: nothing is measured"
+_ONLY_ROOT: Final = "only root can query device-mapper"
+_NOT_MEASURED: Final = "ebbgated is not running: nothing is measured"
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """What the daemon says, where that is fresh. `daemon`: of itself, empty where none runs;
-    `volumes`: by name, as `ebbgate.control.status_document` makes them.
-    """
+class DaemonStatus:
+    """The daemon's recent status. `daemon`: its own, empty without one; `volumes`: by name."""
 
     daemon: Mapping[str, Any] = field(default_factory=dict)
     volumes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class _Looked:
+class _Inspected:
     """A volume as this process sees it."""
 
     volume: Volume
@@ -55,67 +53,68 @@ class _Looked:
 
     @property
     def owned(self) -> Mapping[str, Any]:
-        """Its knobs with their owners; without a daemon all are the kernel's."""
+        """The knobs with their owners; without a daemon all are the kernel's."""
         return _owned(self.live, self.state)
 
     @property
     def mode(self) -> str | None:
-        """How far ebbgate goes with it; None where nobody says."""
+        """The mode; None if unknown."""
         return self.live.get("mode")
 
 
-def advice(sysfs: Sysfs, said: Said, requests: Iterable[ApplyRequest] = ()) -> Document:
-    """`advice`: all that holds now, volume by volume; `applied`: what people applied and what is
-    still in force of it; `unknown`: what could not be looked at. `requests`: newest first.
+def advice(sysfs: Sysfs, status: DaemonStatus, requests: Iterable[ApplyRequest] = ()) -> Document:
+    """Return all advice that applies now, what was applied and is in force, and what is unknown.
+
+    `requests`: newest first.
     """
-    looked = [_look(sysfs, volume, said) for volume in discover(sysfs)]
-    rows = [advice_row(found, each) for each in looked for found in advise(each.facts)]
-    overrides = {name: live.get("wishes") or () for name, live in said.volumes.items()}
+    inspected = [_inspect(sysfs, volume, status) for volume in discover(sysfs)]
+    rows = [advice_row(found, each) for each in inspected for found in advise(each.facts)]
+    overrides = {name: live.get("wishes") or () for name, live in status.volumes.items()}
     return {
         "advice": rows,
-        "applied": [_applied(each, said) for each in remedy.applied(requests, overrides)],
-        "unknown": list(_unknown(sysfs, looked, said)),
+        "applied": [_applied(each, status) for each in remedy.applied(requests, overrides)],
+        "unknown": list(_unknown(sysfs, inspected, status)),
     }
 
 
-def _applied(found: Applied, said: Said) -> Document:
+def _applied(found: Applied, status: DaemonStatus) -> Document:
     request = found.request
     return {
         "id": request.advice,
         "volume": request.volume,
-        "title": str(said.volumes[request.volume].get("title") or request.volume),
+        "title": str(status.volumes[request.volume].get("title") or request.volume),
         "who": request.who,
         "at_unix_s": request.at_unix_ns / NS_PER_S,
         "knobs": [{"knob": knob, "value": value} for knob, value in found.knobs],
     }
 
 
-def doctor(sysfs: Sysfs, proc: Path, said: Said) -> Document:
-    """The doctor's report: kernel, probe, signals, cost, volumes, and what is missing."""
-    looked = [_look(sysfs, volume, said) for volume in discover(sysfs)]
-    spent, probe = cost.read(proc), said.daemon.get("probe") or {}
+def doctor(sysfs: Sysfs, proc: Path, status: DaemonStatus) -> Document:
+    """Return the doctor's report: kernel, probe, signals, cost, volumes, and what is missing."""
+    inspected = [_inspect(sysfs, volume, status) for volume in discover(sysfs)]
+    spent, probe = cost.read(proc), status.daemon.get("probe") or {}
     signals = dict(probe.get("signals") or {})
-    unknown = list(_unknown(sysfs, looked, said))
+    unknown = list(_unknown(sysfs, inspected, status))
     btf = sysfs.exists("/sys/kernel/btf/vmlinux")
     return {
         "kernel": {"release": os.uname().release, "btf": btf},
         "probe": {
             "kind": probe.get("kind"),
             "state": probe.get("state"),
-            "why": None if said.daemon else _NOT_MEASURED,
+            "why": None if status.daemon else _NOT_MEASURED,
         },
         "signals": signals,
         "cost": report.cost_document(spent),
-        "volumes": [_volume(sysfs, each) for each in looked],
+        "volumes": [_volume(sysfs, each) for each in inspected],
         "unknown": unknown,
-        "missing": list(_missing(signals, spent, said, btf)),
+        "missing": list(_missing(signals, spent, status, btf)),
     }
 
 
-def advice_row(found: Advice, looked: _Looked) -> Document:
-    """One advice; `can_apply`: would the daemon carry it out, as the volume is now?"""
-    volume, change = looked.volume, found.change
-    why_not = remedy.why_not(found, volume, looked.mode)
+def advice_row(found: Advice, inspected: _Inspected) -> Document:
+    """Return one advice; `can_apply`: whether the daemon would apply it now."""
+    volume, change = inspected.volume, found.change
+    why_not = remedy.why_not(found, volume, inspected.mode)
     undo = remedy.undo_commands(change, volume) if change is not None else []
     return {
         "id": found.id,
@@ -136,11 +135,11 @@ def advice_row(found: Advice, looked: _Looked) -> Document:
     }
 
 
-def _look(sysfs: Sysfs, volume: Volume, said: Said) -> _Looked:
+def _inspect(sysfs: Sysfs, volume: Volume, status: DaemonStatus) -> _Inspected:
     state = read_state(sysfs, volume, time.monotonic_ns())
-    live = said.volumes.get(volume.name) or {}
+    live = status.volumes.get(volume.name) or {}
     facts = report.facts(sysfs, volume, state, _owned(live, state), live)
-    return _Looked(volume, state, live, facts)
+    return _Inspected(volume, state, live, facts)
 
 
 def _owned(live: Mapping[str, Any], state: VolumeState) -> Mapping[str, Any]:
@@ -148,34 +147,34 @@ def _owned(live: Mapping[str, Any], state: VolumeState) -> Mapping[str, Any]:
     return live.get("knobs") or kernel
 
 
-def _volume(sysfs: Sysfs, looked: _Looked) -> Document:
-    volume = looked.volume
+def _volume(sysfs: Sysfs, inspected: _Inspected) -> Document:
+    volume = inspected.volume
     return {
         "volume": volume.name,
         "title": volume.title,
         "kind": str(volume.kind),
-        "mode": looked.mode,
-        "state": looked.state.state,
-        "cache_mode": looked.state.cache_mode,
+        "mode": inspected.mode,
+        "state": inspected.state.state,
+        "cache_mode": inspected.state.cache_mode,
         "backing": device_document(volume.backing),
         "caches": [device_document(device) for device in volume.caches],
-        "knobs": report.knob_documents(sysfs, volume, looked.owned, writes=False),
+        "knobs": report.knob_documents(sysfs, volume, inspected.owned, writes=False),
     }
 
 
-def _unknown(sysfs: Sysfs, looked: list[_Looked], said: Said) -> Iterator[Document]:
-    """Volumes that cannot be looked at, and files that cannot be read, each with the reason."""
-    seen = {each.volume.name for each in looked}
+def _unknown(sysfs: Sysfs, inspected: list[_Inspected], status: DaemonStatus) -> Iterator[Document]:
+    """Yield volumes that cannot be inspected and files that cannot be read, with the reason."""
+    seen = {each.volume.name for each in inspected}
     blocked = sysfs.dm.blocked()
-    hidden = [name for name in said.volumes if name not in seen]
+    hidden = [name for name in status.volumes if name not in seen]
     for name in hidden:
-        live = said.volumes[name]
+        live = status.volumes[name]
         title = str(live.get("title") or name)
-        why = _ONLY_ROOT if blocked else "it is not in sysfs now"
+        why = _ONLY_ROOT if blocked else "it is not in sysfs"
         yield _row(name, title, f"{why}: run ebbgate doctor {title}")
     if not hidden and blocked:
-        yield _row(None, None, f"{_ONLY_ROOT}: whether it has cached volumes here is not known")
-    for each in looked:
+        yield _row(None, None, f"{_ONLY_ROOT}: whether it has cached volumes is not known")
+    for each in inspected:
         closed = _unreadable(sysfs, each.volume)
         if closed:
             why = f"this process may not read {', '.join(closed)}: run ebbgate doctor as root"
@@ -187,7 +186,7 @@ def _row(volume: str | None, title: str | None, why: str) -> Document:
 
 
 def _unreadable(sysfs: Sysfs, volume: Volume) -> list[str]:
-    """Files that the advice looks at, that are there, and that are closed to this process."""
+    """Return files that the advice needs and that this process may not read."""
     own = Path("/sys/block") / volume.kernel_name / "bcache"
     paths = [own / "state", own / "dirty_data"]
     for knob in knobs_of(volume):
@@ -201,20 +200,22 @@ def _unreadable(sysfs: Sysfs, volume: Volume) -> list[str]:
     return [str(path) for path, at in places if at.exists() and not os.access(at, os.R_OK)]
 
 
-def _missing(signals: Mapping[str, str], spent: cost.Cost, said: Said, btf: bool) -> Iterator[str]:
+def _missing(
+    signals: Mapping[str, str], spent: cost.Cost, status: DaemonStatus, btf: bool
+) -> Iterator[str]:
     if not btf:
-        yield "this kernel describes no types (CONFIG_DEBUG_INFO_BTF): no probe can run"
-    if not said.daemon:
+        yield "this kernel has no BTF type information (CONFIG_DEBUG_INFO_BTF): no probe can run"
+    if not status.daemon:
         yield f"signals: {_NOT_MEASURED}; start it: systemctl start ebbgated"
     elif not signals:
-        yield "signals: the probe has not said yet which this kernel gives it"
-    if why := said.daemon.get("device_mapper"):
+        yield "signals: the probe has not reported yet which signals this kernel supports"
+    if why := status.daemon.get("device_mapper"):
         yield device_mapper.of_daemon(why)
     for name, word in signals.items():
         if word != "ok":
             yield f"{name}: {word}"
-    complaint = log_complaint(said.daemon.get("history") or {})
+    complaint = log_complaint(status.daemon.get("history") or {})
     if complaint:
         yield complaint
     if spent.why:
-        yield f"cost of an event: {spent.why}"
+        yield f"cost per event: {spent.why}"

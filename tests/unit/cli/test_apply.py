@@ -70,7 +70,7 @@ def test_what_a_trigger_starts_needs_no_undo(cli: Cli) -> None:
     )
     with cli.daemon(answers=(True, "bcache0: trigger_gc was written")):
         out = cli("apply", "EBB-204", "bcache0", "--yes").out
-    assert out == "bcache0: trigger_gc was written\nnothing is left to undo\n"
+    assert out == "bcache0: trigger_gc was written\nthere is nothing to undo\n"
 
 
 # ---- asking -------------------------------------------------------------------------------------
@@ -83,7 +83,7 @@ def test_a_person_at_a_terminal_is_asked(
         result = off("apply", "EBB-206", "bcache0")
     assert result.code == code
     assert "echo 4194304 | sudo tee /sys/block/bcache0/bcache/sequential_cutoff" in result.err
-    assert "Effect: streams leave room for random writes" in result.err
+    assert "Effect: streams leave space for random writes" in result.err
     assert [kind for kind, _ in asked(off)] == kinds
 
 
@@ -101,7 +101,7 @@ def test_what_is_the_administrators_alone_is_refused_with_its_command(cli: Cli) 
     result = cli("apply", "EBB-101", "bcache0", "--yes")
     assert (result.code, result.err) == (
         64,
-        "ebbgate: ebbgate does not carry out EBB-101\n"
+        "ebbgate: ebbgate cannot apply EBB-101\n"
         "  by hand: echo mq-deadline | sudo tee /sys/block/vda/queue/scheduler\n",
     )
     assert "mq-deadline [none]" in cli.fake.read("/sys/block/vda/queue/scheduler")
@@ -111,8 +111,8 @@ def test_what_is_the_administrators_alone_is_refused_with_its_command(cli: Cli) 
 def test_what_is_not_advised_here_is_not_found(cli: Cli, number: str) -> None:
     result = cli("apply", number, "bcache0", "--yes")
     assert result.code == 66
-    assert "is not advised for bcache0" in result.err
-    assert "advised now: EBB-205" in result.err
+    assert "does not apply to bcache0" in result.err
+    assert "these apply now: EBB-205" in result.err
 
 
 def test_without_a_daemon_no_knob_is_written(off: Cli) -> None:
@@ -128,7 +128,7 @@ def test_in_enforce_a_knob_of_the_gate_is_ebbgates_own(cli: Cli) -> None:
         result = cli("apply", "EBB-209", "bcache0", "--yes")
         assert cli.intents() == []
     assert result.code == 64
-    assert "ebbgate drives writeback_percent itself" in result.err
+    assert "ebbgate tunes writeback_percent already" in result.err
     assert "ebbgate release bcache0 writeback_percent" in result.err
 
 
@@ -142,7 +142,7 @@ def test_doctor_says_which_advice_can_be_applied(off: Cli) -> None:
     assert {row["id"]: row["apply"] for row in rows} == {"EBB-205": True, "EBB-206": True}
     out = off("doctor").out
     assert "ebbgate apply EBB-206 bcache0" in out
-    assert "Effect: streams leave room for random writes" in out
+    assert "Effect: streams leave space for random writes" in out
 
 
 # ---- LVM ----------------------------------------------------------------------------------------

@@ -167,7 +167,7 @@ def test_a_kernel_without_types_and_a_missing_probe_are_said(
 ) -> None:
     monkeypatch.setenv("EBBGATE_PROBE", "/no/such/probe")
     out = cli("doctor").out
-    assert "there is no /no/such/probe: install it, or make probe" in out
+    assert "there is no /no/such/probe: install it, or run make probe" in out
     assert "this kernel has no BTF type information (CONFIG_DEBUG_INFO_BTF)" in out
 
 

@@ -55,8 +55,8 @@ def test_an_advice_sets_all_its_knobs_and_says_how_to_undo_it(asked: Asked) -> N
 def test_what_does_not_hold_now_is_not_applied(asked: Asked) -> None:
     ok, text = answer(apply(asked, "EBB-206"))
     assert ok is False
-    assert "EBB-206 is not advised for bcache0" in str(text)
-    assert "advised now: EBB-205" in str(text)
+    assert "EBB-206 does not apply to bcache0" in str(text)
+    assert "these apply now: EBB-205" in str(text)
     assert asked.kept() == ()
 
 
@@ -73,7 +73,7 @@ def test_what_is_the_administrators_alone_is_refused_with_its_command(asked: Ask
     ok, text = answer(apply(asked, "EBB-101"))
     assert (ok, text) == (
         False,
-        "ebbgate does not carry out EBB-101\n"
+        "ebbgate cannot apply EBB-101\n"
         "  by hand: echo mq-deadline | sudo tee /sys/block/vda/queue/scheduler",
     )
     assert "[none]" in asked.bench.fake.read("/sys/block/vda/queue/scheduler")
@@ -87,7 +87,7 @@ def test_in_enforce_a_knob_of_the_gate_is_ebbgates_own(enforced_asked: Asked) ->
     asked.bench.tick()
     asked.bench.loop.set_mode(Mode.ENFORCE, "a test")
     ok, text = answer(apply(asked, "EBB-209"))
-    assert (ok, "ebbgate drives writeback_percent itself" in str(text)) == (False, True)
+    assert (ok, "ebbgate tunes writeback_percent already" in str(text)) == (False, True)
 
 
 def test_one_knob_that_cannot_be_written_leaves_none(asked: Asked) -> None:
@@ -141,7 +141,7 @@ def test_a_start_of_something_leaves_nothing_to_undo(asked: Asked) -> None:
     assert ok is True
     assert str(text).splitlines() == [
         "bcache0: trigger_gc was written; it leaves no value behind",
-        "nothing is left to undo",
+        "there is nothing to undo",
     ]
     asked.bench.settle()
     assert ("trigger_gc", "1") in asked.bench.sysfs.log

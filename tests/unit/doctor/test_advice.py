@@ -183,9 +183,9 @@ FLAT = {"rotational": False}
         (BARE, DiskKind.ARRAY, Weight.NOTE, "queue/scheduler", "may gain nothing"),
         (BARE, DiskKind.UNKNOWN, Weight.NOTE, "queue/scheduler", "may be an array"),
         (FLAT, DiskKind.SINGLE, Weight.NOTE, "", "vda is an SSD"),
-        (FLAT, DiskKind.VIRTUAL, Weight.NOTE, "queue/rotational", "Only if hard disks are behind"),
-        (FLAT, DiskKind.ARRAY, Weight.NOTE, "queue/rotational", "Only if hard disks are behind"),
-        (FLAT, DiskKind.UNKNOWN, Weight.NOTE, "queue/rotational", "Only if hard disks are behind"),
+        (FLAT, DiskKind.VIRTUAL, Weight.NOTE, "queue/rotational", "if hard disks are behind it"),
+        (FLAT, DiskKind.ARRAY, Weight.NOTE, "queue/rotational", "if hard disks are behind it"),
+        (FLAT, DiskKind.UNKNOWN, Weight.NOTE, "queue/rotational", "if hard disks are behind it"),
         (DEEP, DiskKind.SINGLE, Weight.ADVICE, "queue_depth", "32 are enough for one disk"),
         (DEEP, DiskKind.VIRTUAL, Weight.NOTE, "", "depends on what is behind"),
         (DEEP, DiskKind.ARRAY, Weight.NOTE, "", "about 32 for each of its disks"),
@@ -241,8 +241,8 @@ def test_without_discard_an_ssd_needs_blank_space_and_fstrim_does_not_help(
     ("parts", "kind", "says"),
     [
         ({"scheduler": "none", "queue_depth": 31}, DiskKind.SINGLE, "vda ignores the class"),
-        ({}, DiskKind.SINGLE, "respects the class as long as"),
-        ({}, DiskKind.ARRAY, "out of its reach"),
+        ({}, DiskKind.SINGLE, "disk has already taken"),
+        ({}, DiskKind.ARRAY, "md has already taken"),
     ],
 )
 def test_what_the_idle_class_is_worth_depends_on_the_disk(
@@ -292,11 +292,11 @@ LIVE = {
         ({"writeback_percent": "40"}, "36% of the cache is dirty now, full in 12 s"),
         (
             {"writeback_percent": "0"},
-            "dirty data is written back at 5 MiB/s now, and the p99 of users is 41 ms",
+            "dirty data is being written back at 5 MiB/s, and the p99 latency of users is 41 ms",
         ),
         (
             {"writeback_percent": "1"},
-            "dirty data is written back at 5 MiB/s now, and the p99 of users is 41 ms",
+            "dirty data is being written back at 5 MiB/s, and the p99 latency of users is 41 ms",
         ),
     ],
 )

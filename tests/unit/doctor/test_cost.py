@@ -64,7 +64,7 @@ def test_other_descriptors_do_not_count(proc: FakeProc) -> None:
 def test_without_counts_the_next_step_is_measure(proc: FakeProc) -> None:
     proc.program(42, 5, prog=7, runs=0, ns=0)
     found = cost.read(proc.root)
-    assert found.why == "the kernel does not count: ebbgate doctor --measure 5"
+    assert found.why == "not measured: run ebbgate doctor --measure 5"
     assert found.ns_per_run is None
 
 
@@ -79,7 +79,7 @@ def test_no_probe_and_no_access_are_told_apart(tmp_path: Path) -> None:
     fake = FakeProc(tmp_path)
     assert cost.read(tmp_path).why == "no probe is running"
     fake.process(42)
-    assert cost.read(tmp_path).why == "the probe's programs cannot be seen: run this as root"
+    assert cost.read(tmp_path).why == "only root can see the probe's programs: run this as root"
 
 
 def test_measuring_takes_the_difference_and_restores_the_switch(proc: FakeProc) -> None:

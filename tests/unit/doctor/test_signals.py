@@ -51,8 +51,12 @@ def test_other_lines_are_passed_over(tmp_path: Path) -> None:
             "this kernel has no BTF (CONFIG_DEBUG_INFO_BTF)",
         ),
         (77, "", "not allowed to load BPF programs: run this as root"),
-        (64, "", "the probe does not know --check: probe and controller are of different releases"),
-        (70, "", "the probe failed: a bug of ebbgate"),
+        (
+            64,
+            "",
+            "the probe does not know --check: install probe and controller of the same release",
+        ),
+        (70, "", "the probe failed: a bug in ebbgate"),
         (3, "", "exit code 3"),
     ],
 )
@@ -71,13 +75,13 @@ def test_another_protocol_is_refused(tmp_path: Path) -> None:
 
 def test_a_silent_probe_is_no_probe(tmp_path: Path) -> None:
     found = check(program(tmp_path, ""))
-    assert (found.ok, found.text) == (False, "the probe said nothing that can be read")
+    assert (found.ok, found.text) == (False, "the probe printed no valid record")
 
 
 def test_a_missing_probe_has_a_next_step(tmp_path: Path) -> None:
     found = check(tmp_path / "none")
     assert not found.ok
-    assert "install it, or make probe" in found.text
+    assert "install it, or run make probe" in found.text
 
 
 def test_a_probe_that_is_not_executable_is_said(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from ebbgate.doctor import unprivileged
 from ebbgate.doctor.remedy import ApplyRequest
-from ebbgate.doctor.unprivileged import Said
+from ebbgate.doctor.unprivileged import DaemonStatus
 from ebbgate.kernel.device_mapper import DeviceMapper
 from ebbgate.kernel.sysfs import Sysfs
 from ebbgate.units import NS_PER_S
@@ -78,8 +78,8 @@ def test_without_rights_the_advice_on_a_bcache_volume_is_the_same(fake: FakeSysf
     fake.write("/sys/block/bcache0/bcache/sequential_cutoff", "0")
     fake.write("/sys/block/vda/queue/scheduler", "mq-deadline [none]")
     fake.write("/sys/block/vda/bcache/io_errors", "2")
-    mine = unprivileged.advice(fake.sysfs, Said())
-    theirs = without_rights(lambda: unprivileged.advice(fake.sysfs, Said()))
+    mine = unprivileged.advice(fake.sysfs, DaemonStatus())
+    theirs = without_rights(lambda: unprivileged.advice(fake.sysfs, DaemonStatus()))
     assert theirs == mine
     assert ids(theirs) == ["EBB-208", "EBB-101", "EBB-205", "EBB-206"]
     assert theirs["unknown"] == []
@@ -88,26 +88,26 @@ def test_without_rights_the_advice_on_a_bcache_volume_is_the_same(fake: FakeSysf
 def test_an_advice_says_whether_it_can_be_applied_and_undone(fake: FakeSysfs) -> None:
     fake.write("/sys/block/bcache0/bcache/sequential_cutoff", "0")
     fake.write("/sys/block/vda/queue/scheduler", "mq-deadline [none]")
-    rows = {row["id"]: row for row in unprivileged.advice(fake.sysfs, Said())["advice"]}
+    rows = {row["id"]: row for row in unprivileged.advice(fake.sysfs, DaemonStatus())["advice"]}
     assert (rows["EBB-206"]["can_apply"], rows["EBB-206"]["why_not"]) == (True, None)
     assert rows["EBB-206"]["undo"] == "ebbgate release bcache0 sequential_cutoff"
     assert rows["EBB-101"]["can_apply"] is False
-    assert rows["EBB-101"]["why_not"] == "ebbgate does not do this itself: use the command"
+    assert rows["EBB-101"]["why_not"] == "ebbgate cannot do this: run the command"
     assert rows["EBB-101"]["undo"] is None
 
 
 def test_in_enforce_a_knob_of_the_gate_cannot_be_applied(fake: FakeSysfs) -> None:
     fake.write("/sys/block/bcache0/bcache/writeback_percent", "39")
     knobs = {"writeback_percent": {"value": "39", "original": None, "owner": "manual"}}
-    said = Said(DAEMON, {"bcache0": live_document(mode="enforce", knobs=knobs)})
+    said = DaemonStatus(DAEMON, {"bcache0": live_document(mode="enforce", knobs=knobs)})
     (row,) = (r for r in unprivileged.advice(fake.sysfs, said)["advice"] if r["id"] == "EBB-209")
     assert row["can_apply"] is False
-    assert "ebbgate drives writeback_percent itself" in row["why_not"]
+    assert "ebbgate tunes writeback_percent already" in row["why_not"]
 
 
 def test_what_the_daemon_measures_is_the_evidence(fake: FakeSysfs) -> None:
     live = live_document(knobs={}, bypass_bytes={"congested": 4096})
-    rows = unprivileged.advice(fake.sysfs, Said(DAEMON, {"bcache0": live}))["advice"]
+    rows = unprivileged.advice(fake.sysfs, DaemonStatus(DAEMON, {"bcache0": live}))["advice"]
     (row,) = (row for row in rows if row["id"] == "EBB-205")
     assert row["evidence"] == ["4 KiB bypassed the cache for this reason in the last second"]
 
@@ -115,7 +115,7 @@ def test_what_the_daemon_measures_is_the_evidence(fake: FakeSysfs) -> None:
 def test_what_ebbgate_has_set_is_nobodys_choice(fake: FakeSysfs) -> None:
     fake.write("/sys/block/bcache0/bcache/sequential_cutoff", "0")
     knobs = {"sequential_cutoff": {"value": "0", "original": "4194304", "owner": "ebbgate"}}
-    said = Said(DAEMON, {"bcache0": live_document(knobs=knobs)})
+    said = DaemonStatus(DAEMON, {"bcache0": live_document(knobs=knobs)})
     assert "EBB-206" not in ids(unprivileged.advice(fake.sysfs, said))
 
 
@@ -134,7 +134,7 @@ def undoable(
     fake: FakeSysfs, overrides: list[dict[str, Any]], *requests: ApplyRequest
 ) -> list[tuple[str, list[str]]]:
     """The advice that the page can undo, each with the knobs that it would release."""
-    said = Said(DAEMON, {"bcache0": live_document(knobs={}, wishes=overrides)})
+    said = DaemonStatus(DAEMON, {"bcache0": live_document(knobs={}, wishes=overrides)})
     rows = unprivileged.advice(fake.sysfs, said, requests)["applied"]
     return [(row["id"], [each["knob"] for each in row["knobs"]]) for row in rows]
 
@@ -181,9 +181,9 @@ def test_a_file_that_is_closed_is_unknown_and_not_fine(fake: FakeSysfs) -> None:
     fake.write("/sys/block/bcache0/bcache/sequential_cutoff", "0")
     closed = fake.sysfs.locate("/sys/block/bcache0/bcache/sequential_cutoff")
     closed.chmod(0o600)
-    theirs = without_rights(lambda: unprivileged.advice(fake.sysfs, Said()))
+    theirs = without_rights(lambda: unprivileged.advice(fake.sysfs, DaemonStatus()))
     if os.geteuid() == 0:
-        assert "EBB-206" in ids(unprivileged.advice(fake.sysfs, Said()))
+        assert "EBB-206" in ids(unprivileged.advice(fake.sysfs, DaemonStatus()))
     assert "EBB-206" not in ids(theirs)
     (row,) = theirs["unknown"]
     assert row["volume"] == "bcache0"
@@ -195,13 +195,15 @@ def test_a_mapped_volume_is_unknown_by_name_where_a_daemon_names_it(
 ) -> None:
     sysfs = Sysfs(fake.root, closed_control(folder))
     live = live_document(volume="vg-data", title="vg/data", kind="dm-cache")
-    theirs = without_rights(lambda: unprivileged.advice(sysfs, Said(DAEMON, {"vg-data": live})))
+    theirs = without_rights(
+        lambda: unprivileged.advice(sysfs, DaemonStatus(DAEMON, {"vg-data": live}))
+    )
     assert {row["about"] for row in theirs["advice"]} == {"bcache0"}
     assert theirs["unknown"] == [
         {
             "volume": "vg-data",
             "title": "vg/data",
-            "why": "device-mapper answers root alone: run ebbgate doctor vg/data",
+            "why": "only root can query device-mapper: run ebbgate doctor vg/data",
         }
     ]
 
@@ -210,7 +212,7 @@ def test_without_a_daemon_nobody_knows_whether_there_are_mapped_volumes(
     fake: FakeSysfs, folder: Path
 ) -> None:
     sysfs = Sysfs(fake.root, closed_control(folder))
-    (row,) = without_rights(lambda: unprivileged.advice(sysfs, Said()))["unknown"]
+    (row,) = without_rights(lambda: unprivileged.advice(sysfs, DaemonStatus()))["unknown"]
     assert (row["volume"], "is not known" in row["why"]) == (None, True)
 
 
@@ -223,32 +225,34 @@ def closed_control(folder: Path) -> DeviceMapper:
 
 def test_whoever_may_ask_device_mapper_advises_on_its_volumes(fake: FakeSysfs) -> None:
     machine = fake_lvm(fake, FakeCache(threshold=40960))
-    rows = unprivileged.advice(Sysfs(fake.root, machine), Said())["advice"]
+    rows = unprivileged.advice(Sysfs(fake.root, machine), DaemonStatus())["advice"]
     (row,) = (row for row in rows if row["id"] == "EBB-305")
     assert (row["title"], row["can_apply"]) == ("vg/data", False)
-    assert "EBB-305 is a command of LVM, which the daemon never runs" in row["why_not"]
+    assert "EBB-305 is an LVM command, which the daemon does not run" in row["why_not"]
     assert row["undo"] == "lvchange --cachesettings migration_threshold=default vg/data"
 
 
 # ---- the report ---------------------------------------------------------------------------------
 def test_the_report_names_signals_cost_and_what_is_missing(fake: FakeSysfs, tmp_path: Path) -> None:
-    document = unprivileged.doctor(fake.sysfs, tmp_path, Said(DAEMON))
+    document = unprivileged.doctor(fake.sysfs, tmp_path, DaemonStatus(DAEMON))
     assert document["signals"] == {"path": "ok", "heat": "no"}
     assert document["cost"]["why"] == "no probe is running"
-    assert document["missing"] == ["heat: no", "cost of an event: no probe is running"]
+    assert document["missing"] == ["heat: no", "cost per event: no probe is running"]
     (volume,) = document["volumes"]
     assert (volume["volume"], volume["backing"]["name"]) == ("bcache0", "vda")
 
 
 def test_without_a_daemon_signals_are_unknown_and_not_fine(fake: FakeSysfs, tmp_path: Path) -> None:
-    document = unprivileged.doctor(fake.sysfs, tmp_path, Said())
+    document = unprivileged.doctor(fake.sysfs, tmp_path, DaemonStatus())
     assert document["signals"] == {}
-    assert document["probe"]["why"] == "no daemon runs: nothing is measured"
-    assert "signals: no daemon runs: nothing is measured; start it" in document["missing"][0]
+    assert document["probe"]["why"] == "ebbgated is not running: nothing is measured"
+    assert (
+        "signals: ebbgated is not running: nothing is measured; start it" in document["missing"][0]
+    )
 
 
 def test_without_rights_a_knob_is_tuned_all_the_same(fake: FakeSysfs, folder: Path) -> None:
-    theirs = without_rights(lambda: unprivileged.doctor(fake.sysfs, folder, Said()))
+    theirs = without_rights(lambda: unprivileged.doctor(fake.sysfs, folder, DaemonStatus()))
     touch = {knob["name"]: knob["touch"] for knob in theirs["volumes"][0]["knobs"]}
     assert touch["writeback_percent"] == "tuned"
     assert "read-only" not in touch.values()
@@ -258,6 +262,8 @@ def test_what_a_probe_costs_is_unknown_without_rights(fake: FakeSysfs, folder: P
     (folder / "proc/4711").mkdir(parents=True)
     (folder / "proc/4711/comm").write_text("ebbgate-probe\n")
     (folder / "proc/4711/fdinfo").mkdir(mode=0o500)
-    theirs = without_rights(lambda: unprivileged.doctor(fake.sysfs, folder / "proc", Said(DAEMON)))
+    theirs = without_rights(
+        lambda: unprivileged.doctor(fake.sysfs, folder / "proc", DaemonStatus(DAEMON))
+    )
     assert theirs["cost"]["ns_per_run"] is None
-    assert theirs["cost"]["why"] == "the probe's programs cannot be seen: run this as root"
+    assert theirs["cost"]["why"] == "only root can see the probe's programs: run this as root"

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ebbgate.doctor import unprivileged
-from ebbgate.doctor.unprivileged import Said
+from ebbgate.doctor.unprivileged import DaemonStatus
 from ebbgate.kernel.device_mapper import DeviceMapper
 from ebbgate.kernel.sysfs import Sysfs
 from ebbgate.model.volume import Mode
@@ -23,7 +23,7 @@ from tests.unit.conftest import NOW_NS, Cli
 from tests.unit.daemon.test_daemon_volumes import Bench
 
 MISSING = "/dev/mapper/control is missing"
-ASKS = "ebbgated cannot ask device-mapper"
+ASKS = "ebbgated cannot query device-mapper"
 
 
 class Refusing(DeviceMapper):
@@ -97,13 +97,15 @@ def test_a_command_without_rights_says_why_and_what_to_do(cli: Cli) -> None:
     cli.fake.sysfs = Sysfs(cli.fake.root, FakeDm(allowed=False))
     for command in ("status", "doctor"):
         out = " ".join(cli(command).out.split())
-        assert "device-mapper cannot be asked (only root may open /dev/mapper/control)" in out
-        assert "run it as root" in out
+        assert "cannot query device-mapper (only root may open /dev/mapper/control)" in out
+        assert "run this as root" in out
 
 
 def test_the_web_says_it_in_doctor_and_health(tmp_path: Path) -> None:
     told = {"device_mapper": MISSING, "probe": {"state": "running"}}
-    document = unprivileged.doctor(fake_bcache(tmp_path / "sys").sysfs, Path("/proc"), Said(told))
+    document = unprivileged.doctor(
+        fake_bcache(tmp_path / "sys").sysfs, Path("/proc"), DaemonStatus(told)
+    )
     assert any(ASKS in line for line in document["missing"])
     assert any(ASKS in line for line in convert._errors(told, True, True, 1.0))
 

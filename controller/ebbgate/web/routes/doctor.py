@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from ebbgate.doctor import unprivileged
 from ebbgate.doctor.remedy import ApplyRequest
-from ebbgate.doctor.unprivileged import Said
+from ebbgate.doctor.unprivileged import DaemonStatus
 from ebbgate.errors import EbbgateError
 from ebbgate.kernel.sysfs import Sysfs
 from ebbgate.model.override import IntentKind
@@ -63,7 +63,7 @@ def _apply_requests(databases: Databases) -> list[ApplyRequest]:
     ]
 
 
-def said(look: Look) -> Said:
+def said(look: Look) -> DaemonStatus:
     """What the daemon says and is fresh; nothing of a dead one."""
     fresh = {
         name: each.document
@@ -71,4 +71,4 @@ def said(look: Look) -> Said:
         if look.alive and look.now_unix_ns - each.at_unix_ns <= STATUS_STALE_NS
     }
     daemon = fresh.pop("", {})
-    return Said(daemon, fresh)
+    return DaemonStatus(daemon, fresh)
