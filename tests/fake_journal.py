@@ -42,10 +42,10 @@ class FakeJournal:
             raise OSError(errno.ENOSPC, "No space left on device")
         self.last[entry.knob] = Values(new, before)
 
-    def leave(self, entry: JournalEntry) -> bool:
+    def disclaim(self, entry: JournalEntry) -> bool:
         return False
 
-    def stay(self, entry: JournalEntry) -> None:
+    def reclaim(self, entry: JournalEntry) -> None:
         """Nobody else is here."""
 
     def close(self, volume: str, knob: str, how: str) -> None:

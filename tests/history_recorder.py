@@ -71,10 +71,10 @@ class Tape:
     def writing(self, entry: JournalEntry, new: str, before: str) -> None:
         """The same."""
 
-    def leave(self, entry: JournalEntry) -> bool:
+    def disclaim(self, entry: JournalEntry) -> bool:
         return False
 
-    def stay(self, entry: JournalEntry) -> None:
+    def reclaim(self, entry: JournalEntry) -> None:
         """There is one volume only."""
 
     def close(self, volume: str, knob: str, how: str) -> None:
@@ -106,7 +106,7 @@ def play(recording: str, mode: Mode, folder: Path) -> Tape:
                 loop.on_record(event)  # type: ignore[arg-type]
             _settle(loop)
     finally:
-        assert loop.thread.stop(_SETTLES_S)
+        assert loop.worker.stop(_SETTLES_S)
     return tape
 
 
@@ -114,7 +114,7 @@ def _loop(played: Volume, sysfs: WatchedSysfs, tape: Tape, mode: Mode) -> Volume
     now_ns: Callable[[], int] = lambda: tape.now_ns  # noqa: E731 - a clock
     return VolumeLoop(
         volume=played,
-        hand=KnobWriter(sysfs, played, tape, "this boot", now_ns=now_ns),
+        writer=KnobWriter(sysfs, played, tape, "this boot", now_ns=now_ns),
         policy=policy_for(played),
         outbox=tape,
         send=lambda _: None,
@@ -138,6 +138,6 @@ def _at_ns(event: Recorded) -> int:
 
 def _settle(loop: VolumeLoop) -> None:
     deadline = time.monotonic() + _SETTLES_S
-    while not loop.thread.quiet:
+    while not loop.worker.idle:
         assert time.monotonic() < deadline, "a knob was never written"
         time.sleep(0.0005)

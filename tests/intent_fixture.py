@@ -34,7 +34,7 @@ class Daemon:
 
     def __init__(self, folder: Path, **volumes: VolumeLoop) -> None:
         self.volumes = dict(volumes)
-        self.sysfs = next(iter(volumes.values())).hand.sysfs
+        self.sysfs = next(iter(volumes.values())).writer.sysfs
         self.folder = folder
         self.restored: list[str] = []
         self.published: list[list[str]] = []

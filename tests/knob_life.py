@@ -60,14 +60,14 @@ class Home:
     def live(self, volume: Volume) -> list[Outcome]:
         """Take the knobs over, drive the gate, give everything back."""
         with self._writer() as journal:
-            hand = KnobWriter(self.sysfs, volume, journal, self.boot_id)
-            return [*_tune(hand), *_give_back(hand)]
+            writer = KnobWriter(self.sysfs, volume, journal, self.boot_id)
+            return [*_tune(writer), *_give_back(writer)]
 
     def tune(self, *volumes: Volume) -> list[Outcome]:
         """Take the knobs of these volumes over and end without giving anything back."""
         with self._writer() as journal:
-            hands = [KnobWriter(self.sysfs, volume, journal, self.boot_id) for volume in volumes]
-            return [outcome for hand in hands for outcome in _tune(hand)]
+            writers = [KnobWriter(self.sysfs, volume, journal, self.boot_id) for volume in volumes]
+            return [outcome for writer in writers for outcome in _tune(writer)]
 
     @contextmanager
     def _writer(self) -> Iterator[JournalWriter]:
@@ -157,16 +157,16 @@ def wrong(
     }
 
 
-def _tune(hand: KnobWriter) -> list[Outcome]:
-    kind = hand.volume.kind
-    outcomes = drive(hand, _CLOSED[kind], _REASON)
-    streams = cutoff_steps(CUTOFF_BYTES) if kind is Kind.BCACHE else split_steps(hand.volume)
-    outcomes += hand.apply(streams, _REASON)
+def _tune(writer: KnobWriter) -> list[Outcome]:
+    kind = writer.volume.kind
+    outcomes = drive(writer, _CLOSED[kind], _REASON)
+    streams = cutoff_steps(CUTOFF_BYTES) if kind is Kind.BCACHE else split_steps(writer.volume)
+    outcomes += writer.apply(streams, _REASON)
     if kind is Kind.BCACHE:
-        outcomes += drive(hand, _PULSED, _REASON)
-    return [*outcomes, *drive(hand, _PACED[kind], _REASON)]
+        outcomes += drive(writer, _PULSED, _REASON)
+    return [*outcomes, *drive(writer, _PACED[kind], _REASON)]
 
 
-def _give_back(hand: KnobWriter) -> list[Outcome]:
-    outcomes = drive(hand, Gate(GateKind.RELEASED), _REASON)
-    return [*outcomes, *hand.release(list(hand.held), _REASON)]
+def _give_back(writer: KnobWriter) -> list[Outcome]:
+    outcomes = drive(writer, Gate(GateKind.RELEASED), _REASON)
+    return [*outcomes, *writer.release(list(writer.owned), _REASON)]

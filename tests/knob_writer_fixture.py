@@ -21,7 +21,7 @@ CLOSED = Gate(GateKind.CLOSED, 512)
 RELEASED = Gate(GateKind.RELEASED)
 
 
-class Notebook(FakeJournal):
+class RecordingJournal(FakeJournal):
     """A journal that a test reads. `put_at`: what each knob had when its original was kept."""
 
     def __init__(self, sysfs: WatchedSysfs) -> None:
@@ -36,19 +36,19 @@ class Notebook(FakeJournal):
         return entry
 
 
-class HandBench:
+class WriterHarness:
     """A hand on the ordinary machine of `fake_bcache`."""
 
     def __init__(self, root: Path) -> None:
         self.fake = fake_bcache(root)
         self.fake.write(f"/sys/fs/bcache/{volume().set_uuid}/internal/trigger_gc", "")
         self.sysfs = WatchedSysfs(root)
-        self.notebook = Notebook(self.sysfs)
+        self.journal = RecordingJournal(self.sysfs)
         self.now_ms = 1000
-        self.hand = KnobWriter(
+        self.writer = KnobWriter(
             self.sysfs,
             volume(),
-            self.notebook,
+            self.journal,
             "this boot",
             wall_ns=lambda: 5,
             now_ns=lambda: self.now_ms * NS_PER_MS,
@@ -66,10 +66,10 @@ class HandBench:
         self.fake.write(self.path(knob), value)
 
     def look(self) -> list[str]:
-        return self.hand.check_manual(read_knobs(self.sysfs, volume()))
+        return self.writer.check_manual(read_knobs(self.sysfs, volume()))
 
     def drive(self, gate: Gate) -> list[Outcome]:
-        return drive(self.hand, gate, REASON)
+        return drive(self.writer, gate, REASON)
 
 
 def kinds(outcomes: list[Outcome]) -> list[OutcomeKind]:

@@ -60,10 +60,10 @@ class Kept:
     def writing(self, entry: JournalEntry, new: str, before: str) -> None:
         """Not looked at here."""
 
-    def leave(self, entry: JournalEntry) -> bool:
+    def disclaim(self, entry: JournalEntry) -> bool:
         return False
 
-    def stay(self, entry: JournalEntry) -> None:
+    def reclaim(self, entry: JournalEntry) -> None:
         """There is one volume only."""
 
     def close(self, volume: str, knob: str, how: str) -> None:
@@ -82,7 +82,7 @@ class LoopBench:
         self.now_ms = 10_000
         self.loop = VolumeLoop(
             volume=volume(),
-            hand=KnobWriter(self.sysfs, volume(), self.kept, "this boot", now_ns=self.now_ns),
+            writer=KnobWriter(self.sysfs, volume(), self.kept, "this boot", now_ns=self.now_ns),
             policy=Policy(),
             outbox=self.kept,
             send=self.said.append,
@@ -125,7 +125,7 @@ class LoopBench:
         self.settle()
 
     def settle(self) -> None:
-        self.until(lambda: self.loop.thread.quiet)
+        self.until(lambda: self.loop.worker.idle)
 
     def until(self, condition: Callable[[], bool]) -> None:
         deadline = time.monotonic() + DEADLINE_S

@@ -95,7 +95,7 @@ class World:
         model = HddModel(DISK_BYTES, random.Random(setup.seed))
         self.disk = Disk(self.clock, model, idle_class=setup.idle_class)
         self.writeback = Writeback(self.clock, self.disk, setup.pieces, setup.machine)
-        self.hand = SimHand(self.clock, self.writeback, write_ns=setup.reaction.write_ns)
+        self.writer = SimHand(self.clock, self.writeback, write_ns=setup.reaction.write_ns)
         self.probe = Probe(self.clock, VOLUME, self.writeback, self._say)
         self.served: list[Served] = []
         self.lines: list[str] = []
@@ -183,7 +183,7 @@ class World:
         gate = self.setup.gate(outcome.gate or Gate(GateKind.RELEASED))
         if not self.gates or gate != self.gates[-1][1] or gate.kind is GateKind.PULSED:
             self.gates.append((self.clock.now_ns, gate))
-            self.hand.wish(gate)
+            self.writer.wish(gate)
         wished = outcome.probe_settings
         if self._told is None or wished.wait_ns != self._told.wait_ns:
             self.probe.command(f"wait {VOLUME} {wished.wait_ns}")

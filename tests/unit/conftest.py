@@ -155,7 +155,7 @@ def make_loop(tmp_path: Path) -> Iterator[Callable[[Mode], LoopBench]]:
 
     yield build
     for bench in made:
-        assert bench.loop.thread.stop(DEADLINE_S)
+        assert bench.loop.worker.stop(DEADLINE_S)
 
 
 @pytest.fixture

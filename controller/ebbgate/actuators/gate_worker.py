@@ -38,7 +38,7 @@ Later = Callable[[int, Callable[[], None]], object]
 
 
 @dataclass(frozen=True, slots=True)
-class _WantedGate:
+class _GateRequest:
     gate: Gate
     reason: Reason
     name: str
@@ -48,43 +48,43 @@ class _WantedGate:
 class GateWorker:
     """Runs gate wishes (only the newest counts) and other jobs (all, in order) on one hand."""
 
-    def __init__(self, hand: KnobWriter, report: Report, later: Later | None = None) -> None:
-        self.hand = hand
+    def __init__(self, writer: KnobWriter, report: Report, later: Later | None = None) -> None:
+        self.writer = writer
         self._report = report
         self._later = later
-        self._wishes = 0
+        self._requests = 0
         self._pulsing = False
         self._jobs: deque[tuple[str, Job]] = deque()
-        self._wish: _WantedGate | None = None
+        self._next_gate: _GateRequest | None = None
         self._busy = False
         self._stop = False
         self._changed = Condition()
         self.generation = 0
         """Grows with each write: a reader of sysfs compares it before and after."""
-        self._thread = Thread(target=self._run, name=f"gate-{hand.volume.name}", daemon=True)
+        self._thread = Thread(target=self._run, name=f"gate-{writer.volume.name}", daemon=True)
         self._thread.start()
 
-    def wish(
+    def set_gate(
         self, gate: Gate, reason: Reason, name: str = "gate", since_ns: int | None = None
     ) -> None:
         """Bring the gate about as soon as possible; an older wish that still waits is dropped."""
         if gate.kind is GateKind.PULSED and self._pulsing:
             # The kernel's thread is awake and unbounded already: only the end moves.
-            self._wishes += 1
+            self._requests += 1
             self._end_later(gate, reason)
             return
-        self._wishes += 1
+        self._requests += 1
         self._pulsing = False
         with self._changed:
-            idle = not self._busy and self._wish is None and not self._jobs
+            idle = not self._busy and self._next_gate is None and not self._jobs
             if not (idle and self._quick(gate)) or self._kernel_hangs():
-                self._wish = _WantedGate(gate, reason, name, since_ns)
-                self.hand.interrupt.set()
+                self._next_gate = _GateRequest(gate, reason, name, since_ns)
+                self.writer.interrupt.set()
                 self._changed.notify_all()
                 return
             self._begin()
         try:
-            self._report(name, drive(self.hand, gate, reason, sleepless=True), since_ns)
+            self._report(name, drive(self.writer, gate, reason, sleepless=True), since_ns)
         finally:
             # Whatever went wrong: the knobs are still to be put back through this hand.
             self._end()
@@ -93,28 +93,28 @@ class GateWorker:
             self._end_later(gate, reason)
 
     def _end_later(self, gate: Gate, reason: Reason) -> None:
-        number = self._wishes
+        number = self._requests
         if self._later is not None:
             self._later(gate.pulse_ns, lambda: self._end_pulse(number, gate, reason))
 
     def _end_pulse(self, number: int, gate: Gate, reason: Reason) -> None:
         """Back to the pace, unless a newer wish has decided otherwise."""
-        if number == self._wishes:
-            self.wish(replace(gate, kind=GateKind.PACED), reason, "pace")
+        if number == self._requests:
+            self.set_gate(replace(gate, kind=GateKind.PACED), reason, "pace")
 
     def _quick(self, gate: Gate) -> bool:
         """Is this gate a write or two on knobs that are ours already?"""
         plain = gate.kind in (GateKind.CLOSED, GateKind.PACED) or (
             gate.kind is GateKind.PULSED and self._later is not None
         )
-        quick = self.hand.plan.quick
-        ours = bool(quick) and all(knob in self.hand.held for knob in quick)
-        return plain and ours and self.hand.gate_is_ours
+        quick = self.writer.plan.quick
+        ours = bool(quick) and all(knob in self.writer.owned for knob in quick)
+        return plain and ours and self.writer.gate_is_ours
 
     def _kernel_hangs(self) -> bool:
         """Does a look at the volume wait in the kernel? Then a write would, too."""
-        since_ns = self.hand.reading_since_ns
-        return since_ns is not None and self.hand.now_ns() - since_ns > _LOOK_NS_MAX
+        since_ns = self.writer.reading_since_ns
+        return since_ns is not None and self.writer.now_ns() - since_ns > _LOOK_NS_MAX
 
     def submit(self, name: str, job: Job) -> None:
         """Run a job on the thread, after the current wish."""
@@ -123,10 +123,10 @@ class GateWorker:
             self._changed.notify_all()
 
     @property
-    def quiet(self) -> bool:
+    def idle(self) -> bool:
         """Nothing is being written and nothing waits."""
         with self._changed:
-            return not self._busy and self._wish is None and not self._jobs
+            return not self._busy and self._next_gate is None and not self._jobs
 
     def stop(self, timeout_s: float) -> bool:
         """Finish what waits, then end the thread. False when it hangs in the kernel."""
@@ -139,26 +139,30 @@ class GateWorker:
     def _run(self) -> None:
         while True:
             with self._changed:
-                while self._busy or not (self._wish or self._jobs or self._stop):
+                while self._busy or not (self._next_gate or self._jobs or self._stop):
                     self._changed.wait()
-                wish, self._wish = self._wish, None
-                job = self._jobs.popleft() if wish is None and self._jobs else None
-                if wish is None and job is None:
+                request, self._next_gate = self._next_gate, None
+                job = self._jobs.popleft() if request is None and self._jobs else None
+                if request is None and job is None:
                     return
                 self._begin()
             try:
-                if wish is not None:
-                    self._report(wish.name, drive(self.hand, wish.gate, wish.reason), wish.since_ns)
+                if request is not None:
+                    self._report(
+                        request.name,
+                        drive(self.writer, request.gate, request.reason),
+                        request.since_ns,
+                    )
                 elif job is not None:
-                    self._report(job[0], job[1](self.hand), None)
+                    self._report(job[0], job[1](self.writer), None)
             except Exception:
                 # A bug in one job must not end the thread: the knobs go back through it, too.
-                _LOG.exception("%s: a knob job failed", self.hand.volume.name)
+                _LOG.exception("%s: a knob job failed", self.writer.volume.name)
             finally:
                 self._end()
 
     def _begin(self) -> None:
-        self.hand.interrupt.clear()
+        self.writer.interrupt.clear()
         self._busy = True
         self.generation += 1
 
@@ -170,7 +174,7 @@ class GateWorker:
 
 
 def drive(
-    hand: KnobWriter, gate: Gate, reason: Reason, *, sleepless: bool = False
+    writer: KnobWriter, gate: Gate, reason: Reason, *, sleepless: bool = False
 ) -> list[Outcome]:
     """Bring one gate about, taking the base knobs over first or giving all of them back.
 
@@ -178,15 +182,15 @@ def drive(
     are given back.
     `sleepless`: of a pulse only its beginning; the caller ends it.
     """
-    plan = hand.plan
-    if gate.kind is GateKind.RELEASED or not hand.gate_is_ours:
-        knobs = [knob for knob in reversed(plan.knobs) if knob not in hand.pinned]
-        return hand.release(knobs, reason)
+    plan = writer.plan
+    if gate.kind is GateKind.RELEASED or not writer.gate_is_ours:
+        knobs = [knob for knob in reversed(plan.knobs) if knob not in writer.pinned]
+        return writer.release(knobs, reason)
     outcomes = []
     for step in plan.base:
-        if step.knob not in hand.held and step.knob not in hand.lacking:
-            outcomes += hand.apply((step,), reason)
+        if step.knob not in writer.owned and step.knob not in writer.lacking:
+            outcomes += writer.apply((step,), reason)
     steps = plan.steps(gate)
     if sleepless:
         steps = tuple(takewhile(lambda step: step.kind is not StepKind.SLEEP, steps))
-    return [*outcomes, *hand.apply(steps, reason)]
+    return [*outcomes, *writer.apply(steps, reason)]

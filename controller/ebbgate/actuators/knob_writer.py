@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Writes the knobs of one volume: clamped, journalled, and never against an administrator.
 
-I/O: sysfs and device-mapper writes. Not thread-safe but for `interrupt`: one thread owns a hand
-(actuators.gate_thread).
+I/O: sysfs and device-mapper writes. Not thread-safe but for `interrupt`: one thread owns a
+writer (actuators.gate_worker).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from threading import Event
 from ebbgate.actuators import ownership
 from ebbgate.actuators.bcache_steps import Step, StepKind
 from ebbgate.actuators.gate_plan import GatePlan, plan_for
-from ebbgate.actuators.held import HeldKnob, Journal
+from ebbgate.actuators.owned_knob import Journal, OwnedKnob
 from ebbgate.actuators.ownership import Owner
 from ebbgate.kernel.sysfs import Sysfs, is_gone
 from ebbgate.knobs.catalog import (
@@ -49,12 +49,12 @@ class Reason:
 
 @dataclass(slots=True)
 class KnobWriter:
-    """The knobs of one volume. `held`: those that are not the kernel's or administrator's any more.
+    """The knobs of one volume. `owned`: those that ebbgate has written and not put back.
 
-    `manual`: knobs that somebody else wrote while we held them; left alone until released.
-    `pinned`: knobs whose value a person asked for: held, and no strategy's meanwhile.
-    `lacking`: knobs that this kernel turned out not to have. `under_way`: a write, and since when;
-    `reading_since_ns`: the volume is being looked at.
+    `manual`: knobs that somebody else wrote while they were owned; left alone until released.
+    `pinned`: knobs that have the value that a person asked for; no strategy writes them.
+    `lacking`: knobs that this kernel does not have. `current_write`: the knob that is being
+    written, and since when; `reading_since_ns`: since when the volume is being read.
     """
 
     sysfs: Sysfs
@@ -63,12 +63,12 @@ class KnobWriter:
     boot_id: str
     wall_ns: Callable[[], int] = time.time_ns
     now_ns: Callable[[], int] = time.monotonic_ns
-    held: dict[str, HeldKnob] = field(default_factory=dict)
+    owned: dict[str, OwnedKnob] = field(default_factory=dict)
     manual: set[str] = field(default_factory=set)
     pinned: set[str] = field(default_factory=set)
     lacking: set[str] = field(default_factory=set)
     interrupt: Event = field(default_factory=Event)
-    under_way: tuple[str, int] | None = None
+    current_write: tuple[str, int] | None = None
     reading_since_ns: int | None = None
     plan: GatePlan = field(init=False)
     _paths: dict[str, str | None] = field(default_factory=dict)
@@ -100,14 +100,14 @@ class KnobWriter:
         """
         outcomes = []
         for knob in knobs:
-            mine = self.held.get(knob)
+            mine = self.owned.get(knob)
             if mine is not None:
                 outcomes += self._release_one(knob, mine, reason)
         return outcomes
 
-    def _release_one(self, knob: str, mine: HeldKnob, reason: Reason) -> list[Outcome]:
+    def _release_one(self, knob: str, mine: OwnedKnob, reason: Reason) -> list[Outcome]:
         if knob == THRESHOLD:
-            self.table_changed()
+            self.refresh_table_threshold()
         action = self._action(knob, mine.written, mine.original, reason)
         try:
             found = ownership.look(self.sysfs, mine.entry, mine.ours)
@@ -124,13 +124,13 @@ class KnobWriter:
             return []
         if found.owner is not Owner.OURS:
             return [self._somebody_else_s(action, found.value)]
-        if self.journal.leave(mine.entry):
+        if self.journal.disclaim(mine.entry):
             self._let_go(knob, "another volume of the cache set holds it")
             return []
         self._paths[knob] = found.path
         outcome = self._put(action, read_back=not BY_NAME[knob].kernel_writes)
         if outcome.kind is OutcomeKind.FAILED:
-            self.journal.stay(mine.entry)
+            self.journal.reclaim(mine.entry)
             self._made_of_it(mine, outcome)
         else:
             self._let_go(knob, "restored")
@@ -144,32 +144,32 @@ class KnobWriter:
         return replace(self._outcome(action, OutcomeKind.MANUAL, why), read_back=value)
 
     def _let_go(self, knob: str, how: str) -> None:
-        del self.held[knob]
+        del self.owned[knob]
         self.journal.close(self.volume.name, knob, how)
 
     def adopt(self, entry: JournalEntry, values: tuple[str, str]) -> None:
         """Hold a knob that an earlier daemon left. `values`: what that may have written last."""
-        self.held[entry.knob] = HeldKnob(entry, values[0], self.now_ns(), values[1])
+        self.owned[entry.knob] = OwnedKnob(entry, values[0], self.now_ns(), values[1])
 
-    def loaded_anew(self, seen: Mapping[str, str]) -> None:
+    def on_table_reload(self, seen: Mapping[str, str]) -> None:
         """The kernel started over with its own values: our last writes are gone, by no one's hand.
         A value that is neither ours nor what it was before us came with another table: it is what
         will be put back.
 
         Only for a moment at which no write is under way.
         """
-        for knob, mine in list(self.held.items()):
+        for knob, mine in list(self.owned.items()):
             value = seen.get(knob, mine.written)
             if mine.is_ours(value) or same_value(knob, mine.original, value):
                 mine.written, mine.tried = value, None
                 continue
             self._let_go(knob, f"another table was loaded: {value}")
 
-    def table_changed(self) -> list[Outcome]:
+    def refresh_table_threshold(self) -> list[Outcome]:
         """Another table was loaded: the threshold in it is the one to put back, also where it is
         the very value that we hold. On the knobs' thread: the journal is waited for.
         """
-        mine, table = self.held.get(THRESHOLD), self._path(TABLE)
+        mine, table = self.owned.get(THRESHOLD), self._path(TABLE)
         if mine is None or table is None:
             return []
         try:
@@ -187,14 +187,14 @@ class KnobWriter:
             return [self._outcome(action, OutcomeKind.FAILED, str(error))]
         return []
 
-    def forget_manual(self, knob: str | None = None) -> None:
+    def clear_manual(self, knob: str | None = None) -> None:
         """A person gave the knob back to us; all of them without a name."""
         if knob is None:
             self.manual.clear()
         else:
             self.manual.discard(knob)
 
-    def still_manual(self, knob: str, value: str) -> bool:
+    def restore_manual(self, knob: str, value: str) -> bool:
         """Leave the knob alone if it has this value, which somebody else wrote in an earlier life
         of the daemon; at another one it was given back, or the kernel has started over.
         """
@@ -216,7 +216,7 @@ class KnobWriter:
         Only for a moment at which no write is under way; the kernel's own writes do not count.
         """
         taken = []
-        for knob, mine in list(self.held.items()):
+        for knob, mine in list(self.owned.items()):
             value = seen.get(knob)
             if BY_NAME[knob].kernel_writes or value is None or mine.is_ours(value):
                 continue
@@ -226,7 +226,7 @@ class KnobWriter:
         return taken
 
     def _write(self, step: Step, reason: Reason) -> Outcome:
-        mine = self.held.get(step.knob)
+        mine = self.owned.get(step.knob)
         if step.note:
             reason = replace(reason, text=f"{reason.text} ({step.note})")
         action = self._action(step.knob, mine.written if mine else None, step.value, reason)
@@ -250,19 +250,19 @@ class KnobWriter:
         refused = self._take_over(action)
         if refused is not None:
             return refused
-        mine = self.held[step.knob]
+        mine = self.owned[step.knob]
         action = replace(action, old=mine.written)
         exact = not BY_NAME[step.knob].form.rounded and step.knob != TABLE
         if exact and mine.written == step.value and not step.always:
             return self._outcome(action, OutcomeKind.UNCHANGED)
         return self._write_held(action, mine)
 
-    def _has_it(self, step: Step, mine: HeldKnob) -> bool:
+    def _has_it(self, step: Step, mine: OwnedKnob) -> bool:
         """Would a write change nothing?"""
         sure = mine.tried is None and not BY_NAME[step.knob].kernel_writes
         return sure and mine.written == step.value and not step.always
 
-    def _write_held(self, action: Action, mine: HeldKnob) -> Outcome:
+    def _write_held(self, action: Action, mine: OwnedKnob) -> Outcome:
         """One more value of a knob whose original is journalled."""
         try:
             self.journal.writing(mine.entry, action.new, mine.written)
@@ -275,7 +275,7 @@ class KnobWriter:
             self._made_of_it(mine, outcome)
         return outcome
 
-    def _made_of_it(self, mine: HeldKnob, outcome: Outcome) -> None:
+    def _made_of_it(self, mine: OwnedKnob, outcome: Outcome) -> None:
         """After a write that failed: what the kernel made of it is nobody else's value."""
         if outcome.read_back is None:
             mine.tried = outcome.action.new
@@ -287,7 +287,7 @@ class KnobWriter:
     def _not_kept(self, action: Action, error: OSError) -> Outcome:
         return self._outcome(action, OutcomeKind.REFUSED, f"the journal is not writable: {error}")
 
-    def _foreign(self, action: Action, mine: HeldKnob) -> Outcome | None:
+    def _foreign(self, action: Action, mine: OwnedKnob) -> Outcome | None:
         """Has somebody else written the knob since the last look at it? None: no.
 
         Not for knobs of a gate: a request waits for their writes.
@@ -319,7 +319,7 @@ class KnobWriter:
                 kept = self.journal.put(entry)
             except OSError as error:
                 return self._not_kept(action, error)
-            self.held[action.knob] = HeldKnob(kept, entry.original, self.now_ns())
+            self.owned[action.knob] = OwnedKnob(kept, entry.original, self.now_ns())
             try:
                 now = self._reads(action.knob)
             except OSError as error:
@@ -364,13 +364,13 @@ class KnobWriter:
         path = self._path(action.knob)
         if path is None:
             return self._outcome(action, OutcomeKind.REFUSED, "no cache is attached")
-        self.under_way = (action.knob, self.now_ns())
+        self.current_write = (action.knob, self.now_ns())
         try:
             self.sysfs.write_text(path, action.new)
         except OSError as error:
             return self._outcome(action, OutcomeKind.FAILED, str(error))
         finally:
-            self.under_way = None
+            self.current_write = None
         if BY_NAME[action.knob].interval_ns:
             self._written_ns[action.knob] = self.now_ns()
         if not read_back:

@@ -63,14 +63,14 @@ class Cleaner:
         if not cleaning.ended:
             _LOG.info("%s: cleaning is over: %s", self._volume.title, why)
             self.cleaning = replace(cleaning, ended=why)
-        if TABLE in self._driver.hand.held:
+        if TABLE in self._driver.writer.owned:
             # Once more if it failed: until the table is back, no other knob is ours to set.
             self._driver.end_cleaning(why)
-        elif self._driver.thread.quiet or self._volume.kind is Kind.DM_WRITECACHE:
+        elif self._driver.worker.idle or self._volume.kind is Kind.DM_WRITECACHE:
             self.cleaning = None
 
     def _seen(self, seen: VolumeState) -> bool:
         """Is the cleaner there, or has the flush returned?"""
         if isinstance(seen.dm, WritecacheStatus):
-            return self._driver.thread.quiet
+            return self._driver.worker.idle
         return isinstance(seen.dm, CacheStatus) and seen.dm.policy == POLICY

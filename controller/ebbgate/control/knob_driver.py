@@ -79,10 +79,10 @@ class KnobDriver:
     """
 
     def __init__(
-        self, hand: KnobWriter, outbox: EventSink, later: Later | None, now_ns: Callable[[], int]
+        self, writer: KnobWriter, outbox: EventSink, later: Later | None, now_ns: Callable[[], int]
     ) -> None:
-        self.hand = hand
-        self.thread = GateWorker(hand, self._reported, later)
+        self.writer = writer
+        self.worker = GateWorker(writer, self._reported, later)
         self.applied = Applied()
         self.gate_since_ns = 0
         self.unsure = False
@@ -101,7 +101,7 @@ class KnobDriver:
         Before the next wish, which goes ahead of all jobs. At worst a write under way on the thread
         is still refused.
         """
-        self.hand.forget_manual(knob)
+        self.writer.clear_manual(knob)
         self.unsure = True
         if knob is None:
             self.applied = Applied()
@@ -114,15 +114,15 @@ class KnobDriver:
         `keep`: the knob's value stays as it is.
         """
         self._forget(knob)
-        if knob in self.hand.plan.knobs:
+        if knob in self.writer.plan.knobs:
             # The newest wish wins: a gate that is driven again takes the knobs over as they are.
-            self.thread.wish(_RELEASED, reason)
+            self.worker.set_gate(_RELEASED, reason)
         elif not keep:
-            self.submit("unpin", lambda hand: hand.release((knob,), reason))
+            self.submit("unpin", lambda writer: writer.release((knob,), reason))
 
     def _forget(self, knob: str) -> None:
         """Of what was asked for last, the part that this knob belongs to."""
-        if knob in self.hand.plan.knobs:
+        if knob in self.writer.plan.knobs:
             self.applied.gate = None
         elif knob == CUTOFF:
             self.applied.cutoff_bytes = None
@@ -136,16 +136,16 @@ class KnobDriver:
         reason = Reason("restore", why)
         self.applied = Applied()
 
-        def job(hand: KnobWriter) -> list[Outcome]:
-            return hand.release(list(hand.held)[::-1], reason)
+        def job(writer: KnobWriter) -> list[Outcome]:
+            return writer.release(list(writer.owned)[::-1], reason)
 
-        self.thread.wish(_RELEASED, reason)
-        self.thread.submit("restore", job)
+        self.worker.set_gate(_RELEASED, reason)
+        self.worker.submit("restore", job)
 
-    def loaded_anew(self, seen: VolumeState) -> None:
+    def on_table_reload(self, seen: VolumeState) -> None:
         """The kernel's own values are back behind our writes: all is asked for again."""
-        self.hand.loaded_anew(seen.knobs)
-        self.thread.submit("table", lambda hand: hand.table_changed())
+        self.writer.on_table_reload(seen.knobs)
+        self.worker.submit("table", lambda writer: writer.refresh_table_threshold())
         self.unsure = True
         if self.applied.split:
             self._again.add("split")
@@ -181,11 +181,11 @@ class KnobDriver:
         if name == "gate":
             self.gate_since_ns = self._now_ns()
         self.applied.gate = None if gate.kind is GateKind.RELEASED else gate
-        self.thread.wish(gate, reason, name, since_ns)
+        self.worker.set_gate(gate, reason, name, since_ns)
 
     def rest(self, decision: Decision, number: int, *, retry: bool) -> None:
         """All that is not the gate; `retry`: what failed is asked for again."""
-        again, pinned = self._again if retry else set(), self.hand.pinned
+        again, pinned = self._again if retry else set(), self.writer.pinned
         cutoff, streams = decision.sequential_cutoff_bytes, reason_of_streams(decision, number)
         if CUTOFF not in pinned and (cutoff != self.applied.cutoff_bytes or "cutoff" in again):
             self.applied.cutoff_bytes = cutoff
@@ -198,11 +198,11 @@ class KnobDriver:
         if (off and not self.applied.congestion_off) or "congestion" in again:
             self.applied.congestion_off = True
             jitter = reason_of_congestion(decision, number)
-            self.submit("congestion", lambda hand: hand.apply(congestion_off_steps(), jitter))
+            self.submit("congestion", lambda writer: writer.apply(congestion_off_steps(), jitter))
         if decision.collect_garbage:
             full = Reason(IDLE_DESTAGE, "drained buckets still count as used", number)
             trigger = (write(TRIGGER_GC, 1, always=True),)
-            self.submit("gc", lambda hand: hand.apply(trigger, full))
+            self.submit("gc", lambda writer: writer.apply(trigger, full))
 
     def rate_drifted(self, seen: VolumeState, *, steady: bool = False) -> bool:
         """Did the kernel's own controller overwrite the rate of a gate that should be shut?
@@ -221,17 +221,17 @@ class KnobDriver:
     def clean(self, volume: Volume, reason: Reason) -> None:
         """Load the cleaner, once every knob is as it was: a table brings its own values."""
         self.release(reason.text)
-        self.thread.submit("clean", lambda hand: hand.apply((cleaner_step(volume),), reason))
+        self.worker.submit("clean", lambda writer: writer.apply((cleaner_step(volume),), reason))
 
     def flush(self, reason: Reason) -> None:
         """Have dm-writecache write all back: a message that returns when it is done."""
         step = Step(StepKind.WRITE, FLUSH, "", always=True)
-        self.thread.submit("flush", lambda hand: hand.apply((step,), reason))
+        self.worker.submit("flush", lambda writer: writer.apply((step,), reason))
 
     def end_cleaning(self, why: str) -> None:
         """The old table again, unless somebody has loaded another one meanwhile."""
         reason = Reason("clean", why)
-        self.thread.submit("cleaned", lambda hand: hand.release((TABLE,), reason))
+        self.worker.submit("cleaned", lambda writer: writer.release((TABLE,), reason))
         self.applied = Applied()
 
     # ---- what is told --------------------------------------------------------------------------
@@ -249,7 +249,7 @@ class KnobDriver:
         """Somebody else wrote these: said, counted, and those of the gate, which make sense only
         together, are put back.
         """
-        name = self.hand.volume.name
+        name = self.writer.volume.name
         for knob in knobs:
             new, left = seen.knobs.get(knob), f"left alone until `ebbgate release {name}`"
             _LOG.warning("%s: %s was changed by somebody else to %s: %s", name, knob, new, left)
@@ -257,30 +257,32 @@ class KnobDriver:
                 self._outbox.outcomes([self._found(knob, new)], None)
         with self._counting:
             self.changes = totals.add_pairs(self.changes, [(knob, MANUAL) for knob in knobs])
-        if any(knob in self.hand.plan.knobs for knob in knobs):
+        if any(knob in self.writer.plan.knobs for knob in knobs):
             reason = Reason(IDLE_DESTAGE, "a knob of the gate is manual")
-            self.thread.submit("manual", lambda hand: hand.release(hand.plan.knobs[::-1], reason))
+            self.worker.submit(
+                "manual", lambda writer: writer.release(writer.plan.knobs[::-1], reason)
+            )
 
     def _found(self, knob: str, value: str) -> Outcome:
         """A value of somebody else, for the history."""
-        action = Action(self.hand.volume.name, knob, None, value, MANUAL, "found at a look")
+        action = Action(self.writer.volume.name, knob, None, value, MANUAL, "found at a look")
         return Outcome(action, OutcomeKind.MANUAL, self._now_ns(), read_back=value)
 
     def submit(self, name: str, job: Job) -> None:
         """Have a job done on the knobs' thread, in its turn."""
         self._again.discard(name)
-        self.thread.submit(name, job)
+        self.worker.submit(name, job)
 
     def settled(self) -> Future[None]:
         """Return a future that is done when every write that was begun so far is."""
         done: Future[None] = Future()
 
-        def job(_hand: KnobWriter) -> list[Outcome]:
+        def job(_writer: KnobWriter) -> list[Outcome]:
             if done.set_running_or_notify_cancel():
                 done.set_result(None)
             return []
 
-        self.thread.submit("settled", job)
+        self.worker.submit("settled", job)
         return done
 
     def _reported(self, name: str, outcomes: list[Outcome], since_ns: int | None) -> None:

@@ -31,13 +31,13 @@ def reason_of_congestion(decision: Decision, number: int) -> Reason:
 def cutoff_job(cutoff_bytes: int | None, reason: Reason) -> Job:
     """The cutoff; without one the original."""
     if cutoff_bytes is None:
-        return lambda hand: hand.release((CUTOFF,), reason)
+        return lambda writer: writer.release((CUTOFF,), reason)
     steps = cutoff_steps(cutoff_bytes)
-    return lambda hand: hand.apply(steps, reason)
+    return lambda writer: writer.apply(steps, reason)
 
 
 def split_job(on: bool, reason: Reason) -> Job:
     """Requests shorter than a cache block, or as they were."""
     if not on:
-        return lambda hand: hand.release((MAX_SECTORS,), reason)
-    return lambda hand: hand.apply(split_steps(hand.volume), reason)
+        return lambda writer: writer.release((MAX_SECTORS,), reason)
+    return lambda writer: writer.apply(split_steps(writer.volume), reason)

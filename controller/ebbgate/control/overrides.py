@@ -66,7 +66,7 @@ class VolumeOverrides:
     @property
     def pins(self) -> bool:
         """Whether a knob is kept at a person's value."""
-        return bool(self._driver.hand.pinned)
+        return bool(self._driver.writer.pinned)
 
     @property
     def unwritten(self) -> bool:
@@ -89,7 +89,7 @@ class VolumeOverrides:
         sets = tuple(
             (each, format_value(knob, int(each.override.value))) for knob, each in now.items()
         )
-        knobs = frozenset(self._driver.hand.plan.knobs)
+        knobs = frozenset(self._driver.writer.plan.knobs)
         return OverrideChange(sets, knobs, drains[0] if drains else None)
 
     def first_write(self, override: Override) -> Future[None]:
@@ -141,7 +141,7 @@ class VolumeOverrides:
     def _is_due(self, each: ActiveOverride, seen: VolumeState) -> bool:
         """Whether the knob has yet to be written, or the kernel has changed it since."""
         knob = each.override.knob
-        if knob not in self._driver.hand.pinned:
+        if knob not in self._driver.writer.pinned:
             return False
         if not self._replies[each.override.id].future.done():
             return True
@@ -161,7 +161,7 @@ class VolumeOverrides:
         sets = self._sets()
         for knob in knobs:
             if knob in sets:
-                self._driver.hand.pinned.discard(knob)
+                self._driver.writer.pinned.discard(knob)
                 self.on_end(sets[knob].override, f"somebody else has written {knob} since")
 
     def _sets(self) -> dict[str, ActiveOverride]:
@@ -172,22 +172,22 @@ class VolumeOverrides:
 
         A strategy's value stays until then: the knob is not released.
         """
-        knob, hand = each.override.knob, self._driver.hand
-        hand.forget_manual(knob)
-        hand.pinned.add(knob)
+        knob, writer = each.override.knob, self._driver.writer
+        writer.clear_manual(knob)
+        writer.pinned.add(knob)
         self._replies[each.override.id] = _Reply()
         self._driver.unpin(knob, self._reason(each), keep=True)
 
     def _unpin(self, each: ActiveOverride) -> None:
-        knob, hand = each.override.knob, self._driver.hand
-        ours = knob in hand.pinned
-        hand.pinned.discard(knob)
+        knob, writer = each.override.knob, self._driver.writer
+        ours = knob in writer.pinned
+        writer.pinned.discard(knob)
         why = Reason(OVERRIDE, f"the wish of {each.override.who} is over")
         self._driver.unpin(knob, why, keep=not ours)
 
     def _submit(self, step: Step, reason: Reason, report: Callable[[list[Outcome]], None]) -> None:
-        def job(hand: KnobWriter) -> list[Outcome]:
-            outcomes = hand.apply((step,), reason)
+        def job(writer: KnobWriter) -> list[Outcome]:
+            outcomes = writer.apply((step,), reason)
             report(outcomes)
             return outcomes
 

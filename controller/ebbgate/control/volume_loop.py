@@ -31,7 +31,7 @@ from ebbgate.policy.engine import DecisionKey, Event, Outcome, Policy, ProbeSett
 from ebbgate.signals import kernel_sleep
 from ebbgate.signals.frame import FrameState, absorb, begin_anew, build, totals, tracked
 from ebbgate.signals.kernel_sleep import KernelSleep
-from ebbgate.signals.reload import loaded_anew
+from ebbgate.signals.reload import table_reloaded
 from ebbgate.signals.totals import Totals
 from ebbgate.units import NS_PER_MS, NS_PER_S
 
@@ -48,7 +48,7 @@ class VolumeLoop:
     """
 
     volume: Volume
-    hand: KnobWriter
+    writer: KnobWriter
     policy: Policy
     outbox: EventSink
     send: Callable[[str], None]
@@ -73,14 +73,14 @@ class VolumeLoop:
     cleaner: Cleaner = field(init=False)
 
     def __post_init__(self) -> None:
-        self.driver = KnobDriver(self.hand, self.outbox, self.later, self.now_ns)
+        self.driver = KnobDriver(self.writer, self.outbox, self.later, self.now_ns)
         self.cleaner = Cleaner(self.volume, self.driver, self.now_ns)
         self.overrides = VolumeOverrides(self.driver, self.now_ns)
 
     @property
-    def thread(self) -> GateWorker:
+    def worker(self) -> GateWorker:
         """The thread that owns the knobs."""
-        return self.driver.thread
+        return self.driver.worker
 
     @property
     def urgent(self) -> bool:
@@ -102,8 +102,8 @@ class VolumeLoop:
             self.frames = absorb(self.frames, record)
             self.lost = dict(record.lost)
             # From the moment the delay is ours the thread's sleep is known to end.
-            delay = self.hand.held.get(DELAY)
-            ours = (delay.taken_ns, delay.original) if delay else None
+            delay = self.writer.owned.get(DELAY)
+            ours = (delay.owned_since_ns, delay.original) if delay else None
             self.asleep = kernel_sleep.followed(self.asleep, ours, record)
 
     def _on_edge(self, edge: Edge) -> None:
@@ -188,7 +188,7 @@ class VolumeLoop:
 
     def take_back(self, knob: str | None) -> tuple[str, ...]:
         """Take the knob (without a name: every one) that somebody else has written back; which."""
-        taken = tuple(sorted(each for each in self.hand.manual if knob in (None, each)))
+        taken = tuple(sorted(each for each in self.writer.manual if knob in (None, each)))
         for each in taken:
             self.driver.take_back(each)
         return taken
@@ -269,7 +269,7 @@ class VolumeLoop:
             gate=self.driver.applied.gate,
             gate_since_ns=self.driver.gate_since_ns,
             originals=self._originals(),
-            manual=frozenset(self.hand.manual),
+            manual=frozenset(self.writer.manual),
             lost=self.lost,
             cleaning=self.cleaning,
             overrides=self.overrides.active,
@@ -279,7 +279,7 @@ class VolumeLoop:
         )
 
     def _originals(self) -> dict[str, str]:
-        return {knob: held.original for knob, held in list(self.hand.held.items())}
+        return {knob: held.original for knob, held in list(self.writer.owned.items())}
 
     def _totals(self) -> Totals:
         trips, changes = self.state.arbiter.rollback.trips(), self.driver.changes
@@ -301,11 +301,11 @@ class VolumeLoop:
     def _look_at_knobs(self, seen: VolumeState) -> None:
         if not (self._acts() or self.overrides.pins):
             return
-        if loaded_anew(self.last_seen, seen, self._originals()):
+        if table_reloaded(self.last_seen, seen, self._originals()):
             _LOG.warning("%s: its table was loaded anew: set again", self.volume.title)
-            self.driver.loaded_anew(seen)
+            self.driver.on_table_reload(seen)
             return
-        self.overrides.on_conflict(taken := self.hand.check_manual(seen.knobs))
+        self.overrides.on_conflict(taken := self.writer.check_manual(seen.knobs))
         self.driver.leave_alone(taken, seen)
 
 

@@ -19,22 +19,22 @@ from ebbgate.probes.state import read_state
 class VolumeReader:
     """`hand`: of the volume; while a read is under way it says since when."""
 
-    def __init__(self, hand: KnobWriter) -> None:
-        self._hand = hand
-        self._worker = BackgroundWorker(f"read-{hand.volume.name}")
+    def __init__(self, writer: KnobWriter) -> None:
+        self._writer = writer
+        self._worker = BackgroundWorker(f"read-{writer.volume.name}")
 
     async def read(
         self, now_ns: int, previous: VolumeState | None, fresh: Collection[str]
     ) -> VolumeState:
         """See probes.state.read_state."""
-        hand = self._hand
+        writer = self._writer
 
         def work() -> VolumeState:
-            hand.reading_since_ns = hand.now_ns()
+            writer.reading_since_ns = writer.now_ns()
             try:
-                return read_state(hand.sysfs, hand.volume, now_ns, previous, fresh)
+                return read_state(writer.sysfs, writer.volume, now_ns, previous, fresh)
             finally:
-                hand.reading_since_ns = None
+                writer.reading_since_ns = None
 
         return await asyncio.wrap_future(self._worker.submit(work))
 

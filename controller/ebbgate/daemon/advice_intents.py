@@ -83,7 +83,7 @@ class AdviceIntents:
         return await self._overrides.set(intent, loop, ((action.knob, before),), None, after)
 
     def _advised(self, number: str, loop: VolumeLoop, mode: str) -> Change:
-        volume, held = loop.volume, tuple(loop.hand.held)
+        volume, held = loop.volume, tuple(loop.writer.owned)
         state = read_state(self._target.sysfs, volume, time.monotonic_ns())
         owned: Mapping[str, Mapping[str, str | None]] = {
             knob: {"value": state.knobs.get(knob), "owner": "ebbgate"} for knob in held
@@ -107,7 +107,7 @@ def _before(action: Written, loop: VolumeLoop) -> str:
         raise UsageError(f"that write of {knob} changed nothing ({action.outcome})")
     if is_trigger(knob):
         raise UsageError(f"a write of {knob} leaves no value behind: there is nothing to undo")
-    if action.strategy != OVERRIDE and knob in loop.hand.plan.knobs:
+    if action.strategy != OVERRIDE and knob in loop.writer.plan.knobs:
         raise UsageError(
             f"{knob} is a part of the gate, which ebbgate moves many times a minute: to undo one"
             " move would only stop it at a value of then",

@@ -104,7 +104,7 @@ class Daemon:
         self._readers: dict[str, VolumeReader] = {}
         self._discoverer = BackgroundWorker("discover")
         self._mapper = MapperWatch()
-        self.hangs = HangWatch(lambda: [loop.hand for loop in [*self.volumes.values()]])
+        self.hangs = HangWatch(lambda: [loop.writer for loop in [*self.volumes.values()]])
 
     async def run(self) -> None:
         """Until SIGTERM or SIGINT. Everything is restored on the way out, whatever happened."""
@@ -219,17 +219,17 @@ class Daemon:
         volume, now_ns = self.volumes.get(name), time.monotonic_ns()
         if volume is None:
             return
-        held = frozenset(volume.hand.held)
+        held = frozenset(volume.writer.owned)
         full = now_ns - self._full_ns.get(name, 0) >= self._patient(_FULL_READ_NS)
         # A knob that was given back has another value than the one that was read last.
         full = full or bool(self._held.get(name, held) - held)
         self._held[name] = held
         # A hand on our knobs is to be noticed at once; in a gap an edge would wait for the look.
         ours = slow or full or not volume.urgent
-        before = volume.thread.generation
-        was_quiet = volume.thread.quiet
+        before = volume.worker.generation
+        was_quiet = volume.worker.idle
         previous = self.seen.get(name)
-        fresh = (*volume.hand.held, "cache_mode") if ours else ()
+        fresh = (*volume.writer.owned, "cache_mode") if ours else ()
         seen = await self._readers[name].read(now_ns, None if full else previous, fresh)
         if self.volumes.get(name) is not volume:
             return
@@ -242,7 +242,7 @@ class Daemon:
         if name not in self.volumes:
             return
         # After all who had their turn: a knob that was written meanwhile is no foreign one.
-        unmoved = was_quiet and volume.thread.quiet and volume.thread.generation == before
+        unmoved = was_quiet and volume.worker.idle and volume.worker.generation == before
         volume.on_tick(seen, quiet=ours and unmoved)
 
     async def follow_policies(self) -> None:
@@ -282,11 +282,11 @@ class Daemon:
                 self._add(volume)
 
     def _add(self, volume: Volume) -> None:
-        hand = KnobWriter(self.sysfs, volume, self.journal, self.boot_id)
+        writer = KnobWriter(self.sysfs, volume, self.journal, self.boot_id)
         mode = self.overrides.modes.get(volume.name) or self.config.mode_of(volume.name)
         loop = VolumeLoop(
             volume,
-            hand,
+            writer,
             self.policies.policy_of(volume),
             self.recorder,
             self.probe.command,
@@ -294,7 +294,7 @@ class Daemon:
             later=_later,
         )
         self.volumes[volume.name] = loop
-        self._readers[volume.name] = VolumeReader(hand)
+        self._readers[volume.name] = VolumeReader(writer)
         self._born[volume.name] = device_generation(self.sysfs, volume)
         self._follower.added(volume)
         self.overrides.adopt(volume.name)
@@ -310,7 +310,7 @@ class Daemon:
         """What an earlier daemon left and could not be put back at the start is tried again."""
         left = self.journal.take_left(loop.volume.name)
         for entry, values in left:
-            loop.hand.adopt(entry, values)
+            loop.writer.adopt(entry, values)
         if left:
             loop.release("left by an earlier ebbgated")
 
@@ -324,8 +324,8 @@ class Daemon:
         loop.release("the volume is gone or changed")
         self._leaving[name] = loop
         # Not on the loop: a write that hangs must not make it silent.
-        if await asyncio.to_thread(loop.thread.stop, _DROP_S):
-            self.journal.leave_behind([held.entry for held in loop.hand.held.values()])
+        if await asyncio.to_thread(loop.worker.stop, _DROP_S):
+            self.journal.leave_behind([held.entry for held in loop.writer.owned.values()])
         else:
             _LOG.error("%s: a write of a knob hangs in the kernel", name)
         self._leaving.pop(name, None)
@@ -375,10 +375,10 @@ class Daemon:
             loop.release("ebbgated stops")
         until_s, left = time.monotonic() + _STOP_S, []
         for name, loop in (self.volumes | self._leaving).items():
-            if not loop.thread.stop(max(0.0, until_s - time.monotonic())):
+            if not loop.worker.stop(max(0.0, until_s - time.monotonic())):
                 _LOG.error("%s: a write of a knob hangs in the kernel", name)
                 left.append(name)
-            elif loop.hand.held:
+            elif loop.writer.owned:
                 left.append(name)
             self.recorder.drop_live(name)
         self.recorder.drop_live("")

@@ -36,10 +36,10 @@ class HangWatch:
 
     def __init__(
         self,
-        hands: Callable[[], Iterable[KnobWriter]],
+        writers: Callable[[], Iterable[KnobWriter]],
         now_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
-        self._hands = hands
+        self._writers = writers
         self._now_ns = now_ns
         self._said: set[Call] = set()
         self._stop = Event()
@@ -56,7 +56,7 @@ class HangWatch:
 
     def look(self) -> None:
         """Say what hangs, and what does no more."""
-        now_ns, calls = self._now_ns(), set(_calls(self._hands()))
+        now_ns, calls = self._now_ns(), set(_calls(self._writers()))
         for call in sorted(calls - self._said):
             if now_ns - call.since_ns >= PATIENCE_NS:
                 self._said.add(call)
@@ -75,10 +75,10 @@ class HangWatch:
                 _LOG.exception("calls that hang cannot be looked for")
 
 
-def _calls(hands: Iterable[KnobWriter]) -> Iterator[Call]:
+def _calls(writers: Iterable[KnobWriter]) -> Iterator[Call]:
     """What is under way on each volume, on whichever thread."""
-    for hand in hands:
-        name, write, reading_ns = hand.volume.name, hand.under_way, hand.reading_since_ns
+    for writer in writers:
+        name, write, reading_ns = writer.volume.name, writer.current_write, writer.reading_since_ns
         if write is not None:
             yield Call(name, f"a write of {write[0]}", write[1])
         if reading_ns is not None:

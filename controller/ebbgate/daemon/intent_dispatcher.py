@@ -283,8 +283,8 @@ class IntentDispatcher:
         name = loop.volume.name
         self.registry.end_all(name, f"{intent.who} asked to restore")
         text = await self._ended(loop, Mode.ADVISE, self._target.restore_volume(name))
-        if loop.hand.held:
-            left = ", ".join(sorted(loop.hand.held))
+        if loop.writer.owned:
+            left = ", ".join(sorted(loop.writer.owned))
             raise ActuationError(f"{name}: not put back: {left}", "see the log of ebbgated")
         return text
 

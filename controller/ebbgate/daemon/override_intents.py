@@ -141,7 +141,7 @@ class OverrideIntents:
     # ---- what may not be together --------------------------------------------------------------
     def _check_drain(self, loop: VolumeLoop) -> None:
         """Raises ActuationError, with the next step, where a drain could do nothing."""
-        title, gate_knobs = loop.volume.title, loop.hand.plan.knobs
+        title, gate_knobs = loop.volume.title, loop.writer.plan.knobs
         if loop.mode is not Mode.ENFORCE:
             raise ActuationError(
                 f"{title} is in {loop.mode}, in which the gate is left alone",
@@ -168,7 +168,7 @@ class OverrideIntents:
                     " leaves the gate to the kernel: a drain could not open it",
                     f"first: ebbgate release {title} {each.override.knob}",
                 )
-        for knob in sorted(loop.hand.manual & set(gate_knobs)):
+        for knob in sorted(loop.writer.manual & set(gate_knobs)):
             raise ActuationError(
                 f"{title}: {knob} was changed by somebody else, so that the gate is left alone: a"
                 " drain could not open it",
@@ -184,7 +184,7 @@ class OverrideIntents:
     def _check_no_drain(self, loop: VolumeLoop, knobs: Iterable[str]) -> None:
         """Raises ActuationError for a knob of the gate while a drain needs the gate."""
         title = loop.volume.title
-        of_gate = next((knob for knob in knobs if knob in loop.hand.plan.knobs), None)
+        of_gate = next((knob for knob in knobs if knob in loop.writer.plan.knobs), None)
         for each in self._of(loop.volume.name, OverrideKind.DRAIN):
             if of_gate is not None:
                 raise ActuationError(
@@ -225,7 +225,7 @@ def _done(loop: VolumeLoop, knob: str, value: str, for_ns: int | None) -> str:
     done = (
         f"{name}: {knob} = {format_value(knob, int(value))} {last}; no strategy gets it meanwhile"
     )
-    if knob in loop.hand.plan.knobs and loop.mode is Mode.ENFORCE:
+    if knob in loop.writer.plan.knobs and loop.mode is Mode.ENFORCE:
         done += ", and the gate, of which it is a part, is left to the kernel"
     low, high = knob_limits(loop.policy.limits, knob, loop.volume)
     beyond = beyond_limits(knob, int(value), low, high)

@@ -104,7 +104,7 @@ class OverrideRegistry:
         loop = self.volumes[name]
         loop.overrides.on_end = self.end
         for (volume, knob), wish in list(self._manual.items()):
-            if volume == name and not loop.hand.still_manual(knob, wish.value):
+            if volume == name and not loop.writer.restore_manual(knob, wish.value):
                 self._forget_manual(wish, "the knob has another value now")
         self.poll()
         self._apply(name)
@@ -227,7 +227,10 @@ class OverrideRegistry:
     # ---- what somebody else wrote --------------------------------------------------------------
     def _keep_manual(self, name: str, loop: VolumeLoop) -> None:
         """What somebody else wrote is left alone over a restart, too."""
-        manual, knobs = frozenset(loop.hand.manual), loop.last_seen.knobs if loop.last_seen else {}
+        manual, knobs = (
+            frozenset(loop.writer.manual),
+            loop.last_seen.knobs if loop.last_seen else {},
+        )
         for (volume, knob), wish in list(self._manual.items()):
             if volume == name and knob not in manual:
                 self._forget_manual(wish, "it is ebbgate's again")

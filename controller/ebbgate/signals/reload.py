@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Whether a mapped volume's table was loaded anew behind our writes. Pure."""
+"""Detects that another table of a dm volume was loaded after ebbgate's writes. Pure."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from ebbgate.model.dm import CacheStatus
 from ebbgate.model.volume import VolumeState
 
 
-def loaded_anew(before: VolumeState | None, now: VolumeState, originals: Mapping[str, str]) -> bool:
-    """Was a table loaded? Then the kernel's values, or those of the table, are back, by no hand.
+def table_reloaded(
+    before: VolumeState | None, now: VolumeState, originals: Mapping[str, str]
+) -> bool:
+    """Was a table loaded? Then the knobs have the kernel's or the table's values, not a user's.
 
     dm-cache counts promotions and demotions from the last load, and takes its threshold from the
     table. Where nothing was counted yet, only values as they were before us tell of a load.

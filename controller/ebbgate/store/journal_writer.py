@@ -100,10 +100,10 @@ class JournalWriter:
             raise
         except TROUBLE as error:
             raise OSError(f"the journal of knobs cannot be kept: {error}") from error
-        self.stay(kept)
+        self.reclaim(kept)
         return kept
 
-    def leave(self, entry: JournalEntry) -> bool:
+    def disclaim(self, entry: JournalEntry) -> bool:
         """Give a knob up: has another volume written it, too? Then that one puts it back.
 
         The knobs of a cache set are those of all its volumes.
@@ -113,7 +113,7 @@ class JournalWriter:
             volumes.discard(entry.volume)
             return bool(volumes)
 
-    def stay(self, entry: JournalEntry) -> None:
+    def reclaim(self, entry: JournalEntry) -> None:
         """After all the knob is not given up."""
         with self._sharing:
             self._volumes.setdefault(entry.path, set()).add(entry.volume)

@@ -33,8 +33,8 @@ class Bench:
         fake_bcache(root)
         self.sysfs = WatchedSysfs(root)
         self.reports: Queue[tuple[str, list[Outcome], int]] = Queue()
-        hand = KnobWriter(self.sysfs, volume(), FakeJournal(), "this boot")
-        self.thread = GateWorker(hand, lambda *report: self.reports.put(report), later)
+        writer = KnobWriter(self.sysfs, volume(), FakeJournal(), "this boot")
+        self.worker = GateWorker(writer, lambda *report: self.reports.put(report), later)
         self.stuck = Event()
         self.let_go = Event()
 
@@ -51,7 +51,7 @@ class Bench:
         self.sysfs.before[knob] = hang
 
     def wish(self, gate: Gate, name: str = "gate", since_ns: int | None = None) -> None:
-        self.thread.wish(gate, REASON, name, since_ns)
+        self.worker.set_gate(gate, REASON, name, since_ns)
 
     def until(self, condition: Callable[[], bool]) -> None:
         deadline = time.monotonic() + DEADLINE_S
@@ -65,8 +65,8 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
     bench = Bench(tmp_path)
     yield bench
     bench.let_go.set()
-    bench.thread.hand.interrupt.set()
-    assert bench.thread.stop(DEADLINE_S)
+    bench.worker.writer.interrupt.set()
+    assert bench.worker.stop(DEADLINE_S)
 
 
 def paced(rate_mib: int) -> Gate:
@@ -89,7 +89,7 @@ def test_only_the_newest_of_the_wishes_that_wait_is_carried_out(bench: Bench) ->
     bench.let_go.set()
     bench.report()
     bench.report()
-    bench.until(lambda: bench.thread.quiet)
+    bench.until(lambda: bench.worker.idle)
     rates = [value for knob, value in bench.sysfs.log if knob == "writeback_rate"]
     assert rates == [str(1 * MIB // 512), str(8 * MIB // 512)]
     with pytest.raises(Empty):
@@ -124,7 +124,7 @@ def test_jobs_run_all_and_in_order_after_the_wish(bench: Bench) -> None:
     assert bench.stuck.wait(DEADLINE_S)
     for cutoff in (1, 2, 3):
         steps = (write("sequential_cutoff", cutoff * MIB),)
-        bench.thread.submit(f"cutoff {cutoff}", lambda hand, s=steps: hand.apply(s, REASON))  # type: ignore[misc]
+        bench.worker.submit(f"cutoff {cutoff}", lambda writer, s=steps: writer.apply(s, REASON))  # type: ignore[misc]
     bench.wish(paced(2))
     bench.let_go.set()
     assert [bench.report()[0] for _ in range(5)] == [
@@ -137,24 +137,24 @@ def test_jobs_run_all_and_in_order_after_the_wish(bench: Bench) -> None:
 
 
 def test_a_reader_can_tell_that_something_was_written_meanwhile(bench: Bench) -> None:
-    bench.until(lambda: bench.thread.quiet)
-    before = bench.thread.generation
+    bench.until(lambda: bench.worker.idle)
+    before = bench.worker.generation
     bench.hang_at("writeback_delay")
     bench.wish(paced(1))
     assert bench.stuck.wait(DEADLINE_S)
-    assert not bench.thread.quiet
-    assert bench.thread.generation > before
+    assert not bench.worker.idle
+    assert bench.worker.generation > before
     bench.let_go.set()
-    bench.until(lambda: bench.thread.quiet)
-    assert bench.thread.generation == before + 2
+    bench.until(lambda: bench.worker.idle)
+    assert bench.worker.generation == before + 2
 
 
 def test_a_stop_finishes_what_waits(bench: Bench) -> None:
     bench.wish(paced(1))
-    bench.thread.submit(
-        "cutoff", lambda hand: hand.apply((write("sequential_cutoff", MIB),), REASON)
+    bench.worker.submit(
+        "cutoff", lambda writer: writer.apply((write("sequential_cutoff", MIB),), REASON)
     )
-    assert bench.thread.stop(DEADLINE_S)
+    assert bench.worker.stop(DEADLINE_S)
     assert ("sequential_cutoff", str(MIB)) in bench.sysfs.log
 
 
@@ -162,14 +162,14 @@ def test_a_write_that_hangs_in_the_kernel_is_reported(bench: Bench) -> None:
     bench.hang_at("writeback_delay")
     bench.wish(paced(1))
     assert bench.stuck.wait(DEADLINE_S)
-    assert not bench.thread.stop(0.05)
+    assert not bench.worker.stop(0.05)
 
 
 def ours(bench: Bench) -> None:
     """The gate's knobs are taken over."""
     bench.wish(paced(1))
     bench.report()
-    bench.until(lambda: bench.thread.quiet)
+    bench.until(lambda: bench.worker.idle)
 
 
 @pytest.mark.parametrize("gate", [CLOSED, paced(9)])
@@ -177,7 +177,7 @@ def test_a_gate_that_is_ours_is_set_before_the_call_returns(bench: Bench, gate: 
     ours(bench)
     bench.wish(gate)
     assert bench.sysfs.log[-1] == ("writeback_rate", str(gate.rate_bytes_per_s // 512))
-    assert bench.thread.quiet
+    assert bench.worker.idle
     assert bench.report()[0] == "gate"
 
 
@@ -185,7 +185,7 @@ def test_a_gate_that_is_ours_does_not_overtake_what_is_under_way(bench: Bench) -
     ours(bench)
     bench.hang_at("sequential_cutoff")
     steps = (write("sequential_cutoff", MIB),)
-    bench.thread.submit("cutoff", lambda hand: hand.apply(steps, REASON))
+    bench.worker.submit("cutoff", lambda writer: writer.apply(steps, REASON))
     assert bench.stuck.wait(DEADLINE_S)
     bench.wish(CLOSED)
     assert bench.sysfs.log[-1][0] != "writeback_rate" or bench.sysfs.log[-1][1] != "1"
@@ -198,12 +198,12 @@ def test_a_job_with_a_bug_does_not_end_the_thread(bench: Bench) -> None:
     def bug(_: KnobWriter) -> list[Outcome]:
         raise ZeroDivisionError
 
-    bench.thread.submit("bug", bug)
+    bench.worker.submit("bug", bug)
     bench.wish(paced(1))
     assert bench.report()[0] == "gate"
     bench.wish(Gate(GateKind.RELEASED))
     bench.report()
-    assert bench.thread.hand.held == {}
+    assert bench.worker.writer.owned == {}
 
 
 class Timers:
@@ -229,14 +229,14 @@ def timed(tmp_path: Path) -> Iterator[tuple[Bench, Timers]]:
     ours(bench)
     bench.sysfs.log.clear()
     yield bench, timers
-    assert bench.thread.stop(DEADLINE_S)
+    assert bench.worker.stop(DEADLINE_S)
 
 
 def test_a_pulse_with_timers_is_no_affair_of_the_thread(timed: tuple[Bench, Timers]) -> None:
     bench, timers = timed
     bench.wish(PULSE)
     assert bench.sysfs.log[-2:] == [("writeback_percent", "0"), ("writeback_running", "1")]
-    assert bench.thread.quiet
+    assert bench.worker.idle
     assert [after_ns for after_ns, _ in timers.waiting] == [PULSE.pulse_ns]
     timers.fire()
     assert bench.sysfs.log[-1] == ("writeback_percent", "40")
@@ -274,11 +274,11 @@ def test_a_pulse_ends_behind_what_is_under_way(timed: tuple[Bench, Timers]) -> N
     bench.wish(PULSE)
     bench.hang_at("sequential_cutoff")
     steps = (write("sequential_cutoff", MIB),)
-    bench.thread.submit("cutoff", lambda hand: hand.apply(steps, REASON))
+    bench.worker.submit("cutoff", lambda writer: writer.apply(steps, REASON))
     assert bench.stuck.wait(DEADLINE_S)
     timers.fire()
     bench.let_go.set()
-    bench.until(lambda: bench.thread.quiet)
+    bench.until(lambda: bench.worker.idle)
     assert bench.sysfs.log[-1] == ("writeback_percent", "40")
 
 
@@ -293,17 +293,17 @@ def test_an_error_on_the_way_leaves_the_hand_usable(bench: Bench) -> None:
     del bench.sysfs.before["writeback_rate"]
     bench.wish(Gate(GateKind.RELEASED))
     bench.report()
-    assert bench.thread.hand.held == {}
+    assert bench.worker.writer.owned == {}
 
 
 def test_while_a_look_hangs_a_close_is_left_to_the_thread(timed: tuple[Bench, Timers]) -> None:
     bench, _ = timed
-    bench.thread.hand.reading_since_ns = bench.thread.hand.now_ns() - NS_PER_S
+    bench.worker.writer.reading_since_ns = bench.worker.writer.now_ns() - NS_PER_S
     bench.hang_at("writeback_rate")
     begun = time.monotonic()
     bench.wish(CLOSED)
     assert time.monotonic() - begun < DEADLINE_S / 2, "the caller hung with the write"
     assert bench.stuck.wait(DEADLINE_S)
     bench.let_go.set()
-    bench.until(lambda: bench.thread.quiet)
+    bench.until(lambda: bench.worker.idle)
     assert ("writeback_rate", "1") in bench.sysfs.log

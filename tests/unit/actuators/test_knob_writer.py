@@ -16,19 +16,19 @@ from ebbgate.model.decision import Gate, GateKind, JournalEntry, OutcomeKind
 from ebbgate.model.volume import Kind
 from ebbgate.units import KIB, MIB, NS_PER_MS
 from tests.builders import volume
-from tests.knob_writer_fixture import CLOSED, PACED, REASON, HandBench, kinds
+from tests.knob_writer_fixture import CLOSED, PACED, REASON, WriterHarness, kinds
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> HandBench:
-    return HandBench(tmp_path)
+def bench(tmp_path: Path) -> WriterHarness:
+    return WriterHarness(tmp_path)
 
 
 # ---- the journal --------------------------------------------------------------------------------
-def test_the_original_is_in_the_journal_before_the_first_write(bench: HandBench) -> None:
-    bench.hand.apply((write("writeback_percent", 40),), REASON)
-    entry = bench.notebook.kept["writeback_percent"]
-    assert bench.notebook.put_at["writeback_percent"] == "10"
+def test_the_original_is_in_the_journal_before_the_first_write(bench: WriterHarness) -> None:
+    bench.writer.apply((write("writeback_percent", 40),), REASON)
+    entry = bench.journal.kept["writeback_percent"]
+    assert bench.journal.put_at["writeback_percent"] == "10"
     assert entry == JournalEntry(
         volume="bcache0",
         knob="writeback_percent",
@@ -45,36 +45,36 @@ def test_the_original_is_in_the_journal_before_the_first_write(bench: HandBench)
     assert bench.value("writeback_percent") == "40"
 
 
-def test_without_a_journal_nothing_is_written(bench: HandBench) -> None:
-    bench.notebook.broken = True
+def test_without_a_journal_nothing_is_written(bench: WriterHarness) -> None:
+    bench.journal.broken = True
     outcomes = bench.drive(PACED)
     assert set(kinds(outcomes)) == {OutcomeKind.REFUSED}
     assert "the journal is not writable" in outcomes[0].error
     assert bench.sysfs.log == []
-    assert bench.hand.held == {}
+    assert bench.writer.owned == {}
 
 
-def test_an_original_is_kept_once(bench: HandBench) -> None:
+def test_an_original_is_kept_once(bench: WriterHarness) -> None:
     bench.drive(PACED)
-    bench.notebook.kept.clear()
+    bench.journal.kept.clear()
     bench.drive(CLOSED)
-    assert bench.notebook.kept == {}
+    assert bench.journal.kept == {}
 
 
-def test_a_size_is_journalled_in_the_unit_in_which_it_is_written(bench: HandBench) -> None:
-    bench.hand.apply((write("sequential_cutoff", 256 * 1024),), REASON)
-    assert bench.notebook.kept["sequential_cutoff"].original == "4194304"
-    bench.hand.release(["sequential_cutoff"], REASON)
+def test_a_size_is_journalled_in_the_unit_in_which_it_is_written(bench: WriterHarness) -> None:
+    bench.writer.apply((write("sequential_cutoff", 256 * 1024),), REASON)
+    assert bench.journal.kept["sequential_cutoff"].original == "4194304"
+    bench.writer.release(["sequential_cutoff"], REASON)
     assert bench.value("sequential_cutoff") == "4194304"
 
 
-def test_a_trigger_leaves_nothing_to_journal_and_is_written_each_time(bench: HandBench) -> None:
+def test_a_trigger_leaves_nothing_to_journal_and_is_written_each_time(bench: WriterHarness) -> None:
     for _ in range(2):
         bench.now_ms += 1000
-        outcomes = bench.hand.apply((write("trigger_gc", 1, always=True),), REASON)
+        outcomes = bench.writer.apply((write("trigger_gc", 1, always=True),), REASON)
         assert kinds(outcomes) == [OutcomeKind.CHANGED]
     assert bench.sysfs.log == [("trigger_gc", "1")] * 2
-    assert (bench.notebook.kept, bench.hand.held) == ({}, {})
+    assert (bench.journal.kept, bench.writer.owned) == ({}, {})
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_a_trigger_leaves_nothing_to_journal_and_is_written_each_time(bench: Han
     [k for k in KNOBS if k.interval_ns and k.kind is Kind.BCACHE],
     ids=lambda knob: knob.name,
 )
-def test_a_knob_is_not_written_again_at_once(bench: HandBench, knob: Knob) -> None:
+def test_a_knob_is_not_written_again_at_once(bench: WriterHarness, knob: Knob) -> None:
     interval_ms = knob.interval_ns // NS_PER_MS
     for now_ms, value, kind in (
         (1000, MIB, OutcomeKind.CHANGED),
@@ -90,33 +90,33 @@ def test_a_knob_is_not_written_again_at_once(bench: HandBench, knob: Knob) -> No
         (1000 + interval_ms, 3 * MIB, OutcomeKind.CHANGED),
     ):
         bench.now_ms = now_ms
-        assert kinds(bench.hand.apply((write(knob.name, value, always=True),), REASON)) == [kind]
+        assert kinds(bench.writer.apply((write(knob.name, value, always=True),), REASON)) == [kind]
     assert len(bench.sysfs.log) == 2
 
 
-def test_a_restore_never_waits(bench: HandBench) -> None:
-    bench.hand.apply((write("sequential_cutoff", MIB),), REASON)
-    assert kinds(bench.hand.release(["sequential_cutoff"], REASON)) == [OutcomeKind.CHANGED]
+def test_a_restore_never_waits(bench: WriterHarness) -> None:
+    bench.writer.apply((write("sequential_cutoff", MIB),), REASON)
+    assert kinds(bench.writer.release(["sequential_cutoff"], REASON)) == [OutcomeKind.CHANGED]
 
 
 # ---- what the kernel made of it -----------------------------------------------------------------
-def test_a_value_is_read_back_as_the_kernel_prints_it(bench: HandBench) -> None:
-    (found,) = bench.hand.apply((write("sequential_cutoff", MIB),), REASON)
+def test_a_value_is_read_back_as_the_kernel_prints_it(bench: WriterHarness) -> None:
+    (found,) = bench.writer.apply((write("sequential_cutoff", MIB),), REASON)
     assert (found.kind, found.read_back) == (OutcomeKind.CHANGED, str(MIB))
 
 
 def test_a_value_that_the_kernel_did_not_take_is_a_failure_and_nobodys_hand(
-    bench: HandBench,
+    bench: WriterHarness,
 ) -> None:
     deaf(bench, "sequential_cutoff")
-    (found,) = bench.hand.apply((write("sequential_cutoff", MIB),), REASON)
+    (found,) = bench.writer.apply((write("sequential_cutoff", MIB),), REASON)
     assert (found.kind, found.read_back) == (OutcomeKind.FAILED, str(4 * MIB))
     assert found.error == "the kernel made 4194304 of it"
     assert bench.look() == []
 
 
-def test_a_value_that_cannot_be_read_back_is_a_failure_and_ours(bench: HandBench) -> None:
-    bench.hand.apply((write("sequential_cutoff", MIB),), REASON)
+def test_a_value_that_cannot_be_read_back_is_a_failure_and_ours(bench: WriterHarness) -> None:
+    bench.writer.apply((write("sequential_cutoff", MIB),), REASON)
 
     def fails() -> None:
         raise OSError(errno.EIO, "Input/output error")
@@ -125,32 +125,32 @@ def test_a_value_that_cannot_be_read_back_is_a_failure_and_ours(bench: HandBench
         sequential_cutoff=fails
     )
     bench.now_ms += 2000
-    (found,) = bench.hand.apply((write("sequential_cutoff", 2 * MIB),), REASON)
+    (found,) = bench.writer.apply((write("sequential_cutoff", 2 * MIB),), REASON)
     assert found.kind is OutcomeKind.FAILED
     assert "could not be read back" in found.error
     bench.sysfs.reading.clear()
     assert bench.look() == []
     bench.sysfs.after.clear()
-    bench.hand.release(["sequential_cutoff"], REASON)
+    bench.writer.release(["sequential_cutoff"], REASON)
     assert bench.value("sequential_cutoff") == "4194304"
 
 
-def test_an_original_that_did_not_come_back_stays_in_the_journal(bench: HandBench) -> None:
-    bench.hand.apply((write("sequential_cutoff", MIB),), REASON)
+def test_an_original_that_did_not_come_back_stays_in_the_journal(bench: WriterHarness) -> None:
+    bench.writer.apply((write("sequential_cutoff", MIB),), REASON)
     deaf(bench, "sequential_cutoff")
-    assert kinds(bench.hand.release(["sequential_cutoff"], REASON)) == [OutcomeKind.FAILED]
-    assert bench.notebook.closed == []
-    assert "sequential_cutoff" in bench.hand.held
+    assert kinds(bench.writer.release(["sequential_cutoff"], REASON)) == [OutcomeKind.FAILED]
+    assert bench.journal.closed == []
+    assert "sequential_cutoff" in bench.writer.owned
 
 
-def deaf(bench: HandBench, knob: str) -> None:
+def deaf(bench: WriterHarness, knob: str) -> None:
     """From now on the kernel takes values for this knob and keeps its own."""
     kept = bench.value(knob)
     bench.sysfs.after[knob] = lambda: bench.someone_writes(knob, kept)
 
 
 # ---- what is written ----------------------------------------------------------------------------
-def test_the_base_is_taken_over_before_the_gate_is_driven(bench: HandBench) -> None:
+def test_the_base_is_taken_over_before_the_gate_is_driven(bench: WriterHarness) -> None:
     bench.drive(PACED)
     assert bench.sysfs.log == [
         *BASE.items(),
@@ -159,21 +159,21 @@ def test_the_base_is_taken_over_before_the_gate_is_driven(bench: HandBench) -> N
     ]
 
 
-def test_a_value_that_is_there_already_is_not_written(bench: HandBench) -> None:
+def test_a_value_that_is_there_already_is_not_written(bench: WriterHarness) -> None:
     bench.drive(PACED)
     del bench.sysfs.log[:]
     bench.drive(CLOSED)
     assert bench.sysfs.log == [("writeback_rate", "1")]
 
 
-def test_what_the_kernel_changes_by_itself_is_written_again(bench: HandBench) -> None:
+def test_what_the_kernel_changes_by_itself_is_written_again(bench: WriterHarness) -> None:
     bench.drive(PACED)
     bench.someone_writes("writeback_rate", "500.0k")
     bench.drive(PACED)
     assert bench.value("writeback_rate") == str(8 * MIB)
 
 
-def test_a_failure_ends_the_plan_and_names_the_kernels_reason(bench: HandBench) -> None:
+def test_a_failure_ends_the_plan_and_names_the_kernels_reason(bench: WriterHarness) -> None:
     def busy() -> None:
         raise OSError(errno.EBUSY, "Device or resource busy")
 
@@ -182,10 +182,12 @@ def test_a_failure_ends_the_plan_and_names_the_kernels_reason(bench: HandBench) 
     outcomes = bench.drive(Gate(GateKind.PULSED, 16 * MIB, 1000))
     assert kinds(outcomes) == [OutcomeKind.FAILED]
     assert "busy" in outcomes[0].error
-    assert bench.hand.held["writeback_rate"].written == "16384"
+    assert bench.writer.owned["writeback_rate"].written == "16384"
 
 
-def test_a_base_knob_that_this_kernel_lacks_is_said_once_and_does_without(bench: HandBench) -> None:
+def test_a_base_knob_that_this_kernel_lacks_is_said_once_and_does_without(
+    bench: WriterHarness,
+) -> None:
     bench.fake.remove(bench.path("writeback_delay"))
     refused = [o for o in bench.drive(PACED) if o.kind is OutcomeKind.REFUSED]
     assert [(o.action.knob, o.error) for o in refused] == [
@@ -196,15 +198,15 @@ def test_a_base_knob_that_this_kernel_lacks_is_said_once_and_does_without(bench:
     assert OutcomeKind.REFUSED not in kinds(bench.drive(CLOSED))
 
 
-def test_without_a_cache_its_knobs_are_refused(bench: HandBench) -> None:
-    bench.hand.volume = volume(set_uuid="")
-    (outcome,) = bench.hand.apply((write("trigger_gc", 1, always=True),), REASON)
+def test_without_a_cache_its_knobs_are_refused(bench: WriterHarness) -> None:
+    bench.writer.volume = volume(set_uuid="")
+    (outcome,) = bench.writer.apply((write("trigger_gc", 1, always=True),), REASON)
     assert (outcome.kind, outcome.error) == (OutcomeKind.REFUSED, "no cache is attached")
 
 
-def test_an_action_says_what_was_written_why_and_over_what(bench: HandBench) -> None:
-    bench.hand.apply((write("writeback_percent", 40),), REASON)
-    (outcome,) = bench.hand.apply((write("writeback_percent", 0),), REASON)
+def test_an_action_says_what_was_written_why_and_over_what(bench: WriterHarness) -> None:
+    bench.writer.apply((write("writeback_percent", 40),), REASON)
+    (outcome,) = bench.writer.apply((write("writeback_percent", 0),), REASON)
     action = outcome.action
     assert (action.volume, action.knob) == ("bcache0", "writeback_percent")
     assert (action.old, action.new) == ("40", "0")
@@ -212,18 +214,18 @@ def test_an_action_says_what_was_written_why_and_over_what(bench: HandBench) -> 
 
 
 def test_what_was_clamped_is_in_the_outcome_and_the_journal(tmp_path: Path) -> None:
-    bench = HandBench(tmp_path)
-    (outcome,) = bench.hand.apply(cutoff_steps(0), Reason("stream_bypass", "a stream"))
+    bench = WriterHarness(tmp_path)
+    (outcome,) = bench.writer.apply(cutoff_steps(0), Reason("stream_bypass", "a stream"))
     assert outcome.action.new == str(64 * KIB)
     assert outcome.action.reason.startswith("a stream (0 was asked for, the bound is 65536: ")
-    assert bench.notebook.kept["sequential_cutoff"].why == outcome.action.reason
+    assert bench.journal.kept["sequential_cutoff"].why == outcome.action.reason
 
 
 def test_a_value_that_is_there_already_is_kept_and_not_written(tmp_path: Path) -> None:
-    bench = HandBench(tmp_path)
+    bench = WriterHarness(tmp_path)
     bench.someone_writes("idle_max_writeback_rate", "0")
     step = write("idle_max_writeback_rate", BASE["idle_max_writeback_rate"])
-    (outcome,) = bench.hand.apply((step,), Reason("idle_destage", "a gap"))
+    (outcome,) = bench.writer.apply((step,), Reason("idle_destage", "a gap"))
     assert outcome.kind is OutcomeKind.UNCHANGED
     assert bench.sysfs.log == []
-    assert bench.notebook.kept["idle_max_writeback_rate"].original == "0"
+    assert bench.journal.kept["idle_max_writeback_rate"].original == "0"

@@ -19,26 +19,26 @@ from ebbgate.probes.bcache_state import read_knobs
 from ebbgate.store.last_written import Values
 from tests.builders import journal_entry, volume
 from tests.fake_sysfs import WatchedSysfs
-from tests.knob_writer_fixture import CLOSED, PACED, REASON, RELEASED, HandBench, kinds
+from tests.knob_writer_fixture import CLOSED, PACED, REASON, RELEASED, WriterHarness, kinds
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> HandBench:
-    return HandBench(tmp_path)
+def bench(tmp_path: Path) -> WriterHarness:
+    return WriterHarness(tmp_path)
 
 
 # ---- the administrator wins ---------------------------------------------------------------------
-def test_what_somebody_else_wrote_is_left_alone(bench: HandBench) -> None:
+def test_what_somebody_else_wrote_is_left_alone(bench: WriterHarness) -> None:
     bench.drive(PACED)
     bench.someone_writes("writeback_percent", "20")
     assert bench.look() == ["writeback_percent"]
-    assert bench.notebook.closed == [("writeback_percent", "manual: found 20")]
-    (outcome,) = bench.hand.apply((write("writeback_percent", 0),), REASON)
+    assert bench.journal.closed == [("writeback_percent", "manual: found 20")]
+    (outcome,) = bench.writer.apply((write("writeback_percent", 0),), REASON)
     assert outcome.kind is OutcomeKind.MANUAL
     assert bench.value("writeback_percent") == "20"
 
 
-def test_a_gate_with_a_manual_knob_is_given_back_whole_and_stays_so(bench: HandBench) -> None:
+def test_a_gate_with_a_manual_knob_is_given_back_whole_and_stays_so(bench: WriterHarness) -> None:
     bench.drive(PACED)
     bench.someone_writes("writeback_percent", "20")
     bench.look()
@@ -53,7 +53,7 @@ def test_a_gate_with_a_manual_knob_is_given_back_whole_and_stays_so(bench: HandB
         }
 
 
-def test_a_manual_knob_is_reported_once(bench: HandBench) -> None:
+def test_a_manual_knob_is_reported_once(bench: WriterHarness) -> None:
     bench.drive(PACED)
     bench.someone_writes("writeback_delay", "7")
     assert bench.look() == ["writeback_delay"]
@@ -61,33 +61,33 @@ def test_a_manual_knob_is_reported_once(bench: HandBench) -> None:
 
 
 def test_a_knob_that_a_person_gives_back_has_that_persons_value_as_original(
-    bench: HandBench,
+    bench: WriterHarness,
 ) -> None:
     bench.drive(PACED)
     bench.someone_writes("writeback_percent", "20")
     bench.look()
-    bench.hand.forget_manual()
+    bench.writer.clear_manual()
     bench.drive(PACED)
     assert bench.value("writeback_percent") == "40"
-    assert bench.notebook.kept["writeback_percent"].original == "20"
+    assert bench.journal.kept["writeback_percent"].original == "20"
     bench.drive(RELEASED)
     assert bench.value("writeback_percent") == "20"
 
 
-def test_what_the_kernel_writes_itself_is_no_administrator(bench: HandBench) -> None:
+def test_what_the_kernel_writes_itself_is_no_administrator(bench: WriterHarness) -> None:
     bench.drive(PACED)
     bench.someone_writes("writeback_rate", "500.0k")
     assert bench.look() == []
 
 
-def test_an_unreadable_knob_is_no_administrator(bench: HandBench) -> None:
+def test_an_unreadable_knob_is_no_administrator(bench: WriterHarness) -> None:
     bench.drive(PACED)
     bench.fake.remove(bench.path("writeback_delay"))
     assert bench.look() == []
 
 
-def test_what_the_kernel_rounds_in_print_is_no_administrator(bench: HandBench) -> None:
-    bench.hand.apply((write("sequential_cutoff", 1_300_000),), REASON)
+def test_what_the_kernel_rounds_in_print_is_no_administrator(bench: WriterHarness) -> None:
+    bench.writer.apply((write("sequential_cutoff", 1_300_000),), REASON)
     bench.someone_writes("sequential_cutoff", "1.2M")
     assert bench.look() == []
 
@@ -112,7 +112,7 @@ def test_same_value(knob: str, written: str, seen: str, same: bool) -> None:
 
 
 def test_a_release_never_overwrites_what_somebody_wrote_since_the_last_look(
-    bench: HandBench,
+    bench: WriterHarness,
 ) -> None:
     bench.drive(PACED)
     bench.someone_writes("writeback_percent", "20")
@@ -120,89 +120,89 @@ def test_a_release_never_overwrites_what_somebody_wrote_since_the_last_look(
     kept = outcomes["writeback_percent"]
     assert (kept.kind, kept.read_back) == (OutcomeKind.MANUAL, "20")
     assert bench.value("writeback_percent") == "20"
-    assert ("writeback_percent", "manual: found 20") in bench.notebook.closed
-    assert (bench.value("writeback_delay"), bench.hand.held) == ("30", {})
-    assert bench.hand.manual == {"writeback_percent"}
+    assert ("writeback_percent", "manual: found 20") in bench.journal.closed
+    assert (bench.value("writeback_delay"), bench.writer.owned) == ("30", {})
+    assert bench.writer.manual == {"writeback_percent"}
 
 
-def test_a_knob_of_no_gate_is_looked_at_before_each_write(bench: HandBench) -> None:
-    bench.hand.apply((write("sequential_cutoff", 1 << 20),), REASON)
+def test_a_knob_of_no_gate_is_looked_at_before_each_write(bench: WriterHarness) -> None:
+    bench.writer.apply((write("sequential_cutoff", 1 << 20),), REASON)
     bench.someone_writes("sequential_cutoff", "65536")
     bench.now_ms += 2000
-    (outcome,) = bench.hand.apply((write("sequential_cutoff", 2 << 20),), REASON)
+    (outcome,) = bench.writer.apply((write("sequential_cutoff", 2 << 20),), REASON)
     assert (outcome.kind, outcome.read_back) == (OutcomeKind.MANUAL, "65536")
     assert bench.value("sequential_cutoff") == "65536"
 
 
 def test_what_somebody_writes_while_the_original_is_journalled_is_the_original(
-    bench: HandBench,
+    bench: WriterHarness,
 ) -> None:
-    first = bench.notebook.put
+    first = bench.journal.put
 
     def slow(entry: JournalEntry) -> JournalEntry:
-        bench.notebook.put = first  # type: ignore[method-assign]
+        bench.journal.put = first  # type: ignore[method-assign]
         kept = first(entry)
         bench.someone_writes("writeback_percent", "25")
         return kept
 
-    bench.notebook.put = slow  # type: ignore[method-assign]
-    (outcome,) = bench.hand.apply((write("writeback_percent", 40),), REASON)
+    bench.journal.put = slow  # type: ignore[method-assign]
+    (outcome,) = bench.writer.apply((write("writeback_percent", 40),), REASON)
     assert outcome.kind is OutcomeKind.CHANGED
-    assert bench.notebook.open["writeback_percent"].original == "25"
-    bench.hand.release(["writeback_percent"], REASON)
+    assert bench.journal.open["writeback_percent"].original == "25"
+    bench.writer.release(["writeback_percent"], REASON)
     assert bench.value("writeback_percent") == "25"
 
 
 def test_a_knob_that_is_written_all_the_time_by_somebody_is_not_taken_over(
-    bench: HandBench,
+    bench: WriterHarness,
 ) -> None:
-    first, values = bench.notebook.put, iter(range(100))
+    first, values = bench.journal.put, iter(range(100))
 
     def slow(entry: JournalEntry) -> JournalEntry:
         kept = first(entry)
         bench.someone_writes("writeback_delay", str(next(values)))
         return kept
 
-    bench.notebook.put = slow  # type: ignore[method-assign]
-    (outcome,) = bench.hand.apply((write("writeback_delay", 50),), REASON)
+    bench.journal.put = slow  # type: ignore[method-assign]
+    (outcome,) = bench.writer.apply((write("writeback_delay", 50),), REASON)
     assert outcome.kind is OutcomeKind.TOO_SOON
-    assert (bench.sysfs.log, bench.notebook.open, bench.hand.held) == ([], {}, {})
+    assert (bench.sysfs.log, bench.journal.open, bench.writer.owned) == ([], {}, {})
 
 
 def test_an_original_that_an_earlier_daemon_left_is_the_one_that_comes_back(
-    bench: HandBench,
+    bench: WriterHarness,
 ) -> None:
     """It could not put 10 back, so 40 is still there: its own value."""
     bench.someone_writes("writeback_percent", "40")
     left = journal_entry(original="10", last_written="40")
-    bench.notebook.put = lambda entry: left  # type: ignore[method-assign]
-    bench.hand.apply((write("writeback_percent", 0),), REASON)
-    bench.hand.release(["writeback_percent"], REASON)
+    bench.journal.put = lambda entry: left  # type: ignore[method-assign]
+    bench.writer.apply((write("writeback_percent", 0),), REASON)
+    bench.writer.release(["writeback_percent"], REASON)
     assert bench.value("writeback_percent") == "10"
 
 
-def test_the_last_value_is_kept_before_each_write(bench: HandBench) -> None:
+def test_the_last_value_is_kept_before_each_write(bench: WriterHarness) -> None:
     """Wherever it is killed, the knob has one of the values that are known then."""
     seen: list[tuple[Values, str]] = []
 
     def look() -> None:
-        seen.append((bench.notebook.last["writeback_percent"], bench.value("writeback_percent")))
+        seen.append((bench.journal.last["writeback_percent"], bench.value("writeback_percent")))
 
     bench.sysfs.before["writeback_percent"] = bench.sysfs.after["writeback_percent"] = look
     for value in (40, 0, 40):
-        bench.hand.apply((write("writeback_percent", value, always=True),), REASON)
+        bench.writer.apply((write("writeback_percent", value, always=True),), REASON)
     assert len(seen) == 6
     assert all(value in values for values, value in seen)
 
 
-def test_without_room_for_the_last_value_nothing_is_written(bench: HandBench) -> None:
+def test_without_room_for_the_last_value_nothing_is_written(bench: WriterHarness) -> None:
     bench.drive(PACED)
-    bench.notebook.broken = True
-    (outcome,) = bench.hand.apply((write("writeback_percent", 0),), REASON)
+    bench.journal.broken = True
+    (outcome,) = bench.writer.apply((write("writeback_percent", 0),), REASON)
     assert (outcome.kind, bench.value("writeback_percent")) == (OutcomeKind.REFUSED, "40")
 
 
-def test_after_a_write_that_failed_either_value_is_ours(bench: HandBench) -> None:
+def test_after_a_write_that_failed_either_value_is_ours(bench: WriterHarness) -> None:
     bench.drive(PACED)
 
     def written_and_failed() -> None:
@@ -210,7 +210,7 @@ def test_after_a_write_that_failed_either_value_is_ours(bench: HandBench) -> Non
         raise OSError(errno.EIO, "Input/output error")
 
     bench.sysfs.before["writeback_percent"] = written_and_failed
-    bench.hand.apply((write("writeback_percent", 0),), REASON)
+    bench.writer.apply((write("writeback_percent", 0),), REASON)
     assert bench.look() == [], "nobody else has written it"
     bench.sysfs.before.clear()
     bench.drive(RELEASED)
@@ -219,7 +219,7 @@ def test_after_a_write_that_failed_either_value_is_ours(bench: HandBench) -> Non
 
 @pytest.mark.parametrize("number", [errno.EACCES, errno.ENOMEM, errno.EIO, errno.EINTR])
 def test_a_knob_that_cannot_be_asked_is_not_written_and_stays_held(
-    bench: HandBench, number: int
+    bench: WriterHarness, number: int
 ) -> None:
     bench.drive(PACED)
     del bench.sysfs.log[:]
@@ -230,19 +230,19 @@ def test_a_knob_that_cannot_be_asked_is_not_written_and_stays_held(
     bench.sysfs.reading["writeback_delay"] = fails
     outcomes = {outcome.action.knob: outcome for outcome in bench.drive(RELEASED)}
     assert outcomes["writeback_delay"].kind is OutcomeKind.FAILED
-    assert list(bench.hand.held) == ["writeback_delay"]
+    assert list(bench.writer.owned) == ["writeback_delay"]
     assert "writeback_delay" not in dict(bench.sysfs.log)
     bench.sysfs.reading.clear()
     bench.drive(RELEASED)
     assert bench.value("writeback_delay") == "30"
 
 
-def test_a_knob_that_is_gone_is_let_go_without_a_write(bench: HandBench) -> None:
+def test_a_knob_that_is_gone_is_let_go_without_a_write(bench: WriterHarness) -> None:
     bench.drive(PACED)
     bench.fake.remove(bench.path("writeback_delay"))
     outcomes = bench.drive(RELEASED)
     assert OutcomeKind.FAILED not in kinds(outcomes)
-    assert bench.hand.held == {}
+    assert bench.writer.owned == {}
 
 
 # ---- everything comes back ----------------------------------------------------------------------
@@ -255,35 +255,35 @@ ORIGINALS = {
 }
 
 
-def test_a_release_puts_every_original_back_and_closes_the_journal(bench: HandBench) -> None:
+def test_a_release_puts_every_original_back_and_closes_the_journal(bench: WriterHarness) -> None:
     bench.drive(PACED)
     outcomes = bench.drive(RELEASED)
     assert set(kinds(outcomes)) == {OutcomeKind.CHANGED}
     knobs = read_knobs(bench.sysfs, volume())
     assert {knob: knobs[knob] for knob in ORIGINALS} == ORIGINALS
-    assert bench.hand.held == {}
-    assert sorted(bench.notebook.closed) == sorted((knob, "restored") for knob in ORIGINALS)
+    assert bench.writer.owned == {}
+    assert sorted(bench.journal.closed) == sorted((knob, "restored") for knob in ORIGINALS)
 
 
 def test_a_knob_of_the_set_that_another_volume_holds_is_left_to_that_one(
-    bench: HandBench,
+    bench: WriterHarness,
 ) -> None:
     bench.drive(PACED)
     shared = "idle_max_writeback_rate"
-    bench.notebook.leave = lambda entry: entry.knob == shared  # type: ignore[method-assign]
+    bench.journal.disclaim = lambda entry: entry.knob == shared  # type: ignore[method-assign]
     bench.drive(RELEASED)
     assert (bench.value(shared), bench.value("writeback_delay")) == ("0", "30")
-    assert (bench.hand.held, bench.notebook.open) == ({}, {})
+    assert (bench.writer.owned, bench.journal.open) == ({}, {})
 
 
-def test_a_release_goes_the_way_back(bench: HandBench) -> None:
+def test_a_release_goes_the_way_back(bench: WriterHarness) -> None:
     bench.drive(PACED)
     del bench.sysfs.log[:]
     bench.drive(RELEASED)
     assert [knob for knob, _ in bench.sysfs.log] == list(reversed(GATE_KNOBS))
 
 
-def test_what_could_not_be_put_back_is_still_held_and_put_back_later(bench: HandBench) -> None:
+def test_what_could_not_be_put_back_is_still_held_and_put_back_later(bench: WriterHarness) -> None:
     def busy() -> None:
         raise OSError(errno.EBUSY, "Device or resource busy")
 
@@ -291,15 +291,15 @@ def test_what_could_not_be_put_back_is_still_held_and_put_back_later(bench: Hand
     bench.sysfs.before["writeback_delay"] = busy
     outcomes = bench.drive(RELEASED)
     assert kinds(outcomes).count(OutcomeKind.FAILED) == 1
-    assert list(bench.hand.held) == ["writeback_delay"]
-    assert "writeback_delay" not in dict(bench.notebook.closed)
+    assert list(bench.writer.owned) == ["writeback_delay"]
+    assert "writeback_delay" not in dict(bench.journal.closed)
     del bench.sysfs.before["writeback_delay"]
     bench.drive(RELEASED)
     assert bench.value("writeback_delay") == "30"
-    assert bench.hand.held == {}
+    assert bench.writer.owned == {}
 
 
-def test_what_we_do_not_hold_is_not_released(bench: HandBench) -> None:
+def test_what_we_do_not_hold_is_not_released(bench: WriterHarness) -> None:
     assert bench.drive(RELEASED) == []
     assert bench.sysfs.log == []
 
@@ -327,7 +327,7 @@ def test_whatever_was_done_a_stop_restores_all_but_what_somebody_else_wrote(
 ) -> None:
     """A gate, a cutoff, or somebody else's write, in any order; `refused`: it fails once."""
     with TemporaryDirectory() as folder:
-        bench = HandBench(Path(folder))
+        bench = WriterHarness(Path(folder))
         before = dict(read_knobs(bench.sysfs, volume()))
         foreign: dict[str, str] = {}
         if refused is not None:
@@ -336,15 +336,15 @@ def test_whatever_was_done_a_stop_restores_all_but_what_somebody_else_wrote(
             if isinstance(step, Gate):
                 bench.drive(step)
             elif isinstance(step, int):
-                bench.hand.apply((write("sequential_cutoff", step),), REASON)
+                bench.writer.apply((write("sequential_cutoff", step),), REASON)
             else:
                 bench.someone_writes(step, "77")
                 bench.look()
                 foreign[step] = "77"
         for _ in range(2):
-            bench.hand.release(list(bench.hand.held)[::-1], REASON)
+            bench.writer.release(list(bench.writer.owned)[::-1], REASON)
         after = dict(read_knobs(bench.sysfs, volume()))
-        assert bench.hand.held == {}
+        assert bench.writer.owned == {}
         assert after == {**before, **foreign}
 
 

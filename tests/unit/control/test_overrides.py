@@ -48,7 +48,7 @@ def test_a_knob_of_the_gate_that_is_set_ends_the_tuning_of_the_gate(enforced: Lo
     enforced.gap_and_back()
     assert enforced.knobs() == expected
     assert enforced.kept.open == {"writeback_percent"}, "its original is not in the journal"
-    assert enforced.loop.hand.manual == set()
+    assert enforced.loop.writer.manual == set()
 
 
 def test_the_end_of_a_wish_puts_the_original_back_and_strategies_go_on(
@@ -136,7 +136,7 @@ def test_a_manual_knob_that_is_set_is_nobody_elses_any_more(enforced: LoopBench)
     enforced.someone_writes("writeback_percent", "30")
     enforced.tick()
     wish(enforced, standing())
-    assert enforced.loop.hand.manual == set()
+    assert enforced.loop.writer.manual == set()
     wish(enforced)
     enforced.loop.release("ebbgated stops")
     enforced.settle()

@@ -21,7 +21,7 @@ def bench(tmp_path: Path) -> Iterator[MappedBench]:
     made = MappedBench(tmp_path)
     made.tick()
     yield made
-    assert made.loop.thread.stop(DEADLINE_S)
+    assert made.loop.worker.stop(DEADLINE_S)
 
 
 def wish(bench: MappedBench, knob: str = "", value: str = "") -> None:

@@ -208,7 +208,7 @@ def test_a_volume_that_cannot_be_tuned_any_more_is_released(enforced: LoopBench)
 
 def test_a_released_gate_is_not_released_again_at_each_tick(enforced: LoopBench) -> None:
     enforced.tick(dirty_bytes=None)
-    generation = enforced.loop.thread.generation
+    generation = enforced.loop.worker.generation
     for _ in range(3):
         enforced.tick(dirty_bytes=None)
-    assert enforced.loop.thread.generation == generation
+    assert enforced.loop.worker.generation == generation

@@ -45,7 +45,7 @@ class MappedBench:
         self.done = 0
         self.loop = VolumeLoop(
             volume=self.volume,
-            hand=KnobWriter(self.sysfs, self.volume, self.kept, "this boot", now_ns=self.now_ns),
+            writer=KnobWriter(self.sysfs, self.volume, self.kept, "this boot", now_ns=self.now_ns),
             policy=policy_for(self.volume),
             outbox=self.kept,
             send=lambda _: None,
@@ -91,7 +91,7 @@ class MappedBench:
 
     def settle(self) -> None:
         deadline = time.monotonic() + DEADLINE_S
-        while not self.loop.thread.quiet:
+        while not self.loop.worker.idle:
             assert time.monotonic() < deadline
             time.sleep(0.0005)
 
@@ -100,7 +100,7 @@ class MappedBench:
 def bench(tmp_path: Path) -> Iterator[MappedBench]:
     made = MappedBench(tmp_path)
     yield made
-    assert made.loop.thread.stop(DEADLINE_S)
+    assert made.loop.worker.stop(DEADLINE_S)
 
 
 def test_the_gate_is_shut_under_load_and_four_blocks_wide_in_a_gap(bench: MappedBench) -> None:
@@ -135,7 +135,7 @@ def test_a_hand_on_the_threshold_is_respected(bench: MappedBench) -> None:
     bench.tick()
     bench.idle()
     assert bench.cache.threshold == 777
-    assert "migration_threshold" in bench.loop.hand.manual
+    assert "migration_threshold" in bench.loop.writer.manual
 
 
 def test_a_table_loaded_anew_is_no_hand(bench: MappedBench) -> None:
@@ -143,7 +143,7 @@ def test_a_table_loaded_anew_is_no_hand(bench: MappedBench) -> None:
     bench.cache.threshold, bench.cache.promotions = 2048, 0
     bench.tick()
     assert bench.cache.threshold == 0
-    assert bench.loop.hand.manual == set()
+    assert bench.loop.writer.manual == set()
     bench.loop.release("stop")
     bench.settle()
     assert bench.cache.threshold == 2048
@@ -157,7 +157,7 @@ def test_the_threshold_of_another_table_is_no_hand_and_is_what_comes_back(
     bench.dm.reload(NAME, (Target(0, LENGTH_SECTORS, "cache", table),))
     bench.tick()
     assert bench.cache.threshold == 0
-    assert bench.loop.hand.manual == set()
+    assert bench.loop.writer.manual == set()
     bench.loop.release("stop")
     bench.settle()
     assert bench.cache.threshold == 4096
@@ -233,7 +233,7 @@ def test_a_sick_volume_gets_its_threshold_back_and_no_more(
     # A failed cache takes no message: its original is kept.
     failed = bench.cache.line == "Fail"
     assert bench.cache.threshold == (0 if failed else 2048)
-    assert ("migration_threshold" in bench.loop.hand.held) is failed
+    assert ("migration_threshold" in bench.loop.writer.owned) is failed
     bench.cache.messages.clear()
     bench.idle()
     bench.tick()

@@ -31,9 +31,9 @@ def test_a_gate_knob_that_somebody_else_writes_ends_the_tuning_of_the_gate(
 def test_what_is_read_while_we_write_is_nobodys_hand(enforced: LoopBench) -> None:
     state = volume_state(knobs={**enforced.knobs(), "writeback_percent": "20"})
     enforced.loop.on_tick(state, quiet=False)
-    assert enforced.loop.hand.manual == set()
+    assert enforced.loop.writer.manual == set()
     enforced.loop.on_tick(state, quiet=True)
-    assert enforced.loop.hand.manual == {"writeback_percent"}
+    assert enforced.loop.writer.manual == {"writeback_percent"}
 
 
 def test_a_cutoff_that_somebody_else_writes_is_left_alone_and_the_gate_goes_on(

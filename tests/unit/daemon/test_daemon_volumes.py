@@ -96,7 +96,7 @@ class Bench:
                 self.daemon.on_record(tick(ns=now_ns, state="busy", last_ns=now_ns))
                 await self.daemon._tick_volume(name, slow=True)
                 deadline = time.monotonic() + DEADLINE_S
-                while not loop.thread.quiet:
+                while not loop.worker.idle:
                     assert time.monotonic() < deadline
                     await asyncio.sleep(0.001)
 
@@ -149,7 +149,7 @@ def test_a_volume_that_comes_back_is_tuned_again(bench: Bench) -> None:
         assert not tuned(bench)
         await bench.looks()
         assert tuned(bench)
-        assert bench.daemon.volumes["bcache0"].hand.manual == set()
+        assert bench.daemon.volumes["bcache0"].writer.manual == set()
 
     bench.run(scenario)
 
@@ -165,8 +165,8 @@ def test_a_volume_that_was_registered_anew_between_two_looks_is_tuned_again(
         await bench.looks()
         assert bench.daemon.volumes["bcache0"] is not old
         assert tuned(bench)
-        assert bench.daemon.volumes["bcache0"].hand.manual == set()
-        assert bench.daemon.volumes["bcache0"].hand.held["writeback_percent"].original == "10"
+        assert bench.daemon.volumes["bcache0"].writer.manual == set()
+        assert bench.daemon.volumes["bcache0"].writer.owned["writeback_percent"].original == "10"
 
     bench.run(scenario)
 
@@ -309,7 +309,7 @@ def test_a_volume_that_hangs_and_goes_keeps_the_loop_answering(
 
     async def scenario() -> None:
         await bench.looks()
-        bench.daemon.volumes["bcache0"].thread.submit("hangs", hanging(let_go))
+        bench.daemon.volumes["bcache0"].worker.submit("hangs", hanging(let_go))
         bench.vanish()
         silent_s, last_s = 0.0, time.monotonic()
         bench.daemon._discovered_ns = 0
@@ -336,7 +336,7 @@ def test_a_stop_waits_for_all_volumes_at_once_and_names_those_that_are_not_back(
 
     async def scenario() -> None:
         await bench.looks()
-        bench.daemon.volumes["bcache0"].thread.submit("hangs", hanging(let_go))
+        bench.daemon.volumes["bcache0"].worker.submit("hangs", hanging(let_go))
         begun_s = time.monotonic()
         assert await asyncio.to_thread(bench.daemon._release_all) == ["bcache0"]
         assert time.monotonic() - begun_s < 5

@@ -13,7 +13,7 @@ from ebbgate.actuators.bcache_steps import write
 from ebbgate.daemon import hang_watch as module
 from ebbgate.daemon.hang_watch import HangWatch
 from ebbgate.units import NS_PER_S
-from tests.knob_writer_fixture import REASON, HandBench
+from tests.knob_writer_fixture import REASON, WriterHarness
 
 
 def said(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -24,10 +24,10 @@ def test_what_takes_too_long_is_said_once_and_its_end_too(
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    hand = HandBench(tmp_path).hand
-    hand.under_way = ("writeback_percent", 0)
+    writer = WriterHarness(tmp_path).writer
+    writer.current_write = ("writeback_percent", 0)
     now_s = 1
-    watch = HangWatch(lambda: [hand], lambda: now_s * NS_PER_S)
+    watch = HangWatch(lambda: [writer], lambda: now_s * NS_PER_S)
     watch.look()
     assert said(caplog) == []
     now_s = 3
@@ -36,7 +36,7 @@ def test_what_takes_too_long_is_said_once_and_its_end_too(
     assert said(caplog) == [
         "bcache0: a write of writeback_percent hangs in the kernel, for 3 s by now"
     ]
-    hand.under_way, hand.reading_since_ns = None, 6 * NS_PER_S
+    writer.current_write, writer.reading_since_ns = None, 6 * NS_PER_S
     now_s = 9
     watch.look()
     assert said(caplog)[1:] == [
@@ -50,14 +50,14 @@ def test_a_write_that_hangs_is_seen_from_another_thread(
 ) -> None:
     monkeypatch.setattr(module, "PATIENCE_NS", NS_PER_S // 10)
     monkeypatch.setattr(module, "_EVERY_S", 0.02)
-    bench, let_go = HandBench(tmp_path), Event()
-    bench.hand.now_ns = time.monotonic_ns
+    bench, let_go = WriterHarness(tmp_path), Event()
+    bench.writer.now_ns = time.monotonic_ns
     bench.sysfs.before["writeback_percent"] = lambda: let_go.wait(20)
 
-    watch = HangWatch(lambda: [bench.hand])
+    watch = HangWatch(lambda: [bench.writer])
     watch.start()
     step = write("writeback_percent", 40)
-    writer = Thread(target=lambda: bench.hand.apply((step,), REASON))
+    writer = Thread(target=lambda: bench.writer.apply((step,), REASON))
     writer.start()
     deadline_s = time.monotonic() + 10
     while not said(caplog):
@@ -67,4 +67,4 @@ def test_a_write_that_hangs_is_seen_from_another_thread(
     writer.join()
     watch.stop()
     assert "bcache0: a write of writeback_percent hangs in the kernel" in said(caplog)[0]
-    assert bench.hand.under_way is None
+    assert bench.writer.current_write is None

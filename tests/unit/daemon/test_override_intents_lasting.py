@@ -125,9 +125,9 @@ def test_what_somebody_else_wrote_is_left_alone_over_a_restart(enforced_asked: A
     asked.bench.someone_writes("writeback_percent", "30")
     asked.bench.tick()
     asked.poll()
-    asked.bench.loop.hand.manual.clear()
+    asked.bench.loop.writer.manual.clear()
     asked.start()
-    assert asked.bench.loop.hand.manual == {"writeback_percent"}
+    assert asked.bench.loop.writer.manual == {"writeback_percent"}
     for _ in range(3):
         asked.poll()
     assert asked.percent() == "30"
@@ -143,10 +143,10 @@ def test_after_a_reboot_the_kernels_own_value_is_nobodys(enforced_asked: Asked) 
     asked.bench.someone_writes("writeback_percent", "30")
     asked.bench.tick()
     asked.poll()
-    asked.bench.loop.hand.manual.clear()
+    asked.bench.loop.writer.manual.clear()
     asked.bench.someone_writes("writeback_percent", "10")
     asked.start()
-    assert asked.bench.loop.hand.manual == set()
+    assert asked.bench.loop.writer.manual == set()
     asked.poll()
     assert asked.ended() == ["the knob has another value now"]
 

@@ -24,7 +24,7 @@ from ebbgate.model.decision import Gate, GateKind, OutcomeKind
 from ebbgate.model.volume import Kind, Volume
 from tests.builders import mapped_volume, volume
 from tests.fake_sysfs import SET_UUID
-from tests.knob_writer_fixture import HandBench
+from tests.knob_writer_fixture import WriterHarness
 
 VOLUMES = [volume(), mapped_volume(), mapped_volume(Kind.DM_WRITECACHE)]
 EVERY = pytest.mark.parametrize("found", VOLUMES, ids=lambda found: str(found.kind))
@@ -123,9 +123,9 @@ def test_no_plan_whatever_the_gate_leads_to_a_knob_of_the_never_list(
 def test_a_hand_refuses_a_knob_of_the_never_list_though_its_file_is_there(
     tmp_path: Path, knob: str
 ) -> None:
-    bench = HandBench(tmp_path)
+    bench = WriterHarness(tmp_path)
     bench.fake.write(f"/sys/block/bcache0/bcache/{knob}", "0")
-    (outcome,) = bench.hand.apply((Step(StepKind.WRITE, knob, "1"),), Reason("a bug", "a bug"))
+    (outcome,) = bench.writer.apply((Step(StepKind.WRITE, knob, "1"),), Reason("a bug", "a bug"))
     assert (outcome.kind, outcome.error) == (OutcomeKind.REFUSED, "ebbgate never writes it")
     assert bench.sysfs.log == []
-    assert bench.notebook.kept == {}
+    assert bench.journal.kept == {}

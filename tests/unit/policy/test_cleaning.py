@@ -50,7 +50,7 @@ class Machine:
         self.sysfs = Sysfs(root, self.dm)
         self.volume: Volume = find(self.sysfs, "vg/data")
         self.journal = FakeJournal()
-        self.hand = KnobWriter(self.sysfs, self.volume, self.journal, "this boot")
+        self.writer = KnobWriter(self.sysfs, self.volume, self.journal, "this boot")
 
     @property
     def table(self) -> str:
@@ -136,26 +136,26 @@ def test_the_rest_takes_as_long_as_what_is_done(
 
 
 def test_the_cleaner_is_loaded_and_the_old_table_comes_back(machine: Machine) -> None:
-    (outcome,) = machine.hand.apply((cleaner_step(machine.volume),), REASON)
+    (outcome,) = machine.writer.apply((cleaner_step(machine.volume),), REASON)
     assert outcome.kind is OutcomeKind.CHANGED
     assert machine.table == "253:3 253:2 253:4 128 2 metadata2 writeback cleaner 0"
     assert machine.journal.open[TABLE].original == OLD
     seen = read_state(machine.sysfs, machine.volume, 0)
     assert isinstance(seen.dm, CacheStatus)
-    (outcome,) = machine.hand.release((TABLE,), REASON)
+    (outcome,) = machine.writer.release((TABLE,), REASON)
     assert outcome.kind is OutcomeKind.CHANGED
     assert machine.table == CACHE_TABLE
     assert machine.journal.open == {}
 
 
 def test_a_killed_daemon_leaves_the_old_table_to_restore(machine: Machine) -> None:
-    machine.hand.apply((cleaner_step(machine.volume),), REASON)
+    machine.writer.apply((cleaner_step(machine.volume),), REASON)
     (outcome,) = restore(machine.journal, machine.sysfs, "this boot")
     assert (outcome.kind, machine.table) == (OutcomeKind.CHANGED, CACHE_TABLE)
 
 
 def test_a_volume_that_was_extended_meanwhile_keeps_its_table(machine: Machine) -> None:
-    machine.hand.apply((cleaner_step(machine.volume),), REASON)
+    machine.writer.apply((cleaner_step(machine.volume),), REASON)
     machine.dm.devices[0].table = theirs = CACHE_TABLE.replace("128", "256")
     (outcome,) = restore(machine.journal, machine.sysfs, "this boot")
     assert (outcome.kind, outcome.error) == (
@@ -164,6 +164,6 @@ def test_a_volume_that_was_extended_meanwhile_keeps_its_table(machine: Machine) 
     )
     assert machine.table == theirs
     machine.journal.put(JournalEntry("vg-data", TABLE, "", OLD, "", "this boot", 1, "clean"))
-    assert machine.hand.release((TABLE,), REASON) == []
+    assert machine.writer.release((TABLE,), REASON) == []
     assert machine.table == theirs
-    assert TABLE not in machine.hand.held
+    assert TABLE not in machine.writer.owned

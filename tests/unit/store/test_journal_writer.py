@@ -134,12 +134,12 @@ def test_a_knob_that_two_volumes_write_has_one_original(writer: JournalWriter, p
 
 def test_the_last_volume_that_gives_a_knob_up_puts_it_back(writer: JournalWriter) -> None:
     first, second = writer.put(shared("bcache0", "1", 1)), writer.put(shared("bcache1", "0", 2))
-    assert writer.leave(first) is True
-    assert writer.leave(second) is False
-    writer.stay(second)
-    assert writer.leave(first) is True, "it could not be put back, and is held still"
+    assert writer.disclaim(first) is True
+    assert writer.disclaim(second) is False
+    writer.reclaim(second)
+    assert writer.disclaim(first) is True, "it could not be put back, and is held still"
     writer.close("bcache1", second.knob, "somebody else has changed it")
-    assert writer.leave(first) is False
+    assert writer.disclaim(first) is False
 
 
 # ---- what must not matter ------------------------------------------------------------------------
