@@ -25,7 +25,7 @@ from ebbgate.model.decision import OutcomeKind
 from ebbgate.policy.overrides import OVERRIDE
 from ebbgate.probes.state import read_state
 from ebbgate.store.intent_rows import IntentRow
-from ebbgate.store.queries_undo import Written, written
+from ebbgate.store.queries import KnobWrite, read_knob_write
 
 
 class Machine(Protocol):
@@ -68,7 +68,7 @@ class AdviceIntents:
         take back.
         """
         number = int(intent.args["action_id"])
-        action = await self._background.run(lambda: written(self._history, number))
+        action = await self._background.run(lambda: read_knob_write(self._history, number))
         if action is None:
             raise NotFound(
                 f"no knob write has the number {number}",
@@ -91,7 +91,7 @@ class AdviceIntents:
         found = advise(report.facts(self._target.sysfs, volume, state, owned, {}))
         return remedy.by_daemon(remedy.advice_by_id(found, number, volume), volume, mode)
 
-    def _loop(self, intent: IntentRow, action: Written) -> VolumeLoop:
+    def _loop(self, intent: IntentRow, action: KnobWrite) -> VolumeLoop:
         loop = self._target.volumes.get(action.volume)
         if loop is None:
             raise NotFound(f"{action.volume} is not here now", "see ebbgate status")
@@ -100,7 +100,7 @@ class AdviceIntents:
         return loop
 
 
-def _before(action: Written, loop: VolumeLoop) -> str:
+def _before(action: KnobWrite, loop: VolumeLoop) -> str:
     """The value to go back to, within the bounds. Raises UsageError: why there is none."""
     volume, knob = loop.volume, action.knob
     if action.outcome != OutcomeKind.CHANGED:

@@ -17,7 +17,7 @@ from ebbgate.policy.language.document import PolicyDocument
 from ebbgate.policy_files.validation import by_name, in_force, judge_alone
 from ebbgate.replay.compare import DryRun, PolicyAt, dry_run
 from ebbgate.replay.history_events import HistoryWindow
-from ebbgate.store.queries_past import read_past
+from ebbgate.store.queries import read_window
 from ebbgate.units import NS_PER_S
 
 _MINUTE_S = 60
@@ -62,7 +62,7 @@ def run(
     Raises NotFound where the history has nothing of the volume in `[since, until)`, and what
     reading it raises.
     """
-    rows, edges = read_past(history, subject.name, since_unix_ns, until_unix_ns)
+    rows, edges = read_window(history, subject.name, since_unix_ns, until_unix_ns)
     if not rows:
         raise NotFound(
             f"the history has nothing of {subject.title} in that time",

@@ -17,8 +17,8 @@ from typing import Final
 from ebbgate.errors import PermissionDenied, Unavailable
 from ebbgate.store import access
 from ebbgate.store.limits import LOG_BYTES
-from ebbgate.store.migrations import NewerSchema, check_not_newer, migrate
-from ebbgate.store.schema import Migrations
+from ebbgate.store.migrations import NewerSchema, check_version, migrate, version
+from ebbgate.store.schema import Schema
 
 BUSY_TIMEOUT_S: Final = 5.0
 READ_TIMEOUT_S: Final = 1.0
@@ -53,7 +53,7 @@ def is_damage(error: BaseException) -> bool:
 
 
 def open_writer(
-    path: Path, migrations: Migrations, mode: int = access.READ_MODE, advice: str = ""
+    path: Path, schema: Schema, mode: int = access.READ_MODE, advice: str = ""
 ) -> sqlite3.Connection:
     """A connection in autocommit mode to a file of the current schema, made where it is missing.
 
@@ -69,13 +69,13 @@ def open_writer(
         )
         try:
             if not connection.execute("PRAGMA page_count").fetchone()[0]:
-                # Later it would take the whole file to be rebuilt (store.upkeep).
+                # Cannot be switched on later without rebuilding the whole file.
                 connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
             _use_log(connection)
             connection.execute(f"PRAGMA journal_size_limit = {LOG_BYTES}")
             connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute("PRAGMA foreign_keys = ON")
-            migrate(connection, migrations, path.name)
+            migrate(connection, schema, path.name)
         except BaseException:
             connection.close()
             raise
@@ -98,22 +98,20 @@ def _use_log(connection: sqlite3.Connection) -> None:
 
 
 def identity_of(connection: sqlite3.Connection) -> int:
-    """Which file this is: a number that was drawn when it was made (store.migrations). 0 where that
-    was before files had one.
-    """
+    """Return the random number that the file got when it was made (store.migrations)."""
     found: int = connection.execute("PRAGMA application_id").fetchone()[0]
     return found
 
 
-def open_in_memory(migrations: Migrations) -> sqlite3.Connection:
+def open_in_memory(schema: Schema) -> sqlite3.Connection:
     """The same without a file: for what goes on although its file cannot be used."""
     connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-    migrate(connection, migrations, "memory")
+    migrate(connection, schema, "memory")
     connection.row_factory = sqlite3.Row
     return connection
 
 
-def open_reader(path: Path, migrations: Migrations, advice: str = "") -> sqlite3.Connection:
+def open_reader(path: Path, schema: Schema, advice: str = "") -> sqlite3.Connection:
     """A connection that cannot write. Raises NothingRecorded where there is no such file yet."""
     with _explained(path, advice):
         if not _is_file(path):
@@ -124,10 +122,14 @@ def open_reader(path: Path, migrations: Migrations, advice: str = "") -> sqlite3
         connection = sqlite3.connect(_reading(path), uri=True, timeout=READ_TIMEOUT_S)
         try:
             connection.execute("PRAGMA query_only = ON")
-            check_not_newer(connection, migrations, path.name)
-            # An older file lacks tables; only a writer may bring it up to date.
+            check_version(connection, schema, path.name)
             if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
                 raise NothingRecorded(f"{path} is empty", _START)
+            if version(connection) < schema.version:
+                raise Unavailable(
+                    f"{path.name} has schema {version(connection)}, and {schema.version} is needed",
+                    "start the daemon, which brings it up to date: systemctl start ebbgated",
+                )
         except BaseException:
             connection.close()
             raise

@@ -90,16 +90,6 @@ def path_figures(frame: Frame) -> Document:
     }
 
 
-def figures_by_path(value: Document | list[Document]) -> Document:
-    """The same from what is kept: the first schema had a document for each path."""
-    if isinstance(value, dict):
-        return value
-    return {
-        f"{part['op']} {part['path']}": [part[key] for key in ("ios", "bytes", "p50_ns", "p99_ns")]
-        for part in value
-    }
-
-
 def hit_ratio(frame: Frame) -> float | None:
     """Share of reads that found all their data in the cache; None where nothing was read."""
     ios = {path: part.ios for (op, path), part in frame.paths.items() if op is Direction.READ}

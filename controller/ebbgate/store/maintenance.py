@@ -36,7 +36,6 @@ _STEP_NS: Final = MINUTE_NS
 _DOUBT_NS: Final = HOUR_NS
 """A clock that was set is not believed at once: half of a history must not go for a typing error,
 or for a machine that starts in 1970."""
-_INCREMENTAL: Final = 2
 _PAGES: Final = 64
 _SPARE_PAGES: Final = 1024
 _FULL_ENOUGH: Final = 0.97
@@ -65,7 +64,6 @@ class Upkeep:
         self._trimming = False
         self._seen: tuple[int, int] | None = None
         self._doubted_ns: int | None = None
-        self._vacuum_failed = False
 
     def step(self, connection: sqlite3.Connection, wall_ns: int, mono_ns: int) -> bool:
         """Do one small thing; False when there is nothing to do for now."""
@@ -122,26 +120,9 @@ class Upkeep:
         too_large = count * retention.page_bytes(connection) > self.limits.file_bytes
         if free <= (0 if too_large else max(_SPARE_PAGES, count // 4)):
             return False
-        if connection.execute("PRAGMA auto_vacuum").fetchone()[0] == _INCREMENTAL:
-            # `execute` would stop after the first page: the statement has a row without a column
-            # for each.
-            connection.executescript(f"PRAGMA incremental_vacuum({_PAGES})")
-            return retention.free_pages(connection) < free
-        return not self._vacuum_failed and free > count // 2 and self._rebuild(connection)
-
-    def _rebuild(self, connection: sqlite3.Connection) -> bool:
-        """Once, for a file of the first schema: it cannot give back single pages.
-
-        All wait meanwhile, some seconds for what the size allows.
-        """
-        try:
-            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
-            connection.execute("VACUUM")
-        except sqlite3.OperationalError as error:
-            _LOG.warning("the history could not be made smaller: %s", error)
-            self._vacuum_failed = True
-            return False
-        return True
+        # The statement yields a row without columns for each page; `execute` would stop after one.
+        connection.executescript(f"PRAGMA incremental_vacuum({_PAGES})")
+        return retention.free_pages(connection) < free
 
 
 def roll_up_one(connection: sqlite3.Connection, now_ns: int) -> bool:

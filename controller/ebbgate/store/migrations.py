@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Brings a database to the schema of this version. I/O: SQLite.
 
-`user_version` counts the migrations that a file has seen. Each runs in one transaction together
-with its count, so a crash in the middle leaves the file at the version before.
+`user_version` holds the version of a file. It changes in one transaction with the tables, so a
+crash in the middle leaves the file at the version before.
 """
 
 from __future__ import annotations
@@ -11,55 +11,66 @@ import secrets
 import sqlite3
 
 from ebbgate.errors import Unavailable
-from ebbgate.store.schema import Migrations
+from ebbgate.store.schema import Schema
 
 
 class NewerSchema(Unavailable):
-    """A newer ebbgate has written the file: what it means is not known here."""
+    """A newer ebbgate has written the file."""
+
+
+class UnreleasedSchema(Unavailable):
+    """A development version of ebbgate has written the file."""
 
 
 def version(connection: sqlite3.Connection) -> int:
-    """How many migrations the file has seen."""
+    """Return the schema version of the file; 0 for an empty one."""
     row = connection.execute("PRAGMA user_version").fetchone()
     return int(row[0])
 
 
-def check_not_newer(connection: sqlite3.Connection, migrations: Migrations, name: str) -> None:
-    """Raise NewerSchema for a file that a newer ebbgate has written."""
+def check_version(connection: sqlite3.Connection, schema: Schema, name: str) -> None:
+    """Raise NewerSchema or UnreleasedSchema for a file that this ebbgate cannot use."""
     found = version(connection)
-    if found > len(migrations):
+    if found > schema.version:
         raise NewerSchema(
-            f"{name} has schema {found}; this ebbgate knows {len(migrations)}",
+            f"{name} has schema {found}; this ebbgate knows {schema.version}",
             "install the newer ebbgate again, or move the file away and lose its history",
+        )
+    if 0 < found < schema.first:
+        raise UnreleasedSchema(
+            f"{name} has schema {found}, of an ebbgate that was never released",
+            "move the file away; its history is lost",
         )
 
 
-def migrate(connection: sqlite3.Connection, migrations: Migrations, name: str) -> int:
-    """Apply what is missing; returns the number of migrations that ran.
+def migrate(connection: sqlite3.Connection, schema: Schema, name: str) -> None:
+    """Create the tables of an empty file, or apply the migrations that a file lacks.
 
     The connection must be in autocommit mode (`isolation_level=None`).
     """
-    check_not_newer(connection, migrations, name)
-    ran = 0
-    while version(connection) < len(migrations):
-        ran += _migrate_once(connection, migrations)
-    return ran
+    check_version(connection, schema, name)
+    while version(connection) < schema.version:
+        _migrate_once(connection, schema)
 
 
-def _migrate_once(connection: sqlite3.Connection, migrations: Migrations) -> int:
-    # Take the write lock before the version is looked at: two starting programs take turns.
+def _migrate_once(connection: sqlite3.Connection, schema: Schema) -> None:
+    # Take the write lock before reading the version: two programs that start take turns.
     connection.execute("BEGIN IMMEDIATE")
     try:
-        seen = version(connection)
-        if seen == 0:
-            # Another file from now on, even under the same name.
+        found = version(connection)
+        if found == 0:
+            # Tells this file from another one that later has the same name.
             connection.execute(f"PRAGMA application_id = {1 + secrets.randbits(30)}")
-        if seen < len(migrations):
-            for statement in migrations[seen]:
-                connection.execute(statement)
-            connection.execute(f"PRAGMA user_version = {seen + 1}")
+            _apply(connection, schema.create, schema.first)
+        elif found < schema.version:
+            _apply(connection, schema.migrations[found - schema.first], found + 1)
         connection.execute("COMMIT")
     except BaseException:
         connection.execute("ROLLBACK")
         raise
-    return 1
+
+
+def _apply(connection: sqlite3.Connection, statements: tuple[str, ...], number: int) -> None:
+    for statement in statements:
+        connection.execute(statement)
+    connection.execute(f"PRAGMA user_version = {number}")

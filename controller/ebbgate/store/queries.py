@@ -1,22 +1,26 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What readers ask of the history: the command line now, the web later. I/O: SQLite, read-only."""
+"""Queries of the history for the command line, and a base for those of the web.
+
+I/O: SQLite, read-only.
+"""
 
 from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Final, Self
 
 from ebbgate.errors import Unavailable
-from ebbgate.model.records import Direction
+from ebbgate.model.records import Direction, Edge, EdgeKind
 from ebbgate.store import samples
 from ebbgate.store.connection import open_reader
 from ebbgate.store.documents import Document
-from ebbgate.store.migrations import version
 from ebbgate.store.queries_latency import LatencyGrid, latency_grid
-from ebbgate.store.rollup import HOUR_NS, MINUTE_NS, SECOND_NS
+from ebbgate.store.rollup import HOUR_NS, MINUTE_NS, SECOND_NS, Row, bucket_ns
 from ebbgate.store.schema import HISTORY
 
 _OLDEST: Final = {
@@ -29,9 +33,34 @@ _OLDEST: Final = {
 }
 
 
+EDGES_MAX: Final = 20_000
+"""Of a window, the newest: about one a second over the six hours for which edges are kept."""
+_EDGES: Final = f"""
+    SELECT kind, at_unix_ns - late_ns, length_ns FROM edges
+    WHERE volume = ? AND at_unix_ns >= ? AND at_unix_ns < ?
+    ORDER BY at_unix_ns DESC, id DESC LIMIT {EDGES_MAX}
+"""
+_KNOB_WRITE: Final = """
+    SELECT volume, at_unix_ns, knob, new, strategy, outcome, old FROM actions WHERE id = ?
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class KnobWrite:
+    """One recorded knob write. `old`: in the kernel's form; None where it is not known."""
+
+    volume: str
+    at_unix_ns: int
+    knob: str
+    new: str
+    strategy: str
+    outcome: str
+    old: str | None
+
+
 @dataclass(frozen=True, slots=True)
 class Live:
-    """What the daemon last said of a volume (or, under the empty name, of itself)."""
+    """The newest status document of a volume (or, under the empty name, of the daemon)."""
 
     volume: str
     at_unix_ns: int
@@ -54,7 +83,7 @@ class History:
         self._connection.close()
 
     def live(self) -> dict[str, Live]:
-        """All live documents by volume."""
+        """Return all status documents by volume."""
         rows = self._connection.execute("SELECT volume, at_unix_ns, document FROM live")
         return {
             row["volume"]: Live(row["volume"], row["at_unix_ns"], json.loads(row["document"]))
@@ -62,7 +91,7 @@ class History:
         }
 
     def decisions(self, volume: str | None, limit: int) -> list[Document]:
-        """The newest decisions first, of one volume or of all, each with its explanation."""
+        """Return the newest decisions first, of one volume or of all."""
         rows = self._connection.execute(
             """SELECT id, at_unix_ns, document FROM decisions
                WHERE ?1 IS NULL OR volume = ?1 ORDER BY at_unix_ns DESC, id DESC LIMIT ?2""",
@@ -76,49 +105,69 @@ class History:
     def actions(
         self, volume: str | None, limit: int, decision_id: int | None = None
     ) -> list[Document]:
-        """The newest knob writes first; of one decision where `decision_id` is given."""
+        """Return the newest knob writes first; of one decision where `decision_id` is given."""
         rows = self._connection.execute(
             """SELECT * FROM actions
                WHERE (?1 IS NULL OR volume = ?1) AND (?3 IS NULL OR decision_id = ?3)
                ORDER BY at_unix_ns DESC, id DESC LIMIT ?2""",
             (volume, limit, decision_id),
         )
-        return [_document(row) for row in rows]
+        return [dict(row) for row in rows]
 
     def samples(
         self, volume: str, since_unix_ns: int, until_unix_ns: int, span_ns: int
     ) -> list[Document]:
-        """The volume's samples of one span in `[since, until)`, oldest first.
-
-        As `store.rollup` has them.
-        """
-        need_current(self._connection)
+        """Return the volume's samples of one span in `[since, until)`, oldest first."""
         return samples.read(self._connection, volume, since_unix_ns, until_unix_ns, span_ns)
 
     def latency_grid(
         self, volume: str, op: Direction, since_unix_ns: int, until_unix_ns: int, points: int
     ) -> LatencyGrid:
-        """How long requests took, by time: see `store.queries_latency`."""
-        need_current(self._connection)
+        """Return how long requests took, by time (`store.queries_latency`)."""
         return latency_grid(self._connection, volume, op, (since_unix_ns, until_unix_ns), points)
 
     def oldest_ns(self) -> dict[str, int]:
-        """When what is kept of each kind begins; without what there is nothing of."""
+        """Return the oldest time of each kind of record; kinds without records are left out."""
         found = {
             what: self._connection.execute(query).fetchone()[0] for what, query in _OLDEST.items()
         }
         return {what: at_ns for what, at_ns in found.items() if at_ns is not None}
 
 
-def need_current(connection: sqlite3.Connection) -> None:
-    """Raises Unavailable for a file of an older version, which only a writer may change."""
-    found = version(connection)
-    if found < len(HISTORY):
-        raise Unavailable(
-            f"the history has schema {found}, and {len(HISTORY)} is needed for this",
-            "start the daemon, which brings it up to date: systemctl start ebbgated",
-        )
+def read_window(
+    path: Path, volume: str, since_unix_ns: int, until_unix_ns: int
+) -> tuple[list[Row], list[Edge]]:
+    """Return samples and edges of one volume in `[since, until)`, oldest first.
+
+    Samples of a second, and of a minute before the first of these; edges carry Unix ns. Raises
+    NothingRecorded, PermissionDenied, Unavailable.
+    """
+    with _reading(path) as connection:
+        window = (since_unix_ns, until_unix_ns)
+        seconds = samples.read(connection, volume, *window, SECOND_NS)
+        first = bucket_ns(seconds[0]["at_unix_ns"], MINUTE_NS) if seconds else until_unix_ns
+        minutes = samples.read(connection, volume, since_unix_ns, first, MINUTE_NS)
+        rows = connection.execute(_EDGES, (volume, *window)).fetchall()
+    edges = [Edge(volume, at_ns, EdgeKind(kind), length) for kind, at_ns, length in reversed(rows)]
+    return [*minutes, *seconds], edges
 
 
-def _document(row: sqlite3.Row) -> dict[str, Any]:
-    return dict(row)
+def read_knob_write(path: Path, number: int) -> KnobWrite | None:
+    """Return the knob write of this number; None where none is kept.
+
+    Raises NothingRecorded, PermissionDenied, Unavailable.
+    """
+    with _reading(path) as connection:
+        row = connection.execute(_KNOB_WRITE, (number,)).fetchone()
+    return KnobWrite(**dict(row)) if row else None
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[sqlite3.Connection]:
+    connection = open_reader(path, HISTORY)
+    try:
+        yield connection
+    except sqlite3.Error as error:
+        raise Unavailable(f"the history cannot be read: {error}", "try it again") from error
+    finally:
+        connection.close()

@@ -10,7 +10,6 @@ from typing import Final, Self
 from ebbgate.errors import Unavailable
 from ebbgate.store.connection import NothingRecorded, identity_of, open_reader
 from ebbgate.store.intent_rows import IntentRow, read
-from ebbgate.store.queries import need_current
 from ebbgate.store.schema import HISTORY
 
 _NEWEST: Final = "SELECT * FROM intents WHERE id < ? ORDER BY id DESC LIMIT ?"
@@ -38,13 +37,7 @@ class IntentHistory:
         """Open `history.db`. Raises NothingRecorded, PermissionDenied, Unavailable for a bad or an
         older file.
         """
-        connection = open_reader(path, HISTORY)
-        try:
-            need_current(connection)
-        except BaseException:
-            connection.close()
-            raise
-        return cls(connection)
+        return cls(open_reader(path, HISTORY))
 
     def close(self) -> None:
         """Close the file."""

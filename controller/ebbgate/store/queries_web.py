@@ -18,7 +18,7 @@ from typing import Final, NamedTuple, Self
 from ebbgate.store import samples
 from ebbgate.store.connection import identity_of, open_reader
 from ebbgate.store.documents import Document
-from ebbgate.store.queries import History, need_current
+from ebbgate.store.queries import History
 from ebbgate.store.queries_intents import IntentHistory
 from ebbgate.store.rollup import HOUR_NS, MINUTE_NS, SECOND_NS, Row, bucket_ns, merge
 from ebbgate.store.schema import HISTORY
@@ -84,11 +84,6 @@ class WebHistory(History):
     def open(cls, path: Path, patience_s: float = PATIENCE_S) -> Self:
         """Raises NothingRecorded, PermissionDenied, Unavailable for a bad or an older file."""
         connection = open_reader(path, HISTORY)
-        try:
-            need_current(connection)
-        except BaseException:
-            connection.close()
-            raise
         deadline = time.monotonic() + patience_s
         connection.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS)
         return cls(connection)

@@ -16,7 +16,6 @@ from typing import Any, Final, Self
 
 from ebbgate.store import samples
 from ebbgate.store.connection import open_reader
-from ebbgate.store.queries import need_current
 from ebbgate.store.retention import volumes
 from ebbgate.store.rollup import HOUR_NS, MINUTE_NS, SECOND_NS, Row, bucket_ns, merge
 from ebbgate.store.schema import HISTORY
@@ -44,13 +43,7 @@ class Review:
     @classmethod
     def open(cls, path: Path) -> Self:
         """Raises NothingRecorded, PermissionDenied, Unavailable for a bad or an older file."""
-        connection = open_reader(path, HISTORY)
-        try:
-            need_current(connection)
-        except BaseException:
-            connection.close()
-            raise
-        return cls(connection)
+        return cls(open_reader(path, HISTORY))
 
     def close(self) -> None:
         """Close the file."""

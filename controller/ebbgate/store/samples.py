@@ -8,7 +8,6 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any, Final
 
-from ebbgate.store.documents import figures_by_path
 from ebbgate.store.rollup import COLUMNS, IOS, MEASURED, SECOND_NS, Row
 
 _GIVEN: Final = ("volume", "span_ns")
@@ -51,7 +50,7 @@ def hit_ratio(texts: Sequence[str]) -> float | None:
     """
     hits = reads = 0
     for taken in json.loads(f"[{','.join(texts)}]"):
-        for name, figures in figures_by_path(taken).items():
+        for name, figures in taken.items():
             if name.startswith("read "):
                 ios = figures[IOS] or 0
                 reads += ios
@@ -69,7 +68,7 @@ def _parsed(columns: tuple[str, ...], rows: list[tuple[Any, ...]], same: Row) ->
     documents = []
     for row, taken in zip(rows, paths, strict=True):
         document = dict(zip(names, row + constant, strict=True))
-        document["paths"] = taken if type(taken) is dict else figures_by_path(taken)
+        document["paths"] = taken
         for column in documents_in:
             text = document[column]
             if text is not None and text not in seen:

@@ -25,7 +25,7 @@ from ebbgate.units import MIB, NS_PER_MS, NS_PER_S
 from tests.builders import action, busy_edge, decision, frame, proposal
 from tests.unit.conftest import NOW_NS, Cli
 from tests.unit.store.store_fixture import StoreBench
-from tests.unit.store.test_migrations import old_file
+from tests.unit.store.test_migrations import unreleased_history
 
 NOW_HOUR_NS = NOW_NS - NOW_NS % HOUR_NS
 OPEN = Gate(GateKind.PULSED, 10 << 20)
@@ -319,11 +319,11 @@ def test_without_a_history_the_daemon_is_to_be_started(cli: Cli) -> None:
     assert "start the daemon" in found.err
 
 
-def test_a_history_of_an_older_version_is_to_be_brought_up_to_date(cli: Cli) -> None:
-    old_file(cli.state_dir, "history", 1)
+def test_a_history_of_an_unreleased_version_is_refused(cli: Cli) -> None:
+    unreleased_history(cli.state_dir)
     found = cli("report")
     assert found.code == 69
-    assert "has schema 1" in found.err
+    assert "has schema 3, of an ebbgate that was never released" in found.err
 
 
 def test_as_csv_it_is_a_figure_a_line(cli: Cli, bench: StoreBench) -> None:

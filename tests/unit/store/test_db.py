@@ -21,7 +21,6 @@ from ebbgate.model.records import Direction
 from ebbgate.store.connection import identity_of, open_writer
 from ebbgate.store.db import Store
 from ebbgate.store.documents import SAMPLE_SPAN_NS, decision_document, to_json
-from ebbgate.store.migrations import migrate, version
 from ebbgate.store.queries import History
 from ebbgate.store.schema import HISTORY
 from tests.builders import action, decision, frame, proposal
@@ -177,14 +176,6 @@ def test_a_damaged_file_is_named_with_the_next_step(path: Path) -> None:
         Store.open(path)
 
 
-def test_a_file_of_a_newer_version_is_refused(store: Store, path: Path) -> None:
-    store._connection.execute(f"PRAGMA user_version = {len(HISTORY) + 1}")
-    with pytest.raises(Unavailable, match=f"has schema {len(HISTORY) + 1}; this ebbgate knows"):
-        Store.open(path)
-    with pytest.raises(Unavailable, match="install the newer ebbgate"):
-        History.open(path)
-
-
 def test_a_folder_that_is_a_file_is_said(tmp_path: Path) -> None:
     (tmp_path / "state").write_text("")
     with pytest.raises(Unavailable, match="state"):
@@ -198,24 +189,6 @@ def test_no_access_names_root(monkeypatch: pytest.MonkeyPatch, path: Path) -> No
     monkeypatch.setattr(Path, "stat", refuse)
     with pytest.raises(PermissionDenied, match="run this as root"):
         History.open(path)
-
-
-def test_migrations_run_once_each_and_in_order(tmp_path: Path) -> None:
-    steps = (("CREATE TABLE a (x)",), ("ALTER TABLE a ADD COLUMN y", "CREATE TABLE b (z)"))
-    connection = open_writer(tmp_path / "a.db", steps[:1])
-    assert (migrate(connection, steps, "a.db"), version(connection)) == (1, 2)
-    assert migrate(connection, steps, "a.db") == 0
-    connection.execute("INSERT INTO a (x, y) VALUES (1, 2)")
-
-
-def test_a_migration_that_fails_leaves_the_version_before(tmp_path: Path) -> None:
-    connection = open_writer(tmp_path / "a.db", (("CREATE TABLE a (x)",),))
-    broken = (("CREATE TABLE a (x)",), ("CREATE TABLE b (y)", "CREATE TABLE oops ("))
-    with pytest.raises(sqlite3.OperationalError):
-        migrate(connection, broken, "a.db")
-    assert version(connection) == 1
-    tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
-    assert tables == {"a"}
 
 
 def test_a_decisions_document_is_what_the_standard_library_makes_of_it() -> None:

@@ -11,14 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from ebbgate.store.db import Store
 from ebbgate.store.limits import DAY_NS, SIZE_BYTES_MIN, Limits
-from ebbgate.store.maintenance import Upkeep
 from ebbgate.store.rollup import HOUR_NS, MINUTE_NS, SECOND_NS
 from ebbgate.units import MIB, NS_PER_S
 from tests.builders import decision, frame, proposal
 from tests.unit.store.store_fixture import T0_NS, StoreBench
-from tests.unit.store.test_migrations import old_file
 
 GRACE_NS = 10 * NS_PER_S
 
@@ -229,26 +226,6 @@ def test_no_unused_page_is_kept_in_a_file_that_is_too_large(bench: StoreBench) -
         bench.tidy()
     assert bench.store.file_bytes() <= small.file_bytes
     assert bench.count("decisions") > 100
-
-
-def test_a_file_of_the_first_schema_is_made_smaller_once(tmp_path: Path) -> None:
-    path = old_file(tmp_path, "history", 1)
-    big = decision(proposal(reason="x" * 12_000))
-    with closing(Store.open(path)) as store:
-        for _ in range(10):
-            with store.batch():
-                for _ in range(60):
-                    store.add_decision(big, T0_NS)
-    full = path.stat().st_size
-    with closing(Store.open(path)) as store:
-        upkeep = Upkeep(Limits())
-        for hours in (0, 2, 50):
-            while store.tidy(upkeep, T0_NS + hours * HOUR_NS, hours * HOUR_NS):
-                pass
-    assert path.stat().st_size < full / 4
-    with closing(sqlite3.connect(path)) as connection:
-        assert connection.execute("PRAGMA auto_vacuum").fetchone() == (2,)
-        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
 def test_while_all_is_in_order_a_look_costs_next_to_nothing(bench: StoreBench) -> None:
