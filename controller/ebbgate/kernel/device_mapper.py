@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Device-mapper through its control device. I/O: ioctls on /dev/mapper/control.
 
-The calls of dmsetup without a process for each: a status is read at every tick, and a gate must
-close at once. Sizes and numbers from include/uapi/linux/dm-ioctl.h (interface 4.x, unchanged since
-2.6).
+Not through libdevmapper: each volume is read on a thread of its own, and that library keeps global
+state and is not thread-safe. Sizes and numbers: include/uapi/linux/dm-ioctl.h (interface 4.x).
 """
 
 from __future__ import annotations
@@ -22,8 +21,10 @@ from typing import Final
 from ebbgate.errors import Unavailable
 
 CONTROL: Final = Path("/dev/mapper/control")
-# There while the kernel has device-mapper loaded, whether or not this process sees its node.
 LOADED: Final = Path("/sys/class/misc/device-mapper")
+"""Exists while the kernel has device-mapper, whether or not this process sees its node."""
+UUID_REF: Final = "uuid="
+TABLE: Final = "table"
 _VERSION: Final = (4, 0, 0)
 # version[3], data_size, data_start, target_count, open_count, flags, event_nr, padding, dev, name,
 # uuid, data
@@ -35,8 +36,6 @@ _BUFFER_BYTES: Final = 16 * 1024
 _BUFFER_BYTES_MAX: Final = 4 << 20
 _NAME_BYTES_MAX: Final = 127
 _LINE_WORDS: Final = 4
-UUID_REF: Final = "uuid="
-TABLE: Final = "table"
 _WITH_SETTINGS: Final = ("cache", "writecache")
 
 
@@ -56,14 +55,13 @@ class _Flag(IntEnum):
     READ_ONLY = 1 << 0
     SUSPEND = 1 << 1
     STATUS_TABLE = 1 << 4
-    ACTIVE_PRESENT = 1 << 5
     BUFFER_FULL = 1 << 8
     NO_FLUSH = 1 << 11
 
 
 @dataclass(frozen=True, slots=True)
 class DmDevice:
-    """A mapped device. `uuid`: LVM's begin with `LVM-`; empty where the maker gave none."""
+    """A dm device. `uuid`: LVM's begin with `LVM-`; empty where the maker gave none."""
 
     name: str
     uuid: str
@@ -83,8 +81,18 @@ class Target:
     params: str
 
 
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What the kernel wrote over the request. `count`: of targets; `full`: it needs more room."""
+
+    device: DmDevice
+    data: bytes
+    count: int
+    full: bool
+
+
 class DeviceMapper:
-    """The kernel's device-mapper; every call opens nothing but the control device.
+    """The kernel's device-mapper; a call opens nothing but the control device.
 
     `ref`: the name of a device, or `uuid=` and its uuid, which survives a renaming. Raises OSError
     with the kernel's errno: ENXIO for a device that is gone.
@@ -96,12 +104,12 @@ class DeviceMapper:
         self._handle = -1
 
     def present(self) -> bool:
-        """Is there a device-mapper in this kernel that this process may ask?"""
+        """Is there a device-mapper that this process may query?"""
         return os.access(self._control, os.R_OK | os.W_OK)
 
     def blocked(self) -> str:
-        """Why this process cannot ask the kernel's device-mapper; empty where it can, and where
-        the kernel has none.
+        """Return why this process cannot query device-mapper; empty where it can, and where the
+        kernel has none.
         """
         try:
             self._open()
@@ -128,28 +136,27 @@ class DeviceMapper:
         return f"{self._control} cannot be opened: {error}"
 
     def names(self) -> tuple[str, ...]:
-        """Every mapped device."""
-        data = self._call(_Call.LIST_DEVICES)[1]
-        return tuple(_names(data))
+        """Return the name of every dm device."""
+        return tuple(_names(self._call(_Call.LIST_DEVICES).data))
 
     def device(self, ref: str) -> DmDevice:
-        """What a device is called and how it stands."""
-        head, _ = self._call(_Call.DEV_STATUS, ref)
-        return head
+        """Return the device's name, number and state."""
+        return self._call(_Call.DEV_STATUS, ref).device
 
     def setting(self, ref: str, name: str) -> str | None:
-        """What `read_setting` returns; None where it raises."""
+        """Return what `read_setting` returns; None where it raises."""
         try:
             return self.read_setting(ref, name)
         except (OSError, Unavailable):
             return None
 
     def read_setting(self, ref: str, name: str) -> str:
-        """The value behind a word of the status line. `table`: the live table, as `store` takes it.
+        """Return the value behind a word of the status line; for `table` the live table, as `store`
+        takes it.
 
         Raises OSError: ENXIO where the device is gone, ENOENT where it is no cache any more (LVM
-        puts another device under the old name for a snapshot), EIO where a cache does not say.
-        Raises Unavailable where device-mapper cannot be asked at all.
+        puts another device under the old name for a snapshot), EIO where a cache does not print it.
+        Raises Unavailable where device-mapper cannot be queried at all.
         """
         if name == TABLE:
             return "\n".join(_line(target) for target in self.table(ref))
@@ -159,8 +166,8 @@ class DeviceMapper:
         words = targets[0].params.split()
         value = next((value for word, value in pairwise(words) if word == name), None)
         if value is None:
-            said = targets[0].params[:40]
-            raise OSError(errno.EIO, f"the kernel does not say {name} ({said!r})", ref)
+            status = targets[0].params[:40]
+            raise OSError(errno.EIO, f"the kernel does not say {name} ({status!r})", ref)
         return value
 
     def store(self, ref: str, name: str, value: str) -> None:
@@ -171,102 +178,74 @@ class DeviceMapper:
             self.message(ref, f"{name} {value}".rstrip())
 
     def table(self, ref: str) -> tuple[Target, ...]:
-        """The live table: what the constructor was given, not what messages changed since."""
+        """Return the live table: what the constructor was given, without changes by messages."""
         return self._targets(ref, _Flag.STATUS_TABLE | _Flag.NO_FLUSH)
 
     def status(self, ref: str) -> tuple[Target, ...]:
-        """The live status. Not flushed: with a flush each look commits dm-cache's metadata
+        """Return the live status. Not flushed: a flush commits dm-cache's metadata each time
         (dm-cache-target.c, cache_status).
         """
         return self._targets(ref, _Flag.NO_FLUSH)
 
     def message(self, ref: str, text: str) -> None:
-        """A message to the first target. Raises OSError(EINVAL) for one that it does not know."""
+        """Send a message to the first target. Raises OSError(EINVAL) for an unknown one."""
         self._call(_Call.TARGET_MSG, ref, data=_SECTOR.pack(0) + text.encode() + b"\0")
 
     def reload(self, ref: str, targets: tuple[Target, ...]) -> None:
         """Replace the live table: load, then suspend, swap and resume in one call of the kernel.
 
-        One call (dm-ioctl.c, do_resume): between a suspend and a resume of its own this process
-        might need a page from that very device, and wait for ever. A device that is read-only stays
-        so: the kernel takes that from the flag of the table. Raises OSError; then the old table is
-        live still, and nothing is left loaded.
+        One call (dm-ioctl.c, do_resume): between a separate suspend and resume this process might
+        need a page from that very device, and wait for ever. A read-only device stays read-only:
+        the kernel takes that from the flag of the table. Raises OSError; then the old table is
+        still live, and no table is left loaded.
         """
         data = b"".join(_spec(target) for target in targets)
         flags = _Flag.READ_ONLY if self.device(ref).read_only else 0
-        self._call(_Call.TABLE_LOAD, ref, flags, data=data, target_count=len(targets))
+        self._call(_Call.TABLE_LOAD, ref, flags, data=data, count=len(targets))
         try:
             self._call(_Call.DEV_SUSPEND, ref)
         except OSError:
             self._call(_Call.TABLE_CLEAR, ref)
             raise
 
+    def forget_handle(self) -> None:
+        """Open the control device again at the next call: after a fork that closed every file."""
+        self._handle = -1
+
     def _targets(self, ref: str, flags: int) -> tuple[Target, ...]:
-        size = _BUFFER_BYTES
-        while True:
-            head, data, full, count = self._ask(_Call.TABLE_STATUS, ref, flags, size=size)
-            if not full:
-                return tuple(_parse_targets(data, count))
-            if size >= _BUFFER_BYTES_MAX:
-                raise OSError(errno.E2BIG, f"the table of {head.name} is too long", ref)
-            size *= 4
+        answer = self._call(_Call.TABLE_STATUS, ref, flags)
+        return tuple(_parse_targets(answer.data, answer.count))
 
     def _call(
-        self,
-        call: _Call,
-        ref: str = "",
-        flags: int = 0,
-        *,
-        data: bytes = b"",
-        target_count: int = 0,
-    ) -> tuple[DmDevice, bytes]:
+        self, call: _Call, ref: str = "", flags: int = 0, *, data: bytes = b"", count: int = 0
+    ) -> _Answer:
+        """Ask with more and more room until the answer fits."""
         size = max(_BUFFER_BYTES, 2 * len(data))
-        while True:
-            head, answer, full, _ = self._ask(
-                call, ref, flags, data=data, target_count=target_count, size=size
-            )
-            if not full or size >= _BUFFER_BYTES_MAX:
-                return head, answer
+        while (answer := self._ioctl(call, _head(ref, flags, count, size), data, size)).full:
+            if size >= _BUFFER_BYTES_MAX:
+                raise OSError(
+                    errno.E2BIG, f"the answer about {answer.device.name} is too long", ref
+                )
             size *= 4
+        return answer
 
-    def _ask(
-        self,
-        call: _Call,
-        ref: str,
-        flags: int = 0,
-        *,
-        data: bytes = b"",
-        target_count: int = 0,
-        size: int,
-    ) -> tuple[DmDevice, bytes, bool, int]:
-        uuid = ref.removeprefix(UUID_REF) if ref.startswith(UUID_REF) else ""
-        name = "" if uuid else ref
-        if max(len(name.encode()), len(uuid.encode())) > _NAME_BYTES_MAX:
-            raise OSError(errno.ENXIO, "No such device or address", ref)
-        buffer = bytearray(_HEAD.size + size)
-        start = _HEAD.size
-        _HEAD.pack_into(
-            buffer, 0, *_VERSION, len(buffer), start, target_count, 0, flags, 0, 0, 0,
-            name.encode(), uuid.encode(), b"",
-        )  # fmt: skip
-        buffer[start : start + len(data)] = data
-        fcntl.ioctl(self._open(), _number(call), buffer)
-        head = _HEAD.unpack_from(buffer)
-        data_size, data_start, count, found_flags = head[3], head[4], head[5], head[7]
-        device = DmDevice(
-            name=_text(head[11]),
-            uuid=_text(head[12]),
-            devno=_devno(head[10]),
-            suspended=bool(found_flags & _Flag.SUSPEND),
-            read_only=bool(found_flags & _Flag.READ_ONLY),
-            event_nr=head[8],
+    def _ioctl(self, call: _Call, head: bytes, data: bytes, size: int) -> _Answer:
+        buffer = bytearray((head + data).ljust(_HEAD.size + size, b"\0"))
+        # _IOWR(DM_IOCTL, call, struct dm_ioctl)
+        fcntl.ioctl(self._open(), 3 << 30 | _HEAD.size << 16 | 0xFD << 8 | call, buffer)
+        _, _, _, end, start, count, _, flags, event_nr, _, dev, name, uuid, _ = _HEAD.unpack_from(
+            buffer
         )
-        answer = bytes(buffer[data_start:data_size])
-        return device, answer, bool(found_flags & _Flag.BUFFER_FULL), count
-
-    def forget_handle(self) -> None:
-        """After a fork that has closed every file: open the control device anew."""
-        self._handle = -1
+        device = DmDevice(
+            name=_text(name),
+            uuid=_text(uuid),
+            # huge_encode_dev, as user space sees a dev_t.
+            devno=(os.major(dev), os.minor(dev)),
+            suspended=bool(flags & _Flag.SUSPEND),
+            read_only=bool(flags & _Flag.READ_ONLY),
+            event_nr=event_nr,
+        )
+        return _Answer(device, bytes(buffer[start:end]), count, bool(flags & _Flag.BUFFER_FULL))
 
     def _open(self) -> int:
         """Opened once: for the life of the process."""
@@ -281,31 +260,31 @@ class DeviceMapper:
         return self._handle
 
 
+def _head(ref: str, flags: int, count: int, size: int) -> bytes:
+    """struct dm_ioctl. Raises OSError(ENXIO) for a name that no device can have."""
+    uuid = ref.removeprefix(UUID_REF) if ref.startswith(UUID_REF) else ""
+    name = b"" if uuid else ref.encode()
+    if max(len(name), len(uuid.encode())) > _NAME_BYTES_MAX:
+        raise OSError(errno.ENXIO, "No such device or address", ref)
+    sizes = (_HEAD.size + size, _HEAD.size)
+    return _HEAD.pack(*_VERSION, *sizes, count, 0, flags, 0, 0, 0, name, uuid.encode(), b"")
+
+
 def _line(target: Target) -> str:
     """As `dmsetup table` prints it."""
     return f"{target.start_sectors} {target.length_sectors} {target.kind} {target.params}"
 
 
 def _target(line: str) -> Target:
-    """What `_line` printed. Raises OSError(EINVAL) for anything else."""
+    """The inverse of `_line`. Raises OSError(EINVAL) for anything else."""
     words = line.split(maxsplit=3)
     if len(words) != _LINE_WORDS or not (words[0].isdigit() and words[1].isdigit()):
         raise OSError(errno.EINVAL, "not a line of a table", line)
     return Target(int(words[0]), int(words[1]), words[2], words[3])
 
 
-def _number(call: int) -> int:
-    """_IOWR(DM_IOCTL, call, struct dm_ioctl)."""
-    return 3 << 30 | _HEAD.size << 16 | 0xFD << 8 | call
-
-
 def _text(field: bytes) -> str:
     return field.split(b"\0", 1)[0].decode(errors="replace")
-
-
-def _devno(number: int) -> tuple[int, int]:
-    """huge_encode_dev, as user space sees a dev_t."""
-    return os.major(number), os.minor(number)
 
 
 def _names(data: bytes) -> Iterator[str]:

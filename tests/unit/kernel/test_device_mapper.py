@@ -1,50 +1,92 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What device-mapper is asked, call by call. I/O: none; the kernel is a list."""
+"""The calls to device-mapper. I/O: none; the kernel is a list."""
 
 from __future__ import annotations
 
 import errno
 import fcntl
 import struct
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 
-from ebbgate.kernel import device_mapper as module
 from ebbgate.kernel.device_mapper import DeviceMapper, Target
 from ebbgate.kernel.sysfs import Sysfs
+from ebbgate.knobs.catalog import dm_reference
+from tests.builders import mapped_volume
 
 READ_ONLY = 1
+BUFFER_FULL = 1 << 8
+TABLE_LOAD = 9
 _FLAGS = struct.Struct("=I")
 _FLAGS_AT = 7 * 4
 """In struct dm_ioctl: version (3), data_size, data_start, target_count, open_count, flags."""
+_NAME_AT, _UUID_AT = 48, 48 + 128
 
 
+@dataclass(slots=True)
 class Kernel:
-    """Notes the number and the flags of each call. `read_only`: what it says of every device."""
+    """Records each call: number, flags, name, uuid. `flags`: what it answers; `needs_bytes`: the
+    room that its answer takes.
+    """
 
-    def __init__(self, *, read_only: bool) -> None:
-        self.read_only = read_only
-        self.calls: list[tuple[int, int]] = []
+    flags: int = 0
+    needs_bytes: int = 0
+    calls: list[tuple[int, int, bytes, bytes]] = field(default_factory=list)
 
     def __call__(self, handle: int, number: int, buffer: bytearray) -> int:
         (flags,) = _FLAGS.unpack_from(buffer, _FLAGS_AT)
-        self.calls.append((number & 0xFF, flags))
-        _FLAGS.pack_into(buffer, _FLAGS_AT, READ_ONLY if self.read_only else 0)
+        name, uuid = (bytes(buffer[at : at + 128]).rstrip(b"\0") for at in (_NAME_AT, _UUID_AT))
+        self.calls.append((number & 0xFF, flags, name, uuid))
+        full = BUFFER_FULL if len(buffer) < self.needs_bytes else 0
+        _FLAGS.pack_into(buffer, _FLAGS_AT, self.flags | full)
         return 0
 
 
-@pytest.mark.parametrize("read_only", [True, False])
-def test_a_table_of_a_read_only_device_is_loaded_read_only(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read_only: bool
-) -> None:
+@pytest.fixture
+def kernel(monkeypatch: pytest.MonkeyPatch) -> Kernel:
+    made = Kernel()
+    monkeypatch.setattr(fcntl, "ioctl", made)
+    return made
+
+
+@pytest.fixture
+def dm(tmp_path: Path) -> DeviceMapper:
     control = tmp_path / "control"
     control.touch()
-    kernel = Kernel(read_only=read_only)
-    monkeypatch.setattr(fcntl, "ioctl", kernel)
-    DeviceMapper(control).reload("vg-data", (Target(0, 8, "linear", "8:0 0"),))
-    loads = [flags for call, flags in kernel.calls if call == module._Call.TABLE_LOAD]
-    assert loads == [READ_ONLY if read_only else 0]
+    return DeviceMapper(control)
+
+
+@pytest.mark.parametrize("flags", [READ_ONLY, 0])
+def test_a_table_of_a_read_only_device_is_loaded_read_only(
+    kernel: Kernel, dm: DeviceMapper, flags: int
+) -> None:
+    kernel.flags = flags
+    dm.reload("vg-data", (Target(0, 8, "linear", "8:0 0"),))
+    assert [sent for number, sent, *_ in kernel.calls if number == TABLE_LOAD] == [flags]
+
+
+@pytest.mark.parametrize(
+    ("uuid", "name", "sent"), [("", "vg-data", b"vg-data"), ("LVM-abc", "", b"LVM-abc")]
+)
+def test_a_volume_is_named_by_its_uuid_where_it_has_one(
+    kernel: Kernel, dm: DeviceMapper, uuid: str, name: str, sent: bytes
+) -> None:
+    found = mapped_volume()
+    assert found.mapping is not None
+    mapping = replace(found.mapping, dm_name="vg-data", uuid=uuid)
+    dm.device(dm_reference(replace(found, mapping=mapping)))
+    assert kernel.calls[-1][2:] == ((b"", sent) if uuid else (sent, b""))
+
+
+def test_a_long_answer_gets_more_room_up_to_a_limit(kernel: Kernel, dm: DeviceMapper) -> None:
+    kernel.needs_bytes = 1 << 20
+    dm.names()
+    assert len(kernel.calls) == 4
+    kernel.needs_bytes = 1 << 30
+    with pytest.raises(OSError, match="too long"):
+        dm.names()
 
 
 def test_a_missing_control_device_is_an_error_and_no_absence(tmp_path: Path) -> None:
