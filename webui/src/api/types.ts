@@ -24,6 +24,7 @@ export type Difference = Schemas["DryRunDifference"];
 export type DryRun = Schemas["DryRunResult"];
 export type ErrorBody = Schemas["ErrorBody"];
 export type ExplainedDecision = Schemas["ExplainedDecision"];
+export type Gate = Schemas["Gate"];
 export type Health = Schemas["Health"];
 export type Latency = Schemas["Latency"];
 export type Proposal = Schemas["Proposal"];

@@ -184,7 +184,7 @@ function appliedCard(applied: AppliedAdvice, again: () => void): HTMLElement {
       h("h3", {}, h("a", { href: format("volume", applied.volume) }, applied.title)),
       h("span", { class: "about" }, applied.id),
     ),
-    h("dl", { class: "facts" }, fact("Set", set.join(", ")), fact("By", applied.who)),
+    h("dl", { class: "facts" }, fact("Settings", set.join(", ")), fact("Applied by", applied.who)),
     h("p", { class: "hint" }, `Applied on ${dateTime(applied.at_unix_s)}.`),
     h(
       "div",

@@ -3,11 +3,11 @@
 // threshold, and who won.
 import { get } from "../api/client";
 import type { Action, Condition, Decision, ExplainedDecision, Proposal } from "../api/types";
-import { bytes, dateTime, knobValue, plural, rate, UNKNOWN } from "../lib/format";
+import { bytes, dateTime, knobValue, plural, UNKNOWN } from "../lib/format";
 import { open } from "./dialog";
 import { button, fill, h, table, type Child } from "./dom";
 import { explained } from "./wish";
-import { gateKind, settingWord, strategyWord } from "./words";
+import { gateWord, settingWord, strategyWord } from "./words";
 
 export function openDecision(id: number): void {
   const box = h("div", { "aria-live": "polite" }, h("p", { class: "hint" }, "Loading …"));
@@ -54,9 +54,7 @@ function explanation(decision: ExplainedDecision): Child {
 export function wanted(decision: Decision): string {
   const parts: string[] = [];
   if (decision.gate) {
-    const pace =
-      decision.gate.rate_bytes_per_s > 0 ? ` ${rate(decision.gate.rate_bytes_per_s)}` : "";
-    parts.push(`write-back ${gateKind(decision.gate.kind)}${pace}${by(decision.gate_strategy)}`);
+    parts.push(`write-back ${gateWord(decision.gate)}${by(decision.gate_strategy)}`);
   }
   if (decision.sequential_cutoff_bytes !== null) {
     parts.push(

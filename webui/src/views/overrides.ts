@@ -11,6 +11,8 @@ interface Row {
   key: string;
   text: string;
   label: string;
+  /** Which one, for a label that does not say it. */
+  of?: string;
   end: () => void;
 }
 
@@ -38,7 +40,15 @@ export function overrideList(): Overrides {
 }
 
 function item(row: Row): HTMLElement {
-  return h("li", {}, h("span"), button(row.label, row.end, { class: "button small" }));
+  return h(
+    "li",
+    {},
+    h("span"),
+    button(row.label, row.end, {
+      class: "button small",
+      "aria-label": row.of && `${row.label} ${row.of}`,
+    }),
+  );
 }
 
 export function rowsOf(volume: Volume): Row[] {
@@ -58,10 +68,14 @@ export function rowsOf(volume: Volume): Row[] {
 }
 
 /** Only a release of everything ends a drain, so that one asks first. */
-function ending(volume: Volume, kind: string, knob: string | null): Pick<Row, "label" | "end"> {
+function ending(
+  volume: Volume,
+  kind: string,
+  knob: string | null,
+): Pick<Row, "label" | "of" | "end"> {
   if (knob !== null) {
     const end = (): void => void release(volume, { knob }, knob);
-    return { label: `Release ${knob}`, end };
+    return { label: "Release", of: knob, end };
   }
   if (kind === "hold") return { label: "End hold", end: () => void endHold(volume) };
   return { label: "Release all …", end: () => void askReleaseAll(volume) };

@@ -4,20 +4,10 @@ import type { Volume, Volumes } from "../api/types";
 import { ago, bytes, plural, rate, ratio } from "../lib/format";
 import { format, type Route } from "../lib/route";
 import { ageSeconds, volumes } from "../state";
-import { defined } from "./dialog";
 import { attribute, button, fill, h, text } from "./dom";
+import { figureList, MAIN_FIGURES } from "./figures";
 import { tideGauge } from "./gauge";
-import {
-  forecast,
-  gateWord,
-  HIT_RATIO,
-  LOAD,
-  loadWord,
-  policyWord,
-  TIME_TO_CLEAN,
-  TIME_TO_FULL,
-  WRITE_BACK,
-} from "./words";
+import { forecast, gateWord, loadWord, policyWord } from "./words";
 import type { View } from "./view";
 
 // More than this many are shown a line each, unless somebody wants cards.
@@ -171,39 +161,19 @@ function full(volume: Volume): Card {
   const head = heading(volume);
   const tide = tideGauge();
   const sentence = h("p", { class: "sentence" });
-  const values = ["regime", "full", "hit", "destage", "clean"].map(() => h("dd"));
-  const [regime, fullIn, hit, destage, clean] = values as [
-    HTMLElement,
-    HTMLElement,
-    HTMLElement,
-    HTMLElement,
-    HTMLElement,
-  ];
-  const figures = h(
-    "dl",
-    { class: "figures" },
-    h("div", {}, h("dt", {}, defined("Load", LOAD)), regime),
-    h("div", {}, h("dt", {}, defined("Full in", TIME_TO_FULL)), fullIn),
-    h("div", {}, h("dt", {}, defined("Hit ratio", HIT_RATIO)), hit),
-    h("div", {}, h("dt", {}, defined("Write-back", WRITE_BACK)), destage),
-    h("div", {}, h("dt", {}, defined("Clean in", TIME_TO_CLEAN)), clean),
-  );
+  const figures = figureList(MAIN_FIGURES, "figures");
   const element = h(
     "article",
     { class: "card volume-card" },
     head.element,
-    h("div", { class: "card-body" }, tide.element, figures),
+    h("div", { class: "card-body" }, tide.element, figures.element),
     sentence,
   );
   const update = (now: Volume): void => {
     head.update(now);
     tide.update(now);
     element.classList.toggle("stale", now.stale);
-    text(regime, loadWord(now));
-    text(fullIn, forecast(now, "time_to_full_s"));
-    text(hit, ratio(now.hit_ratio));
-    text(destage, rate(now.destage_bytes_per_s));
-    text(clean, forecast(now, "time_to_clean_s"));
+    figures.update(now);
     text(sentence, now.now);
   };
   return { element, update };
@@ -232,7 +202,7 @@ function row(volume: Volume): Card {
       `load: ${loadWord(now)}`,
       `full in ${forecast(now, "time_to_full_s")}`,
       `hit ratio ${ratio(now.hit_ratio)}`,
-      `write-back ${gateWord(now)}`,
+      `write-back ${gateWord(now.gate)}`,
     ];
     text(figures, parts.join(" · "));
     text(sentence, now.now);

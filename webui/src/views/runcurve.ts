@@ -160,7 +160,7 @@ function say(state: Curve, all: readonly number[], cutoff: number | null): void 
     return;
   }
   const share = cutoff === 0 && state.asked === null ? 0 : runs.shareBeyond(all, at);
-  const which = state.asked === null ? "At the current cutoff" : "At a cutoff of";
+  const which = state.asked === null ? "At the current cutoff of" : "At a cutoff of";
   const sentence =
     at === 0
       ? "The cutoff is off: long runs do not bypass the cache."

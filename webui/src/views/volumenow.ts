@@ -1,44 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // One volume as it is now: gauge, sentence, figures, what may be asked for, and why.
 import type { Volume } from "../api/types";
-import { ago, bytes, knobValue, nanoseconds, perSecond, rate, ratio } from "../lib/format";
+import { ago, knobValue } from "../lib/format";
 import { ageSeconds } from "../state";
 import { controls } from "./controls";
-import { defined } from "./dialog";
 import { fill, h, table, text } from "./dom";
 import { proposals } from "./explanation";
+import { ALL_FIGURES, figureList } from "./figures";
 import { tideGauge } from "./gauge";
-import {
-  forecast,
-  GATE,
-  gateWord,
-  HIT_RATIO,
-  IDLE_WAIT,
-  load,
-  LOAD,
-  loadWord,
-  policyWord,
-  TIME_TO_CLEAN,
-  TIME_TO_FULL,
-} from "./words";
+import { policyWord } from "./words";
 
 export interface Now {
   element: HTMLElement;
   update: (volume: Volume) => void;
 }
 
-const FIGURES: readonly (readonly [string, string, (volume: Volume) => string])[] = [
-  ["Load", LOAD, loadWord],
-  ["Full in", TIME_TO_FULL, (v) => forecast(v, "time_to_full_s")],
-  ["Clean in", TIME_TO_CLEAN, (v) => forecast(v, "time_to_clean_s")],
-  ["Hit ratio", HIT_RATIO, (v) => ratio(v.hit_ratio)],
-  ["Write-back", GATE, gateWord],
-  ["Write-back rate", "", (v) => rate(v.destage_bytes_per_s)],
-  ["Reads", "", (v) => `${load(v, "read")} · ${perSecond(v.foreground?.["read"]?.iops)}`],
-  ["Writes", "", (v) => `${load(v, "write")} · ${perSecond(v.foreground?.["write"]?.iops)}`],
-  ["Idle wait", IDLE_WAIT, (v) => `${nanoseconds(v.wait_ns)}${v.wait_learned ? "" : " (default)"}`],
-  ["Cache in use", "", (v) => `${ratio(v.in_use_ratio)} of ${bytes(v.cache_bytes)}`],
-];
+const OWNERS =
+  "Owner kernel: unchanged. ebbgate: changed by ebbgate, which restores the original. " +
+  "manual: changed outside ebbgate and left alone until released.";
 
 export function nowPart(): Now {
   const title = h("h1");
@@ -46,7 +25,7 @@ export function nowPart(): Now {
   const tide = tideGauge();
   const sentence = h("p", { class: "sentence big" });
   const notes = h("div", { class: "notes" });
-  const figures = figureList();
+  const figures = figureList(ALL_FIGURES, "figures wide");
   const asked = controls();
   const why = h("div");
   const knobs = h("div");
@@ -95,23 +74,6 @@ export function nowPart(): Now {
   return { element, update };
 }
 
-function figureList(): Now {
-  const values = FIGURES.map(() => h("dd"));
-  const element = h(
-    "dl",
-    { class: "figures wide" },
-    FIGURES.map(([label, about], i) =>
-      h("div", {}, h("dt", {}, about ? defined(label, about) : label), values[i]),
-    ),
-  );
-  const update = (volume: Volume): void =>
-    FIGURES.forEach(([, , write], i) => {
-      const value = values[i];
-      if (value) text(value, write(volume));
-    });
-  return { element, update };
-}
-
 /** Drawn anew only while it is open and nobody is in it. */
 function quiet(details: HTMLDetailsElement, box: HTMLElement, make: () => HTMLElement): void {
   if (details.open && !box.contains(document.activeElement)) fill(box, make());
@@ -126,7 +88,7 @@ function remarks(box: HTMLElement, volume: Volume): void {
     ...Object.entries(volume.missing).map(([signal, why]) => `Unknown: ${signal} (${why}).`),
     ...Object.entries(volume.lost)
       .filter(([, n]) => n > 0)
-      .map(([what, n]) => `Not recorded: ${n} ${what}.`),
+      .map(([what, n]) => `Dropped by the probe: ${n} ${what} ${n === 1 ? "record" : "records"}.`),
   ].filter((each): each is string => typeof each === "string");
   const key = found.join("\n");
   if (box.dataset["key"] === key) return;
@@ -146,5 +108,10 @@ function knobTable(volume: Volume): HTMLElement {
       knob.original === null ? "" : knobValue(name, knob.original),
       h("span", { class: "badge", "data-owner": knob.owner }, knob.owner),
     ]);
-  return table("Settings", ["Setting", "Now", "Original", "Owner"], rows);
+  return h(
+    "div",
+    {},
+    h("p", { class: "hint" }, OWNERS),
+    table("Settings", ["Setting", "Now", "Original", "Owner"], rows),
+  );
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Words on a volume that several pages use.
-import type { Volume, Wish } from "../api/types";
+import type { Gate, Volume, Wish } from "../api/types";
 import { knobValue, nanoseconds, rate, seconds, UNKNOWN } from "../lib/format";
 
 export const HIT_RATIO =
@@ -28,6 +28,7 @@ const GATES: Readonly<Record<string, string>> = {
 // Settings and strategies whose internal names would mislead.
 const SETTINGS: Readonly<Record<string, string>> = {
   destage: "write-back",
+  gate: "write-back",
   sequential_cutoff: "sequential cutoff",
 };
 const STRATEGIES: Readonly<Record<string, string>> = { wish: "override" };
@@ -55,8 +56,7 @@ export function forecast(volume: Volume, name: "time_to_full_s" | "time_to_clean
 }
 
 /** `paced 40 MiB/s`, `held back`, `kernel default`. */
-export function gateWord(volume: Volume): string {
-  const gate = volume.gate;
+export function gateWord(gate: Pick<Gate, "kind" | "rate_bytes_per_s">): string {
   const moving = (gate.kind === "paced" || gate.kind === "pulsed") && gate.rate_bytes_per_s > 0;
   return moving ? `${gate.kind} ${rate(gate.rate_bytes_per_s)}` : gateKind(gate.kind);
 }
