@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Bundles the dashboard into ../build/webui. `--test` bundles and runs the tests of src/lib instead;
-// `--watch` builds anew at every change.
+// `--watch` rebuilds at every change.
 import { spawnSync } from "node:child_process";
 import { copyFileSync, mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
 import { basename, join } from "node:path";
@@ -8,7 +8,7 @@ import * as esbuild from "esbuild";
 
 const OUT = "../build/webui";
 const TEST_OUT = "../build/webui-test";
-// Over the wire a page is everything that index.html names: nothing is loaded later.
+// index.html names everything that a page loads.
 const PAGE_BYTES_MAX = 200 * 1024;
 const shared = { bundle: true, format: "esm", target: "es2022", logLevel: "warning" };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Writes src/api/schema.ts from openapi.json; `--check` fails where the two have drifted apart.
+// Writes src/api/schema.ts from openapi.json; `--check` fails if the two differ.
 import { readFileSync, writeFileSync } from "node:fs";
 import openapiTS, { astToString } from "openapi-typescript";
 

@@ -118,7 +118,7 @@ export async function ask(page, kind, volume, args) {
 
 export async function openVolume(page, volume) {
   await page.goto(`${URL_}/#/volume/${encodeURIComponent(volume)}`);
-  await page.waitForFunction(() => document.querySelector(".now h1")?.textContent !== "");
+  await page.waitForFunction(() => document.querySelector(".volume-status h1")?.textContent !== "");
   await page.waitForSelector(".lanes > *");
   await page.waitForSelector(".plot canvas");
 }

@@ -17,7 +17,7 @@ after(() => browser.close());
 
 /** What the page shows under a label, such as `Load`. */
 function figure(page, label) {
-  const term = page.locator(".now dt", { hasText: label }).first();
+  const term = page.locator(".volume-status dt", { hasText: label }).first();
   return term.locator("xpath=following-sibling::dd");
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The dashboard of ebbgate: puts the page of the address on the screen.
+// The dashboard of ebbgate: shows the page that the address names.
 import { parse, type Page, type Route } from "./lib/route";
 import { start } from "./state";
 import { advicePage } from "./views/advice";
@@ -10,7 +10,7 @@ import { overview } from "./views/overview";
 import { policyPage } from "./views/policy";
 import type { View } from "./views/view";
 import { volumePage } from "./views/volume";
-import { toasts } from "./views/wish";
+import { toasts } from "./views/actions";
 
 const PAGES: Readonly<Record<Page, (parent: HTMLElement, route: Route) => View>> = {
   overview,
@@ -43,7 +43,7 @@ function show(first: boolean): void {
   frame.navigated(route);
   shown = PAGES[route.page](page, route);
   if (first) return;
-  // As a browser does for a new document: to the top, and a screen reader begins at the page.
+  // As for a new document: scroll to the top, and let a screen reader start at the page.
   window.scrollTo(0, 0);
   frame.main.focus({ preventScroll: true });
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What the pages share: the last word on every volume, on health and on what people asked for.
+// State shared by all pages: the latest data on volumes, health and requested changes.
 import { ApiError, get } from "./api/client";
 import { Live, type Connection } from "./api/live";
 import type { Action, Decision, Health, Intent, Volumes } from "./api/types";
@@ -7,62 +7,64 @@ import { Atom } from "./lib/atom";
 import { merged } from "./lib/merge";
 
 const INTENTS_KEPT = 50;
-// The stream tells of health every few seconds, whether there is news or not.
+// The stream sends health every few seconds, changed or not.
 const SILENT_MS = 10_000;
 const UNAUTHORIZED = 401;
 
 export const volumes = new Atom<Volumes | null>(null);
 export const health = new Atom<Health | null>(null);
 export const intents = new Atom<readonly Intent[]>([]);
-/** `lost`: the server does not answer; `start`: nobody knows yet. */
+/** `lost`: the server does not answer; `start`: not known yet. */
 export const connection = new Atom<"start" | Connection>("start");
-/** When this browser last heard of the volumes, by its own clock. */
-export const heardMs = new Atom(0);
-/** Whoever shows a list follows these. */
+/** When the latest data on volumes arrived, by this browser's clock. */
+export const receivedMs = new Atom(0);
+/** The newest rows, for pages that show a list. */
 export const decided = new Atom<Decision | null>(null);
 export const acted = new Atom<Action | null>(null);
-/** Changes when lists have to be read anew. */
+/** Changes when lists have to be read again. */
 export const generation = new Atom(0);
 
-export function takeVolumes(data: Volumes): void {
-  heardMs.set(Date.now());
+export function receiveVolumes(data: Volumes): void {
+  receivedMs.set(Date.now());
   volumes.set(data);
 }
 
-export function takeIntents(rows: readonly Intent[]): void {
+export function mergeIntents(rows: readonly Intent[]): void {
   intents.set(merged(intents.get(), rows, INTENTS_KEPT));
 }
 
-/** What people call a volume; its name where nobody has told yet. */
+/** The title of a volume, or its kernel name while the title is not known. */
 export function titleOf(name: string): string {
   return volumes.get()?.volumes.find((each) => each.volume === name)?.title ?? name;
 }
 
-/** Ages are told by the server: browsers' clocks are often wrong. Seconds since the document. */
+/** Age by the server's clock, because browsers' clocks are often wrong. */
 export function ageSeconds(atUnixSeconds: number): number {
-  const told = volumes.get()?.now_unix_s ?? Date.now() / 1000;
-  return Math.max(0, told - atUnixSeconds + (Date.now() - heardMs.get()) / 1000);
+  const serverTime = volumes.get()?.now_unix_s ?? Date.now() / 1000;
+  return Math.max(0, serverTime - atUnixSeconds + (Date.now() - receivedMs.get()) / 1000);
 }
 
-/** The server's clock now. */
+/** The server's time now. */
 export function serverNow(): number {
-  const told = volumes.get()?.now_unix_s;
-  return told === undefined ? Date.now() / 1000 : told + (Date.now() - heardMs.get()) / 1000;
+  const serverTime = volumes.get()?.now_unix_s;
+  return serverTime === undefined
+    ? Date.now() / 1000
+    : serverTime + (Date.now() - receivedMs.get()) / 1000;
 }
 
 async function readVolumes(): Promise<void> {
   try {
-    takeVolumes(await get<Volumes>("volumes"));
+    receiveVolumes(await get<Volumes>("volumes"));
   } catch {
-    // The banner says that the server, or its history, is gone.
+    // The banner reports a lost server or history.
   }
 }
 
 async function readIntents(): Promise<void> {
   try {
-    takeIntents((await get<{ intents: Intent[] }>("intents", { limit: INTENTS_KEPT })).intents);
+    mergeIntents((await get<{ intents: Intent[] }>("intents", { limit: INTENTS_KEPT })).intents);
   } catch {
-    // The same; health says whether the history can be read.
+    // Health reports whether the history can be read.
   }
 }
 
@@ -76,8 +78,8 @@ export async function readHealth(): Promise<void> {
   }
 }
 
-/** Without the stream, which tells of both by itself. */
-async function readPresent(): Promise<void> {
+/** Needed only without the stream, which sends both. */
+async function poll(): Promise<void> {
   await Promise.all([readHealth(), readVolumes()]);
 }
 
@@ -88,14 +90,14 @@ function readLists(): void {
 
 export function start(): void {
   void readIntents();
-  let toldMs = Date.now();
+  let healthMs = Date.now();
   new Live({
-    volumes: takeVolumes,
+    volumes: receiveVolumes,
     decision: (data) => decided.set(data),
     action: (data) => acted.set(data),
-    intent: (data) => takeIntents([data]),
+    intent: (data) => mergeIntents([data]),
     health: (data) => {
-      toldMs = Date.now();
+      healthMs = Date.now();
       health.set(data);
       connection.set("open");
     },
@@ -104,12 +106,12 @@ export function start(): void {
       const before = connection.get();
       connection.set(state);
       if (before === "locked" && state === "open") readLists();
-      // A server may be there and have no stream left.
-      if (state === "lost" && volumes.get() === null) void readPresent();
+      // The server may answer although it has no stream left.
+      if (state === "lost" && volumes.get() === null) void poll();
     },
   });
   setInterval(() => {
-    const silent = Date.now() - toldMs >= SILENT_MS;
-    if (silent && document.visibilityState === "visible") void readPresent();
+    const silent = Date.now() - healthMs >= SILENT_MS;
+    if (silent && document.visibilityState === "visible") void poll();
   }, SILENT_MS);
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Requests to this server, and nobody else. The token for changes lives as long as the tab.
+// Requests to this server only. The token is kept as long as the tab.
 import type { ErrorBody } from "./types";
 
 const TOKEN_KEY = "ebbgate-token";
 const TIMEOUT_MS = 20_000;
 
-/** What a person is told, and what to do next. `status`: 0 where no answer came. */
+/** An error message with a hint. `status`: 0 without an answer. */
 export class ApiError extends Error {
   constructor(
     readonly status: number,
@@ -34,7 +34,7 @@ export function post<T>(path: string, body: unknown, patienceMs = TIMEOUT_MS): P
   return request<T>("POST", `/api/v1/${path}`, body, token.get(), patienceMs);
 }
 
-/** Does the server take this token? Raises ApiError with status 401 where it does not. */
+/** Checks a token. Throws ApiError with status 401 if the server rejects it. */
 export async function check(candidate: string): Promise<void> {
   await request("GET", "/api/v1/token", undefined, candidate);
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The event stream: what happens now, and after a sleep or a break what was missed meanwhile.
-// By fetch and not by a browser's EventSource: that one can send no token, gives up for good on an
-// error status, does not tell of comments, and forgets where it was when it is made anew.
+// The event stream; after a break the server repeats what was missed.
+// Uses fetch, not EventSource, which cannot send a token, stops for good on an error status, hides
+// comments, and loses its position when it is recreated.
 import { backoffMs, silent } from "../lib/merge";
-import { Parser, type Told } from "../lib/sse";
+import { Parser, type ServerEvent } from "../lib/sse";
 import { token } from "./client";
 import type { Action, Decision, Health, Intent, Volumes } from "./types";
 
-/** `locked`: this server shows nothing without the token. */
+/** `locked`: this server requires the token for reading. */
 export type Connection = "open" | "lost" | "locked";
 
 export interface Handlers {
@@ -16,26 +16,26 @@ export interface Handlers {
   action: (data: Action) => void;
   intent: (data: Intent) => void;
   health: (data: Health) => void;
-  /** More was missed than the server would repeat: lists have to be read anew. */
+  /** More was missed than the server repeats: lists have to be read again. */
   reset: () => void;
   state: (state: Connection) => void;
 }
 
 const EVENTS = new Set<string>(["volumes", "decision", "action", "intent", "health", "reset"]);
-const LOOK_MS = 5_000;
+const CHECK_MS = 5_000;
 const UNAUTHORIZED = 401;
 
 export class Live {
   #stream: AbortController | null = null;
-  #heardMs = Date.now();
+  #receivedMs = Date.now();
   #lastId = "";
   #attempt = 0;
   #retry: number | undefined;
 
   constructor(private readonly handlers: Handlers) {
-    setInterval(() => this.#look(), LOOK_MS);
+    setInterval(() => this.#checkAlive(), CHECK_MS);
     document.addEventListener("visibilitychange", () => {
-      if (document.visibilityState === "visible") this.#look();
+      if (document.visibilityState === "visible") this.#checkAlive();
     });
     for (const event of ["online", "offline", "ebbgate-token"])
       window.addEventListener(event, () => this.reconnect());
@@ -50,7 +50,7 @@ export class Live {
     this.#close();
     const stream = new AbortController();
     this.#stream = stream;
-    this.#heardMs = Date.now();
+    this.#receivedMs = Date.now();
     void this.#follow(stream);
   }
 
@@ -66,9 +66,9 @@ export class Live {
       if (response.status === UNAUTHORIZED) state = "locked";
       if (response.ok && response.body) await this.#read(response.body);
     } catch {
-      // Said below, whatever it was.
+      // Reported below, whatever the reason.
     }
-    if (stream === this.#stream) this.#broken(state);
+    if (stream === this.#stream) this.#disconnected(state);
   }
 
   #headers(): Record<string, string> {
@@ -87,27 +87,27 @@ export class Live {
     for (;;) {
       const { done, value } = await reader.read();
       if (done) return;
-      this.#heardMs = Date.now();
-      for (const told of parser.push(decoder.decode(value, { stream: true }))) this.#take(told);
+      this.#receivedMs = Date.now();
+      for (const event of parser.push(decoder.decode(value, { stream: true }))) this.#handle(event);
     }
   }
 
-  #take({ name, data, id }: Told): void {
+  #handle({ name, data, id }: ServerEvent): void {
     this.#lastId = id;
     if (!EVENTS.has(name)) return;
     (this.handlers[name as "volumes"] as (data: unknown) => void)(JSON.parse(data));
   }
 
-  #broken(state: Connection): void {
+  #disconnected(state: Connection): void {
     this.#stream = null;
     this.handlers.state(state);
     this.#retry = window.setTimeout(() => this.reconnect(), backoffMs(this.#attempt));
     this.#attempt += 1;
   }
 
-  /** After a sleep a connection may be dead and look alive. */
-  #look(): void {
-    if (this.#stream !== null && silent(Date.now(), this.#heardMs)) this.reconnect();
+  /** After a suspend, a dead connection may look open. */
+  #checkAlive(): void {
+    if (this.#stream !== null && silent(Date.now(), this.#receivedMs)) this.reconnect();
   }
 
   #close(): void {

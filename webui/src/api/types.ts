@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Short names for what the server says; the types themselves are printed from its document.
+// Short names for the server's types, which are generated from openapi.json.
 import type { components } from "./schema";
 
 type Schemas = components["schemas"];
@@ -31,4 +31,4 @@ export type Proposal = Schemas["Proposal"];
 export type Samples = Schemas["Samples"];
 export type Volume = Schemas["Volume"];
 export type Volumes = Schemas["Volumes"];
-export type Wish = Schemas["StandingWish"];
+export type Override = Schemas["StandingWish"];

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// A value that tells who listens when it changes. Pure.
+// A value that calls its listeners when it changes. Pure.
 //
 //   const theme = new Atom<"light" | "dark">("light");
-//   const stop = theme.listen((value) => draw(value));   // at once, and at every change
+//   const stop = theme.listen((value) => draw(value));   // now, and at every change
 //   theme.set("dark");
 
 export class Atom<T> {

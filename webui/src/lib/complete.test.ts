@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 import assert from "node:assert/strict";
 import { test } from "node:test";
-// The schema that ships, so that a change of the language is met here first.
+// The shipped schema, so that a change of the policy language shows up here.
 import shipped from "../../../policies/schema.json";
 import { complete, type Schema } from "./complete";
 import { placeAt } from "./yamlplace";
@@ -20,37 +20,37 @@ function at(text: string): { labels: string[]; inserted: string[]; about: string
   };
 }
 
-test("at the top every key of a policy is offered", () => {
+test("the top level offers every key of a policy", () => {
   const { labels } = at("version: 1\n|");
   for (const key of ["name", "match", "limits", "rules", "schedule"])
     assert.ok(labels.includes(key));
 });
 
-test("what is typed narrows the choice and is replaced", () => {
+test("typed text narrows the choice and is replaced", () => {
   assert.deepEqual(at("obj|").inserted, ["objectives: "]);
 });
 
-test("inside a block its own keys are offered", () => {
+test("a block offers its own keys", () => {
   assert.ok(at("objectives:\n  |").labels.includes("read_latency_p99"));
   assert.ok(!at("objectives:\n  read_latency_p99: 3ms\n|").labels.includes("write_latency_p99"));
 });
 
-test("inside braces the same", () => {
+test("braces offer the keys of their block", () => {
   assert.deepEqual(at("limits: {sequential_cutoff: {|").labels, ["min", "max"]);
   assert.ok(at("match: {volume: x, ki|").labels.includes("kind"));
 });
 
-test("behind a colon values are offered", () => {
+test("values are offered after a colon", () => {
   assert.ok(at("match: {kind: |").labels.includes("dm-cache"));
   assert.ok(at("match:\n  kind: bc|").labels.includes("bcache"));
 });
 
-test("an entry of a list may be a word or begin with a key", () => {
+test("a list entry may be a value or start with a key", () => {
   assert.ok(at("strategies:\n  - |").inserted.some((text) => text.endsWith("- idle_destage")));
   assert.ok(at("strategies:\n  - idle_destage: {wa|").labels.includes("wait"));
 });
 
-test("rules and their conditions, however deep", () => {
+test("nested rules and conditions are completed", () => {
   const rule = "rules:\n  - name: a\n    why: b\n";
   assert.ok(at(`${rule}    |`).labels.includes("cooldown"));
   assert.ok(at(`${rule}    when: {any: [{all: [{time_to|`).labels.includes("time_to_full"));
@@ -60,11 +60,11 @@ test("rules and their conditions, however deep", () => {
   assert.ok(at(`${rule}    set: {destage_rate: |`).labels.includes("max"));
 });
 
-test("what belongs at the place is said in a sentence", () => {
+test("the description of the current place is returned", () => {
   assert.match(at("objectives:\n  dirty_age_max: |").about, /dirty data/);
 });
 
-test("in a comment nothing is offered, and a text that is no YAML does no harm", () => {
+test("comments offer nothing, and invalid YAML does not fail", () => {
   assert.deepEqual(at("# na|").labels, []);
   for (const text of ["}]|", "a: b: c: |", "- - - |", "\t|", '"|', "|"]) at(text);
   assert.deepEqual(placeAt("rules:\n  - name: x\n    set: {", 28)?.path, ["rules", "[]", "set"]);

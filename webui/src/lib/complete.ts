@@ -2,7 +2,7 @@
 // Completion of a policy from its JSON Schema. Pure.
 import { placeAt } from "./yamlplace";
 
-/** As much of JSON Schema as the schema of policies uses. */
+/** The part of JSON Schema that the policy schema uses. */
 export interface Schema {
   $ref?: string;
   $defs?: Record<string, Schema>;
@@ -17,7 +17,7 @@ export interface Schema {
 
 export interface Item {
   label: string;
-  /** What takes the place of the word. */
+  /** Replaces the typed word. */
   insert: string;
   about: string;
 }
@@ -25,7 +25,7 @@ export interface Item {
 export interface Completion {
   from: number;
   items: Item[];
-  /** What belongs here in a sentence; empty where the schema says nothing. */
+  /** Describes what belongs here; empty without a description in the schema. */
   about: string;
 }
 
@@ -45,13 +45,13 @@ export function complete(text: string, offset: number, schema: Schema): Completi
   return {
     from: place.from,
     items: ranked(items, place.word),
-    // What the whole document is, nobody asks while writing it.
+    // A description of the whole document would not help here.
     about:
       place.path.length === 0 ? "" : (found.find((each) => each.description)?.description ?? ""),
   };
 }
 
-/** The schema itself and all that it may be instead, references followed. */
+/** The schema and its `anyOf` alternatives, with references resolved. */
 function alternatives(schema: Schema, root: Schema, depth = 0): Schema[] {
   if (depth > 8) return [];
   const target = schema.$ref?.startsWith("#/$defs/")
@@ -73,7 +73,7 @@ function children(schema: Schema, step: string, root: Schema): Schema[] {
   return child ? alternatives(child, root) : [];
 }
 
-/** Behind a colon a list may be written as one of its entries. */
+/** After a colon, an entry may stand for a list. */
 function elements(schema: Schema, root: Schema): Schema[] {
   return schema.items ? [schema, ...alternatives(schema.items, root)] : [schema];
 }
@@ -97,7 +97,7 @@ function keys(schema: Schema): Item[] {
   }));
 }
 
-/** What begins with the word first, then what contains it; each once; the word itself never. */
+/** Items that start with the word, then items that contain it; without duplicates and the word itself. */
 function ranked(items: readonly Item[], word: string): Item[] {
   const wanted = word.toLowerCase();
   const once = new Map<string, Item>();

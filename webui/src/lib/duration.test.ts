@@ -4,14 +4,14 @@ import { test } from "node:test";
 import { parseNs, untilClockNs } from "./duration";
 import { choiceOf, isDark, next } from "./theme";
 
-test("a time needs its unit", () => {
+test("a duration requires a unit", () => {
   assert.equal(parseNs("10min"), 600e9);
   assert.equal(parseNs(" 1.5 h "), 5400e9);
   for (const wrong of ["", "10", "min", "-1s", "0s", "10 weeks"])
     assert.equal(parseNs(wrong), null);
 });
 
-test("a time of day is the next one", () => {
+test("a time of day means its next occurrence", () => {
   const now = new Date(2026, 10, 21, 23, 30, 0);
   assert.equal(untilClockNs("23:45", now), 15 * 60e9);
   assert.equal(untilClockNs("06:00", now), 6.5 * 3600e9);
@@ -19,7 +19,7 @@ test("a time of day is the next one", () => {
   assert.equal(untilClockNs("24:00", now), null);
 });
 
-test("the switch always changes what is seen first, and leads back to the system's", () => {
+test("the theme switch first inverts the visible theme and ends at the system's", () => {
   for (const dark of [true, false]) {
     const first = next("auto", dark);
     assert.notEqual(isDark(first, dark), dark);

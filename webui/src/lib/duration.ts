@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Times that a person types: `10min`, `2 h`. Pure.
+// Parses typed durations (`10min`, `2 h`) and times of day. Pure.
 
 const NS: Readonly<Record<string, number>> = {
   ms: 1e6,
@@ -9,7 +9,7 @@ const NS: Readonly<Record<string, number>> = {
   d: 86400e9,
 };
 
-/** Nanoseconds; null for what is no time. */
+/** Nanoseconds; null if the text is not a duration. */
 export function parseNs(text: string): number | null {
   const match = /^(\d+(?:\.\d+)?)\s*([a-z]+)$/.exec(text.trim());
   const unit = NS[match?.[2] ?? ""];
@@ -18,7 +18,7 @@ export function parseNs(text: string): number | null {
   return value > 0 ? value : null;
 }
 
-/** Nanoseconds until the next `06:00` after `now`, on the clock of `now`; null for what is no time. */
+/** Nanoseconds until the next `06:00` after `now`, in local time; null if the text is not a time. */
 export function untilClockNs(text: string, now: Date): number | null {
   const match = /^([01]?\d|2[0-3]):([0-5]\d)$/.exec(text.trim());
   if (!match) return null;

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import * as format from "./format";
 
-test("what is unknown is a dash and never zero", () => {
+test("an unknown value is a dash, not zero", () => {
   for (const write of [format.bytes, format.rate, format.seconds, format.ratio, format.count]) {
     assert.equal(write(null), "–");
     assert.equal(write(undefined), "–");
@@ -11,7 +11,7 @@ test("what is unknown is a dash and never zero", () => {
   }
 });
 
-test("bytes have three digits at most and a binary unit", () => {
+test("bytes have at most three digits and a binary unit", () => {
   const cases: [number, string][] = [
     [0, "0 B"],
     [1023, "1023 B"],
@@ -25,7 +25,7 @@ test("bytes have three digits at most and a binary unit", () => {
   for (const [value, text] of cases) assert.equal(format.bytes(value), text);
 });
 
-test("durations change their unit as the command line does", () => {
+test("durations use the same units as the command line", () => {
   const cases: [number, string][] = [
     [0, "0 s"],
     [2e-7, "200 ns"],
@@ -42,7 +42,7 @@ test("durations change their unit as the command line does", () => {
   assert.equal(format.nanoseconds(119e6), "119 ms");
 });
 
-test("a knob's value gets the unit that its own lacks", () => {
+test("a knob value without a unit gets one", () => {
   assert.equal(format.knobValue("sequential_cutoff", "4194304"), "4 MiB");
   assert.equal(format.knobValue("writeback_rate", "2048"), "1 MiB/s");
   assert.equal(format.knobValue("writeback_rate", "2147483647"), "unlimited");
@@ -52,7 +52,7 @@ test("a knob's value gets the unit that its own lacks", () => {
   assert.equal(format.knobValue("cache_mode", "writeback"), "writeback");
 });
 
-test("ratios, counts and ages", () => {
+test("ratios, counts, ages and plurals are formatted", () => {
   assert.equal(format.ratio(0.034), "3.4%");
   assert.equal(format.ratio(0.34), "34%");
   assert.equal(format.ratio(0), "0%");

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Figures as people read them, in the words of the command line (ebbgate/units.py). Pure.
-// What is unknown is a dash, never zero.
+// Formats values for display, as the command line does (ebbgate/units.py). Pure.
+// An unknown value is a dash, never zero.
 
 export const UNKNOWN = "–";
 
 const BYTE_SUFFIXES = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"] as const;
 const SECTOR_BYTES = 512;
-// bcache's way to say that nothing limits a rate is INT_MAX sectors/s.
+// bcache shows an unlimited rate as INT_MAX sectors/s.
 const UNLIMITED_SECTORS_PER_S = 2 ** 30;
 const SIZE_KNOBS = new Set(["sequential_cutoff", "migration_threshold"]);
 const RATE_KNOBS = new Set(["writeback_rate", "writeback_rate_minimum"]);
@@ -33,7 +33,7 @@ export function rate(bytesPerSecond: Maybe<number>): string {
   return bytesPerSecond == null ? UNKNOWN : `${bytes(bytesPerSecond)}/s`;
 }
 
-/** `410 ms`, `2.5 s`, `4 min`, `3 d`; `never` for what will not happen at this pace. */
+/** `410 ms`, `2.5 s`, `4 min`, `3 d`; `never` for infinity. */
 export function seconds(value: Maybe<number>): string {
   if (value == null || Number.isNaN(value)) return UNKNOWN;
   const size = Math.abs(value);
@@ -70,7 +70,7 @@ export function perSecond(value: Maybe<number>): string {
   return value == null ? UNKNOWN : `${count(value)}/s`;
 }
 
-/** How old something is: `just now`, `12 s ago`, `3 min ago`. */
+/** An age: `just now`, `12 s ago`, `3 min ago`. */
 export function ago(ageSeconds: Maybe<number>): string {
   if (ageSeconds == null) return UNKNOWN;
   return ageSeconds < 2 ? "just now" : `${seconds(Math.floor(ageSeconds))} ago`;
@@ -96,7 +96,7 @@ export function dateTime(unixSeconds: Maybe<number>): string {
   return unixSeconds == null ? UNKNOWN : `${day(unixSeconds)} ${clock(unixSeconds)}`;
 }
 
-/** A knob's value with the unit that its own lacks. */
+/** A knob's value with a unit where the kernel's value has none. */
 export function knobValue(knob: string, value: Maybe<string>): string {
   if (value == null || value === "") return UNKNOWN;
   if (!/^\d+$/.test(value)) return value;

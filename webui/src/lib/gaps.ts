@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The histogram of idle gaps and the wait that is learned from it. Pure.
-// As ebbgate/signals/gaps.py: bucket i holds gaps of [2^i, 2^(i+1)) microseconds.
+// The histogram of idle periods, and the idle wait learned from it. Pure.
+// The same as ebbgate/signals/gaps.py: bucket i holds gaps of [2^i, 2^(i+1)) microseconds.
 
-/** A decayed count below this is none. */
+/** A decayed count below this is treated as zero. */
 export const TRACE = 0.01;
 
 export function bucketLowSeconds(bucket: number): number {
@@ -20,13 +20,13 @@ export function reaching(counts: readonly number[], waitSeconds: number): number
   return total;
 }
 
-/** The share (0..1) of gaps that last at least so long; null without gaps. */
+/** The share (0..1) of gaps that last at least `waitSeconds`; null without gaps. */
 export function shareReaching(counts: readonly number[], waitSeconds: number): number | null {
   const total = counts.reduce((sum, count) => sum + count, 0);
   return total > TRACE ? reaching(counts, waitSeconds) / total : null;
 }
 
-/** Where a time stands between two buckets on a logarithmic axis (0..1, clamped). */
+/** Position of a duration between two buckets on a logarithmic axis (0..1, clamped). */
 export function position(seconds: number, firstBucket: number, endBucket: number): number {
   const bucket = Math.log2(Math.max(seconds, 1e-9) / 1e-6);
   return Math.min(1, Math.max(0, (bucket - firstBucket) / (endBucket - firstBucket)));

@@ -5,7 +5,7 @@ import { describe, gauge, spread } from "./gauge";
 
 const LEVELS = { dirtyBytes: 300, cacheBytes: 1000, floorBytes: 100, cutoffBytes: 400 };
 
-test("the cutoff stands below the top, and the scale says that it is a part of the cache", () => {
+test("the scale is zoomed to the cutoff", () => {
   const found = gauge(LEVELS);
   assert.deepEqual(found, {
     scaleBytes: 500,
@@ -17,20 +17,20 @@ test("the cutoff stands below the top, and the scale says that it is a part of t
   });
 });
 
-test("the scale is never larger than the cache", () => {
+test("the scale is at most the cache size", () => {
   const found = gauge({ ...LEVELS, cutoffBytes: 950 });
   assert.equal(found.scaleBytes, 1000);
   assert.equal(found.zoomed, false);
 });
 
-test("near the cutoff and over it there is an alarm", () => {
+test("the alarm is set near and over the cutoff", () => {
   assert.equal(gauge({ ...LEVELS, dirtyBytes: 345 }).alarm, "near");
   const over = gauge({ ...LEVELS, dirtyBytes: 700 });
   assert.equal(over.alarm, "over");
   assert.equal(over.level, 1);
 });
 
-test("what is unknown is not drawn", () => {
+test("unknown levels are not drawn", () => {
   const none = { dirtyBytes: null, cacheBytes: null, floorBytes: null, cutoffBytes: null };
   const found = gauge(none);
   assert.equal(found.level, null);
@@ -39,11 +39,11 @@ test("what is unknown is not drawn", () => {
   assert.match(describe({ ...LEVELS, cutoffBytes: null }), /is unknown$/);
 });
 
-test("an empty cache stands at the bottom", () => {
+test("an empty cache has level zero", () => {
   assert.equal(gauge({ ...LEVELS, dirtyBytes: 0 }).level, 0);
 });
 
-test("labels move apart, keep their order and stay inside", () => {
+test("spread moves labels apart, keeps their order and keeps them inside", () => {
   const found = spread([0.5, 0.51, 0.99], 0.1);
   assert.ok(Math.abs((found[1] ?? 0) - (found[0] ?? 0)) >= 0.1 - 1e-9);
   assert.ok(found.every((at) => at >= 0 && at <= 1));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Geometry of the tide gauge: how high the dirty data stands, against floor and cutoff. Pure.
+// Geometry of the gauge of dirty data, with floor and cutoff. Pure.
 import { bytes, type Maybe } from "./format";
 
 export interface Levels {
@@ -15,14 +15,14 @@ export interface Gauge {
   level: number | null;
   floor: number | null;
   cutoff: number | null;
-  /** Is the scale only a part of the cache? */
+  /** Does the scale show only a part of the cache? */
   zoomed: boolean;
   alarm: "none" | "near" | "over";
 }
 
-// Above this share of the way to the cutoff the water is called near it.
+// From this share of the cutoff on, the level counts as near it.
 const NEAR = 0.85;
-// The cutoff stands this high on a scale that is cut for it.
+// Height of the cutoff on a zoomed scale.
 const CUTOFF_HEIGHT = 0.8;
 
 export function gauge(levels: Levels): Gauge {
@@ -54,7 +54,7 @@ function alarm(dirty: Maybe<number>, cutoff: Maybe<number>): Gauge["alarm"] {
   return dirty >= cutoff ? "over" : dirty >= NEAR * cutoff ? "near" : "none";
 }
 
-/** What the picture shows, in one sentence. */
+/** Describes the picture in one sentence. */
 export function describe(levels: Levels): string {
   if (levels.dirtyBytes == null) return "Dirty data: unknown";
   const of = levels.cacheBytes == null ? "" : ` in a cache of ${bytes(levels.cacheBytes)}`;
@@ -69,7 +69,7 @@ export function describe(levels: Levels): string {
   return `Dirty data: ${bytes(levels.dirtyBytes)}${of}${floor}${cutoff}`;
 }
 
-/** Moves labels (0..1, any order) apart so that no two are nearer than `apart`; keeps them inside. */
+/** Moves labels (0..1, any order) at least `apart` from each other and keeps them inside. */
 export function spread(positions: readonly number[], apart: number): number[] {
   const order = positions.map((at, index) => ({ at, index })).sort((a, b) => a.at - b.at);
   let before = -Infinity;

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { percentile, range, shade, shadeFrom, sum } from "./heat";
 
-test("the range is what anything fell into; times without data are no zero", () => {
+test("the range covers the used buckets and ignores missing times", () => {
   assert.deepEqual(range([null, [0, 0, 4, 1, 0], [0, 2, 0, 0, 0]]), {
     first: 1,
     end: 4,
@@ -12,7 +12,7 @@ test("the range is what anything fell into; times without data are no zero", () 
   assert.equal(range([null, [0, 0]]), null);
 });
 
-test("shades go from one for a single request to the last for the most", () => {
+test("shades grow from one request to the maximum", () => {
   assert.equal(shade(0, 1000, 6), 0);
   assert.equal(shade(1, 1000, 6), 1);
   assert.equal(shade(1000, 1000, 6), 6);
@@ -25,7 +25,7 @@ test("shades go from one for a single request to the last for the most", () => {
   }
 });
 
-test("the legend says from which count on a shade is used", () => {
+test("shadeFrom returns the smallest count of each shade", () => {
   const from = shadeFrom(1000, 6);
   assert.equal(from[0], 1);
   assert.equal(from.at(-1), 1000);

@@ -4,13 +4,13 @@
 export type Counts = readonly (readonly number[] | null)[];
 
 export interface HeatRange {
-  /** First and one past the last bucket that anything fell into. */
+  /** First, and one past the last, bucket that is not empty. */
   first: number;
   end: number;
   countMax: number;
 }
 
-/** What there is to draw; null without a single request. */
+/** The range to draw; null without requests. */
 export function range(counts: Counts): HeatRange | null {
   let [first, end, countMax] = [Infinity, 0, 0];
   for (const row of counts) {
@@ -24,7 +24,7 @@ export function range(counts: Counts): HeatRange | null {
   return countMax > 0 ? { first, end, countMax } : null;
 }
 
-/** The shade of a count, 1..shades; 0: none. Logarithmic, so that the rare slow request is seen. */
+/** The shade of a count, 1..shades; 0: none. Logarithmic, so that rare slow requests are visible. */
 export function shade(count: number, countMax: number, shades: number): number {
   if (count <= 0 || countMax <= 0) return 0;
   if (countMax <= 1) return shades;
@@ -55,7 +55,7 @@ export function percentile(
   return null;
 }
 
-/** All times added up. */
+/** Sum over all times. */
 export function sum(counts: Counts): number[] {
   const total: number[] = [];
   for (const row of counts) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Rows that arrive twice, late or after a sleep, merged into one list, newest first. Pure.
+// Merges rows that arrive twice or late into one list, newest first. Pure.
 
 export interface Numbered {
   id: number;
 }
 
-/** `rows` with `arrived`: newest first, each number once (the later word counts), at most `most`. */
+/** `rows` with `arrived`: newest first, each id once (the later row counts), at most `most`. */
 export function merged<T extends Numbered>(
   rows: readonly T[],
   arrived: readonly T[],
@@ -16,12 +16,12 @@ export function merged<T extends Numbered>(
   return [...byId.values()].sort((a, b) => b.id - a.id).slice(0, most);
 }
 
-/** How long to wait before the next attempt: doubled up to a bound, in milliseconds. */
+/** Time before the next attempt: doubled up to a limit. */
 export function backoffMs(attempt: number, firstMs = 500, mostMs = 10_000): number {
   return Math.min(mostMs, firstMs * 2 ** Math.max(0, attempt));
 }
 
-/** Is the stream dead? A server says something at least every 15 s. */
-export function silent(nowMs: number, heardMs: number, patienceMs = 40_000): boolean {
-  return nowMs - heardMs > patienceMs;
+/** Is the stream dead? The server sends something at least every 15 s. */
+export function silent(nowMs: number, receivedMs: number, patienceMs = 40_000): boolean {
+  return nowMs - receivedMs > patienceMs;
 }

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The address behind the #: which page, of what, with which filters. Pure.
+// The address after the #: page, name and filters. Pure.
 
 export const PAGES = ["overview", "volume", "decisions", "advice", "policy", "doctor"] as const;
 export type Page = (typeof PAGES)[number];
 
 export interface Route {
   page: Page;
-  /** What the page is about: a volume, a policy; empty without. */
+  /** The volume or policy that the page shows; may be empty. */
   name: string;
   query: Readonly<Record<string, string>>;
 }
 
-/** `#/volume/dm-3?range=1h`; what no page knows is the overview. */
+/** `#/volume/dm-3?range=1h`; an unknown address is the overview. */
 export function parse(hash: string): Route {
   const [path = "", search = ""] = hash.replace(/^#\/?/, "").split("?", 2);
   const [first = "", ...rest] = path.split("/");

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import * as gaps from "./gaps";
 import * as runs from "./runs";
 
-test("everything bypasses at the lowest cutoff and nothing above the longest run", () => {
+test("all bytes bypass at the lowest cutoff and none above the longest run", () => {
   const curve = [0, 10, 20, 30];
   assert.equal(runs.shareBeyond(curve, 512), 1);
   assert.equal(runs.shareBeyond(curve, 512 * 16), 0);
@@ -27,7 +27,7 @@ test("without bytes the share is unknown", () => {
   assert.equal(runs.shareBeyond([0, 0], 4096), null);
 });
 
-test("a size and its place on the axis are each other's inverse", () => {
+test("position and sizeAt are inverse", () => {
   for (const size of [4096, 65536, 1 << 22]) {
     assert.equal(runs.sizeAt(runs.position(size, 0, 22), 0, 22), size);
   }
@@ -35,14 +35,14 @@ test("a size and its place on the axis are each other's inverse", () => {
   assert.equal(runs.position(1e12, 3, 9), 1);
 });
 
-test("only the part of a histogram with anything in it is shown", () => {
+test("occupied returns the range of used buckets", () => {
   assert.deepEqual(runs.occupied([0, 0, 3, 0, 1, 0]), [2, 5]);
   assert.equal(runs.occupied([0, 0]), null);
   assert.deepEqual(runs.occupied([0.001, 3], 0.01), [1, 2]);
   assert.deepEqual(runs.addRuns([1, 2], [1, 1, 1]), [2, 3, 1]);
 });
 
-test("gaps that reach the wait", () => {
+test("reaching counts the gaps that reach the wait", () => {
   // Ten gaps of 1.024 to 2.048 ms, two of 1.05 to 2.1 s.
   const counts: number[] = [];
   counts[10] = 10;

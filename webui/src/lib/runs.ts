@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What a sequential cutoff would bypass, read off the bytes by run length. Pure.
+// What a sequential cutoff would bypass, from the bytes by run length. Pure.
 // The same arithmetic as ebbgate/signals/streams.py; bucket i holds runs of [512 * 2^i, 512 * 2^(i+1)) B.
 
 export function bucketLowBytes(bucket: number): number {
   return 512 * 2 ** bucket;
 }
 
-/** Bytes that belong to a run that had reached `cutoffBytes`; linear inside a bucket. */
+/** Bytes in runs of at least `cutoffBytes`; linear inside a bucket. */
 export function bytesBeyond(runs: readonly number[], cutoffBytes: number): number {
   let total = 0;
   runs.forEach((bytes, bucket) => {
@@ -29,7 +29,7 @@ export function addRuns(first: readonly number[], second: readonly number[]): nu
   return Array.from({ length }, (_, i) => (first[i] ?? 0) + (second[i] ?? 0));
 }
 
-/** First and one past the last bucket with bytes in it; null without any. */
+/** First, and one past the last, bucket that is not empty; null if all are. */
 export function occupied(counts: readonly number[], trace = 0): [number, number] | null {
   const first = counts.findIndex((count) => count > trace);
   if (first < 0) return null;
@@ -38,7 +38,7 @@ export function occupied(counts: readonly number[], trace = 0): [number, number]
   return [first, last + 1];
 }
 
-/** Where a size stands between two buckets on a logarithmic axis (0..1, clamped). */
+/** Position of a size between two buckets on a logarithmic axis (0..1, clamped). */
 export function position(sizeBytes: number, firstBucket: number, endBucket: number): number {
   const bucket = Math.log2(Math.max(sizeBytes, 1) / 512);
   return Math.min(1, Math.max(0, (bucket - firstBucket) / (endBucket - firstBucket)));

@@ -3,11 +3,11 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { byteTicks, column, negated, summary, thinned, total } from "./series";
 
-test("a gap stays a gap below the waterline", () => {
+test("negated keeps gaps", () => {
   assert.deepEqual(negated([1, null, 3]), [-1, null, -3]);
 });
 
-test("a summary counts what is known only", () => {
+test("a summary counts known values only", () => {
   assert.deepEqual(summary([1, null, 3, null]), {
     last: null,
     min: 1,
@@ -21,12 +21,12 @@ test("a summary counts what is known only", () => {
   assert.equal(total(undefined), null);
 });
 
-test("a column that is not there is unknown throughout", () => {
+test("a missing column is null throughout", () => {
   assert.deepEqual(column({ a: [1, 2] }, "a", 2), [1, 2]);
   assert.deepEqual(column({}, "a", 2), [null, null]);
 });
 
-test("a table of a long series keeps its first and last row", () => {
+test("thinned keeps the first and the last row", () => {
   assert.deepEqual(thinned(3, 10), [0, 1, 2]);
   const rows = thinned(600, 30);
   assert.equal(rows.length, 30);
@@ -34,7 +34,7 @@ test("a table of a long series keeps its first and last row", () => {
   assert.equal(rows.at(-1), 599);
 });
 
-test("ticks of a byte axis are round in their own unit", () => {
+test("byte ticks are round in their unit", () => {
   assert.deepEqual(byteTicks(0), [0]);
   const mib = 1024 ** 2;
   assert.deepEqual(

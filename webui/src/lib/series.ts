@@ -3,7 +3,7 @@
 
 export type Column = readonly (number | null)[];
 
-/** Below the waterline: destage is drawn downwards. */
+/** Negative values, for a line drawn below zero. */
 export function negated(column: Column): (number | null)[] {
   return column.map((value) => (value === null ? null : -value));
 }
@@ -29,13 +29,13 @@ export function summary(column: Column): Summary {
   };
 }
 
-/** The total of a column of counts; null where nothing at all is known. */
+/** The sum of the known values; null if none is known. */
 export function total(column: Column | undefined): number | null {
   const known = (column ?? []).filter((value): value is number => value !== null);
   return known.length === 0 ? null : known.reduce((a, b) => a + b, 0);
 }
 
-/** A column for each name, all of the grid's length: one that is missing is unknown throughout. */
+/** The column with this name; a missing one is null throughout. */
 export function column(
   columns: Readonly<Record<string, Column | undefined>>,
   name: string,
@@ -45,7 +45,7 @@ export function column(
   return found?.length === length ? found : new Array<null>(length).fill(null);
 }
 
-/** At most `most` row numbers, evenly spread, first and last among them: what a table shows. */
+/** At most `most` row numbers, evenly spaced, with the first and the last. */
 export function thinned(length: number, most: number): number[] {
   if (length <= most) return Array.from({ length }, (_, i) => i);
   return Array.from({ length: most }, (_, i) => Math.round((i * (length - 1)) / (most - 1)));

@@ -22,7 +22,7 @@ const EVENTS = [
   { name: "decision", data: "one\n two", id: "7" },
 ];
 
-test("events come whole, whatever the pieces", () => {
+test("events are parsed from pieces of any size", () => {
   for (const size of [1, 2, 7, STREAM.length]) {
     const parser = new Parser();
     const found = [];
@@ -32,11 +32,11 @@ test("events come whole, whatever the pieces", () => {
   }
 });
 
-test("lines may end as they do elsewhere", () => {
+test("lines may end with CRLF", () => {
   assert.deepEqual(new Parser().push(STREAM.replaceAll("\n", "\r\n")), EVENTS);
 });
 
-test("an id lasts until there is another one, over a new stream too", () => {
+test("an id is kept until the next one, also in a new stream", () => {
   const parser = new Parser("5");
   assert.equal(parser.push("data: x\n\n")[0]?.id, "5");
   assert.equal(parser.push("id: 6\ndata: x\n\n")[0]?.id, "6");

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Server-sent events out of the text of a stream, as the HTML standard has them. Pure.
+// Parses server-sent events, as defined by the HTML standard. Pure.
 
-export interface Told {
+export interface ServerEvent {
   name: string;
   data: string;
-  /** The last id that the stream named, of this event or before. */
+  /** The last id in the stream so far. */
   id: string;
 }
 
-/** Takes the text in pieces of any size, and gives each event once its empty line has come. */
+/** Takes text in pieces of any size; returns each event after its empty line. */
 export class Parser {
   #rest = "";
   #name = "";
@@ -19,13 +19,13 @@ export class Parser {
     this.#id = lastId;
   }
 
-  push(piece: string): Told[] {
+  push(piece: string): ServerEvent[] {
     const lines = (this.#rest + piece).split("\n");
     this.#rest = lines.pop() ?? "";
     return lines.flatMap((line) => this.#line(line.replace(/\r$/, "")));
   }
 
-  #line(line: string): Told[] {
+  #line(line: string): ServerEvent[] {
     if (line === "") return this.#end();
     const colon = line.indexOf(":");
     const field = colon < 0 ? line : line.slice(0, colon);
@@ -33,15 +33,15 @@ export class Parser {
     if (field === "event") this.#name = value;
     else if (field === "data") this.#data.push(value);
     else if (field === "id" && !value.includes("\0")) this.#id = value;
-    // A comment has no name; `retry` is not for us, who count attempts.
+    // A comment has no name. `retry` is ignored: live.ts has its own backoff.
     return [];
   }
 
-  #end(): Told[] {
-    const told = { name: this.#name || "message", data: this.#data.join("\n"), id: this.#id };
-    const any = this.#data.length > 0;
+  #end(): ServerEvent[] {
+    const event = { name: this.#name || "message", data: this.#data.join("\n"), id: this.#id };
+    const complete = this.#data.length > 0;
     this.#name = "";
     this.#data = [];
-    return any ? [told] : [];
+    return complete ? [event] : [];
   }
 }

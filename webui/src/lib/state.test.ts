@@ -5,7 +5,7 @@ import { Atom } from "./atom";
 import { backoffMs, merged, silent } from "./merge";
 import { format, parse, rangeOf } from "./route";
 
-test("rows that arrive twice or late are there once, newest first", () => {
+test("merged keeps each row once, newest first", () => {
   const rows = [{ id: 5 }, { id: 3 }];
   assert.deepEqual(merged(rows, [{ id: 4 }, { id: 5 }, { id: 6 }], 10), [
     { id: 6 },
@@ -16,12 +16,12 @@ test("rows that arrive twice or late are there once, newest first", () => {
   assert.deepEqual(merged(rows, [{ id: 9 }], 2), [{ id: 9 }, { id: 5 }]);
 });
 
-test("the later word on a row counts", () => {
-  const asked = { id: 1, ok: null as boolean | null };
-  assert.deepEqual(merged([asked], [{ id: 1, ok: true }], 10), [{ id: 1, ok: true }]);
+test("merged keeps the later version of a row", () => {
+  const pending = { id: 1, ok: null as boolean | null };
+  assert.deepEqual(merged([pending], [{ id: 1, ok: true }], 10), [{ id: 1, ok: true }]);
 });
 
-test("attempts become rarer up to a bound", () => {
+test("backoff doubles up to its limit; a long silence counts as dead", () => {
   assert.deepEqual(
     [0, 1, 2, 9].map((n) => backoffMs(n)),
     [500, 1000, 2000, 10_000],
@@ -30,7 +30,7 @@ test("attempts become rarer up to a bound", () => {
   assert.ok(!silent(20_000, 10_000));
 });
 
-test("an address and what it means are each other's inverse, whatever a name contains", () => {
+test("format and parse are inverse for any volume name", () => {
   for (const name of ["bcache0", "vg/data", "a?b#c%d", "ü "]) {
     const route = parse(format("volume", name, { range: "24h", q: "a&b" }));
     assert.deepEqual(route, { page: "volume", name, query: { range: "24h", q: "a&b" } });
@@ -38,7 +38,7 @@ test("an address and what it means are each other's inverse, whatever a name con
   assert.equal(format("decisions", "", { volume: "", knob: "x" }), "#/decisions?knob=x");
 });
 
-test("an address that nobody knows is the overview", () => {
+test("an unknown address is the overview", () => {
   for (const hash of ["", "#", "#/", "#/nothing/at/all", "#main"]) {
     assert.equal(parse(hash).page, "overview");
   }
@@ -46,7 +46,7 @@ test("an address that nobody knows is the overview", () => {
   assert.equal(rangeOf("1y"), "5m");
 });
 
-test("an atom tells of changes only, and nobody who has left", () => {
+test("an atom calls its listeners on changes only, and none after stop", () => {
   const seen: number[] = [];
   const atom = new Atom(1);
   const stop = atom.listen((value) => seen.push(value));

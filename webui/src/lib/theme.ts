@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Light or dark: what the system says, unless somebody chose. Pure.
+// Light or dark theme: the user's choice, or else the system's. Pure.
 
 export const CHOICES = ["auto", "light", "dark"] as const;
 export type Choice = (typeof CHOICES)[number];
@@ -8,7 +8,7 @@ export function choiceOf(stored: string | null): Choice {
   return CHOICES.find((choice) => choice === stored) ?? "auto";
 }
 
-/** The next press of the switch: to the other than what is seen, then back to the system's. */
+/** The next choice: first the opposite of the visible theme, then both, then the system's. */
 export function next(choice: Choice, systemDark: boolean): Choice {
   if (choice === "auto") return systemDark ? "light" : "dark";
   return choice === (systemDark ? "light" : "dark") ? (systemDark ? "dark" : "light") : "auto";

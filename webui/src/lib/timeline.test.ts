@@ -8,7 +8,7 @@ function write(id: number, at: number, value: string, more: Partial<Write> = {})
   return { id, at, new: value, outcome: "changed", ...base, ...more };
 }
 
-test("a lane shows what a knob held, from the value before the first write on", () => {
+test("a lane starts with the value before the first write", () => {
   const found = lanes([write(2, 60, "40"), write(1, 20, "0")], 0, 100);
   assert.deepEqual(found, [
     {
@@ -22,18 +22,18 @@ test("a lane shows what a knob held, from the value before the first write on", 
   ]);
 });
 
-test("what was refused or only advised is no bar", () => {
+test("refused and advised writes have no bar", () => {
   assert.deepEqual(lanes([write(1, 20, "0", { outcome: "advised" })], 0, 100), []);
 });
 
-test("a write before the window begins its bar at the edge", () => {
+test("a write before the period starts its bar at the edge", () => {
   const found = lanes([write(1, -50, "0"), write(2, -10, "40")], 0, 100);
   assert.deepEqual(found[0]?.bars, [
     { from: 0, until: 100, value: "40", strategy: "idle_destage" },
   ]);
 });
 
-test("the same value written again is one bar", () => {
+test("writing the same value again extends the bar", () => {
   const found = lanes([write(1, 20, "0"), write(2, 60, "0")], 0, 100);
   assert.deepEqual(
     found[0]?.bars.map((bar) => [bar.from, bar.until]),
@@ -44,7 +44,7 @@ test("the same value written again is one bar", () => {
   );
 });
 
-test("marks that could not be hit apart are one", () => {
+test("marks that are too close are merged", () => {
   const found = marks([{ at: 10 }, { at: 11 }, { at: 50 }, { at: 200 }], 0, 100, 0.05);
   assert.deepEqual(
     found.map((mark) => [mark.at, mark.items.length]),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The knob timeline: writes to lanes of bars, decisions to marks that can be hit. Pure.
+// The timeline: turns knob writes into bars and decisions into marks. Pure.
 import type { Maybe } from "./format";
 
 export interface Write {
@@ -16,7 +16,7 @@ export interface Bar {
   from: number;
   until: number;
   value: Maybe<string>;
-  /** Who wrote it; null: what was there before. */
+  /** Which strategy wrote it; null for the value before the first write. */
   strategy: string | null;
 }
 
@@ -25,7 +25,7 @@ export interface Lane {
   bars: Bar[];
 }
 
-/** One lane a knob: what it held from when to when. Only writes that changed it count. */
+/** One lane for each knob, with its values over time. Only writes that changed it count. */
 export function lanes(writes: readonly Write[], since: number, until: number): Lane[] {
   const byKnob = new Map<string, Write[]>();
   for (const write of [...writes].sort((a, b) => a.at - b.at || a.id - b.id)) {
@@ -49,7 +49,7 @@ function bars(writes: readonly Write[], since: number, until: number): Bar[] {
     if (end <= since) return;
     const from = Math.max(write.at, since);
     const last = found.at(-1);
-    // The same value written again is no change of the knob.
+    // Writing the same value again changes nothing.
     if (last?.value === write.new && last.strategy === write.strategy) last.until = end;
     else found.push({ from, until: end, value: write.new, strategy: write.strategy });
   });
@@ -62,7 +62,7 @@ export interface Mark<T> {
   items: T[];
 }
 
-/** Marks for things in time; those nearer than `apart` (0..1) share one, or none could be hit. */
+/** Marks for items in time. Items nearer than `apart` (0..1) share one, so that each can be clicked. */
 export function marks<T extends { at: number }>(
   items: readonly T[],
   since: number,

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Where in a YAML document the cursor stands: the keys above it, and what is being written. Pure.
-// It reads block style by indentation and flow style within a line: enough for policies, and it works
-// on a text that is not finished.
+// Finds the position of the cursor in a YAML document: keys above it and the typed word. Pure.
+// Reads block style by indentation and flow style within a line. That is enough for policies, and it
+// works on unfinished text.
 
 /** A step is a key, or `[]` for an entry of a list. */
 export interface Place {
   path: string[];
-  /** Is a value being written (behind a colon), or a key? In a list it may become either. */
+  /** Is a value being written (after a colon), or a key? A list entry may become either. */
   value: boolean;
-  /** What stands of the word already, and where it begins. */
+  /** The part of the word before the cursor, and its start. */
   word: string;
   from: number;
 }
@@ -43,14 +43,14 @@ export function placeAt(text: string, offset: number): Place | null {
   };
 }
 
-/** Brings the stack to a line. The key of a finished line stays on it; so does one with a value. */
+/** Updates the stack for a line; keys remain on it, with and without a value. */
 function descend(stack: Level[], line: string, whole: boolean): { text: string; value: boolean } {
   let indent = line.length - line.trimStart().length;
   let text = line.trimStart();
-  // The cursor's own line may be empty: then its column says how deep it is.
+  // The cursor's line may be empty: then its column gives the depth.
   while ((stack.at(-1)?.indent ?? -1) >= indent && stack.length > 0) stack.pop();
   for (let item = /^-(\s+|$)/.exec(text); item; item = /^-(\s+|$)/.exec(text)) {
-    // A list may stand at the indent of its key, whose level was just popped: that is rare here.
+    // Not handled (rare in policies): a list at the indent of its key, whose level was just popped.
     stack.push({ indent, step: "[]" });
     indent += item[0].length;
     text = text.slice(item[0].length);
@@ -62,7 +62,7 @@ function descend(stack: Level[], line: string, whole: boolean): { text: string; 
   return { text: value, value: whole || line.length > 0 };
 }
 
-/** The steps that open brackets add: `{a: [{b: ` is a, [], b. `value`: null where none is open. */
+/** Steps added by open brackets: `{a: [{b: ` is a, [], b. `value`: null without an open bracket. */
 function flowSteps(text: string): { path: string[]; value: boolean | null } {
   const open: { list: boolean; key: string | null }[] = [];
   let token = "";

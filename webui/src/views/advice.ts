@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Advice: what to change about devices and settings, how to do it, and what was applied already.
+// Advice: recommended changes of devices and settings, and those already applied.
 import { get } from "../api/client";
 import type { Advice, AdviceList, AppliedAdvice } from "../api/types";
 import { dateTime, knobValue, plural } from "../lib/format";
@@ -7,9 +7,9 @@ import { format } from "../lib/route";
 import { generation, volumes } from "../state";
 import { confirm } from "./dialog";
 import { button, fill, h, text, unknownList } from "./dom";
-import { reader } from "./reader";
+import { retry } from "./retry";
 import type { View } from "./view";
-import { explained, wish } from "./wish";
+import { errorText, requestChange } from "./actions";
 
 export function advicePage(parent: HTMLElement): View {
   const state = h("p", { class: "hint", role: "status" }, "Loading …");
@@ -29,27 +29,27 @@ export function advicePage(parent: HTMLElement): View {
     text(state, advice.length > 0 ? `${plural(advice.length, "recommendation")}.` : "");
     fill(
       list,
-      advice.length > 0 ? byVolume(advice, again) : none(unknown.length),
-      appliedList(applied, again),
+      advice.length > 0 ? byVolume(advice, reload) : none(unknown.length),
+      appliedList(applied, reload),
       unknownList(unknown),
     );
   };
-  const { again, stop } = reader(read, (problem) => text(state, explained(problem)));
-  // What is applied, and what can be, follows from the modes and from what people have set.
-  let known = inForce();
+  const { reload, stop } = retry(read, (problem) => text(state, errorText(problem)));
+  // Modes and overrides determine what is applied and what can be.
+  let known = fingerprint();
   const stops = [
     stop,
-    generation.listen(again),
+    generation.listen(reload),
     volumes.listen(() => {
-      const now = inForce();
-      if (now !== known) again();
+      const now = fingerprint();
+      if (now !== known) reload();
       known = now;
     }),
   ];
   return { destroy: () => stops.forEach((each) => each()) };
 }
 
-function inForce(): string {
+function fingerprint(): string {
   const found = volumes.get()?.volumes ?? [];
   return JSON.stringify(
     found.map(({ volume, mode, wishes }) => [
@@ -68,7 +68,7 @@ function none(unknown: number): HTMLElement {
   return h("div", { class: "empty" }, h("h2", {}, "No recommendations"), h("p", {}, why));
 }
 
-function byVolume(all: readonly Advice[], again: () => void): HTMLElement[] {
+function byVolume(all: readonly Advice[], reload: () => void): HTMLElement[] {
   const groups = new Map<string, Advice[]>();
   for (const each of all) {
     const found = groups.get(each.volume);
@@ -80,12 +80,12 @@ function byVolume(all: readonly Advice[], again: () => void): HTMLElement[] {
       "section",
       { class: "advice-group" },
       h("h2", {}, h("a", { href: format("volume", volume) }, each[0]?.title ?? volume)),
-      each.map((one) => card(one, again)),
+      each.map((one) => card(one, reload)),
     ),
   );
 }
 
-function card(advice: Advice, again: () => void): HTMLElement {
+function card(advice: Advice, reload: () => void): HTMLElement {
   return h(
     "article",
     { class: "card advice", "data-weight": advice.weight },
@@ -111,7 +111,7 @@ function card(advice: Advice, again: () => void): HTMLElement {
     advice.lasts && h("p", { class: "hint" }, advice.lasts),
     advice.keep && command(advice.keep, "Rule that makes it permanent"),
     advice.can_apply
-      ? h("div", { class: "buttons" }, applyButton(advice, again))
+      ? h("div", { class: "buttons" }, applyButton(advice, reload))
       : advice.why_not && h("p", { class: "hint" }, advice.why_not),
   );
 }
@@ -139,9 +139,9 @@ function command(line: string, label: string): HTMLElement {
   );
 }
 
-function applyButton(advice: Advice, again: () => void): HTMLElement {
+function applyButton(advice: Advice, reload: () => void): HTMLElement {
   const apply = async (): Promise<void> => {
-    const sure = await confirm(
+    const confirmed = await confirm(
       `Apply ${advice.id}`,
       [
         h("p", {}, advice.text),
@@ -155,25 +155,27 @@ function applyButton(advice: Advice, again: () => void): HTMLElement {
       "Apply",
     );
     if (
-      sure &&
-      (await wish(`${advice.title}: apply ${advice.id}`, "apply", advice.volume, { id: advice.id }))
+      confirmed &&
+      (await requestChange(`${advice.title}: apply ${advice.id}`, "apply", advice.volume, {
+        id: advice.id,
+      }))
     )
-      again();
+      reload();
   };
   return button("Apply …", () => void apply(), { class: "button primary" });
 }
 
-function appliedList(applied: readonly AppliedAdvice[], again: () => void): HTMLElement | null {
+function appliedList(applied: readonly AppliedAdvice[], reload: () => void): HTMLElement | null {
   if (applied.length === 0) return null;
   return h(
     "section",
     { class: "advice-group", "aria-label": "Applied recommendations" },
     h("h2", {}, "Applied"),
-    applied.map((each) => appliedCard(each, again)),
+    applied.map((each) => appliedCard(each, reload)),
   );
 }
 
-function appliedCard(applied: AppliedAdvice, again: () => void): HTMLElement {
+function appliedCard(applied: AppliedAdvice, reload: () => void): HTMLElement {
   const set = applied.knobs.map(({ knob, value }) => `${knob} ${knobValue(knob, value)}`);
   return h(
     "article",
@@ -189,17 +191,17 @@ function appliedCard(applied: AppliedAdvice, again: () => void): HTMLElement {
     h(
       "div",
       { class: "buttons" },
-      button("Undo …", () => void askUndo(applied, again), {
+      button("Undo …", () => void askUndo(applied, reload), {
         "aria-label": `Undo ${applied.id} of ${applied.title}`,
       }),
     ),
   );
 }
 
-/** Gives back the knobs of this advice, and no others that somebody has set on the volume. */
-async function askUndo(applied: AppliedAdvice, again: () => void): Promise<void> {
+/** Releases the knobs of this advice only, not other overrides of the volume. */
+async function askUndo(applied: AppliedAdvice, reload: () => void): Promise<void> {
   const knobs = applied.knobs.map(({ knob }) => knob);
-  const sure = await confirm(
+  const confirmed = await confirm(
     `Undo ${applied.id}`,
     h(
       "p",
@@ -208,12 +210,17 @@ async function askUndo(applied: AppliedAdvice, again: () => void): Promise<void>
     ),
     "Undo",
   );
-  if (!sure) return;
+  if (!confirmed) return;
   for (const knob of knobs) {
-    const done = await wish(`${applied.title}: release ${knob}`, "release", applied.volume, {
-      knob,
-    });
+    const done = await requestChange(
+      `${applied.title}: release ${knob}`,
+      "release",
+      applied.volume,
+      {
+        knob,
+      },
+    );
     if (done === null) break;
   }
-  again();
+  reload();
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What the two histograms of a volume share: frame, bars, marks and axis.
+// Shared by the two histograms of a volume: frame, bars, marks and axis.
 import type { Volume } from "../api/types";
 import { attribute, fill, h, s, text } from "./dom";
 
@@ -65,7 +65,7 @@ export function bars(
   });
 }
 
-/** What a mark is, beside its top; on the left of it where there is no room on the right. */
+/** The label of a mark, on its left side if there is no room on the right. */
 export function markLabel(plot: HTMLElement, at: number, label: string): void {
   const found = plot.querySelector<HTMLElement>(".mark-label");
   const element = found ?? h("span", { class: "mark-label", "aria-hidden": "true" });
@@ -80,7 +80,7 @@ export function marker(at: number, className: string): SVGElement {
   return s("line", { class: className, x1: x, x2: x, y1: 0, y2: HEIGHT });
 }
 
-/** Labels at bucket edges, evenly chosen. */
+/** Labels at evenly spaced bucket edges. */
 export function axisLabels(
   box: HTMLElement,
   from: number,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// A chart over time: uPlot on a canvas, with its unit, a legend, and a table in reach.
+// A chart over time: uPlot on a canvas, with unit, legend and a table of its values.
 import uPlot from "uplot";
 import { clock, dateTime, UNKNOWN, type Maybe } from "../lib/format";
 import { byteTicks, summary, thinned, type Column } from "../lib/series";
@@ -7,7 +7,7 @@ import { fill, h, table, uid } from "./dom";
 
 export interface Line {
   label: string;
-  /** A custom property with the colour. */
+  /** The CSS custom property with the colour. */
   colour: string;
   /** Filled to zero. */
   area?: boolean;
@@ -19,7 +19,7 @@ export interface ChartOptions {
   unit: string;
   lines: readonly Line[];
   write: (value: Maybe<number>) => string;
-  /** Below zero stands what is drawn downwards: its figures are written without the sign. */
+  /** Values below zero are labelled without the sign. */
   mirrored?: boolean;
   binary?: boolean;
 }
@@ -53,14 +53,14 @@ export function chart(options: ChartOptions): ChartView {
   );
   let data: uPlot.AlignedData = [[]];
   let plot: uPlot | null = null;
-  const tell = (): void => {
+  const updateTable = (): void => {
     if (details.open) fill(rows, asTable(options, data));
   };
   const draw = (): void => {
     plot?.destroy();
     plot = canvas.clientWidth > 0 ? new uPlot(setup(options, canvas, reading), data, canvas) : null;
   };
-  details.addEventListener("toggle", tell);
+  details.addEventListener("toggle", updateTable);
   const resized = new ResizeObserver(() => {
     if (!plot) draw();
     else if (plot.width !== canvas.clientWidth)
@@ -74,7 +74,7 @@ export function chart(options: ChartOptions): ChartView {
       data = [at as number[], ...columns.map((column) => column as (number | null)[])];
       fill(about, inWords(options, columns));
       if (plot) plot.setData(data);
-      tell();
+      updateTable();
     },
     destroy: () => {
       resized.disconnect();
@@ -155,7 +155,7 @@ function splits(min: number, max: number): number[] {
   return [...below, ...ticks].filter((tick) => tick >= min && tick <= max);
 }
 
-/** Local time; the day where a tick is at midnight. */
+/** Time labels in local time; dates if the range is longer than a day. */
 function times(_: uPlot, values: number[]): string[] {
   const far = (values.at(-1) ?? 0) - (values[0] ?? 0) > 86400 * 1.5;
   const near = (values[1] ?? 0) - (values[0] ?? 0) < 60;
@@ -178,7 +178,7 @@ function series(line: Line): uPlot.Series {
   };
 }
 
-/** What stands under the pointer, in a line below the chart. */
+/** Shows the values under the pointer in a line below the chart. */
 function read(plot: uPlot, options: ChartOptions, reading: HTMLElement): void {
   const index = plot.cursor.idx;
   const at = index == null ? undefined : plot.data[0][index];

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What a person may ask for on a volume: mode, hold, release, drain, clean, set.
+// Changes of a volume: mode, hold, release, drain, clean, set.
 import type { Volume } from "../api/types";
 import { parseNs, untilClockNs } from "../lib/duration";
 import { knobValue, plural } from "../lib/format";
 import { confirm, open } from "./dialog";
 import { attribute, button, h, text, uid, type Child } from "./dom";
 import { askReleaseAll, endHold, overrideList, rowsOf } from "./overrides";
-import { wish } from "./wish";
+import { requestChange } from "./actions";
 
 const MODES: readonly (readonly [string, string])[] = [
   ["observe", "Measures and records; changes nothing."],
@@ -14,7 +14,7 @@ const MODES: readonly (readonly [string, string])[] = [
   ["enforce", "Changes settings; restores the originals when it stops."],
 ];
 
-// The last one is without an end.
+// Empty: no time limit.
 const HOLDS = ["10 min", "1 h", "8 h", ""] as const;
 
 export interface Controls {
@@ -83,7 +83,7 @@ export function controls(): Controls {
 async function changeMode(volume: Volume, mode: string): Promise<void> {
   if (mode === volume.mode) return;
   if (mode === "enforce") {
-    const sure = await confirm(
+    const confirmed = await confirm(
       `Enforce ${volume.title}`,
       [
         h(
@@ -95,9 +95,9 @@ async function changeMode(volume: Volume, mode: string): Promise<void> {
       ],
       "Enforce",
     );
-    if (!sure) return;
+    if (!confirmed) return;
   }
-  await wish(`${volume.title}: ${mode}`, "mode", volume.volume, { mode });
+  await requestChange(`${volume.title}: ${mode}`, "mode", volume.volume, { mode });
 }
 
 function askHold(volume: Volume): void {
@@ -115,12 +115,12 @@ function askHold(volume: Volume): void {
     const time = parseNs(choice.value);
     const args = time === null ? { on: true } : { on: true, for_ns: time };
     const title = `${volume.title}: hold ${choice.value && `for ${choice.value}`}`.trim();
-    void wish(title, "hold", volume.volume, args);
+    void requestChange(title, "hold", volume.volume, args);
     return null;
   });
 }
 
-/** A small form in a dialog; `send` answers with what is wrong, or null once it has asked. */
+/** A form in a dialog; `send` returns an error message, or null after it sent the request. */
 function form(title: string, content: Child, yes: string, send: () => string | null): void {
   const error = h("p", { class: "error", role: "alert" });
   const submit = (event: Event): void => {
@@ -164,7 +164,7 @@ function askDrain(volume: Volume): void {
     const time = parseNs(input.value) ?? untilClockNs(input.value, new Date());
     if (time === null)
       return "Enter a duration such as 2h or 30min, or a time of day such as 06:00.";
-    void wish(`${volume.title}: drain`, "drain", volume.volume, { for_ns: time });
+    void requestChange(`${volume.title}: drain`, "drain", volume.volume, { for_ns: time });
     return null;
   });
 }
@@ -179,7 +179,7 @@ function askClean(volume: Volume): void {
   form(`Clean ${volume.title}`, content, "Clean", () => {
     const time = parseNs(input.value);
     if (time === null) return "Enter a duration such as 1h or 30min.";
-    void wish(`${volume.title}: clean`, "clean", volume.volume, { within_ns: time });
+    void requestChange(`${volume.title}: clean`, "clean", volume.volume, { within_ns: time });
     return null;
   });
 }
@@ -223,7 +223,7 @@ function askSet(volume: Volume): void {
     const lasting = time.value.trim() === "" ? undefined : parseNs(time.value);
     if (lasting === null) return "Enter a duration such as 10min, or leave the field empty.";
     const args = { knob: knob.value, value: value.value.trim() };
-    void wish(
+    void requestChange(
       `${volume.title}: ${args.knob} ${args.value}`,
       "set",
       volume.volume,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Decisions of all volumes: filtered and explained. And what people asked for.
+// Decisions of all volumes with filters, and the changes that users requested.
 import { get } from "../api/client";
 import type { Action, Decision, Decisions } from "../api/types";
 import { clock, day, knobValue, plural } from "../lib/format";
@@ -7,13 +7,13 @@ import { merged } from "../lib/merge";
 import { format, type Route } from "../lib/route";
 import { decided, generation, serverNow, titleOf, volumes } from "../state";
 import { confirm } from "./dialog";
-import { asked } from "./asked";
+import { intentHistory } from "./intentHistory";
 import { button, fill, h, text } from "./dom";
 import { openDecision, wanted } from "./explanation";
 import { filterForm } from "./filters";
-import { reader } from "./reader";
+import { retry } from "./retry";
 import type { View } from "./view";
-import { explained, wish } from "./wish";
+import { errorText, requestChange } from "./actions";
 
 const PAGE = 50;
 const KEPT = 1000;
@@ -21,20 +21,20 @@ const KEPT = 1000;
 interface List {
   rows: Decision[];
   next: number | null;
-  /** Newer ones that arrived meanwhile; nothing moves under the pointer. */
+  /** Newer ones that arrived meanwhile; shown on request, so that nothing moves under the pointer. */
   waiting: number;
 }
 
 export function decisionsPage(parent: HTMLElement, route: Route): View {
   const list: List = { rows: [], next: null, waiting: 0 };
-  const wishes = asked();
+  const requested = intentHistory();
   const filters = filterForm(route.query, () => {
     history.replaceState(null, "", format("decisions", "", filters.query()));
-    first.again();
+    first.reload();
   });
-  const newer = button("", () => first.again(), { class: "button newer", hidden: true });
+  const newer = button("", () => first.reload(), { class: "button newer", hidden: true });
   const rows = h("div", { class: "decisions" });
-  const more = button("Show older", () => older.again(), { hidden: true });
+  const more = button("Show older", () => older.reload(), { hidden: true });
   const state = h("p", { class: "hint", role: "status" });
   parent.append(
     h("h1", {}, "Decisions"),
@@ -43,12 +43,12 @@ export function decisionsPage(parent: HTMLElement, route: Route): View {
     state,
     rows,
     more,
-    wishes.element,
+    requested.element,
   );
 
-  const failed = (problem: unknown): void => text(state, explained(problem));
-  const first = reader(() => read(null), failed);
-  const older = reader(() => read(list.next), failed);
+  const failed = (problem: unknown): void => text(state, errorText(problem));
+  const first = retry(() => read(null), failed);
+  const older = retry(() => read(list.next), failed);
 
   async function read(before: number | null): Promise<void> {
     const found = await page(filters.query(), before);
@@ -65,8 +65,8 @@ export function decisionsPage(parent: HTMLElement, route: Route): View {
     fill(rows, list.rows.length === 0 ? empty(filters.query()) : byDay(list.rows));
   }
   const stops = [
-    wishes.stop,
-    generation.listen(first.again),
+    requested.stop,
+    generation.listen(first.reload),
     first.stop,
     older.stop,
     decided.listen((decision) => {
@@ -77,7 +77,7 @@ export function decisionsPage(parent: HTMLElement, route: Route): View {
       text(newer, `Show ${plural(list.waiting, "newer decision")}`);
     }),
     volumes.listen(() => {
-      filters.names();
+      filters.update();
       for (const each of rows.querySelectorAll<HTMLElement>("[data-stops]"))
         each.hidden = !isTuned(each.dataset["stops"] ?? "");
     }),
@@ -153,7 +153,7 @@ function movesGate(decision: Decision): boolean {
   return decision.actions.some((action) => action.is_gate && action.outcome === "changed");
 }
 
-/** The gate moves many times a minute: to undo one move would pin a value of then. */
+/** Offered instead of undo: the gate moves many times a minute, and undo would pin one old value. */
 function stopButton(volume: string): HTMLElement {
   const stop = button("Stop tuning (advise) …", () => void askStop(volume), {
     class: "button small",
@@ -173,7 +173,7 @@ function isTuned(volume: string): boolean {
 
 async function askStop(volume: string): Promise<void> {
   const title = titleOf(volume);
-  const sure = await confirm(
+  const confirmed = await confirm(
     `Stop tuning ${title}`,
     [
       h(
@@ -185,7 +185,7 @@ async function askStop(volume: string): Promise<void> {
     ],
     "Stop tuning (advise)",
   );
-  if (sure) await wish(`${title}: advise`, "mode", volume, { mode: "advise" });
+  if (confirmed) await requestChange(`${title}: advise`, "mode", volume, { mode: "advise" });
 }
 
 function empty(query: Readonly<Record<string, string>>): HTMLElement {

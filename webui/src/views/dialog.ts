@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Dialogs and notes. The browser's own <dialog> keeps the focus inside, ends with Escape and gives the
-// focus back to what opened it.
+// Dialogs and help notes. The browser's <dialog> keeps the focus inside, closes with Escape and returns
+// the focus to the element that opened it.
 import { button, h, uid, type Child } from "./dom";
 
 export interface Dialog {
@@ -8,7 +8,7 @@ export interface Dialog {
   close: () => void;
 }
 
-/** Opens at once. `actions`: buttons at its foot, beside the one that closes it. */
+/** Opens a dialog. `actions`: buttons at its foot. */
 export function open(
   title: string,
   content: Child,
@@ -30,7 +30,7 @@ export function open(
     body,
     actions.length > 0 && h("div", { class: "dialog-foot" }, actions),
   );
-  // A press on the backdrop is one on the element itself, outside of its content.
+  // A click on the backdrop targets the element itself, not its content.
   element.addEventListener("click", (event) => {
     if (event.target === element) close();
   });
@@ -43,10 +43,10 @@ export function open(
   return { body, close };
 }
 
-/** Asks; resolves with true once, and only once, the person says yes. */
+/** Asks for confirmation; resolves with true only if the user confirms. */
 export function confirm(title: string, content: Child, yes: string): Promise<boolean> {
   return new Promise((resolve) => {
-    let said = false;
+    let confirmed = false;
     const dialog = open(
       title,
       content,
@@ -55,18 +55,18 @@ export function confirm(title: string, content: Child, yes: string): Promise<boo
         button(
           yes,
           () => {
-            said = true;
+            confirmed = true;
             dialog.close();
           },
           { class: "button primary" },
         ),
       ],
-      () => resolve(said),
+      () => resolve(confirmed),
     );
   });
 }
 
-/** A word with a small sign behind it that opens its definition, by pointer and by keyboard. */
+/** A term with a help button that opens its definition. */
 export function defined(label: string, definition: string): HTMLElement {
   const note = h(
     "div",
@@ -75,18 +75,18 @@ export function defined(label: string, definition: string): HTMLElement {
     " ",
     definition,
   );
-  const sign = button("?", () => show(note, sign), {
+  const helpButton = button("?", () => show(note, helpButton), {
     class: "sign",
     "aria-label": `What ${label} means`,
   });
-  return h("span", { class: "defined" }, label, sign, note);
+  return h("span", { class: "defined" }, label, helpButton, note);
 }
 
-/** Right below its sign, inside the window. */
-function show(note: HTMLElement, sign: HTMLElement): void {
+/** Places the note below its button, inside the window. */
+function show(note: HTMLElement, helpButton: HTMLElement): void {
   note.togglePopover();
   if (!note.matches(":popover-open")) return;
-  const at = sign.getBoundingClientRect();
+  const at = helpButton.getBoundingClientRect();
   const width = note.offsetWidth;
   note.style.left = `${Math.max(8, Math.min(at.left - 12, window.innerWidth - width - 8))}px`;
   const below = at.bottom + 6;

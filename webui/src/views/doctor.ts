@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Doctor: what the probe can see here, what it costs, and what is missing.
+// Doctor: what works on this machine, what the probe costs, and what is missing.
 import { get } from "../api/client";
 import type { DeviceReport, DoctorReport, Health, VolumeReport } from "../api/types";
 import {
@@ -15,9 +15,9 @@ import {
 import { format } from "../lib/route";
 import { generation, health } from "../state";
 import { facts, fill, h, table, text, unknownList, type Child } from "./dom";
-import { reader } from "./reader";
+import { retry } from "./retry";
 import type { View } from "./view";
-import { explained } from "./wish";
+import { errorText } from "./actions";
 
 export function doctorPage(parent: HTMLElement): View {
   const state = h("p", { class: "hint", role: "status" }, "Loading …");
@@ -39,10 +39,10 @@ export function doctorPage(parent: HTMLElement): View {
     fill(report, drawn(await get<DoctorReport>("doctor")));
     text(state, "");
   };
-  const { again, stop } = reader(read, (problem) => text(state, explained(problem)));
+  const { reload, stop } = retry(read, (problem) => text(state, errorText(problem)));
   const stops = [
     health.listen((known) => fill(alive, known ? healthFacts(known) : "Loading …")),
-    generation.listen(again),
+    generation.listen(reload),
     stop,
   ];
   return { destroy: () => stops.forEach((stop) => stop()) };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Nodes from code: the only place where markup is made. Text is always text.
+// Creates DOM nodes. No other file makes markup, so text is never parsed as HTML.
 
 export type Child = Node | string | number | null | undefined | false | readonly Child[];
 
@@ -24,7 +24,7 @@ export function s<K extends keyof SVGElementTagNameMap>(
   return filled(document.createElementNS(SVG, tag), props, children);
 }
 
-/** `onclick` and the like are listeners; false and null leave an attribute out; the rest are set. */
+/** Functions become listeners (`onclick`); false and null omit an attribute. */
 function filled<E extends Element>(element: E, props: Props, children: readonly Child[]): E {
   for (const [name, value] of Object.entries(props)) {
     if (value === null || value === undefined || value === false) continue;
@@ -45,13 +45,13 @@ export function append(parent: Element, children: readonly Child[]): void {
   }
 }
 
-/** Everything in it is replaced. */
+/** Replaces all children. */
 export function fill(parent: Element, ...children: Child[]): void {
   parent.replaceChildren();
   append(parent, children);
 }
 
-/** Written only where it differs: the browser then has nothing to lay out anew. */
+/** Writes only on a difference, which avoids a new layout. */
 export function text(element: Element, value: string): void {
   if (element.textContent !== value) element.textContent = value;
 }
@@ -73,7 +73,7 @@ export function button(label: Child, onclick: () => void, props: Props = {}): HT
   return h("button", { type: "button", class: "button", onclick, ...props }, label);
 }
 
-/** A table whose wide content scrolls inside it, by keyboard too. */
+/** A table that scrolls sideways inside its box, also by keyboard. */
 export function table(
   caption: string,
   head: readonly Child[],
@@ -111,7 +111,7 @@ export function table(
   );
 }
 
-/** A table in a `details`: made when it is open, and left alone while somebody is in it. */
+/** Fills the table of a `details` while it is open and has no focus inside. */
 export function fillTable(box: HTMLElement, make: () => HTMLElement): void {
   if (box.closest("details")?.open !== true || box.contains(document.activeElement)) return;
   fill(box, make());
@@ -129,7 +129,7 @@ export function facts(
   );
 }
 
-/** What could not be looked at, and why: one list, which may be long. */
+/** A list of items that could not be checked, with the reasons. */
 export function unknownList(
   all: readonly { title: string | null; why: string }[],
 ): HTMLElement | null {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// A text with line numbers, errors at their lines, and completion from the schema of policies.
+// A text editor with line numbers, error marks and completion from the policy schema.
 import { complete, type Completion, type Schema } from "../lib/complete";
 import { attribute, fill, h, text, uid } from "./dom";
 
@@ -25,17 +25,17 @@ export function editor(schema: () => Schema | null, changed: () => void): Editor
   const box = h("div", { class: "editor" }, numbers, area, list);
   area.addEventListener("input", () => {
     changed();
-    count(state);
+    drawNumbers(state);
     offer(state);
   });
   area.addEventListener("scroll", () => {
     numbers.scrollTop = area.scrollTop;
     hide(state);
   });
-  area.addEventListener("keydown", (event) => keyed(state, event));
+  area.addEventListener("keydown", (event) => onKey(state, event));
   area.addEventListener("blur", () => hide(state));
   area.addEventListener("click", () => hide(state));
-  count(state);
+  drawNumbers(state);
   const help = h(
     "p",
     { class: "hint" },
@@ -47,15 +47,15 @@ export function editor(schema: () => Schema | null, changed: () => void): Editor
     set: (value) => {
       area.value = value;
       state.marked = new Map();
-      count(state);
+      drawNumbers(state);
       hide(state);
     },
     problems: (found) => {
       state.marked = new Map(found.map((each) => [each.line, each.message]));
       attribute(area, "aria-invalid", found.length > 0 ? "true" : null);
-      count(state);
+      drawNumbers(state);
     },
-    goto: (line, column) => goto_(state, line, column),
+    goto: (line, column) => goTo(state, line, column),
   };
 }
 
@@ -96,7 +96,7 @@ interface State {
   marked: Map<number, string>;
 }
 
-function count(state: State): void {
+function drawNumbers(state: State): void {
   const lines = state.area.value.split("\n").length;
   const shown = Array.from({ length: lines }, (_, i) => {
     const wrong = state.marked.get(i + 1);
@@ -110,7 +110,7 @@ function count(state: State): void {
   state.numbers.scrollTop = state.area.scrollTop;
 }
 
-function goto_(state: State, line: number, column: number): void {
+function goTo(state: State, line: number, column: number): void {
   const lines = state.area.value.split("\n");
   const start = lines.slice(0, line - 1).reduce((sum, each) => sum + each.length + 1, 0);
   const at = Math.min(start + Math.max(0, column - 1), start + (lines[line - 1]?.length ?? 0));
@@ -120,7 +120,7 @@ function goto_(state: State, line: number, column: number): void {
   state.area.scrollTop = Math.max(0, (line - 6) * height);
 }
 
-function keyed(state: State, event: KeyboardEvent): void {
+function onKey(state: State, event: KeyboardEvent): void {
   if (event.ctrlKey && event.key === " ") {
     event.preventDefault();
     offer(state, true);
@@ -138,13 +138,13 @@ function keyed(state: State, event: KeyboardEvent): void {
   else draw(state);
 }
 
-function offer(state: State, asked = false): void {
+function offer(state: State, forced = false): void {
   const schema = state.schema();
   const { selectionStart, value } = state.area;
   const found = schema ? complete(value, selectionStart, schema) : null;
   text(state.about, found?.about ?? "");
   const typed = found !== null && selectionStart > found.from;
-  if (!found || found.items.length === 0 || !(typed || asked)) {
+  if (!found || found.items.length === 0 || !(typed || forced)) {
     hide(state);
     return;
   }
@@ -179,7 +179,7 @@ function draw(state: State): void {
   place(state);
 }
 
-/** Below the cursor's line; a fixed-width font makes that arithmetic. */
+/** Places the list below the cursor; the font has a fixed width. */
 function place(state: State): void {
   const before = state.area.value.slice(0, state.found?.from ?? 0);
   const line = before.split("\n").length;

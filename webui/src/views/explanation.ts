@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Why a decision was made: every proposal, each condition with the measured value beside the
-// threshold, and who won.
+// Explains a decision: every proposal, each condition with its measured value and threshold, and the
+// winners.
 import { get } from "../api/client";
 import type { Action, Condition, Decision, ExplainedDecision, Proposal } from "../api/types";
 import { bytes, dateTime, knobValue, plural, UNKNOWN } from "../lib/format";
 import { open } from "./dialog";
 import { button, fill, h, table, type Child } from "./dom";
-import { explained } from "./wish";
-import { gateWord, settingWord, strategyWord } from "./words";
+import { errorText } from "./actions";
+import { gateLabel, settingLabel, strategyLabel } from "./labels";
 
 export function openDecision(id: number): void {
   const box = h("div", { "aria-live": "polite" }, h("p", { class: "hint" }, "Loading …"));
   open("Why", box);
   get<ExplainedDecision>(`decisions/${id}`)
     .then((decision) => fill(box, explanation(decision)))
-    .catch((problem: unknown) => fill(box, h("p", { class: "error" }, explained(problem))));
+    .catch((problem: unknown) => fill(box, h("p", { class: "error" }, errorText(problem))));
 }
 
-/** Several decisions under one mark: a list to choose from. */
+/** Opens the decision, or a list to choose from if there are several. */
 export function openDecisions(
   decisions: readonly { id: number; at: number; label: string }[],
 ): void {
@@ -54,7 +54,7 @@ function explanation(decision: ExplainedDecision): Child {
 export function wanted(decision: Decision): string {
   const parts: string[] = [];
   if (decision.gate) {
-    parts.push(`write-back ${gateWord(decision.gate)}${by(decision.gate_strategy)}`);
+    parts.push(`write-back ${gateLabel(decision.gate)}${by(decision.gate_strategy)}`);
   }
   if (decision.sequential_cutoff_bytes !== null) {
     parts.push(
@@ -65,7 +65,7 @@ export function wanted(decision: Decision): string {
 }
 
 function by(strategy: string): string {
-  return strategy && ` (${strategyWord(strategy)})`;
+  return strategy && ` (${strategyLabel(strategy)})`;
 }
 
 export function writes(actions: readonly Action[]): HTMLElement {
@@ -81,7 +81,7 @@ export function writes(actions: readonly Action[]): HTMLElement {
   );
 }
 
-/** All proposals, in the order of the policy; those that won are marked. */
+/** All proposals in the order of the policy, with the winners marked. */
 export function proposals(all: readonly Proposal[]): HTMLElement {
   if (all.length === 0) return h("p", { class: "hint" }, "No proposals.");
   return h("div", { class: "proposals" }, all.map(proposal));
@@ -92,12 +92,12 @@ function proposal(one: Proposal): HTMLElement {
   const state = one.unsupported
     ? "unsupported here"
     : won
-      ? `decides ${one.wins.map(settingWord).join(", ")}`
+      ? `decides ${one.wins.map(settingLabel).join(", ")}`
       : "no effect";
   return h(
     "section",
     { class: "proposal", "data-won": String(won) },
-    h("h4", {}, strategyWord(one.strategy), h("span", { class: "verdict" }, state)),
+    h("h4", {}, strategyLabel(one.strategy), h("span", { class: "verdict" }, state)),
     h("p", { class: "sentence" }, one.unsupported || one.reason),
     one.conditions.length > 0 && conditions(one.strategy, one.conditions),
   );

@@ -7,25 +7,25 @@ import { h, text } from "./dom";
 import {
   forecast,
   GATE,
-  gateWord,
+  gateLabel,
   HIT_RATIO,
   IDLE_WAIT,
   load,
   LOAD,
-  loadWord,
+  loadLabel,
   TIME_TO_CLEAN,
   TIME_TO_FULL,
   WRITE_BACK,
-} from "./words";
+} from "./labels";
 
 export type Figure = readonly [label: string, help: string, write: (volume: Volume) => string];
 
 export const MAIN_FIGURES: readonly Figure[] = [
-  ["Load", LOAD, loadWord],
+  ["Load", LOAD, loadLabel],
   ["Full in", TIME_TO_FULL, (v) => forecast(v, "time_to_full_s")],
   ["Clean in", TIME_TO_CLEAN, (v) => forecast(v, "time_to_clean_s")],
   ["Hit ratio", HIT_RATIO, (v) => ratio(v.hit_ratio)],
-  ["Write-back", GATE, (v) => gateWord(v.gate)],
+  ["Write-back", GATE, (v) => gateLabel(v.gate)],
   ["Write-back rate", WRITE_BACK, (v) => rate(v.destage_bytes_per_s)],
 ];
 

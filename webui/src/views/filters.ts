@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The filters of the decisions.
+// The filters of the Decisions page.
 import type { Decision } from "../api/types";
 import { volumes } from "../state";
 import { button, fill, h, uid } from "./dom";
-import { strategyWord } from "./words";
+import { strategyLabel } from "./labels";
 
 const OUTCOMES = ["changed", "unchanged", "refused", "manual", "too_soon", "failed", "advised"];
 const LABELS: Readonly<Record<string, string>> = {
@@ -24,8 +24,8 @@ export interface Filters {
   element: HTMLElement;
   query: () => Record<string, string>;
   matches: (decision: Decision) => boolean;
-  /** Volumes and knobs that are known by now. */
-  names: () => void;
+  /** Offers the volumes and knobs that are known by now. */
+  update: () => void;
 }
 
 export function filterForm(start: Readonly<Record<string, string>>, changed: () => void): Filters {
@@ -69,7 +69,7 @@ export function filterForm(start: Readonly<Record<string, string>>, changed: () 
       clear,
     ),
     query,
-    names,
+    update: names,
     matches: (decision) => {
       const { volume, strategy } = query();
       const by = [decision.gate_strategy, decision.cutoff_strategy];
@@ -113,7 +113,7 @@ function known(): Record<string, (readonly [string, string])[]> {
         "no_regret",
         ...all.flatMap((each) => each.proposals.map((one) => one.strategy)),
       ],
-      strategyWord,
+      strategyLabel,
     ),
     outcome: some(OUTCOMES, (name) => name.replace("_", " ")),
     since: [...TIMES],

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The tide gauge: how high the dirty data stands in the cache, floor and cutoff marked.
+// The gauge of dirty data in the cache, with floor and cutoff.
 import type { Volume } from "../api/types";
 import { bytes } from "../lib/format";
 import { describe, gauge, spread, type Levels } from "../lib/gauge";
@@ -7,7 +7,7 @@ import { attribute, fill, h, s } from "./dom";
 
 const WIDTH = 100;
 const HEIGHT = 160;
-// A crest and a trough, twice as wide as the staff, so that it can move by one wave.
+// Twice as wide as the gauge, so that it can move by one wave.
 const WAVE = wave();
 const LABEL_APART = 0.115;
 const TITLES = {
@@ -30,12 +30,12 @@ export function levelsOf(volume: Volume): Levels {
   };
 }
 
-/** The staff with its labels; `small` ones lie down and have none. */
+/** An upright gauge with labels; `small`: a horizontal one without. */
 export function tideGauge(small = false): GaugeView {
-  return small ? lying() : standing();
+  return small ? horizontal() : upright();
 }
 
-function standing(): GaugeView {
+function upright(): GaugeView {
   const water = s("g", { class: "water" }, s("path", { d: WAVE }));
   const floor = s("line", { class: "floor", x1: 0, x2: WIDTH });
   const cutoff = s("line", { class: "cutoff", x1: 0, x2: WIDTH });
@@ -100,7 +100,7 @@ function label(box: HTMLElement, levels: Levels, found: ReturnType<typeof gauge>
   );
 }
 
-function lying(): GaugeView {
+function horizontal(): GaugeView {
   const water = s("rect", { class: "water-bar", x: 0, y: 0, height: 12 });
   const floor = s("line", { class: "floor", y1: 0, y2: 12 });
   const cutoff = s("line", { class: "cutoff", y1: 0, y2: 12 });

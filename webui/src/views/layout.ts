@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What stands around every page: name, navigation, theme, token, what is wrong right now.
+// The frame of every page: name, navigation, theme, token and problems.
 import { token } from "../api/client";
 import type { Health } from "../api/types";
 import { ago } from "../lib/format";
 import { format, type Page, type Route } from "../lib/route";
 import { choiceOf, isDark, next, type Choice } from "../lib/theme";
-import { ageSeconds, connection, health, heardMs, volumes } from "../state";
+import { ageSeconds, connection, health, receivedMs, volumes } from "../state";
 import { attribute, button, fill, h, s, text } from "./dom";
 import { askToken } from "./token";
 
@@ -17,7 +17,7 @@ const NAVIGATION: readonly (readonly [Page, string])[] = [
   ["doctor", "Doctor"],
 ];
 const THEME_KEY = "ebbgate-theme";
-// The daemon's word on a volume is fresh for some seconds; the stream brings it twice a second.
+// The stream sends new data twice a second; older data than this is marked.
 const STALE_S = 10;
 
 export interface Layout {
@@ -75,16 +75,16 @@ function mark(): SVGElement {
   );
 }
 
-/** A small sign that the figures are of now, or how old they are. */
+/** Shows that the data is live, or how old it is. */
 function pulse(): HTMLElement {
   const element = h("span", { class: "pulse" });
   const draw = (): void => {
-    const known = heardMs.get() > 0 && volumes.get()?.history === null;
+    const known = receivedMs.get() > 0 && volumes.get()?.history === null;
     const newest = Math.min(...(volumes.get()?.volumes ?? []).map((v) => ageSeconds(v.at_unix_s)));
     const age = Number.isFinite(newest)
       ? newest
       : known
-        ? (Date.now() - heardMs.get()) / 1000
+        ? (Date.now() - receivedMs.get()) / 1000
         : null;
     const lost = ["lost", "locked"].includes(connection.get());
     const live = known && !lost && (age ?? Infinity) < STALE_S;
@@ -100,10 +100,10 @@ function pulse(): HTMLElement {
 function tokenButton(): HTMLElement {
   const element = button("", () => void askToken().then(draw), { class: "button quiet" });
   function draw(): void {
-    const held = token.get() !== "";
-    fill(element, h("span", { class: "wordy" }, "Changes: "), held ? "allowed" : "locked");
-    attribute(element, "aria-label", `Changes: ${held ? "allowed" : "locked"}`);
-    attribute(element, "data-held", String(held));
+    const unlocked = token.get() !== "";
+    fill(element, h("span", { class: "wordy" }, "Changes: "), unlocked ? "allowed" : "locked");
+    attribute(element, "aria-label", `Changes: ${unlocked ? "allowed" : "locked"}`);
+    attribute(element, "data-unlocked", String(unlocked));
   }
   window.addEventListener("ebbgate-token", draw);
   draw();
@@ -149,7 +149,7 @@ function banners(): HTMLElement {
   return element;
 }
 
-/** What is wrong, worst first; while the server is away nothing else is known. */
+/** Current problems, worst first. Without a server nothing else is known. */
 function problems(state: string, known: Health | null): (readonly [string, string])[] {
   if (state === "locked") {
     return [

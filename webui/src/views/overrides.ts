@@ -3,15 +3,15 @@
 import type { Volume } from "../api/types";
 import { confirm } from "./dialog";
 import { button, fill, h, text } from "./dom";
-import { wish } from "./wish";
-import { wishWord } from "./words";
+import { requestChange } from "./actions";
+import { overrideLabel } from "./labels";
 
 interface Row {
   /** Identifies the row while its text counts down. */
   key: string;
   text: string;
   label: string;
-  /** Which one, for a label that does not say it. */
+  /** Completes a short label for screen readers. */
   of?: string;
   end: () => void;
 }
@@ -54,7 +54,7 @@ function item(row: Row): HTMLElement {
 export function rowsOf(volume: Volume): Row[] {
   const set = volume.wishes.map((each) => ({
     key: JSON.stringify([each.kind, each.knob, each.value, each.who]),
-    text: wishWord(each),
+    text: overrideLabel(each),
     ...ending(volume, each.kind, each.knob),
   }));
   const manual = Object.entries(volume.knobs)
@@ -67,7 +67,7 @@ export function rowsOf(volume: Volume): Row[] {
   return [...set, ...manual];
 }
 
-/** Only a release of everything ends a drain, so that one asks first. */
+/** A drain ends only with a release of everything, which asks first. */
 function ending(
   volume: Volume,
   kind: string,
@@ -82,11 +82,11 @@ function ending(
 }
 
 export async function endHold(volume: Volume): Promise<void> {
-  await wish(`${volume.title}: end hold`, "hold", volume.volume, { on: false });
+  await requestChange(`${volume.title}: end hold`, "hold", volume.volume, { on: false });
 }
 
 export async function askReleaseAll(volume: Volume): Promise<void> {
-  const sure = await confirm(
+  const confirmed = await confirm(
     `Release all overrides of ${volume.title}`,
     [
       h("p", {}, "This ends:"),
@@ -103,9 +103,9 @@ export async function askReleaseAll(volume: Volume): Promise<void> {
     ],
     "Release all",
   );
-  if (sure) await release(volume, {}, "all");
+  if (confirmed) await release(volume, {}, "all");
 }
 
 async function release(volume: Volume, args: { knob?: string }, what: string): Promise<void> {
-  await wish(`${volume.title}: release ${what}`, "release", volume.volume, args);
+  await requestChange(`${volume.title}: release ${what}`, "release", volume.volume, args);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Overview: every volume with its tide gauge, its load, and what ebbgate does about it.
+// Overview: every volume with its dirty data, its load, and what ebbgate does.
 import type { Volume, Volumes } from "../api/types";
 import { ago, bytes, plural, rate, ratio } from "../lib/format";
 import { format, type Route } from "../lib/route";
@@ -7,12 +7,12 @@ import { ageSeconds, volumes } from "../state";
 import { attribute, button, fill, h, text } from "./dom";
 import { figureList, MAIN_FIGURES } from "./figures";
 import { tideGauge } from "./gauge";
-import { forecast, gateWord, loadWord, policyWord } from "./words";
+import { forecast, gateLabel, loadLabel, policyLabel } from "./labels";
 import type { View } from "./view";
 
-// More than this many are shown a line each, unless somebody wants cards.
+// More volumes than this are shown as rows by default.
 const CARDS_MAX = 9;
-// bcache2 before bcache10.
+// Sorts bcache2 before bcache10.
 const ORDER = new Intl.Collator("en", { numeric: true });
 
 export function overview(parent: HTMLElement, route: Route): View {
@@ -25,11 +25,11 @@ export function overview(parent: HTMLElement, route: Route): View {
   });
   const list = h("div", { class: "volumes" });
   const empty = h("div");
-  let shape = route.query["as"] ?? "";
+  let layout = route.query["as"] ?? "";
   const cards = new Map<string, Card>();
-  const shapeButton = button("", () => {
-    shape = list.dataset["as"] === "rows" ? "cards" : "rows";
-    history.replaceState(null, "", format("overview", "", { ...route.query, as: shape }));
+  const layoutButton = button("", () => {
+    layout = list.dataset["as"] === "rows" ? "cards" : "rows";
+    history.replaceState(null, "", format("overview", "", { ...route.query, as: layout }));
     draw(volumes.get());
   });
   const tools = h(
@@ -37,7 +37,7 @@ export function overview(parent: HTMLElement, route: Route): View {
     { class: "page-tools" },
     h("label", { for: "find" }, "Find"),
     search,
-    shapeButton,
+    layoutButton,
   );
   search.addEventListener("input", () => draw(volumes.get()));
   parent.append(
@@ -50,21 +50,21 @@ export function overview(parent: HTMLElement, route: Route): View {
   function draw(known: Volumes | null): void {
     const all = [...(known?.volumes ?? [])].sort((a, b) => ORDER.compare(a.title, b.title));
     tools.hidden = all.length < 2;
-    const as = shape || (all.length > CARDS_MAX ? "rows" : "cards");
+    const as = layout || (all.length > CARDS_MAX ? "rows" : "cards");
     if (list.dataset["as"] !== as) {
       cards.clear();
       list.replaceChildren();
       list.dataset["as"] = as;
     }
-    text(shapeButton, as === "rows" ? "Show cards" : "Show rows");
+    text(layoutButton, as === "rows" ? "Show cards" : "Show rows");
     text(summary, known ? totals(all) : "");
-    arrange(
+    updateCards(
       list,
       cards,
       all.filter((volume) => matches(volume, search.value)),
       as === "rows",
     );
-    fill(empty, nothing(known, cards.size));
+    fill(empty, emptyState(known, cards.size));
   }
   const stop = volumes.listen(draw);
   const timer = setInterval(() => draw(volumes.get()), 2000);
@@ -107,8 +107,8 @@ function totals(all: readonly Volume[]): string {
   ].join(" · ");
 }
 
-/** Cards stay the same nodes, so that focus and open notes survive; each is only updated. */
-function arrange(
+/** Updates cards in place, so that focus and open notes survive. */
+function updateCards(
   list: HTMLElement,
   cards: Map<string, Card>,
   wanted: readonly Volume[],
@@ -123,7 +123,7 @@ function arrange(
   wanted.forEach((volume, index) => {
     let card = cards.get(volume.volume);
     if (!card) {
-      card = rows ? row(volume) : full(volume);
+      card = rows ? rowCard(volume) : fullCard(volume);
       cards.set(volume.volume, card);
     }
     if (list.children[index] !== card.element)
@@ -151,13 +151,13 @@ function heading(volume: Volume): { element: HTMLElement; update: (volume: Volum
   const update = (now: Volume): void => {
     text(mode, now.held ? `${now.mode}, on hold` : now.mode);
     attribute(mode, "data-mode", now.mode);
-    text(about, now.policy === "adaptive" ? now.kind : `${now.kind} · ${policyWord(now)}`);
+    text(about, now.policy === "adaptive" ? now.kind : `${now.kind} · ${policyLabel(now)}`);
     text(age, now.stale ? ago(ageSeconds(now.at_unix_s)) : "");
   };
   return { element, update };
 }
 
-function full(volume: Volume): Card {
+function fullCard(volume: Volume): Card {
   const head = heading(volume);
   const tide = tideGauge();
   const sentence = h("p", { class: "sentence" });
@@ -179,7 +179,7 @@ function full(volume: Volume): Card {
   return { element, update };
 }
 
-function row(volume: Volume): Card {
+function rowCard(volume: Volume): Card {
   const head = heading(volume);
   const tide = tideGauge(true);
   const dirty = h("span", { class: "row-dirty" });
@@ -199,10 +199,10 @@ function row(volume: Volume): Card {
     element.classList.toggle("stale", now.stale);
     text(dirty, `${bytes(now.dirty_bytes)} dirty`);
     const parts = [
-      `load: ${loadWord(now)}`,
+      `load: ${loadLabel(now)}`,
       `full in ${forecast(now, "time_to_full_s")}`,
       `hit ratio ${ratio(now.hit_ratio)}`,
-      `write-back ${gateWord(now.gate)}`,
+      `write-back ${gateLabel(now.gate)}`,
     ];
     text(figures, parts.join(" · "));
     text(sentence, now.now);
@@ -210,7 +210,7 @@ function row(volume: Volume): Card {
   return { element, update };
 }
 
-function nothing(known: Volumes | null, shown: number): HTMLElement | null {
+function emptyState(known: Volumes | null, shown: number): HTMLElement | null {
   if (shown > 0) return null;
   if (known === null) return h("p", { class: "empty" }, "Waiting for data from ebbgated …");
   if (known.history !== null) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Policies: which runs where; an editor that checks, tries on the last day, and saves as an intent.
+// Policies: which volume uses which, and an editor with check, dry run and save.
 import { get, post } from "../api/client";
 import type { Checked, Policies, PolicyError } from "../api/types";
 import type { Schema } from "../lib/complete";
@@ -8,11 +8,11 @@ import { format, type Route } from "../lib/route";
 import { generation } from "../state";
 import { confirm } from "./dialog";
 import { button, fill, h, table, text, uid } from "./dom";
-import { dryRun } from "./dryrun";
+import { dryRun } from "./dryRun";
 import { editor, type Editor } from "./editor";
-import { reader } from "./reader";
+import { retry } from "./retry";
 import type { View } from "./view";
-import { explained, wish } from "./wish";
+import { errorText, requestChange } from "./actions";
 
 const CHECK_AFTER_MS = 500;
 const NEW_TEXT = `version: 1
@@ -34,7 +34,7 @@ interface Page {
   files: HTMLElement;
   effective: HTMLElement;
   timer: number | undefined;
-  /** What was last loaded or saved: a change of it is not thrown away without a question. */
+  /** The text last loaded or saved; other text is not discarded without a confirmation. */
   saved: string;
 }
 
@@ -74,19 +74,19 @@ export function policyPage(parent: HTMLElement, route: Route): View {
     h("h2", {}, "Policies in use"),
     page.effective,
   );
-  const policies = reader(
+  const policies = retry(
     () => read(page, route.name),
-    (problem) => text(page.verdict, explained(problem)),
+    (problem) => text(page.verdict, errorText(problem)),
   );
-  const language = reader(
+  const language = retry(
     async () => {
       page.schema = await get<Schema>("policy-schema");
     },
-    // Without it there is no completion; whether a text is right the server says.
+    // Without a schema there is no completion; the server validates the text anyway.
     () => undefined,
   );
-  language.again();
-  const stop = generation.listen(policies.again);
+  language.reload();
+  const stop = generation.listen(policies.reload);
   return {
     destroy: () => {
       stop();
@@ -163,14 +163,14 @@ function drawFiles(page: Page): void {
   fill(
     page.files,
     h("h2", {}, "Your files"),
-    own.length > 0 ? h("ul", {}, own) : h("p", { class: "hint" }, folderWord(page.policies)),
+    own.length > 0 ? h("ul", {}, own) : h("p", { class: "hint" }, folderHint(page.policies)),
     button("New", () => void choose(page, "my-policy", NEW_TEXT)),
     h("h2", {}, "Start from a shipped policy"),
     h("ul", {}, given),
   );
 }
 
-function folderWord(policies: Policies | null): string {
+function folderHint(policies: Policies | null): string {
   if (policies?.folder_why) return `${policies.folder}: ${policies.folder_why}`;
   return "None. All volumes use adaptive.";
 }
@@ -201,7 +201,7 @@ function changed(page: Page): void {
   page.timer = window.setTimeout(() => void check(page, false), CHECK_AFTER_MS);
 }
 
-async function check(page: Page, asked: boolean): Promise<boolean> {
+async function check(page: Page, jump: boolean): Promise<boolean> {
   const body = page.edit.get();
   try {
     const found = await post<Checked>("policies/check", {
@@ -210,10 +210,10 @@ async function check(page: Page, asked: boolean): Promise<boolean> {
     });
     if (body !== page.edit.get()) return false;
     show(page, found.errors);
-    if (asked && found.errors[0]) page.edit.goto(found.errors[0].line, found.errors[0].column);
+    if (jump && found.errors[0]) page.edit.goto(found.errors[0].line, found.errors[0].column);
     return found.ok;
   } catch (problem) {
-    text(page.verdict, explained(problem));
+    text(page.verdict, errorText(problem));
     return false;
   }
 }
@@ -249,7 +249,7 @@ async function save(page: Page): Promise<void> {
   const name = page.name.value.trim();
   if (!(await check(page, true))) return;
   const known = page.policies?.files.some((file) => file.name === name) === true;
-  const sure = await confirm(
+  const confirmed = await confirm(
     `Save ${name}.yaml`,
     h(
       "p",
@@ -260,26 +260,29 @@ async function save(page: Page): Promise<void> {
     ),
     "Save",
   );
-  if (!sure) return;
+  if (!confirmed) return;
   const body = page.edit.get();
-  const outcome = await wish(`Save policy ${name}`, "policy_save", null, { name, text: body });
+  const outcome = await requestChange(`Save policy ${name}`, "policy_save", null, {
+    name,
+    text: body,
+  });
   if (outcome?.ok !== true) return;
   page.saved = body;
   history.replaceState(null, "", format("policy", name));
-  await read(page, name).catch((problem: unknown) => text(page.verdict, explained(problem)));
+  await read(page, name).catch((problem: unknown) => text(page.verdict, errorText(problem)));
 }
 
 async function remove(page: Page): Promise<void> {
   const name = page.name.value.trim();
-  const sure = await confirm(
+  const confirmed = await confirm(
     `Remove ${name}.yaml`,
     h("p", {}, "Its volumes then use the next file that matches them, or adaptive."),
     "Remove",
   );
-  if (!sure) return;
-  const outcome = await wish(`Remove policy ${name}`, "policy_remove", null, { name });
+  if (!confirmed) return;
+  const outcome = await requestChange(`Remove policy ${name}`, "policy_remove", null, { name });
   if (outcome?.ok !== true) return;
-  await read(page, "").catch((problem: unknown) => text(page.verdict, explained(problem)));
+  await read(page, "").catch((problem: unknown) => text(page.verdict, errorText(problem)));
 }
 
 function effectiveTable(policies: Policies): HTMLElement {

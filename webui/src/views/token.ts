@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The token that changes need: asked for when it is missing, kept for this tab only.
+// Asks for the token that changes require; it is kept for this tab only.
 import { ApiError, check, token } from "../api/client";
 import { open } from "./dialog";
 import { button, fill, h, uid } from "./dom";
 
-function told(): void {
+function tokenChanged(): void {
   window.dispatchEvent(new Event("ebbgate-token"));
 }
 
 export function forgetToken(): void {
   token.forget();
-  told();
+  tokenChanged();
 }
 
-/** Resolves with true once the server has taken a token, with false where the person gave up. */
+/** Resolves with true once the server accepts a token, with false if the user cancels. */
 export function askToken(why = ""): Promise<boolean> {
   return new Promise((resolve) => {
     const input = field();
@@ -24,7 +24,7 @@ export function askToken(why = ""): Promise<boolean> {
       try {
         await check(input.value.trim());
         token.set(input.value.trim());
-        told();
+        tokenChanged();
         taken = true;
         dialog.close();
       } catch (problem) {

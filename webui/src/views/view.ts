@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 
-/** A page that is on the screen; `destroy` ends its timers and listeners. */
+/** The visible page; `destroy` ends its timers and listeners. */
 export interface View {
   destroy: () => void;
 }

@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// One volume: what it does now, and its course with every decision.
+// One volume: its current state, and its history with every decision.
 import type { Volume, Volumes } from "../api/types";
 import { format, type Route } from "../lib/route";
 import { volumes } from "../state";
-import { coursePart } from "./course";
+import { historyCharts } from "./historyCharts";
 import { fill, h } from "./dom";
 import type { View } from "./view";
-import { nowPart } from "./volumenow";
+import { volumeStatus } from "./volumeStatus";
 
 export function volumePage(parent: HTMLElement, route: Route): View {
-  const now = nowPart();
-  const course = coursePart(route, () => find(route.name)?.volume ?? route.name);
-  const gone = h("div");
-  parent.append(now.element, gone, course.element);
+  const status = volumeStatus();
+  const charts = historyCharts(route, () => find(route.name)?.volume ?? route.name);
+  const missing = h("div");
+  parent.append(status.element, missing, charts.element);
   const draw = (): void => {
     const found = find(route.name);
-    now.element.hidden = found === undefined;
+    status.element.hidden = found === undefined;
     if (found) {
-      now.update(found);
-      course.updateNow(found);
-      fill(gone);
-      delete gone.dataset["why"];
+      status.update(found);
+      charts.updateNow(found);
+      fill(missing);
+      delete missing.dataset["why"];
       document.title = `${found.title} – ebbgate`;
     } else {
-      const why = unknown(volumes.get(), route.name);
-      if (why !== "" && gone.dataset["why"] !== why) {
-        gone.dataset["why"] = why;
-        fill(gone, absent(route.name, why));
+      const why = whyMissing(volumes.get(), route.name);
+      if (why !== "" && missing.dataset["why"] !== why) {
+        missing.dataset["why"] = why;
+        fill(missing, notFound(route.name, why));
       }
     }
   };
@@ -34,18 +34,18 @@ export function volumePage(parent: HTMLElement, route: Route): View {
   return {
     destroy: () => {
       stop();
-      course.destroy();
+      charts.destroy();
     },
   };
 }
 
-/** By kernel name, or by what people call it. */
+/** Finds a volume by kernel name or title. */
 function find(name: string): Volume | undefined {
   const all = volumes.get()?.volumes ?? [];
   return all.find((each) => each.volume === name) ?? all.find((each) => each.title === name);
 }
 
-function absent(name: string, why: string): HTMLElement {
+function notFound(name: string, why: string): HTMLElement {
   return h(
     "div",
     { class: "empty" },
@@ -55,8 +55,8 @@ function absent(name: string, why: string): HTMLElement {
   );
 }
 
-/** Why there is nothing to show; empty while the first answer is on its way. */
-function unknown(all: Volumes | null, name: string): string {
+/** Why there is nothing to show; empty before the first answer. */
+function whyMissing(all: Volumes | null, name: string): string {
   if (all === null) return "";
   if (all.history !== null) return `The history cannot be read: ${all.history}.`;
   if (all.unreadable.includes(name)) return "ebbgated has another version than this server.";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The course of one volume: charts over time, with every decision.
+// The history of one volume: charts over time, with every decision.
 import { ApiError, get } from "../api/client";
 import type { Actions, Decisions, Samples, Volume } from "../api/types";
 import { bytes, rate } from "../lib/format";
@@ -9,18 +9,18 @@ import { generation, serverNow } from "../state";
 import { chart, type ChartView } from "./chart";
 import type { Part } from "./bars";
 import { attribute, fill, h, text, type Child } from "./dom";
-import { gapHistogram } from "./gapbars";
-import { heatMap } from "./heatmap";
-import { knobTimeline } from "./knobs";
-import { paths } from "./paths";
-import { runCurve } from "./runcurve";
-import { explained } from "./wish";
+import { gapHistogram } from "./gapHistogram";
+import { heatMap } from "./heatMap";
+import { knobTimeline } from "./knobTimeline";
+import { pathShares } from "./pathShares";
+import { runCurve } from "./runLengths";
+import { errorText } from "./actions";
 
 const POINTS = 600;
 const ACTIONS = 500;
 const REFRESH_MS = 5_000;
 
-export interface Course {
+export interface HistoryCharts {
   element: HTMLElement;
   updateNow: (volume: Volume) => void;
   destroy: () => void;
@@ -32,13 +32,13 @@ interface Charts {
   heat: ReturnType<typeof heatMap>;
   gaps: Part;
   curve: Part;
-  split: ReturnType<typeof paths>;
+  split: ReturnType<typeof pathShares>;
   knobs: ReturnType<typeof knobTimeline>;
   state: HTMLElement;
 }
 
-/** `name`: the volume's kernel name, which is known only once the daemon was heard of. */
-export function coursePart(route: Route, name: () => string): Course {
+/** `name`: the volume's kernel name, which is known only after the first data arrived. */
+export function historyCharts(route: Route, name: () => string): HistoryCharts {
   let range = rangeOf(route.query["range"]);
   const charts = makeCharts();
   const read = (): Promise<void> => readAll(charts, name(), range);
@@ -53,7 +53,7 @@ export function coursePart(route: Route, name: () => string): Course {
   const stop = generation.listen(() => void read());
   const head = h("div", { class: "page-head" }, h("h2", {}, "History"), choice);
   return {
-    element: h("div", { class: "course" }, head, charts.state, grid(charts)),
+    element: h("div", { class: "history" }, head, charts.state, grid(charts)),
     updateNow: (volume) => {
       for (const part of [charts.gaps, charts.curve]) part.update(volume);
       charts.split.updateNow(volume);
@@ -73,7 +73,7 @@ function makeCharts(): Charts {
     heat: heatMap(),
     gaps: gapHistogram(),
     curve: runCurve(),
-    split: paths(),
+    split: pathShares(),
     knobs: knobTimeline(),
     state: h("p", { class: "hint", "aria-live": "polite" }),
   };
@@ -113,7 +113,7 @@ async function readAll(charts: Charts, volume: string, range: Range): Promise<vo
     fill(charts.state, decisions.next_before_id !== null && tooMany(volume, decisions));
   } catch (problem) {
     const gone = problem instanceof ApiError && problem.status === 404;
-    text(charts.state, gone ? "" : explained(problem));
+    text(charts.state, gone ? "" : errorText(problem));
   }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Bytes by run length with the cutoff, and what another cutoff would bypass.
+// Bytes by run length with the current cutoff, and what another cutoff would bypass.
 import type { Volume } from "../api/types";
 import { bytes, ratio } from "../lib/format";
 import * as runs from "../lib/runs";
@@ -18,21 +18,21 @@ import { attribute, fill, fillTable, h, s, table, text } from "./dom";
 
 const NAME = "Sequential cutoff to try";
 
-/** The cutoff in force; what the pointer or the arrow keys ask for goes before it. */
+/** Shows the current cutoff, or one that the user tries by pointer or arrow keys. */
 export function runCurve(): Part {
   const part = frame("Bytes by length of sequential run", "bytes; recent ones count more");
-  const state: Curve = { part, volume: null, from: 0, end: 1, asked: null };
+  const state: Curve = { part, volume: null, from: 0, end: 1, tried: null };
   attribute(part.plot, "role", "slider");
   attribute(part.plot, "tabindex", "0");
   attribute(part.plot, "aria-label", NAME);
-  part.plot.classList.add("asks");
+  part.plot.classList.add("slider");
   part.plot.addEventListener("pointermove", (event) => {
     const box = part.plot.getBoundingClientRect();
-    ask(state, runs.sizeAt((event.clientX - box.left) / box.width, state.from, state.end));
+    setTried(state, runs.sizeAt((event.clientX - box.left) / box.width, state.from, state.end));
   });
-  part.plot.addEventListener("pointerleave", () => ask(state, null));
+  part.plot.addEventListener("pointerleave", () => setTried(state, null));
   part.plot.addEventListener("keydown", (event) => byKey(state, event));
-  part.plot.addEventListener("blur", () => ask(state, null));
+  part.plot.addEventListener("blur", () => setTried(state, null));
   const legendLine = h(
     "ul",
     { class: "legend" },
@@ -54,7 +54,7 @@ interface Curve {
   volume: Volume | null;
   from: number;
   end: number;
-  asked: number | null;
+  tried: number | null;
 }
 
 export function cutoffOf(volume: Volume): number | null {
@@ -62,13 +62,13 @@ export function cutoffOf(volume: Volume): number | null {
   return value != null && /^\d+$/.test(value) ? Number(value) : null;
 }
 
-function ask(state: Curve, size: number | null): void {
-  state.asked = size;
+function setTried(state: Curve, size: number | null): void {
+  state.tried = size;
   if (state.volume) draw(state);
 }
 
 function byKey(state: Curve, event: KeyboardEvent): void {
-  const now = state.asked ?? (state.volume ? cutoffOf(state.volume) : null) ?? 2 ** 20;
+  const now = state.tried ?? (state.volume ? cutoffOf(state.volume) : null) ?? 2 ** 20;
   const steps: Record<string, number> = {
     ArrowRight: 1,
     ArrowUp: 1,
@@ -86,7 +86,7 @@ function byKey(state: Curve, event: KeyboardEvent): void {
   else if (event.key === "End") next = highest;
   else return;
   event.preventDefault();
-  ask(state, Math.round(Math.min(highest, Math.max(lowest, next))));
+  setTried(state, Math.round(Math.min(highest, Math.max(lowest, next))));
 }
 
 function draw(state: Curve): void {
@@ -99,7 +99,7 @@ function draw(state: Curve): void {
     empty(state.part, "No sequential run measured yet.");
     return;
   }
-  // Without a run it was named after what is missing.
+  // empty() has replaced the name.
   attribute(state.part.plot, "aria-label", NAME);
   const cutoff = cutoffOf(volume);
   const bucket = cutoff ? Math.log2(cutoff / 512) : found[0];
@@ -110,13 +110,13 @@ function draw(state: Curve): void {
     state.part.svg,
     stacked(read, write, from, end),
     cutoff !== null && cutoff > 0 && marker(runs.position(cutoff, from, end), "mark-cutoff"),
-    state.asked !== null && marker(runs.position(state.asked, from, end), "mark-asked"),
+    state.tried !== null && marker(runs.position(state.tried, from, end), "mark-tried"),
   );
   if (cutoff !== null && cutoff > 0) {
     markLabel(state.part.plot, runs.position(cutoff, from, end), `cutoff ${bytes(cutoff)}`);
   }
   axisLabels(state.part.axis, from, end, (at) => bytes(runs.bucketLowBytes(at)));
-  say(state, all, cutoff);
+  showReading(state, all, cutoff);
   runRows(state, read, write);
 }
 
@@ -149,8 +149,8 @@ function stacked(
   return found;
 }
 
-function say(state: Curve, all: readonly number[], cutoff: number | null): void {
-  const at = state.asked ?? cutoff;
+function showReading(state: Curve, all: readonly number[], cutoff: number | null): void {
+  const at = state.tried ?? cutoff;
   const plot = state.part.plot;
   if (at === null) {
     text(
@@ -159,8 +159,8 @@ function say(state: Curve, all: readonly number[], cutoff: number | null): void 
     );
     return;
   }
-  const share = cutoff === 0 && state.asked === null ? 0 : runs.shareBeyond(all, at);
-  const which = state.asked === null ? "At the current cutoff of" : "At a cutoff of";
+  const share = cutoff === 0 && state.tried === null ? 0 : runs.shareBeyond(all, at);
+  const which = state.tried === null ? "At the current cutoff of" : "At a cutoff of";
   const sentence =
     at === 0
       ? "The cutoff is off: long runs do not bypass the cache."

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Where requests went: hit, miss and bypass, and the reasons of what went past the cache.
+// Requests by path (hit, miss, bypass), and bypassed bytes by reason.
 import type { Samples, Volume } from "../api/types";
 import { bytes, count, ratio, seconds } from "../lib/format";
 import { total } from "../lib/series";
@@ -11,19 +11,19 @@ interface Share {
   bytes: number;
 }
 
-/** The reasons as the probe names them, and what they mean. */
+/** What the probe's names of reasons mean. */
 const REASONS: Readonly<Record<string, string>> = {
   sequential: "run longer than the sequential cutoff",
   congested: "cache device briefly overloaded",
 };
 
-export interface Paths {
+export interface PathShares {
   element: HTMLElement;
   updateRange: (samples: Samples) => void;
   updateNow: (volume: Volume) => void;
 }
 
-export function paths(): Paths {
+export function pathShares(): PathShares {
   const bars = h("div", { class: "shares" });
   const reasons = h("div", { class: "reasons" });
   const details = h("div");

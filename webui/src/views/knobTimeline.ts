@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The knob timeline: what each knob held, and every decision as a mark that opens its explanation.
+// The timeline: values of each knob, and decisions as marks that open their explanation.
 import type { Action, Decision } from "../api/types";
 import { clock, dateTime, knobValue, plural } from "../lib/format";
 import * as timeline from "../lib/timeline";
 import { button, fill, h, table, type Child } from "./dom";
 import { openDecision, openDecisions } from "./explanation";
-import { strategyWord } from "./words";
+import { strategyLabel } from "./labels";
 
-// A mark is 24 px wide: nearer ones are one.
+// A mark is 24 px wide; nearer ones are merged.
 const MARK_PX = 26;
 const LETTER_PX = 6.6;
 
@@ -18,7 +18,7 @@ export interface KnobTimeline {
     decisions: readonly Decision[],
     since: number,
     until: number,
-    /** From then on all writes are among `actions`. */
+    /** `actions` has all writes since this time. */
     known: number,
   ) => void;
 }
@@ -64,8 +64,8 @@ function draw(
   const ends = h(
     "div",
     { class: "lane-ends", "aria-hidden": "true" },
-    h("span", {}, ends_(since)),
-    h("span", {}, ends_(until)),
+    h("span", {}, timeLabel(since)),
+    h("span", {}, timeLabel(until)),
   );
   fill(
     box,
@@ -75,12 +75,12 @@ function draw(
   );
 }
 
-/** The width of a lane without its label, near enough. */
+/** The approximate width of a lane without its label. */
 function trackPx(box: HTMLElement): number {
   return Math.max(200, box.clientWidth - 160);
 }
 
-function ends_(at: number): string {
+function timeLabel(at: number): string {
   return Date.now() / 1000 - at > 80_000 ? dateTime(at).slice(5, 16) : clock(at);
 }
 
@@ -96,7 +96,7 @@ function lane(label: string, content: Child): HTMLElement {
 function bars(found: timeline.Lane, since: number, until: number, widthPx: number): HTMLElement[] {
   return found.bars.map((bar) => {
     const value = knobValue(found.knob, bar.value);
-    const who = bar.strategy === null ? "previous value" : strategyWord(bar.strategy);
+    const who = bar.strategy === null ? "previous value" : strategyLabel(bar.strategy);
     const share = (bar.until - bar.from) / (until - since);
     const element = h(
       "span",
@@ -105,7 +105,7 @@ function bars(found: timeline.Lane, since: number, until: number, widthPx: numbe
         "data-by": bar.strategy === null ? "kernel" : "ebbgate",
         title: `${value} (${who}), ${dateTime(bar.from)} to ${dateTime(bar.until)}`,
       },
-      // Of a text that does not fit nothing is shown, rather than a part that says something else.
+      // A clipped value could be read as another value, so one that does not fit is not shown.
       share * widthPx > value.length * LETTER_PX + 8 && value,
     );
     element.style.left = `${((bar.from - since) / (until - since)) * 100}%`;
@@ -114,7 +114,7 @@ function bars(found: timeline.Lane, since: number, until: number, widthPx: numbe
   });
 }
 
-/** Buttons of which only one is in the tab order; arrow keys go on to the next. */
+/** Buttons of which one is in the tab order; arrow keys move to the others. */
 function markLane(
   box: HTMLElement,
   decisions: readonly Decision[],

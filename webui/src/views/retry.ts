@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Reads what a page shows, and tries again by itself as long as that fails.
+// Reads the data of a page, and retries while that fails.
 import { backoffMs } from "../lib/merge";
 
-export interface Reader {
-  again: () => void;
-  /** Ends with the page: nothing is read for one that nobody sees. */
+export interface Retry {
+  reload: () => void;
+  /** Ends the retries when the page is left. */
   stop: () => void;
 }
 
-export function reader(read: () => Promise<void>, failed: (problem: unknown) => void): Reader {
+export function retry(read: () => Promise<void>, failed: (problem: unknown) => void): Retry {
   let timer: number | undefined;
   let attempt = 0;
   let stopped = false;
-  const again = (): void => {
+  const reload = (): void => {
     window.clearTimeout(timer);
     read().then(
       () => (attempt = 0),
@@ -20,13 +20,13 @@ export function reader(read: () => Promise<void>, failed: (problem: unknown) => 
         if (stopped) return;
         failed(problem);
         window.clearTimeout(timer);
-        timer = window.setTimeout(again, backoffMs(attempt, 1000));
+        timer = window.setTimeout(reload, backoffMs(attempt, 1000));
         attempt += 1;
       },
     );
   };
   return {
-    again,
+    reload,
     stop: () => {
       stopped = true;
       window.clearTimeout(timer);

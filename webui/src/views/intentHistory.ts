@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What people asked for, and what became of it.
+// Changes that users requested, with their results.
 import type { Intent } from "../api/types";
 import { dateTime } from "../lib/format";
 import { intents } from "../state";
 import { fill, h, table } from "./dom";
 
-/** `stop` ends its listening. */
-export function asked(): { element: HTMLElement; stop: () => void } {
+/** `stop` removes its listener. */
+export function intentHistory(): { element: HTMLElement; stop: () => void } {
   const rows = h("div");
   const stop = intents.listen((all) => {
     if (rows.contains(document.activeElement)) return;
@@ -22,13 +22,13 @@ function intentTable(all: readonly Intent[]): HTMLElement {
     dateTime(each.at_unix_s),
     each.who,
     each.volume ?? "all volumes",
-    `${each.kind} ${argsWord(each.args)}`,
+    `${each.kind} ${argsText(each.args)}`,
     each.ok === null ? "accepted; no result yet" : `${each.ok ? "✓" : "✗"} ${each.outcome ?? ""}`,
   ]);
   return table("Requested changes", ["Time", "User", "Volume", "Change", "Result"], rows);
 }
 
-function argsWord(args: Readonly<Record<string, unknown>>): string {
+function argsText(args: Readonly<Record<string, unknown>>): string {
   return Object.entries(args)
     .filter(([name]) => name !== "text")
     .map(([name, value]) => `${name} ${String(value)}`)

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What a policy would have done otherwise over the last hours, as a list of differences.
+// Dry run: what a policy would have done differently in the last hours.
 import { post } from "../api/client";
 import type { Difference, DryRun, Policies } from "../api/types";
 import { count, dateTime, plural, ratio, seconds } from "../lib/format";
 import { volumes } from "../state";
 import { button, fill, h, table, uid } from "./dom";
-import { explained } from "./wish";
-import { gateKind, settingWord } from "./words";
+import { errorText } from "./actions";
+import { gateKindLabel, settingLabel } from "./labels";
 
 const HOURS = [1, 6, 24];
 const SHOWN = 200;
-// A day of samples is decided anew, twice.
+// The server replays up to a day of samples with both policies.
 const PATIENCE_MS = 120_000;
 
 export function dryRun(of: () => { text: string; policies: Policies | null }): {
@@ -37,7 +37,7 @@ export function dryRun(of: () => { text: string; policies: Policies | null }): {
       };
       fill(result, drawn(await post<DryRun>("policies/dry-run", body, PATIENCE_MS)));
     } catch (problem) {
-      fill(result, h("p", { class: "error" }, explained(problem)));
+      fill(result, h("p", { class: "error" }, errorText(problem)));
     }
     run.disabled = false;
   }
@@ -58,7 +58,7 @@ export function dryRun(of: () => { text: string; policies: Policies | null }): {
   return { element: details };
 }
 
-/** What there is to choose from by now; what was chosen stays. */
+/** Updates the choices and keeps the selection. */
 function choices(
   volume: HTMLSelectElement,
   against: HTMLSelectElement,
@@ -105,12 +105,12 @@ function list(all: readonly Difference[]): HTMLElement {
   return h("div", box, h("ol", { class: "diff" }, all.slice(0, SHOWN).map(difference)));
 }
 
-/** For how long each wanted which gate. */
+/** Time in each state of the gate with both policies. */
 function spent(found: DryRun): HTMLElement {
   const { before, after } = found.destage_s;
   const gates = [...new Set([...Object.keys(before), ...Object.keys(after)])];
   const rows = gates.map((gate) => [
-    gateKind(gate),
+    gateKindLabel(gate),
     seconds(before[gate] ?? 0),
     seconds(after[gate] ?? 0),
   ]);
@@ -130,7 +130,7 @@ function difference(each: Difference): HTMLElement {
       "p",
       { class: "when" },
       `${dateTime(each.at_unix_s)}, for ${lasts}: `,
-      h("b", {}, settingWord(each.setting)),
+      h("b", {}, settingLabel(each.setting)),
     ),
     h(
       "p",

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What a person asks for: an intent is posted, and what became of it is shown when it comes.
+// Posts the changes that users request, and shows their results.
 import { ApiError, get, post, token } from "../api/client";
 import type { Intent } from "../api/types";
-import { intents, takeIntents } from "../state";
+import { intents, mergeIntents } from "../state";
 import { button, fill, h } from "./dom";
 import { askToken, forgetToken } from "./token";
 
 const UNANSWERED_MS = 15_000;
 const POLL_MS = 1_000;
-const KEPT_MS = 12_000;
+const TOAST_MS = 12_000;
 
 const shelf = h("div", { class: "toasts", role: "status", "aria-live": "polite" });
 
@@ -17,7 +17,7 @@ export function toasts(): HTMLElement {
 }
 
 interface Toast {
-  say: (state: "waiting" | "good" | "bad", text: string) => void;
+  show: (state: "waiting" | "good" | "bad", text: string) => void;
 }
 
 function toast(title: string): Toast {
@@ -29,17 +29,17 @@ function toast(title: string): Toast {
   const element = h("div", { class: "toast" }, h("div", {}, h("b", {}, title), line), close);
   shelf.append(element);
   return {
-    say: (state, text) => {
+    show: (state, text) => {
       element.dataset["state"] = state;
       fill(line, text);
-      // A failure stays until it is dismissed.
-      if (state === "good") setTimeout(() => element.remove(), KEPT_MS);
+      // An error stays until it is dismissed.
+      if (state === "good") setTimeout(() => element.remove(), TOAST_MS);
     },
   };
 }
 
-/** Posts with the token, which is asked for where it is missing or wrong. Null: the person gave up. */
-export async function allowed<T>(what: string, send: () => Promise<T>): Promise<T | null> {
+/** Sends with the token, and asks for a missing or wrong one. Null: the user cancelled. */
+export async function withToken<T>(what: string, send: () => Promise<T>): Promise<T | null> {
   if (token.get() === "" && !(await askToken(`${what}: this change requires the token.`)))
     return null;
   for (;;) {
@@ -53,8 +53,8 @@ export async function allowed<T>(what: string, send: () => Promise<T>): Promise<
   }
 }
 
-/** Asks for something. Resolves with the outcome; null where it was not asked for or not answered. */
-export async function wish(
+/** Requests a change. Resolves with its result, or null if it was not sent or not answered. */
+export async function requestChange(
   title: string,
   kind: string,
   volume: string | null,
@@ -62,51 +62,51 @@ export async function wish(
 ): Promise<Intent | null> {
   let shown: Toast | null = null;
   try {
-    const intent = await allowed(title, () => post<Intent>("intents", { kind, volume, args }));
+    const intent = await withToken(title, () => post<Intent>("intents", { kind, volume, args }));
     if (intent === null) return null;
-    takeIntents([intent]);
+    mergeIntents([intent]);
     shown = toast(title);
-    shown.say("waiting", "Accepted; waiting for the result …");
-    return await answered(intent, shown);
+    shown.show("waiting", "Accepted; waiting for the result …");
+    return await waitForResult(intent, shown);
   } catch (problem) {
-    (shown ?? toast(title)).say("bad", explained(problem));
+    (shown ?? toast(title)).show("bad", errorText(problem));
     return null;
   }
 }
 
-export function explained(problem: unknown): string {
+export function errorText(problem: unknown): string {
   if (!(problem instanceof ApiError)) return String(problem);
   return problem.hint ? `${problem.message}. ${problem.hint}` : problem.message;
 }
 
-async function answered(intent: Intent, shown: Toast): Promise<Intent | null> {
-  const resolved = await outcome(intent.id);
+async function waitForResult(intent: Intent, shown: Toast): Promise<Intent | null> {
+  const resolved = await resolvedIntent(intent.id);
   if (resolved === null) {
-    shown.say(
+    shown.show(
       "bad",
       "ebbgated accepted this change but has not reported a result. It will appear under Requested changes on the Decisions page.",
     );
     return null;
   }
-  shown.say(resolved.ok === true ? "good" : "bad", resolved.outcome ?? "done");
+  shown.show(resolved.ok === true ? "good" : "bad", resolved.outcome ?? "done");
   return resolved;
 }
 
-/** From the event stream, or asked for where that is silent. */
-async function outcome(id: number): Promise<Intent | null> {
+/** The result from the event stream, or by polling if there is none. */
+async function resolvedIntent(id: number): Promise<Intent | null> {
   const deadline = Date.now() + UNANSWERED_MS;
   while (Date.now() < deadline) {
     const known = intents.get().find((row) => row.id === id);
     if (known?.resolved_unix_s != null) return known;
-    await next(id);
-    const asked = await get<Intent>(`intents/${id}`).catch(() => null);
-    if (asked) takeIntents([asked]);
+    await nextUpdate(id);
+    const read = await get<Intent>(`intents/${id}`).catch(() => null);
+    if (read) mergeIntents([read]);
   }
   return null;
 }
 
-/** The next word on an intent, or some time later. */
-function next(id: number): Promise<void> {
+/** Waits for the next update of an intent, or for a timeout. */
+function nextUpdate(id: number): Promise<void> {
   return new Promise((resolve) => {
     let stop = (): void => undefined;
     const done = (): void => {

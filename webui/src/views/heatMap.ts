@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The latency heat map: time to the right, latency upwards, shades for the number of requests.
+// The latency heat map: time on the x axis, latency on the y axis, shades for the number of requests.
 import { get } from "../api/client";
 import type { Latency } from "../api/types";
 import { clock, count, dateTime, seconds } from "../lib/format";
@@ -7,7 +7,7 @@ import * as heat from "../lib/heat";
 import { thinned } from "../lib/series";
 import { colour } from "./chart";
 import { attribute, fill, fillTable, h, table, text } from "./dom";
-import { explained } from "./wish";
+import { errorText } from "./actions";
 
 const SHADES = 6;
 const HEIGHT = 190;
@@ -32,10 +32,10 @@ export function heatMap(): HeatMap {
   const parts = makeParts();
   let op = "read";
   let shown: Latency | null = null;
-  let asked: [string, number, number] | null = null;
+  let lastRead: [string, number, number] | null = null;
   const redraw = (): void => show(parts, shown, op);
   const read = async (volume: string, since: number, until: number): Promise<void> => {
-    asked = [volume, since, until];
+    lastRead = [volume, since, until];
     const wanted = op;
     try {
       const found = await get<Latency>(`volumes/${encodeURIComponent(volume)}/latency`, {
@@ -48,12 +48,12 @@ export function heatMap(): HeatMap {
       shown = found;
       redraw();
     } catch (problem) {
-      text(parts.reading, explained(problem));
+      text(parts.reading, errorText(problem));
     }
   };
   const choice = operations((chosen) => {
     op = chosen;
-    if (asked) void read(...asked);
+    if (lastRead) void read(...lastRead);
   });
   const details = h("details", { ontoggle: redraw }, h("summary", {}, "As a table"), parts.rows);
   const element = h(
@@ -71,8 +71,8 @@ export function heatMap(): HeatMap {
     parts.reading,
     details,
   );
-  parts.canvas.addEventListener("pointermove", (event) => point(parts, shown, event));
-  parts.canvas.addEventListener("pointerleave", () => tell(parts, shown, op));
+  parts.canvas.addEventListener("pointermove", (event) => showBucket(parts, shown, event));
+  parts.canvas.addEventListener("pointerleave", () => showSummary(parts, shown, op));
   const resized = new ResizeObserver(redraw);
   resized.observe(parts.canvas);
   window.addEventListener("ebbgate-theme", redraw);
@@ -122,7 +122,7 @@ function show(parts: Parts, shown: Latency | null, op: string): void {
   const width = Math.max(1, Math.round(parts.canvas.clientWidth * ratio));
   parts.canvas.width = width;
   parts.canvas.height = Math.round(HEIGHT * ratio);
-  tell(parts, shown, op);
+  showSummary(parts, shown, op);
   if (!shown || !found) {
     fill(parts.axisY);
     fill(parts.axisX);
@@ -135,7 +135,7 @@ function show(parts: Parts, shown: Latency | null, op: string): void {
   fillTable(parts.rows, () => asTable(shown));
 }
 
-/** Two buckets more than are used, so that the edges are seen. */
+/** The used buckets and one more on each side, so that the edges are visible. */
 function rows(found: heat.HeatRange, shown: Latency): [number, number] {
   return [Math.max(0, found.first - 1), Math.min(shown.edges_s.length, found.end + 1)];
 }
@@ -194,7 +194,7 @@ function legend(box: HTMLElement, countMax: number): void {
   fill(box, items, h("li", {}, hole, "not recorded"));
 }
 
-function tell(parts: Parts, shown: Latency | null, op: string): void {
+function showSummary(parts: Parts, shown: Latency | null, op: string): void {
   const all = shown ? heat.sum(shown.counts) : [];
   const total = all.reduce((a, b) => a + b, 0);
   const sentence =
@@ -207,7 +207,7 @@ function tell(parts: Parts, shown: Latency | null, op: string): void {
   attribute(parts.canvas, "aria-label", `Request latency. ${sentence}`);
 }
 
-function point(parts: Parts, shown: Latency | null, event: PointerEvent): void {
+function showBucket(parts: Parts, shown: Latency | null, event: PointerEvent): void {
   const found = shown ? heat.range(shown.counts) : null;
   if (!shown || !found) return;
   const box = parts.canvas.getBoundingClientRect();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Words on a volume that several pages use.
-import type { Gate, Volume, Wish } from "../api/types";
+// Labels and help texts that several pages use.
+import type { Gate, Volume, Override } from "../api/types";
 import { knobValue, nanoseconds, rate, seconds, UNKNOWN } from "../lib/format";
 
 export const HIT_RATIO =
@@ -33,42 +33,45 @@ const SETTINGS: Readonly<Record<string, string>> = {
 };
 const STRATEGIES: Readonly<Record<string, string>> = { wish: "override" };
 
-export function loadWord(volume: Volume): string {
+export function loadLabel(volume: Volume): string {
   return volume.regime === "gap" ? "idle" : volume.regime;
 }
 
-export function settingWord(name: string): string {
+export function settingLabel(name: string): string {
   return SETTINGS[name] ?? name;
 }
 
-export function strategyWord(name: string): string {
+export function strategyLabel(name: string): string {
   return STRATEGIES[name] ?? name;
 }
 
-/** `paced`, `held back`: a state of the gate. */
-export function gateKind(kind: string): string {
+/** A state of the gate: `paced`, `held back`. */
+export function gateKindLabel(kind: string): string {
   return GATES[kind] ?? kind;
 }
 
-/** `4 min`, or `never` for what will not happen at this pace. */
+/** `4 min`; `never` if it will not happen at the current rate. */
 export function forecast(volume: Volume, name: "time_to_full_s" | "time_to_clean_s"): string {
   return volume.never.includes(name) ? "never" : seconds(volume[name]);
 }
 
 /** `paced 40 MiB/s`, `held back`, `kernel default`. */
-export function gateWord(gate: Pick<Gate, "kind" | "rate_bytes_per_s">): string {
+export function gateLabel(gate: Pick<Gate, "kind" | "rate_bytes_per_s">): string {
   const moving = (gate.kind === "paced" || gate.kind === "pulsed") && gate.rate_bytes_per_s > 0;
-  return moving ? `${gate.kind} ${rate(gate.rate_bytes_per_s)}` : gateKind(gate.kind);
+  return moving ? `${gate.kind} ${rate(gate.rate_bytes_per_s)}` : gateKindLabel(gate.kind);
 }
 
-export function policyWord(volume: Volume): string {
+export function policyLabel(volume: Volume): string {
   return volume.overlay ? `${volume.policy} (${volume.overlay})` : volume.policy;
 }
 
-export function wishWord(wish: Wish): string {
-  const what = wish.knob ? `${wish.knob} ${knobValue(wish.knob, wish.value)}` : wish.kind;
-  const lasts = wish.left_ns === null ? "until released" : `for ${nanoseconds(wish.left_ns)} more`;
-  return `${what}, set by ${wish.who}, ${lasts}`;
+export function overrideLabel(override: Override): string {
+  const what = override.knob
+    ? `${override.knob} ${knobValue(override.knob, override.value)}`
+    : override.kind;
+  const lasts =
+    override.left_ns === null ? "until released" : `for ${nanoseconds(override.left_ns)} more`;
+  return `${what}, set by ${override.who}, ${lasts}`;
 }
 
 export function load(volume: Volume, op: "read" | "write"): string {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// One volume as it is now: gauge, sentence, figures, what may be asked for, and why.
+// The current state of one volume: gauge, figures, controls, proposals and settings.
 import type { Volume } from "../api/types";
 import { ago, knobValue } from "../lib/format";
 import { ageSeconds } from "../state";
@@ -8,9 +8,9 @@ import { fill, h, table, text } from "./dom";
 import { proposals } from "./explanation";
 import { ALL_FIGURES, figureList } from "./figures";
 import { tideGauge } from "./gauge";
-import { policyWord } from "./words";
+import { policyLabel } from "./labels";
 
-export interface Now {
+export interface VolumeStatus {
   element: HTMLElement;
   update: (volume: Volume) => void;
 }
@@ -19,14 +19,14 @@ const OWNERS =
   "Owner kernel: unchanged. ebbgate: changed by ebbgate, which restores the original. " +
   "manual: changed outside ebbgate and left alone until released.";
 
-export function nowPart(): Now {
+export function volumeStatus(): VolumeStatus {
   const title = h("h1");
   const about = h("p", { class: "about" });
   const tide = tideGauge();
   const sentence = h("p", { class: "sentence big" });
   const notes = h("div", { class: "notes" });
   const figures = figureList(ALL_FIGURES, "figures wide");
-  const asked = controls();
+  const changes = controls();
   const why = h("div");
   const knobs = h("div");
   const reasons = h(
@@ -43,7 +43,7 @@ export function nowPart(): Now {
   );
   const element = h(
     "div",
-    { class: "now" },
+    { class: "volume-status" },
     h("div", { class: "page-head" }, h("div", {}, title, about)),
     h(
       "section",
@@ -51,7 +51,7 @@ export function nowPart(): Now {
       tide.element,
       h("div", { class: "hero-side" }, sentence, notes, figures.element),
     ),
-    asked.element,
+    changes.element,
     reasons,
     knobList,
   );
@@ -60,22 +60,22 @@ export function nowPart(): Now {
     const name = volume.title === volume.volume ? "" : `${volume.volume} · `;
     text(
       about,
-      `${name}${volume.kind} · ${volume.mode}${volume.held ? ", on hold" : ""} · policy ${policyWord(volume)}`,
+      `${name}${volume.kind} · ${volume.mode}${volume.held ? ", on hold" : ""} · policy ${policyLabel(volume)}`,
     );
     tide.update(volume);
     text(sentence, volume.now);
     remarks(notes, volume);
     figures.update(volume);
     element.classList.toggle("stale", volume.stale);
-    asked.update(volume);
-    quiet(reasons, why, () => proposals(volume.proposals));
-    quiet(knobList, knobs, () => knobTable(volume));
+    changes.update(volume);
+    refresh(reasons, why, () => proposals(volume.proposals));
+    refresh(knobList, knobs, () => knobTable(volume));
   };
   return { element, update };
 }
 
-/** Drawn anew only while it is open and nobody is in it. */
-function quiet(details: HTMLDetailsElement, box: HTMLElement, make: () => HTMLElement): void {
+/** Redraws the content while it is open and has no focus inside. */
+function refresh(details: HTMLDetailsElement, box: HTMLElement, make: () => HTMLElement): void {
   if (details.open && !box.contains(document.activeElement)) fill(box, make());
   else if (!details.open && box.childElementCount > 0) fill(box);
 }

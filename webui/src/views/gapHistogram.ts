@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Idle gaps by length, with the wait that is learned from them.
+// Idle periods by length, with the learned idle wait.
 import type { Volume } from "../api/types";
 import { count, nanoseconds, ratio, seconds } from "../lib/format";
 import * as gaps from "../lib/gaps";
