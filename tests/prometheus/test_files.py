@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 import yaml  # type: ignore[import-untyped]
 
-from ebbgate.web.metrics.exposition import Type
-from ebbgate.web.metrics.families import FAMILIES
+from ebbgate.web.metrics.families import FAMILIES, Type
 from tests.prometheus import program
 from tests.prometheus.dashboard import Query, panels, queries
 from tests.prometheus.stack import DASHBOARD, PACKAGING, RULES

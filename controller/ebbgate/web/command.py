@@ -61,7 +61,8 @@ def _run(options: argparse.Namespace) -> int:
         from ebbgate.web import app, openapi, server  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise Unavailable(
-            f"ebbgate-web needs {error.name}", "install python3-fastapi and python3-uvicorn"
+            f"ebbgate-web needs {error.name}",
+            "install python3-fastapi, python3-uvicorn and python3-prometheus-client",
         ) from error
     api = app.Api(config)
     if options.openapi:

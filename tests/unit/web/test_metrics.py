@@ -19,8 +19,7 @@ from hypothesis import strategies as st
 from ebbgate.signals.totals import Totals, counted, document
 from ebbgate.store.queries import Live
 from ebbgate.units import NS_PER_S
-from ebbgate.web.metrics.exposition import Type
-from ebbgate.web.metrics.families import FAMILIES
+from ebbgate.web.metrics.families import FAMILIES, Type
 from ebbgate.web.metrics.page import SERIES_STALE_NS, HistoryFiles, render
 from tests.builders import live_document, tick
 

@@ -1,15 +1,52 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Every metric: its name, type, unit and meaning. Pure data.
+"""Every metric (name, type, unit, meaning), and a collector of their samples. Pure.
 
-Base units only; the words are node_exporter's where it has one. What is decided by somebody else
-(is the daemon there) comes first, then the daemon, then each volume.
+Base units only; the words are node_exporter's where it has one. A value that is None is left out:
+unknown is never zero. prometheus_client writes the text, in OpenMetrics and in the older format.
 """
 
 from __future__ import annotations
 
-from typing import Final
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import accumulate
+from typing import Any, Final
 
-from ebbgate.web.metrics.exposition import Family, Type
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import generate_latest
+from prometheus_client.metrics_core import Metric
+from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
+from prometheus_client.registry import Collector
+
+_LABEL_MAX: Final = 128
+"""Characters of a label's value; no name of a volume or a rule is longer."""
+_COUNT_MAX: Final = 1 << 63
+"""No count of anything here is as large; some larger ones do not even fit into a float."""
+
+Labels = Mapping[str, object]
+
+
+class Type(StrEnum):
+    """As OpenMetrics calls them; the older format writes `info` and `stateset` as gauges."""
+
+    COUNTER = "counter"
+    GAUGE = "gauge"
+    HISTOGRAM = "histogram"
+    INFO = "info"
+    STATESET = "stateset"
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """`name` without `_total` and `_info`, but with its unit where it has one."""
+
+    name: str
+    type: Type
+    help: str
+    unit: str = ""
+
 
 COUNTER, GAUGE, HISTOGRAM = Type.COUNTER, Type.GAUGE, Type.HISTOGRAM
 
@@ -84,3 +121,75 @@ _OF_A_VOLUME: Final = (
            " began, Unix time.", "seconds"),
 )  # fmt: skip
 FAMILIES: Final = (*_OF_ALL, *_OF_A_VOLUME)
+
+
+@dataclass(frozen=True, slots=True)
+class Buckets:
+    """A histogram: `counts` by bucket, whose upper edges are `edges`; more counts than edges are
+    above the last one. `total`: the sum of all values, None where it is unknown.
+    """
+
+    edges: Sequence[float]
+    counts: Sequence[int]
+    total: float | None
+
+
+class Page(Collector):
+    """Collects the samples of one page; a name that is not in the table is a bug."""
+
+    def __init__(self) -> None:
+        self._metrics = {
+            each.name: Metric(each.name, each.help, each.type, each.unit) for each in FAMILIES
+        }
+
+    def collect(self) -> Iterable[Metric]:
+        """Return the families that have a sample, in the order of the table."""
+        return [each for each in self._metrics.values() if each.samples]
+
+    def add(self, name: str, labels: Labels, value: Any) -> None:
+        """Add a sample if the value is a number."""
+        known = number(value)
+        if known is not None:
+            suffix = {Type.COUNTER: "_total", Type.INFO: "_info"}
+            self._put(name, suffix.get(Type(self._metrics[name].type), ""), labels, known)
+
+    def add_states(self, name: str, labels: Labels, states: Iterable[str], state: str) -> None:
+        """Add a sample for each possible state; that of the current one is 1."""
+        for each in states:
+            self._put(name, "", {**labels, name: each}, float(each == state))
+
+    def add_histogram(self, name: str, labels: Labels, buckets: Buckets) -> None:
+        """Add cumulative buckets; count and sum only where the sum is known."""
+        below = list(accumulate(buckets.counts))
+        count = below[-1] if below else 0
+        for index, edge in enumerate(buckets.edges):
+            so_far = below[index] if index < len(below) else count
+            self._put(name, "_bucket", {**labels, "le": repr(float(edge))}, so_far)
+        self._put(name, "_bucket", {**labels, "le": "+Inf"}, count)
+        if buckets.total is not None:
+            self._put(name, "_count", labels, count)
+            self._put(name, "_sum", labels, buckets.total)
+
+    def text(self, *, openmetrics: bool) -> str:
+        """Return the page in OpenMetrics, or in the older text format."""
+        registry = CollectorRegistry(auto_describe=False)
+        registry.register(self)
+        page: bytes = (generate_openmetrics if openmetrics else generate_latest)(registry)
+        return page.decode()
+
+    def _put(self, name: str, suffix: str, labels: Labels, value: float) -> None:
+        # Half of a surrogate pair cannot be written as UTF-8.
+        cleaned = {
+            key: str(each)[:_LABEL_MAX].encode("utf-8", "replace").decode()
+            for key, each in labels.items()
+        }
+        self._metrics[name].add_sample(name + suffix, cleaned, value)
+
+
+def number(value: Any) -> float | None:
+    """Return a value as a number that a metric can have; None for anything else."""
+    if isinstance(value, bool):
+        return float(value)
+    if isinstance(value, int):
+        return value if abs(value) < _COUNT_MAX else None
+    return value if isinstance(value, float) and math.isfinite(value) else None

@@ -18,10 +18,8 @@ from typing import Any, Final
 from ebbgate import __version__
 from ebbgate.store.queries import Live
 from ebbgate.units import NS_PER_S
-from ebbgate.web.metrics.counters import add_totals
-from ebbgate.web.metrics.exposition import Page
-from ebbgate.web.metrics.families import FAMILIES
-from ebbgate.web.metrics.gauges import add_volume, mapping
+from ebbgate.web.metrics.families import Page
+from ebbgate.web.metrics.volume import add_totals, add_volume, mapping
 
 SERIES_STALE_NS: Final = 30 * NS_PER_S
 """A document older than this says nothing about now; the slowest tick is 10 s."""
@@ -50,7 +48,7 @@ def render(
     is left open. `openmetrics`: in that format, else in the older text format of Prometheus.
     `files`: None where there is no history yet.
     """
-    page = Page(FAMILIES)
+    page = Page()
     page.add("ebbgate_up", {}, daemon_alive)
     page.add("ebbgate_build", {"version": __version__}, 1)
     shown = {

@@ -3,15 +3,20 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
 from ebbgate.web.errors import ApiError
-from ebbgate.web.metrics.exposition import OPENMETRICS_TYPE, TEXT_TYPE
 from ebbgate.web.metrics.page import render
 from ebbgate.web.routes.declare import of_type, refusals
 from ebbgate.web.snapshot import Databases
+
+# Not prometheus_client's own constants: Debian 12's names a draft of OpenMetrics.
+OPENMETRICS_TYPE: Final = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+TEXT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
 def routes_metrics(databases: Databases) -> APIRouter:

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The metrics of one volume: levels, states, knobs, counters, histograms. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ebbgate.model.decision import GateKind
+from ebbgate.model.dm import DmHealth
+from ebbgate.model.frame import Regime
+from ebbgate.model.volume import Mode
+from ebbgate.signals.histogram import COARSE_BUCKETS, coarse_edge_us
+from ebbgate.units import KIB, NS_PER_S, SECTOR_BYTES
+from ebbgate.web.metrics.families import Buckets, Page, number
+
+Document = Mapping[str, Any]
+HOLD: Final = "hold"
+_OTHER: Final = "other"
+_MODES: Final = (*map(str, Mode), HOLD)
+_GATES: Final = tuple(map(str, GateKind))
+_REGIMES: Final = tuple(map(str, Regime))
+# bcache's words (drivers/md/bcache/sysfs.c), then those of dm volumes.
+_STATES: Final = (
+    *("no cache", "clean", "dirty", "inconsistent", "suspended"),
+    *(str(each) for each in DmHealth if each is not DmHealth.OK),
+    _OTHER,
+)
+_LEVELS: Final = {
+    "ebbgate_dirty_data_bytes": "dirty_bytes",
+    "ebbgate_dirty_room_bytes": "room_bytes",
+    "ebbgate_cache_size_bytes": "cache_bytes",
+    "ebbgate_in_use_ratio": "in_use_ratio",
+    "ebbgate_time_to_full_seconds": "time_to_full_s",
+    "ebbgate_time_to_clean_seconds": "time_to_clean_s",
+    "ebbgate_backing_queue_requests": "backing_depth_ios",
+}
+_ABOUT: Final = ("kind", "title", "policy", "overlay", "cache_mode")
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """`unit` in the plural, as in metric names; empty: a plain number. `scale`: of the kernel's
+    unit.
+    """
+
+    unit: str
+    scale: float = 1.0
+
+
+_PERCENT: Final = Measure("ratio", 0.01)
+_RATE: Final = Measure("bytes_per_second", SECTOR_BYTES)
+_SECONDS: Final = Measure("seconds")
+_MICROSECONDS: Final = Measure("seconds", 1e-6)
+_SWITCH: Final = Measure("")
+# A file of the kernel that is not listed here makes no new series.
+MEASURES: Final[Mapping[str, Measure]] = {
+    "sequential_cutoff": Measure("bytes"),
+    "writeback_percent": _PERCENT,
+    "writeback_rate": _RATE,
+    "writeback_rate_minimum": _RATE,
+    "writeback_rate_update_seconds": _SECONDS,
+    "writeback_delay": _SECONDS,
+    "writeback_running": _SWITCH,
+    "congested_read_threshold_us": _MICROSECONDS,
+    "congested_write_threshold_us": _MICROSECONDS,
+    "journal_delay_ms": Measure("seconds", 1e-3),
+    "idle_max_writeback_rate": _SWITCH,
+    "gc_after_writeback": _SWITCH,
+    "cutoff_writeback": _PERCENT,
+    "cutoff_writeback_sync": _PERCENT,
+    "migration_threshold": Measure("bytes", SECTOR_BYTES),
+    "max_sectors_kb": Measure("bytes", KIB),
+}
+
+
+def mapping(value: Any) -> Document:
+    """Return a part of a document; empty if it is something else, as in another version."""
+    return value if isinstance(value, dict) else {}
+
+
+def add_volume(page: Page, name: str, document: Document) -> None:
+    """Add what is known of the volume now: levels, states, knobs."""
+    volume = {"volume": name}
+    # An empty label is the same as none, so an unknown title makes no other series.
+    about = {key: document.get(key) or "" for key in _ABOUT}
+    page.add("ebbgate_volume", {**volume, **about}, 1)
+    for metric, key in _LEVELS.items():
+        page.add(metric, volume, document.get(key))
+    wait_ns = document.get("wait_ns")
+    if isinstance(wait_ns, int):
+        page.add("ebbgate_idle_wait_seconds", volume, wait_ns / NS_PER_S)
+    _add_states(page, volume, document)
+    _add_knobs(page, volume, mapping(document.get("knobs")))
+
+
+def _add_states(page: Page, volume: Document, document: Document) -> None:
+    mode = HOLD if document.get("held") else document.get("mode")
+    if mode in _MODES:
+        page.add_states("ebbgate_mode", volume, _MODES, mode)
+    state = document.get("state")
+    if isinstance(state, str):
+        state = state if state in _STATES else _OTHER
+        page.add_states("ebbgate_volume_state", volume, _STATES, state)
+    regime = document.get("regime")
+    if regime in _REGIMES:
+        page.add_states("ebbgate_regime", volume, _REGIMES, regime)
+    gate = mapping(document.get("gate")).get("kind")
+    if gate in _GATES:
+        page.add_states("ebbgate_gate_state", volume, _GATES, gate)
+
+
+def _add_knobs(page: Page, volume: Document, knobs: Document) -> None:
+    for knob, about in sorted(knobs.items()):
+        found = knob_number(knob, mapping(about).get("value"))
+        if found is not None:
+            unit, value = found
+            page.add("ebbgate_knob_value", {**volume, "knob": knob, "unit": unit}, value)
+            manual = mapping(about).get("owner") == "manual"
+            page.add("ebbgate_knob_manual", {**volume, "knob": knob}, manual)
+
+
+def knob_number(knob: str, text: object) -> tuple[str, float] | None:
+    """Return unit and value of a knob; None for text that is not a number, or an unlisted knob."""
+    measure = MEASURES.get(knob)
+    if measure is None or not isinstance(text, str):
+        return None
+    try:
+        return measure.unit, int(text) * measure.scale
+    except ValueError:
+        return None
+
+
+# ---- counters -----------------------------------------------------------------------------------
+_SHORTEST_US: Final = 8
+_EDGES_US: Final = [coarse_edge_us(bucket) for bucket in range(COARSE_BUCKETS)]
+_IO_BUCKETS: Final = [
+    bucket
+    for bucket, edge_us in enumerate(_EDGES_US[:-1])
+    if edge_us >= _SHORTEST_US and int(edge_us).bit_count() == 1
+]
+"""From 8 us to 67 s, one to an octave: twice as many would double the series of each volume."""
+_IO_EDGES_S: Final = [_EDGES_US[bucket] / 1e6 for bucket in _IO_BUCKETS]
+
+# Of the probe's histograms by powers of two: bucket i is [2^i, 2^(i+1)) us, or 512 times 2^i bytes.
+_GAP_BUCKETS: Final = range(9, 31)
+_GAP_EDGES_S: Final = [(2 << bucket) / 1e6 for bucket in _GAP_BUCKETS]
+_RUN_BUCKETS: Final = range(2, 22)
+_RUN_EDGES_BYTES: Final = [float(SECTOR_BYTES * (2 << bucket)) for bucket in _RUN_BUCKETS]
+
+
+def add_totals(page: Page, name: str, totals: Document) -> None:
+    """Add what was counted since the volume is followed; an older daemon counts nothing."""
+    volume = {"volume": name}
+    for way, flow in sorted(mapping(totals.get("paths")).items()):
+        op, _, path = way.partition(" ")
+        _add_flow(page, {**volume, "op": op, "path": path}, mapping(flow))
+    for reason, flow in sorted(mapping(totals.get("bypass")).items()):
+        page.add("ebbgate_bypass_bytes", {**volume, "reason": reason}, mapping(flow).get("bytes"))
+    for op, counts in sorted(mapping(totals.get("run_bytes")).items()):
+        runs = Buckets(_RUN_EDGES_BYTES, list(_merged(_counts(counts), _RUN_BUCKETS)), None)
+        page.add_histogram("ebbgate_seq_run_bytes", {**volume, "op": op}, runs)
+    _add_gaps(page, volume, totals)
+    page.add("ebbgate_destage_bytes", volume, mapping(totals.get("destage")).get("bytes"))
+    for what, lost in sorted(mapping(totals.get("lost")).items()):
+        page.add("ebbgate_probe_lost", {**volume, "what": what}, lost)
+    _add_own(page, volume, totals)
+
+
+def _add_flow(page: Page, labels: Document, flow: Document) -> None:
+    total_ns = number(flow.get("latency_sum_ns"))
+    page.add("ebbgate_io_bytes", labels, flow.get("bytes"))
+    if total_ns is not None:
+        counts = list(_merged(_counts(flow.get("latency_counts")), _IO_BUCKETS))
+        page.add_histogram(
+            "ebbgate_io_seconds", labels, Buckets(_IO_EDGES_S, counts, total_ns / NS_PER_S)
+        )
+
+
+def _add_gaps(page: Page, volume: Document, totals: Document) -> None:
+    sum_ns = number(totals.get("gap_sum_ns"))
+    if sum_ns is not None:
+        counts = list(_merged(_counts(totals.get("gap_counts")), _GAP_BUCKETS))
+        gaps = Buckets(_GAP_EDGES_S, counts, sum_ns / NS_PER_S)
+        page.add_histogram("ebbgate_idle_gap_seconds", volume, gaps)
+
+
+def _add_own(page: Page, volume: Mapping[str, Any], totals: Document) -> None:
+    """Add what ebbgate itself did."""
+    changes = totals.get("knob_changes")
+    for change in map(mapping, changes if isinstance(changes, list) else ()):
+        labels = {**volume, "knob": change.get("knob", ""), "actor": change.get("actor", "")}
+        page.add("ebbgate_knob_changes", labels, change.get("count"))
+    page.add("ebbgate_decisions", volume, totals.get("decisions"))
+    for setting, trips in sorted(mapping(totals.get("guard_trips")).items()):
+        page.add("ebbgate_guard_trips", {**volume, "setting": setting}, trips)
+    since_ns = number(totals.get("since_unix_ns"))
+    if since_ns is not None:
+        page.add("ebbgate_counting_since_timestamp_seconds", volume, since_ns / NS_PER_S)
+
+
+def _counts(value: Any) -> Sequence[int]:
+    known = isinstance(value, list) and all(type(count) is int for count in value)
+    return value if known else ()
+
+
+def _merged(counts: Sequence[int], buckets: Iterable[int]) -> Iterator[int]:
+    """Return the counts up to and including each of these buckets, then those after the last."""
+    begin = 0
+    for bucket in buckets:
+        yield sum(counts[begin : bucket + 1])
+        begin = bucket + 1
+    yield sum(counts[begin:])
