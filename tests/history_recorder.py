@@ -101,7 +101,7 @@ def play(recording: str, mode: Mode, folder: Path) -> Tape:
                 own = dict(event.state.knobs)
                 if played.kind is Kind.BCACHE:
                     own |= read_knobs(sysfs, played)
-                loop.on_tick(replace(event.state, knobs=own), quiet=True)
+                loop.on_tick(replace(event.state, knobs=own), knobs_settled=True)
             else:
                 loop.on_record(event)  # type: ignore[arg-type]
             _settle(loop)
@@ -116,7 +116,7 @@ def _loop(played: Volume, sysfs: WatchedSysfs, tape: Tape, mode: Mode) -> Volume
         volume=played,
         writer=KnobWriter(sysfs, played, tape, "this boot", now_ns=now_ns),
         policy=policy_for(played),
-        outbox=tape,
+        events=tape,
         send=lambda _: None,
         mode=mode,
         now_ns=now_ns,

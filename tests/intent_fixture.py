@@ -180,7 +180,7 @@ class Asked:
         self.bench.tick()
 
     def held(self) -> bool:
-        return self.bench.loop.held
+        return self.bench.loop.frozen
 
     def percent(self) -> str:
         return self.bench.knob("writeback_percent")

@@ -84,7 +84,7 @@ class LoopBench:
             volume=volume(),
             writer=KnobWriter(self.sysfs, volume(), self.kept, "this boot", now_ns=self.now_ns),
             policy=Policy(),
-            outbox=self.kept,
+            events=self.kept,
             send=self.said.append,
             mode=mode,
             now_ns=self.now_ns,
@@ -109,7 +109,9 @@ class LoopBench:
         now_ns = self.now_ms * NS_PER_MS
         if probe:
             self.loop.on_record(tick(ns=now_ns, state=state, last_ns=now_ns))
-        self.loop.on_tick(volume_state(at_ns=now_ns, **{"knobs": self.knobs(), **seen}), quiet=True)
+        self.loop.on_tick(
+            volume_state(at_ns=now_ns, **{"knobs": self.knobs(), **seen}), knobs_settled=True
+        )
         self.settle()
 
     def idle(self) -> None:

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""From decisions to knob jobs of one volume: what was asked for last, and what has to be asked for
-again.
+"""Turns decisions into knob writes of one volume; repeats what failed or was overwritten.
 
-I/O: through the gate thread and the outbox. The event loop calls it; it never blocks.
+I/O: through the gate worker and the event sink. The event loop calls it; it never blocks.
 """
 
 from __future__ import annotations
@@ -18,18 +17,19 @@ from ebbgate.actuators.bcache_steps import (
     Step,
     StepKind,
     congestion_off_steps,
+    cutoff_steps,
     write,
 )
-from ebbgate.actuators.gate_plan import cleaner_step
+from ebbgate.actuators.gate_plan import cleaner_step, split_steps
 from ebbgate.actuators.gate_worker import GateWorker, Job, Later
 from ebbgate.actuators.knob_writer import KnobWriter, Reason
-from ebbgate.control.knob_jobs import cutoff_job, reason_of_congestion, reason_of_streams, split_job
 from ebbgate.knobs.catalog import CONGESTED, CUTOFF, FLUSH, MAX_SECTORS, RATE, TABLE, TRIGGER_GC
 from ebbgate.model.decision import Action, Decision, Gate, GateKind, Outcome, OutcomeKind
 from ebbgate.model.frame import Frame
 from ebbgate.model.records import Edge
 from ebbgate.model.volume import Volume, VolumeState
-from ebbgate.policy.defaults import IDLE_DESTAGE
+from ebbgate.policy.engine import IDLE_DESTAGE, Ruling
+from ebbgate.policy.other_knobs import GARBAGE, OtherKnobs
 from ebbgate.signals import totals
 from ebbgate.signals.totals import MANUAL, Changes
 from ebbgate.units import NS_PER_S, sectors_to_bytes
@@ -43,7 +43,7 @@ _RELEASED = Gate(GateKind.RELEASED)
 
 
 class EventSink(Protocol):
-    """What is told to the outside; the daemon's is the store. All calls return at once."""
+    """Takes what a volume's loop reports; in the daemon the recorder. All calls return at once."""
 
     def decision(self, decision: Decision, number: int) -> None:
         """A decision that differs from the last one; actions name it by its number."""
@@ -52,7 +52,7 @@ class EventSink(Protocol):
         """Knob writes that were carried out; `latency_ns` from the edge to the last write."""
 
     def live(self, volume: str, document: dict[str, Any]) -> None:
-        """The volume as it is now."""
+        """The volume's status, as JSON."""
 
     def sample(self, frame: Frame) -> None:
         """A frame for the history."""
@@ -63,7 +63,7 @@ class EventSink(Protocol):
 
 @dataclass(slots=True)
 class Applied:
-    """What was last asked of the gate thread."""
+    """What was last requested of the gate worker."""
 
     gate: Gate | None = None
     cutoff_bytes: int | None = None
@@ -72,14 +72,14 @@ class Applied:
 
 
 class KnobDriver:
-    """One volume's knobs as they are wished. `decision`: the number of the decision behind a call.
+    """Drives one volume's knobs. `decision`: the number of the decision behind a call.
 
-    `unsure`: the gate's writes may not all have come through, so they are asked for again.
-    `changes`: how often each knob was written so far, by whom.
+    `unsure`: a write of the gate may have failed, so the gate is written again. `changes`: how
+    often each actor has changed each knob.
     """
 
     def __init__(
-        self, writer: KnobWriter, outbox: EventSink, later: Later | None, now_ns: Callable[[], int]
+        self, writer: KnobWriter, events: EventSink, later: Later | None, now_ns: Callable[[], int]
     ) -> None:
         self.writer = writer
         self.worker = GateWorker(writer, self._reported, later)
@@ -88,18 +88,17 @@ class KnobDriver:
         self.unsure = False
         self.changes: Changes = {}
         self._counting = Lock()
-        self._outbox = outbox
+        self._events = events
         self._now_ns = now_ns
         self._again: set[str] = set()
         self._release_due_ns = 0
         self._failing: dict[str, str] = {}
-        self._kept: list[tuple[list[Outcome], int | None]] | None = None
+        self._held_outcomes: list[tuple[list[Outcome], int | None]] | None = None
 
-    def take_back(self, knob: str | None = None) -> None:
-        """A person gave the knob (without a name: every one) back to us: all is asked for anew.
+    def resume_control(self, knob: str | None = None) -> None:
+        """Drive a knob (without a name: every one) again that was manual.
 
-        Before the next wish, which goes ahead of all jobs. At worst a write under way on the thread
-        is still refused.
+        At worst a write that is under way on the worker's thread is still refused.
         """
         self.writer.clear_manual(knob)
         self.unsure = True
@@ -109,19 +108,19 @@ class KnobDriver:
             self._forget(knob)
 
     def unpin(self, knob: str, reason: Reason, *, keep: bool = False) -> None:
-        """A person's wish for a knob begins or ends: strategies ask anew for what is theirs then.
+        """Let strategies write a knob anew, whose override begins or ends.
 
         `keep`: the knob's value stays as it is.
         """
         self._forget(knob)
         if knob in self.writer.plan.knobs:
-            # The newest wish wins: a gate that is driven again takes the knobs over as they are.
+            # The newest request wins: a gate that is driven again takes the knobs as they are.
             self.worker.set_gate(_RELEASED, reason)
         elif not keep:
             self.submit("unpin", lambda writer: writer.release((knob,), reason))
 
     def _forget(self, knob: str) -> None:
-        """Of what was asked for last, the part that this knob belongs to."""
+        """Forget the last request that this knob belongs to."""
         if knob in self.writer.plan.knobs:
             self.applied.gate = None
         elif knob == CUTOFF:
@@ -132,7 +131,7 @@ class KnobDriver:
             self.applied.congestion_off = False
 
     def release(self, why: str) -> None:
-        """Put every knob of this volume back, but for those that somebody else has written."""
+        """Restore every knob of this volume, except those that somebody else has written."""
         reason = Reason("restore", why)
         self.applied = Applied()
 
@@ -143,7 +142,7 @@ class KnobDriver:
         self.worker.submit("restore", job)
 
     def on_table_reload(self, seen: VolumeState) -> None:
-        """The kernel's own values are back behind our writes: all is asked for again."""
+        """Write all knobs again: a table reload has restored the kernel's own values."""
         self.writer.on_table_reload(seen.knobs)
         self.worker.submit("table", lambda writer: writer.refresh_table_threshold())
         self.unsure = True
@@ -151,63 +150,56 @@ class KnobDriver:
             self._again.add("split")
 
     def release_again(self) -> None:
-        """If a release failed, once more: no knob is left behind as long as we are here. Not at
-        every look: the kernel may log each refusal.
-        """
+        """Repeat a release that failed, but not at every look: the kernel may log each refusal."""
         if "restore" in self._again and self._now_ns() >= self._release_due_ns:
             self._again.discard("restore")
             self._release_due_ns = self._now_ns() + _RELEASE_AGAIN_NS
             self.release("it failed before")
 
     def gate(
-        self,
-        wished: Gate | None,
-        reason: Reason,
-        *,
-        since_ns: int | None = None,
-        reassert: bool = False,
+        self, ruling: Ruling, decision: int, *, since_ns: int | None = None, reassert: bool = False
     ) -> None:
-        """Bring the gate about, if it is another than the last one; a pulse is always another.
+        """Bring the gate about if it differs from the last one; a pulse always does.
 
-        `since_ns`: the edge behind it.
+        `since_ns`: when the edge behind it was due.
         """
-        gate = wished or _RELEASED
+        gate = ruling.gate or _RELEASED
         pulse = gate.kind is GateKind.PULSED
         if gate == (self.applied.gate or _RELEASED) and not pulse and not reassert:
             return
-        # Adjusting the pace is no decision of its own: counted, not recorded one by one.
+        # Adjusting the pace is counted, not recorded write by write.
         adjusts = self.applied.gate is not None and self.applied.gate.kind in _PACING
         name = "pace" if adjusts and gate.kind in _PACING else "gate"
         if name == "gate":
             self.gate_since_ns = self._now_ns()
         self.applied.gate = None if gate.kind is GateKind.RELEASED else gate
-        self.worker.set_gate(gate, reason, name, since_ns)
+        self.worker.set_gate(gate, Reason(ruling.by, ruling.why, decision), name, since_ns)
 
-    def rest(self, decision: Decision, number: int, *, retry: bool) -> None:
-        """All that is not the gate; `retry`: what failed is asked for again."""
+    def apply_other_knobs(self, wanted: OtherKnobs, decision: int, *, retry: bool) -> None:
+        """Write the knobs that are not the gate's. `retry`: also those whose last write failed."""
         again, pinned = self._again if retry else set(), self.writer.pinned
-        cutoff, streams = decision.sequential_cutoff_bytes, reason_of_streams(decision, number)
-        if CUTOFF not in pinned and (cutoff != self.applied.cutoff_bytes or "cutoff" in again):
-            self.applied.cutoff_bytes = cutoff
-            self.submit("cutoff", cutoff_job(cutoff, streams))
-        split = decision.split_requests != self.applied.split or "split" in again
+        streams = Reason(*wanted.streams, decision)
+        cutoff = wanted.cutoff_bytes != self.applied.cutoff_bytes or "cutoff" in again
+        if cutoff and CUTOFF not in pinned:
+            self.applied.cutoff_bytes = wanted.cutoff_bytes
+            self.submit("cutoff", _cutoff_job(wanted.cutoff_bytes, streams))
+        split = wanted.split_requests != self.applied.split or "split" in again
         if split and MAX_SECTORS not in pinned:
-            self.applied.split = decision.split_requests
-            self.submit("split", split_job(decision.split_requests, streams))
-        off = decision.congestion_bypass is False and pinned.isdisjoint(CONGESTED)
+            self.applied.split = wanted.split_requests
+            self.submit("split", _split_job(wanted.split_requests, streams))
+        off = wanted.congestion_off and pinned.isdisjoint(CONGESTED)
         if (off and not self.applied.congestion_off) or "congestion" in again:
             self.applied.congestion_off = True
-            jitter = reason_of_congestion(decision, number)
-            self.submit("congestion", lambda writer: writer.apply(congestion_off_steps(), jitter))
-        if decision.collect_garbage:
-            full = Reason(IDLE_DESTAGE, "drained buckets still count as used", number)
-            trigger = (write(TRIGGER_GC, 1, always=True),)
+            reason = Reason(*wanted.congestion, decision)
+            self.submit("congestion", lambda writer: writer.apply(congestion_off_steps(), reason))
+        if wanted.collect_garbage:
+            full, trigger = Reason(*GARBAGE, decision), (write(TRIGGER_GC, 1, always=True),)
             self.submit("gc", lambda writer: writer.apply(trigger, full))
 
     def rate_drifted(self, seen: VolumeState, *, steady: bool = False) -> bool:
-        """Did the kernel's own controller overwrite the rate of a gate that should be shut?
+        """Whether the kernel's own controller has overwritten the rate of a closed gate.
 
-        `steady`: also of one that is paced at a rate which no sample of the queue adjusts.
+        `steady`: also of a paced gate whose rate no queue sample adjusts.
         """
         gate, text = self.applied.gate, seen.knobs.get(RATE)
         kinds = _PACING if steady else ()
@@ -219,42 +211,42 @@ class KnobDriver:
         return abs(sectors_to_bytes(int(text)) - ours) > max(4096, ours // 4)
 
     def clean(self, volume: Volume, reason: Reason) -> None:
-        """Load the cleaner, once every knob is as it was: a table brings its own values."""
+        """Load the cleaner after every knob is restored: a table brings its own values."""
         self.release(reason.text)
         self.worker.submit("clean", lambda writer: writer.apply((cleaner_step(volume),), reason))
 
     def flush(self, reason: Reason) -> None:
-        """Have dm-writecache write all back: a message that returns when it is done."""
+        """Have dm-writecache write everything back; the message returns when that is done."""
         step = Step(StepKind.WRITE, FLUSH, "", always=True)
         self.worker.submit("flush", lambda writer: writer.apply((step,), reason))
 
     def end_cleaning(self, why: str) -> None:
-        """The old table again, unless somebody has loaded another one meanwhile."""
+        """Load the old table again, unless somebody has loaded another one meanwhile."""
         reason = Reason("clean", why)
         self.worker.submit("cleaned", lambda writer: writer.release((TABLE,), reason))
         self.applied = Applied()
 
-    # ---- what is told --------------------------------------------------------------------------
-    def keep_outcomes(self) -> None:
-        """Until `tell_outcomes`: the decision behind them is put into words only afterwards."""
-        self._kept = []
+    # ---- reports -------------------------------------------------------------------------------
+    def hold_outcomes(self) -> None:
+        """Keep outcomes until `send_outcomes`: the decision behind them is recorded first."""
+        self._held_outcomes = []
 
-    def tell_outcomes(self) -> None:
-        """What was kept, after the decision behind it."""
-        kept, self._kept = self._kept or [], None
+    def send_outcomes(self) -> None:
+        """Report the outcomes that were kept."""
+        kept, self._held_outcomes = self._held_outcomes or [], None
         for outcomes, latency_ns in kept:
-            self._outbox.outcomes(outcomes, latency_ns)
+            self._events.outcomes(outcomes, latency_ns)
 
-    def leave_alone(self, knobs: list[str], seen: VolumeState) -> None:
-        """Somebody else wrote these: said, counted, and those of the gate, which make sense only
-        together, are put back.
+    def mark_manual(self, knobs: list[str], seen: VolumeState) -> None:
+        """Record knobs that somebody else has written. If one of them is the gate's, release the
+        others of the gate, which make sense only together.
         """
         name = self.writer.volume.name
         for knob in knobs:
             new, left = seen.knobs.get(knob), f"left alone until `ebbgate release {name}`"
             _LOG.warning("%s: %s was changed by somebody else to %s: %s", name, knob, new, left)
             if new is not None:
-                self._outbox.outcomes([self._found(knob, new)], None)
+                self._events.outcomes([self._found(knob, new)], None)
         with self._counting:
             self.changes = totals.add_pairs(self.changes, [(knob, MANUAL) for knob in knobs])
         if any(knob in self.writer.plan.knobs for knob in knobs):
@@ -264,12 +256,12 @@ class KnobDriver:
             )
 
     def _found(self, knob: str, value: str) -> Outcome:
-        """A value of somebody else, for the history."""
+        """Return the record of a value that somebody else wrote."""
         action = Action(self.writer.volume.name, knob, None, value, MANUAL, "found at a look")
         return Outcome(action, OutcomeKind.MANUAL, self._now_ns(), read_back=value)
 
     def submit(self, name: str, job: Job) -> None:
-        """Have a job done on the knobs' thread, in its turn."""
+        """Run a job on the worker's thread, in its turn."""
         self._again.discard(name)
         self.worker.submit(name, job)
 
@@ -286,11 +278,11 @@ class KnobDriver:
         return done
 
     def _reported(self, name: str, outcomes: list[Outcome], since_ns: int | None) -> None:
-        """On the gate thread, or on the loop's where a gate was a quick one."""
+        """Take outcomes, on the worker's thread or, for a quick gate, on the event loop's."""
         with self._counting:
             self.changes = totals.add_changes(self.changes, outcomes)
         for outcome in outcomes:
-            self._say_failure(outcome)
+            self._log_failure(outcome)
             if outcome.kind is OutcomeKind.MANUAL and outcome.read_back is not None:
                 _LOG.warning(
                     "%s: %s: %s", outcome.action.volume, outcome.action.knob, outcome.error
@@ -304,14 +296,14 @@ class KnobDriver:
         latency_ns = None
         if since_ns is not None and outcomes:
             latency_ns = outcomes[-1].at_ns - since_ns
-        kept = self._kept
+        kept = self._held_outcomes
         if kept is not None:
             kept.append((outcomes, latency_ns))
         else:
-            self._outbox.outcomes(outcomes, latency_ns)
+            self._events.outcomes(outcomes, latency_ns)
 
-    def _say_failure(self, outcome: Outcome) -> None:
-        """Once for each knob and cause: what fails is tried again and again."""
+    def _log_failure(self, outcome: Outcome) -> None:
+        """Log each failure once, not at each repetition."""
         action = outcome.action
         error = outcome.error if outcome.kind in _BAD else ""
         if self._failing.get(action.knob, "") == error:
@@ -321,3 +313,17 @@ class KnobDriver:
             _LOG.error("%s: %s = %s: %s", action.volume, action.knob, action.new, error)
         else:
             _LOG.warning("%s: %s can be written again", action.volume, action.knob)
+
+
+def _cutoff_job(cutoff_bytes: int | None, reason: Reason) -> Job:
+    if cutoff_bytes is None:
+        return lambda writer: writer.release((CUTOFF,), reason)
+    steps = cutoff_steps(cutoff_bytes)
+    return lambda writer: writer.apply(steps, reason)
+
+
+def _split_job(on: bool, reason: Reason) -> Job:
+    """Make requests shorter than a cache block, or as they were."""
+    if not on:
+        return lambda writer: writer.release((MAX_SECTORS,), reason)
+    return lambda writer: writer.apply(split_steps(writer.volume), reason)

@@ -17,7 +17,7 @@ from ebbgate.probes.state import read_state
 
 
 class VolumeReader:
-    """`hand`: of the volume; while a read is under way it says since when."""
+    """`writer`: of the volume; while a read is under way it says since when."""
 
     def __init__(self, writer: KnobWriter) -> None:
         self._writer = writer

@@ -224,7 +224,7 @@ class Daemon:
         # A knob that was given back has another value than the one that was read last.
         full = full or bool(self._held.get(name, held) - held)
         self._held[name] = held
-        # A hand on our knobs is to be noticed at once; in a gap an edge would wait for the look.
+        # Detect knob writes by others immediately; in a gap an edge would wait for the look.
         ours = slow or full or not volume.urgent
         before = volume.worker.generation
         was_quiet = volume.worker.idle
@@ -243,7 +243,7 @@ class Daemon:
             return
         # After all who had their turn: a knob that was written meanwhile is no foreign one.
         unmoved = was_quiet and volume.worker.idle and volume.worker.generation == before
-        volume.on_tick(seen, quiet=ours and unmoved)
+        volume.on_tick(seen, knobs_settled=ours and unmoved)
 
     async def follow_policies(self) -> None:
         """Take over what has changed in the folder."""
@@ -259,7 +259,7 @@ class Daemon:
             if device_generation(self.sysfs, loop.volume) != self._born[name]
         ]
         for name in reborn:
-            # Registered anew: its knobs are the kernel's again, and nobody's hand has done that.
+            # Registered anew: its knobs are the kernel's again, not by a user.
             await self._drop(name)
         if reborn or there != self._there or not self._discovered_ns or due:
             self._there, self._discovered_ns = there, now_ns
@@ -291,7 +291,7 @@ class Daemon:
             self.recorder,
             self.probe.command,
             mode=mode,
-            later=_later,
+            call_later=_later,
         )
         self.volumes[volume.name] = loop
         self._readers[volume.name] = VolumeReader(writer)

@@ -272,7 +272,7 @@ class IntentDispatcher:
         if intent.args.get("on", True) is not False:
             return await self._overrides.hold(intent, loop)
         self.registry.end_all(name, f"{intent.who} asked to go on", OverrideKind.HOLD)
-        loop.hold(False)
+        loop.freeze(False)
         await self.registry.saved()
         return f"{name}: goes on"
 

@@ -133,7 +133,7 @@ class OverrideIntents:
             if knob in (None, wish.knob):
                 self.registry.end(wish, f"{intent.who} released it")
                 told.append(f"{wish.knob or 'the ' + wish.kind} of {wish.who} is over")
-        taken = loop.take_back(knob)
+        taken = loop.resume_control(knob)
         told += [f"{each} is ebbgate's again" for each in taken]
         await self.registry.saved()
         return f"{name}: {', '.join(told) or 'nothing to release'}"

@@ -279,7 +279,7 @@ class OverrideRegistry:
         while loop is not None:
             mine = self.of(name)
             try:
-                loop.hold(any(each.override.kind is OverrideKind.HOLD for each in mine))
+                loop.freeze(any(each.override.kind is OverrideKind.HOLD for each in mine))
                 loop.set_overrides(mine)
             except Exception as error:
                 if not mine:

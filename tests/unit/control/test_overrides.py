@@ -127,7 +127,7 @@ def test_somebody_elses_write_beats_the_wish(enforced: LoopBench) -> None:
     assert over == {4: "somebody else has written writeback_percent since"}
     wish(enforced)
     assert enforced.knobs() == {**enforced.before, "writeback_percent": "30"}
-    assert enforced.loop.take_back("writeback_percent") == ("writeback_percent",)
+    assert enforced.loop.resume_control("writeback_percent") == ("writeback_percent",)
     enforced.tick()
     assert enforced.gate() is GateKind.CLOSED
 
@@ -183,7 +183,7 @@ def test_nothing_is_written_while_the_state_forbids_it(
     for _ in range(3):
         bench.now_ms += 250
         seen = volume_state(at_ns=bench.now_ns(), knobs=bench.knobs(), state=state)
-        bench.loop.on_tick(seen, quiet=True)
+        bench.loop.on_tick(seen, knobs_settled=True)
         bench.settle()
     assert bench.sysfs.log == []
     assert not reply.done()

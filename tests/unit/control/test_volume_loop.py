@@ -134,21 +134,21 @@ def test_the_pace_follows_the_queue_without_a_decision_for_each_step(enforced: L
 def test_hold_freezes_every_knob_where_it_is(enforced: LoopBench) -> None:
     enforced.idle()
     frozen = enforced.knobs()
-    enforced.loop.hold(True)
+    enforced.loop.freeze(True)
     enforced.busy()
     enforced.tick()
     assert enforced.knobs() == frozen
     assert enforced.kept.document["now"] == "held: every knob stays where it is"
-    enforced.loop.hold(False)
+    enforced.loop.freeze(False)
     enforced.tick()
     assert enforced.gate() is GateKind.CLOSED
 
 
 def test_a_change_of_mode_ends_a_hold(enforced: LoopBench) -> None:
-    enforced.loop.hold(True)
+    enforced.loop.freeze(True)
     enforced.loop.set_mode(Mode.ADVISE, "a person")
     enforced.settle()
-    assert not enforced.loop.held
+    assert not enforced.loop.frozen
     assert enforced.knobs() == enforced.before
 
 

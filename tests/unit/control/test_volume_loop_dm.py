@@ -47,7 +47,7 @@ class MappedBench:
             volume=self.volume,
             writer=KnobWriter(self.sysfs, self.volume, self.kept, "this boot", now_ns=self.now_ns),
             policy=policy_for(self.volume),
-            outbox=self.kept,
+            events=self.kept,
             send=lambda _: None,
             mode=Mode.ENFORCE,
             now_ns=self.now_ns,
@@ -69,7 +69,7 @@ class MappedBench:
         now_ns = self.now_ns()
         known = {"vol": NAME, "ns": now_ns, "state": "busy", "last_ns": now_ns}
         self.loop.on_record(tick(**{**known, **fields}))
-        self.loop.on_tick(read_state(self.sysfs, self.volume, now_ns), quiet=True)
+        self.loop.on_tick(read_state(self.sysfs, self.volume, now_ns), knobs_settled=True)
         self.settle()
 
     def idle(self) -> None:

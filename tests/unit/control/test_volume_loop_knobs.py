@@ -30,9 +30,9 @@ def test_a_gate_knob_that_somebody_else_writes_ends_the_tuning_of_the_gate(
 
 def test_what_is_read_while_we_write_is_nobodys_hand(enforced: LoopBench) -> None:
     state = volume_state(knobs={**enforced.knobs(), "writeback_percent": "20"})
-    enforced.loop.on_tick(state, quiet=False)
+    enforced.loop.on_tick(state, knobs_settled=False)
     assert enforced.loop.writer.manual == set()
-    enforced.loop.on_tick(state, quiet=True)
+    enforced.loop.on_tick(state, knobs_settled=True)
     assert enforced.loop.writer.manual == {"writeback_percent"}
 
 
@@ -150,7 +150,7 @@ def streaming(bench: LoopBench, **runs: int) -> None:
         state = volume_state(
             at_ns=now_ns, knobs=bench.knobs(), in_use_ratio=0.2, dirty_bytes=1 << 20
         )
-        bench.loop.on_tick(state, quiet=True)
+        bench.loop.on_tick(state, knobs_settled=True)
         bench.settle()
 
 
@@ -181,7 +181,9 @@ def test_congestion_is_switched_off_once(enforced: LoopBench) -> None:
         now_ns = enforced.now_ms * NS_PER_MS
         bypass = {"congested": {"ios": 1, "bytes": count}}
         enforced.loop.on_record(tick(ns=now_ns, state="busy", last_ns=now_ns, bypass=bypass))
-        enforced.loop.on_tick(volume_state(at_ns=now_ns, knobs=enforced.knobs()), quiet=True)
+        enforced.loop.on_tick(
+            volume_state(at_ns=now_ns, knobs=enforced.knobs()), knobs_settled=True
+        )
         enforced.settle()
     writes = [knob for knob, _ in enforced.sysfs.log if knob.startswith("congested")]
     assert writes == ["congested_read_threshold_us", "congested_write_threshold_us"]

@@ -35,7 +35,9 @@ class Users:
             fields = {"fg": {"read": flow}, "path": {"read": {"miss": flow}}, "dev": disk}
             bench.loop.on_record(tick(ns=now_ns, state="busy", last_ns=now_ns, **fields))
             known = {"dirty_bytes": 100 * MIB, "in_use_ratio": 0.2, **seen}
-            bench.loop.on_tick(volume_state(at_ns=now_ns, knobs=bench.knobs(), **known), quiet=True)
+            bench.loop.on_tick(
+                volume_state(at_ns=now_ns, knobs=bench.knobs(), **known), knobs_settled=True
+            )
             bench.settle()
 
 

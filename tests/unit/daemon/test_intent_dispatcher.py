@@ -32,7 +32,7 @@ def daemon(person: Asked) -> Daemon:
 
 
 def held(daemon: Daemon) -> bool:
-    return daemon.volumes["bcache0"].held
+    return daemon.volumes["bcache0"].frozen
 
 
 @pytest.mark.parametrize("mode", list(Mode))

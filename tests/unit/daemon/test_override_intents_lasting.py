@@ -18,7 +18,7 @@ from tests.intent_fixture import HOUR_NS, MINUTE_NS, Asked, answer
 def test_a_hold_outlives_the_daemon(enforced_asked: Asked) -> None:
     asked = enforced_asked
     assert answer(asked.ask(IntentKind.HOLD, on=True)) == (True, "bcache0: held")
-    asked.bench.loop.hold(False)
+    asked.bench.loop.freeze(False)
     asked.start()
     assert asked.held()
     assert answer(asked.ask(IntentKind.HOLD, on=False)) == (True, "bcache0: goes on")

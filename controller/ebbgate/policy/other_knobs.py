@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The settings of a decision besides the gate, with the strategies behind them. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from ebbgate.model.decision import Decision
+from ebbgate.policy.defaults import IDLE_DESTAGE, STREAM_BYPASS
+
+
+class Source(NamedTuple):
+    """The strategy behind a setting, and its reason."""
+
+    strategy: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class OtherKnobs:
+    """`cutoff_bytes`: None for the original. `streams`: the source of the cutoff and the split."""
+
+    cutoff_bytes: int | None
+    split_requests: bool
+    streams: Source
+    congestion_off: bool
+    congestion: Source
+    collect_garbage: bool
+
+
+GARBAGE: Final = Source(IDLE_DESTAGE, "drained buckets still count as used")
+_NO_STREAMS: Final = Source(STREAM_BYPASS, "no strategy decides about streams")
+_JITTER: Final = Source(STREAM_BYPASS, "jitter of the cache device is not congestion")
+
+
+def other_knobs(decision: Decision) -> OtherKnobs:
+    """Return what a decision asks of every knob that is not the gate's."""
+    return OtherKnobs(
+        decision.sequential_cutoff_bytes,
+        decision.split_requests,
+        _streams(decision),
+        decision.congestion_bypass is False,
+        _congestion(decision),
+        decision.collect_garbage,
+    )
+
+
+def _streams(decision: Decision) -> Source:
+    for each in decision.proposals:
+        if each.strategy == (decision.cutoff_strategy or STREAM_BYPASS):
+            return Source(each.strategy, each.reason)
+    return _NO_STREAMS
+
+
+def _congestion(decision: Decision) -> Source:
+    """Return the first strategy that wants it off; stream_bypass has one cause only."""
+    first = next((each for each in decision.proposals if each.congestion_bypass is False), None)
+    if first is None or first.strategy == STREAM_BYPASS:
+        return _JITTER
+    return Source(first.strategy, first.reason)
