@@ -45,7 +45,7 @@ def volume(name: str = "bcache0", *, set_uuid: str = SET_UUID) -> Volume:
     )
 
 
-def mapped_volume(kind: Kind = Kind.DM_CACHE, **parts: Any) -> Volume:
+def dm_volume(kind: Kind = Kind.DM_CACHE, **parts: Any) -> Volume:
     """LVM's vg/data with blocks of 64 KiB, as `fake_dm` has it."""
     target = "cache" if kind is Kind.DM_CACHE else "writecache"
     known: dict[str, Any] = {

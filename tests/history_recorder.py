@@ -20,7 +20,6 @@ from ebbgate.model.frame import Frame
 from ebbgate.model.records import Edge
 from ebbgate.model.volume import Kind, Mode, Volume
 from ebbgate.policy.defaults import policy_for
-from ebbgate.probes.bcache_state import read_knobs
 from ebbgate.probes.recording import (
     Damaged,
     Recorded,
@@ -29,7 +28,8 @@ from ebbgate.probes.recording import (
     read_recording,
     recorded_kind,
 )
-from tests.builders import mapped_volume, volume
+from ebbgate.probes.volume_state import read_knobs
+from tests.builders import dm_volume, volume
 from tests.fake_sysfs import WatchedSysfs, fake_bcache
 
 RECORDINGS = Path(__file__).parent / "replay"
@@ -93,7 +93,7 @@ def play(recording: str, mode: Mode, folder: Path) -> Tape:
     fake = fake_bcache(folder)
     fake.write(f"/sys/fs/bcache/{volume().set_uuid}/internal/trigger_gc", "")
     sysfs = WatchedSysfs(folder)
-    played = volume() if recorded_kind(events) is Kind.BCACHE else mapped_volume()
+    played = volume() if recorded_kind(events) is Kind.BCACHE else dm_volume()
     loop = _loop(played, sysfs, tape, mode)
     try:
         for event in _in_time(events, tape):

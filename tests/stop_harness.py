@@ -16,7 +16,7 @@ from ebbgate.kernel.sysfs import Sysfs
 from ebbgate.knobs.catalog import knob_path
 from ebbgate.model.volume import Volume
 from ebbgate.probes.topology import find
-from tests.builders import mapped_volume, volume
+from tests.builders import dm_volume, volume
 from tests.fake_dm import FakeCache, FakeDm, fake_lvm
 from tests.fake_sysfs import SET_UUID, FakeSysfs, WatchedSysfs, fake_bcache
 from tests.knob_life import BY_ADMINISTRATOR, Home, knobs, wrong
@@ -98,7 +98,7 @@ class Machine:
         dm = DmOnFiles(root / "dm", *devices)
         for device in devices:
             dm.keep(device)
-        return cls._made(root, mapped_volume(), WatchedSysfs(root / "sys", dm))
+        return cls._made(root, dm_volume(), WatchedSysfs(root / "sys", dm))
 
     @classmethod
     def _made(cls, root: Path, volume: Volume, sysfs: Sysfs) -> Machine:

@@ -15,7 +15,7 @@ from ebbgate.model.frame import Frame
 from ebbgate.model.records import Edge
 from ebbgate.model.volume import Mode
 from ebbgate.policy.defaults import Policy
-from ebbgate.probes.bcache_state import read_knobs
+from ebbgate.probes.volume_state import read_knobs
 from ebbgate.units import NS_PER_MS
 from tests.builders import busy_edge, idle_edge, queue_sample, tick, volume, volume_state
 from tests.fake_sysfs import WatchedSysfs, fake_bcache

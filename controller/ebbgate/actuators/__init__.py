@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Carry out decisions on kernel knobs: nothing is chosen here. I/O: sysfs writes."""
+"""Writes the knobs of a volume and puts them back; decides nothing. I/O."""

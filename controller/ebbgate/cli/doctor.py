@@ -19,8 +19,8 @@ from ebbgate.doctor import cost, report, signals
 from ebbgate.doctor.model import Facts
 from ebbgate.errors import PermissionDenied
 from ebbgate.model.volume import Volume, VolumeState
-from ebbgate.probes.state import read_state
 from ebbgate.probes.topology import discover, find
+from ebbgate.probes.volume_state import read_state
 
 if TYPE_CHECKING:
     from ebbgate.cli.page import Page

@@ -10,7 +10,7 @@ import click
 
 from ebbgate.cli.context import Context, json_option
 from ebbgate.errors import Unavailable, UsageError
-from ebbgate.probes.capture import Capture, Captured, Wishes
+from ebbgate.probes.capture import Capture, Captured, CaptureSettings
 from ebbgate.probes.topology import find
 from ebbgate.units import parse_duration_ns
 
@@ -50,7 +50,7 @@ def record(context: Context, device: str, seconds: float | None, wait: int, pace
     if sys.stdout.isatty():
         print("recording to the terminal; stop with Ctrl-C", file=sys.stderr)
     capture = Capture(context.config.probe_path, context.sysfs, volume, sys.stdout.buffer)
-    _report(capture.run(Wishes(wait, pace), seconds), context.json)
+    _report(capture.run(CaptureSettings(wait, pace), seconds), context.json)
 
 
 def _report(captured: Captured, as_json: bool) -> None:

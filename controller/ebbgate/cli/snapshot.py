@@ -11,7 +11,7 @@ from ebbgate.cli.context import Context
 from ebbgate.cli.daemon_status import DAEMON, Link
 from ebbgate.doctor.device import device_document
 from ebbgate.model.volume import Volume, VolumeState
-from ebbgate.probes.state import read_state
+from ebbgate.probes.volume_state import read_state
 from ebbgate.units import sectors_to_bytes
 
 

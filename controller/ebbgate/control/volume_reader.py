@@ -13,7 +13,7 @@ from collections.abc import Collection
 from ebbgate.actuators.knob_writer import KnobWriter
 from ebbgate.background import BackgroundWorker
 from ebbgate.model.volume import VolumeState
-from ebbgate.probes.state import read_state
+from ebbgate.probes.volume_state import read_state
 
 
 class VolumeReader:
@@ -26,7 +26,7 @@ class VolumeReader:
     async def read(
         self, now_ns: int, previous: VolumeState | None, fresh: Collection[str]
     ) -> VolumeState:
-        """See probes.state.read_state."""
+        """See probes.volume_state.read_state."""
         writer = self._writer
 
         def work() -> VolumeState:

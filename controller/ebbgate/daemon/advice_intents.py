@@ -23,7 +23,7 @@ from ebbgate.knobs.settable import checked_value, is_trigger
 from ebbgate.knobs.values import format_value
 from ebbgate.model.decision import OutcomeKind
 from ebbgate.policy.overrides import OVERRIDE
-from ebbgate.probes.state import read_state
+from ebbgate.probes.volume_state import read_state
 from ebbgate.store.intent_rows import IntentRow
 from ebbgate.store.queries import KnobWrite, read_knob_write
 

@@ -23,8 +23,8 @@ from ebbgate.doctor.remedy import Applied, ApplyRequest
 from ebbgate.kernel.sysfs import Sysfs
 from ebbgate.knobs.catalog import knob_path, knobs_of
 from ebbgate.model.volume import Volume, VolumeState
-from ebbgate.probes.state import read_state
 from ebbgate.probes.topology import discover
+from ebbgate.probes.volume_state import read_state
 from ebbgate.store.write_health import log_complaint
 from ebbgate.units import NS_PER_S
 

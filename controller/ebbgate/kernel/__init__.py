@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Where the kernel is asked: sysfs, device-mapper, programs. I/O: all of it."""
+"""Access to the kernel: sysfs, device-mapper, programs. I/O."""

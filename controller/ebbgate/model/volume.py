@@ -57,7 +57,7 @@ class Device:
 class Volume:
     """A composed device that users mount.
 
-    `set_uuid`: of a bcache volume, empty while no cache is attached. The others are of a mapped
+    `set_uuid`: of a bcache volume, empty while no cache is attached. The others are of a dm
     volume: `sys_name`: its kernel name (`dm-3`), `metadata`: the device of dm-cache's metadata.
     """
 
@@ -96,8 +96,8 @@ class Volume:
 class VolumeState:
     """What the kernel said of a volume at `at_ns`. A missing file is `None`, never zero.
 
-    `state`: bcache's own word, of a mapped volume `clean`, `dirty`, `suspended` or what ails it.
-    `dm`: the whole status line of a mapped volume.
+    `state`: bcache's own word, of a dm volume `clean`, `dirty`, `suspended` or the fault.
+    `dm`: the whole status line of a dm volume.
 
     `in_use_ratio`: share of the cache's buckets in use (0..1), which is what the kernel compares
     with its cutoffs (drivers/md/bcache/writeback.h: 0.40 for asynchronous, 0.70 for synchronous

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A block device as sysfs describes it. I/O: sysfs, reads only."""
+"""Describes block devices. I/O: sysfs, reads only."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _CLASS_BLOCK = Path("/sys/class/block")
 
 
 def describe_device(sysfs: Sysfs, name: str) -> Device | None:
-    """The block device (or partition) of that kernel name; None when it is gone."""
+    """Return the block device (or partition) of a kernel name; None when it is gone."""
     here = _CLASS_BLOCK / name
     devno = devno_of(sysfs, here)
     if devno is None:
@@ -36,7 +36,7 @@ def describe_device(sysfs: Sysfs, name: str) -> Device | None:
 
 
 def physical_devices(sysfs: Sysfs, name: str) -> tuple[Device, ...]:
-    """The disks at the bottom of a stack (md, LVM, dm-crypt); the device itself if it is a disk."""
+    """Return the disks under a stack (md, LVM, dm-crypt); the device itself if it is a disk."""
     below = sysfs.glob(str(_CLASS_BLOCK / name / "slaves" / "*"))
     if not below:
         device = describe_device(sysfs, name)
@@ -46,20 +46,20 @@ def physical_devices(sysfs: Sysfs, name: str) -> tuple[Device, ...]:
 
 
 def whole_disk(sysfs: Sysfs, name: str) -> str:
-    """The disk of a partition; the name itself where it is no partition."""
+    """Return the disk of a partition; any other name unchanged."""
     here = _CLASS_BLOCK / name
     real = sysfs.real(here) if sysfs.exists(here / "partition") else None
     return real.parent.name if real else name
 
 
 def devno_of(sysfs: Sysfs, here: Path) -> tuple[int, int] | None:
-    """The number of the device whose folder this is; None when it is gone."""
+    """Return the device number in a sysfs folder; None when the device is gone."""
     major, separator, minor = (sysfs.read_text(here / "dev") or "").partition(":")
     return (int(major), int(minor)) if separator else None
 
 
 def _queue(sysfs: Sysfs, here: Path) -> Path:
-    """A partition has no queue of its own: its disk's is the folder above (after the link)."""
+    """Return the queue's folder; a partition has its disk's, one folder up (after the link)."""
     if sysfs.exists(here / "queue"):
         return here / "queue"
     real = sysfs.real(here)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Makes a recording: runs a probe of its own on one volume, reads sysfs at each tick.
+"""Records one volume: runs a probe of its own and reads sysfs at each tick.
 
 I/O: a child process, sysfs. The format is that of `ebbgate.probes.recording`.
 """
@@ -23,7 +23,7 @@ from ebbgate.kernel.sysfs import Sysfs
 from ebbgate.model.volume import Volume
 from ebbgate.probes.ebpf import track_command
 from ebbgate.probes.recording import header_line, sysfs_line
-from ebbgate.probes.state import read_state
+from ebbgate.probes.volume_state import read_state
 from ebbgate.units import format_bytes
 
 _QUIT_TIMEOUT_S: Final = 5.0
@@ -34,9 +34,9 @@ _CHUNK_BYTES: Final = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """How it went. `ended`: why it stopped early; empty where it ended as the person wished.
+    """The result. `ended`: why it stopped early; empty where it ended as requested.
 
-    `following`: the probe has said that it follows the volume.
+    `following`: the probe has confirmed that it follows the volume.
     """
 
     records: int = 0
@@ -46,15 +46,15 @@ class Captured:
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
-    """What the probe is told: quiet time before an idle edge, and the period of queue samples."""
+class CaptureSettings:
+    """The idle time before an idle edge, and the period of queue samples."""
 
     wait_ns: int
     pace_ns: int = 0
 
 
 class Capture:
-    """Runs a probe of its own on one volume and writes what it says."""
+    """Runs a probe on one volume and writes its records to a file."""
 
     def __init__(self, program: Path, sysfs: Sysfs, volume: Volume, out: IO[bytes]) -> None:
         self._program = program
@@ -66,17 +66,17 @@ class Capture:
         self._seconds: float | None = None
         self._deadline: float | None = None
 
-    def run(self, wishes: Wishes, seconds: float | None) -> Captured:
-        """Record for so long, or until the probe ends or the person stops it (KeyboardInterrupt).
+    def run(self, settings: CaptureSettings, seconds: float | None) -> Captured:
+        """Record for `seconds`, or until the probe ends or KeyboardInterrupt.
 
-        The time counts from the moment at which the probe follows the volume. Unavailable and
-        PermissionDenied where the probe cannot run.
+        The time starts when the probe follows the volume. Raises Unavailable and PermissionDenied
+        where the probe cannot run.
         """
         self._seconds = seconds
         self._write(header_line(self._about()))
         child = self._start()
         try:
-            self._command(child, wishes)
+            self._command(child, settings)
             self._deadline = time.monotonic() + _START_TIMEOUT_S
             with suppress(KeyboardInterrupt):
                 self._pump(child)
@@ -86,7 +86,7 @@ class Capture:
 
     def _start(self) -> subprocess.Popen[bytes]:
         try:
-            # A session of its own: an interrupt from the keyboard is ours to pass on, as `quit`.
+            # A session of its own: this process passes a keyboard interrupt on as `quit`.
             return subprocess.Popen(
                 [str(self._program)],
                 stdin=subprocess.PIPE,
@@ -100,21 +100,21 @@ class Capture:
                 "build it with make probe, or reinstall",
             ) from error
 
-    def _command(self, child: subprocess.Popen[bytes], wishes: Wishes) -> None:
+    def _command(self, child: subprocess.Popen[bytes], settings: CaptureSettings) -> None:
         name = self._volume.name
         lines = (
             track_command(self._volume),
-            f"wait {name} {wishes.wait_ns}",
-            f"pace {name} {wishes.pace_ns}",
+            f"wait {name} {settings.wait_ns}",
+            f"pace {name} {settings.pace_ns}",
         )
         _send(child, *lines)
 
-    def _pump(self, child: subprocess.Popen[bytes], *, whatever_it_says: bool = False) -> None:
-        """Copy lines until the deadline, the end of the probe or a reason to stop."""
+    def _pump(self, child: subprocess.Popen[bytes], *, ignore_reasons: bool = False) -> None:
+        """Copy lines until the deadline, the probe's end or (unless ignored) another reason."""
         assert child.stdout is not None
         with selectors.DefaultSelector() as selector:
             selector.register(child.stdout, selectors.EVENT_READ)
-            while whatever_it_says or not self._so_far.ended:
+            while ignore_reasons or not self._so_far.ended:
                 left = None if self._deadline is None else self._deadline - time.monotonic()
                 if (left is not None and left <= 0) or not selector.select(left):
                     return
@@ -126,7 +126,7 @@ class Capture:
                     self._take(line)
 
     def _take(self, line: bytes) -> None:
-        """One line of the probe, as it is; beside a tick, what sysfs says."""
+        """Write one line of the probe unchanged; at a tick add the state from sysfs."""
         self._out.write(line + b"\n")
         raw = _loads(line)
         so_far = replace(self._so_far, records=self._so_far.records + 1)
@@ -134,10 +134,10 @@ class Capture:
             case "track":
                 self._deadline = None if self._seconds is None else time.monotonic() + self._seconds
                 so_far = replace(so_far, following=True)
-                self._look()
+                self._write_state()
             case "tick":
                 so_far = replace(so_far, ticks=so_far.ticks + 1)
-                self._look()
+                self._write_state()
             case "error":
                 so_far = replace(so_far, ended=f"the probe refused: {raw.get('text')}")
             case "untrack":
@@ -145,15 +145,15 @@ class Capture:
         self._so_far = so_far
         self._out.flush()
 
-    def _look(self) -> None:
+    def _write_state(self) -> None:
         state = read_state(self._sysfs, self._volume, time.monotonic_ns())
         self._write(sysfs_line(self._volume.name, state))
 
     def _finish(self, child: subprocess.Popen[bytes]) -> Captured:
-        """Ask the probe to quit and take its last tick and `bye`."""
+        """Ask the probe to quit and record its last tick and `bye`."""
         _send(child, "quit")
         self._deadline = time.monotonic() + _QUIT_TIMEOUT_S
-        self._pump(child, whatever_it_says=True)
+        self._pump(child, ignore_reasons=True)
         try:
             code = child.wait(_QUIT_TIMEOUT_S)
         except subprocess.TimeoutExpired:
@@ -165,7 +165,7 @@ class Capture:
         return self._so_far
 
     def _about(self) -> str:
-        """Volume, devices, kernel and time, for whoever finds the file later."""
+        """Return volume, devices, kernel and time as text."""
         volume, now = self._volume, datetime.now(UTC).isoformat(timespec="seconds")
         devices = f"{volume.backing.name} + {', '.join(cache.name for cache in volume.caches)}"
         size = format_bytes(volume.size_bytes)
@@ -179,7 +179,7 @@ class Capture:
 
 
 def _loads(line: bytes) -> dict[str, Any]:
-    """The line's fields; none for one that is damaged, which is kept as it is for the reader."""
+    """Return the line's fields; none for a damaged line, which is recorded unchanged."""
     try:
         raw = json.loads(line)
     except ValueError:
@@ -192,7 +192,7 @@ def _send(child: subprocess.Popen[bytes], *lines: str) -> None:
     try:
         child.stdin.write("".join(f"{line}\n" for line in lines).encode())
     except BrokenPipeError:
-        # It ended already; its exit code will say why.
+        # It has ended already; its exit code tells why.
         return
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Reads the tables and status lines of dm-cache and dm-writecache. Pure: text in, model out.
+"""Parses the tables and status lines of dm-cache and dm-writecache. Pure.
 
-The lines of dm-cache hold counted lists, so they are read by their counts: what stands at which
-place differs between kernels, policies and what LVM wrote into the table.
+The lines of dm-cache hold counted lists, which are read by their counts: positions differ between
+kernels, policies and what LVM wrote into the table.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _WRITECACHE_COUNTERS = (
 
 
 class BadLine(ValueError):
-    """A line that is no table or status of the target; the text says what was expected where."""
+    """A line that is no table or status of the target; the text names what was expected where."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class CacheTable:
     settings: tuple[tuple[str, str], ...] = ()
 
     def params(self) -> str:
-        """The text to load it again."""
+        """Return the text that loads the table again."""
         pairs = [word for pair in self.settings for word in pair]
         words = (
             *(self.metadata, self.cache, self.origin, str(self.block_sectors)),
@@ -112,7 +112,7 @@ def parse_cache_table(params: str) -> CacheTable:
 
 
 def table_threshold_sectors(params: str) -> int | None:
-    """The migration_threshold that a load of this table gives; None for a table that is none."""
+    """Return the migration_threshold that this table sets; None where it is no dm-cache table."""
     try:
         settings = dict(parse_cache_table(params).settings)
     except BadLine:
@@ -122,7 +122,7 @@ def table_threshold_sectors(params: str) -> int | None:
 
 
 def table_setting(params: str, name: str) -> str | None:
-    """A policy setting that the table itself has; None where it leaves that to the kernel."""
+    """Return a policy setting of the table; None where the table does not set it."""
     try:
         return dict(parse_cache_table(params).settings).get(name)
     except BadLine:
@@ -130,9 +130,9 @@ def table_setting(params: str, name: str) -> str | None:
 
 
 def old_settings(params: str) -> tuple[str, ...]:
-    """The settings in a table that only the old policy mq knew: smq takes and ignores them.
+    """Return the settings that only the old policy mq knew: smq accepts and ignores them.
 
-    LVM itself writes each with 0; only another value is somebody's wish.
+    LVM itself writes each with 0; only another value was chosen by a person.
     """
     try:
         settings = parse_cache_table(params).settings
@@ -142,7 +142,7 @@ def old_settings(params: str) -> tuple[str, ...]:
 
 
 def table_mode(params: str) -> str:
-    """The cache mode that this table gives; writeback where it names none, as in the kernel.
+    """Return the cache mode of the table; writeback where it names none, as in the kernel.
 
     Raises BadLine.
     """
@@ -151,7 +151,7 @@ def table_mode(params: str) -> str:
 
 
 def parse_cache_status(params: str) -> CacheStatus:
-    """Everything that the line says. Raises BadLine.
+    """Parse a status line. Raises BadLine.
 
     A cache that has failed prints `Fail`, one whose metadata cannot be read `Error`, and nothing
     else.
@@ -193,7 +193,7 @@ def _health(end: tuple[str, ...]) -> DmHealth:
 
 
 def parse_writecache_table(params: str) -> tuple[str, str, int]:
-    """Origin and cache device as the table names them, and the block size in bytes."""
+    """Return origin and cache device as the table names them, and the block size in bytes."""
     words = _Words(params, "dm-writecache table")
     words.text("p or s")
     origin, cache = words.text("the origin"), words.text("the cache device")
@@ -201,7 +201,7 @@ def parse_writecache_table(params: str) -> tuple[str, str, int]:
 
 
 def parse_writecache_status(params: str, block_bytes: int) -> WritecacheStatus:
-    """Everything that the line says. Raises BadLine."""
+    """Parse a status line. Raises BadLine."""
     words = _Words(params, "dm-writecache status")
     first = words.text("the error indicator")
     figures = [words.number(name) for name in ("blocks", "free blocks", "blocks under writeback")]
@@ -217,7 +217,7 @@ def parse_writecache_status(params: str, block_bytes: int) -> WritecacheStatus:
 
 
 def lvm_name(dm_name: str, uuid: str) -> str:
-    """`vg/lv` of LVM's device-mapper name, in which a dash of its own is doubled; else empty."""
+    """Return `vg/lv` for LVM's device-mapper name, in which dashes are doubled; else empty."""
     if not uuid.startswith("LVM-"):
         return ""
     match = re.fullmatch(r"((?:[^-]|--)+)-((?:[^-]|--)+)(?:-\w+)?", dm_name)

@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Volumes that dm-cache or dm-writecache composes, LVM's and bare ones. I/O: device-mapper, sysfs;
-reads only.
-"""
+"""Finds the volumes of dm-cache and dm-writecache, LVM's and bare ones. I/O: reads only."""
 
 from __future__ import annotations
 
@@ -27,8 +25,8 @@ _KINDS = {"cache": Kind.DM_CACHE, "writecache": Kind.DM_WRITECACHE}
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9+_.:-]{1,60}")
 
 
-def mapped_volumes(sysfs: Sysfs) -> Iterator[Volume]:
-    """Every live volume with one target `cache` or `writecache`; none where nobody may ask."""
+def dm_volumes(sysfs: Sysfs) -> Iterator[Volume]:
+    """Yield every live volume with one target `cache` or `writecache`; none without rights."""
     dm = sysfs.dm
     if not dm.present():
         return
@@ -40,7 +38,7 @@ def mapped_volumes(sysfs: Sysfs) -> Iterator[Volume]:
         try:
             volume = _volume(sysfs, dm, name)
         except (OSError, BadLine):
-            # Gone meanwhile, or half made: the next look will tell.
+            # Gone, or not complete yet: the next discovery finds it.
             continue
         if volume is not None:
             yield volume
@@ -67,7 +65,7 @@ def _volume(sysfs: Sysfs, dm: DeviceMapper, name: str) -> Volume | None:
         block_sectors=block_sectors,
     )
     return Volume(
-        # What the probe takes as a name; others go by their kernel name.
+        # The probe accepts plain names only; other volumes go by their kernel name.
         name=name if _PLAIN_NAME.fullmatch(name) else own.name,
         kind=kind,
         devno=device.devno,
@@ -97,6 +95,6 @@ def _writecache_parts(sysfs: Sysfs, target: Target) -> _Parts:
 
 
 def _describe(sysfs: Sysfs, devno: str) -> Device | None:
-    """The device of a number (`253:1`)."""
+    """Return the device of a number (`253:1`)."""
     real = sysfs.real(Path("/sys/dev/block") / devno)
     return describe_device(sysfs, real.name) if real else None

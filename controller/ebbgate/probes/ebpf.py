@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Runs `ebbgate-probe` and hands its records on; restarts it with back-off. I/O: a child
-process.
-"""
+"""Runs `ebbgate-probe`, passes its records on and restarts it. I/O: a child process."""
 
 from __future__ import annotations
 
@@ -27,10 +25,10 @@ BACKOFF_S = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 """Pauses before each restart; the last one stays. A probe that ran for a minute starts over."""
 _STEADY_S = 60.0
 _LINE_BYTES_MAX = 1 << 20
-_SAID_MAX = 3
+_LOGGED_MAX = 3
 _CHUNK_BYTES = 1 << 16
 _EXIT_S = 1.0
-"""So long a probe that closed its output, or speaks no protocol, may take to end by itself."""
+"""The time that a probe may take to end after it closed its output or broke the protocol."""
 _EXIT_MEANING: Mapping[int, str] = {
     64: "it refused its arguments",
     69: "the kernel lacks what it needs (see `ebbgate doctor`)",
@@ -38,17 +36,17 @@ _EXIT_MEANING: Mapping[int, str] = {
     77: "it lacks the privilege; run as root",
 }
 FATAL_EXITS = frozenset({64, 69, 77})
-"""Another try cannot help."""
+"""A restart cannot help."""
 _INTERNAL_EXIT = 70
 FAILED_STARTS_MAX = 3
-"""After so many starts in a row that end with an internal error, the next one comes much later."""
+"""After this many starts in a row that end with an internal error, wait `RETRY_S`."""
 RETRY_S = 600.0
-"""The pause then. `EbpfProbe.retry` ends it."""
+"""`EbpfProbe.retry` ends this pause."""
 
 
 @dataclass(slots=True)
 class ProbeHealth:
-    """For people: what state the probe is in."""
+    """The state of the probe, for people."""
 
     state: str = "starting"
     restarts: int = 0
@@ -57,7 +55,7 @@ class ProbeHealth:
     complaints: dict[str, str] = field(default_factory=dict)
 
     def document(self) -> dict[str, Any]:
-        """As it is in the daemon's status."""
+        """Return it as in the daemon's status."""
         return {
             "kind": self.hello.probe if self.hello else "ebpf",
             "state": self.state,
@@ -69,11 +67,11 @@ class ProbeHealth:
 
 
 def track_command(volume: Volume) -> str:
-    """The line that makes the probe follow a volume."""
+    """Return the command that makes the probe follow a volume."""
     caches = ",".join(_devno(device.devno) for device in volume.caches)
     mode = ""
     if volume.kind is Kind.DM_CACHE and volume.mapping is not None:
-        # Where a write goes does not tell writeback from writethrough.
+        # The probe cannot tell writeback from writethrough by where a write goes.
         mode = f" mode={table_mode(volume.mapping.params)}"
     return (
         f"track {volume.name} kind={volume.kind} volume={_devno(volume.devno)}"
@@ -99,18 +97,18 @@ class EbpfProbe:
         self._on_restart = on_restart
         self._process: Process | None = None
         self._stopping = False
-        self._said_hello = False
+        self._greeted = False
         self._retry: asyncio.Event | None = None
         self.health = ProbeHealth()
 
     def command(self, line: str) -> None:
-        """Send one command; without a running probe it is dropped (a restart tracks anew)."""
+        """Send one command; dropped while no probe runs (a restart tracks all volumes again)."""
         process = self._process
         if process is not None and process.stdin is not None and not process.stdin.is_closing():
             process.stdin.write(line.encode() + b"\n")
 
     async def run(self) -> None:
-        """Keep a probe running until `stop`. Raises EbbgateError where another try cannot help.
+        """Keep a probe running until `stop`. Raises EbbgateError where a restart cannot help.
 
         A probe that cannot start for an internal error is tried `FAILED_STARTS_MAX` times, then
         once every `RETRY_S`; meanwhile there are no signals.
@@ -126,7 +124,7 @@ class EbpfProbe:
             if code in FATAL_EXITS:
                 self.health.state = f"down: {_meaning(code)}"
                 raise _fatal(code, _meaning(code))
-            failed = code == _INTERNAL_EXIT and not self._said_hello
+            failed = code == _INTERNAL_EXIT and not self._greeted
             failed_starts = failed_starts + 1 if failed else 0
             self.health.restarts += 1
             if failed_starts >= FAILED_STARTS_MAX:
@@ -136,7 +134,7 @@ class EbpfProbe:
             attempt += 1
 
     def retry(self) -> None:
-        """Start the probe again now if it was given up for a while; else do nothing."""
+        """Start the probe now if it waits for `RETRY_S`; else do nothing."""
         if self._retry is not None:
             self._retry.set()
 
@@ -150,7 +148,7 @@ class EbpfProbe:
         await asyncio.sleep(pause)
 
     async def _wait_for_retry(self, *, first: bool) -> None:
-        """Say once that the probe cannot start, then wait."""
+        """Log once that the probe cannot start, then wait."""
         text = (
             f"the probe cannot start here ({_meaning(_INTERNAL_EXIT)}; `{self._program} --check`"
             f" shows it): nothing is tuned. It is tried again every {RETRY_S / 60:g} min and on"
@@ -165,7 +163,7 @@ class EbpfProbe:
         self._retry = None
 
     async def stop(self, timeout_s: float = 3.0) -> None:
-        """Ask the probe to quit, then insist."""
+        """Ask the probe to quit; kill it after `timeout_s`."""
         self._stopping = True
         self.retry()
         process = self._process
@@ -193,12 +191,12 @@ class EbpfProbe:
         finally:
             os.close(its_end)
         process = self._process
-        self._said_hello = False
+        self._greeted = False
         self._on_restart()
         try:
             await self._read(output)
         except BaseException:
-            # A bug, another protocol or a cancelled task: no child may outlive its reader.
+            # A bug, another protocol or a cancelled task: the child must not outlive its reader.
             await _end(process, 0.0)
             raise
         finally:
@@ -207,9 +205,9 @@ class EbpfProbe:
         return await _end(process, _EXIT_S)
 
     async def _read(self, output: int) -> None:
-        """Until the probe closes its output or says something that is no line.
+        """Read records until the probe closes its output or sends an endless line.
 
-        Straight from the pipe: a stream of asyncio costs as much again as all the rest of a record.
+        Read from the pipe itself: an asyncio stream doubles the cost of a record.
         """
         loop = asyncio.get_running_loop()
         ended: asyncio.Future[None] = loop.create_future()
@@ -242,7 +240,7 @@ class EbpfProbe:
         records = [record for line in lines if (record := self._parse(line)) is not None]
         for record in without_stale(records):
             if isinstance(record, Hello):
-                self._said_hello = True
+                self._greeted = True
                 self.health.hello = record
                 self.health.state = "running"
             self._on_record(record)
@@ -252,17 +250,16 @@ class EbpfProbe:
             return parse_line(line)
         except BadRecord as error:
             self.health.bad_lines += 1
-            if self.health.bad_lines <= _SAID_MAX:
+            if self.health.bad_lines <= _LOGGED_MAX:
                 _LOG.warning("a damaged record from the probe: %s", error)
             return None
 
 
 def without_stale(records: Sequence[Record]) -> list[Record]:
-    """What is left to do of records that arrived together: of queue samples only the newest, and
-    none from before an edge.
+    """Drop all queue samples but the newest, and those from before an edge.
 
-    A controller that fell behind must not work through samples of a queue that is long gone; they
-    are cumulative, so nothing is lost.
+    A controller that fell behind must not act on old samples; they are cumulative, so nothing is
+    lost.
     """
     newest: dict[str, Record] = {}
     for record in records:
@@ -272,7 +269,7 @@ def without_stale(records: Sequence[Record]) -> list[Record]:
 
 
 async def _end(process: Process, grace_s: float) -> int:
-    """The exit code of a child that ends by itself in time or is killed."""
+    """Return the exit code of the child; kill it if it does not end in time."""
     try:
         return await asyncio.wait_for(process.wait(), grace_s)
     except TimeoutError:
@@ -284,9 +281,7 @@ async def _end(process: Process, grace_s: float) -> int:
 
 
 async def _hang_up(process: Process) -> None:
-    """What was written to a child that no longer listened comes out here, not as a stack in the
-    log.
-    """
+    """Close stdin; an error for unread input is raised here and not logged with a traceback."""
     if process.stdin is not None:
         process.stdin.close()
         with contextlib.suppress(OSError):

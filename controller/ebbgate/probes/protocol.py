@@ -36,11 +36,11 @@ _NOTHING: Json = {}
 
 
 class BadRecord(ValueError):
-    """A line that is no record: said and skipped, since counters are cumulative."""
+    """A line that is not a record: logged and skipped, since counters are cumulative."""
 
 
 def parse_line(line: str | bytes) -> Record | None:
-    """One record; None for a type that this version does not know.
+    """Parse one record; None for a type that this version does not know.
 
     Raises BadRecord for a damaged line and Unavailable for another protocol version.
     """
@@ -146,7 +146,7 @@ def _queue(raw: Json) -> QueueSample:
 
 
 def _missing(signal: str) -> str:
-    """Why a signal is missing; empty if it is not. `ok, but ...` is good enough."""
+    """Return why a signal is missing; empty if it is not. `ok, but ...` is good enough."""
     return "" if signal.startswith("ok") else signal.removeprefix("missing: ")
 
 

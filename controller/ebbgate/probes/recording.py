@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Recordings: the probe's lines with what sysfs said beside them, to be read back in order. Pure.
+"""Recordings: the probe's lines, and the state from sysfs between them. Pure.
 
 A recording is the probe's own stream (bpf/README.md) with two more record types of the controller:
 
@@ -25,7 +25,7 @@ from ebbgate.probes.protocol import BadRecord, parse_line
 
 @dataclass(frozen=True, slots=True)
 class SysfsSnapshot:
-    """What sysfs said of a volume."""
+    """The state of a volume, from sysfs."""
 
     volume: str
     state: VolumeState
@@ -33,14 +33,14 @@ class SysfsSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class RecordingHeader:
-    """Where a recording comes from, for the reader."""
+    """Where a recording comes from, as free text."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Damaged:
-    """A line that is no record, with its number (from 1)."""
+    """A line that is not a record, with its number (from 1)."""
 
     line: int
     why: str
@@ -50,12 +50,12 @@ Recorded = Record | SysfsSnapshot | RecordingHeader | Damaged
 
 
 def header_line(text: str) -> str:
-    """The first line of a recording, without a line end."""
+    """Return the first line of a recording, without a line end."""
     return json.dumps({"t": "origin", "text": text})
 
 
 def sysfs_line(volume: str, seen: VolumeState) -> str:
-    """What sysfs said at one tick, without a line end."""
+    """Return the line for the state at one tick, without a line end."""
     document = {
         "t": "sysfs",
         "ns": seen.at_ns,
@@ -74,7 +74,7 @@ def sysfs_line(volume: str, seen: VolumeState) -> str:
 
 
 def read_recording(lines: Iterable[str]) -> Iterator[Recorded]:
-    """The records in order; types that this version does not know are left out.
+    """Yield the records in order; types that this version does not know are left out.
 
     Raises Unavailable for a probe of another protocol version.
     """
@@ -91,7 +91,7 @@ def read_recording(lines: Iterable[str]) -> Iterator[Recorded]:
 
 
 def recorded_kind(events: Iterable[Recorded]) -> Kind:
-    """What was recorded, by the first look at it that says so."""
+    """Return the kind of volume, from the first recorded state."""
     seen = next((event.state.dm for event in events if isinstance(event, SysfsSnapshot)), None)
     if seen is None:
         return Kind.BCACHE
@@ -99,7 +99,7 @@ def recorded_kind(events: Iterable[Recorded]) -> Kind:
 
 
 def _own(line: str) -> SysfsSnapshot | RecordingHeader | None:
-    """A record of the controller's; None for any other line."""
+    """Parse a record of the controller; None for any other line."""
     try:
         raw: Mapping[str, Any] = json.loads(line)
         kind = raw["t"]
@@ -119,13 +119,13 @@ def _seen(raw: Mapping[str, Any]) -> SysfsSnapshot:
         cache_bytes=raw.get("cache_bytes"),
         in_use_ratio=raw.get("in_use_ratio"),
         knobs=raw.get("knobs", {}),
-        dm=_mapped(raw["dm"]) if "dm" in raw else None,
+        dm=_dm_status(raw["dm"]) if "dm" in raw else None,
     )
     return SysfsSnapshot(raw["vol"], state)
 
 
-def _mapped(raw: Mapping[str, Any]) -> CacheStatus | WritecacheStatus:
-    """A status line as it was kept; what this version does not know is left out."""
+def _dm_status(raw: Mapping[str, Any]) -> CacheStatus | WritecacheStatus:
+    """Read a recorded status line; fields that this version does not know are left out."""
     made = CacheStatus if raw["target"] == "cache" else WritecacheStatus
     names = {field.name for field in fields(made)}
     known = {name: _tuples(value) for name, value in raw.items() if name in names}
@@ -135,5 +135,5 @@ def _mapped(raw: Mapping[str, Any]) -> CacheStatus | WritecacheStatus:
 
 
 def _tuples(value: Any) -> Any:
-    """JSON has lists only."""
+    """Turn JSON's lists back into tuples."""
     return tuple(_tuples(each) for each in value) if isinstance(value, list) else value

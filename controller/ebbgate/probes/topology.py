@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Which cached volumes exist and what they are made of. I/O: sysfs, device-mapper; reads only."""
+"""Finds cached volumes and their devices. I/O: sysfs, device-mapper; reads only."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from ebbgate.errors import NotFound
 from ebbgate.kernel.sysfs import Sysfs
 from ebbgate.model.volume import Device, Kind, Volume
 from ebbgate.probes.block import describe_device, devno_of
-from ebbgate.probes.dm_topology import mapped_volumes
+from ebbgate.probes.dm_topology import dm_volumes
 
 _CLASS_BLOCK = Path("/sys/class/block")
 _BLOCK = Path("/sys/block")
 
 
 def discover(sysfs: Sysfs) -> tuple[Volume, ...]:
-    """Every volume that a cache driver composes: bcache's by number, then mapped ones by name."""
+    """Return every cached volume: bcache's by number, then dm volumes by name."""
     names = sorted((path.name for path in sysfs.glob("/sys/block/bcache*")), key=_natural)
     volumes = (_bcache_volume(sysfs, name) for name in names)
-    mapped = sorted(mapped_volumes(sysfs), key=lambda volume: _natural(volume.name))
-    return (*(volume for volume in volumes if volume is not None), *mapped)
+    dm = sorted(dm_volumes(sysfs), key=lambda volume: _natural(volume.name))
+    return (*(volume for volume in volumes if volume is not None), *dm)
 
 
 def device_generation(sysfs: Sysfs, volume: Volume) -> tuple[int | None, ...]:
-    """Another value once the kernel has made the volume or its cache set anew, with its defaults.
+    """Return a value that changes when the kernel creates the volume or its cache set again.
 
-    A volume that is stopped and registered again between two looks is the same in all else.
+    A volume that was stopped and registered again differs in nothing else, but has its defaults.
     """
     own = _BLOCK / volume.kernel_name
     if volume.kind is not Kind.BCACHE:
@@ -40,7 +40,7 @@ def device_generation(sysfs: Sysfs, volume: Volume) -> tuple[int | None, ...]:
 
 
 def find(sysfs: Sysfs, name: str) -> Volume:
-    """The volume of a name (`bcache0`, `vg/data`, `dm-3`) or a path (`/dev/bcache0`,
+    """Return the volume of a name (`bcache0`, `vg/data`, `dm-3`) or a path (`/dev/bcache0`,
     `/dev/vg/data`, `/dev/bcache/by-label/vm`).
 
     Raises NotFound: unknown device, an ordinary disk, or a device that is only a part of a volume.
@@ -79,7 +79,7 @@ def _cache_devices(sysfs: Sysfs, cache_set: Path) -> tuple[Device, ...]:
 
 
 def _kernel_name(sysfs: Sysfs, name: str) -> str:
-    """`/dev/...` of any alias to the name that sysfs has; other words are taken as they are."""
+    """Return the name in sysfs of any `/dev/...` alias; other words stay as they are."""
     if not name.startswith("/"):
         return name
     try:

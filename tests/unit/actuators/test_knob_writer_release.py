@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from ebbgate.actuators.bcache_steps import GATE_KNOBS, write
 from ebbgate.knobs.catalog import same_value
 from ebbgate.model.decision import Gate, GateKind, JournalEntry, OutcomeKind
-from ebbgate.probes.bcache_state import read_knobs
+from ebbgate.probes.volume_state import read_knobs
 from ebbgate.store.last_written import Values
 from tests.builders import journal_entry, volume
 from tests.fake_sysfs import WatchedSysfs

@@ -17,8 +17,8 @@ from ebbgate.errors import ActuationError
 from ebbgate.kernel.device_mapper import Target
 from ebbgate.model.volume import Mode
 from ebbgate.policy.defaults import policy_for
-from ebbgate.probes.state import read_state
 from ebbgate.probes.topology import find
+from ebbgate.probes.volume_state import read_state
 from ebbgate.units import MIB, NS_PER_MS, NS_PER_S
 from tests.builders import busy_edge, idle_edge, queue_sample, tick
 from tests.fake_dm import CACHE_TABLE, LENGTH_SECTORS, FakeCache, fake_lvm

@@ -21,7 +21,7 @@ from ebbgate.daemon.daemon import Daemon
 from ebbgate.model.decision import Outcome
 from ebbgate.model.override import Override, OverrideKind
 from ebbgate.model.volume import Mode
-from ebbgate.probes.bcache_state import read_knobs
+from ebbgate.probes.volume_state import read_knobs
 from ebbgate.store import journal
 from ebbgate.store.journal_writer import JournalWriter
 from ebbgate.store.last_written import LastWritten

@@ -14,7 +14,7 @@ from ebbgate.doctor.model import Advice, Facts, Weight
 from ebbgate.model.dm import CacheStatus, DmHealth, WritecacheStatus
 from ebbgate.model.volume import Kind, Volume, VolumeState
 from ebbgate.units import MIB
-from tests.builders import cache_status, device, mapped_volume
+from tests.builders import cache_status, device, dm_volume
 from tests.fake_dm import CACHE_TABLE
 from tests.unit.doctor.test_advice import check_form
 
@@ -24,7 +24,7 @@ READS = "EBB-304"
 def found(volume: Volume | None = None, mode: str = "writeback", **status: Any) -> list[Advice]:
     line = cache_status(**status)
     state = VolumeState(0, "dirty", mode, 6 << 20, 908 << 20, 0.97, {}, line)
-    of = volume or mapped_volume()
+    of = volume or dm_volume()
     disks = (device("dm-4"),)
     return [each for each in advise(Facts(of, state, disks)) if each.id != READS]
 
@@ -32,7 +32,7 @@ def found(volume: Volume | None = None, mode: str = "writeback", **status: Any) 
 def test_a_sound_cache_is_told_of_streams_alone() -> None:
     assert found() == []
     state = VolumeState(0, "dirty", "writeback", 0, 1, 0.5, {}, cache_status())
-    (note,) = advise(Facts(mapped_volume(), state, (device("dm-4"),)))
+    (note,) = advise(Facts(dm_volume(), state, (device("dm-4"),)))
     assert (note.id, note.weight) == (READS, Weight.NOTE)
     for alternative in ("dm-writecache", "bcache", "larger cache blocks"):
         assert alternative in note.text
@@ -81,7 +81,7 @@ def test_a_sick_cache_is_a_fault_with_the_repair_that_it_can_have(
     health: DmHealth, params: str, cachevol: bool | None, command: str, says: str
 ) -> None:
     state = VolumeState(0, str(health), None, None, None, None, {}, CacheStatus(health))
-    sick = Facts(mapped_volume(params=params), state, (device("dm-4"),), cachevol=cachevol)
+    sick = Facts(dm_volume(params=params), state, (device("dm-4"),), cachevol=cachevol)
     advice = next(each for each in advise(sick) if each.id == "EBB-301")
     assert (advice.weight, advice.command) == (Weight.FAULT, command)
     assert says in advice.text
@@ -93,7 +93,7 @@ def test_a_sick_cache_is_a_fault_with_the_repair_that_it_can_have(
 def test_a_sick_cache_without_lvm_gets_no_command_of_lvm() -> None:
     status = CacheStatus(DmHealth.FAILED)
     state = VolumeState(0, "failed", None, None, None, None, {}, status)
-    bare = Facts(mapped_volume(uuid="", lvm_name=""), state, (device("dm-4"),))
+    bare = Facts(dm_volume(uuid="", lvm_name=""), state, (device("dm-4"),))
     advice = next(each for each in advise(bare) if each.id == "EBB-301")
     assert (advice.command, "lvc" in advice.text) == ("", False)
 
@@ -106,7 +106,7 @@ def test_a_threshold_by_message_does_not_last() -> None:
     )
     state = VolumeState(0, "dirty", "writeback", 1, 2, 0.5, {}, cache_status())
     status = cache_status(migration_threshold_sectors=0)
-    ours = Facts(mapped_volume(), state, (device("dm-4"),), held=frozenset({"migration_threshold"}))
+    ours = Facts(dm_volume(), state, (device("dm-4"),), held=frozenset({"migration_threshold"}))
     assert [a.id for a in advise(replace(ours, state=replace(state, dm=status)))] == [READS]
 
 
@@ -119,7 +119,7 @@ def test_what_lvm_sets_for_large_blocks_is_no_fault() -> None:
 
 
 def test_a_bare_stack_gets_no_command_of_lvm() -> None:
-    bare = found(mapped_volume(uuid="", lvm_name=""), migration_threshold_sectors=40960)
+    bare = found(dm_volume(uuid="", lvm_name=""), migration_threshold_sectors=40960)
     advice = next(each for each in bare if each.id == "EBB-305")
     assert advice.command == "sudo dmsetup message vg-data 0 migration_threshold 2048"
     assert "Until the next boot or table reload" in advice.lasts
@@ -146,7 +146,7 @@ def test_a_large_threshold_is_recommended_against_where_users_wait_on_one_disk(
 ) -> None:
     line = cache_status(migration_threshold_sectors=40960)
     state = VolumeState(0, "dirty", "writeback", 1, 2, 0.5, {}, line)
-    facts = Facts(mapped_volume(), state, (device("dm-4"),), kinds=kinds, live=live)
+    facts = Facts(dm_volume(), state, (device("dm-4"),), kinds=kinds, live=live)
     advice = next(each for each in advise(facts) if each.id == "EBB-305")
     assert advice.weight is weight
     assert ("several disks" in advice.text) == bool(kinds)
@@ -155,7 +155,7 @@ def test_a_large_threshold_is_recommended_against_where_users_wait_on_one_disk(
 def test_writecache_is_told_which_command_sets_it() -> None:
     status = WritecacheStatus(0, 1000, 400, 0, 4096)
     state = VolumeState(0, "dirty", "writeback", 1, 2, 0.5, {}, status)
-    (advice,) = advise(Facts(mapped_volume(Kind.DM_WRITECACHE), state, (device("dm-4"),)))
+    (advice,) = advise(Facts(dm_volume(Kind.DM_WRITECACHE), state, (device("dm-4"),)))
     assert advice.id == "EBB-306"
     assert advice.command.startswith("sudo lvchange --cachesettings 'high_watermark=")
     check_form(advice)
@@ -164,7 +164,7 @@ def test_writecache_is_told_which_command_sets_it() -> None:
 @pytest.mark.parametrize("lvm", ["vg/data", ""])
 def test_a_setting_of_the_old_policy_is_said_to_have_no_effect(lvm: str) -> None:
     table = CACHE_TABLE.replace("sequential_threshold 0", "sequential_threshold 512")
-    (advice,) = found(mapped_volume(params=table, lvm_name=lvm))
+    (advice,) = found(dm_volume(params=table, lvm_name=lvm))
     command = "sudo lvchange --cachesettings 'sequential_threshold=default' vg/data" if lvm else ""
     assert (advice.id, advice.weight, advice.command) == ("EBB-309", Weight.NOTE, command)
     assert advice.change is None
@@ -178,6 +178,6 @@ def test_a_command_of_lvm_brings_the_one_that_takes_it_back() -> None:
         *("lvchange", "--cachesettings", "migration_threshold=default", "vg/data"),
     )
     table = CACHE_TABLE.replace("mq 10", "mq 12") + " migration_threshold 40960"
-    (own,) = found(mapped_volume(params=table), migration_threshold_sectors=40960)
+    (own,) = found(dm_volume(params=table), migration_threshold_sectors=40960)
     assert own.change is not None
     assert own.change.undo_argv[2] == "migration_threshold=40960"

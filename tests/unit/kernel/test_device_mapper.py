@@ -14,7 +14,7 @@ import pytest
 from ebbgate.kernel.device_mapper import DeviceMapper, Target
 from ebbgate.kernel.sysfs import Sysfs
 from ebbgate.knobs.catalog import dm_reference
-from tests.builders import mapped_volume
+from tests.builders import dm_volume
 
 READ_ONLY = 1
 BUFFER_FULL = 1 << 8
@@ -73,7 +73,7 @@ def test_a_table_of_a_read_only_device_is_loaded_read_only(
 def test_a_volume_is_named_by_its_uuid_where_it_has_one(
     kernel: Kernel, dm: DeviceMapper, uuid: str, name: str, sent: bytes
 ) -> None:
-    found = mapped_volume()
+    found = dm_volume()
     assert found.mapping is not None
     mapping = replace(found.mapping, dm_name="vg-data", uuid=uuid)
     dm.device(dm_reference(replace(found, mapping=mapping)))

@@ -22,11 +22,11 @@ from ebbgate.knobs.catalog import BOUNDS, BY_NAME, KNOBS, NEVER, TABLE, knob_pat
 from ebbgate.knobs.knob import Knob, ResetCause
 from ebbgate.model.decision import Gate, GateKind, OutcomeKind
 from ebbgate.model.volume import Kind, Volume
-from tests.builders import mapped_volume, volume
+from tests.builders import dm_volume, volume
 from tests.fake_sysfs import SET_UUID
 from tests.knob_writer_fixture import WriterHarness
 
-VOLUMES = [volume(), mapped_volume(), mapped_volume(Kind.DM_WRITECACHE)]
+VOLUMES = [volume(), dm_volume(), dm_volume(Kind.DM_WRITECACHE)]
 EVERY = pytest.mark.parametrize("found", VOLUMES, ids=lambda found: str(found.kind))
 NUMBERS = st.integers(min_value=-(1 << 70), max_value=1 << 70)
 GATES = st.builds(
@@ -74,9 +74,9 @@ def test_the_gate_of_a_volume_is_made_of_the_knobs_that_say_so(found: Volume) ->
         (volume(), "idle_max_writeback_rate", f"{SET}/internal/idle_max_writeback_rate"),
         (volume(set_uuid=""), "idle_max_writeback_rate", None),
         (volume(), "migration_threshold", None),
-        (mapped_volume(), "sequential_cutoff", None),
-        (mapped_volume(), "flush", None),
-        (mapped_volume(Kind.DM_WRITECACHE), "migration_threshold", None),
+        (dm_volume(), "sequential_cutoff", None),
+        (dm_volume(), "flush", None),
+        (dm_volume(Kind.DM_WRITECACHE), "migration_threshold", None),
     ],
 )
 def test_a_knob_is_where_the_kernel_has_it(found: Volume, knob: str, path: str | None) -> None:

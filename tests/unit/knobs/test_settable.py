@@ -12,9 +12,9 @@ from ebbgate.knobs.catalog import BOUNDS, NEVER
 from ebbgate.knobs.settable import beyond_limits, check_knob, checked_value, settable
 from ebbgate.model.volume import Kind, Volume
 from ebbgate.units import KIB, MIB
-from tests.builders import mapped_volume, volume
+from tests.builders import dm_volume, volume
 
-VOLUMES = [volume(), mapped_volume(), mapped_volume(Kind.DM_WRITECACHE)]
+VOLUMES = [volume(), dm_volume(), dm_volume(Kind.DM_WRITECACHE)]
 
 
 @pytest.mark.parametrize("knob", NEVER)
@@ -48,7 +48,7 @@ def test_a_figure_with_its_unit_or_in_the_kernels_own(knob: str, text: str, valu
     [("migration_threshold", "1MiB", "2048"), ("max_sectors_kb", "32KiB", "32")],
 )
 def test_dm_caches_own_knobs(knob: str, text: str, value: str) -> None:
-    assert checked_value(mapped_volume(), knob, text) == value
+    assert checked_value(dm_volume(), knob, text) == value
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_a_volume_without_a_cache_has_no_knob_of_the_set() -> None:
 
 
 def test_dm_writecache_has_nothing_to_set() -> None:
-    found = mapped_volume(Kind.DM_WRITECACHE)
+    found = dm_volume(Kind.DM_WRITECACHE)
     assert settable(found) == ()
     with pytest.raises(UsageError, match="no knob to set while it runs"):
         check_knob(found, "high_watermark")
@@ -96,7 +96,7 @@ def test_dm_writecache_has_nothing_to_set() -> None:
 
 @given(st.sampled_from(sorted(BOUNDS)), st.text(max_size=30))
 def test_no_text_leads_to_anything_but_a_value_or_a_sentence(knob: str, text: str) -> None:
-    found = volume() if knob in settable(volume()) else mapped_volume()
+    found = volume() if knob in settable(volume()) else dm_volume()
     try:
         value = checked_value(found, knob, text)
     except UsageError as error:

@@ -17,10 +17,10 @@ from ebbgate.model.decision import JournalEntry, OutcomeKind
 from ebbgate.model.dm import CacheStatus, DmHealth, WritecacheStatus
 from ebbgate.model.volume import Kind, Volume, VolumeState
 from ebbgate.policy.cleaning import Cleaning, ending, eta_s, refusal
-from ebbgate.probes.state import read_state
 from ebbgate.probes.topology import find
+from ebbgate.probes.volume_state import read_state
 from ebbgate.units import MIB, NS_PER_S
-from tests.builders import mapped_volume
+from tests.builders import dm_volume
 from tests.builders import volume as bcache
 from tests.fake_dm import CACHE_TABLE, LENGTH_SECTORS, FakeDm, fake_lvm
 from tests.fake_journal import FakeJournal
@@ -101,7 +101,7 @@ def test_a_flush_is_over_when_its_message_returns(
     cleaning: Cleaning, dirty_mib: int, now_s: int, why: str
 ) -> None:
     seen = state(dirty_mib, dm=WRITECACHE)
-    assert refusal(mapped_volume(Kind.DM_WRITECACHE), seen) == ("" if dirty_mib else "it is clean")
+    assert refusal(dm_volume(Kind.DM_WRITECACHE), seen) == ("" if dirty_mib else "it is clean")
     assert ending(cleaning, seen, now_s * NS_PER_S) == why
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from ebbgate.errors import PermissionDenied, Unavailable
 from ebbgate.model.records import Tick
-from ebbgate.probes.capture import Capture, Captured, Wishes
+from ebbgate.probes.capture import Capture, Captured, CaptureSettings
 from ebbgate.probes.recording import RecordingHeader, SysfsSnapshot, read_recording
 from ebbgate.units import MIB, NS_PER_MS
 from tests.builders import probe_tick, volume
@@ -52,8 +52,8 @@ def capture(
 ) -> tuple[Captured, list[dict[str, Any]], bytes]:
     out = io.BytesIO()
     fake = fake_bcache(tmp_path / "sys")
-    wishes = Wishes(wait_ns=200 * NS_PER_MS, pace_ns=10 * NS_PER_MS)
-    captured = Capture(program, fake.sysfs, volume(), out).run(wishes, seconds)
+    settings = CaptureSettings(wait_ns=200 * NS_PER_MS, pace_ns=10 * NS_PER_MS)
+    captured = Capture(program, fake.sysfs, volume(), out).run(settings, seconds)
     lines = [json.loads(line) for line in out.getvalue().splitlines()]
     return captured, lines, out.getvalue()
 
@@ -133,7 +133,7 @@ def test_a_damaged_line_is_kept_as_it_is(tmp_path: Path) -> None:
     out = io.BytesIO()
     program = probe(tmp_path, before='print("{half", flush=True)')
     fake = fake_bcache(tmp_path / "sys")
-    Capture(program, fake.sysfs, volume(), out).run(Wishes(1), 0.2)
+    Capture(program, fake.sysfs, volume(), out).run(CaptureSettings(1), 0.2)
     assert b"\n{half\n" in out.getvalue()
 
 

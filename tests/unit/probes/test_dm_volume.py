@@ -21,8 +21,8 @@ from ebbgate.model.decision import Gate, GateKind, JournalEntry, OutcomeKind
 from ebbgate.model.volume import Kind, Volume
 from ebbgate.probes.ebpf import track_command
 from ebbgate.probes.recording import SysfsSnapshot, read_recording, sysfs_line
-from ebbgate.probes.state import read_state
 from ebbgate.probes.topology import discover, find
+from ebbgate.probes.volume_state import read_state
 from ebbgate.units import KIB
 from tests.fake_dm import FakeCache, FakeDm, fake_lvm
 from tests.fake_journal import FakeJournal

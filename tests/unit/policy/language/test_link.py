@@ -11,7 +11,7 @@ from ebbgate.policy.language.document import ZERO, PolicyDocument
 from ebbgate.policy.language.link import link, load, overlaid
 from ebbgate.policy.language.parse import parse
 from ebbgate.units import MIB
-from tests.builders import mapped_volume, volume
+from tests.builders import dm_volume, volume
 
 BASE = """version: 1
 name: base
@@ -141,8 +141,8 @@ def test_the_first_that_matches_is_chosen_in_the_order_of_file_names() -> None:
     documents = (late, early, other)
     assert choose(documents, volume()).name == "early"
     assert choose((late, other), volume()).name == "late"
-    assert choose(documents, mapped_volume()).name == "other"
-    assert choose((late, early), mapped_volume()) is ZERO
+    assert choose(documents, dm_volume()).name == "other"
+    assert choose((late, early), dm_volume()) is ZERO
     assert choose((), volume()) is ZERO
 
 

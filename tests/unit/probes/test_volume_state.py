@@ -9,7 +9,7 @@ import pytest
 
 from ebbgate.knobs.catalog import KNOBS
 from ebbgate.model.volume import Kind
-from ebbgate.probes.state import read_state
+from ebbgate.probes.volume_state import read_state
 from ebbgate.units import GIB, MIB
 from tests.builders import volume
 from tests.fake_sysfs import SET_UUID, FakeSysfs, fake_bcache

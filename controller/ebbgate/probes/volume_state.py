@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Reads what the kernel says of a volume: dirty level, room, health and knobs. I/O: reads only.
+
+Each read of a bcache file takes bcache's global register lock for a moment (SHOW_LOCKED in
+sysfs.c), so a registration elsewhere may delay one for seconds, as it does every write of a knob.
+The files that walk the btree or sort buckets (`bset_tree_stats`, `priority_stats`) are not read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from functools import lru_cache
+from typing import Final
+
+from ebbgate import units
+from ebbgate.errors import Unavailable
+from ebbgate.kernel.sysfs import Sysfs
+from ebbgate.knobs.catalog import (
+    BY_NAME,
+    MAX_SECTORS,
+    THRESHOLD,
+    dm_reference,
+    knob_path,
+    knobs_of,
+    place_folder,
+)
+from ebbgate.knobs.knob import KnobPlace, ValueForm, parse_value
+from ebbgate.model.dm import CacheStatus, DmHealth, WritecacheStatus
+from ebbgate.model.volume import Kind, Volume, VolumeState
+from ebbgate.probes.dm_status import BadLine, parse_cache_status, parse_writecache_status
+
+SUSPENDED: Final = "suspended"
+
+
+def read_state(
+    sysfs: Sysfs,
+    volume: Volume,
+    now_ns: int,
+    previous: VolumeState | None = None,
+    fresh: Collection[str] = (),
+) -> VolumeState:
+    """Return the volume's state; what is missing makes its field None.
+
+    With `previous`, only what the load itself moves and the `fresh` knobs are read of a bcache
+    volume (4 files instead of 25); the other knobs, cache mode and size are taken over. So a caller
+    that ticks fast leaves `previous` out now and then. A dm volume is always read whole.
+    """
+    if volume.kind is Kind.BCACHE:
+        return _read_bcache(sysfs, volume, now_ns, previous, fresh)
+    return _read_dm(sysfs, volume, now_ns)
+
+
+# ---- bcache -------------------------------------------------------------------------------------
+def _read_bcache(
+    sysfs: Sysfs,
+    volume: Volume,
+    now_ns: int,
+    previous: VolumeState | None,
+    fresh: Collection[str],
+) -> VolumeState:
+    state, dirty, available = _level_files(volume)
+    knobs = _refreshed(sysfs, volume, previous, fresh) if previous else read_knobs(sysfs, volume)
+    return VolumeState(
+        at_ns=now_ns,
+        state=sysfs.read_text(state),
+        cache_mode=knobs.get("cache_mode"),
+        dirty_bytes=_size(sysfs, dirty),
+        cache_bytes=previous.cache_bytes if previous else _cache_bytes(sysfs, volume),
+        in_use_ratio=_in_use_ratio(sysfs, available),
+        knobs=knobs,
+    )
+
+
+def read_knobs(sysfs: Sysfs, volume: Volume) -> Mapping[str, str]:
+    """Return every knob in sysfs that this kernel has, in the unit in which the kernel takes it."""
+    found: dict[str, str] = {}
+    for name, form, path in _readable(volume):
+        text = sysfs.read_text(path)
+        if text is not None:
+            found[name] = parse_value(form, text)
+    return found
+
+
+@lru_cache(maxsize=64)
+def _readable(volume: Volume) -> tuple[tuple[str, ValueForm, str], ...]:
+    """Name, form and file of every readable knob; building the paths costs more than the reads."""
+    paths = [(knob, knob_path(volume, knob.name)) for knob in knobs_of(volume)]
+    return tuple(
+        (knob.name, knob.form, path) for knob, path in paths if path is not None and knob.readable
+    )
+
+
+def _refreshed(
+    sysfs: Sysfs, volume: Volume, previous: VolumeState, fresh: Collection[str]
+) -> Mapping[str, str]:
+    found = dict(previous.knobs)
+    for name, form, path in _readable(volume):
+        if BY_NAME[name].kernel_writes or name in fresh:
+            text = sysfs.read_text(path)
+            if text is not None:
+                found[name] = parse_value(form, text)
+    return found
+
+
+@lru_cache(maxsize=64)
+def _level_files(volume: Volume) -> tuple[str, str, str | None]:
+    """State, dirty data, and the available share of the cache (None while none is attached)."""
+    own = place_folder(volume, KnobPlace.BACKING)
+    cache_set = place_folder(volume, KnobPlace.CACHE_SET)
+    available = f"{cache_set}/cache_available_percent" if cache_set else None
+    return f"{own}/state", f"{own}/dirty_data", available
+
+
+def _size(sysfs: Sysfs, path: str) -> int | None:
+    text = sysfs.read_text(path)
+    try:
+        return None if text is None else max(0, units.parse_hprint(text))
+    except ValueError:
+        return None
+
+
+def _cache_bytes(sysfs: Sysfs, volume: Volume) -> int | None:
+    """Buckets times their size, as the kernel's target does it (writeback.c:__calc_target_rate)."""
+    folder = place_folder(volume, KnobPlace.CACHE_SET)
+    if folder is None:
+        return None
+    buckets = [sysfs.read_int(path) for path in sysfs.glob(f"{folder}/cache[0-9]*/nbuckets")]
+    bucket_bytes = _size(sysfs, f"{folder}/bucket_size")
+    if not buckets or bucket_bytes is None or None in buckets:
+        return None
+    return bucket_bytes * sum(count for count in buckets if count is not None)
+
+
+def _in_use_ratio(sysfs: Sysfs, file: str | None) -> float | None:
+    """The kernel compares `in_use` with its cutoffs and shows 100 minus it."""
+    available = sysfs.read_int(file) if file else None
+    return None if available is None else (100 - available) / 100
+
+
+# ---- device-mapper ------------------------------------------------------------------------------
+def _read_dm(sysfs: Sysfs, volume: Volume, now_ns: int) -> VolumeState:
+    """All of it is None where the device is gone or its status line is odd.
+
+    One ioctl for the status, which costs the same however much of it is wanted, and one for whether
+    the device is suspended: then a status would wait for whoever resumes it.
+    """
+    nothing = VolumeState(now_ns, None, None, None, None, None, {})
+    mapping = volume.mapping
+    if mapping is None:
+        return nothing
+    ref = dm_reference(volume)
+    try:
+        if sysfs.dm.device(ref).suspended:
+            return VolumeState(now_ns, SUSPENDED, None, None, None, None, {})
+        (target,) = sysfs.dm.status(ref)
+        if volume.kind is Kind.DM_CACHE:
+            return _cache(sysfs, volume, now_ns, parse_cache_status(target.params))
+        block_bytes = units.sectors_to_bytes(mapping.block_sectors)
+        return _writecache(now_ns, parse_writecache_status(target.params, block_bytes))
+    except (OSError, Unavailable, BadLine, ValueError):
+        return nothing
+
+
+def _cache(sysfs: Sysfs, volume: Volume, now_ns: int, status: CacheStatus) -> VolumeState:
+    if status.health is DmHealth.FAILED:
+        return VolumeState(now_ns, str(status.health), None, None, None, None, {}, status)
+    knobs = {}
+    if status.migration_threshold_sectors is not None:
+        knobs[THRESHOLD] = str(status.migration_threshold_sectors)
+    path = knob_path(volume, MAX_SECTORS)
+    longest = sysfs.read_text(path) if path else None
+    if longest is not None:
+        knobs[MAX_SECTORS] = longest
+    fault = "" if status.health is DmHealth.OK else str(status.health)
+    return VolumeState(
+        at_ns=now_ns,
+        state=fault or ("dirty" if status.dirty else "clean"),
+        cache_mode=status.cache_mode,
+        dirty_bytes=status.dirty * status.block_bytes,
+        cache_bytes=status.total * status.block_bytes,
+        in_use_ratio=status.used / status.total if status.total else None,
+        knobs=knobs,
+        dm=status,
+    )
+
+
+def _writecache(now_ns: int, status: WritecacheStatus) -> VolumeState:
+    return VolumeState(
+        at_ns=now_ns,
+        state=str(DmHealth.FAILED) if status.errors else "dirty" if status.dirty else "clean",
+        cache_mode="writeback",
+        dirty_bytes=status.dirty * status.block_bytes,
+        cache_bytes=status.total * status.block_bytes,
+        in_use_ratio=status.dirty / status.total if status.total else None,
+        knobs={},
+        dm=status,
+    )
