@@ -106,7 +106,7 @@ def frame(name: str = "bcache0", **signals: Any) -> Frame:
 def proposal(strategy: str = "idle_destage", **wishes: Any) -> Proposal:
     """A proposal with one condition that holds."""
     known: dict[str, Any] = {
-        "reason": "idle 410 ms >= wait 300 ms",
+        "reason": "idle for 410 ms (needs 300)",
         "conditions": (Condition("idle", "410 ms", ">=", "300 ms", holds=True),),
     }
     return Proposal(strategy, **{**known, **wishes})
@@ -119,7 +119,7 @@ def decision(*proposals: Proposal, volume: str = "bcache0", **parts: Any) -> Dec
 
 def action(knob: str = "writeback_percent", old: str | None = "10", new: str = "40") -> Action:
     """One knob to write."""
-    return Action("bcache0", knob, old, new, "idle_destage", "idle 410 ms >= wait 300 ms")
+    return Action("bcache0", knob, old, new, "idle_destage", "idle for 410 ms (needs 300)")
 
 
 def journal_entry(
@@ -133,7 +133,7 @@ def journal_entry(
         "boot_id": "this boot",
         "at_unix_ns": 1,
         "by": "idle_destage",
-        "why": "idle 410 ms >= wait 300 ms",
+        "why": "idle for 410 ms (needs 300)",
     }
     return JournalEntry(volume=volume, knob=knob, **{**known, **parts})
 
@@ -159,7 +159,7 @@ def live_document(**parts: Any) -> dict[str, Any]:
         "policy": "adaptive",
         "overlay": None,
         "held": False,
-        "now": "holds 420 MiB dirty back until 300 ms of quiet",
+        "now": "Holding 420 MiB of dirty data until idle for 300 ms",
         "kernel_sleep": None,
         "regime": "gap",
         "gate": {"kind": "paced", "rate_bytes_per_s": 40 * MIB, "state": "destage", "since_ns": 1},

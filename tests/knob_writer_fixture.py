@@ -15,7 +15,7 @@ from tests.builders import volume
 from tests.fake_journal import FakeJournal
 from tests.fake_sysfs import WatchedSysfs, fake_bcache
 
-REASON = Reason("idle_destage", "idle 410 ms >= wait 300 ms")
+REASON = Reason("idle_destage", "idle for 410 ms (needs 300)")
 PACED = Gate(GateKind.PACED, 8 * MIB)
 CLOSED = Gate(GateKind.CLOSED, 512)
 RELEASED = Gate(GateKind.RELEASED)

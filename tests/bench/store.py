@@ -140,7 +140,7 @@ class Month:
             self.tidy_ns_max = max(self.tidy_ns_max, time.thread_time_ns() - began_ns)
 
 
-WHY = "idle 410 ms >= wait 300 ms"
+WHY = "idle for 410 ms (needs 300)"
 
 
 def _size_bytes(file: Path) -> int:

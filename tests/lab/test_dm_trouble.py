@@ -48,7 +48,11 @@ def held(product: Product, stack: DmCacheStack) -> Iterator[None]:
     [
         pytest.param(False, "needs_check", "its metadata needs a check", id="needs_check"),
         pytest.param(
-            True, "Fail", "the kernel calls the cache failed", id="fail", marks=pytest.mark.full
+            True,
+            "Fail",
+            "the kernel reports that the cache has failed",
+            id="fail",
+            marks=pytest.mark.full,
         ),
     ],
 )
@@ -96,7 +100,9 @@ def test_a_volume_in_passthrough_is_counted_and_has_nothing_to_tune(guest: Sessi
         with Product(guest) as product:
             assert volume_of(product)["cache_mode"] == "passthrough"
             assert "EBB-303" in product.cli("doctor", stack.lvm_name)
-            with pytest.raises(CommandFailed, match="a cache in passthrough is clean"):
+            with pytest.raises(
+                CommandFailed, match="the cache is in passthrough mode, so nothing is dirty"
+            ):
                 product.cli("clean", stack.lvm_name, "--yes")
 
 

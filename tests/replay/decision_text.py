@@ -83,7 +83,7 @@ class _Volume:
         if wait.wait_ns != self.wait_ns:
             self.wait_ns = wait.wait_ns
             how = f"learned from {wait.gaps:.0f} gaps" if wait.learned else "not learned"
-            yield f"idle edge after {format_ns(wait.wait_ns)} of quiet ({how})"
+            yield f"idle edge after {format_ns(wait.wait_ns)} ({how})"
 
 
 def replay_lines(lines: Iterable[str]) -> Iterator[str]:
@@ -151,7 +151,7 @@ def _gate(gate: Gate | None) -> str:
     if gate.depth_ios:
         return f"paced from {gate.depth_ios} blocks at once"
     if gate.kind is GateKind.CLOSED and gate.rate_bytes_per_s:
-        return f"closed ({format_rate(gate.rate_bytes_per_s)} seeps)"
+        return f"closed ({format_rate(gate.rate_bytes_per_s)} leaks)"
     if gate.kind in (GateKind.PACED, GateKind.PULSED):
         return f"paced from {format_rate(gate.rate_bytes_per_s)}"
     return str(gate.kind)

@@ -37,6 +37,8 @@ from ebbgate.signals.totals import Totals
 from ebbgate.signals.totals import document as totals_document
 from ebbgate.units import NS_PER_S, format_bytes, format_ns, format_rate
 
+OBSERVING = "Observing: changes nothing"
+
 
 @dataclass(frozen=True, slots=True)
 class StatusInputs:
@@ -129,41 +131,50 @@ def summary(view: StatusInputs, frame: Frame, state: State, decision: Decision) 
     if view.cleaning is not None:
         return _cleaning_sentence(view.cleaning, frame)
     if view.frozen:
-        return "held: every knob stays where it is"
+        return "On hold: no knob is changed"
     own = [p for p in decision.proposals if p.strategy not in (OVERRIDE, DRAIN, NO_REGRET)]
     reasons = [p.unsupported for p in own if p.unsupported]
     if reasons and len(reasons) == len(own):
-        return f"nothing to tune: {reasons[0]}"
+        return f"Nothing to tune: {reasons[0]}"
     ours = next((p for p in decision.proposals if p.strategy == decision.gate_strategy), None)
     if ours is not None and ours.strategy in (OVERRIDE, DRAIN):
         return f"{ours.strategy}: {ours.reason}"
     if view.manual and own:
-        return f"left alone: {', '.join(sorted(view.manual))} changed by somebody else"
+        return f"Left alone: {', '.join(sorted(view.manual))} changed by someone else"
     if view.mode is Mode.OBSERVE or not own:
-        return "only measures" if own else f"only measures, as its policy {view.policy} asks"
+        return OBSERVING if own else f"{OBSERVING} (policy {view.policy})"
     if ours is not None and ours.strategy != IDLE_DESTAGE:
         text = f"{ours.strategy}: {ours.reason}"
-    else:
-        text = _machine_sentence(view, frame, state)
-    return text if view.mode is Mode.ENFORCE else f"would do, in enforce: {text}"
+        return text if view.mode is Mode.ENFORCE else f"In enforce: {text}"
+    return _destage_summary(view, frame, state)
 
 
-def _machine_sentence(view: StatusInputs, frame: Frame, state: State) -> str:
-    machine = state.destage
+def _destage_summary(view: StatusInputs, frame: Frame, state: State) -> str:
+    destage = state.destage
     dirty = format_bytes(frame.dirty_bytes) if frame.dirty_bytes is not None else "unknown"
-    text = {
-        Phase.UNKNOWN: f"the kernel decides: {machine.why}",
-        Phase.NORMAL: f"nothing to drain ({dirty} dirty)",
-        Phase.WAIT: f"holds {dirty} dirty back until {format_ns(machine.wait.wait_ns)} of quiet",
-        Phase.DESTAGE: f"drains {dirty} at {_drain(frame)}: {machine.why}",
-        Phase.PRESSURE: f"drains {dirty} beside the load at {_drain(frame)}: {machine.why}",
-    }[machine.phase]
-    if machine.phase is Phase.PRESSURE and view.volume.kind is Kind.DM_CACHE:
-        text = (
-            f"lets {dirty} out once the slow device had no I/O for a second, for which the kernel"
-            f" waits: {machine.why}"
+    idle = format_ns(destage.wait.wait_ns)
+    doing, would, rest = {
+        Phase.UNKNOWN: ("Left to the kernel", "leave it to the kernel", f": {destage.why}"),
+        Phase.NORMAL: ("Nothing to write back", "do nothing", f" ({dirty} dirty)"),
+        Phase.WAIT: ("Holding", "hold", f" {dirty} of dirty data until idle for {idle}"),
+        Phase.DESTAGE: ("Writing back", "write back", f" {dirty}{_rate(frame)}: {destage.why}"),
+        Phase.PRESSURE: (
+            "Writing back",
+            "write back",
+            f" {dirty} under load{_rate(frame)}: {destage.why}",
+        ),
+    }[destage.phase]
+    if destage.phase is Phase.PRESSURE and view.volume.kind is Kind.DM_CACHE:
+        rest = (
+            f" {dirty} once the slow device had no I/O for a second, as the kernel requires:"
+            f" {destage.why}"
         )
-    return text
+    return f"{doing}{rest}" if view.mode is Mode.ENFORCE else f"In enforce: would {would}{rest}"
+
+
+def _rate(frame: Frame) -> str:
+    rate = frame.destage_bytes_per_s
+    return f" at {format_rate(rate)}" if rate else ""
 
 
 def _override(active: ActiveOverride, frame: Frame) -> OverrideStatus:
@@ -182,9 +193,9 @@ def _override(active: ActiveOverride, frame: Frame) -> OverrideStatus:
 def _cleaning_sentence(cleaning: Cleaning, frame: Frame) -> str:
     left = "unknown" if frame.dirty_bytes is None else format_bytes(frame.dirty_bytes)
     eta = eta_s(cleaning, frame.dirty_bytes, frame.at_ns)
-    ready = "no pace yet" if eta is None else f"about {format_ns(eta * NS_PER_S)} to go"
+    ready = "rate not known yet" if eta is None else f"about {format_ns(eta * NS_PER_S)} left"
     until = format_ns(max(0, cleaning.until_ns - frame.at_ns))
-    return f"cleans, as {cleaning.who} asked: {left} dirty, {ready}, given up in {until}"
+    return f"Cleaning for {cleaning.who}: {left} dirty, {ready}, stops in {until} at the latest"
 
 
 def _cleaning(view: StatusInputs, frame: Frame) -> CleaningStatus | None:
@@ -206,16 +217,10 @@ def _sleep(view: StatusInputs) -> KernelSleepStatus | None:
         return None
     text = (
         f"the kernel's writeback thread may sleep for up to"
-        f" {format_ns(view.sleep_left_s * NS_PER_S)} more and drains nothing meanwhile:"
+        f" {format_ns(view.sleep_left_s * NS_PER_S)} more and write nothing back until then:"
         f" {DELAY} was {view.originals[DELAY]} s, and no knob ends a sleep that has begun"
     )
     return KernelSleepStatus(view.sleep_left_s, text)
-
-
-def _drain(frame: Frame) -> str:
-    return (
-        "unknown" if frame.destage_bytes_per_s is None else format_rate(frame.destage_bytes_per_s)
-    )
 
 
 def _gate(view: StatusInputs, state: State, decision: Decision) -> GateStatus:

@@ -18,7 +18,7 @@ from ebbgate.knobs.settable import beyond_limits, checked_value, is_trigger
 from ebbgate.knobs.values import format_value
 from ebbgate.model.override import ActiveOverride, Override, OverrideKind
 from ebbgate.model.volume import Kind, Mode
-from ebbgate.policy.drain import plan_of, sentence
+from ebbgate.policy.drain import plan_of, plan_text
 from ebbgate.policy.limits import knob_limits
 from ebbgate.policy.overrides import unwritable_reason
 from ebbgate.store.intent_rows import IntentRow
@@ -117,7 +117,7 @@ class OverrideIntents:
         frame = loop.state.frame
         plan = plan_of(frame, for_ns) if frame else None
         text = f"{loop.volume.name}: drains within {format_ns(for_ns)}"
-        text += f"; {sentence(plan)}" if plan else ""
+        text += f"; {plan_text(plan)}" if plan else ""
         if loop.volume.kind is Kind.DM_CACHE:
             text += (
                 ". dm-cache waits for a second without I/O to the slow device; under a load that"

@@ -29,11 +29,11 @@ class Mode(StrEnum):
 
 UNWRITABLE: Final[Mapping[str, str]] = {
     "no cache": "no cache is attached",
-    "inconsistent": "the kernel calls the volume inconsistent: nothing is written to it",
-    "suspended": "the volume is suspended: nothing is asked of it until it is resumed",
+    "inconsistent": "the kernel reports the volume as inconsistent: nothing is written to it",
+    "suspended": "the volume is suspended: ebbgate waits until it is resumed",
     "needs_check": "its metadata needs a check (cache_check, lvconvert --repair): left alone",
     "read-only": "its metadata can no longer be written: left alone",
-    "failed": "the kernel calls the cache failed: nothing is written to it",
+    "failed": "the kernel reports that the cache has failed: nothing is written to it",
 }
 """States in which no knob is written and no message sent (super.c of bcache; cache_status of
 dm-cache-target.c), and why."""

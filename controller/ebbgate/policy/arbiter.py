@@ -131,20 +131,20 @@ def _ruling(state: State, proposed: Gate | None, policy: Policy, now_ns: int) ->
     arbiter, params = state.arbiter, policy.destage
     if arbiter.gate_overridden:
         released = Gate(GateKind.RELEASED)
-        return Ruling(released, overrides.OVERRIDE, "a person has set a knob of the gate")
+        return Ruling(released, overrides.OVERRIDE, "a user has set a knob of the gate")
     own = Ruling(proposed, *evaluate.gate_reason(state))
     if params is None or proposed is None or proposed.kind is GateKind.RELEASED:
         return own
     if arbiter.drain is not None and arbiter.plan is not None:
         opened = drain.gate_of(arbiter.plan, state.destage, proposed, params)
-        return Ruling(opened, drain.DRAIN, drain.sentence(arbiter.plan)) if opened else own
+        return Ruling(opened, drain.DRAIN, drain.plan_text(arbiter.plan)) if opened else own
     if state.destage.phase is not Phase.PRESSURE:
         return own
     rolled_back = rollback_guard.verdict(arbiter.rollback, WatchedSetting.GATE, now_ns) is not None
     if rolled_back and _presses(state) and not must_destage(state.frame, params):
         closed = replace(state.destage, phase=Phase.WAIT)
         shut = limits.clamp_gate(idle_destage.gate_of(closed, params), policy.limits)
-        return Ruling(shut, NO_REGRET, "users waited longer after it was opened")
+        return Ruling(shut, NO_REGRET, "users waited longer after the gate was opened")
     return own
 
 
@@ -191,15 +191,15 @@ def _streams(decision: Decision, own: list[Proposal]) -> Decision:
 
 def _rollback_proposal(found: Verdict, state: State, ruled: Ruling, now_ns: int) -> Proposal:
     left = state.arbiter.rollback.of(found.setting).held_until_ns - now_ns
-    what = "stream_bypass" if found.setting is WatchedSetting.STREAMS else "destage beside the load"
+    what = "stream_bypass" if found.setting is WatchedSetting.STREAMS else "write-back under load"
     before, after = format_ns(found.before_ns), format_ns(found.after_ns)
     yields = found.setting is WatchedSetting.GATE and _presses(state)
     reason = (
-        f"{what} is held off for {format_ns(max(0, left))} more: the p99 of"
-        f" {found.direction}s was {after} after it, {before} before"
+        f"{what} is suspended for {format_ns(max(0, left))}: the p99 of"
+        f" {found.direction}s rose from {before} to {after} after it"
     )
     if yields and ruled.by != NO_REGRET:
-        reason += "; gives way, since dirty data must go"
+        reason += "; ignored, since dirty data must be written back"
     return Proposal(
         NO_REGRET,
         reason,

@@ -41,15 +41,15 @@ class Cleaning:
 def refusal(volume: Volume, state: VolumeState | None) -> str:
     """Why this volume cannot be cleaned now; empty when it can."""
     if volume.kind is Kind.BCACHE:
-        return "bcache drains by itself, under load too"
+        return "bcache writes back by itself, also under load"
     if state is None or state.dm is None or state.dirty_bytes is None:
         return "its state is unknown"
     if state.state not in ("dirty", "clean"):
         return f"it is {state.state}"
     if isinstance(state.dm, CacheStatus) and state.dm.policy == POLICY:
-        return "somebody else has loaded the cleaner already"
+        return "the cleaner policy is already loaded, but not by ebbgate"
     if state.cache_mode == "passthrough":
-        return "a cache in passthrough is clean"
+        return "the cache is in passthrough mode, so nothing is dirty"
     return "it is clean" if state.dirty_bytes == 0 else ""
 
 
@@ -65,7 +65,7 @@ def ending(cleaning: Cleaning, state: VolumeState, now_ns: int) -> str:
     elif state.dirty_bytes == 0 and cleaning.seen:
         return f"clean after {format_ns(now_ns - cleaning.since_ns)}"
     if now_ns >= cleaning.until_ns:
-        left = "an unknown rest" if state.dirty_bytes is None else format_bytes(state.dirty_bytes)
+        left = "an unknown amount" if state.dirty_bytes is None else format_bytes(state.dirty_bytes)
         return f"its time is over with {left} dirty"
     return ""
 
@@ -75,7 +75,7 @@ def _flushed(cleaning: Cleaning, state: VolumeState, now_ns: int) -> str:
     if cleaning.seen or state.dirty_bytes == 0:
         return f"flushed after {format_ns(now_ns - cleaning.since_ns)}"
     if now_ns >= cleaning.until_ns:
-        return "its time is over; the kernel flushes on, nothing ends that"
+        return "its time is over; the kernel keeps flushing, which cannot be stopped"
     return ""
 
 

@@ -83,11 +83,11 @@ def proposal(
     """What the drain wants, with the measured pace beside the needed one."""
     who, left = standing.override.who, format_ns(standing.left_ns(now_ns) or 0)
     if plan is None:
-        return Proposal(DRAIN, f"as {who} asked, within {left}: the dirty level is unknown")
+        return Proposal(DRAIN, f"requested by {who}, {left} left: the dirty level is unknown")
     measured, needed = plan.measured_bytes_per_s, plan.needed_bytes_per_s
     return Proposal(
         DRAIN,
-        f"as {who} asked, within {left}: {sentence(plan)}",
+        f"requested by {who}, {left} left: {plan_text(plan)}",
         (
             Condition(
                 "destage",
@@ -101,15 +101,15 @@ def proposal(
     )
 
 
-def sentence(plan: DrainPlan) -> str:
-    """`3.1 GiB dirty, needs 12 MiB/s, about 4 min to go: in time`."""
+def plan_text(plan: DrainPlan) -> str:
+    """Return e.g. `3.1 GiB dirty, needs 12 MiB/s, done in about 4 min: in time`."""
     if plan.dirty_bytes == 0:
         return "nothing is dirty"
     text = f"{format_bytes(plan.dirty_bytes)} dirty, needs {format_rate(plan.needed_bytes_per_s)}"
     if plan.eta_s is None:
-        return f"{text}; no pace yet"
-    verdict = "in time" if plan.makes_it else "NOT in time at this pace"
-    return f"{text}, about {format_ns(plan.eta_s * NS_PER_S)} to go: {verdict}"
+        return f"{text}; rate not known yet"
+    verdict = "in time" if plan.makes_it else "NOT in time at this rate"
+    return f"{text}, done in about {format_ns(plan.eta_s * NS_PER_S)}: {verdict}"
 
 
 def _rounded(rate: float, params: PaceParams) -> int:

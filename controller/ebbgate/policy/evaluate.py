@@ -149,7 +149,7 @@ def unsupported(frame: Frame) -> str:
     if why_not := UNWRITABLE.get(frame.state or ""):
         return why_not
     if frame.cache_mode is not None and frame.cache_mode != "writeback":
-        return f"the cache mode is {frame.cache_mode}: no dirty data to let out"
+        return f"the cache mode is {frame.cache_mode}: there is no dirty data"
     return ""
 
 
@@ -194,7 +194,7 @@ def _stream_proposal(state: State, params: StreamParams, explain: Frame | None) 
         return Proposal(STREAM_BYPASS, why_not, unsupported=why_not)
     reason = f"{streams.mode}: {streams.why}"
     if state.congested:
-        reason += "; the kernel took jitter of the cache device for congestion and bypassed it"
+        reason += "; the kernel mistook jitter of the cache device for congestion"
     cutoff = None if streams.mode is StreamMode.REST or params.by_size else streams.cutoff_bytes
     return Proposal(
         STREAM_BYPASS,

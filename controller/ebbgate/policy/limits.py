@@ -107,7 +107,7 @@ def clamp(decision: Decision, limits: Limits) -> Decision:
         told.append(f"destage {_gate_text(decision.gate)} -> {_gate_text(gate)}")
     if cutoff is not None and bounded is not None and bounded != cutoff:
         told.append(f"sequential cutoff {format_bytes(cutoff)} -> {format_bytes(bounded)}")
-    said = Proposal(LIMITS, f"in force: {', '.join(told) or 'nothing wished beyond them'}")
+    said = Proposal(LIMITS, f"in force: {', '.join(told) or 'nothing exceeds them'}")
     return replace(
         decision,
         proposals=(*decision.proposals, said),

@@ -41,11 +41,11 @@ def unwritable_reason(state: VolumeState | None) -> str:
 
 
 def override_text(standing: ActiveOverride, now_ns: int, value: str) -> str:
-    """`sequential_cutoff 1 MiB, as jo asked, for 9.5 min more`; `value`: with its unit."""
+    """Return e.g. `sequential_cutoff 1 MiB, requested by jo, 9.5 min left`."""
     wish, left = standing.override, standing.left_ns(now_ns)
     what = f"{wish.knob} {value}" if wish.kind is OverrideKind.SET else str(wish.kind)
-    rest = "until it is released" if left is None else f"for {format_ns(left)} more"
-    return f"{what}, as {wish.who} asked, {rest}"
+    rest = "until released" if left is None else f"{format_ns(left)} left"
+    return f"{what}, requested by {wish.who}, {rest}"
 
 
 def proposal(

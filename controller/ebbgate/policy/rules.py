@@ -217,13 +217,13 @@ def _waits_for(
         return f"unknown: {', '.join(unknown)}" if unknown else "its conditions do not hold"
     cool_ns = rule.cooldown_ns - (now_ns - mine.since_ns) if mine.since_ns is not None else 0
     if cool_ns > 0:
-        return f"cools down, {format_ns(cool_ns)} left"
+        return f"cooling down, {format_ns(cool_ns)} left"
     since_ns = now_ns if mine.holding_since_ns is None else mine.holding_since_ns
     held_ns = now_ns - since_ns
     if held_ns < rule.hold_ns:
-        return f"holds for {format_ns(held_ns)} of {format_ns(rule.hold_ns)}"
+        return f"has held for {format_ns(held_ns)} of {format_ns(rule.hold_ns)}"
     left_ns = interval_left_ns(state, rule, now_ns)
-    return f"its setting was changed a moment ago, {format_ns(left_ns)} left"
+    return f"its setting changed a moment ago, {format_ns(left_ns)} left"
 
 
 def _conditions(

@@ -40,7 +40,7 @@ class ArbiterState:
 
     @property
     def gate_overridden(self) -> bool:
-        """Return whether a person has set a knob of the gate."""
+        """Return whether a user has set a knob of the gate."""
         return any(each.override.knob in self.gate_knobs for each, _ in self.sets)
 
 

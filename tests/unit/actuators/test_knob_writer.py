@@ -38,7 +38,7 @@ def test_the_original_is_in_the_journal_before_the_first_write(bench: WriterHarn
         boot_id="this boot",
         at_unix_ns=5,
         by="idle_destage",
-        why="idle 410 ms >= wait 300 ms",
+        why="idle for 410 ms (needs 300)",
         device_uuid="0b1e5000-0000-4000-8000-000000000001",
         instance=bench.sysfs.inode_of("/sys/block/bcache0/bcache"),
     )

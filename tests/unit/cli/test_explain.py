@@ -9,7 +9,7 @@ from tests.unit.conftest import NOW_NS, Cli
 
 CONDITIONS = [
     {
-        "signal": "quiet for",
+        "signal": "idle for",
         "measured": "410 ms",
         "comparison": ">=",
         "threshold": "300 ms",
@@ -46,8 +46,8 @@ def test_every_condition_shows_measured_beside_threshold(cli: Cli) -> None:
         store.set_live("bcache0", live_document(proposals=PROPOSALS), NOW_NS)
         out = cli("explain", "bcache0").out
     assert "idle_destage  decides destage" in out
-    line = next(line for line in out.splitlines() if "quiet for" in line)
-    assert line.split() == ["quiet", "for", "410", "ms", ">=", "300", "ms", "yes"]
+    line = next(line for line in out.splitlines() if line.startswith("  idle for"))
+    assert line.split() == ["idle", "for", "410", "ms", ">=", "300", "ms", "yes"]
 
 
 def test_an_unknown_signal_is_unknown_and_does_not_hold(cli: Cli) -> None:

@@ -122,7 +122,7 @@ def test_two_policies_side_by_side(cli: Cli, tmp_path: Path) -> None:
     result = cli("replay", file, "--policy", "observe-only", "--against", "adaptive")
     assert result.code == 0
     assert "- only adaptive, + only observe-only" in result.out
-    assert "idle 300 ms" in result.out
+    assert "idle for 300 ms" in result.out
     document = cli("replay", file, "--policy", "observe-only", "--against", "adaptive", "--json")
     assert document.document["against"]["decisions"]
     assert all(row["gate"] is None for row in document.document["decisions"])

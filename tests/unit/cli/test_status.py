@@ -36,11 +36,11 @@ def test_without_a_daemon_the_kernels_own_files_are_shown(cli: Cli) -> None:
 
 def test_with_a_daemon_its_sentence_is_shown(cli: Cli) -> None:
     with cli.daemon() as store:
-        store.set_live("bcache0", live_document(now="drains 420 MiB at 41 MiB/s"), NOW_NS)
+        store.set_live("bcache0", live_document(now="Writing back 420 MiB at 41 MiB/s"), NOW_NS)
         store.set_live("", {"version": "0.1.0", "probe": {"kind": "ebpf", "state": "running"}}, 1)
         result = cli("status")
     assert "bcache0  bcache writeback - enforce, gap" in result.out
-    assert "drains 420 MiB at 41 MiB/s" in result.out
+    assert "Writing back 420 MiB at 41 MiB/s" in result.out
     assert "paced 40 MiB/s" in result.out
     assert f"daemon 0.1.0 (pid {os.getpid()}), probe ebpf: running" in result.out
 

@@ -197,7 +197,7 @@ def test_the_wish_is_a_decision_with_who_and_until_when(enforced: LoopBench) -> 
     decision = enforced.kept.decisions[-1]
     first = decision.proposals[0]
     assert first.strategy == "wish"
-    assert first.reason == "sequential_cutoff 1 MiB, as jo asked, until it is released"
+    assert first.reason == "sequential_cutoff 1 MiB, requested by jo, until released"
     assert (decision.sequential_cutoff_bytes, decision.cutoff_strategy) == (MIB, "wish")
     assert [p.strategy for p in decision.proposals[1:]] == ["idle_destage", "stream_bypass"]
     (shown,) = enforced.kept.document["wishes"]
@@ -212,7 +212,7 @@ def test_each_write_of_a_wish_names_who_asked(enforced: LoopBench) -> None:
         o for o in enforced.kept.written if o.action.strategy == "wish" and o.action.new == "20"
     ]
     assert write.kind is OutcomeKind.CHANGED
-    assert write.action.reason == "writeback_percent 20%, as jo asked, until it is released"
+    assert write.action.reason == "writeback_percent 20%, requested by jo, until released"
 
 
 # ---- drains -------------------------------------------------------------------------------------

@@ -37,14 +37,14 @@ def test_advise_tells_what_it_would_decide(make_loop: Callable[[Mode], LoopBench
         GateKind.PACED,
         GateKind.CLOSED,
     ]
-    assert bench.kept.document["now"].startswith("would do, in enforce: holds 420 MiB")
+    assert bench.kept.document["now"].startswith("In enforce: would hold 420 MiB")
 
 
 def test_observe_decides_nothing(make_loop: Callable[[Mode], LoopBench]) -> None:
     bench = make_loop(Mode.OBSERVE)
     bench.gap_and_back()
     assert bench.kept.decisions == []
-    assert bench.kept.document["now"] == "only measures"
+    assert bench.kept.document["now"] == "Observing: changes nothing"
 
 
 def test_enforce_closes_opens_and_closes_the_gate(enforced: LoopBench) -> None:
@@ -138,7 +138,7 @@ def test_hold_freezes_every_knob_where_it_is(enforced: LoopBench) -> None:
     enforced.busy()
     enforced.tick()
     assert enforced.knobs() == frozen
-    assert enforced.kept.document["now"] == "held: every knob stays where it is"
+    assert enforced.kept.document["now"] == "On hold: no knob is changed"
     enforced.loop.freeze(False)
     enforced.tick()
     assert enforced.gate() is GateKind.CLOSED
@@ -203,7 +203,7 @@ def test_a_dirty_level_that_is_gone_releases_the_gate(enforced: LoopBench) -> No
 def test_a_volume_that_cannot_be_tuned_any_more_is_released(enforced: LoopBench) -> None:
     enforced.tick(cache_mode="writethrough")
     assert enforced.knobs() == enforced.before
-    assert enforced.kept.document["now"].startswith("nothing to tune: the cache mode is")
+    assert enforced.kept.document["now"].startswith("Nothing to tune: the cache mode is")
 
 
 def test_a_released_gate_is_not_released_again_at_each_tick(enforced: LoopBench) -> None:

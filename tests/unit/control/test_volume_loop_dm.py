@@ -270,7 +270,7 @@ def test_a_cleaning_takes_the_gate_back_and_ends_by_itself(bench: MappedBench) -
     for _ in range(4):
         bench.tick()
     assert bench.cache.threshold == 2048
-    assert bench.kept.document["now"].startswith("cleans, as anna asked: 188 MiB dirty, about")
+    assert bench.kept.document["now"].startswith("Cleaning for anna: 188 MiB dirty, about")
     bench.cache.dirty = 0
     bench.tick()
     assert bench.cache.table == CACHE_TABLE
@@ -302,6 +302,6 @@ def test_under_a_light_load_it_says_what_the_kernel_waits_for(bench: MappedBench
     for _ in range(30):
         bench.tick()
     assert bench.kept.document["now"].startswith(
-        "lets 398 MiB out once the slow device had no I/O for a second, for which the kernel waits"
+        "Writing back 398 MiB once the slow device had no I/O for a second, as the kernel requires"
     )
     assert 0 < bench.cache.threshold <= 4 * 128

@@ -24,7 +24,7 @@ def test_a_gate_knob_that_somebody_else_writes_ends_the_tuning_of_the_gate(
     assert enforced.knobs() == expected
     enforced.gap_and_back()
     assert enforced.knobs() == expected
-    assert "writeback_percent changed by somebody else" in enforced.kept.document["now"]
+    assert "writeback_percent changed by someone else" in enforced.kept.document["now"]
     assert enforced.kept.document["knobs"]["writeback_percent"]["owner"] == "manual"
 
 

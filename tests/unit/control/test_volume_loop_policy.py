@@ -50,7 +50,7 @@ def test_observe_only_puts_every_knob_back(bench: LoopBench) -> None:
     bench.tick()
     assert bench.knobs() == bench.before
     bench.tick()
-    assert bench.kept.document["now"] == "only measures, as its policy observe-only asks"
+    assert bench.kept.document["now"] == "Observing: changes nothing (policy observe-only)"
     assert bench.kept.document["policy"] == "observe-only"
 
 

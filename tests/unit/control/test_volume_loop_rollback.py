@@ -64,7 +64,7 @@ def test_destage_beside_the_load_that_users_feel_is_taken_back_and_said(users: U
     assert users.bench.gate() is GateKind.CLOSED
     decision = users.bench.kept.decisions[-1]
     assert decision.gate_strategy == "no_regret"
-    assert "destage beside the load is held off for" in decision.proposals[0].reason
+    assert "write-back under load is suspended for" in decision.proposals[0].reason
     written = [o for o in users.bench.kept.written if o.action.strategy == "no_regret"]
     assert written, "no knob was written for it"
     proposals = {each["strategy"]: each for each in users.bench.kept.document["proposals"]}
@@ -96,7 +96,7 @@ def test_a_cache_that_runs_full_is_drained_whatever_users_feel(users: Users) -> 
     assert users.bench.kept.decisions[-1].gate_strategy == "idle_destage"
     first = users.bench.kept.decisions[-1].proposals[0]
     assert first.strategy == "no_regret"
-    assert first.reason.endswith("gives way, since dirty data must go")
+    assert first.reason.endswith("ignored, since dirty data must be written back")
 
 
 def test_in_advise_nothing_is_regretted(users: Users) -> None:

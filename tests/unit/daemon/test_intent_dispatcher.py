@@ -201,4 +201,4 @@ def test_a_clean_without_a_time_is_answered_and_not_tried_for_ever(
 def test_a_clean_that_cannot_be_is_answered_with_its_reason(person: Asked) -> None:
     ok, text = answer(person.ask(IntentKind.CLEAN, within_ns=10**10))
     assert ok is False
-    assert text == "bcache0: bcache drains by itself, under load too\n  see ebbgate status"
+    assert text == "bcache0: bcache writes back by itself, also under load\n  see ebbgate status"

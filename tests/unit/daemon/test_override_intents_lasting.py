@@ -81,7 +81,7 @@ def test_a_drain_says_what_it_takes(enforced_asked: Asked) -> None:
     ok, text = answer(asked.ask(IntentKind.DRAIN, for_ns=100 * NS_PER_S))
     assert (ok, text) == (
         True,
-        "bcache0: drains within 100 s; 420 MiB dirty, needs 6 MiB/s; no pace yet",
+        "bcache0: drains within 100 s; 420 MiB dirty, needs 6 MiB/s; rate not known yet",
     )
     (wish,) = asked.kept()
     assert (wish.kind, wish.for_ns) == (OverrideKind.DRAIN, 100 * NS_PER_S)

@@ -176,7 +176,7 @@ def test_pressure_that_users_feel_is_taken_back() -> None:
     assert (decision.gate.kind, decision.gate_strategy) == (GateKind.CLOSED, "no_regret")
     first = decision.proposals[0]
     assert first.strategy == "no_regret"
-    assert "destage beside the load is held off for" in first.reason
+    assert "write-back under load is suspended for" in first.reason
     (condition,) = first.conditions
     assert (condition.measured, condition.threshold) == ("60 ms", "24.0 ms (before: 12.0 ms)")
     assert condition.holds
@@ -196,7 +196,7 @@ def test_data_that_must_go_beats_the_guard(signals: dict[str, Any]) -> None:
     over, now_ns = regretted(Phase.PRESSURE)
     decision = decide(over, state(Phase.PRESSURE, **signals), POLICY, now_ns)
     assert decision.gate_strategy == "idle_destage"
-    assert decision.proposals[0].reason.endswith("; gives way, since dirty data must go")
+    assert decision.proposals[0].reason.endswith("; ignored, since dirty data must be written back")
 
 
 def test_a_gap_is_drained_whatever_was_regretted() -> None:
@@ -327,9 +327,9 @@ def test_either_clock_ends_it(wall_s: int, mono_s: int, over: bool) -> None:
         ("dirty", ""),
         ("clean", ""),
         ("no cache", "no cache is attached"),
-        ("inconsistent", "the kernel calls the volume inconsistent"),
+        ("inconsistent", "the kernel reports the volume as inconsistent"),
         ("suspended", "the volume is suspended"),
-        ("failed", "the kernel calls the cache failed"),
+        ("failed", "the kernel reports that the cache has failed"),
         (None, "its state is unknown"),
     ],
 )

@@ -66,11 +66,14 @@ def machine(tmp_path: Path) -> Machine:
     ("seen", "why"),
     [
         (state(policy="smq"), ""),
-        (state(policy="cleaner"), "somebody else has loaded the cleaner already"),
+        (state(policy="cleaner"), "the cleaner policy is already loaded, but not by ebbgate"),
         (state(0, policy="smq"), "it is clean"),
         (state(policy="smq", state="needs_check"), "it is needs_check"),
         (state(policy="smq", state="suspended"), "it is suspended"),
-        (state(policy="smq", cache_mode="passthrough"), "a cache in passthrough is clean"),
+        (
+            state(policy="smq", cache_mode="passthrough"),
+            "the cache is in passthrough mode, so nothing is dirty",
+        ),
         (state(None, policy="smq"), "its state is unknown"),
         (None, "its state is unknown"),
     ],
@@ -82,7 +85,7 @@ def test_it_begins_only_where_there_is_something_to_clean(
 
 
 def test_bcache_has_no_cleaner() -> None:
-    assert refusal(bcache(), None) == "bcache drains by itself, under load too"
+    assert refusal(bcache(), None) == "bcache writes back by itself, also under load"
 
 
 WRITECACHE = WritecacheStatus(0, 1000, 400, 0, 4096)
@@ -94,7 +97,7 @@ WRITECACHE = WritecacheStatus(0, 1000, 400, 0, 4096)
         (ASKED, 40, 120, ""),
         (ASKED, 0, 120, "flushed after 20 s"),
         (SEEN, 40, 120, "flushed after 20 s"),
-        (ASKED, 40, 160, "its time is over; the kernel flushes on, nothing ends that"),
+        (ASKED, 40, 160, "its time is over; the kernel keeps flushing, which cannot be stopped"),
     ],
 )
 def test_a_flush_is_over_when_its_message_returns(
@@ -116,7 +119,7 @@ def test_a_flush_is_over_when_its_message_returns(
         (SEEN, state(0), 120, "clean after 20 s"),
         (SEEN, state(policy="smq"), 120, "another table was loaded meanwhile"),
         (SEEN, state(), 160, "its time is over with 40 MiB dirty"),
-        (SEEN, state(None, dm=None), 160, "its time is over with an unknown rest dirty"),
+        (SEEN, state(None, dm=None), 160, "its time is over with an unknown amount dirty"),
     ],
 )
 def test_it_is_over_when_clean_or_late_or_overruled(

@@ -15,7 +15,7 @@ from ebbgate.model.frame import Frame
 from ebbgate.model.override import ActiveOverride, Override, OverrideKind
 from ebbgate.model.volume import Kind
 from ebbgate.policy.defaults import default_policy
-from ebbgate.policy.drain import DrainPlan, gate_of, plan_of, proposal, sentence
+from ebbgate.policy.drain import DrainPlan, gate_of, plan_of, plan_text, proposal
 from ebbgate.policy.strategies.destage_state import DestageParams, DestageState, Phase
 from ebbgate.policy.strategies.pace_state import PaceState
 from ebbgate.units import MIB, NS_PER_S
@@ -159,12 +159,12 @@ def test_it_says_what_is_needed_beside_what_is_measured() -> None:
     found = plan(destage_bytes_per_s=4.0 * MIB)
     said = proposal(found, standing, 50 * NS_PER_S, None)
     assert said.reason == (
-        "as jo asked, within 100 s: 800 MiB dirty, needs 10 MiB/s, about 3.3 min to go: NOT in time"
-        " at this pace"
+        "requested by jo, 100 s left: 800 MiB dirty, needs 10 MiB/s, done in about 3.3 min:"
+        " NOT in time at this rate"
     )
     (condition,) = said.conditions
     assert (condition.measured, condition.threshold) == ("4 MiB/s", "10 MiB/s (needed)")
     assert not condition.holds
-    assert sentence(plan(dirty_bytes=0)) == "nothing is dirty"
-    assert "in time" in sentence(plan(destage_bytes_per_s=20.0 * MIB))
+    assert plan_text(plan(dirty_bytes=0)) == "nothing is dirty"
+    assert "in time" in plan_text(plan(destage_bytes_per_s=20.0 * MIB))
     assert "the dirty level is unknown" in proposal(None, standing, 0, None).reason

@@ -161,7 +161,7 @@ def conditions(frame: Frame) -> dict[str, tuple[str | None, str, bool]]:
 def test_conditions_show_measured_values_beside_thresholds() -> None:
     found = conditions(idle_frame(time_to_full_s=12.0, dirty_room_bytes=GIB // 2, **READS))
     assert found["dirty data"] == ("420 MiB", "10.2 MiB", True)
-    assert found["quiet for"] == ("500 ms", "300 ms (not learned yet)", True)
+    assert found["idle for"] == ("500 ms", "300 ms (not learned yet)", True)
     assert found["time to full"] == ("12 s", "20 s", True)
     assert found["room for dirty data"] == ("512 MiB", "51.2 MiB", False)
     assert found["backing device busy for users"] == ("90%", "30%", False)
@@ -174,13 +174,13 @@ def test_the_explanation_of_an_edge_shows_what_the_edge_said() -> None:
     (quiet,) = [
         each
         for each in decided(busy_frame(1000), idle_edge(1500, 310)).proposals[0].conditions
-        if each.signal == "quiet for"
+        if each.signal == "idle for"
     ]
     assert (quiet.measured, quiet.holds) == ("310 ms", True)
     (quiet,) = [
         each
         for each in decided(idle_frame(1000), busy_edge(1500)).proposals[0].conditions
-        if each.signal == "quiet for"
+        if each.signal == "idle for"
     ]
     assert (quiet.measured, quiet.holds) == ("0 s", False)
 
@@ -197,7 +197,7 @@ def test_what_is_unknown_never_holds() -> None:
         )
     )
     unknown = {name: holds for name, (measured, _, holds) in found.items() if measured is None}
-    assert set(unknown) >= {"dirty data", "quiet for", "room for dirty data", "write stream"}
+    assert set(unknown) >= {"dirty data", "idle for", "room for dirty data", "write stream"}
     assert not any(unknown.values())
 
 

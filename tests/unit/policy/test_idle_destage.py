@@ -51,31 +51,39 @@ PRESSED = (busy_frame(1000), busy_frame(1250, **NO_ROOM))
 @pytest.mark.parametrize(
     ("events", "phase", "why"),
     [
-        ((), Phase.UNKNOWN, "no frame yet"),
-        ((idle_edge(1),), Phase.UNKNOWN, "no frame yet"),
-        ((busy_frame(1000, **UNKNOWN_LEVEL),), Phase.UNKNOWN, "dirty level unknown: not in sysfs"),
-        ((busy_frame(1000, **STALE),), Phase.UNKNOWN, "foreground unknown: the probe's last"),
+        ((), Phase.UNKNOWN, "no measurement yet"),
+        ((idle_edge(1),), Phase.UNKNOWN, "no measurement yet"),
+        (
+            (busy_frame(1000, **UNKNOWN_LEVEL),),
+            Phase.UNKNOWN,
+            "the dirty level is unknown: not in sysfs",
+        ),
+        ((busy_frame(1000, **STALE),), Phase.UNKNOWN, "the load is unknown: the probe's last"),
         ((busy_frame(1000, **CLEAN),), Phase.NORMAL, "nothing is dirty"),
-        ((busy_frame(1000, **LITTLE),), Phase.NORMAL, "too little is dirty for a gap"),
-        (WAITING, Phase.WAIT, "dirty data waits for a gap"),
+        ((busy_frame(1000, **LITTLE),), Phase.NORMAL, "too little dirty data to write back"),
+        (WAITING, Phase.WAIT, "dirty data waits for an idle gap"),
         ((idle_frame(1000),), Phase.DESTAGE, "the volume is idle"),
-        (DESTAGING, Phase.DESTAGE, "idle 300 ms >= wait 300 ms"),
+        (DESTAGING, Phase.DESTAGE, "idle for 300 ms (needs 300)"),
         ((*DESTAGING, busy_edge(1900)), Phase.WAIT, "a request arrived"),
         ((*DESTAGING, busy_frame(2000)), Phase.WAIT, "a request arrived"),
-        ((*DESTAGING, idle_frame(2000)), Phase.DESTAGE, "idle 300 ms"),
-        ((*DESTAGING, idle_frame(2000, **LITTLE)), Phase.DESTAGE, "idle 300 ms"),
+        ((*DESTAGING, idle_frame(2000)), Phase.DESTAGE, "idle for 300 ms"),
+        ((*DESTAGING, idle_frame(2000, **LITTLE)), Phase.DESTAGE, "idle for 300 ms"),
         ((*DESTAGING, idle_frame(2000, **CLEAN)), Phase.NORMAL, "nothing is dirty"),
-        ((*DESTAGING, idle_frame(2000, **UNKNOWN_LEVEL)), Phase.UNKNOWN, "dirty level unknown"),
-        ((*DESTAGING, idle_frame(2000, **STALE)), Phase.UNKNOWN, "foreground unknown"),
+        (
+            (*DESTAGING, idle_frame(2000, **UNKNOWN_LEVEL)),
+            Phase.UNKNOWN,
+            "the dirty level is unknown",
+        ),
+        ((*DESTAGING, idle_frame(2000, **STALE)), Phase.UNKNOWN, "the load is unknown"),
         ((*WAITING, busy_edge(1500)), Phase.WAIT, "dirty data waits"),
-        (PRESSED, Phase.PRESSURE, "the kernel has hardly room"),
-        ((*PRESSED, busy_edge(1300)), Phase.PRESSURE, "hardly room"),
-        ((*PRESSED, idle_edge(1300)), Phase.DESTAGE, "idle 300 ms"),
-        ((*PRESSED, busy_frame(1500)), Phase.PRESSURE, "hardly room"),
-        ((*PRESSED, busy_frame(3300)), Phase.WAIT, "the pressure is gone"),
-        ((*PRESSED, busy_frame(3300, **LITTLE_ROOM)), Phase.PRESSURE, "hardly room"),
+        (PRESSED, Phase.PRESSURE, "the kernel has little room"),
+        ((*PRESSED, busy_edge(1300)), Phase.PRESSURE, "little room"),
+        ((*PRESSED, idle_edge(1300)), Phase.DESTAGE, "idle for 300 ms"),
+        ((*PRESSED, busy_frame(1500)), Phase.PRESSURE, "little room"),
+        ((*PRESSED, busy_frame(3300)), Phase.WAIT, "no reason left to write back under load"),
+        ((*PRESSED, busy_frame(3300, **LITTLE_ROOM)), Phase.PRESSURE, "little room"),
         ((*PRESSED, busy_frame(1500, **CLEAN)), Phase.NORMAL, "nothing is dirty"),
-        ((*PRESSED, busy_frame(1500, **STALE)), Phase.UNKNOWN, "foreground unknown"),
+        ((*PRESSED, busy_frame(1500, **STALE)), Phase.UNKNOWN, "the load is unknown"),
         ((busy_frame(1000, **STALE), busy_frame(1250)), Phase.WAIT, "dirty data waits"),
         ((busy_frame(1000, **STALE), idle_frame(1250)), Phase.DESTAGE, "the volume is idle"),
         ((busy_frame(1000, **CLEAN), idle_edge(1100), busy_frame(1050)), Phase.DESTAGE, "idle"),
@@ -90,13 +98,13 @@ def test_transitions(events: tuple[Event, ...], phase: Phase, why: str) -> None:
 @pytest.mark.parametrize(
     ("signals", "later_ms", "why"),
     [
-        ({"time_to_full_s": 19.0}, 9000, "no write will be cached in 19 s"),
+        ({"time_to_full_s": 19.0}, 9000, "the cache is full in 19 s"),
         ({"time_to_full_s": 21.0}, 9000, ""),
-        (NO_ROOM, 250, "hardly room"),
+        (NO_ROOM, 250, "little room"),
         ({"dirty_room_bytes": GIB // 25, "dirty_in_bytes_per_s": 0.0}, 250, ""),
         ({"dirty_room_bytes": GIB // 10, "dirty_in_bytes_per_s": 1.0}, 250, ""),
         ({}, 599_000, ""),
-        ({}, 600_000, "dirty data has waited 600 s for a gap"),
+        ({}, 600_000, "dirty data has waited for an idle gap for 600 s"),
         ({"backing_busy_foreground_ratio": 0.1}, 4_900, ""),
         ({"backing_busy_foreground_ratio": 0.1}, 5_000, "only 10% busy"),
         ({"backing_busy_foreground_ratio": 0.31}, 5_000, ""),
@@ -119,7 +127,7 @@ def test_a_pressure_that_made_the_device_busy_is_not_back_at_once(
     pressed = (busy_frame(1000), busy_frame(6000, **light))
     assert after(*pressed, busy_frame(8250, **light)).phase is Phase.PRESSURE
     gone = (*pressed, busy_frame(8250, **heavy))
-    assert after(*gone).why == "the pressure is gone"
+    assert after(*gone).why == "no reason left to write back under load"
     assert after(*gone, busy_frame(again_ms, **light)).phase is phase
 
 

@@ -183,14 +183,14 @@ def test_what_is_missing_is_said() -> None:
     assert reason(run([at(1, 0.3)], one), at(1, 0.3), one) == "off: its conditions do not hold"
     assert reason(run([at(1, None)], one), at(1, None), one) == "off: unknown: dirty_ratio"
     held = run([at(1, 0.5), at(2, 0.5)], one)
-    assert reason(held, at(2, 0.5), one) == "off: holds for 1 s of 3 s"
+    assert reason(held, at(2, 0.5), one) == "off: has held for 1 s of 3 s"
     on = run([at(4, 0.5)], one, state=held)
     assert reason(on, at(9, 0.5), one) == "on: w (5 s)"
     cooling = run([at(10, 0.3), at(12, 0.5)], one, state=on)
-    assert reason(cooling, at(12, 0.5), one) == "off: cools down, 28 s left"
+    assert reason(cooling, at(12, 0.5), one) == "off: cooling down, 28 s left"
     short = rule()
     soon = run([at(1, 0.5), at(7, 0.3), at(8, 0.5)], short)
-    expected = "off: its setting was changed a moment ago, 4 s left"
+    expected = "off: its setting changed a moment ago, 4 s left"
     assert reason(soon, at(8, 0.5), short) == expected
 
 

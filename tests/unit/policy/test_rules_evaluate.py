@@ -174,7 +174,7 @@ def test_limits_say_what_they_changed() -> None:
         "in force: destage unbounded -> 1 MiB/s, sequential cutoff 2 GiB -> 64 MiB"
     )
     quiet = clamp(decision(gate=Gate(GateKind.RELEASED)), limits)
-    assert quiet.proposals[-1].reason == "in force: nothing wished beyond them"
+    assert quiet.proposals[-1].reason == "in force: nothing exceeds them"
     assert clamp(decision(gate=OPEN), Limits()) == decision(gate=OPEN)
 
 

@@ -58,16 +58,20 @@ def after(*frames: Frame) -> StreamState:
         (load(write=3.9), StreamMode.REST, "no stream"),
         (load(random=5000, random_reads=5000), StreamMode.REST, "no stream"),
         # w3g: a lone sequential write into a clean cache is taken in at the cache's speed.
-        (load(write=80), StreamMode.ABSORB, "a write stream of 80 MiB/s has the cache to itself"),
-        (load(write=80, random_reads=500), StreamMode.ABSORB, "room 512 MiB"),
-        (load(write=80, random=9), StreamMode.ABSORB, "has the cache to itself"),
+        (load(write=80), StreamMode.ABSORB, "a write stream of 80 MiB/s has no rivals"),
+        (load(write=80, random_reads=500), StreamMode.ABSORB, "512 MiB of room"),
+        (load(write=80, random=9), StreamMode.ABSORB, "has no rivals"),
         (load(write=80, random=100), StreamMode.BYPASS, "random writes of 400 KiB/s need"),
-        (load(read=80), StreamMode.BYPASS, "a read stream of 80 MiB/s would push out what is hot"),
+        (load(read=80), StreamMode.BYPASS, "a read stream of 80 MiB/s would evict hot data"),
         (load(read=80, write=10), StreamMode.BYPASS, "a read stream"),
         (load(write=80, read=10), StreamMode.ABSORB, "a write stream"),
-        (load(write=80, dirty_room_bytes=40 * MIB), StreamMode.BYPASS, "room 40 MiB < 48.5 MiB"),
-        (load(write=80, dirty_room_bytes=60 * MIB), StreamMode.ABSORB, "room 60 MiB"),
-        (load(write=80, dirty_room_bytes=0), StreamMode.BYPASS, "room 0 B"),
+        (
+            load(write=80, dirty_room_bytes=40 * MIB),
+            StreamMode.BYPASS,
+            "only 40 MiB of room, 48.5 MiB is reserved",
+        ),
+        (load(write=80, dirty_room_bytes=60 * MIB), StreamMode.ABSORB, "60 MiB of room"),
+        (load(write=80, dirty_room_bytes=0), StreamMode.BYPASS, "only 0 B of room"),
         (load(write=80, foreground=None), StreamMode.REST, "unknown"),
         (load(write=80, window_ns=0), StreamMode.REST, "unknown"),
         (load(write=80, dirty_room_bytes=None), StreamMode.REST, "unknown"),
@@ -175,7 +179,7 @@ def test_dm_cache_splits_requests_while_that_is_cheap() -> None:
 def test_it_stops_where_split_writes_are_promoted_and_tries_again_in_a_minute() -> None:
     dear = ((1000, 50), (1500, 60), (2000, 100))
     assert split(*dear).mode is StreamMode.REST
-    assert "promote 50 blocks a second" in split(*dear).why
+    assert "50 promotions per second" in split(*dear).why
     assert split(*dear, (61_900, 100)).mode is StreamMode.REST
     assert split(*dear, (62_100, 100)).mode is StreamMode.BYPASS
 

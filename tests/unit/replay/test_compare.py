@@ -208,7 +208,7 @@ def test_the_reason_names_the_wait_of_then() -> None:
     what = past(seconds(10), gap(2.25, 4.75, wait_s=0.119))
     found = run(what, policy("strategies: []\n"))
     whys = [each.why_before for each in of(found, ReplaySetting.DESTAGE)]
-    assert whys[1] == "idle_destage: destage: idle 119 ms >= wait 119 ms"
+    assert whys[1] == "idle_destage: destage: idle for 119 ms (needs 119)"
 
 
 def test_a_schedule_counts_by_the_hour() -> None:

@@ -75,7 +75,7 @@ class DestageState:
 
     - `why`: the reason for the phase, for people.
     - `learned_ns`: when the wait was learned.
-    - `waiting_since_ns`: since when dirty data waits for a gap.
+    - `waiting_since_ns`: since when dirty data waits for an idle gap.
     - `peak_ratio`: the highest dirty level (0..1) since the last requested garbage collection.
     - `idle_since_ns`: when the present gap began.
     - `gap_counts`: of the last frame.
@@ -83,7 +83,7 @@ class DestageState:
 
     phase: Phase = Phase.UNKNOWN
     since_ns: int = 0
-    why: str = "no frame yet"
+    why: str = "no measurement yet"
     idle: bool = False
     edge_at_ns: int = 0
     wait: Wait = field(default_factory=lambda: learn_wait((), WaitParams()))

@@ -28,7 +28,7 @@ def of_destage(machine: DestageState, frame: Frame, params: DestageParams) -> tu
             dirty is not None and dirty >= floor,
         ),
         Condition(
-            "quiet for",
+            "idle for",
             None if quiet is None else format_ns(quiet),
             ">=",
             f"{format_ns(wait_ns)} ({'learned' if machine.wait.learned else 'not learned yet'})",

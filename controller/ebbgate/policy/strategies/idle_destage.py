@@ -52,7 +52,8 @@ def on_edge(state: DestageState, edge: Edge, params: DestageParams) -> DestageSt
     if state.phase is Phase.DESTAGE and not state.idle:
         return _enter(state, Phase.WAIT, edge.at_ns, "a request arrived")
     if state.phase in (Phase.WAIT, Phase.PRESSURE) and state.idle:
-        why = f"idle {edge.length_ns // NS_PER_MS} ms >= wait {state.wait.wait_ns // NS_PER_MS} ms"
+        needed_ms = state.wait.wait_ns // NS_PER_MS
+        why = f"idle for {edge.length_ns // NS_PER_MS} ms (needs {needed_ms})"
         return _drain(state, edge.at_ns, why, params)
     return state
 
@@ -98,7 +99,7 @@ def _transition(state: DestageState, frame: Frame, params: DestageParams) -> Des
         floor = start_bytes(frame, params)
         if dirty < floor and not _aged(state, frame, params):
             return _resting(state, frame)
-        state = _enter(state, Phase.WAIT, frame.at_ns, "dirty data waits for a gap")
+        state = _enter(state, Phase.WAIT, frame.at_ns, "dirty data waits for an idle gap")
     if state.idle and state.phase is not Phase.DESTAGE:
         return _drain(state, frame.at_ns, "the volume is idle", params)
     if state.phase is Phase.DESTAGE and not state.idle:
@@ -114,7 +115,7 @@ def _transition(state: DestageState, frame: Frame, params: DestageParams) -> Des
         and lasted_ns >= params.pressure_min_ns
         and not pressure_reason(state, frame, params)
     ):
-        return _enter(state, Phase.WAIT, frame.at_ns, "the pressure is gone")
+        return _enter(state, Phase.WAIT, frame.at_ns, "no reason left to write back under load")
     return state
 
 
@@ -127,13 +128,13 @@ def pressure_reason(state: DestageState, frame: Frame, params: DestageParams) ->
     # A burst fills fast and ends soon: to absorb it is what the cache is for.
     lasting = waited_ns >= params.burst_ns
     if lasting and full_s is not None and full_s < params.full_soon_s * ease:
-        return f"no write will be cached in {full_s:.0f} s"
+        return f"the cache is full in {full_s:.0f} s"
     room, cache = frame.dirty_room_bytes, frame.cache_bytes
     filling = bool(frame.dirty_in_bytes_per_s)
     if filling and room is not None and cache and room < params.room_ratio_min * ease * cache:
-        return "the kernel has hardly room for dirty data"
+        return "the kernel has little room left for dirty data"
     if waited_ns >= params.age_max_ns:
-        return f"dirty data has waited {waited_ns // NS_PER_S} s for a gap"
+        return f"dirty data has waited for an idle gap for {waited_ns // NS_PER_S} s"
     busy = frame.backing_busy_foreground_ratio
     light = busy is not None and busy < params.light_ratio * ease
     # Counted anew after a pressure that users did not bear: it would be back within a second.
@@ -141,7 +142,7 @@ def pressure_reason(state: DestageState, frame: Frame, params: DestageParams) ->
     if state.phase is Phase.WAIT:
         calm_ns = min(waited_ns, frame.at_ns - state.since_ns)
     if light and calm_ns >= params.light_after_ns and not _slow(frame, params, 0.5 * ease):
-        return f"no gap comes, but users keep the backing device only {busy:.0%} busy"
+        return f"no idle gap, but users keep the backing device only {busy:.0%} busy"
     return ""
 
 
@@ -164,11 +165,11 @@ def start_bytes(frame: Frame, params: DestageParams) -> int:
 
 def _unknown(frame: Frame) -> str:
     if frame.dirty_bytes is None:
-        return f"dirty level unknown: {frame.missing.get('dirty_bytes', 'not in sysfs')}"
+        return f"the dirty level is unknown: {frame.missing.get('dirty_bytes', 'not in sysfs')}"
     if why_not := unsupported(frame):
         return why_not
     if frame.idle is None:
-        return f"foreground unknown: {frame.missing.get('foreground', 'no record')}"
+        return f"the load is unknown: {frame.missing.get('foreground', 'no record')}"
     return ""
 
 
@@ -196,7 +197,7 @@ def _aged(state: DestageState, frame: Frame, params: DestageParams) -> bool:
 def _resting(state: DestageState, frame: Frame) -> DestageState:
     """Too little to drain: normal, but the age of what is dirty counts from now on."""
     if state.phase is not Phase.NORMAL:
-        state = _enter(state, Phase.NORMAL, frame.at_ns, "too little is dirty for a gap")
+        state = _enter(state, Phase.NORMAL, frame.at_ns, "too little dirty data to write back")
     if state.waiting_since_ns == 0:
         state = replace(state, waiting_since_ns=frame.at_ns)
     return state

@@ -112,7 +112,7 @@ def on_frame(state: StreamState, frame: Frame, params: StreamParams) -> StreamSt
     """The mode at this tick."""
     load = load_of(frame, params)
     if load is None or frame.dirty_room_bytes is None or not frame.cache_bytes:
-        return _take(state, StreamMode.REST, frame, "load or room unknown", None)
+        return _take(state, StreamMode.REST, frame, "the load or the room is unknown", None)
     stream = max(load.write_bytes_per_s, load.read_bytes_per_s)
     if stream < params.stream_bytes_per_s_min:
         if state.mode is StreamMode.REST or frame.at_ns - state.seen_ns >= params.hold_ns:
@@ -126,8 +126,8 @@ def on_frame(state: StreamState, frame: Frame, params: StreamParams) -> StreamSt
         return state
     if not against:
         why = (
-            f"a write stream of {format_rate(load.write_bytes_per_s)} has the cache to itself,"
-            f" room {format_bytes(frame.dirty_room_bytes)}"
+            f"a write stream of {format_rate(load.write_bytes_per_s)} has no rivals,"
+            f" {format_bytes(frame.dirty_room_bytes)} of room"
         )
         return _take(state, StreamMode.ABSORB, frame, why, params.cutoff_wide_bytes)
     if params.by_size:
@@ -153,7 +153,7 @@ def _by_size(state: StreamState, frame: Frame, against: str, params: StreamParam
     per_s = (promoted[1] - state.promoted[1]) / seconds
     if per_s <= params.promotions_per_s_max:
         return replace(state, why=against, promoted=promoted)
-    why = f"split writes made the cache promote {per_s:.0f} blocks a second: left whole again"
+    why = f"split writes caused {per_s:.0f} promotions per second; not split any more"
     state = replace(state, no_split_until_ns=frame.at_ns + params.split_pause_ns)
     return _take(state, StreamMode.REST, frame, why, None)
 
@@ -164,22 +164,22 @@ def _reason_against(
     """Why the stream should not be absorbed; empty when it may be."""
     room, cache = frame.dirty_room_bytes or 0, frame.cache_bytes or 1
     if load.read_bytes_per_s > load.write_bytes_per_s:
-        return f"a read stream of {format_rate(load.read_bytes_per_s)} would push out what is hot"
+        return f"a read stream of {format_rate(load.read_bytes_per_s)} would evict hot data"
     if load.random_write_bytes_per_s >= params.random_bytes_per_s_min:
         rate = format_rate(load.random_write_bytes_per_s)
-        return f"random writes of {rate} need the room more than the stream"
+        return f"random writes of {rate} need the room"
     dirty, most = frame.dirty_ratio, params.fill_ratio_max
     # The level falls as soon as the stream is kept out: in again only well below.
     ease = 0.9 if state.mode is StreamMode.BYPASS else 1.0
     if most is not None and dirty is not None and dirty >= most * ease:
-        return f"{dirty:.0%} of the cache are dirty, streams may fill {most:.0%}"
+        return f"{dirty:.0%} of the cache is dirty, streams may fill {most:.0%}"
     filling = (frame.dirty_in_bytes_per_s or 0.0) * params.lookahead_s
     need = params.reserve_ratio * cache + filling
     # Once it bypasses, a stream is not let in again before there is room for a good part of one.
     if state.mode is StreamMode.BYPASS:
         need = max(need, 0.25 * cache)
     if room < need:
-        return f"room {format_bytes(room)} < {format_bytes(need)} that is kept"
+        return f"only {format_bytes(room)} of room, {format_bytes(need)} is reserved"
     return ""
 
 
