@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Runs one file of the browser's tests, which are JavaScript, and tells how it went.
+"""Runs one file of the browser tests, which are JavaScript, and reports its result.
 
 I/O: a process of Node.js, which starts Chromium; screenshots in build/browser.
 """
@@ -19,10 +19,10 @@ HERE = Path(__file__).resolve().parent
 ARTEFACTS = HERE.parents[1] / "build" / "browser"
 
 
-def check(part: str, told: Mapping[str, str], folder: Path, timeout_s: float) -> None:
-    """The tests of `PART.test.mjs`, with these variables; fails with its report."""
+def check(part: str, variables: Mapping[str, str], folder: Path, timeout_s: float) -> None:
+    """Run `PART.test.mjs` with these environment variables; fail with its report."""
     report = folder / "report.txt"
-    environment = {**os.environ, "EBBGATE_ARTEFACTS": str(ARTEFACTS), **told}
+    environment = {**os.environ, "EBBGATE_ARTEFACTS": str(ARTEFACTS), **variables}
     argv: list[str | Path] = ["node", "--test", "--test-reporter=spec"]
     argv += [f"--test-reporter-destination={report}", HERE / f"{part}.test.mjs"]
     try:

@@ -8,7 +8,7 @@ import re
 import secrets
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +20,7 @@ UI = REPO / "build" / "webui"
 DEADLINE_S = 180.0
 _HISTORIES = {
     "live": ["--volumes", "3", "--hours", "24", "--live"],
-    # For the overview alone, which shows how each volume is now.
+    # Only the overview shows it: the present state is enough.
     "many": ["--volumes", "64", "--hours", "0.05"],
 }
 _PATH = f"PYTHONPATH={REPO / 'controller'}:{REPO}"
@@ -28,9 +28,8 @@ _PATH = f"PYTHONPATH={REPO / 'controller'}:{REPO}"
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """`url`: three volumes of which a writer tells every second; `many_url`: 64 of which nobody
-    tells any more; `empty_url`: no history at all; `closed_url`: the first, which shows nothing
-    without the token. `token`: what all of them take for changes.
+    """`url`: three volumes with new data every second; `many_url`: 64 volumes without a daemon;
+    `empty_url`: no history; `closed_url`: as `url`, but reading requires the token, too.
     """
 
     url: str
@@ -42,57 +41,65 @@ class Stack:
 
 @contextmanager
 def stack(folder: Path) -> Iterator[Stack]:
-    """Everything runs while the body does; each process is ended by its own id."""
-    token = folder / "token"
-    token.write_text(secrets.token_urlsafe(32) + "\n", encoding="ascii")
+    """Run the servers while the body does; each process is ended by its own id."""
+    token = _token(folder)
+    closed = folder / "closed.toml"
+    closed.write_text('[web]\nreading = "token"\n', encoding="ascii")
     with ExitStack() as ended:
-        writers: dict[str, host.Running] = {}
-        for name, words in _HISTORIES.items():
-            argv: list[str | Path] = ["tests.web_history", folder / name, *words]
-            writers[name] = _start(argv, folder / f"{name}.log")
-            ended.callback(host.stop, writers[name])
-        for name, writer in writers.items():
-            _said(folder / f"{name}.log", r"volumes, .* hours", writer)
-        closed = folder / "closed.toml"
-        closed.write_text('[web]\nreading = "token"\n', encoding="ascii")
-        with_token: list[str | Path] = ["--config", closed]
-        urls: list[str] = []
-        for name, more in (("live", []), ("many", []), ("empty", []), ("live", with_token)):
-            (folder / name).mkdir(exist_ok=True)
-            log = folder / f"web-{len(urls)}.log"
-            server, url = _serve(folder / name, token, more, log)
-            ended.callback(host.stop, server)
-            urls.append(url)
-        live, many, empty, closed_url = urls
-        yield Stack(live, many, empty, closed_url, token.read_text(encoding="ascii").strip())
+        for name in _HISTORIES:
+            _history(folder, name, ended)
+        live, many, empty = (_serve(folder, name, ended) for name in ("live", "many", "empty"))
+        closed_url = _serve(folder, "live", ended, "--config", closed)
+        yield Stack(live, many, empty, closed_url, token)
 
 
-def _serve(
-    folder: Path, token: Path, more: Sequence[str | Path], log: Path
-) -> tuple[host.Running, str]:
+@contextmanager
+def live_server(folder: Path) -> Iterator[tuple[str, str]]:
+    """Run the first server of the stack alone; yield its address and its token."""
+    token = _token(folder)
+    with ExitStack() as ended:
+        _history(folder, "live", ended)
+        yield _serve(folder, "live", ended), token
+
+
+def _token(folder: Path) -> str:
+    token = secrets.token_urlsafe(32)
+    (folder / "token").write_text(token + "\n", encoding="ascii")
+    return token
+
+
+def _history(folder: Path, name: str, ended: ExitStack) -> None:
+    """Start the writer of a history; return once the past is written."""
+    log = folder / f"{name}.log"
+    writer = _start(["tests.web_history", folder / name, *_HISTORIES[name]], log)
+    ended.callback(host.stop, writer)
+    _wait_for(log, r"volumes, .* hours", writer)
+
+
+def _serve(root: Path, name: str, ended: ExitStack, *options: str | Path) -> str:
+    """Start a server for the history `name`; return its address."""
+    folder, log = root / name, root / f"web-{name}{len(options)}.log"
     policies = folder / "policies.d"
-    policies.mkdir(exist_ok=True)
-    # Of a server without a history nothing is known: not of a cache either.
-    module = (
-        ["ebbgate.web"]
-        if folder.name == "empty"
-        else ["tests.browser.sys_web", log.with_suffix(".sys")]
-    )
-    words: list[str | Path] = [*module, "--state-dir", folder, "--runtime-dir", folder]
-    words += ["--policy-dir", policies]
-    words += ["--ui", UI, "--token-file", token, "--listen", "127.0.0.1:0", *more]
+    policies.mkdir(parents=True, exist_ok=True)
+    # Without a history there are no caches either.
+    argv: list[str | Path] = ["tests.browser.sys_web", log.with_suffix(".sys")]
+    if name == "empty":
+        argv = ["ebbgate.web"]
+    argv += ["--state-dir", folder, "--runtime-dir", folder, "--policy-dir", policies]
+    argv += ["--ui", UI, "--token-file", root / "token", "--listen", "127.0.0.1:0", *options]
     if os.geteuid() == 0:
-        words.append("--as-root")
-    server = _start(words, log)
-    return server, _said(log, r"http://\S+", server)
+        argv.append("--as-root")
+    server = _start(argv, log)
+    ended.callback(host.stop, server)
+    return _wait_for(log, r"http://\S+", server)
 
 
-def _start(words: list[str | Path], log: Path) -> host.Running:
-    return host.start(["env", _PATH, sys.executable, "-m", *words], log)
+def _start(argv: list[str | Path], log: Path) -> host.Running:
+    return host.start(["env", _PATH, sys.executable, "-m", *argv], log)
 
 
-def _said(log: Path, pattern: str, process: host.Running) -> str:
-    """What a program has printed, once it has."""
+def _wait_for(log: Path, pattern: str, process: host.Running) -> str:
+    """Return the first match in the output of a program, once it is there."""
     deadline = time.monotonic() + DEADLINE_S
     while time.monotonic() < deadline:
         text = host.text_of(log)
@@ -102,4 +109,4 @@ def _said(log: Path, pattern: str, process: host.Running) -> str:
         if process.poll() is not None:
             break
         time.sleep(0.05)
-    raise AssertionError(f"{log.name}: no {pattern!r}; it said:\n{text}")
+    raise AssertionError(f"{log.name}: no {pattern!r} in its output:\n{text}")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The real ebbgate-web over a /sys of files: python -m tests.browser.sys_web FOLDER [options...]
 
-I/O: a /sys below FOLDER with one volume that there is something to advise on; the rest is the
-server's own. A machine that tests run on has no cache of its own.
+I/O: makes a /sys below FOLDER with one volume that needs advice, because the test machine has no
+cache; the rest is the real server.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tests.fake_sysfs import fake_bcache
 
 
 def advised(folder: Path) -> Sysfs:
-    """bcache0, with advice of every severity, with and without commands."""
+    """Make bcache0 with advice of every severity, with and without commands."""
     fake = fake_bcache(folder)
     fake.write("/sys/block/bcache0/bcache/sequential_cutoff", "0")
     fake.write("/sys/block/vda/queue/scheduler", "mq-deadline [none]")
@@ -29,7 +29,7 @@ def advised(folder: Path) -> Sysfs:
 
 
 def main() -> int:
-    """Until the server ends."""
+    """Run the server until it ends."""
     sysfs = advised(Path(sys.argv[1]))
     with patch.object(app, "Api", partial(app.Api, sysfs=sysfs)):
         return command.main(sys.argv[2:])

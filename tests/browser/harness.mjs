@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// A real browser with an empty profile, and what it complains of. From the environment:
-// EBBGATE_URL, EBBGATE_TOKEN   a server with volumes, and what it takes for changes
-// EBBGATE_MANY_URL             one with many volumes and no daemon (optional)
-// EBBGATE_EMPTY_URL            one without any history (optional)
-// EBBGATE_CLOSED_URL           one that shows nothing without the token (optional)
-// EBBGATE_ARTEFACTS            where screenshots go; EBBGATE_CHROMIUM: which browser
-// EBBGATE_PATIENCE_MS          how long anything may take (optional)
+// Starts a browser with an empty profile, and collects its errors. README.md lists the environment
+// variables.
 import assert from "node:assert/strict";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
+import { after, before, test } from "node:test";
 import { chromium } from "playwright-core";
 
 export const URL_ = need("EBBGATE_URL").replace(/\/$/, "");
@@ -17,10 +13,10 @@ export const MANY_URL = process.env.EBBGATE_MANY_URL;
 export const EMPTY_URL = process.env.EBBGATE_EMPTY_URL;
 export const CLOSED_URL = process.env.EBBGATE_CLOSED_URL;
 export const ARTEFACTS = need("EBBGATE_ARTEFACTS");
-// On a slow machine nothing is quick.
+// The limit for every wait; longer on an emulated machine.
 export const PATIENCE_MS = Number(process.env.EBBGATE_PATIENCE_MS ?? 30_000);
 
-/** Each page with what is there once it is drawn. */
+/** Each page with a selector that matches once it is drawn. */
 export const PAGES = {
   overview: ".volume-card, .volume-row, .empty h2",
   decisions: ".decision, .empty h2",
@@ -53,7 +49,26 @@ export async function browse() {
   });
 }
 
-/** A tab that keeps what it complains of. `allowed`: patterns of what a test provokes itself. */
+/**
+ * Starts a browser for the tests of a file. Returns a function that defines a test, which gets a page
+ * in its own tab. `expected`: a pattern of messages that the test causes itself.
+ */
+export function testFile() {
+  let browser;
+  before(async () => {
+    browser = await browse();
+  });
+  after(() => browser.close());
+  return (title, body, { expected, skip = false, ...options } = {}) =>
+    test(title, { skip }, async () => {
+      const opened = await tab(browser, options);
+      await body(opened.page);
+      opened.assertClean(...(expected ? [expected] : []));
+      await opened.close();
+    });
+}
+
+/** Opens a tab that collects errors, warnings, and requests to other hosts. */
 export async function tab(browser, { width = 1280, height = 900, theme = "light" } = {}) {
   const context = await browser.newContext({
     viewport: { width, height },
@@ -63,31 +78,32 @@ export async function tab(browser, { width = 1280, height = 900, theme = "light"
   });
   context.setDefaultTimeout(PATIENCE_MS);
   const page = await context.newPage();
-  const complaints = [];
+  const messages = [];
   const host = new URL(URL_).hostname;
   page.on("console", (message) => {
-    if (["error", "warning"].includes(message.type())) complaints.push(message.text());
+    if (["error", "warning"].includes(message.type())) messages.push(message.text());
   });
-  page.on("pageerror", (error) => complaints.push(`exception: ${error.message}`));
+  page.on("pageerror", (error) => messages.push(`exception: ${error.message}`));
   page.on("request", (request) => {
     const to = new URL(request.url());
-    if (to.protocol !== "data:" && to.hostname !== host) complaints.push(`asks ${request.url()}`);
+    if (to.protocol !== "data:" && to.hostname !== host)
+      messages.push(`request to ${request.url()}`);
   });
   return {
     page,
     close: () => context.close(),
-    /** Fails on any complaint but those that match. */
-    quiet: (...allowed) => {
-      const left = complaints.filter((text) => !allowed.some((pattern) => pattern.test(text)));
+    /** Fails on any message that no pattern matches. */
+    assertClean: (...expected) => {
+      const left = messages.filter((text) => !expected.some((pattern) => pattern.test(text)));
       assert.deepEqual(left, []);
     },
   };
 }
 
-/** Another width of the window, with the height that goes with it; once everything is drawn anew. */
+/** Resizes the window, and waits until everything is redrawn. */
 export async function resize(page, width) {
   await page.setViewportSize({ width, height: width < 500 ? 760 : 900 });
-  // What is drawn by size is told of it before the first frame, and draws before the second.
+  // Resize observers run before the first frame and draw before the second.
   await page.evaluate(
     () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))),
   );
@@ -95,11 +111,11 @@ export async function resize(page, width) {
 
 export async function visit(page, name, url = URL_) {
   await page.goto(`${url}/#/${name}`);
-  // Another address behind the # is no new document.
+  // A change after the # loads no new document.
   if (name !== "") await page.waitForSelector(PAGES[name] ?? "h1");
 }
 
-/** The kernel name of a volume of which there are decisions. */
+/** The kernel name of a volume that has decisions. */
 export async function someVolume(page) {
   const response = await page.request.get(`${URL_}/api/v1/decisions?limit=1`);
   const { decisions } = await response.json();
@@ -107,13 +123,34 @@ export async function someVolume(page) {
   return decisions[0].volume;
 }
 
-/** Asks for something beside the page: what a test changed goes back. */
-export async function ask(page, kind, volume, args) {
+/** Requests a change without the page, to undo what a test changed. */
+export async function requestChange(page, kind, volume, args) {
   const response = await page.request.post(`${URL_}/api/v1/intents`, {
     headers: { Authorization: `Bearer ${TOKEN}` },
     data: { kind, volume, args },
   });
   assert.equal(response.status(), 202);
+}
+
+/** Enters the token. */
+export async function unlock(page) {
+  await page.getByRole("button", { name: "Changes: locked" }).click();
+  const dialog = page.getByRole("dialog", { name: "Token for changes" });
+  await dialog.getByLabel("Token").fill(TOKEN);
+  await page.keyboard.press("Enter");
+  await dialog.waitFor({ state: "detached" });
+}
+
+export async function lastIntent(page) {
+  const response = await page.request.get(`${URL_}/api/v1/intents?limit=1`);
+  return (await response.json()).intents[0];
+}
+
+/** All intents with a higher id, the oldest first. */
+export async function intentsSince(page, number) {
+  const response = await page.request.get(`${URL_}/api/v1/intents?limit=20`);
+  const { intents } = await response.json();
+  return intents.filter(({ id }) => id > number).reverse();
 }
 
 export async function openVolume(page, volume) {

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The connection to the server: first requests, required token, errors and recovery.
+import assert from "node:assert/strict";
+import * as harness from "./harness.mjs";
+
+const UNAUTHORIZED = /status of 401/;
+const test = harness.testFile();
+
+test("the first page load makes two API requests only", async (page) => {
+  const requested = [];
+  page.on("request", (request) => requested.push(new URL(request.url()).pathname));
+  await harness.visit(page, "overview");
+  await page.locator('.pulse[data-state="live"]').waitFor();
+  const api = requested.filter((path) => path.startsWith("/api/"));
+  assert.deepEqual(api.sort(), ["/api/v1/events", "/api/v1/intents"]);
+});
+
+test(
+  "a server that requires the token for reading shows data once it has it",
+  async (page) => {
+    await page.goto(`${harness.CLOSED_URL}/`);
+    await page.getByText("Token required.").waitFor();
+    assert.equal(await page.locator(".volume-card, .volume-row").count(), 0);
+    await harness.shot(page, "token-needed");
+    await page.getByRole("button", { name: "Changes: locked" }).click();
+    const dialog = page.getByRole("dialog", { name: "Token for changes" });
+    await dialog.getByLabel("Token").fill(harness.TOKEN);
+    await page.keyboard.press("Enter");
+    await page.getByText("Token required.").waitFor({ state: "detached" });
+    await page.locator(".volume-card, .volume-row").first().waitFor();
+    await page.locator('.pulse[data-state="live"]').waitFor();
+  },
+  { skip: harness.CLOSED_URL === undefined, expected: UNAUTHORIZED },
+);
+
+test(
+  "a failed request is retried",
+  async (page) => {
+    const error = { code: "unavailable", message: "the history is busy", hint: null, place: null };
+    for (const path of ["decisions", "advice", "policies", "doctor"]) {
+      await page.route(
+        new RegExp(`/api/v1/${path}(\\?|$)`),
+        (route) => route.fulfill({ status: 503, json: { error } }),
+        { times: 1 },
+      );
+    }
+    for (const name of ["decisions", "advice", "policy", "doctor"]) {
+      await page.goto(`${harness.URL_}/#/${name}`);
+      await page.getByText("the history is busy").waitFor();
+      await page.waitForSelector(harness.PAGES[name]);
+    }
+  },
+  { expected: /status of 503/ },
+);
+
+test(
+  "a lost connection is reported and recovers by itself",
+  async (page) => {
+    await harness.visit(page, "overview");
+    await page.context().setOffline(true);
+    await page.getByText("Connection lost.").waitFor();
+    await harness.shot(page, "server-gone");
+    await page.context().setOffline(false);
+    await page.getByText("Connection lost.").waitFor({ state: "detached" });
+    await page.locator('.pulse[data-state="live"]').waitFor();
+  },
+  { expected: /ERR_INTERNET_DISCONNECTED|ERR_NETWORK_CHANGED/ },
+);

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Decisions: explanations, marks on the timeline, filters, and the end of tuning.
+import assert from "node:assert/strict";
+import * as harness from "./harness.mjs";
+
+const test = harness.testFile();
+
+test("a decision opens its explanation by mouse and keyboard and returns the focus", async (page) => {
+  await harness.visit(page, "decisions");
+  const why = page.locator(".decision .button", { hasText: "Why" }).first();
+  for (const press of [() => why.click(), () => why.press("Enter")]) {
+    await press();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByText("Proposals of all strategies").waitFor();
+    assert.ok((await dialog.locator(".proposal").count()) > 0);
+    assert.ok((await dialog.getByText("Measured").count()) > 0);
+    await page.keyboard.press("Escape");
+    await dialog.waitFor({ state: "detached" });
+    assert.ok(await why.evaluate((element) => element === document.activeElement));
+  }
+});
+
+test("arrow keys move between the marks of the timeline", async (page) => {
+  await harness.openVolume(page, await harness.someVolume(page));
+  await page.getByRole("button", { name: "24h" }).click();
+  const marks = page.locator(".mark:is(button)");
+  await marks.first().waitFor();
+  assert.equal(await page.locator('.mark:is(button)[tabindex="0"]').count(), 1);
+  await page.locator('.mark:is(button)[tabindex="0"]').focus();
+  const previous = await marks.evaluateAll((all) => all.indexOf(document.activeElement));
+  if (previous > 0) {
+    await page.keyboard.press("ArrowLeft");
+    assert.equal(
+      await marks.evaluateAll((all) => all.indexOf(document.activeElement)),
+      previous - 1,
+    );
+  }
+  await page.keyboard.press("Enter");
+  await page.getByRole("dialog").waitFor();
+});
+
+test("a filter limits the decisions and is kept in the address", async (page) => {
+  const volume = await harness.someVolume(page);
+  await harness.visit(page, "decisions");
+  await page
+    .locator(`select[name="volume"] option[value="${volume}"]`)
+    .waitFor({ state: "attached" });
+  await page.getByLabel("Volume").selectOption(volume);
+  await page.waitForFunction((name) => location.hash.includes(`volume=${name}`), volume);
+  const only = async () => {
+    await page.waitForFunction((name) => {
+      const links = [...document.querySelectorAll(".decision .of")];
+      return links.length > 0 && links.every((link) => link.getAttribute("href").endsWith(name));
+    }, encodeURIComponent(volume));
+  };
+  await only();
+  await page.reload();
+  await only();
+  await page.getByLabel("Result").selectOption("failed");
+  await page.getByText("No matching decisions").waitFor();
+  await page.getByRole("button", { name: "Clear filters" }).click();
+  await page.waitForSelector(".decision");
+});
+
+test("a gate change offers to stop tuning instead of undo", async (page) => {
+  await page.goto(`${harness.URL_}/#/decisions?volume=bcache0`);
+  await page.waitForSelector(".decision .writes");
+  assert.equal(await page.getByRole("button", { name: /Undo/ }).count(), 0);
+  await harness.unlock(page);
+  await page.getByRole("button", { name: "Stop tuning bcache0" }).first().click();
+  const dialog = page.getByRole("dialog", { name: "Stop tuning bcache0" });
+  await harness.shot(page, "stop-tuning");
+  await dialog.getByRole("button", { name: "Stop tuning (advise)" }).click();
+  await page.locator('.toast[data-state="good"]', { hasText: "advise" }).waitFor();
+  const intent = await harness.lastIntent(page);
+  assert.deepEqual(
+    [intent.kind, intent.volume, intent.args],
+    ["mode", "bcache0", { mode: "advise" }],
+  );
+  await harness.requestChange(page, "mode", "bcache0", { mode: "enforce" });
+  // Without tuning there is nothing to stop.
+  await page.goto(`${harness.URL_}/#/decisions?volume=bcache1`);
+  await page.waitForSelector(".decision");
+  assert.equal(await page.getByRole("button", { name: /^Stop tuning/ }).count(), 0);
+});

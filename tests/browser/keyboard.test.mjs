@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Use by keyboard: skip link, navigation, theme, help notes and the cutoff slider.
+import assert from "node:assert/strict";
+import * as harness from "./harness.mjs";
+
+const test = harness.testFile();
+
+test("skip link, navigation and theme work by keyboard", async (page) => {
+  await harness.visit(page, "overview");
+  await page.keyboard.press("Tab");
+  assert.equal(await page.evaluate(() => document.activeElement.textContent), "Skip to content");
+  await page.keyboard.press("Enter");
+  assert.equal(await page.evaluate(() => document.activeElement.id), "main");
+  await page.getByRole("link", { name: "Doctor" }).focus();
+  await page.keyboard.press("Enter");
+  await page.waitForSelector(harness.PAGES.doctor);
+  assert.equal(await page.locator('nav [aria-current="page"]').textContent(), "Doctor");
+  await page.getByRole("button", { name: /^Theme/ }).press("Enter");
+  assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), "dark");
+});
+
+test("a help note opens and closes by keyboard", async (page) => {
+  await harness.openVolume(page, await harness.someVolume(page));
+  await page.getByRole("button", { name: "What Hit ratio means" }).press("Enter");
+  await page.getByText("Share of read requests").waitFor();
+  await page.keyboard.press("Escape");
+  await page.getByText("Share of read requests").waitFor({ state: "hidden" });
+});
+
+test("the cutoff slider works by pointer and keyboard", async (page) => {
+  await harness.openVolume(page, await harness.someVolume(page));
+  const slider = page.getByRole("slider", {
+    name: "Sequential cutoff to try",
+  });
+  await slider.focus();
+  const reading = () => slider.getAttribute("aria-valuetext");
+  await page.keyboard.press("Home");
+  const lowest = await reading();
+  assert.match(lowest, /^At a cutoff of .* 100% of bytes bypass the cache\.$/);
+  await page.keyboard.press("End");
+  assert.notEqual(await reading(), lowest);
+  const box = await slider.boundingBox();
+  await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
+  assert.match(await reading(), /of bytes bypass the cache\.$/);
+});

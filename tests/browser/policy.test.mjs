@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Policies: errors, saving, dry run and completion.
+import assert from "node:assert/strict";
+import * as harness from "./harness.mjs";
+
+const test = harness.testFile();
+
+test("a policy error is shown at its line, and a valid policy is saved", async (page) => {
+  await harness.visit(page, "policy");
+  const area = page.getByLabel("Policy text");
+  const name = "browser-test";
+  const text = (key) => `version: 1\nname: ${name}\nobjectives: {${key}: 30ms}\n`;
+  await area.fill(text("read_latncy_p99"));
+  await page.getByRole("button", { name: "Validate" }).click();
+  await page.getByRole("button", { name: /^Go to line 3/ }).waitFor();
+  assert.match(await page.locator(".problems").textContent(), /read_latency_p99/);
+  assert.match(await page.locator(".line-numbers .wrong").textContent(), /3/);
+  await harness.shot(page, "policy-error");
+  await area.fill(text("read_latency_p99"));
+  await page.getByText("✓ Valid").waitFor();
+  assert.equal(await page.locator(".line-numbers .wrong").count(), 0);
+  await page.getByLabel("File name, without .yaml").fill(name);
+  await page.getByRole("button", { name: "Save …" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Save" }).click();
+  await page
+    .getByRole("dialog", { name: "Token for changes" })
+    .getByLabel("Token")
+    .fill(harness.TOKEN);
+  await page.keyboard.press("Enter");
+  await page.locator('.toast[data-state="good"]', { hasText: name }).waitFor();
+});
+
+test("a dry run lists the differences", async (page) => {
+  await harness.visit(page, "policy");
+  await page.getByLabel("Policy text").fill("version: 1\nname: none\nstrategies: []\n");
+  await page.getByText("Dry run: what this policy would have done differently").click();
+  await page.getByLabel("Over the last").selectOption("1");
+  await page.getByRole("button", { name: "Run", exact: true }).click();
+  await page.locator(".diff li .added").first().waitFor();
+  await harness.shot(page, "policy-dry-run");
+});
+
+test("the editor completes keys from the schema by keyboard", async (page) => {
+  const schema = page.waitForResponse(/policy-schema/);
+  await harness.visit(page, "policy");
+  await (await schema).finished();
+  const area = page.getByLabel("Policy text");
+  await area.fill("version: 1\n");
+  await area.press("Control+End");
+  await area.pressSequentially("obj");
+  await page.getByRole("option", { name: /^objectives/ }).waitFor();
+  await area.press("Enter");
+  assert.equal(await area.inputValue(), "version: 1\nobjectives: ");
+  await area.press("Control+Space");
+  await area.press("Escape");
+  await area.press("Tab");
+  assert.ok(await area.evaluate((element) => element !== document.activeElement));
+});
