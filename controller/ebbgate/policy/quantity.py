@@ -81,14 +81,14 @@ def parse_quantity(unit: SignalUnit, text: str) -> float:
     """
     match = _FIGURE.match(text.strip())
     if match is None:
-        raise NotAQuantity(f"{text!r} is not a {unit}", expected(unit))
+        raise NotAQuantity(f"{text!r} is not a valid {unit}", expected(unit))
     number, suffix = match.groups()
     value = float(number)
     factor = FACTORS[unit].get(suffix)
     if factor is None:
         if value == 0 and not suffix:
             return 0
-        what = f"{text!r} has no unit" if not suffix else f"{suffix!r} is no unit of a {unit}"
+        what = f"{text!r} has no unit" if not suffix else f"{suffix!r} is not a unit of {unit}"
         raise NotAQuantity(what, expected(unit), nearest_unit(unit, suffix))
     if unit is SignalUnit.RATIO:
         return value / 100

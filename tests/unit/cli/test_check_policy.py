@@ -45,7 +45,7 @@ def test_what_is_included_and_used_is_checked_too(cli: Cli, tmp_path: Path) -> N
     own = keep(tmp_path, "p.yaml", f"version: 1\nname: own\ninclude: database\n{entry}")
     missing = cli("check-policy", own)
     assert missing.code == 78
-    assert f"{own}:4:46: schedule.use: there is no policy 'near'" in missing.out
+    assert f"{own}:4:46: schedule.use: unknown policy 'near'" in missing.out
     keep(tmp_path, "q.yaml", "version: 1\nname: near\n")
     assert cli("check-policy", own).code == 0
 

@@ -84,7 +84,7 @@ def test_a_neighbour_that_is_wrong_by_hand_stops_nothing(folder: Path) -> None:
 def test_a_name_that_another_file_has_is_refused(folder: Path) -> None:
     writer.save(folder, "night", text())
     for file in ("day", "zzz"):
-        with pytest.raises(ConfigError, match="'night' is the name of"):
+        with pytest.raises(ConfigError, match="has the name 'night', too"):
             writer.save(folder, file, text())
     assert names(folder) == ["night.yaml"]
 
@@ -93,9 +93,9 @@ def test_what_another_policy_uses_is_neither_renamed_nor_removed(folder: Path) -
     writer.save(folder, "over", text("over"))
     schedule = 'schedule:\n  - {name: n, at: "23:00-05:00", use: over}\n'
     writer.save(folder, "night", text(more=schedule))
-    with pytest.raises(ConfigError, match="there is no policy 'over'"):
+    with pytest.raises(ConfigError, match="unknown policy 'over'"):
         writer.save(folder, "over", text("other"))
-    with pytest.raises(ConfigError, match=r"nothing was removed\n.*there is no policy 'over'"):
+    with pytest.raises(ConfigError, match=r"nothing was removed\n.*unknown policy 'over'"):
         writer.remove(folder, "over")
     assert names(folder) == ["night.yaml", "over.yaml"]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The policy language: text in, a document or located errors out; documents to policies. Pure.
+"""The policy language: reads, checks and compiles policy files. Pure.
 
 yaml_events   text to nodes with places, everything odd refused
 shapes        what a value may look like: reads a node, and writes JSON Schema

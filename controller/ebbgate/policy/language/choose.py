@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Which document is for a volume, and which overlay for this hour. Pure."""
+"""Chooses the document for a volume, and the schedule entry for a time. Pure."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ class LocalTime:
 
 
 def choose(documents: Iterable[PolicyDocument], volume: Volume) -> PolicyDocument:
-    """The first that matches, in the order of their file names; `adaptive` where none does."""
+    """Return the first document, by file name, that matches; `adaptive` if none does."""
     return choose_by_name(documents, _names(volume), volume.kind)
 
 
 def choose_by_name(
     documents: Iterable[PolicyDocument], names: Iterable[str], kind: Kind
 ) -> PolicyDocument:
-    """The same for a volume of which only names and kind are known."""
+    """The same for a volume given by names and kind."""
     names = tuple(names)
     for document in sorted(documents, key=lambda each: each.file.rpartition("/")[2]):
         if matches_name(document, names, kind):
@@ -36,7 +36,7 @@ def choose_by_name(
 
 
 def matches(document: PolicyDocument, volume: Volume) -> bool:
-    """Is the document for this volume?"""
+    """Whether the document is for this volume."""
     return matches_name(document, _names(volume), volume.kind)
 
 
@@ -45,7 +45,7 @@ def _names(volume: Volume) -> set[str]:
 
 
 def matches_name(document: PolicyDocument, names: Iterable[str], kind: Kind) -> bool:
-    """The same for a volume of which only names and kind are known, as of a recording."""
+    """The same for a volume given by names and kind, as in a recording."""
     wanted = document.match
     if wanted.kinds and kind not in wanted.kinds:
         return False
@@ -56,7 +56,7 @@ def matches_name(document: PolicyDocument, names: Iterable[str], kind: Kind) -> 
 
 
 def entry_at(document: PolicyDocument, at: LocalTime) -> Entry | None:
-    """The first entry of the schedule whose time it is."""
+    """Return the first entry of the schedule that is active at this time."""
     return next((entry for entry in document.schedule if _covers(entry, at)), None)
 
 

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A document as the policy that `policy.evaluate` runs on one kind of cache at one hour. Pure.
+"""Compiles a document for one kind of cache and one time. Pure.
 
-Everything starts from what runs without any configuration, so a document that says nothing changes
-nothing.
+It starts from the defaults, so an empty document changes nothing.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _ALL = (StrategyUse(IDLE_DESTAGE), StrategyUse(STREAM_BYPASS))
 
 
 def policy_of(documents: tuple[PolicyDocument, ...], volume: Volume, at: LocalTime) -> Policy:
-    """The policy of a volume out of linked documents."""
+    """Return the policy of a volume from linked documents."""
     document = choose(documents, volume)
     return compile_policy(document, volume.kind, volume.backing.scheduler, at)
 
@@ -40,7 +39,7 @@ def compile_policy(
     scheduler: str | None = None,
     at: LocalTime | None = None,
 ) -> Policy:
-    """A linked document as a policy; without a time the schedule is left out."""
+    """Compile a linked document; without a time the schedule is ignored."""
     entry = None if at is None else entry_at(document, at)
     if entry is not None and entry.overlay is not None:
         document = overlaid(document, entry.overlay)
@@ -85,7 +84,7 @@ def _rule(rule: RuleText, kind: Kind) -> Rule:
         why=rule.why,
         when=rule.when,
         proposal=proposal_of(f"rule {rule.name}", rule.why, wish),
-        # Both set the gate, so that neither may change within the other's interval.
+        # Both control the gate, so neither may change within the other's interval.
         settings=tuple(dict.fromkeys(_GATE.get(name, name) for name in rule.settings)),
         hold_ns=rule.hold_ns,
         until=rule.until,

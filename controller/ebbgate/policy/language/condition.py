@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Conditions of a rule: `{dirty_ratio: "> 40%"}`, joined by `all` and `any`. Pure."""
+"""Reads the conditions of a rule: `{dirty_ratio: "> 40%"}`, joined by `all` and `any`. Pure."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from ebbgate.policy.rule_signals import SIGNALS, Signal
 from ebbgate.policy.rules import Check, Groups
 
 CHECKS_MAX: Final = 20
-"""In one `when` or `until`: what people can still follow."""
+"""In one `when` or `until`; more cannot be read by people."""
 _COMPARISON: Final = re.compile(r"(<=|>=|==|!=|<|>) *(.*)", re.DOTALL)
 _FORM: Final = 'for example {dirty_ratio: "> 40%"}, or `all:` or `any:` with a list of these'
 
 
 @dataclass(frozen=True, slots=True)
 class When:
-    """A condition, several that must `all` hold, or `any` of such; without nesting beyond that."""
+    """One condition, a list that must `all` hold, or `any` of several such groups; no deeper."""
 
     def read(self, node: Node, key: str, findings: Diagnostics) -> Groups | None:
         if not isinstance(node, Mapping):
@@ -31,18 +31,20 @@ class When:
         groups = _any(node, key, findings)
         count = sum(len(group) for group in groups)
         if count > CHECKS_MAX:
-            findings.add(node.place, key, f"{count} comparisons", f"at most {CHECKS_MAX}")
+            findings.add(
+                node.place, key, f"{count} comparisons", f"at most {CHECKS_MAX} are allowed"
+            )
         return groups
 
     def schema(self) -> Schema:
         return {"$ref": "#/$defs/when"}
 
     def words(self) -> str:
-        return "signals with a comparison each"
+        return "comparisons of signals"
 
 
 def _any(node: Mapping, key: str, findings: Diagnostics) -> Groups:
-    """`any: [...]`, else one group."""
+    """Read `any: [...]` as several groups, anything else as one."""
     if [name.text for name, _ in node.entries] != ["any"]:
         return (_all(node, key, findings),)
     listed = node.entries[0][1]
@@ -50,7 +52,7 @@ def _any(node: Mapping, key: str, findings: Diagnostics) -> Groups:
 
 
 def _all(node: Node, key: str, findings: Diagnostics) -> tuple[Check, ...]:
-    """`all: [...]`, or comparisons side by side, which must all hold as well."""
+    """Read `all: [...]` or a mapping of comparisons; all of them must hold."""
     if not isinstance(node, Mapping) or not node.entries:
         findings.add(node.place, key, "not a condition", _FORM)
         return ()
@@ -80,10 +82,11 @@ def _check(name: Scalar, value: Node, key: str, findings: Diagnostics) -> Check 
     key = under(key, name.text if name.text.isprintable() else ascii(name.text))[:100]
     if signal is None:
         if name.text in ("any", "all"):
-            what, listed = f"`{name.text}` does not go with other keys here", _FORM
+            what, listed, near = f"`{name.text}` must be the only key here", _FORM, ""
         else:
-            what, listed = "no such signal", f"known: {', '.join(SIGNALS)}"
-        findings.add(name.place, key, what, listed, nearest(name.text, (*SIGNALS, "any", "all")))
+            what, listed = "unknown signal", f"known signals: {', '.join(SIGNALS)}"
+            near = nearest(name.text, (*SIGNALS, "any", "all"))
+        findings.add(name.place, key, what, listed, near)
         return None
     if signal.unit is None:
         return _words(signal, value, key, findings)
@@ -92,7 +95,7 @@ def _check(name: Scalar, value: Node, key: str, findings: Diagnostics) -> Check 
 
 def _figure(signal: Signal, node: Node, key: str, findings: Diagnostics) -> Check | None:
     assert signal.unit is not None
-    wanted = f'a comparison and a figure, for example "> {EXAMPLES[signal.unit]}"'
+    wanted = f'write a comparison and a value, for example "> {EXAMPLES[signal.unit]}"'
     text = scalar(node, key, findings, wanted)
     if text is None:
         return None
@@ -106,14 +109,14 @@ def _figure(signal: Signal, node: Node, key: str, findings: Diagnostics) -> Chec
         findings.add(node.place, key, wrong.what, expected(signal.unit), wrong.nearest)
         return None
     if bound < 0:
-        findings.add(node.place, key, f"{quoted(match[2])} is out of range", "0 or more")
+        findings.add(node.place, key, f"{quoted(match[2])} is out of range", "it must be 0 or more")
         return None
     return Check(signal.name, match[1], bound)
 
 
 def _words(signal: Signal, node: Node, key: str, findings: Diagnostics) -> Check | None:
-    """`burst`, `"!= gap"`, or a list of which it must be one."""
-    wanted = f"one of {', '.join(signal.words)}, or a list of these"
+    """Read `burst`, `"!= gap"`, or a list of alternatives."""
+    wanted = f"write one of {', '.join(signal.words)}, or a list of these"
     if isinstance(node, Sequence) and node.items:
         words = tuple([scalar(item, key, findings, wanted) or "" for item in node.items])
         comparison = "is"
@@ -123,20 +126,20 @@ def _words(signal: Signal, node: Node, key: str, findings: Diagnostics) -> Check
             return None
         match = _COMPARISON.fullmatch(text)
         if match is not None and match[1] not in ("==", "!="):
-            findings.add(node.place, key, f"{match[1]} does not go with words", wanted)
+            findings.add(node.place, key, f"{match[1]} cannot be used with {signal.name}", wanted)
             return None
         comparison = "is not" if match is not None and match[1] == "!=" else "is"
         words = (match[2] if match is not None else text,)
     for word in words:
         if word and word not in signal.words:
             near = nearest(word, signal.words)
-            findings.add(node.place, key, f"{quoted(word)} is not known here", wanted, near)
+            findings.add(node.place, key, f"unknown value {quoted(word)}", wanted, near)
             return None
     return Check(signal.name, comparison, words)
 
 
 def signal_schemas() -> Schema:
-    """JSON Schema of every comparison, by signal."""
+    """Return the JSON Schema of the comparisons, by signal."""
     return {name: {**_signal_schema(s), "description": s.about} for name, s in SIGNALS.items()}
 
 
@@ -151,7 +154,7 @@ def _signal_schema(signal: Signal) -> Schema:
 
 
 def when_schema() -> Schema:
-    """JSON Schema of `when` and `until`."""
+    """Return the JSON Schema of `when` and `until`."""
     checks: Schema = {
         "type": "object",
         "properties": {name: {"$ref": f"#/$defs/signals/{name}"} for name in SIGNALS},

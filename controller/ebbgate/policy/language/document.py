@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A policy as a file says it, before it is fitted to a volume. Pure."""
+"""A policy as written in a file. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """For which volumes: any of the patterns (names of LVM too) and any of the kinds."""
+    """Which volumes it is for: any of the patterns (also of LVM names) and any of the kinds."""
 
     volumes: tuple[str, ...] = ()
     kinds: tuple[Kind, ...] = ()
@@ -26,7 +26,7 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class StrategyUse:
-    """A strategy that is on, with the parameters that the file gives it, in base units."""
+    """A strategy that is on, with the parameters from the file in base units."""
 
     name: str
     values: Mapping[str, Any] = field(default_factory=dict)
@@ -34,7 +34,7 @@ class StrategyUse:
 
 @dataclass(frozen=True, slots=True)
 class RuleText:
-    """A rule, not yet fitted to a kind of cache. `settings`: values in base units, or words."""
+    """A rule, not yet compiled for a kind of cache. `settings`: values in base units, or words."""
 
     name: str
     why: str
@@ -47,10 +47,10 @@ class RuleText:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A time of the day at which another policy is laid over this one.
+    """An entry of the schedule: a time of the day at which another policy applies on top.
 
-    `start_min`, `end_min`: minutes since midnight; an end before the start is of the next day.
-    `days`: 0 (Monday) to 6, on which it starts. `overlay`: filled in when documents are linked.
+    `start_min`, `end_min`: minutes since midnight; an end before the start is on the next day.
+    `days`: 0 (Monday) to 6, on which it starts. `overlay`: set when documents are linked.
     """
 
     name: str
@@ -63,7 +63,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class PolicyDocument:
-    """What one file asks for. `strategies`: None where it names none, so all of them are on.
+    """The content of one file. `strategies`: None if it names none, so that all are on.
 
     `objectives`: in nanoseconds; `limits`: setting -> `min`, `max` in base units.
     """
@@ -82,4 +82,4 @@ class PolicyDocument:
 
 
 ZERO = PolicyDocument(ADAPTIVE, why="Runs where no policy is given.")
-"""The same as the shipped `adaptive`, which may not be installed."""
+"""Equal to the shipped `adaptive`, which may not be installed."""

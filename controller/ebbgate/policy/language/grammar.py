@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The whole language as one table of shapes: what is read, checked, completed and documented. Pure.
+"""The whole policy language as one table of schemas. Pure.
 
-Every key of a policy file is here and nowhere else; policies/schema.json and the tables of
+Every key of a policy file is defined here and nowhere else; policies/schema.json and the tables of
 policies/README.md are printed from it.
 """
 
@@ -35,12 +35,12 @@ _HOUR_NS: Final = 3600 * NS_PER_S
 
 
 def _unique(key: str, what: str) -> Any:
-    """A check that no name is there twice in a list of records."""
+    """Return a check that no name occurs twice in a list."""
 
     def check(values: Values) -> Iterator[tuple[str, str, str]]:
         names = [_name(each) for each in values.get(key) or ()]
         for name in dict.fromkeys(name for name in names if names.count(name) > 1):
-            yield key, f"{what} {name!r} is there twice", "each once"
+            yield key, f"duplicate {what} {name!r}", "remove one of them"
 
     return check
 
@@ -50,14 +50,14 @@ def _name(each: Any) -> str:
 
 
 def _check_policy(values: Values) -> Iterator[tuple[str, str, str]]:
-    yield from _unique("strategies", "the strategy")(values)
-    yield from _unique("rules", "the rule")(values)
-    yield from _unique("schedule", "the entry")(values)
+    yield from _unique("strategies", "strategy")(values)
+    yield from _unique("rules", "rule")(values)
+    yield from _unique("schedule", "entry")(values)
 
 
 def _check_rule(values: Values) -> Iterator[tuple[str, str, str]]:
     if "destage_rate" in values["set"] and "destage_depth" in values["set"]:
-        yield "set", "destage_rate and destage_depth both set the gate", "set one of them"
+        yield "set", "destage_rate and destage_depth both control write-back", "remove one"
 
 
 def _seconds(high_ns: int) -> QuantitySchema:
@@ -75,7 +75,7 @@ MATCH: Final = ObjectSchema(
         FieldSchema(
             "volume",
             ListSchema(TextSchema("a name or a pattern", r"[^\s]{1,200}"), single=True, least=1),
-            "Names of volumes, with `*`, `?` and `[...]`; the names of LVM (`vg/data`) count, too.",
+            "Names or patterns (`*`, `?`, `[...]`) of volumes, also of LVM (`vg/data`).",
             '["bcache*", vg/data]',
             default="every volume",
         ),
@@ -94,8 +94,8 @@ OBJECTIVES: Final = ObjectSchema(
         FieldSchema(
             "read_latency_p99",
             _P99,
-            "While the signal read_latency_p99 is above this, idle_destage drains nothing beside a"
-            " light load; it begins again at half of it.",
+            "While the signal read_latency_p99 is above this, idle_destage does not write back"
+            " under light load; it starts again at half of it.",
             "30ms",
             default="no bound",
         ),
@@ -109,8 +109,7 @@ OBJECTIVES: Final = ObjectSchema(
         FieldSchema(
             "dirty_age_max",
             QuantitySchema(SignalUnit.DURATION, NS_PER_S, 30 * 24 * _HOUR_NS),
-            "When dirty data has waited for a gap this long, idle_destage drains it beside the"
-            " load.",
+            "Dirty data that has waited this long for a gap is written back under load.",
             "2h",
             default="10min",
         ),
@@ -125,14 +124,14 @@ RULE: Final = ObjectSchema(
         FieldSchema(
             "why",
             _WHY,
-            "One sentence, shown with each decision of the rule.",
+            "A sentence that is shown with each decision of the rule.",
             "Drain before the kernel stops caching writes.",
             required=True,
         ),
         FieldSchema(
             "when",
             When(),
-            "When it comes on: a comparison of signals, `all:` or `any:` with a list of these, or"
+            "Turns the rule on: comparisons of signals, `all:` or `any:` with a list of them, or"
             " `any:` of `all:`.",
             '{time_to_full: "< 60s", dirty_ratio: "> 40%"}',
             required=True,
@@ -140,25 +139,25 @@ RULE: Final = ObjectSchema(
         FieldSchema(
             "for",
             _seconds(24 * _HOUR_NS),
-            "How long that must have held without a break.",
+            "How long `when` must be met without interruption.",
             "3s",
             default="0",
         ),
         FieldSchema(
-            "set", SET, "What it sets while it is on.", "{destage_rate: max}", required=True
+            "set", SET, "What the rule sets while it is on.", "{destage_rate: max}", required=True
         ),
         FieldSchema(
             "until",
             When(),
-            "When it goes off: a condition that is another one than `when` is its hysteresis. It"
-            " goes off, too, when that is unknown.",
+            "Turns the rule off; a value other than that of `when` gives hysteresis. The rule also"
+            " turns off when a signal in it is unknown.",
             '{dirty_ratio: "< 25%"}',
-            default="when `when` no longer holds",
+            default="when `when` is no longer met",
         ),
         FieldSchema(
             "cooldown",
             _seconds(24 * _HOUR_NS),
-            "How long it stays off after it went off.",
+            "How long the rule stays off after it was turned off.",
             "30s",
             default="0",
         ),
@@ -168,26 +167,26 @@ RULE: Final = ObjectSchema(
 ENTRY: Final = ObjectSchema(
     "an entry of the schedule",
     (
-        FieldSchema("name", _NAME, "Shown while it is in force.", "backup", required=True),
+        FieldSchema("name", _NAME, "Shown while the entry is active.", "backup", required=True),
         FieldSchema(
             "at",
             WindowSchema(),
-            "From and to in local time; over midnight where the end is the earlier one.",
+            "Start and end in local time; an end before the start is on the next day.",
             '"01:00-05:00"',
             required=True,
         ),
         FieldSchema(
             "days",
             ListSchema(ChoiceSchema(DAYS), single=True, least=1, most=7),
-            "The days on which it begins.",
+            "The days on which it starts.",
             "[sat, sun]",
             default="every day",
         ),
         FieldSchema(
             "use",
             _REFERENCE,
-            "The policy that is laid over this one meanwhile: one of the same folder, or a shipped"
-            " one.",
+            "The policy that applies on top of this one meanwhile: a shipped one, or one of the"
+            " same folder.",
             "backup-window",
             required=True,
         ),
@@ -196,51 +195,58 @@ ENTRY: Final = ObjectSchema(
 POLICY: Final = ObjectSchema(
     "a policy",
     (
-        FieldSchema("version", ConstSchema(VERSION), "Of the language.", "1", required=True),
         FieldSchema(
-            "name", _NAME, "Of the policy, once in a folder.", "nas-evening", required=True
+            "version", ConstSchema(VERSION), "Version of the policy language.", "1", required=True
         ),
-        FieldSchema("why", _WHY, "For whom and what for, in a sentence.", "Let the disks sleep."),
+        FieldSchema(
+            "name", _NAME, "Name of the policy, unique in its folder.", "nas-evening", required=True
+        ),
+        FieldSchema(
+            "why", _WHY, "A sentence on the purpose of the policy.", "Let the disks sleep."
+        ),
         FieldSchema(
             "match",
             MATCH,
-            "For which volumes; the first file that matches a volume is its policy.",
+            "Which volumes it is for; the first file that matches a volume is its policy.",
             '{volume: "bcache*"}',
             default="every volume",
         ),
         FieldSchema(
             "include",
             ListSchema(_REFERENCE, single=True, least=1, most=10),
-            "Shipped policies whose limits, objectives, strategies and rules hold, too, unless this"
-            " file says otherwise.",
+            "Shipped policies whose limits, objectives, strategies and rules also apply, unless"
+            " this file has its own.",
             "[database]",
         ),
         FieldSchema(
             "limits",
             LIMITS,
-            "Hard bounds, above every strategy and rule.",
+            "Hard limits that no strategy or rule exceeds.",
             "{sequential_cutoff: {min: 256KiB, max: 64MiB}}",
         ),
         FieldSchema(
-            "objectives", OBJECTIVES, "What users should feel.", "{read_latency_p99: 30ms}"
+            "objectives",
+            OBJECTIVES,
+            "Latency and age that ebbgate aims at.",
+            "{read_latency_p99: 30ms}",
         ),
         FieldSchema(
             "strategies",
             ListSchema(StrategySchema(), most=10),
-            "Which strategies are on, each with its parameters; `[]`: none.",
+            "The strategies that are on, each with its parameters; `[]`: none.",
             "[idle_destage: {wait: 300ms}]",
             default="all, as without a policy",
         ),
         FieldSchema(
             "rules",
             ListSchema(RULE, most=RULES_MAX),
-            "Rules, above all strategies; the first that sets something wins.",
+            "Rules take precedence over strategies; for each setting the first rule wins.",
             '[{name: a, why: b, when: {idle: "yes"}, set: {destage_rate: max}}]',
         ),
         FieldSchema(
             "schedule",
             ListSchema(ENTRY, most=20),
-            "Other policies at times of the day; the first entry whose time it is counts.",
+            "Other policies at certain times of the day; the first entry that matches applies.",
             '[{name: a, at: "01:00-05:00", use: backup-window}]',
         ),
     ),

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Documents together: what they include, what their schedules use, and cycles. Pure.
+"""Resolves includes and schedules of documents, and finds cycles. Pure.
 
-A document wins over what it includes: its own limits, objectives and strategies replace those of
-the included ones key by key, and its rules come before theirs. An overlay wins over the document
-whose schedule uses it in the same way, except for limits: those of the document stay above it.
+A document takes precedence over what it includes: its limits, objectives and strategies replace
+those of the included ones key by key, and its rules come first. In the same way an overlay takes
+precedence over the document whose schedule uses it, except for limits: those of the document apply.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from ebbgate.policy.language.problem import Diagnostic, Position, nearest
 
 @dataclass(frozen=True, slots=True)
 class Linked:
-    """Documents that stand alone: nothing is left to look up. Either these or problems."""
+    """Either documents with all references resolved, or problems."""
 
     documents: tuple[PolicyDocument, ...]
     problems: tuple[Diagnostic, ...] = ()
 
 
 class _Wrong(Exception):
-    """A reference that leads nowhere or back."""
+    """A reference to an unknown policy, or a cycle."""
 
     def __init__(self, problem: Diagnostic) -> None:
         super().__init__(str(problem))
@@ -35,9 +35,9 @@ class _Wrong(Exception):
 def load(
     texts: Mapping[str, str | bytes], shipped: Iterable[PolicyDocument] | None = None
 ) -> Linked:
-    """The files of a folder, by name, as documents that stand alone; or all their problems.
+    """Read and link the files of a folder, given by name.
 
-    Without `shipped` they are the shipped ones themselves.
+    Without `shipped` the files are the shipped ones themselves.
     """
     parsed = [parse(text, file) for file, text in texts.items()]
     problems = tuple(problem for each in parsed for problem in each.problems)
@@ -51,8 +51,9 @@ def link(
     shipped: Iterable[PolicyDocument],
     neighbours: Iterable[PolicyDocument] = (),
 ) -> Linked:
-    """The documents of a folder, with includes (of shipped ones) and overlays (of either kind)
-    resolved. `neighbours`: more of the folder, which may be used but are not linked.
+    """Resolve the includes (of shipped policies) and overlays (of any) of documents of a folder.
+
+    `neighbours`: more of the folder, which may be used but are not linked.
     """
     problems = list(_twice(documents))
     library = {each.name: each for each in shipped}
@@ -67,7 +68,7 @@ def link(
 
 
 def overlaid(base: PolicyDocument, overlay: PolicyDocument) -> PolicyDocument:
-    """The document while another is laid over it."""
+    """Return the document with an overlay applied."""
     return replace(
         base,
         limits={**overlay.limits, **base.limits},
@@ -82,23 +83,23 @@ def _twice(documents: Sequence[PolicyDocument]) -> Iterable[Diagnostic]:
     for document in documents:
         other = first.setdefault(document.name, document)
         if other is not document:
-            what = f"{document.name!r} is the name of {other.file}, too"
-            yield Diagnostic(document.file, document.name_place, "name", what, "another name")
+            what = f"{other.file} has the name {document.name!r}, too"
+            yield Diagnostic(document.file, document.name_place, "name", what, "change one of them")
 
 
 def _included(
     document: PolicyDocument, library: Mapping[str, PolicyDocument], chain: tuple[str, ...]
 ) -> PolicyDocument:
-    """The document with all that it includes; `chain`: the names that led here."""
+    """Return the document with all that it includes; `chain`: the names that led here."""
     chain = (*chain, document.name)
     for reference in document.includes:
         found = library.get(reference.text)
         if found is None:
             raise _unknown(document, "include", reference.text, reference.place, library)
         if found.name in chain:
-            what = f"it includes itself: {' -> '.join((*chain, found.name))}"
+            what = f"includes itself: {' -> '.join((*chain, found.name))}"
             raise _Wrong(
-                Diagnostic(document.file, reference.place, "include", what, "break the ring")
+                Diagnostic(document.file, reference.place, "include", what, "remove one of them")
             )
         base = _included(found, library, chain)
         document = replace(
@@ -121,18 +122,20 @@ def _with_overlays(
         if found is None:
             raise _unknown(document, "schedule.use", entry.use.text, entry.use.place, local)
         if found.name == document.name:
-            what = f"it uses itself: {document.name} -> {found.name}"
+            what = f"uses itself: {document.name} -> {found.name}"
             raise _Wrong(
-                Diagnostic(document.file, entry.use.place, "schedule.use", what, "another")
+                Diagnostic(
+                    document.file, entry.use.place, "schedule.use", what, "use another policy"
+                )
             )
-        # The schedule of an overlay does not count: it is laid over for this time only.
+        # The schedule of an overlay is ignored: the overlay applies for this time only.
         return replace(entry, overlay=replace(_included(found, library, ()), schedule=()))
 
     return replace(document, schedule=tuple(with_overlay(each) for each in document.schedule))
 
 
 def _rules(winning: tuple[RuleText, ...], others: tuple[RuleText, ...]) -> tuple[RuleText, ...]:
-    """One after the other; of two with the same name the winning one."""
+    """Join both; of two rules with the same name keep the first."""
     names = {rule.name for rule in winning}
     return (*winning, *(rule for rule in others if rule.name not in names))
 
@@ -140,6 +143,6 @@ def _rules(winning: tuple[RuleText, ...], others: tuple[RuleText, ...]) -> tuple
 def _unknown(
     document: PolicyDocument, key: str, name: str, place: Position, known: Mapping[str, object]
 ) -> _Wrong:
-    what = f"there is no policy {name!r}"
-    listed = f"known: {', '.join(known)}" if known else ""
+    what = f"unknown policy {name!r}"
+    listed = f"known policies: {', '.join(known)}" if known else ""
     return _Wrong(Diagnostic(document.file, place, key, what, listed, nearest(name, known)))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The parameters of each strategy: name, range, the field that it sets, what it does. Pure."""
+"""Tables of the parameters of each strategy. Pure."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ Params = TypeVar("Params", DestageParams, StreamParams)
 
 @dataclass(frozen=True, slots=True)
 class Param:
-    """`path`: the field, from the strategy's parameters inwards; `scale`: of the field's unit in
-    base units (a field in seconds: 10^9). `kinds`: on which it acts.
+    """One parameter. `path`: the field that it sets; `scale`: the field's unit in base units (10^9
+    for seconds); `kinds`: the kinds of cache on which it has an effect.
     """
 
     name: str
@@ -36,7 +36,7 @@ class Param:
     scale: int = 1
 
     def field(self, defaults: object) -> FieldSchema:
-        """As a key of the language; the default is that of the code."""
+        """Return it as a key of the language, with the default of the code."""
         value: Any = defaults
         for name in self.path:
             value = getattr(value, name)
@@ -59,126 +59,125 @@ DESTAGE: Final = (
         "wait",
         _span(10 * NS_PER_MS, _MIN_NS, AUTO),
         ("wait_ns",),
-        "Quiet time after which the gate opens; `auto` learns it from the gaps measured so far.",
+        "Idle time after which write-back starts; `auto` learns it from the gaps measured so far.",
     ),
     Param(
         "wait_min",
         _span(10 * NS_PER_MS, _MIN_NS),
         ("wait", "min_ns"),
-        "The shortest wait that is learned.",
+        "The shortest wait that `auto` learns.",
     ),
     Param(
         "wait_max",
         _span(10 * NS_PER_MS, _MIN_NS),
         ("wait", "max_ns"),
-        "The longest wait that is learned.",
+        "The longest wait that `auto` learns.",
     ),
     Param(
         "wait_first",
         _span(10 * NS_PER_MS, _MIN_NS),
         ("wait", "default_ns"),
-        "The wait as long as too few gaps were measured to learn it.",
+        "The wait until enough gaps were measured to learn it.",
     ),
     Param(
         "return_price",
         _span(1 * NS_PER_MS, _MIN_NS),
         ("wait", "disturbance_cost_ns"),
-        "The drain time that one disturbed return of users is worth: a higher one makes the learned"
-        " wait longer.",
+        "Cost of one delayed request after a gap, as time of write-back: a higher value makes the"
+        " learned wait longer.",
     ),
     Param(
         "start_share",
         _share(),
         ("start_ratio",),
-        "Draining is worth a gap from this share of the cache dirty, and from `start_size`.",
+        "Write-back starts in a gap if this share of the cache is dirty, and `start_size`.",
     ),
     Param(
         "start_size",
         QuantitySchema(SignalUnit.SIZE, 0, 1024 * GIB),
         ("start_bytes_min",),
-        "Draining is worth a gap from this much dirty data, and from `start_share`.",
+        "Write-back starts in a gap if there is this much dirty data, and `start_share`.",
     ),
     Param(
         "free_floor",
         _share(high=0.9),
         ("room_ratio_min",),
-        "With less room for dirty data than this share of the cache, and writes coming in, it is"
-        " drained beside the load.",
+        "With less room for dirty data than this share of the cache, and writes arriving, it is"
+        " written back under load.",
     ),
     Param(
         "full_soon",
         _span(0, _HOUR_NS),
         ("full_soon_s",),
-        "Drained beside the load when time_to_full is less than this, and the load has lasted for"
-        " `burst`.",
+        "Dirty data is written back under load if time_to_full is less than this and the load has"
+        " lasted for `burst`.",
         scale=NS_PER_S,
     ),
     Param(
         "burst",
         _span(0, _HOUR_NS),
         ("burst_ns",),
-        "A load that ends sooner is absorbed, however fast it fills the cache.",
+        "A shorter load is absorbed, however fast it fills the cache.",
     ),
     Param(
         "light_share",
         _share(),
         ("light_ratio",),
-        "Drained beside the load while users keep the backing device less busy than this and no gap"
-        " comes; 0 never does so.",
+        "Without gaps, dirty data is written back under load while users keep the backing device"
+        " less busy than this; 0: never.",
     ),
     Param(
         "light_after",
         _span(0, _HOUR_NS),
         ("light_after_ns",),
-        "How long no gap came before that.",
+        "How long there must have been no gap for `light_share`.",
     ),
     Param(
         "pressure_min",
         _span(0, _MIN_NS),
         ("pressure_min_ns",),
-        "Once begun, a drain beside the load lasts this long.",
+        "Write-back under load lasts at least this long.",
     ),
     Param(
         "drain_share",
         _share(),
         ("likely_share",),
-        "More goes out at once while the gap is sure to go on, which it is for as long as this"
-        " share of the gaps like it do.",
+        "More blocks are written back at once as long as this share of similar gaps lasts longer.",
         _DM_CACHE,
     ),
     Param(
         "queue_target",
         _span(NS_PER_MS, NS_PER_S),
         ("pace", "target_ns"),
-        "How long the destage under way in a gap may take: about what a returning request waits.",
+        "Time that write-back under way may take in a gap: about what a new request waits.",
     ),
     Param(
         "pressure_queue_target",
         _span(NS_PER_MS, NS_PER_S),
         ("pressure_pace", "target_ns"),
-        "The same beside the load.",
+        "The same under load.",
     ),
     Param(
         "seep",
         _span(200 * NS_PER_MS, _HOUR_NS),
         ("leak_interval_ns",),
-        "Through a closed gate one piece goes out in this time; with a longer one the kernel's"
-        " thread may sleep into the next gap, for 2.5 s at most.",
+        "With a closed gate one piece is written back per this time; with a longer one the"
+        " kernel's thread may sleep into the next gap, for at most 2.5 s.",
         _BCACHE,
     ),
     Param(
         "collect_share",
         _share(OFF),
         ("collect_ratio",),
-        "Ask for a garbage collection once drained buckets that still count as used are this share"
-        " of the cache.",
+        "Start a garbage collection once clean buckets that still count as used are this share of"
+        " the cache.",
         _BCACHE,
     ),
     Param(
         "collect_interval",
         _span(NS_PER_S, _HOUR_NS),
         ("collect_interval_ns",),
-        "The shortest time between two of them.",
+        "The shortest time between two garbage collections.",
         _BCACHE,
     ),
 )
@@ -187,13 +186,13 @@ STREAMS: Final = (
         "stream_run",
         QuantitySchema(SignalUnit.SIZE, 64 * KIB, GIB),
         ("stream_run_bytes",),
-        "A sequential run this long is a stream.",
+        "A sequential run of at least this length is a stream.",
     ),
     Param(
         "random_run",
         QuantitySchema(SignalUnit.SIZE, 4 * KIB, GIB),
         ("random_run_bytes",),
-        "A shorter run is random.",
+        "A run shorter than this counts as random.",
     ),
     Param(
         "stream_rate",
@@ -205,13 +204,13 @@ STREAMS: Final = (
         "random_rate",
         QuantitySchema(SignalUnit.RATE, 0, 1024 * GIB),
         ("random_bytes_per_s_min",),
-        "From here on random writes need the room more than a stream does.",
+        "From this rate on, random writes take precedence over streams.",
     ),
     Param(
         "fill_target",
         _share(OFF),
         ("fill_ratio_max",),
-        "No stream is absorbed from this dirty_ratio on; `off` leaves it to `reserve`.",
+        "From this dirty_ratio on, no stream is absorbed; `off`: only `reserve` counts.",
     ),
     Param(
         "reserve",
@@ -223,7 +222,7 @@ STREAMS: Final = (
         "lookahead",
         _span(0, _MIN_NS),
         ("lookahead_s",),
-        "The room must outlast this much of dirty_in_rate.",
+        "The room must last for this time at dirty_in_rate.",
         scale=NS_PER_S,
     ),
     Param(
@@ -236,14 +235,14 @@ STREAMS: Final = (
         "cutoff_min",
         QuantitySchema(SignalUnit.SIZE, 64 * KIB, GIB),
         ("cutoff_floor_bytes",),
-        "The lowest sequential cutoff that keeps a stream out.",
+        "The lowest sequential cutoff for keeping a stream out.",
         _BCACHE,
     ),
     Param(
         "cutoff_max",
         QuantitySchema(SignalUnit.SIZE, 64 * KIB, GIB),
         ("cutoff_ceiling_bytes",),
-        "The highest one.",
+        "The highest sequential cutoff for keeping a stream out.",
         _BCACHE,
     ),
     Param(
@@ -257,14 +256,14 @@ STREAMS: Final = (
         "promotions",
         QuantitySchema(SignalUnit.IOPS, 0, 1_000_000),
         ("promotions_per_s_max",),
-        "With more promotions than this, streams are no longer kept out by the size of requests.",
+        "With more promotions than this, streams are no longer kept out by request size.",
         _DM_CACHE,
     ),
     Param(
         "promotions_pause",
         _span(0, _HOUR_NS),
         ("split_pause_ns",),
-        "For how long it then is not.",
+        "For how long they are then not kept out that way.",
         _DM_CACHE,
     ),
 )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Parameters of the strategies under readable names, and the fields that they set. Pure."""
+"""Applies the parameters of strategies. Pure."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _PARAMS: Final[Mapping[str, tuple[tuple[Param, ...], object]]] = {
 
 
 def _ordered(low: str, high: str, defaults: Mapping[str, int]) -> Any:
-    """A check that one parameter is not above another, whichever of them is written."""
+    """Return a check that one parameter is not above another, whichever of them is given."""
 
     def check(values: Values) -> Iterator[tuple[str, str, str]]:
         at = {**defaults, **values}
         if (low in values or high in values) and at[low] > at[high]:
-            yield (high if high in values else low, f"{low} is above {high}", "swap them")
+            yield (high if high in values else low, f"{low} is greater than {high}", "swap them")
 
     return check
 
@@ -61,7 +61,7 @@ RECORDS: Final[Mapping[str, ObjectSchema]] = {name: _record(name) for name in _P
 
 
 def with_values(params: Params, strategy: str, values: Mapping[str, Any], kind: Kind) -> Params:
-    """The parameters with what a policy says; what does not act on this kind is left alone."""
+    """Return the parameters with the values of a policy that have an effect on this kind."""
     for param in _PARAMS[strategy][0]:
         if param.name in values and kind in param.kinds:
             params = _with(params, param.path, _field_value(param, values[param.name]))
@@ -69,7 +69,7 @@ def with_values(params: Params, strategy: str, values: Mapping[str, Any], kind: 
 
 
 def _field_value(param: Param, value: float | str) -> float | None:
-    """None is what `auto` and `off` stand for."""
+    """Convert a value to the unit of its field; None for `auto` and `off`."""
     return None if isinstance(value, str) else value / param.scale if param.scale > 1 else value
 
 

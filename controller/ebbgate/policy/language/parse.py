@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The text of one file as a policy document, or everything that is wrong with it. Pure."""
+"""Reads the text of one file into a policy document or diagnostics. Pure."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from ebbgate.policy.language.yaml_events import Mapping, Node, read_nodes
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """Either a document, or problems with a place each; never both."""
+    """Either a document or problems, never both."""
 
     document: PolicyDocument | None
     problems: tuple[Diagnostic, ...] = ()
 
 
 def parse(source: str | bytes, file: str) -> Parsed:
-    """Read one file; `file` is what its problems are reported under. Never raises."""
+    """Read one file; `file` is its name in diagnostics. Never raises."""
     findings = Diagnostics(file)
     node = read_nodes(source, findings)
     values = None if node is None else POLICY.read(node, "", findings)

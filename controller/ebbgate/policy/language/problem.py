@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What is wrong with a policy, and where. Pure."""
+"""Errors in a policy file, with their positions. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 PROBLEMS_MAX: Final = 50
-"""More of one file help nobody."""
+"""Of one file; the others are only counted."""
 _QUOTED_MAX: Final = 40
 
 
@@ -23,7 +23,7 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """`FILE:LINE:COLUMN: key: what is wrong; what was expected; did you mean X?`"""
+    """`FILE:LINE:COLUMN: key: what is wrong; what is expected; did you mean X?`"""
 
     file: str
     place: Position
@@ -42,7 +42,7 @@ class Diagnostic:
 
 @dataclass(slots=True)
 class Diagnostics:
-    """The problems of one file, collected while it is read. `count`: of all that were found."""
+    """Collects the problems of one file. `count`: how many were found in all."""
 
     file: str
     problems: list[Diagnostic] = field(default_factory=list)
@@ -51,19 +51,19 @@ class Diagnostics:
     def add(
         self, place: Position, key: str, what: str, expected: str = "", nearest: str = ""
     ) -> None:
-        """One more; kept unless there are too many already."""
+        """Add a problem; it is dropped if there are too many."""
         self.count += 1
         if len(self.problems) < PROBLEMS_MAX:
             self.problems.append(Diagnostic(self.file, place, key, what, expected, nearest))
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """The known word that was probably meant; empty where none is near."""
+    """Return the known word that was probably meant; empty if none is similar."""
     close = difflib.get_close_matches(word.lower(), list(known), n=1)
     return close[0] if close else ""
 
 
 def quoted(text: str) -> str:
-    """The text as a message shows it: short, in quotes, without control characters."""
+    """Return the text for a message: short, in quotes, without control characters."""
     short = text if len(text) <= _QUOTED_MAX else text[: _QUOTED_MAX - 3] + "..."
     return ascii(short) if not short.isprintable() else f"'{short}'"

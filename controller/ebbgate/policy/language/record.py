@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Mappings with known keys: each has its shape, its sentence and an example. Pure."""
+"""Schema of mappings with known keys. Pure."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ebbgate.policy.language.yaml_events import Mapping, Node, Scalar
 
 @dataclass(frozen=True, slots=True)
 class FieldSchema:
-    """A key of a record. `about`: for people, with what it does; `example`: a value that fits.
+    """One key. `about`: what it does; `example`: a valid value; `default`: in words.
 
-    `of`: the kinds of cache on which it acts, empty for all. `default`: in words.
+    `of`: the kind of cache on which it has an effect, empty for all.
     """
 
     name: str
@@ -28,12 +28,12 @@ class FieldSchema:
 
 
 Check = Callable[[Values], Iterator[tuple[str, str, str]]]
-"""Key, what is wrong and what was expected, of values that are all right by themselves."""
+"""Yields key, fault and expectation where values do not fit each other."""
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectSchema:
-    """A mapping with these keys and no other. `check`: what only shows in several of them."""
+    """A mapping with these keys and no others. `check`: compares several of them."""
 
     what: str
     fields: tuple[FieldSchema, ...]
@@ -43,7 +43,9 @@ class ObjectSchema:
     def read(self, node: Node, key: str, findings: Diagnostics) -> Values | None:
         if not isinstance(node, Mapping):
             listed = ", ".join(field.name for field in self.fields)
-            findings.add(node.place, key, f"not {self.what}", f"a mapping with the keys {listed}")
+            findings.add(
+                node.place, key, f"not {self.what}", f"write a mapping with the keys {listed}"
+            )
             return None
         before = findings.count
         values: Values = {}
@@ -80,12 +82,12 @@ class ObjectSchema:
         return found
 
     def words(self) -> str:
-        return "keys of its own, below"
+        return "a mapping, see below"
 
     def _unknown(self, name: Scalar, key: str, findings: Diagnostics) -> None:
         names = [field.name for field in self.fields]
-        what = f"no such key in {self.what}"
-        listed = f"known: {', '.join(names)}"
+        what = f"unknown key in {self.what}"
+        listed = f"known keys: {', '.join(names)}"
         where = under(key, name.text if name.text.isprintable() else ascii(name.text))
         findings.add(name.place, where[:100], what, listed, nearest(name.text, names))
 
@@ -93,8 +95,8 @@ class ObjectSchema:
         there = {name.text for name, _ in node.entries}
         for field in self.fields:
             if field.required and field.name not in there:
-                wanted = f"for example `{field.name}: {field.example}`"
+                wanted = f"add for example `{field.name}: {field.example}`"
                 findings.add(node.place, under(key, field.name), "the key is missing", wanted)
         if len(node.entries) < self.least:
             listed = ", ".join(field.name for field in self.fields)
-            findings.add(node.place, key, f"{self.what} is empty", f"one of {listed}")
+            findings.add(node.place, key, f"{self.what} is empty", f"add at least one of {listed}")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The tables of policies/README.md: every key, parameter, setting and signal. Pure.
+"""Prints the tables of policies/README.md: keys, parameters, settings, signals. Pure.
 
-`python -m ebbgate.policy.language.reference` prints them; a test holds the README to them.
+`python -m ebbgate.policy.language.reference` prints them; a test compares the README.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from ebbgate.policy.language.settings import LIMITS, SET
 from ebbgate.policy.quantity import EXAMPLES, FACTORS, SignalUnit
 from ebbgate.policy.rule_signals import SIGNALS, Signal
 
-_KEYS = "| key | value | without it | what it does | example |\n|---|---|---|---|---|"
-_SIGNALS = "| signal | unit and range | what it is | formula | example |\n|---|---|---|---|---|"
+_KEYS = "| key | value | default | meaning | example |\n|---|---|---|---|---|"
+_SIGNALS = "| signal | unit and range | meaning | formula | example |\n|---|---|---|---|---|"
 _UNITS = "| unit | written as | example |\n|---|---|---|"
 _RANGES = {SignalUnit.RATIO: "0% to 100%"}
 
 
 def tables() -> dict[str, str]:
-    """By name, each as Markdown."""
+    """Return the tables by name, as Markdown."""
     found = {
         "policy": _keys(POLICY.fields),
         "match": _keys(MATCH.fields),
@@ -42,7 +42,7 @@ def tables() -> dict[str, str]:
 
 
 def blocks() -> Iterator[tuple[str, str]]:
-    """Each table between the marks under which the README has it."""
+    """Yield each table between the marks that the README has around it."""
     for name, table in tables().items():
         yield name, f"<!-- {name} -->\n{table}\n<!-- end of {name} -->"
 
@@ -62,7 +62,7 @@ def _keys(fields: Iterable[FieldSchema]) -> str:
 
 
 def _key(field: FieldSchema) -> str:
-    without = "an error" if field.required else field.default or "nothing"
+    without = "required" if field.required else field.default or "none"
     only = f" Only {field.of}." if field.of else ""
     cells = (f"`{field.name}`", field.shape.words(), without, f"{field.about}{only}")
     return f"| {' | '.join(cells)} | `{field.name.rpartition('.')[2]}: {field.example}` |"
@@ -73,7 +73,7 @@ def _signal(signal: Signal) -> str:
         kind = " or ".join(f"`{word}`" for word in signal.words)
         example = f"{signal.name}: {signal.words[-1]}"
     else:
-        kind = f"{signal.unit}, {_RANGES.get(signal.unit, '0 and more')}"
+        kind = f"{signal.unit}, {_RANGES.get(signal.unit, '0 or more')}"
         example = f'{signal.name}: "> {EXAMPLES[signal.unit]}"'
     return f"| `{signal.name}` | {kind} | {signal.about} | {signal.formula} | `{example}` |"
 

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""JSON Schema of the language, for editors and other checkers. Pure.
-
-`python -m ebbgate.policy.language.schema` prints policies/schema.json.
-"""
+"""Prints policies/schema.json, the JSON Schema of the language for editors. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ from ebbgate.policy.language.shapes import Schema
 
 
 def schema() -> Schema:
-    """The whole language. What an editor cannot check (references, order of bounds) is left out."""
+    """Return the schema; references and the order of bounds cannot be checked by it."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "ebbgate policy",
@@ -25,7 +22,7 @@ def schema() -> Schema:
 
 
 def schema_text() -> str:
-    """As it is kept in policies/schema.json."""
+    """Return the content of policies/schema.json."""
     return json.dumps(schema(), indent=1, ensure_ascii=False) + "\n"
 
 

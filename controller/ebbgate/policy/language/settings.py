@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a rule may set and a limit may bound; what becomes of it on each kind of cache. Pure."""
+"""Settings of rules and limits, and their effect on each kind of cache. Pure."""
 
 from __future__ import annotations
 
@@ -35,31 +35,31 @@ SET: Final = ObjectSchema(
         FieldSchema(
             DESTAGE_RATE,
             QuantitySchema(SignalUnit.RATE, 0, _RATE.high, (MAX, KERNEL)),
-            "How fast dirty data goes out, whatever users do. `max`: as fast as the kernel can, on"
-            " bcache in the idle I/O class, on dm-cache with 32 blocks at once; `0`: nothing (but"
-            " bcache lets a piece through every 2.5 s); `kernel`: the kernel's own settings."
-            " dm-cache knows no rate between these.",
+            "Rate of write-back, whatever users do. `max`: as fast as the kernel can (bcache: in"
+            " the idle I/O class; dm-cache: 32 blocks at once); `0`: none (bcache still writes one"
+            " piece every 2.5 s); `kernel`: the kernel's own settings. dm-cache has no rates"
+            " between these.",
             "20MiB/s",
         ),
         FieldSchema(
             DESTAGE_DEPTH,
             _DEPTH,
-            "How many blocks may go out at once; 0: none.",
+            "How many blocks may be written back at once; 0: none.",
             "4",
             of=Kind.DM_CACHE,
         ),
         FieldSchema(
             SEQUENTIAL_CUTOFF,
             _CUTOFF,
-            "Run length from which a stream bypasses the cache.",
+            "Length of a sequential run from which it bypasses the cache.",
             "1MiB",
             of=Kind.BCACHE,
         ),
         FieldSchema(
             CONGESTION_BYPASS,
             ChoiceSchema((OFF,), (False,)),
-            "No bypass of a cache device that the kernel takes for congested; it stays off until"
-            " the volume is no longer enforced.",
+            "Requests do not bypass a cache device that the kernel considers congested. It stays"
+            " off as long as the volume is in `enforce`.",
             OFF,
             of=Kind.BCACHE,
         ),
@@ -70,7 +70,7 @@ SET: Final = ObjectSchema(
 
 def _ordered(values: Values) -> Iterator[tuple[str, str, str]]:
     if "min" in values and "max" in values and values["min"] > values["max"]:
-        yield "max", "min is above max", "swap them"
+        yield "max", "min is greater than max", "swap them"
 
 
 def _bounds(
@@ -79,8 +79,8 @@ def _bounds(
     record = ObjectSchema(
         f"the bounds of {name}",
         (
-            FieldSchema("min", quantity, f"{name} is never below.", example),
-            FieldSchema("max", quantity, f"{name} is never above.", example),
+            FieldSchema("min", quantity, f"Lower limit of {name}.", example),
+            FieldSchema("max", quantity, f"Upper limit of {name}.", example),
         ),
         _ordered,
         least=1,
@@ -96,22 +96,22 @@ LIMITS: Final = ObjectSchema(
             _RATE,
             "100MiB/s",
             Kind.BCACHE,
-            "Bounds of the rate at which destage is let through. With `max`, a gate that was wide"
-            " open goes at that rate; with `min`, one that was closed goes at that.",
+            "Limits of the rate of write-back. `max` also limits write-back that would have no rate"
+            " limit; with `min` it never stops.",
         ),
         _bounds(
             DESTAGE_DEPTH,
             _DEPTH,
             "8",
             Kind.DM_CACHE,
-            "Bounds of the blocks that may go out at once.",
+            "Limits of the blocks that may be written back at once.",
         ),
         _bounds(
             SEQUENTIAL_CUTOFF,
             _CUTOFF,
             "64MiB",
             Kind.BCACHE,
-            "Bounds of the sequential cutoff wherever one is wished.",
+            "Limits of the sequential cutoff that a strategy or rule sets.",
         ),
     ),
 )
@@ -119,7 +119,7 @@ LIMITS: Final = ObjectSchema(
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What a rule's settings come to on a kind of cache. `cannot`: what is lost there, and why."""
+    """A rule's settings on one kind of cache. `cannot`: settings without effect there, and why."""
 
     gate: Gate | None = None
     cutoff_bytes: int | None = None
@@ -128,12 +128,12 @@ class Wish:
 
     @property
     def empty(self) -> bool:
-        """Is nothing left of it?"""
+        """Whether no setting has an effect."""
         return self.gate is None and self.cutoff_bytes is None and self.congestion_bypass is None
 
 
 def wish_of(settings: Mapping[str, Any], kind: Kind) -> Wish:
-    """The settings of a rule on this kind of cache."""
+    """Translate the settings of a rule for this kind of cache."""
     cannot = [why for name in settings if (why := _why_not(name, settings[name], kind))]
     able = {n: value for n, value in settings.items() if not _why_not(n, value, kind)}
     gate = None
@@ -152,7 +152,7 @@ def wish_of(settings: Mapping[str, Any], kind: Kind) -> Wish:
 
 
 def proposal_of(strategy: str, why: str, wish: Wish) -> Proposal:
-    """The wish as what competes with the strategies."""
+    """Return the proposal that competes with those of the strategies."""
     lost = "; ".join(wish.cannot)
     if wish.empty:
         return Proposal(strategy, lost, unsupported=lost)
@@ -166,7 +166,7 @@ def proposal_of(strategy: str, why: str, wish: Wish) -> Proposal:
 
 
 def limits_of(bounds: Mapping[str, Mapping[str, Any]], kind: Kind) -> Limits:
-    """The limits on this kind of cache; one on a setting that it lacks has nothing to bound."""
+    """Return the limits for this kind of cache, without those on settings that it lacks."""
     found = {
         name: Bounds(_whole(ends.get("min")), _whole(ends.get("max")))
         for name, ends in bounds.items()
@@ -194,14 +194,14 @@ def _rate_gate(rate: float | str, kind: Kind) -> Gate:
 
 
 def _why_not(name: str, value: float | str, kind: Kind) -> str:
-    """Why this kind of cache does not do it; empty when it does."""
+    """Return why this kind of cache does not support a setting; empty if it does."""
     if kind is Kind.DM_WRITECACHE:
-        return f"{name}: dm-writecache takes no setting while it is in use"
+        return f"{name}: dm-writecache has no settings that can be changed while it is in use"
     if kind is Kind.DM_CACHE:
         if name in (SEQUENTIAL_CUTOFF, CONGESTION_BYPASS):
             return f"{name}: dm-cache has no such setting"
         if name == DESTAGE_RATE and value not in (0, MAX, KERNEL):
-            return f"{name}: dm-cache knows no rate; set destage_depth"
+            return f"{name}: dm-cache has no rate; set destage_depth"
     if kind is Kind.BCACHE and name == DESTAGE_DEPTH:
-        return f"{name}: bcache knows no number of blocks; set destage_rate"
+        return f"{name}: bcache has no such setting; set destage_rate"
     return ""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a value may look like: each shape reads a node and writes its JSON Schema. Pure.
+"""Schemas of values: each reads a node and writes its JSON Schema. Pure.
 
-A shape that meets something else says what and where among the findings, and returns None; whoever
-reads the whole looks at the findings first.
+A schema that cannot read a node adds a diagnostic and returns None; the result as a whole counts
+only if there are no diagnostics.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ from ebbgate.policy.quantity import (
 
 Schema = dict[str, Any]
 Values = dict[str, Any]
-"""What the fields of a record were read as."""
+"""The values of a mapping, by key."""
 
 
 class ValueSchema(Protocol):
-    """Anything that reads a node."""
+    """Reads nodes of one form."""
 
     def read(self, node: Node, key: str, findings: Diagnostics) -> Any:
-        """The value, or None with a finding."""
+        """Return the value, or None after adding a diagnostic."""
 
     def schema(self) -> Schema:
-        """The same for an editor."""
+        """Return the JSON Schema, for editors."""
 
     def words(self) -> str:
-        """Unit and range for people."""
+        """Return unit and range for people."""
 
 
 def scalar(node: Node, key: str, findings: Diagnostics, wanted: str) -> str | None:
-    """The text of a single value that is not empty."""
+    """Return the text of a single value that is not empty."""
     if not isinstance(node, Scalar):
         kind = "a list" if isinstance(node, Sequence) else "a mapping"
-        findings.add(node.place, key, f"{kind} where one value belongs", wanted)
+        findings.add(node.place, key, f"{kind} instead of a single value", wanted)
         return None
     if not node.text.strip():
         findings.add(node.place, key, "the value is missing", wanted)
@@ -54,7 +54,7 @@ def scalar(node: Node, key: str, findings: Diagnostics, wanted: str) -> str | No
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """A name and where it was written, for what is only found to be wrong later."""
+    """A name and its position, for errors that are only found later."""
 
     text: str
     place: Position
@@ -62,18 +62,20 @@ class Located:
 
 @dataclass(frozen=True, slots=True)
 class TextSchema:
-    """Text. `pattern`: what it must match, said as `wanted`. `located`: with its place."""
+    """Text that matches `pattern`, which `wanted` describes. `located`: keep its position."""
 
     wanted: str
     pattern: str = r".{1,500}"
     located: bool = False
 
     def read(self, node: Node, key: str, findings: Diagnostics) -> str | Located | None:
-        text = scalar(node, key, findings, self.wanted)
+        text = scalar(node, key, findings, f"expected: {self.wanted}")
         if text is None:
             return None
         if re.fullmatch(self.pattern, text, re.DOTALL) is None:
-            findings.add(node.place, key, f"{quoted(text)} does not fit", self.wanted)
+            findings.add(
+                node.place, key, f"{quoted(text)} is not valid here", f"expected: {self.wanted}"
+            )
             return None
         return Located(text, node.place) if self.located else text
 
@@ -86,7 +88,7 @@ class TextSchema:
 
 @dataclass(frozen=True, slots=True)
 class ConstSchema:
-    """A number that is fixed, such as the version of the language."""
+    """A fixed number, such as the version of the language."""
 
     number: int
 
@@ -96,7 +98,7 @@ class ConstSchema:
         if text is None:
             return None
         if text != str(self.number) or not (isinstance(node, Scalar) and node.plain):
-            findings.add(node.place, key, f"{quoted(text)} is not known here", wanted)
+            findings.add(node.place, key, f"unknown value {quoted(text)}", wanted)
             return None
         return self.number
 
@@ -109,17 +111,18 @@ class ConstSchema:
 
 @dataclass(frozen=True, slots=True)
 class ChoiceSchema:
-    """One of these words. `loose`: what an editor may make of it (`off` is YAML's false)."""
+    """One of these words. `loose`: how editors may read them (`off` is YAML's false)."""
 
     choices: tuple[str, ...]
     loose: tuple[Any, ...] = ()
 
     def read(self, node: Node, key: str, findings: Diagnostics) -> str | None:
-        wanted = f"one of {', '.join(self.choices)}" if len(self.choices) > 1 else self.choices[0]
+        listed = ", ".join(self.choices)
+        wanted = f"write one of {listed}" if len(self.choices) > 1 else f"write {listed}"
         text = scalar(node, key, findings, wanted)
         if text is None or text in self.choices:
             return text
-        what = f"{quoted(text)} is not known here"
+        what = f"unknown value {quoted(text)}"
         findings.add(node.place, key, what, wanted, nearest(text, self.choices))
         return None
 
@@ -132,7 +135,7 @@ class ChoiceSchema:
 
 @dataclass(frozen=True, slots=True)
 class QuantitySchema:
-    """A figure with its unit, from `low` to `high` in the base unit, or one of `or_words`."""
+    """A value with its unit, from `low` to `high` in the base unit, or one of `or_words`."""
 
     unit: SignalUnit
     low: float
@@ -153,7 +156,9 @@ class QuantitySchema:
             findings.add(node.place, key, wrong.what, wanted, near)
             return None
         if not self.low <= value <= self.high:
-            findings.add(node.place, key, f"{quoted(text)} is out of range", self._range())
+            findings.add(
+                node.place, key, f"{quoted(text)} is out of range", f"allowed: {self._range()}"
+            )
             return None
         return value
 
@@ -168,7 +173,7 @@ class QuantitySchema:
 
 
 def figure_schema(unit: SignalUnit) -> list[Schema]:
-    """A figure as text, and as a bare number where an editor takes it for one."""
+    """Return schemas of a value as text, and as a bare number as editors read it."""
     names = "|".join(re.escape(name) for name in FACTORS[unit])
     bare: Schema = {"type": "number"} if unit is SignalUnit.COUNT else {"const": 0}
     return [{"type": "string", "pattern": rf"^-?[0-9]+(\.[0-9]+)? *({names})$"}, bare]
@@ -176,7 +181,7 @@ def figure_schema(unit: SignalUnit) -> list[Schema]:
 
 @dataclass(frozen=True, slots=True)
 class ListSchema:
-    """A list of values of one shape; with `single`, a lone one stands for a list of it."""
+    """A list of values; with `single`, one value may stand without a list."""
 
     item: ValueSchema
     single: bool = False
@@ -187,7 +192,7 @@ class ListSchema:
         if isinstance(node, Sequence):
             if not self.least <= len(node.items) <= self.most:
                 what = f"{len(node.items)} entries"
-                findings.add(node.place, key, what, f"{self.least} to {self.most}")
+                findings.add(node.place, key, what, f"allowed: {self.least} to {self.most}")
                 return None
             items = (self.item.read(item, key, findings) for item in node.items)
             return tuple([item for item in items if item is not None])
@@ -204,7 +209,7 @@ class ListSchema:
         return {"anyOf": [self.item.schema(), listed]} if self.single else listed
 
     def words(self) -> str:
-        return f"{self.item.words()}; one or a list" if self.single else self.item.words()
+        return f"{self.item.words()}; one, or a list" if self.single else self.item.words()
 
 
 def under(key: str, name: str) -> str:
@@ -213,4 +218,4 @@ def under(key: str, name: str) -> str:
 
 
 NAME: Final = r"[a-z][a-z0-9-]{0,62}"
-NAME_WANTED: Final = "small letters, digits and dashes, a letter first"
+NAME_WANTED: Final = "lower-case letters, digits and dashes; a letter first"

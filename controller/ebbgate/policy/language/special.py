@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Shapes of one place only: a strategy with its parameters, a time of the day. Pure."""
+"""Reads entries of `strategies`, and times of the day. Pure."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ class StrategySchema:
     """`idle_destage`, or `idle_destage: {wait: 300ms}`."""
 
     def read(self, node: Node, key: str, findings: Diagnostics) -> StrategyUse | None:
-        wanted = f"one of {', '.join(RECORDS)}"
+        wanted = f"write one of {', '.join(RECORDS)}"
         if not isinstance(node, Mapping):
             name = scalar(node, key, findings, wanted)
             if name is None or not self._known(name, node, key, findings):
                 return None
             return StrategyUse(name)
         if len(node.entries) != 1:
-            what = f"{len(node.entries)} keys in one entry"
-            findings.add(node.place, key, what, "one strategy in each, with `- ` before it")
+            what = f"one entry has {len(node.entries)} keys"
+            findings.add(node.place, key, what, "write one strategy per entry, after `- `")
             return None
         (word, params), *_ = node.entries
         if not self._known(word.text, word, key, findings):
@@ -56,27 +56,29 @@ class StrategySchema:
     def _known(self, name: str, node: Node, key: str, findings: Diagnostics) -> bool:
         if name in RECORDS:
             return True
-        what = f"no such strategy: {quoted(name)}"
-        wanted = f"one of {', '.join(RECORDS)}"
+        what = f"unknown strategy: {quoted(name)}"
+        wanted = f"known strategies: {', '.join(RECORDS)}"
         findings.add(node.place, key, what, wanted, nearest(name, RECORDS))
         return False
 
 
 @dataclass(frozen=True, slots=True)
 class WindowSchema:
-    """`01:00-05:00`; over midnight where the end is the earlier one."""
+    """`01:00-05:00`; an end before the start is on the next day."""
 
     def read(self, node: Node, key: str, findings: Diagnostics) -> tuple[int, int] | None:
-        wanted = 'from and to in local time, for example "22:30-06:00"'
+        wanted = 'write start and end in local time, for example "22:30-06:00"'
         text = scalar(node, key, findings, wanted)
         if text is None:
             return None
         if _WINDOW.fullmatch(text) is None:
-            findings.add(node.place, key, f"{quoted(text)} is no time of the day", wanted)
+            findings.add(node.place, key, f"{quoted(text)} is not a time span", wanted)
             return None
         start, end = (_minutes(part) for part in text.split("-"))
         if start == end:
-            findings.add(node.place, key, "it ends when it begins", 'all day is "00:00-24:00"')
+            findings.add(
+                node.place, key, "start and end are the same", 'for all day write "00:00-24:00"'
+            )
             return None
         return start, end
 

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Text to a tree of nodes, each with its place; all of YAML that a policy does not need is refused.
-Pure.
+"""Reads YAML text into nodes with positions; refuses all of YAML that policies do not need. Pure.
 
-The parser's events are read one by one and not composed by the library, which would recurse as deep
-as the text says: so every bound is held before anything grows. Scalars stay text: what `01:00` or
-`off` means is for the shape that expects it, not for YAML's guesses.
+Events are read one by one, since the library's composer recurses as deep as the text is nested.
+Every bound is checked before anything grows. Scalars stay text: the schema decides what `01:00` or
+`off` means, not YAML.
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ from ebbgate.policy.language.problem import Diagnostics, Position, quoted
 BYTES_MAX: Final = 64 * 1024
 """The longest shipped policy has 3 KiB."""
 DEPTH_MAX: Final = 12
-"""The language itself is 8 deep."""
+"""The language itself is 8 levels deep."""
 NODES_MAX: Final = 10_000
 SCALAR_MAX: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """One value as it was written, without quotes. `plain`: it had none."""
+    """One value without its quotes. `plain`: it had none."""
 
     place: Position
     text: str
@@ -45,7 +44,7 @@ class Sequence:
 
 @dataclass(frozen=True, slots=True)
 class Mapping:
-    """Keys with their values, in order; a key is there once."""
+    """Keys with their values, in order; no key occurs twice."""
 
     place: Position
     entries: tuple[tuple[Scalar, Node], ...]
@@ -55,7 +54,7 @@ Node = Scalar | Sequence | Mapping
 
 
 class _Refused(Exception):
-    """Reading this file goes no further."""
+    """Reading of this file stops."""
 
     def __init__(self, place: Position, what: str, expected: str = "") -> None:
         super().__init__(what)
@@ -65,7 +64,7 @@ class _Refused(Exception):
 
 
 def read_nodes(source: str | bytes, findings: Diagnostics) -> Node | None:
-    """The one document of a file; None where it is none, with the reason among the findings."""
+    """Return the document of a file; None after adding a diagnostic."""
     try:
         return _Builder(_decoded(source), findings).document()
     except _Refused as refused:
@@ -76,7 +75,9 @@ def read_nodes(source: str | bytes, findings: Diagnostics) -> Node | None:
 def _decoded(source: str | bytes) -> str:
     length = len(source)
     if length > BYTES_MAX:
-        raise _Refused(Position(), f"{length} bytes are too long", f"at most {BYTES_MAX} bytes")
+        raise _Refused(
+            Position(), f"the file has {length} bytes", f"at most {BYTES_MAX} bytes are allowed"
+        )
     if isinstance(source, str):
         return source.removeprefix("\ufeff")
     try:
@@ -89,7 +90,7 @@ def _decoded(source: str | bytes) -> str:
 
 
 class _Builder:
-    """Turns events into nodes and counts what they cost."""
+    """Turns events into nodes and counts them."""
 
     def __init__(self, text: str, findings: Diagnostics) -> None:
         self._text = text
@@ -103,14 +104,14 @@ class _Builder:
         for event in events:
             if isinstance(event, yaml.DocumentStartEvent):
                 if found:
-                    raise _Refused(_place(event), "a second document", "one policy in a file")
+                    raise _Refused(_place(event), "a second document", "write one policy per file")
                 found.append(self._node(next(events), events, 0))
         if not found or (isinstance(found[0], Scalar) and not found[0].text):
             raise _Refused(Position(), "the file is empty", "a policy begins with `version: 1`")
         return found[0]
 
     def _events(self) -> Iterator[Any]:
-        """Every event; what the library cannot read becomes a refusal with its place."""
+        """Yield every event; errors of the library become refusals with their position."""
         try:
             for event in yaml.parse(self._text, Loader=yaml.SafeLoader):
                 self._last = _place(event)
@@ -125,21 +126,21 @@ class _Builder:
             what = f"a character that YAML does not allow (U+{error.character:04X})"
             raise _Refused(place, what, "remove it") from error
         except (ValueError, OverflowError) as error:
-            # The library's own: an escape beyond Unicode, a version number of thousands of digits.
+            # Raised by the library for escapes beyond Unicode and for huge version numbers.
             what = "not YAML: an escape or a number out of range"
-            raise _Refused(self._last, what, "write it plainly") from error
+            raise _Refused(self._last, what, "write the character or number itself") from error
 
     def _node(self, event: Any, events: Iterator[Any], depth: int) -> Node:
         place = _place(event)
         self._nodes += 1
         if depth > DEPTH_MAX:
-            raise _Refused(place, "nested too deep", f"at most {DEPTH_MAX} levels")
+            raise _Refused(place, "nested too deeply", f"at most {DEPTH_MAX} levels are allowed")
         if self._nodes > NODES_MAX:
-            raise _Refused(place, "too many values", f"at most {NODES_MAX}")
+            raise _Refused(place, "too many values", f"at most {NODES_MAX} are allowed")
         if isinstance(event, yaml.AliasEvent) or event.anchor is not None:
-            raise _Refused(place, "anchors and aliases are not used here", "write the value out")
+            raise _Refused(place, "anchors and aliases are not allowed", "repeat the value")
         if event.tag is not None:
-            raise _Refused(place, f"the tag {quoted(event.tag)} is not used here", "remove it")
+            raise _Refused(place, f"tags are not allowed: {quoted(event.tag)}", "remove it")
         if isinstance(event, yaml.ScalarEvent):
             return self._scalar(event, place)
         if isinstance(event, yaml.SequenceStartEvent):
@@ -149,9 +150,11 @@ class _Builder:
     def _scalar(self, event: Any, place: Position) -> Scalar:
         text = event.value
         if len(text) > SCALAR_MAX:
-            raise _Refused(place, "a value is too long", f"at most {SCALAR_MAX} characters")
+            raise _Refused(
+                place, "the value is too long", f"at most {SCALAR_MAX} characters are allowed"
+            )
         for character in text:
-            # Other than these would break a terminal, or could not even be printed.
+            # These could confuse a terminal or could not be printed.
             if unicodedata.category(character) in ("Cc", "Cs") and character not in "\n\t":
                 raise _Refused(place, f"a control character (U+{ord(character):04X})", "remove it")
         return Scalar(place, text, event.style is None)
@@ -171,12 +174,12 @@ class _Builder:
                 break
             key = self._node(event, events, depth + 1)
             if not isinstance(key, Scalar):
-                raise _Refused(key.place, "a key that is no word", "write `key: value`")
+                raise _Refused(key.place, "the key is not a word", "write `key: value`")
             value = self._node(next(events), events, depth + 1)
             if key.text in entries:
                 first = entries[key.text][0].place
-                what = f"the key is there twice, first in line {first.line}"
-                self._findings.add(key.place, key.text, what, "keep one of them")
+                what = f"duplicate key, first in line {first.line}"
+                self._findings.add(key.place, key.text, what, "remove one of them")
             else:
                 entries[key.text] = (key, value)
         return Mapping(place, tuple(entries.values()))
@@ -187,17 +190,23 @@ def _place(event: Any) -> Position:
 
 
 def _plain(text: str | None) -> str:
-    said = (text or "unreadable").replace("'\\x00'", "the end")
-    return "".join(c if c.isprintable() else " " for c in said)[:200]
+    shown = (text or "unreadable").replace("'\\x00'", "the end")
+    return "".join(c if c.isprintable() else " " for c in shown)[:200]
 
 
 def _hint(error: Any) -> str:
-    """What most often is the cause."""
-    said = f"{error.problem} {error.context}"
-    if "'>'" in said or "block scalar" in said:
+    """Name the most frequent cause."""
+    message = f"{error.problem} {error.context}"
+    if "'>'" in message or "block scalar" in message:
         return 'put a comparison in quotes: "> 40%"'
-    if "'\\t'" in said:
+    if "'\\t'" in message:
         return "indent with spaces"
-    if "'%'" in said or "'@'" in said or "'`'" in said or "'*'" in said or "alias" in said:
+    if (
+        "'%'" in message
+        or "'@'" in message
+        or "'`'" in message
+        or "'*'" in message
+        or "alias" in message
+    ):
         return 'put the value in quotes: "*"'
     return "see the examples in policies/README.md"

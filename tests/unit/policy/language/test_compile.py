@@ -131,11 +131,11 @@ def test_a_rule_sets_the_gate_as_the_kind_takes_it(kind: Kind, settings: str, ga
 @pytest.mark.parametrize(
     ("kind", "settings", "why"),
     [
-        (Kind.DM_CACHE, "{destage_rate: 20MiB/s}", "dm-cache knows no rate; set destage_depth"),
+        (Kind.DM_CACHE, "{destage_rate: 20MiB/s}", "dm-cache has no rate; set destage_depth"),
         (Kind.DM_CACHE, "{sequential_cutoff: 1MiB}", "dm-cache has no such setting"),
         (Kind.DM_CACHE, "{congestion_bypass: off}", "dm-cache has no such setting"),
-        (Kind.BCACHE, "{destage_depth: 4}", "bcache knows no number of blocks"),
-        (Kind.DM_WRITECACHE, "{destage_rate: max}", "dm-writecache takes no setting"),
+        (Kind.BCACHE, "{destage_depth: 4}", "bcache has no such setting"),
+        (Kind.DM_WRITECACHE, "{destage_rate: max}", "dm-writecache has no settings"),
     ],
 )
 def test_a_rule_that_a_kind_cannot_follow_says_so(kind: Kind, settings: str, why: str) -> None:

@@ -93,15 +93,17 @@ def test_a_schedule_may_use_a_policy_of_the_same_folder_or_a_shipped_one() -> No
 
 def test_what_does_not_exist_is_named_with_its_place_and_the_nearest() -> None:
     assert problem("name: own\ninclude: [bse]\n") == (
-        "0.yaml:3:11: include: there is no policy 'bse'; known: base; did you mean base?"
+        "0.yaml:3:11: include: unknown policy 'bse'; known policies: base; did you mean base?"
     )
     unknown = problem("name: own\nschedule: [{name: n, at: '01:00-02:00', use: ownn}]\n")
-    assert unknown.startswith("0.yaml:3:46: schedule.use: there is no policy 'ownn'; known: base")
+    assert unknown.startswith(
+        "0.yaml:3:46: schedule.use: unknown policy 'ownn'; known policies: base"
+    )
     assert unknown.endswith("did you mean own?")
 
 
 def test_only_shipped_policies_can_be_included() -> None:
-    assert "there is no policy 'near'" in problem("name: own\ninclude: near\n", "name: near\n")
+    assert "unknown policy 'near'" in problem("name: own\ninclude: near\n", "name: near\n")
 
 
 def test_a_ring_of_includes_names_the_chain() -> None:
@@ -112,19 +114,19 @@ def test_a_ring_of_includes_names_the_chain() -> None:
     }
     found = load(ring)
     assert found.documents == ()
-    assert "c.yaml:3:10: include: it includes itself: a -> b -> c -> a; break the ring" in [
+    assert "c.yaml:3:10: include: includes itself: a -> b -> c -> a; remove one of them" in [
         str(each) for each in found.problems
     ]
 
 
 def test_a_schedule_that_uses_its_own_policy_is_refused() -> None:
     found = problem("name: own\nschedule: [{name: n, at: '01:00-02:00', use: own}]\n")
-    assert found.startswith("0.yaml:3:46: schedule.use: it uses itself: own -> own")
+    assert found.startswith("0.yaml:3:46: schedule.use: uses itself: own -> own")
 
 
 def test_two_policies_of_one_name_are_refused() -> None:
     assert problem("name: own\n", "name: own\n").startswith(
-        "1.yaml:2:7: name: 'own' is the name of 0.yaml, too"
+        "1.yaml:2:7: name: 0.yaml has the name 'own', too"
     )
 
 
