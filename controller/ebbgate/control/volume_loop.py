@@ -15,11 +15,10 @@ from dataclasses import dataclass, field
 from ebbgate.actuators.gate_worker import GateWorker, Later
 from ebbgate.actuators.knob_writer import KnobWriter
 from ebbgate.control.cleaner import Cleaner
-from ebbgate.control.decision_log import DecisionLog
 from ebbgate.control.knob_driver import EventSink, KnobDriver
 from ebbgate.control.overrides import VolumeOverrides
 from ebbgate.control.status_document import StatusInputs, volume_status
-from ebbgate.knobs.catalog import DELAY
+from ebbgate.control.volume_signals import VolumeSignals
 from ebbgate.model.decision import Decision
 from ebbgate.model.frame import Frame
 from ebbgate.model.override import ActiveOverride
@@ -29,11 +28,6 @@ from ebbgate.model.volume import Mode, Volume, VolumeState
 from ebbgate.policy.cleaning import Cleaning
 from ebbgate.policy.engine import DecisionKey, Event, Outcome, Policy, ProbeSettings, State, step
 from ebbgate.policy.other_knobs import other_knobs
-from ebbgate.signals import kernel_sleep
-from ebbgate.signals.frame import FrameState, absorb, begin_anew, build, totals, tracked
-from ebbgate.signals.kernel_sleep import KernelSleep
-from ebbgate.signals.reload import table_reloaded
-from ebbgate.signals.totals import Totals
 from ebbgate.units import NS_PER_MS, NS_PER_S
 
 _LOG = logging.getLogger(__name__)
@@ -47,8 +41,8 @@ class VolumeLoop:
 
     `send`: gives the probe a command. `now_ns`: CLOCK_MONOTONIC. `frozen`: every knob stays where
     it is. `last_sent`: what the probe was told last, and `last_sent_wait_ns`: when it was told the
-    wait. `decision_count`: the number of the last recorded decision. `since_unix_ns`: when the
-    daemon began to follow the volume.
+    wait. `decision_count`: the number of the last recorded decision. `last_logged`: the reason that
+    was logged of each strategy.
     """
 
     volume: Volume
@@ -59,27 +53,29 @@ class VolumeLoop:
     mode: Mode = Mode.ADVISE
     frozen: bool = False
     now_ns: Callable[[], int] = time.monotonic_ns
-    frames: FrameState = field(default_factory=FrameState)
     state: State = field(default_factory=State)
     last_sent: ProbeSettings | None = None
     last_sent_wait_ns: int = 0
     decision_count: int = 0
     last_key: DecisionKey = ()
-    lost: dict[str, int] = field(default_factory=dict)
-    kernel_sleep: KernelSleep | None = None
-    decision_log: DecisionLog = field(default_factory=DecisionLog)
+    last_logged: dict[str, str] = field(default_factory=dict)
     call_later: Later | None = None
     last_sent_status_ns: int = 0
-    since_unix_ns: int = field(default_factory=time.time_ns)
-    last_seen: VolumeState | None = None
+    signals: VolumeSignals = field(init=False)
     driver: KnobDriver = field(init=False)
     overrides: VolumeOverrides = field(init=False)
     cleaner: Cleaner = field(init=False)
 
     def __post_init__(self) -> None:
+        self.signals = VolumeSignals(self.writer, self.now_ns, time.time_ns())
         self.driver = KnobDriver(self.writer, self.events, self.call_later, self.now_ns)
         self.cleaner = Cleaner(self.volume, self.driver, self.now_ns)
         self.overrides = VolumeOverrides(self.driver, self.now_ns)
+
+    @property
+    def last_seen(self) -> VolumeState | None:
+        """Return the last look at sysfs."""
+        return self.signals.last_seen
 
     @property
     def worker(self) -> GateWorker:
@@ -100,15 +96,8 @@ class VolumeLoop:
             self._send_probe_settings(outcome)
         elif isinstance(record, Edge):
             self._on_edge(record)
-        elif isinstance(record, Tracked):
-            self.frames = tracked(self.frames, record)
-        elif isinstance(record, Tick):
-            self.frames = absorb(self.frames, record)
-            self.lost = dict(record.lost)
-            # The end of the kernel thread's sleep is known once we have changed its delay.
-            delay = self.writer.owned.get(DELAY)
-            ours = (delay.owned_since_ns, delay.original) if delay else None
-            self.kernel_sleep = kernel_sleep.followed(self.kernel_sleep, ours, record)
+        elif isinstance(record, Tick | Tracked):
+            self.signals.on_record(record)
 
     def _on_edge(self, edge: Edge) -> None:
         """Write the gate first, since a request waits for it; then do all that can wait."""
@@ -124,12 +113,12 @@ class VolumeLoop:
 
     def on_tick(self, seen: VolumeState, knobs_settled: bool) -> None:
         """Take a look at sysfs. `knobs_settled`: no knob was being written meanwhile."""
-        frame = build(self.frames, seen, self.volume.name, self.now_ns())
+        frame = self.signals.frame(seen)
         self.cleaner.watch(seen)
         if knobs_settled and self.cleaning is None:
             self._look_at_knobs(seen)
             self.overrides.watch(seen, frame)
-        self.last_seen = seen
+        self.signals.last_seen = seen
         outcome = self._step(frame)
         decision = self._record_decision(outcome)
         drifted = self.driver.rate_drifted(seen, steady=outcome.steady)
@@ -155,7 +144,7 @@ class VolumeLoop:
     def probe_restarted(self) -> None:
         """Send the probe its settings again: a new child knows nothing."""
         self.last_sent = None
-        self.frames = begin_anew(self.frames)
+        self.signals.on_probe_restart()
         self._send_probe_settings(self._outcome())
 
     # ---- what people want ----------------------------------------------------------------------
@@ -205,7 +194,7 @@ class VolumeLoop:
 
     def clean(self, within_ns: int, who: str) -> str:
         """Begin a cleaning; return what is done, in words. Raises ActuationError."""
-        return self.cleaner.begin(self.last_seen, within_ns, who)
+        return self.cleaner.begin(self.signals.last_seen, within_ns, who)
 
     @property
     def cleaning(self) -> Cleaning | None:
@@ -260,6 +249,7 @@ class VolumeLoop:
         return self.now_ns() - due_ns
 
     def _status_inputs(self) -> StatusInputs:
+        rollbacks = self.state.arbiter.rollback.trips()
         return StatusInputs(
             volume=self.volume,
             policy=self.policy.name,
@@ -268,22 +258,15 @@ class VolumeLoop:
             frozen=self.frozen,
             gate=self.driver.applied.gate,
             gate_since_ns=self.driver.gate_since_ns,
-            originals=self._originals(),
+            originals=self.signals.originals(),
             manual=frozenset(self.writer.manual),
-            lost=self.lost,
+            lost=self.signals.lost,
             cleaning=self.cleaning,
             overrides=self.overrides.active,
             destage=self.policy.destage,
-            sleep_left_s=kernel_sleep.left_s(self.kernel_sleep, self.now_ns()),
-            totals=self._totals(),
+            sleep_left_s=self.signals.sleep_left_s(),
+            totals=self.signals.totals(self.driver.changes, self.decision_count, rollbacks),
         )
-
-    def _originals(self) -> dict[str, str]:
-        return {knob: owned.original for knob, owned in list(self.writer.owned.items())}
-
-    def _totals(self) -> Totals:
-        trips, changes = self.state.arbiter.rollback.trips(), self.driver.changes
-        return Totals(self.since_unix_ns, totals(self.frames), changes, self.decision_count, trips)
 
     def _record_decision(self, outcome: Outcome) -> Decision:
         decision = outcome.decision()
@@ -294,14 +277,22 @@ class VolumeLoop:
             decision = outcome.explained()
             self.decision_count += 1
             self.events.decision(decision, self.decision_count)
-            suffix = "" if self._acts() else f" [{self.mode}: not applied]"
-            self.decision_log.log(self.volume.name, decision, suffix)
+            self._log_decision(decision)
         return decision
+
+    def _log_decision(self, decision: Decision) -> None:
+        """Log each strategy whose reason has another beginning than last time."""
+        suffix = "" if self._acts() else f" [{self.mode}: not applied]"
+        for each in decision.proposals:
+            reason = each.reason.split(":", 1)[0] + suffix
+            if self.last_logged.get(each.strategy) != reason:
+                self.last_logged[each.strategy] = reason
+                _LOG.info("%s: %s: %s%s", self.volume.name, each.strategy, each.reason, suffix)
 
     def _look_at_knobs(self, seen: VolumeState) -> None:
         if not (self._acts() or self.overrides.pins):
             return
-        if table_reloaded(self.last_seen, seen, self._originals()):
+        if self.signals.table_reloaded(seen):
             _LOG.warning("%s: its table was reloaded; the knobs are set again", self.volume.title)
             self.driver.on_table_reload(seen)
             return

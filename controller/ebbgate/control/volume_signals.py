@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Builds the frames of one volume from the probe's records and from looks at sysfs. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from ebbgate.actuators.knob_writer import KnobWriter
+from ebbgate.knobs.catalog import DELAY
+from ebbgate.model.frame import Frame
+from ebbgate.model.records import Tick, Tracked
+from ebbgate.model.volume import VolumeState
+from ebbgate.signals import kernel_sleep
+from ebbgate.signals.frame import FrameState, absorb, begin_anew, build, totals, tracked
+from ebbgate.signals.kernel_sleep import KernelSleep
+from ebbgate.signals.reload import table_reloaded
+from ebbgate.signals.totals import Changes, Totals
+
+
+@dataclass(slots=True)
+class VolumeSignals:
+    """What was measured of one volume. `since_unix_ns`: when the daemon began to follow it.
+
+    `last_seen`: the last look at sysfs. `lost`: what the probe had to drop.
+    """
+
+    writer: KnobWriter
+    now_ns: Callable[[], int]
+    since_unix_ns: int
+    last_seen: VolumeState | None = None
+    lost: Mapping[str, int] = field(default_factory=dict)
+    _frames: FrameState = field(default_factory=FrameState)
+    _kernel_sleep: KernelSleep | None = None
+
+    def on_record(self, record: Tick | Tracked) -> None:
+        """Take a record of the probe."""
+        if isinstance(record, Tracked):
+            self._frames = tracked(self._frames, record)
+            return
+        self._frames = absorb(self._frames, record)
+        self.lost = dict(record.lost)
+        # The end of the kernel thread's sleep is known once we have changed its delay.
+        delay = self.writer.owned.get(DELAY)
+        ours = (delay.owned_since_ns, delay.original) if delay else None
+        self._kernel_sleep = kernel_sleep.followed(self._kernel_sleep, ours, record)
+
+    def on_probe_restart(self) -> None:
+        """Expect a new probe that counts from zero."""
+        self._frames = begin_anew(self._frames)
+
+    def frame(self, seen: VolumeState) -> Frame:
+        """Return what is known at this look at sysfs."""
+        return build(self._frames, seen, self.writer.volume.name, self.now_ns())
+
+    def table_reloaded(self, seen: VolumeState) -> bool:
+        """Whether the volume's table was loaded again since the last look."""
+        return table_reloaded(self.last_seen, seen, self.originals())
+
+    def originals(self) -> dict[str, str]:
+        """Return the original values of the knobs that ebbgate has changed."""
+        return {knob: owned.original for knob, owned in list(self.writer.owned.items())}
+
+    def sleep_left_s(self) -> float | None:
+        """Return how long the kernel's writeback thread may still sleep; None: it does not."""
+        return kernel_sleep.left_s(self._kernel_sleep, self.now_ns())
+
+    def totals(self, changes: Changes, decisions: int, rollbacks: Mapping[str, int]) -> Totals:
+        """Return what was counted since the daemon follows the volume."""
+        return Totals(self.since_unix_ns, totals(self._frames), changes, decisions, rollbacks)
