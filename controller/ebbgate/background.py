@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Work that may take long, beside the event loop, which must not wait for it. I/O: one thread."""
+"""Work that may take long and that the event loop must not wait for. I/O: threads."""
 
 from __future__ import annotations
 
 import asyncio
 import queue
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from contextlib import suppress
 from threading import Lock, Thread
@@ -15,14 +15,16 @@ from ebbgate.errors import Unavailable
 
 T = TypeVar("T")
 _JOBS_MAX: Final = 64
+PATIENCE_S: Final = 0.5
+"""A look takes less than a millisecond; on a busy machine, tens of milliseconds."""
 _Job = tuple[Future[Any], Callable[[], Any]] | None
 """None: the thread ends."""
 
 
 class BackgroundWorker:
-    """Runs jobs in their order on one daemon thread, which is started by the first one.
+    """Runs jobs in order on one daemon thread, which the first job starts.
 
-    A file of the kernel or a disk may hang: the thread never keeps the program from ending.
+    A kernel file or a disk may hang; the thread never keeps the program from ending.
     """
 
     def __init__(self, name: str, jobs_max: int = _JOBS_MAX) -> None:
@@ -32,9 +34,9 @@ class BackgroundWorker:
         self._thread: Thread | None = None
 
     def submit(self, work: Callable[[], T]) -> Future[T]:
-        """Begin a job when its turn comes; one that was cancelled before is skipped.
+        """Queue a job; one that is cancelled before its turn is skipped.
 
-        Raises Unavailable where too many are waiting.
+        Raises Unavailable if too many are waiting.
         """
         done: Future[T] = Future()
         try:
@@ -42,7 +44,7 @@ class BackgroundWorker:
         except queue.Full as error:
             raise Unavailable(
                 f"{self._jobs.maxsize} jobs are waiting already ({self._name})",
-                "try it again in a moment",
+                "try again in a moment",
             ) from error
         with self._starting:
             if self._thread is None:
@@ -51,14 +53,14 @@ class BackgroundWorker:
         return done
 
     async def run(self, work: Callable[[], T]) -> T:
-        """The result of a job. Raises what it raises, but OSError as Unavailable."""
+        """Return the result of a job. Raises what it raises, but OSError as Unavailable."""
         try:
             return await asyncio.wrap_future(self.submit(work))
         except OSError as error:
-            raise Unavailable(f"it could not be looked at: {error}", "try it again") from error
+            raise Unavailable(f"it could not be read: {error}", "try again") from error
 
     def end(self) -> None:
-        """Take no more jobs; the thread ends after those that wait."""
+        """End the thread after the jobs that wait."""
         with suppress(queue.Full):
             self._jobs.put_nowait(None)
 
@@ -71,5 +73,53 @@ class BackgroundWorker:
                 done.set_result(work())
             except BaseException as error:
                 done.set_exception(error)
-            # Not until the next job: a result may be large.
+            # A result may be large: do not keep it until the next job.
             del job, done, work
+
+
+class PatientTasks:
+    """Runs tasks by name, at most one of a name at a time, and waits for each only for a moment.
+
+    A look at a device may hang in the kernel for as long as another device takes to be registered.
+    Whoever looks at several devices in turn goes on to the next one, and returns to the one that
+    hangs once it has answered.
+    """
+
+    def __init__(self, patience_s: float = PATIENCE_S) -> None:
+        self._patience_s = patience_s
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._late: set[str] = set()
+
+    async def run(self, name: str, begin: Callable[[], Coroutine[Any, Any, None]]) -> bool:
+        """Run a task; return False if it, or an earlier one of the name, is not done in time.
+
+        One that was late is not waited for again until it has ended. Raises what the task, or an
+        earlier one that was late, raised.
+        """
+        older = self._tasks.get(name)
+        if older is not None and not await self._ended(name, older):
+            return False
+        # Another caller that waited may have begun one by now, which is as new.
+        task = self._tasks.get(name)
+        if task is None:
+            task = self._tasks[name] = asyncio.create_task(begin())
+        return await self._ended(name, task)
+
+    async def stop(self) -> None:
+        """Cancel the tasks that still run."""
+        tasks = list(self._tasks.values())
+        self._tasks.clear()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _ended(self, name: str, task: asyncio.Task[None]) -> bool:
+        await asyncio.wait({task}, timeout=0 if name in self._late else self._patience_s)
+        if not task.done():
+            self._late.add(name)
+            return False
+        if self._tasks.get(name) is task:
+            del self._tasks[name]
+            self._late.discard(name)
+            task.result()
+        return True

@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from pathlib import Path
 from threading import Event
 
@@ -16,7 +16,7 @@ from ebbgate.actuators.gate_worker import Job
 from ebbgate.actuators.knob_writer import KnobWriter
 from ebbgate.actuators.ownership import identify
 from ebbgate.config.settings import Config
-from ebbgate.daemon import daemon as machine_module
+from ebbgate.daemon import volume_set
 from ebbgate.daemon.daemon import Daemon
 from ebbgate.model.decision import Outcome
 from ebbgate.model.override import Override, OverrideKind
@@ -90,11 +90,11 @@ class Bench:
     async def looks(self, count: int = 3) -> None:
         """So many seconds, each with a look at the devices, a record of the probe, and a tick."""
         for _ in range(count):
-            await self.daemon._discover_when_due(time.monotonic_ns())
+            await self.daemon.volume_set.discover_when_due(time.monotonic_ns())
             for name, loop in list(self.daemon.volumes.items()):
                 now_ns = time.monotonic_ns()
                 self.daemon.on_record(tick(ns=now_ns, state="busy", last_ns=now_ns))
-                await self.daemon._tick_volume(name, slow=True)
+                await self.daemon.volume_set.look(name, slow=True)
                 deadline = time.monotonic() + DEADLINE_S
                 while not loop.worker.idle:
                     assert time.monotonic() < deadline
@@ -104,7 +104,7 @@ class Bench:
         asyncio.run(scenario())
 
     def stop(self) -> None:
-        self.daemon._release_all()
+        self.daemon.volume_set.release_all()
         self.recorder.stop()
         self.journal.stop()
         self.last_written.close()
@@ -126,6 +126,12 @@ def make_bench(tmp_path: Path) -> Iterator[Callable[[Mode], Bench]]:
 @pytest.fixture
 def bench(make_bench: Callable[[Mode], Bench]) -> Bench:
     return make_bench(Mode.ENFORCE)
+
+
+def shown(bench: Bench) -> Mapping[str, str]:
+    seen = bench.daemon.volumes["bcache0"].last_seen
+    assert seen is not None
+    return seen.knobs
 
 
 def tuned(bench: Bench) -> bool:
@@ -274,7 +280,7 @@ def test_what_could_not_be_put_back_at_the_start_is_put_back_by_the_daemon(
     bench.journal.put(entry)
     bench.journal.stop()
     bench.journal = JournalWriter(tmp_path / "state/journal.db", bench.last_written, (), [entry])
-    bench.daemon.journal = bench.journal
+    bench.daemon.volume_set.journal = bench.journal
     bench.fake.write(path, "0")
 
     async def scenario() -> None:
@@ -312,8 +318,8 @@ def test_a_volume_that_hangs_and_goes_keeps_the_loop_answering(
         bench.daemon.volumes["bcache0"].worker.submit("hangs", hanging(let_go))
         bench.vanish()
         silent_s, last_s = 0.0, time.monotonic()
-        bench.daemon._discovered_ns = 0
-        gone = asyncio.ensure_future(bench.daemon._discover_when_due(time.monotonic_ns()))
+        bench.daemon.volume_set.rediscover()
+        gone = asyncio.ensure_future(bench.daemon.volume_set.discover_when_due(time.monotonic_ns()))
         while not gone.done():
             await asyncio.sleep(0.01)
             silent_s = max(silent_s, time.monotonic() - last_s)
@@ -330,7 +336,7 @@ def test_a_volume_that_hangs_and_goes_keeps_the_loop_answering(
 def test_a_stop_waits_for_all_volumes_at_once_and_names_those_that_are_not_back(
     make_bench: Callable[[Mode], Bench], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(machine_module, "_STOP_S", 0.5)
+    monkeypatch.setattr(volume_set, "_STOP_S", 0.5)
     bench = make_bench(Mode.ENFORCE)
     let_go = Event()
 
@@ -338,7 +344,7 @@ def test_a_stop_waits_for_all_volumes_at_once_and_names_those_that_are_not_back(
         await bench.looks()
         bench.daemon.volumes["bcache0"].worker.submit("hangs", hanging(let_go))
         begun_s = time.monotonic()
-        assert await asyncio.to_thread(bench.daemon._release_all) == ["bcache0"]
+        assert await asyncio.to_thread(bench.daemon.volume_set.release_all) == ["bcache0"]
         assert time.monotonic() - begun_s < 5
 
     try:
@@ -361,8 +367,8 @@ def test_a_look_that_hangs_is_waited_for_once_and_made_good_later(
         # Whoever opens it to read waits in the kernel until somebody opens it to write.
         os.mkfifo(file)
         begun_s = time.monotonic()
-        await bench.daemon._tick_volume("bcache0", slow=True)
-        await bench.daemon._tick_volume("bcache0", slow=True)
+        await bench.daemon.volume_set.look("bcache0", slow=True)
+        await bench.daemon.volume_set.look("bcache0", slow=True)
         assert time.monotonic() - begun_s < 2, "a late look was waited for twice"
         loop = bench.daemon.volumes["bcache0"]
         assert loop.last_seen is looked
@@ -384,10 +390,10 @@ def test_a_knob_that_was_given_back_is_shown_as_it_is_at_the_next_look(
 
     async def scenario() -> None:
         await bench.looks()
-        assert bench.daemon.seen["bcache0"].knobs["writeback_percent"] == "40"
+        assert shown(bench)["writeback_percent"] == "40"
         bench.daemon.volumes["bcache0"].set_mode(Mode.ADVISE, "a test")
         await bench.looks(1)
         await bench.looks(1)
-        assert bench.daemon.seen["bcache0"].knobs["writeback_percent"] == "10"
+        assert shown(bench)["writeback_percent"] == "10"
 
     bench.run(scenario)

@@ -116,11 +116,11 @@ def test_the_daemon_logs_it_once_and_publishes_it(
     bench = Bench(tmp_path, Mode.ADVISE)
     published: list[dict[str, Any]] = []
     monkeypatch.setattr(bench.recorder, "live", lambda _, document: published.append(document))
-    bench.daemon.sysfs = Sysfs(bench.sysfs.root, FakeDm(allowed=False))
+    bench.daemon.volume_set.sysfs = Sysfs(bench.sysfs.root, FakeDm(allowed=False))
     try:
         for _ in range(2):
-            asyncio.run(bench.daemon._discover())
-        bench.daemon._tell_state()
+            asyncio.run(bench.daemon.volume_set.discover())
+        bench.daemon.send_status()
     finally:
         bench.stop()
     assert caplog.text.count("device-mapper cannot be asked (only root may open") == 1

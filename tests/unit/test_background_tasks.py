@@ -7,7 +7,7 @@ import asyncio
 
 import pytest
 
-from ebbgate.daemon.patient_tasks import PatientTasks
+from ebbgate.background import PatientTasks
 
 
 def test_those_who_ask_at_once_share_a_task_that_begins_after_they_asked() -> None:

@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The volumes of this machine: finds them, looks at each, and restores the knobs of those that go.
+
+I/O: sysfs and device-mapper, on threads; the volumes' loops. On the event loop; it never blocks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from ebbgate.actuators.knob_writer import KnobWriter
+from ebbgate.background import BackgroundWorker, PatientTasks
+from ebbgate.config.settings import Config
+from ebbgate.control.volume_loop import VolumeLoop
+from ebbgate.control.volume_reader import VolumeReader
+from ebbgate.daemon.override_registry import OverrideRegistry
+from ebbgate.daemon.policy_follower import PolicyFollower
+from ebbgate.intents.override_writer import OverrideWriter
+from ebbgate.kernel.sysfs import Sysfs
+from ebbgate.model.volume import Volume, VolumeState
+from ebbgate.policy_files.active import PolicyBook
+from ebbgate.probes.ebpf import track_command
+from ebbgate.probes.topology import device_generation, discover
+from ebbgate.store.journal_writer import JournalWriter
+from ebbgate.store.recorder import Recorder
+from ebbgate.units import NS_PER_S
+
+_LOG = logging.getLogger("ebbgated")
+_DISCOVER_NS: Final = 10 * NS_PER_S
+_FULL_READ_NS: Final = 10 * NS_PER_S
+"""How often knobs that ebbgate has not changed are read: they are only shown."""
+_DROP_S: Final = 2.0
+_STOP_S: Final = 10.0
+"""How long all volumes together have to restore their knobs at the end."""
+_URGENT_FACTOR: Final = 6
+"""Expensive reads run 6x less often while a gate is open: an edge would wait for them."""
+
+
+@dataclass(slots=True)
+class _Followed:
+    """A volume that is followed. `owned`: the knobs that were ebbgate's at the last look.
+
+    `generation`: of its devices; another one is another registration. `full_read_ns`: when all its
+    knobs were read.
+    """
+
+    loop: VolumeLoop
+    reader: VolumeReader
+    generation: tuple[int | None, ...]
+    seen: VolumeState | None = None
+    owned: frozenset[str] = frozenset()
+    full_read_ns: int = 0
+
+
+class VolumeSet:
+    """`loops`: of the volumes that are followed, by name. `command`: sends the probe a line.
+
+    `device_mapper_blocked`: why device-mapper cannot be asked; empty if it can.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        sysfs: Sysfs,
+        recorder: Recorder,
+        journal: JournalWriter,
+        boot_id: str,
+        command: Callable[[str], None],
+    ) -> None:
+        self.loops: dict[str, VolumeLoop] = {}
+        self.policies = PolicyBook(config.policy_dir)
+        self.follower = PolicyFollower(self.policies, self.loops)
+        self.overrides = OverrideRegistry(OverrideWriter(config.overrides_path), self.loops)
+        self.overrides.load()
+        self.device_mapper_blocked = ""
+        self.journal = journal
+        self._config = config
+        self.sysfs = sysfs
+        self._recorder = recorder
+        self._boot_id = boot_id
+        self._command = command
+        self._followed: dict[str, _Followed] = {}
+        self._leaving: dict[str, VolumeLoop] = {}
+        self._names: frozenset[str] = frozenset()
+        self._discovered_ns = 0
+        self._tasks = PatientTasks()
+        self._discoverer = BackgroundWorker("discover")
+
+    @property
+    def urgent(self) -> bool:
+        """Whether the next request closes the gate of a volume."""
+        return any(loop.urgent for loop in self.loops.values())
+
+    # ---- looks ---------------------------------------------------------------------------------
+    async def look(self, name: str, slow: bool) -> None:
+        """Look at a volume and let it decide; one that hangs in the kernel delays no other one.
+
+        `slow`: read the knobs that are ebbgate's, even while a gate is open.
+        """
+        await self._tasks.run(name, lambda: self._look(name, slow))
+
+    async def _look(self, name: str, slow: bool) -> None:
+        """Read on a thread, decide on the event loop."""
+        followed = self._followed.get(name)
+        if followed is None:
+            return
+        loop, now_ns = followed.loop, time.monotonic_ns()
+        owned = frozenset(loop.writer.owned)
+        full = now_ns - followed.full_read_ns >= self._patient(_FULL_READ_NS)
+        # A knob that was restored has another value than the one that was read last.
+        full = full or bool(followed.owned - owned)
+        followed.owned = owned
+        # Detect knob writes by others immediately; in a gap an edge would wait for that.
+        ours = slow or full or not loop.urgent
+        generation, was_idle, previous = loop.worker.generation, loop.worker.idle, followed.seen
+        fresh = (*loop.writer.owned, "cache_mode") if ours else ()
+        seen = await followed.reader.read(now_ns, None if full else previous, fresh)
+        if self._followed.get(name) is not followed:
+            return
+        if full:
+            followed.full_read_ns = now_ns
+        if previous is not None and seen.state != previous.state:
+            self.rediscover()
+        followed.seen = seen
+        await asyncio.sleep(0)
+        if self._followed.get(name) is not followed:
+            return
+        # Compared last: a knob that ebbgate wrote meanwhile was not written by somebody else.
+        unmoved = was_idle and loop.worker.idle and loop.worker.generation == generation
+        loop.on_tick(seen, knobs_settled=ours and unmoved)
+
+    def _patient(self, period_ns: int) -> int:
+        return period_ns * (_URGENT_FACTOR if self.urgent else 1)
+
+    # ---- discovery -----------------------------------------------------------------------------
+    def rediscover(self) -> None:
+        """Look at all devices at the next opportunity."""
+        self._discovered_ns = 0
+
+    async def discover_when_due(self, now_ns: int) -> None:
+        """Look at all devices, which is expensive, when one came or went, and now and then."""
+        names = self.sysfs.names("/sys/block") | self.sysfs.names("/sys/fs/bcache")
+        due = now_ns - self._discovered_ns >= self._patient(_DISCOVER_NS)
+        reborn = [
+            name
+            for name, followed in self._followed.items()
+            if device_generation(self.sysfs, followed.loop.volume) != followed.generation
+        ]
+        for name in reborn:
+            # It was registered again: the kernel, not a user, has changed its knobs.
+            await self._drop(name)
+        if reborn or names != self._names or not self._discovered_ns or due:
+            self._names, self._discovered_ns = names, now_ns
+            await self._tasks.run("", self.discover)
+
+    async def discover(self) -> None:
+        """Follow the volumes that have come, and no more those that are gone or changed."""
+        submit = self._discoverer.submit
+        volumes = await asyncio.wrap_future(submit(lambda: discover(self.sysfs)))
+        found = {volume.name: volume for volume in volumes}
+        self._log_device_mapper(await asyncio.wrap_future(submit(self.sysfs.dm.blocked)))
+        for name, loop in list(self.loops.items()):
+            # During a cleaning ebbgate's own table is loaded.
+            if found.get(name) != loop.volume and not (loop.cleaning and name in found):
+                await self._drop(name)
+        for name, volume in found.items():
+            if name not in self.loops and volume.cached:
+                self._add(volume)
+
+    def _log_device_mapper(self, blocked: str) -> None:
+        """Log once that half of the product is missing."""
+        if blocked and blocked != self.device_mapper_blocked:
+            _LOG.error("device-mapper cannot be asked (%s): its volumes are not tuned", blocked)
+        self.device_mapper_blocked = blocked
+
+    def _add(self, volume: Volume) -> None:
+        writer = KnobWriter(self.sysfs, volume, self.journal, self._boot_id)
+        mode = self.overrides.modes.get(volume.name) or self._config.mode_of(volume.name)
+        policy = self.policies.policy_of(volume)
+        loop = VolumeLoop(
+            volume, writer, policy, self._recorder, self._command, mode, call_later=_later
+        )
+        self.loops[volume.name] = loop
+        generation = device_generation(self.sysfs, volume)
+        self._followed[volume.name] = _Followed(loop, VolumeReader(writer), generation)
+        self.follower.added(volume)
+        self.overrides.adopt(volume.name)
+        text = "%s: %s over %s, mode %s, policy %s"
+        _LOG.info(text, volume.title, volume.kind, volume.backing.name, loop.mode, policy.name)
+        self._restore_leftovers(loop)
+        self._command(track_command(volume))
+        loop.probe_restarted()
+
+    def _restore_leftovers(self, loop: VolumeLoop) -> None:
+        """Restore what an earlier daemon changed and could not be restored at the start."""
+        left = self.journal.take_left(loop.volume.name)
+        for entry, values in left:
+            loop.writer.adopt(entry, values)
+        if left:
+            loop.release("left by an earlier ebbgated")
+
+    # ---- the end -------------------------------------------------------------------------------
+    async def _drop(self, name: str) -> None:
+        """Restore what is left of a volume that is gone, detached or put together anew."""
+        loop = self.loops.pop(name)
+        self._followed.pop(name).reader.end()
+        _LOG.info("%s: gone or changed; no longer followed", name)
+        self._command(f"untrack {name}")
+        loop.overrides.abandon("the volume is gone")
+        loop.release("the volume is gone or changed")
+        self._leaving[name] = loop
+        # On a thread: a write that hangs must not silence the event loop.
+        if await asyncio.to_thread(loop.worker.stop, _DROP_S):
+            self.journal.leave_behind([owned.entry for owned in loop.writer.owned.values()])
+        else:
+            _LOG.error("%s: a write of a knob hangs in the kernel", name)
+        self._leaving.pop(name, None)
+        self._recorder.drop_live(name)
+
+    async def stop_looks(self) -> None:
+        """Cancel the looks that are under way."""
+        await self._tasks.stop()
+
+    def release_all(self) -> list[str]:
+        """Restore every knob, on the volumes' threads side by side; return the volumes of which
+        something is not restored.
+        """
+        for loop in self.loops.values():
+            loop.release("ebbgated stops")
+        until_s, left = time.monotonic() + _STOP_S, []
+        for name, loop in (self.loops | self._leaving).items():
+            if not loop.worker.stop(max(0.0, until_s - time.monotonic())):
+                _LOG.error("%s: a write of a knob hangs in the kernel", name)
+                left.append(name)
+            elif loop.writer.owned:
+                left.append(name)
+            self._recorder.drop_live(name)
+        self._recorder.drop_live("")
+        return left
+
+
+def _later(after_ns: int, call: Callable[[], None]) -> None:
+    asyncio.get_running_loop().call_later(after_ns / NS_PER_S, call)
