@@ -114,7 +114,7 @@ probe: | $(BUILD)/.deps-run $(BUILD)/.deps-build ## build the eBPF probe (build/
 
 # ---- the dashboard -------------------------------------------------------------------------------
 # Its packages stay beside it; what they are is in package-lock.json, which the stamps follow.
-.PHONY: webui check-webui test-webui test-browser
+.PHONY: webui check-webui test-webui test-browser screenshot
 WEBUI_SOURCES = $(shell find webui/src webui/build.mjs -type f)
 WEBUI_MODULES := webui/node_modules/.stamp
 BROWSER_MODULES := tests/browser/node_modules/.stamp
@@ -138,6 +138,9 @@ test-webui: $(WEBUI_MODULES) ## the dashboard's arithmetic
 
 test-browser: venv $(UI)/app.js $(BROWSER_MODULES) | $(BUILD)/.deps-web ## the dashboard in a real browser, with the real server
 	$(call tier,browser,$(NODE) $(PY) -m pytest tests/browser $(K))
+
+screenshot: venv $(UI)/app.js $(BROWSER_MODULES) | $(BUILD)/.deps-web ## webui/docs/overview.png, the picture in README.md
+	$(NODE) $(PY) -m tests.browser.screenshot
 
 # ---- checks --------------------------------------------------------------------------------------
 .PHONY: check check-quick check-python check-shell check-c check-house fmt

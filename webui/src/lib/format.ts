@@ -66,10 +66,6 @@ export function count(value: Maybe<number>): string {
   return value.toLocaleString("en", { maximumFractionDigits: digits });
 }
 
-export function perSecond(value: Maybe<number>): string {
-  return value == null ? UNKNOWN : `${count(value)}/s`;
-}
-
 /** An age: `just now`, `12 s ago`, `3 min ago`. */
 export function ago(ageSeconds: Maybe<number>): string {
   if (ageSeconds == null) return UNKNOWN;

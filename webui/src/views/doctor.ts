@@ -120,7 +120,12 @@ function cost(report: DoctorReport["cost"]): Child {
   if (report.why) {
     return [
       h("p", { class: "hint" }, report.why),
-      h("p", {}, "To measure it, run ", h("code", {}, "ebbgate doctor --measure 10")),
+      h(
+        "p",
+        {},
+        "To measure it, run ",
+        h("code", { class: "figure" }, "ebbgate doctor --measure 10"),
+      ),
     ];
   }
   const rows = report.programs.map((each) => [

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // A list of a volume's figures: label, help text, value.
 import type { Volume } from "../api/types";
-import { bytes, nanoseconds, perSecond, rate, ratio } from "../lib/format";
+import { bytes, nanoseconds, rate, ratio } from "../lib/format";
 import { defined } from "./dialog";
 import { h, text } from "./dom";
 import {
@@ -31,8 +31,8 @@ export const MAIN_FIGURES: readonly Figure[] = [
 
 export const ALL_FIGURES: readonly Figure[] = [
   ...MAIN_FIGURES,
-  ["Reads", "", (v) => `${load(v, "read")} · ${perSecond(v.foreground?.["read"]?.iops)}`],
-  ["Writes", "", (v) => `${load(v, "write")} · ${perSecond(v.foreground?.["write"]?.iops)}`],
+  ["Reads", "", (v) => load(v, "read")],
+  ["Writes", "", (v) => load(v, "write")],
   ["Idle wait", IDLE_WAIT, (v) => `${nanoseconds(v.wait_ns)}${v.wait_learned ? "" : " (default)"}`],
   ["Cache in use", "", (v) => `${ratio(v.in_use_ratio)} of ${bytes(v.cache_bytes)}`],
 ];

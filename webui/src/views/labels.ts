@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Labels and help texts that several pages use.
 import type { Gate, Volume, Override } from "../api/types";
-import { knobValue, nanoseconds, rate, seconds, UNKNOWN } from "../lib/format";
+import { count, knobValue, nanoseconds, rate, seconds, UNKNOWN } from "../lib/format";
 
 export const HIT_RATIO =
   "Share of read requests in the last minutes that were served entirely from the cache. Partial hits " +
@@ -76,5 +76,5 @@ export function overrideLabel(override: Override): string {
 
 export function load(volume: Volume, op: "read" | "write"): string {
   const rates = volume.foreground?.[op];
-  return rates ? rate(rates.bytes_per_s) : UNKNOWN;
+  return rates ? `${rate(rates.bytes_per_s)}, ${count(rates.iops)} IOPS` : UNKNOWN;
 }
