@@ -249,7 +249,7 @@ class VolumeLoop:
         return self.now_ns() - due_ns
 
     def _status_inputs(self) -> StatusInputs:
-        rollbacks = self.state.arbiter.rollback.trips()
+        rollbacks = self.state.arbiter.rollback.rollbacks()
         return StatusInputs(
             volume=self.volume,
             policy=self.policy.name,

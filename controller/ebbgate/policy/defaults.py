@@ -12,8 +12,7 @@ from ebbgate.policy.limits import Limits
 from ebbgate.policy.rollback_guard import RollbackParams
 from ebbgate.policy.rules import Rule
 from ebbgate.policy.strategies.destage_state import DestageParams
-from ebbgate.policy.strategies.pace import params_for
-from ebbgate.policy.strategies.pace_depth import DEPTH_WIDE_IOS
+from ebbgate.policy.strategies.pace import DEPTH_WIDE_IOS, params_for
 from ebbgate.policy.strategies.pace_state import PaceParams, ThrottleKind
 from ebbgate.policy.strategies.stream_bypass import StreamParams
 from ebbgate.units import NS_PER_MS

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The no-regret guard: an action after which users wait longer is taken back and held off. Pure.
+"""Rolls a setting back if users wait longer after it changed, and suspends it for a time. Pure.
 
-What users feel is remembered, faded, per direction, from the moment a setting was last changed. At
-its next change that memory is *before*. Where the p99 is beyond the bound in several windows in a
-row soon after, under a load like the one before, the setting goes back to what it was, for a time
-that doubles each time. Two settings are watched: `streams` (the cutoff, or split requests) and
-`gate` (destage beside the load; in a gap there is nobody to feel it).
+For each direction the guard remembers users' latency, decayed, since a setting last changed. At the
+next change that memory becomes *before*. If soon after, under a similar load, the p99 is above the
+bound in several windows in a row, the setting goes back to what it was, for a time that doubles
+each time. Two settings are watched: `streams` (the cutoff, or split requests) and `gate` (destage
+under load; in a gap there is nobody to notice).
 
     worse     p99 > worse_ratio x before, and by more than worse_ns_min
-    like      requests and bytes per second within load_ratio_max of before, either way
+    similar   requests and bytes per second within load_ratio_max of before, either way
 
-Whatever is not known, too few requests and another load among it, counts neither for nor against.
+Unknown latencies, too few requests or another load count neither for nor against.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ebbgate.units import NS_PER_MS, NS_PER_S
 
 
 class WatchedSetting(StrEnum):
-    """What the guard watches and may take back."""
+    """A setting that the guard watches and may roll back."""
 
     GATE = "gate"
     STREAMS = "streams"
@@ -36,14 +36,17 @@ class WatchedSetting(StrEnum):
 class RollbackParams:
     """What a policy may set.
 
-    `worse_ratio`, `worse_ns_min`: the bound; less than a disk's seek is not felt. `requests_min`:
-    in a window, `before_requests_min`: in the memory, fewer say nothing of a p99.
-    `load_ratio_max`: a load that differs more is another one. `windows`: so many in a row must be
-    worse. `settle_ns`: so long after a change windows still hold what was before it. `watch_ns`: a
-    change is judged for so long; later the load has changed, too. `half_life_ns`: of the memory;
-    `before_age_ns_max`: an older one is none. `share_min`: a path with a smaller share of the
-    requests (0..1) does not make their p99. `hold_ns`: the first holding off, doubled each time up
-    to `hold_ns_max`; after `forget_ns` without any it starts over.
+    - `worse_ratio`, `worse_ns_min`: the bound; less than a disk's seek is not noticed.
+    - `requests_min`: a window with fewer requests has no meaningful p99.
+    - `before_requests_min`: the same for the memory.
+    - `load_ratio_max`: a load that differs by more is not similar.
+    - `windows`: this many in a row must be worse.
+    - `settle_ns`: for this long after a change, windows still hold what was before it.
+    - `watch_ns`: a change is judged for this long; later the load has changed, too.
+    - `half_life_ns`: of the memory; `before_age_ns_max`: an older memory is not used.
+    - `share_min`: a path with a smaller share of the requests (0..1) is ignored.
+    - `suspend_ns`: the first suspension, doubled each time up to `suspend_ns_max`.
+    - `forget_ns`: after this time without a rollback, suspensions start at `suspend_ns` again.
     """
 
     worse_ratio: float = 2.0
@@ -57,14 +60,14 @@ class RollbackParams:
     half_life_ns: int = 20 * NS_PER_S
     before_age_ns_max: int = 30 * NS_PER_S
     share_min: float = 0.02
-    hold_ns: int = 60 * NS_PER_S
-    hold_ns_max: int = 3600 * NS_PER_S
+    suspend_ns: int = 60 * NS_PER_S
+    suspend_ns_max: int = 3600 * NS_PER_S
     forget_ns: int = 4 * 3600 * NS_PER_S
 
 
 @dataclass(frozen=True, slots=True)
 class LatencySample:
-    """What users felt in one direction. `ios`: how many requests it rests on, faded."""
+    """Users' latency and load in one direction. `ios`: the decayed number of requests."""
 
     p99_ns: float
     iops: float
@@ -78,7 +81,7 @@ LatencySamples = Mapping[Direction, LatencySample]
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Why a setting was taken back."""
+    """Why a setting was rolled back."""
 
     setting: WatchedSetting
     direction: Direction
@@ -90,70 +93,74 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """One setting. `stand`: what is in force (None: at rest) since `since_ns`; `felt`: since then;
-    `before`: before that, empty where nothing is judged; `worse`: windows in a row; `trips`: how
-    often it was ever taken back.
+    """One setting.
+
+    - `value`: what is in force since `since_ns`; None if the strategy rests.
+    - `since_change`: users' latency since then.
+    - `before`: their latency before that; empty if nothing is judged.
+    - `worse`: how many windows in a row were worse.
+    - `suspensions`: in a row; `rollbacks`: in all.
     """
 
-    stand: Hashable = None
+    value: Hashable = None
     since_ns: int = 0
-    felt: LatencySamples = field(default_factory=dict)
+    since_change: LatencySamples = field(default_factory=dict)
     before: LatencySamples = field(default_factory=dict)
     worse: int = 0
-    held_until_ns: int = 0
-    holds: int = 0
+    suspended_until_ns: int = 0
+    suspensions: int = 0
     verdict: Verdict | None = None
-    trips: int = 0
+    rollbacks: int = 0
 
-    def held(self, now_ns: int) -> bool:
-        """Is the setting held off?"""
-        return now_ns < self.held_until_ns
+    def suspended(self, now_ns: int) -> bool:
+        """Return whether the setting is suspended."""
+        return now_ns < self.suspended_until_ns
 
 
 @dataclass(frozen=True, slots=True)
 class RollbackState:
-    """All settings; `sampled_ns`: the end of the last window that was looked at."""
+    """All settings. `sampled_ns`: the end of the last window that was judged."""
 
     watched: Mapping[WatchedSetting, Watched] = field(default_factory=dict)
     sampled_ns: int = 0
 
     def of(self, setting: WatchedSetting) -> Watched:
-        """One setting."""
+        """Return one setting."""
         return self.watched.get(setting, Watched())
 
-    def trips(self) -> Mapping[str, int]:
-        """How often each setting was taken back."""
-        return {str(setting): self.of(setting).trips for setting in WatchedSetting}
+    def rollbacks(self) -> Mapping[str, int]:
+        """Return how often each setting was rolled back."""
+        return {str(setting): self.of(setting).rollbacks for setting in WatchedSetting}
 
 
 def on_frame(
     state: RollbackState,
     frame: Frame,
-    stands: Mapping[WatchedSetting, Hashable],
+    values: Mapping[WatchedSetting, Hashable],
     params: RollbackParams,
 ) -> RollbackState:
-    """A tick. `stands`: what the strategies want of each setting, None where it rests."""
+    """Handle a tick. `values`: what the strategies set; a setting that rests is left out."""
     due = frame.window_ns > 0 and frame.at_ns - state.sampled_ns >= frame.window_ns
     watched = {}
     for setting in WatchedSetting:
         seen = latency_samples(frame, setting, params) if due else {}
         before = state.of(setting)
-        watched[setting] = _step(before, setting, stands.get(setting), frame.at_ns, seen, params)
+        watched[setting] = _step(before, setting, values.get(setting), frame.at_ns, seen, params)
     return RollbackState(watched, frame.at_ns if due else state.sampled_ns)
 
 
 def verdict(state: RollbackState, setting: WatchedSetting, now_ns: int) -> Verdict | None:
-    """Why the setting is held off now; None while it is not."""
+    """Return why the setting is suspended; None if it is not."""
     watched = state.of(setting)
-    return watched.verdict if watched.held(now_ns) else None
+    return watched.verdict if watched.suspended(now_ns) else None
 
 
 def latency_samples(
     frame: Frame, setting: WatchedSetting, params: RollbackParams
 ) -> LatencySamples:
-    """What users felt over the frame's window, where there were requests enough.
+    """Return users' latency over the frame's window, where there were enough requests.
 
-    For `streams` without what was sent past the cache: that it goes at the disk's speed is meant.
+    For `streams` the path that bypasses the cache is left out: it is meant to be slow.
     """
     found = {}
     for direction in Direction:
@@ -162,13 +169,13 @@ def latency_samples(
             for (way, path), latency in frame.paths.items()
             if way is direction and not (setting is WatchedSetting.STREAMS and path == "bypass")
         ]
-        felt = _felt(paths, frame, params)
-        if felt is not None:
-            found[direction] = felt
+        sample = _sample(paths, frame, params)
+        if sample is not None:
+            found[direction] = sample
     return found
 
 
-def _felt(paths: list[PathLatency], frame: Frame, params: RollbackParams) -> LatencySample | None:
+def _sample(paths: list[PathLatency], frame: Frame, params: RollbackParams) -> LatencySample | None:
     ios = sum(path.ios for path in paths)
     if ios < params.requests_min or frame.window_ns <= 0:
         return None
@@ -183,29 +190,31 @@ def _felt(paths: list[PathLatency], frame: Frame, params: RollbackParams) -> Lat
 def _step(
     old: Watched,
     setting: WatchedSetting,
-    wanted: Hashable,
+    proposed: Hashable,
     now_ns: int,
     seen: LatencySamples,
     params: RollbackParams,
 ) -> Watched:
-    stand = None if old.held(now_ns) else wanted
+    value = None if old.suspended(now_ns) else proposed
     new = old
-    if stand != old.stand:
-        before = _worth(old.felt, now_ns, params) if stand is not None else {}
-        new = replace(old, stand=stand, since_ns=now_ns, felt={}, before=before, worse=0)
+    if value != old.value:
+        before = _usable(old.since_change, now_ns, params) if value is not None else {}
+        new = replace(old, value=value, since_ns=now_ns, since_change={}, before=before, worse=0)
     if not seen or now_ns - new.since_ns < params.settle_ns:
         return new
     if new.before:
         new = _judge(new, setting, now_ns, seen, params)
-    felt = {way: _fade(new.felt.get(way), part, params) for way, part in seen.items()}
-    return replace(new, felt={**new.felt, **felt})
+    decayed = {
+        way: _decay_add(new.since_change.get(way), part, params) for way, part in seen.items()
+    }
+    return replace(new, since_change={**new.since_change, **decayed})
 
 
-def _worth(felt: LatencySamples, now_ns: int, params: RollbackParams) -> LatencySamples:
-    """What of the memory is fresh and large enough to compare with."""
+def _usable(samples: LatencySamples, now_ns: int, params: RollbackParams) -> LatencySamples:
+    """Return the samples that are fresh and large enough to compare with."""
     return {
         way: part
-        for way, part in felt.items()
+        for way, part in samples.items()
         if now_ns - part.at_ns <= params.before_age_ns_max
         and part.ios >= params.before_requests_min
     }
@@ -223,7 +232,7 @@ def _judge(
     compared = [
         Verdict(setting, way, then.p99_ns, seen[way].p99_ns, bound_ns(then, params), now_ns)
         for way, then in watched.before.items()
-        if way in seen and _alike(then, seen[way], params)
+        if way in seen and _similar_load(then, seen[way], params)
     ]
     if not compared:
         return watched
@@ -234,35 +243,37 @@ def _judge(
         return replace(watched, worse=watched.worse + 1)
     last = watched.verdict
     again = last is not None and now_ns - last.at_ns <= params.forget_ns
-    holds = watched.holds if again else 0
+    suspensions = watched.suspensions if again else 0
     return replace(
         watched,
         before={},
         worse=0,
-        holds=holds + 1,
-        held_until_ns=now_ns + hold_ns(holds, params),
+        suspensions=suspensions + 1,
+        suspended_until_ns=now_ns + suspend_ns(suspensions, params),
         verdict=worst,
-        trips=watched.trips + 1,
+        rollbacks=watched.rollbacks + 1,
     )
 
 
 def bound_ns(before: LatencySample, params: RollbackParams) -> float:
-    """Up to here a p99 is no worse than before."""
+    """Return the highest p99 that is no worse than before."""
     return max(before.p99_ns * params.worse_ratio, before.p99_ns + params.worse_ns_min)
 
 
-def hold_ns(holds: int, params: RollbackParams) -> int:
-    """How long a setting is held off after so many times before."""
-    return min(params.hold_ns_max, params.hold_ns << min(holds, 32))
+def suspend_ns(suspensions: int, params: RollbackParams) -> int:
+    """Return how long a setting is suspended after this many suspensions in a row."""
+    return min(params.suspend_ns_max, params.suspend_ns << min(suspensions, 32))
 
 
-def _alike(before: LatencySample, after: LatencySample, params: RollbackParams) -> bool:
+def _similar_load(before: LatencySample, after: LatencySample, params: RollbackParams) -> bool:
     most = params.load_ratio_max
     pairs = ((before.iops, after.iops), (before.bytes_per_s, after.bytes_per_s))
     return all(one <= most * other and other <= most * one for one, other in pairs)
 
 
-def _fade(old: LatencySample | None, new: LatencySample, params: RollbackParams) -> LatencySample:
+def _decay_add(
+    old: LatencySample | None, new: LatencySample, params: RollbackParams
+) -> LatencySample:
     if old is None:
         return new
     kept = old.ios * math.pow(0.5, (new.at_ns - old.at_ns) / params.half_life_ns)

@@ -32,15 +32,18 @@ _PAIRS_MAX: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """`counts`: of the probe, None where it has not said anything yet. `changes`: writes that
-    changed a knob, by knob and actor; `trips`: how often the no-regret guard took a setting back.
+    """All totals of a volume.
+
+    - `counts`: of the probe; None before its first record.
+    - `changes`: writes that changed a knob, by knob and actor.
+    - `rollbacks`: how often the rollback guard rolled each setting back.
     """
 
     since_unix_ns: int = 0
     counts: Counts | None = None
     changes: Changes = field(default_factory=dict)
     decisions: int = 0
-    trips: Mapping[str, int] = field(default_factory=dict)
+    rollbacks: Mapping[str, int] = field(default_factory=dict)
 
 
 def counted(tick: Tick) -> Counts:
@@ -110,7 +113,7 @@ def document(totals: Totals) -> Counts:
     found: Counts = dict.fromkeys(_COUNTED) if totals.counts is None else dict(totals.counts)
     found["since_unix_ns"] = totals.since_unix_ns
     found["decisions"] = totals.decisions
-    found["guard_trips"] = dict(totals.trips)
+    found["guard_trips"] = dict(totals.rollbacks)
     found["knob_changes"] = [
         {"knob": knob, "actor": actor, "count": count}
         for (knob, actor), count in sorted(totals.changes.items())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The no-regret guard: worse than before beyond the bound is taken back, and nothing else is."""
+"""The rollback guard rolls back what is worse than before by more than the bound."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from ebbgate.policy.rollback_guard import (
     RollbackState,
     Watched,
     WatchedSetting,
-    hold_ns,
     latency_samples,
     on_frame,
+    suspend_ns,
     verdict,
 )
 from ebbgate.units import KIB, NS_PER_MS, NS_PER_S
@@ -42,7 +42,7 @@ class Run:
 
     at_ns: int = 1000 * NS_PER_S
     state: RollbackState = field(default_factory=RollbackState)
-    held: list[bool] = field(default_factory=list)
+    suspended: list[bool] = field(default_factory=list)
 
     def frame(self, paths: Paths, **signals: Any) -> Frame:
         return frame(at_ns=self.at_ns, paths=paths, window_ns=NS_PER_S, **signals)
@@ -51,19 +51,19 @@ class Run:
         self,
         seconds: float,
         p99_ms: float,
-        stand: object = None,
+        value: object = None,
         *,
         ios: int = 200,
         setting: WatchedSetting = WatchedSetting.GATE,
     ) -> bool:
-        """So many seconds of reads; is the setting held off at their end?"""
+        """So many seconds of reads; is the setting suspended at their end?"""
         paths = {(READ, "miss"): path(ios, p99_ms)} if ios else {}
         for _ in range(round(seconds * 4)):
             self.at_ns += QUARTER_NS
-            stands = {setting: stand}
-            self.state = on_frame(self.state, self.frame(paths), stands, PARAMS)
-            self.held.append(verdict(self.state, setting, self.at_ns) is not None)
-        return self.held[-1]
+            values = {setting: value}
+            self.state = on_frame(self.state, self.frame(paths), values, PARAMS)
+            self.suspended.append(verdict(self.state, setting, self.at_ns) is not None)
+        return self.suspended[-1]
 
 
 def acted(before_ms: float, after_ms: float, **parts: Any) -> Run:
@@ -75,7 +75,7 @@ def acted(before_ms: float, after_ms: float, **parts: Any) -> Run:
 
 # ---- tables -------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
-    ("before_ms", "after_ms", "regretted"),
+    ("before_ms", "after_ms", "rolled_back"),
     [
         (12, 12, False),
         (12, 23, False),  # less than twice
@@ -88,9 +88,9 @@ def acted(before_ms: float, after_ms: float, **parts: Any) -> Run:
     ],
 )
 def test_what_is_beyond_the_bound_is_taken_back(
-    before_ms: float, after_ms: float, regretted: bool
+    before_ms: float, after_ms: float, rolled_back: bool
 ) -> None:
-    assert acted(before_ms, after_ms).held[-1] is regretted
+    assert acted(before_ms, after_ms).suspended[-1] is rolled_back
 
 
 def test_the_verdict_says_what_was_measured() -> None:
@@ -116,7 +116,7 @@ def test_one_bad_window_is_no_verdict() -> None:
     run.go(3, 12, "on")
     run.go(2, 90, "on")
     assert not run.go(20, 12, "on")
-    assert not any(run.held)
+    assert not any(run.suspended)
 
 
 def test_what_gets_worse_long_after_the_action_is_not_its_fault() -> None:
@@ -204,16 +204,16 @@ def test_each_direction_is_judged_by_itself() -> None:
     bad = {(READ, "miss"): path(200, 12), (WRITE, "writeback"): path(200, 60)}
     for number in range(120):
         run.at_ns += QUARTER_NS
-        paths, stand = (good, None) if number < 80 else (bad, "on")
-        run.state = on_frame(run.state, run.frame(paths), {WatchedSetting.STREAMS: stand}, PARAMS)
+        paths, value = (good, None) if number < 80 else (bad, "on")
+        run.state = on_frame(run.state, run.frame(paths), {WatchedSetting.STREAMS: value}, PARAMS)
     found = verdict(run.state, WatchedSetting.STREAMS, run.at_ns)
     assert found is not None
     assert found.direction is WRITE
     assert verdict(run.state, WatchedSetting.GATE, run.at_ns) is None
 
 
-# ---- holding off --------------------------------------------------------------------------------
-def test_each_time_it_is_held_off_for_longer() -> None:
+# ---- suspensions --------------------------------------------------------------------------------
+def test_suspension_doubles_each_time() -> None:
     run, lengths = Run(), []
     run.go(20, 12)
     for _ in range(4):
@@ -226,17 +226,17 @@ def test_each_time_it_is_held_off_for_longer() -> None:
     assert lengths == [60, 120, 240, 480]
 
 
-def test_the_holding_off_has_a_bound_and_is_forgotten() -> None:
-    assert hold_ns(0, PARAMS) == 60 * NS_PER_S
-    assert [hold_ns(holds, PARAMS) for holds in (6, 100, 10**9)] == [3600 * NS_PER_S] * 3
+def test_suspension_is_bounded_and_forgotten() -> None:
+    assert suspend_ns(0, PARAMS) == 60 * NS_PER_S
+    assert [suspend_ns(holds, PARAMS) for holds in (6, 100, 10**9)] == [3600 * NS_PER_S] * 3
     run = acted(12, 41)
-    assert run.state.of(WatchedSetting.GATE).holds == 1
+    assert run.state.of(WatchedSetting.GATE).suspensions == 1
     run.at_ns += PARAMS.forget_ns
     run.go(20, 12)
     run.go(10, 41, "on")
     watched = run.state.of(WatchedSetting.GATE)
-    assert watched.holds == 1
-    assert watched.held_until_ns - run.at_ns <= 60 * NS_PER_S
+    assert watched.suspensions == 1
+    assert watched.suspended_until_ns - run.at_ns <= 60 * NS_PER_S
 
 
 SECONDS = st.lists(
@@ -251,22 +251,22 @@ SECONDS = st.lists(
 
 
 @given(SECONDS)
-def test_nothing_oscillates_faster_than_the_holding_off(
+def test_setting_changes_no_faster_than_suspensions(
     parts: list[tuple[float, int, object, int]],
 ) -> None:
     run = Run()
     changes: list[int] = []
     before = False
-    for p99_ms, ios, stand, quarters in parts:
+    for p99_ms, ios, value, quarters in parts:
         for _ in range(quarters):
-            held = run.go(0.25, p99_ms, stand, ios=ios)
-            if held != before:
+            suspended = run.go(0.25, p99_ms, value, ios=ios)
+            if suspended != before:
                 changes.append(run.at_ns)
-            before = held
+            before = suspended
     ends = changes[1::2]
     for begun, ended in zip(changes[::2], ends, strict=False):
-        assert ended - begun >= PARAMS.hold_ns
-    assert len(changes) <= 2 + 2 * (run.at_ns - 1000 * NS_PER_S) / PARAMS.hold_ns
+        assert ended - begun >= PARAMS.suspend_ns
+    assert len(changes) <= 2 + 2 * (run.at_ns - 1000 * NS_PER_S) / PARAMS.suspend_ns
 
 
 @given(
@@ -277,19 +277,19 @@ def test_an_action_that_changes_nothing_is_never_blamed_for_noise(
     p99_ms: list[float], ios: list[int]
 ) -> None:
     run = Run()
-    for number, (value, count) in enumerate(zip(p99_ms, ios, strict=True)):
-        stand = "on" if (number // 20) % 2 else None
-        assert not run.go(0.5, value, stand, ios=count)
+    for number, (slow_ms, count) in enumerate(zip(p99_ms, ios, strict=True)):
+        value = "on" if (number // 20) % 2 else None
+        assert not run.go(0.5, slow_ms, value, ios=count)
 
 
 @given(st.sampled_from(["on", "other"]), st.floats(0, 1000))
-def test_what_is_unknown_never_takes_anything_back(stand: str, p99_ms: float) -> None:
+def test_unknown_latency_rolls_nothing_back(value: str, p99_ms: float) -> None:
     run = Run()
     run.go(5, p99_ms, None, ios=20)
-    assert not run.go(10, p99_ms * 100, stand, ios=20)
-    assert run.state.of(WatchedSetting.GATE).holds == 0
+    assert not run.go(10, p99_ms * 100, value, ios=20)
+    assert run.state.of(WatchedSetting.GATE).suspensions == 0
 
 
 def test_a_setting_that_nobody_knows_yet_is_at_rest() -> None:
     assert RollbackState().of(WatchedSetting.STREAMS) == Watched()
-    assert not Watched().held(0)
+    assert not Watched().suspended(0)

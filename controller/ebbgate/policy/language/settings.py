@@ -14,7 +14,7 @@ from ebbgate.policy.language.record import FieldSchema, ObjectSchema
 from ebbgate.policy.language.shapes import ChoiceSchema, QuantitySchema, Values
 from ebbgate.policy.limits import NONE, Bounds, Limits
 from ebbgate.policy.quantity import SignalUnit
-from ebbgate.policy.strategies.pace_depth import DEPTH_WIDE_IOS
+from ebbgate.policy.strategies.pace import DEPTH_WIDE_IOS
 from ebbgate.units import GIB, KIB
 
 DESTAGE_RATE: Final = "destage_rate"

@@ -27,7 +27,7 @@ class DestageParams:
 
     - `wait_ns`: idle time before the gate opens; None learns it from the gaps.
     - `start_ratio`, `start_bytes_min`: with this much dirty data a gap is used, until all is clean.
-    - `full_soon_s`: pressure if writes will not be cached sooner than this.
+    - `full_soon_s`: pressure if the cache will take no more writes within this time.
     - `burst_ns`: a load shorter than this is absorbed, however fast it fills the cache.
     - `room_ratio_min`: pressure with less room for dirty data than this share of the cache.
     - `age_max_ns`: pressure once dirty data has waited this long for a gap.

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """When to destage: normal, wait, destage, and a pressure path. Pure.
 
-Seed: Nishina et al., dm-ssd: destage is held back while requests come, starts after a quiet time
-and stops at the first arrival. Added here: the quiet time is learned (signals.gaps), how much is in
-flight is bounded by feedback (policy.pace), and dirty data is never starved when no gap comes.
+Based on Nishina et al., dm-ssd: destage is held back while requests come, starts after some idle
+time and stops at the first arrival. Here the idle time is learned (signals.gaps), feedback limits
+what is in flight (pace), and dirty data also goes out if no gap comes.
 
-    normal    nothing worth draining
-    wait      dirty data, and the foreground is there: the gate is closed
+    normal    too little dirty data to write back
+    wait      dirty data, and users are active: the gate is closed
     destage   an idle gap: the gate is paced until the first arrival or until all is clean
-    pressure  no gap came and something is due: paced at a shallow queue beside the foreground
-    unknown   a signal is missing: the kernel's own settings are back
+    pressure  no gap came and dirty data must go: paced at a shallow queue, under load
+    unknown   a signal is missing: the kernel's own settings apply
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from ebbgate.signals.paths import worst_p99_ns
 from ebbgate.units import NS_PER_MS, NS_PER_S, SECTOR_BYTES
 
 _LEARN_INTERVAL_NS = NS_PER_S
-"""The gaps of minutes are what is learned from: no need to weigh them at every tick."""
+"""The wait is learned from minutes of gaps, so not at every tick."""
 
 
 def gate_of(state: DestageState, params: DestageParams) -> Gate:
-    """The gate that the phase asks for."""
+    """Return the gate for the phase."""
     if state.phase is Phase.UNKNOWN:
         return Gate(GateKind.RELEASED)
     if state.pacing:
@@ -40,7 +40,7 @@ def gate_of(state: DestageState, params: DestageParams) -> Gate:
 
 
 def on_edge(state: DestageState, edge: Edge, params: DestageParams) -> DestageState:
-    """The load came or went: the fast path, with nothing but the edge to go by."""
+    """Handle an edge: the fast path."""
     if edge.at_ns < state.edge_at_ns:
         return state
     state = replace(
@@ -59,19 +59,19 @@ def on_edge(state: DestageState, edge: Edge, params: DestageParams) -> DestageSt
 
 
 def on_queue(state: DestageState, sample: QueueSample, params: DestageParams) -> DestageState:
-    """A sample of the backing device's queue: the fast path of the pace."""
+    """Handle a sample of the backing device's queue: the fast path of the pace."""
     if not state.pacing:
         return state
     return replace(state, pace=pace.step(state.pace, sample, _pace_params(state, params)))
 
 
 def samples_above_ios(state: DestageState, params: DestageParams) -> int | None:
-    """Of how deep a queue the pace wants to hear only; None: of any."""
+    """Return the depth above which the pace needs samples; None: all."""
     return pace.samples_above_ios(state.pace, _pace_params(state, params))
 
 
 def on_frame(state: DestageState, frame: Frame, params: DestageParams) -> DestageState:
-    """A tick with all signals: levels, forecasts, the wait."""
+    """Handle a tick with all signals."""
     unknown = _unknown(frame)
     if unknown:
         if state.phase is Phase.UNKNOWN:
@@ -82,10 +82,10 @@ def on_frame(state: DestageState, frame: Frame, params: DestageParams) -> Destag
         state = replace(state, idle=bool(frame.idle), idle_since_ns=idle_since_ns)
     state = _with_wait(state, frame, params)
     if state.phase is Phase.DESTAGE:
-        # The longer it has lasted, the more is known of its rest.
-        sure = _likely_until_ns(state, frame.at_ns, params)
-        if sure != state.pace.likely_until_ns:
-            state = replace(state, pace=replace(state.pace, likely_until_ns=sure))
+        # The longer the gap has lasted, the more is known about its rest.
+        likely = _likely_until_ns(state, frame.at_ns, params)
+        if likely != state.pace.likely_until_ns:
+            state = replace(state, pace=replace(state.pace, likely_until_ns=likely))
     return _collect(_transition(state, frame, params), frame, params)
 
 
@@ -103,7 +103,7 @@ def _transition(state: DestageState, frame: Frame, params: DestageParams) -> Des
     if state.idle and state.phase is not Phase.DESTAGE:
         return _drain(state, frame.at_ns, "the volume is idle", params)
     if state.phase is Phase.DESTAGE and not state.idle:
-        # Its edge was lost: the tick says so too.
+        # The edge was lost.
         state = _enter(state, Phase.WAIT, frame.at_ns, "a request arrived")
     if state.phase is Phase.WAIT:
         due = pressure_reason(state, frame, params)
@@ -120,12 +120,12 @@ def _transition(state: DestageState, frame: Frame, params: DestageParams) -> Des
 
 
 def pressure_reason(state: DestageState, frame: Frame, params: DestageParams) -> str:
-    """Why dirty data must go although the foreground is there; empty when it need not."""
-    # Twice the threshold on the way out: the level itself moves as soon as the gate opens.
+    """Return why dirty data must go out under load; empty if it need not."""
+    # Hysteresis: the level itself moves as soon as the gate opens.
     ease = 2.0 if state.phase is Phase.PRESSURE else 1.0
     waited_ns = frame.at_ns - state.waiting_since_ns
     full_s = frame.time_to_full_s
-    # A burst fills fast and ends soon: to absorb it is what the cache is for.
+    # A short burst is absorbed, however fast it fills the cache.
     lasting = waited_ns >= params.burst_ns
     if lasting and full_s is not None and full_s < params.full_soon_s * ease:
         return f"the cache is full in {full_s:.0f} s"
@@ -137,7 +137,8 @@ def pressure_reason(state: DestageState, frame: Frame, params: DestageParams) ->
         return f"dirty data has waited for an idle gap for {waited_ns // NS_PER_S} s"
     busy = frame.backing_busy_foreground_ratio
     light = busy is not None and busy < params.light_ratio * ease
-    # Counted anew after a pressure that users did not bear: it would be back within a second.
+    # The time counts again after a pressure that was too much for users; otherwise it would be back
+    # within a second.
     calm_ns = waited_ns
     if state.phase is Phase.WAIT:
         calm_ns = min(waited_ns, frame.at_ns - state.since_ns)
@@ -147,7 +148,7 @@ def pressure_reason(state: DestageState, frame: Frame, params: DestageParams) ->
 
 
 def _slow(frame: Frame, params: DestageParams, share: float) -> bool:
-    """Do users wait longer than this share of what the policy allows?"""
+    """Return whether users wait longer than this share of what the policy allows."""
     for direction, most_ns in (
         (Direction.READ, params.read_p99_max_ns),
         (Direction.WRITE, params.write_p99_max_ns),
@@ -159,7 +160,7 @@ def _slow(frame: Frame, params: DestageParams, share: float) -> bool:
 
 
 def start_bytes(frame: Frame, params: DestageParams) -> int:
-    """Dirty bytes from which draining is worth a gap."""
+    """Return from how many dirty bytes a gap is used."""
     return max(params.start_bytes_min, int(params.start_ratio * (frame.cache_bytes or 0)))
 
 
@@ -174,7 +175,7 @@ def _unknown(frame: Frame) -> str:
 
 
 def unsupported(frame: Frame) -> str:
-    """Why destage cannot be paced on this volume; empty when it can."""
+    """Return why destage cannot be paced on this volume; empty if it can."""
     why_not = frame.missing.get("destage")
     return f"write-back cannot be followed here: {why_not}" if why_not else ""
 
@@ -195,7 +196,7 @@ def _aged(state: DestageState, frame: Frame, params: DestageParams) -> bool:
 
 
 def _resting(state: DestageState, frame: Frame) -> DestageState:
-    """Too little to drain: normal, but the age of what is dirty counts from now on."""
+    """Stay in or enter normal; the age of dirty data counts from now on."""
     if state.phase is not Phase.NORMAL:
         state = _enter(state, Phase.NORMAL, frame.at_ns, "too little dirty data to write back")
     if state.waiting_since_ns == 0:
@@ -222,8 +223,8 @@ def _enter(state: DestageState, phase: Phase, now_ns: int, why: str) -> DestageS
 def _drain(state: DestageState, now_ns: int, why: str, params: DestageParams) -> DestageState:
     """Open the gate in a gap."""
     state = _begin(state, Phase.DESTAGE, now_ns, why, params.pace)
-    sure = _likely_until_ns(state, now_ns, params)
-    return replace(state, pace=pace.begin(state.pace, now_ns, params.pace, sure))
+    likely = _likely_until_ns(state, now_ns, params)
+    return replace(state, pace=pace.begin(state.pace, now_ns, params.pace, likely))
 
 
 def _likely_until_ns(state: DestageState, now_ns: int, params: DestageParams) -> int:
@@ -244,7 +245,7 @@ def _pace_params(state: DestageState, params: DestageParams) -> PaceParams:
 
 def _leak_bytes_per_s(state: DestageState, params: DestageParams) -> int:
     if params.pace.throttle is ThrottleKind.DEPTH:
-        # Nothing seeps where a number is the gate, and nothing sleeps.
+        # With a depth as the gate no thread sleeps, so nothing has to leak.
         return 0
     if state.pace.completions_per_s <= 0:
         return SECTOR_BYTES
@@ -252,10 +253,10 @@ def _leak_bytes_per_s(state: DestageState, params: DestageParams) -> int:
 
 
 def _collect(state: DestageState, frame: Frame, params: DestageParams) -> DestageState:
-    """Ask for a garbage collection once drained buckets still count as used.
+    """Request a garbage collection once many drained buckets still count as in use.
 
-    The kernel's cutoffs look at in_use, which falls only at a collection, and that starts only
-    after 1/16 of the cache was written: without it a drained cache still refuses to absorb a burst.
+    The kernel's cutoffs compare in_use, which falls only at a collection, and the kernel starts one
+    only after 1/16 of the cache was written. Until then a drained cache absorbs no burst.
     """
     least = params.collect_ratio
     if least is None or frame.in_use_ratio is None or frame.dirty_ratio is None:

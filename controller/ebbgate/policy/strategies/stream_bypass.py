@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Absorb a stream while there is room for it, keep it out of a filling cache otherwise. Pure.
+"""Absorbs a stream while there is room for it, else keeps it out of the cache. Pure.
 
-Seeds: Jo and Won write sequential segments around a filling cache; Nishina et al. gain by absorbing
-a write burst whole. Both are right at different times:
+Based on Jo and Won, who write sequential segments around a filling cache, and on Nishina et al.,
+who absorb whole write bursts. Each is right at times:
 
     rest     no stream: the kernel's own cutoff
-    absorb   a write stream has the cache to itself and the room will do: cutoff wide open
-    bypass   random writes need the room, or it runs out, or the stream only reads: cutoff low
+    absorb   only a write stream, and enough room: high cutoff
+    bypass   random writes need the room, it runs out, or the stream only reads: low cutoff
 
 The kernel counts run lengths under any cutoff but 0, so a lower cutoff acts on the very next
 request of a stream that was being absorbed (drivers/md/bcache/request.c, check_should_bypass).
@@ -24,7 +24,7 @@ from ebbgate.units import GIB, KIB, MIB, NS_PER_S, format_bytes, format_rate
 
 
 class StreamMode(StrEnum):
-    """What is done about streams."""
+    """What happens to streams."""
 
     REST = "rest"
     ABSORB = "absorb"
@@ -35,16 +35,17 @@ class StreamMode(StrEnum):
 class StreamParams:
     """What a policy may set.
 
-    `stream_run_bytes`: a run this long is a stream; `random_run_bytes`: a shorter one is random.
-    `fill_ratio_max`: from this dirty level (0..1) on none is absorbed. `stream_bytes_per_s_min`:
-    slower streams are left to the kernel. `random_bytes_per_s_min`: from here on random writes
-    compete for the room (10 of 4 KiB a second). `reserve_ratio`: share of the cache kept for them.
-    `lookahead_s`: the room must outlast a tick and its handling. `hold_ns`: a mode against
-    streams outlives its reason by this long, so that short pauses do not undo it. `reads`: can read
-    streams be kept out, too? `by_size`: writes are kept out by the size of their requests
-    (dm-cache), not by a cutoff. That has a price, since a block that is written in halves is
-    touched twice and may be promoted for it: with more than `promotions_per_s_max` it is left off
-    for `split_pause_ns`.
+    - `stream_run_bytes`: a run this long is a stream; `random_run_bytes`: a shorter one is random.
+    - `stream_bytes_per_s_min`: slower streams are left to the kernel.
+    - `random_bytes_per_s_min`: from this rate random writes compete for the room (10 of 4 KiB/s).
+    - `reserve_ratio`: share of the cache that streams leave free.
+    - `fill_ratio_max`: no stream is absorbed from this dirty level (0..1) on.
+    - `lookahead_s`: the room must last for this long: a tick and its handling.
+    - `hold_ns`: a mode outlives its reason by this long, so that short pauses do not end it.
+    - `reads`: whether read streams can be kept out, too.
+    - `by_size`: writes are kept out by the size of their requests (dm-cache), not by a cutoff. A
+      block that is written in halves is touched twice and may be promoted for it, so with more than
+      `promotions_per_s_max` this stops for `split_pause_ns`.
     """
 
     stream_run_bytes: int = 512 * KIB
@@ -66,11 +67,12 @@ class StreamParams:
 
 @dataclass(frozen=True, slots=True)
 class StreamState:
-    """The mode, since when and why.
+    """The mode, since when and why. Times are 0 until the event has happened.
 
-    `seen_ns`: when a stream was last seen, `against_ns`: when one was last kept out (0: never).
-    `promoted`: time (ns) and count of promotions when it was begun to split requests, moved on once
-    a second; `no_split_until_ns`: until then none are split.
+    - `seen_ns`: when a stream was last seen.
+    - `against_ns`: when there was last a reason to keep a stream out.
+    - `promoted`: time (ns) and count of promotions a second ago, or when splitting began.
+    - `no_split_until_ns`: no requests are split before this time.
     """
 
     mode: StreamMode = StreamMode.REST
@@ -85,7 +87,7 @@ class StreamState:
 
 @dataclass(frozen=True, slots=True)
 class StreamLoad:
-    """The recent load in the words of this strategy."""
+    """Streams and random writes over the frame's window."""
 
     write_bytes_per_s: float
     read_bytes_per_s: float
@@ -93,7 +95,7 @@ class StreamLoad:
 
 
 def load_of(frame: Frame, params: StreamParams) -> StreamLoad | None:
-    """Streams and random writes over the frame's window; None where the probe says nothing."""
+    """Return the load over the frame's window; None if the probe reported nothing."""
     if frame.foreground is None or frame.window_ns == 0:
         return None
     seconds = frame.window_ns / NS_PER_S
@@ -103,13 +105,13 @@ def load_of(frame: Frame, params: StreamParams) -> StreamLoad | None:
         streams[direction] = bytes_beyond(runs, params.stream_run_bytes) / seconds
         if direction is Direction.WRITE:
             random_bytes = (sum(runs) - bytes_beyond(runs, params.random_run_bytes)) / seconds
-    # Random writes are counted by their bytes, which are the room that they take.
+    # Random writes count by bytes, which is the room that they take.
     read = streams[Direction.READ] if params.reads else 0.0
     return StreamLoad(streams[Direction.WRITE], read, random_bytes)
 
 
 def on_frame(state: StreamState, frame: Frame, params: StreamParams) -> StreamState:
-    """The mode at this tick."""
+    """Handle a tick."""
     load = load_of(frame, params)
     if load is None or frame.dirty_room_bytes is None or not frame.cache_bytes:
         return _take(state, StreamMode.REST, frame, "the load or the room is unknown", None)
@@ -138,7 +140,7 @@ def on_frame(state: StreamState, frame: Frame, params: StreamParams) -> StreamSt
 
 
 def _by_size(state: StreamState, frame: Frame, against: str, params: StreamParams) -> StreamState:
-    """Keep the stream out by splitting requests, as long as that costs less than it saves."""
+    """Keep the stream out by splitting requests while that causes few promotions."""
     if frame.at_ns < state.no_split_until_ns:
         return _take(state, StreamMode.REST, frame, state.why, None)
     promoted = None if frame.promotions is None else (frame.at_ns, frame.promotions)
@@ -161,7 +163,7 @@ def _by_size(state: StreamState, frame: Frame, against: str, params: StreamParam
 def _reason_against(
     state: StreamState, frame: Frame, load: StreamLoad, params: StreamParams
 ) -> str:
-    """Why the stream should not be absorbed; empty when it may be."""
+    """Return why the stream should not be absorbed; empty if it may be."""
     room, cache = frame.dirty_room_bytes or 0, frame.cache_bytes or 1
     if load.read_bytes_per_s > load.write_bytes_per_s:
         return f"a read stream of {format_rate(load.read_bytes_per_s)} would evict hot data"
@@ -169,13 +171,13 @@ def _reason_against(
         rate = format_rate(load.random_write_bytes_per_s)
         return f"random writes of {rate} need the room"
     dirty, most = frame.dirty_ratio, params.fill_ratio_max
-    # The level falls as soon as the stream is kept out: in again only well below.
+    # Hysteresis: the level falls as soon as the stream is kept out.
     ease = 0.9 if state.mode is StreamMode.BYPASS else 1.0
     if most is not None and dirty is not None and dirty >= most * ease:
         return f"{dirty:.0%} of the cache is dirty, streams may fill {most:.0%}"
     filling = (frame.dirty_in_bytes_per_s or 0.0) * params.lookahead_s
     need = params.reserve_ratio * cache + filling
-    # Once it bypasses, a stream is not let in again before there is room for a good part of one.
+    # Hysteresis: a stream that was kept out is absorbed again only with room for much of it.
     if state.mode is StreamMode.BYPASS:
         need = max(need, 0.25 * cache)
     if room < need:
@@ -184,7 +186,7 @@ def _reason_against(
 
 
 def _tight(frame: Frame, params: StreamParams) -> int:
-    """A cutoff that catches the streams that run now and spares what is shorter."""
+    """Return a cutoff that keeps the present streams out and spares shorter runs."""
     runs = [0.0] * 33
     for measured in frame.run_delta_bytes.values():
         for bucket, count in enumerate(measured):
