@@ -131,7 +131,7 @@ def test_a_bcache_volume_that_was_registered_again_keeps_the_kernel_s_values(
             lambda: stack.knob("writeback_delay") == "30" or None, 30, "the kernel's own"
         )
         stack.set_knob("writeback_delay", 0)
-        assert "made anew" in " ".join(product.cli("restore").split())
+        assert "created again" in " ".join(product.cli("restore").split())
         assert stack.knob("writeback_delay") == "0"
         stack.set_knob("writeback_delay", 30)
 

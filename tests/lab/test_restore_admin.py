@@ -125,7 +125,7 @@ def test_a_volume_that_was_activated_again_keeps_its_values(
     assert stack.threshold == 0
     guest.check(f"lvchange -an {stack.lvm_name}; lvchange -ay {stack.lvm_name}", timeout_s=60)
     stack.threshold = 0
-    assert "made anew" in " ".join(product.cli("restore").split())
+    assert "created again" in " ".join(product.cli("restore").split())
     assert stack.threshold == 0
     stack.threshold = 2048
     stack.expect_changed("devices", "hdd:queue/scheduler", "volume:queue/max_sectors_kb")

@@ -27,7 +27,7 @@ from ebbgate.units import SECTOR_BYTES
 PERCENT_PACED = "40"
 
 BASE: Mapping[str, str] = {DELAY: "0", UPDATE_SECONDS: "60", IDLE_MAX_RATE: "0"}
-"""Set once when the gate is first taken over, put back when it is released."""
+"""Written once before the first gate, restored when the gate is released."""
 
 GATE_KNOBS = (*BASE, PERCENT, RATE)
 
@@ -41,9 +41,10 @@ class StepKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step of a plan: a knob and its value, or a sleep in nanoseconds.
+    """One step: a knob and its value, or a sleep in nanoseconds.
 
-    `note`: that the value is not the one that was asked for, and why.
+    `always`: write it even where the value is there already (a trigger). `note`: why the value is
+    not the requested one.
     """
 
     kind: StepKind
@@ -55,7 +56,7 @@ class Step:
 
 
 def write(knob: str, value: int | str, *, always: bool = False) -> Step:
-    """A write within the bounds. `always`: even where the value is there already (a trigger)."""
+    """Return a write of the value, moved into the bounds. Raises KeyError without bounds."""
     within, note = clamped(knob, int(value))
     return Step(StepKind.WRITE, knob, str(within), always=always, note=note)
 
@@ -67,10 +68,10 @@ _BASE_STEPS = tuple(write(knob, value) for knob, value in BASE.items())
 
 
 def gate_steps(gate: Gate) -> tuple[Step, ...]:
-    """The writes that bring the gate about; RELEASED is not among them (that is a restore)."""
+    """Return the writes that set the gate. Raises ValueError for RELEASED, which is a restore."""
     rate = write(RATE, max(1, gate.rate_bytes_per_s // SECTOR_BYTES))
     if gate.kind in (GateKind.CLOSED, GateKind.PACED):
-        # The rate first: it bounds what still goes out while the percentage changes.
+        # The rate first: it bounds destage while the percentage changes.
         return (rate, _PACED)
     if gate.kind is GateKind.PULSED:
         return (rate, _WIDE, _KICK, Step(StepKind.SLEEP, sleep_ns=gate.pulse_ns), _PACED)
@@ -80,7 +81,7 @@ def gate_steps(gate: Gate) -> tuple[Step, ...]:
 
 
 def base_steps() -> tuple[Step, ...]:
-    """What must hold before the gate is driven."""
+    """Return the writes that come before the first gate."""
     return _BASE_STEPS
 
 

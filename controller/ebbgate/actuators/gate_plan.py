@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""How each kind of volume is driven: the knobs of its gate, and the writes of each. No I/O."""
+"""The gate of each kind of volume: its knobs, and the writes that set it. No I/O."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from ebbgate.units import KIB, sectors_to_bytes
 class GatePlan:
     """The gate of one volume.
 
-    `knobs`: all that it uses, in the order of their taking over; `base`: what must hold before;
-    `quick`: once these are ours, a gate is a write or two; `steps`: the writes of a gate.
+    `knobs`: all that it uses, in the order of the first write; `base`: writes that come before the
+    first gate; `quick`: once these are owned, a gate takes a write or two; `steps`: those writes.
     """
 
     knobs: tuple[str, ...]
@@ -41,7 +41,7 @@ BCACHE = GatePlan(GATE_KNOBS, base_steps(), (PERCENT, RATE), gate_steps)
 
 
 def plan_for(volume: Volume) -> GatePlan:
-    """The plan of this kind of volume; one without a gate gets no writes."""
+    """Return the plan for a volume; a kind without a gate gets no writes."""
     if volume.kind is Kind.BCACHE:
         return BCACHE
     if volume.kind is Kind.DM_CACHE and volume.mapping is not None:
@@ -51,9 +51,9 @@ def plan_for(volume: Volume) -> GatePlan:
 
 
 def threshold_steps(block_sectors: int, gate: Gate) -> tuple[Step, ...]:
-    """So many blocks may be under way; none through a closed gate.
+    """Return the write that bounds the blocks in flight; 0 for a closed gate.
 
-    The kernel begins another one while those under way and that one are within the threshold
+    The kernel starts another block while it fits within the threshold with those in flight
     (dm-cache-target.c, spare_migration_bandwidth). Raises ValueError for a gate of another kind.
     """
     if gate.kind is GateKind.CLOSED:
@@ -64,7 +64,7 @@ def threshold_steps(block_sectors: int, gate: Gate) -> tuple[Step, ...]:
 
 
 def cleaner_step(volume: Volume) -> Step:
-    """The volume's table with the policy that writes everything back, whatever the load."""
+    """Return the load of the volume's table with the policy that writes back under any load."""
     mapping = volume.mapping
     assert mapping is not None
     table = parse_cache_table(mapping.params)
@@ -74,7 +74,7 @@ def cleaner_step(volume: Volume) -> Step:
 
 
 def split_steps(volume: Volume) -> tuple[Step, ...]:
-    """Requests of half a cache block at most."""
+    """Limit requests to half a cache block."""
     assert volume.mapping is not None
     half_kib = sectors_to_bytes(volume.mapping.block_sectors) // KIB // 2
     return (write(MAX_SECTORS, half_kib),)

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Who may use a volume's hand: the newest wish wins, and a close never waits for a pulse.
+"""Serializes knob writes for one volume: the newest gate wins, a close never waits for a pulse.
 
-I/O: threads. What takes long (the first contact with a knob, which is journalled; jobs) runs on a
-thread of its own. Setting a gate that is already ours is a write or two: the caller does them
-itself, since the hop to the thread takes longer than they do and a request waits meanwhile. The end
-of a pulse is a timer of the caller for the same reason. A write takes bcache's global lock and so
-hangs while a device is being registered. So does a look, which is made on a thread: while one
-hangs, every write is left to the thread. A write of the caller can hang only where the lock was
-taken since the last look, 250 ms ago; the watchdog is for that case.
+I/O: threads. Slow work (journalling a knob's original, jobs) runs on a thread of its own. Setting a
+gate whose knobs are owned takes a write or two: the caller makes them itself, since a switch to the
+thread takes longer and a request waits meanwhile. For the same reason a pulse ends by a timer of
+the caller. A write takes bcache's global lock and hangs while a device is being registered; so
+does a read of the volume, which runs on another thread. While a read hangs, every write is left to
+the thread. A caller's write can hang only where the lock was taken since the last read, 250 ms ago;
+the watchdog covers that case.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from ebbgate.units import NS_PER_MS
 
 _LOG = logging.getLogger(__name__)
 
-_LOOK_NS_MAX: Final = 50 * NS_PER_MS
-"""A look takes less than a millisecond; one that takes longer may wait for bcache's lock."""
+_READ_NS_MAX: Final = 50 * NS_PER_MS
+"""A read of the volume takes less than 1 ms; a longer one may wait for bcache's lock."""
 Job = Callable[[KnobWriter], list[Outcome]]
 Report = Callable[[str, list[Outcome], int | None], None]
-"""Called with the job's name, its outcomes, and since when they were due (monotonic ns; None: not
-in a hurry), on whichever thread carried it out."""
+"""Called with the job's name, its outcomes and when they were due (monotonic ns; None: not urgent),
+on the thread that did the work."""
 Later = Callable[[int, Callable[[], None]], object]
-"""Calls a function after so many ns, on the thread on which `wish` is called."""
+"""Calls a function after so many ns, on the thread that calls `set_gate`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class _GateRequest:
 
 
 class GateWorker:
-    """Runs gate wishes (only the newest counts) and other jobs (all, in order) on one hand."""
+    """Sets gates (only the newest counts) and runs other jobs (all, in order) on one writer."""
 
     def __init__(self, writer: KnobWriter, report: Report, later: Later | None = None) -> None:
         self.writer = writer
@@ -60,16 +60,16 @@ class GateWorker:
         self._stop = False
         self._changed = Condition()
         self.generation = 0
-        """Grows with each write: a reader of sysfs compares it before and after."""
+        """Grows with each write: a reader of sysfs compares it before and after reading."""
         self._thread = Thread(target=self._run, name=f"gate-{writer.volume.name}", daemon=True)
         self._thread.start()
 
     def set_gate(
         self, gate: Gate, reason: Reason, name: str = "gate", since_ns: int | None = None
     ) -> None:
-        """Bring the gate about as soon as possible; an older wish that still waits is dropped."""
+        """Set the gate as soon as possible; an older gate that still waits is dropped."""
         if gate.kind is GateKind.PULSED and self._pulsing:
-            # The kernel's thread is awake and unbounded already: only the end moves.
+            # The kernel's thread is already awake and unbounded: only the end of the pulse moves.
             self._requests += 1
             self._end_later(gate, reason)
             return
@@ -86,7 +86,7 @@ class GateWorker:
         try:
             self._report(name, drive(self.writer, gate, reason, sleepless=True), since_ns)
         finally:
-            # Whatever went wrong: the knobs are still to be put back through this hand.
+            # Also after an exception: the knobs are still restored through this worker.
             self._end()
         if gate.kind is GateKind.PULSED:
             self._pulsing = True
@@ -98,12 +98,12 @@ class GateWorker:
             self._later(gate.pulse_ns, lambda: self._end_pulse(number, gate, reason))
 
     def _end_pulse(self, number: int, gate: Gate, reason: Reason) -> None:
-        """Back to the pace, unless a newer wish has decided otherwise."""
+        """Return to the pace, unless a newer gate was requested."""
         if number == self._requests:
             self.set_gate(replace(gate, kind=GateKind.PACED), reason, "pace")
 
     def _quick(self, gate: Gate) -> bool:
-        """Is this gate a write or two on knobs that are ours already?"""
+        """Does this gate take a write or two of knobs that are already owned?"""
         plain = gate.kind in (GateKind.CLOSED, GateKind.PACED) or (
             gate.kind is GateKind.PULSED and self._later is not None
         )
@@ -112,24 +112,24 @@ class GateWorker:
         return plain and ours and self.writer.gate_is_ours
 
     def _kernel_hangs(self) -> bool:
-        """Does a look at the volume wait in the kernel? Then a write would, too."""
+        """Does a read of the volume wait in the kernel? Then a write would wait, too."""
         since_ns = self.writer.reading_since_ns
-        return since_ns is not None and self.writer.now_ns() - since_ns > _LOOK_NS_MAX
+        return since_ns is not None and self.writer.now_ns() - since_ns > _READ_NS_MAX
 
     def submit(self, name: str, job: Job) -> None:
-        """Run a job on the thread, after the current wish."""
+        """Run a job on the thread, after the current gate."""
         with self._changed:
             self._jobs.append((name, job))
             self._changed.notify_all()
 
     @property
     def idle(self) -> bool:
-        """Nothing is being written and nothing waits."""
+        """Is nothing being written, and does nothing wait?"""
         with self._changed:
             return not self._busy and self._next_gate is None and not self._jobs
 
     def stop(self, timeout_s: float) -> bool:
-        """Finish what waits, then end the thread. False when it hangs in the kernel."""
+        """Finish what waits, then end the thread; return False if it hangs in the kernel."""
         with self._changed:
             self._stop = True
             self._changed.notify_all()
@@ -156,7 +156,7 @@ class GateWorker:
                 elif job is not None:
                     self._report(job[0], job[1](self.writer), None)
             except Exception:
-                # A bug in one job must not end the thread: the knobs go back through it, too.
+                # A bug in one job must not end the thread, which also restores the knobs.
                 _LOG.exception("%s: a knob job failed", self.writer.volume.name)
             finally:
                 self._end()
@@ -176,11 +176,10 @@ class GateWorker:
 def drive(
     writer: KnobWriter, gate: Gate, reason: Reason, *, sleepless: bool = False
 ) -> list[Outcome]:
-    """Bring one gate about, taking the base knobs over first or giving all of them back.
+    """Set one gate: write the base knobs first, or release all knobs of the gate.
 
-    The knobs make sense only together: where one of them is manual or a person's wish, all others
-    are given back.
-    `sleepless`: of a pulse only its beginning; the caller ends it.
+    The knobs make sense only together: where one of them is manual or pinned by a person, all
+    others are released. `sleepless`: only begin a pulse; the caller ends it.
     """
     plan = writer.plan
     if gate.kind is GateKind.RELEASED or not writer.gate_is_ours:

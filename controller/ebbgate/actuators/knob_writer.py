@@ -37,9 +37,9 @@ _TAKE_OVER_TRIES = 3
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Who wants a write and why; for the log and the journal.
+    """Who wants a write and why, for the log and the journal.
 
-    `decision`: the number of the decision behind it, as its loop counts them.
+    `decision`: the number of the decision behind it, counted by the volume's loop.
     """
 
     strategy: str
@@ -78,9 +78,7 @@ class KnobWriter:
         self.plan = plan_for(self.volume)
 
     def apply(self, steps: Iterable[Step], reason: Reason) -> list[Outcome]:
-        """Carry the steps out in order; a failure ends the plan. A sleep ends early on
-        `interrupt`.
-        """
+        """Carry the steps out in order, up to the first failure. `interrupt` ends a sleep early."""
         outcomes: list[Outcome] = []
         for step in steps:
             if step.kind is StepKind.SLEEP:
@@ -93,110 +91,112 @@ class KnobWriter:
         return outcomes
 
     def release(self, knobs: Iterable[str], reason: Reason) -> list[Outcome]:
-        """Put the originals of these knobs back, as far as we hold them.
+        """Restore the originals of these knobs, as far as they are owned.
 
-        A knob that is gone, or that somebody else has written since, is left as it is. One that
-        cannot be asked or written stays held.
+        A knob that is gone, or that somebody else has written since, is left unchanged. One that
+        cannot be read or written stays owned.
         """
         outcomes = []
         for knob in knobs:
-            mine = self.owned.get(knob)
-            if mine is not None:
-                outcomes += self._release_one(knob, mine, reason)
+            owned = self.owned.get(knob)
+            if owned is not None:
+                outcomes += self._release_one(knob, owned, reason)
         return outcomes
 
-    def _release_one(self, knob: str, mine: OwnedKnob, reason: Reason) -> list[Outcome]:
+    def _release_one(self, knob: str, owned: OwnedKnob, reason: Reason) -> list[Outcome]:
         if knob == THRESHOLD:
             self.refresh_table_threshold()
-        action = self._action(knob, mine.written, mine.original, reason)
+        action = self._action(knob, owned.written, owned.original, reason)
         try:
-            found = ownership.look(self.sysfs, mine.entry, mine.ours)
+            found = ownership.inspect(self.sysfs, owned.entry, owned.ours)
         except OSError as error:
             return [self._outcome(action, OutcomeKind.FAILED, str(error))]
         if found.owner is Owner.GONE:
-            self._let_go(knob, found.why)
+            self._disown(knob, found.why)
             return []
         if found.owner is Owner.ORIGINAL:
-            self._let_go(knob, "it has its original already")
+            self._disown(knob, "it already has its original value")
             return []
         if found.owner is Owner.FOREIGN and knob == TABLE:
-            self._let_go(knob, "another table was loaded since")
+            self._disown(knob, "another table was loaded since")
             return []
         if found.owner is not Owner.OURS:
-            return [self._somebody_else_s(action, found.value)]
-        if self.journal.disclaim(mine.entry):
-            self._let_go(knob, "another volume of the cache set holds it")
+            return [self._make_manual(action, found.value)]
+        if self.journal.disclaim(owned.entry):
+            self._disown(knob, "another volume of the cache set still uses it")
             return []
         self._paths[knob] = found.path
-        outcome = self._put(action, read_back=not BY_NAME[knob].kernel_writes)
+        outcome = self._store(action, read_back=not BY_NAME[knob].kernel_writes)
         if outcome.kind is OutcomeKind.FAILED:
-            self.journal.reclaim(mine.entry)
-            self._made_of_it(mine, outcome)
+            self.journal.reclaim(owned.entry)
+            self._after_failure(owned, outcome)
         else:
-            self._let_go(knob, "restored")
+            self._disown(knob, "restored")
         return [outcome]
 
-    def _somebody_else_s(self, action: Action, value: str) -> Outcome:
-        """It is left alone from now on, and the journal does not speak of it any more."""
+    def _make_manual(self, action: Action, value: str) -> Outcome:
+        """Mark the knob manual and close its journal entry."""
         self.manual.add(action.knob)
-        self._let_go(action.knob, f"manual: found {value}")
-        why = f"somebody else has changed it to {value}: it is left as it is"
+        self._disown(action.knob, f"manual: found {value}")
+        why = f"somebody else has changed it to {value}: left unchanged"
         return replace(self._outcome(action, OutcomeKind.MANUAL, why), read_back=value)
 
-    def _let_go(self, knob: str, how: str) -> None:
+    def _disown(self, knob: str, how: str) -> None:
         del self.owned[knob]
         self.journal.close(self.volume.name, knob, how)
 
     def adopt(self, entry: JournalEntry, values: tuple[str, str]) -> None:
-        """Hold a knob that an earlier daemon left. `values`: what that may have written last."""
+        """Own a knob that an earlier daemon wrote. `values`: what that may have written last."""
         self.owned[entry.knob] = OwnedKnob(entry, values[0], self.now_ns(), values[1])
 
     def on_table_reload(self, seen: Mapping[str, str]) -> None:
-        """The kernel started over with its own values: our last writes are gone, by no one's hand.
-        A value that is neither ours nor what it was before us came with another table: it is what
-        will be put back.
+        """Accept the values of another table, which has replaced what ebbgate wrote.
 
-        Only for a moment at which no write is under way.
+        A value that is neither ebbgate's nor the original came with that table and is the original
+        from now on. Call it only while no write is under way.
         """
-        for knob, mine in list(self.owned.items()):
-            value = seen.get(knob, mine.written)
-            if mine.is_ours(value) or same_value(knob, mine.original, value):
-                mine.written, mine.tried = value, None
+        for knob, owned in list(self.owned.items()):
+            value = seen.get(knob, owned.written)
+            if owned.is_ours(value) or same_value(knob, owned.original, value):
+                owned.written, owned.tried = value, None
                 continue
-            self._let_go(knob, f"another table was loaded: {value}")
+            self._disown(knob, f"another table was loaded: {value}")
 
     def refresh_table_threshold(self) -> list[Outcome]:
-        """Another table was loaded: the threshold in it is the one to put back, also where it is
-        the very value that we hold. On the knobs' thread: the journal is waited for.
+        """Make the threshold of a table that was loaded since the original to restore.
+
+        Also where it equals the value that ebbgate wrote. Waits for the journal: only on the
+        worker's thread.
         """
-        mine, table = self.owned.get(THRESHOLD), self._path(TABLE)
-        if mine is None or table is None:
+        owned, table = self.owned.get(THRESHOLD), self._path(TABLE)
+        if owned is None or table is None:
             return []
         try:
             params = self.sysfs.read(table).split(maxsplit=3)[-1]
             original, mapping = table_threshold_sectors(params), self.volume.mapping
             if original is None or mapping is None or params == mapping.params:
                 return []
-            if str(original) != mine.original:
+            if str(original) != owned.original:
                 self.journal.close(self.volume.name, THRESHOLD, "another table was loaded")
-                entry = replace(mine.entry, original=str(original), at_unix_ns=self.wall_ns())
-                mine.entry = self.journal.put(entry)
-                self.journal.writing(mine.entry, mine.written, mine.written)
+                entry = replace(owned.entry, original=str(original), at_unix_ns=self.wall_ns())
+                owned.entry = self.journal.put(entry)
+                self.journal.writing(owned.entry, owned.written, owned.written)
         except OSError as error:
-            action = self._action(THRESHOLD, None, mine.written, Reason("restore", "a new table"))
+            action = self._action(THRESHOLD, None, owned.written, Reason("restore", "a new table"))
             return [self._outcome(action, OutcomeKind.FAILED, str(error))]
         return []
 
     def clear_manual(self, knob: str | None = None) -> None:
-        """A person gave the knob back to us; all of them without a name."""
+        """Forget that a knob is manual; every knob without a name."""
         if knob is None:
             self.manual.clear()
         else:
             self.manual.discard(knob)
 
     def restore_manual(self, knob: str, value: str) -> bool:
-        """Leave the knob alone if it has this value, which somebody else wrote in an earlier life
-        of the daemon; at another one it was given back, or the kernel has started over.
+        """Mark the knob manual again after a restart, if it still has this value of somebody else.
+
+        With another value it was given back, or the kernel has reset it.
         """
         path = self._path(knob)
         text = self.sysfs.read_text(path) if path else None
@@ -211,105 +211,102 @@ class KnobWriter:
         return self.manual.isdisjoint(self.plan.knobs) and self.pinned.isdisjoint(self.plan.knobs)
 
     def check_manual(self, seen: Mapping[str, str]) -> list[str]:
-        """Knobs whose value is not what we wrote last: somebody else's now. Returns the new ones.
+        """Mark owned knobs manual whose value is not what ebbgate wrote; return their names.
 
-        Only for a moment at which no write is under way; the kernel's own writes do not count.
+        Call it only while no write is under way. The kernel's own writes do not count.
         """
         taken = []
-        for knob, mine in list(self.owned.items()):
+        for knob, owned in list(self.owned.items()):
             value = seen.get(knob)
-            if BY_NAME[knob].kernel_writes or value is None or mine.is_ours(value):
+            if BY_NAME[knob].kernel_writes or value is None or owned.is_ours(value):
                 continue
             self.manual.add(knob)
-            self._let_go(knob, f"manual: found {value}")
+            self._disown(knob, f"manual: found {value}")
             taken.append(knob)
         return taken
 
     def _write(self, step: Step, reason: Reason) -> Outcome:
-        mine = self.owned.get(step.knob)
+        owned = self.owned.get(step.knob)
         if step.note:
             reason = replace(reason, text=f"{reason.text} ({step.note})")
-        action = self._action(step.knob, mine.written if mine else None, step.value, reason)
+        action = self._action(step.knob, owned.written if owned else None, step.value, reason)
         knob = BY_NAME.get(step.knob)
         if knob is None or not knob.written:
             return self._outcome(action, OutcomeKind.REFUSED, "ebbgate never writes it")
         if self._too_soon(knob):
             return self._outcome(action, OutcomeKind.TOO_SOON)
         if knob.trigger:
-            return self._put(action)
+            return self._store(action)
         if step.knob in self.manual:
             return self._outcome(action, OutcomeKind.MANUAL)
-        if mine is None:
+        if owned is None:
             return self._first_write(step, action)
-        if self._has_it(step, mine):
+        if self._is_current(step, owned):
             return self._outcome(action, OutcomeKind.UNCHANGED)
-        foreign = self._foreign(action, mine) if knob.verified else None
-        return foreign or self._write_held(action, mine)
+        foreign = self._written_by_others(action, owned) if knob.verified else None
+        return foreign or self._write_owned(action, owned)
 
     def _first_write(self, step: Step, action: Action) -> Outcome:
         refused = self._take_over(action)
         if refused is not None:
             return refused
-        mine = self.owned[step.knob]
-        action = replace(action, old=mine.written)
+        owned = self.owned[step.knob]
+        action = replace(action, old=owned.written)
         exact = not BY_NAME[step.knob].form.rounded and step.knob != TABLE
-        if exact and mine.written == step.value and not step.always:
+        if exact and owned.written == step.value and not step.always:
             return self._outcome(action, OutcomeKind.UNCHANGED)
-        return self._write_held(action, mine)
+        return self._write_owned(action, owned)
 
-    def _has_it(self, step: Step, mine: OwnedKnob) -> bool:
-        """Would a write change nothing?"""
-        sure = mine.tried is None and not BY_NAME[step.knob].kernel_writes
-        return sure and mine.written == step.value and not step.always
+    def _is_current(self, step: Step, owned: OwnedKnob) -> bool:
+        """Does the knob have the value already?"""
+        sure = owned.tried is None and not BY_NAME[step.knob].kernel_writes
+        return sure and owned.written == step.value and not step.always
 
-    def _write_held(self, action: Action, mine: OwnedKnob) -> Outcome:
-        """One more value of a knob whose original is journalled."""
+    def _write_owned(self, action: Action, owned: OwnedKnob) -> Outcome:
+        """Write another value to a knob whose original is journalled."""
         try:
-            self.journal.writing(mine.entry, action.new, mine.written)
+            self.journal.writing(owned.entry, action.new, owned.written)
         except OSError as error:
-            return self._not_kept(action, error)
-        outcome = self._put(action, read_back=BY_NAME[action.knob].verified)
+            return self._journal_failed(action, error)
+        outcome = self._store(action, read_back=BY_NAME[action.knob].verified)
         if outcome.kind is OutcomeKind.CHANGED:
-            mine.written, mine.tried = action.new, None
+            owned.written, owned.tried = action.new, None
         else:
-            self._made_of_it(mine, outcome)
+            self._after_failure(owned, outcome)
         return outcome
 
-    def _made_of_it(self, mine: OwnedKnob, outcome: Outcome) -> None:
-        """After a write that failed: what the kernel made of it is nobody else's value."""
+    def _after_failure(self, owned: OwnedKnob, outcome: Outcome) -> None:
+        """Keep what the knob may have after a failed write, so that it is not taken for manual."""
         if outcome.read_back is None:
-            mine.tried = outcome.action.new
+            owned.tried = outcome.action.new
             return
-        mine.written, mine.tried = outcome.read_back, None
+        owned.written, owned.tried = outcome.read_back, None
         with suppress(OSError):
-            self.journal.writing(mine.entry, mine.written, outcome.action.new)
+            self.journal.writing(owned.entry, owned.written, outcome.action.new)
 
-    def _not_kept(self, action: Action, error: OSError) -> Outcome:
+    def _journal_failed(self, action: Action, error: OSError) -> Outcome:
         return self._outcome(action, OutcomeKind.REFUSED, f"the journal is not writable: {error}")
 
-    def _foreign(self, action: Action, mine: OwnedKnob) -> Outcome | None:
-        """Has somebody else written the knob since the last look at it? None: no.
-
-        Not for knobs of a gate: a request waits for their writes.
-        """
+    def _written_by_others(self, action: Action, owned: OwnedKnob) -> Outcome | None:
+        """Return an outcome if somebody else has written the knob since the last check."""
         try:
-            found = ownership.look(self.sysfs, mine.entry, mine.ours)
+            found = ownership.inspect(self.sysfs, owned.entry, owned.ours)
         except OSError as error:
             return self._outcome(action, OutcomeKind.FAILED, str(error))
         if found.owner is Owner.GONE:
             return self._outcome(action, OutcomeKind.FAILED, found.why)
-        return self._somebody_else_s(action, found.value) if found.owner is Owner.FOREIGN else None
+        return self._make_manual(action, found.value) if found.owner is Owner.FOREIGN else None
 
     def _too_soon(self, knob: Knob) -> bool:
-        """Was this knob written so short a time ago that it must not be written again?"""
+        """Is the shortest time between two writes not over yet?"""
         last_ns = self._written_ns.get(knob.name)
         return last_ns is not None and self.now_ns() - last_ns < knob.interval_ns
 
     def _take_over(self, action: Action) -> Outcome | None:
-        """First contact with a knob: its original is safe before anything is written.
+        """Journal the knob's original before the first write; return the outcome if that fails.
 
-        Looked at once more after that: the disk may take its time, and what an administrator writes
-        meanwhile is the original then.
+        The knob is read again after that: the disk may be slow, and what an administrator writes
+        meanwhile is the original.
         """
         for _ in range(_TAKE_OVER_TRIES):
             entry = self._entry(action)
@@ -318,22 +315,22 @@ class KnobWriter:
             try:
                 kept = self.journal.put(entry)
             except OSError as error:
-                return self._not_kept(action, error)
+                return self._journal_failed(action, error)
             self.owned[action.knob] = OwnedKnob(kept, entry.original, self.now_ns())
             try:
-                now = self._reads(action.knob)
+                now = self._read(action.knob)
             except OSError as error:
                 return self._outcome(action, OutcomeKind.FAILED, str(error))
             if BY_NAME[action.knob].kernel_writes or now in (entry.original, None):
                 return None
-            self._let_go(action.knob, "somebody else changed it before it was written")
-        return self._outcome(action, OutcomeKind.TOO_SOON, "somebody else is writing it")
+            self._disown(action.knob, "somebody else changed it before it was written")
+        return self._outcome(action, OutcomeKind.TOO_SOON, "somebody else keeps writing it")
 
     def _entry(self, action: Action) -> JournalEntry | Outcome:
-        """What the knob has now, or why that is not known."""
+        """Return an entry with the knob's value now, or the failure to read it."""
         path = self._path(action.knob)
         try:
-            original = self._reads(action.knob)
+            original = self._read(action.knob)
             if path is None or original is None:
                 self.lacking.add(action.knob)
                 return self._outcome(action, OutcomeKind.REFUSED, "this kernel has no such knob")
@@ -344,8 +341,8 @@ class KnobWriter:
         wanted = (action.strategy, action.reason)
         return JournalEntry(*value, self.boot_id, self.wall_ns(), *wanted, *device)
 
-    def _reads(self, knob: str) -> str | None:
-        """The value now; None where there is no such knob. Raises OSError for any other error."""
+    def _read(self, knob: str) -> str | None:
+        """Return the value; None where there is no such knob. Raises other OSErrors."""
         path = self._path(knob)
         try:
             text = self.sysfs.read(path) if path else None
@@ -360,7 +357,7 @@ class KnobWriter:
             self._paths[knob] = knob_path(self.volume, knob)
         return self._paths[knob]
 
-    def _put(self, action: Action, *, read_back: bool = False) -> Outcome:
+    def _store(self, action: Action, *, read_back: bool = False) -> Outcome:
         path = self._path(action.knob)
         if path is None:
             return self._outcome(action, OutcomeKind.REFUSED, "no cache is attached")
@@ -376,13 +373,13 @@ class KnobWriter:
         if not read_back:
             return self._outcome(action, OutcomeKind.CHANGED)
         try:
-            seen = self._reads(action.knob)
+            seen = self._read(action.knob)
         except OSError as error:
-            why = f"it was written and could not be read back: {error}"
+            why = f"written, but reading it back failed: {error}"
             return self._outcome(action, OutcomeKind.FAILED, why)
         if seen is None or same_value(action.knob, action.new, seen):
             return replace(self._outcome(action, OutcomeKind.CHANGED), read_back=seen)
-        error_text = f"the kernel made {seen} of it"
+        error_text = f"the kernel changed it to {seen}"
         return replace(self._outcome(action, OutcomeKind.FAILED, error_text), read_back=seen)
 
     def _action(self, knob: str, old: str | None, new: str, reason: Reason) -> Action:

@@ -1,24 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Whose value a journalled knob has now, and whether its device is still the same.
+"""Tells who wrote the value that a journalled knob has, and whether its device is the same.
 
-I/O: reads of sysfs and device-mapper.
+I/O: reads of sysfs and device-mapper. The rules of every restore, with and without a daemon:
 
-The rules of every restore, with a daemon and without one:
-
-- ENOENT and ENXIO alone mean that a device or a knob is gone. Any other error means that nothing is
-  known: the original is kept, and the error is told.
-- A device is known by its uuid and by the inode of its folder in sysfs. The kernel gives each
-  object there a new number, never one that was used before in the same boot. So a number tells one
-  life of a device from the next: a device that was stopped and registered again has the kernel's
-  own values, and another device under the same name or number has its administrator's.
+- Only ENOENT and ENXIO mean that a device or a knob is gone. After any other error nothing is
+  known: the original stays in the journal, and the error is reported.
+- A device is identified by its uuid and by the inode of its folder in sysfs. The kernel never uses
+  an inode number there twice in one boot, so a device that was stopped and registered again, with
+  the kernel's own values, has another one; so has another device under the same name.
 - A knob gets its original only while it has a value that ebbgate wrote: the last one, or the one
-  before where it is not sure that the last write took place. Any other value is somebody else's and
-  stays. What cannot be seen is a write of somebody else of the very value that ebbgate wrote: the
-  kernel keeps no time of a write to such a file, and sends no event.
-- Knobs that the kernel writes itself have a value of nobody: they get their original in any case.
+  before where the last write may have failed. Any other value is somebody else's and stays. A
+  write by somebody else of the same value cannot be detected: the kernel keeps no time of a write
+  to such a file and sends no event.
+- Knobs that the kernel writes itself get their original in any case.
 
-Between the look and the write an administrator has some microseconds: the kernel has no call that
-compares and writes in one step.
+The kernel has no call that compares and writes in one step, so an administrator's write within the
+microseconds between check and write is overwritten.
 """
 
 from __future__ import annotations
@@ -40,18 +37,18 @@ _DM: Final = "dm:"
 
 
 class Identity(NamedTuple):
-    """`uuid`: empty where the device has none; `instance`: 0 where the kernel does not say."""
+    """A device. `uuid`: empty where it has none; `instance`: its inode, 0 where unknown."""
 
     uuid: str
     instance: int
 
 
 class Owner(StrEnum):
-    """Whose value a knob has.
+    """Who wrote the value that a knob has.
 
-    `original`: it is as it was before ebbgate; `ours`: a value of ebbgate; `foreign`: one of
-    somebody else; `unknown`: not the original, and what ebbgate wrote last is not known; `gone`:
-    the device is not there any more, or was made anew with the kernel's own values.
+    `original`: the value from before ebbgate; `ours`: ebbgate; `foreign`: somebody else;
+    `unknown`: not the original, and the last value of ebbgate is unknown; `gone`: the device is
+    gone, or was created again with the kernel's own values.
     """
 
     ORIGINAL = "original"
@@ -63,7 +60,7 @@ class Owner(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A look at a knob. `path`: where it is now; `value`: in the unit in which it is written."""
+    """A knob as it is now. `path`: where it is; `value`: in the kernel's unit."""
 
     owner: Owner
     path: str = ""
@@ -71,12 +68,12 @@ class Found:
     why: str = ""
 
 
-GONE: Final = Found(Owner.GONE, why="the device is gone, and the knob with it")
-_ANEW: Final = Found(Owner.GONE, why="the device was made anew since, with the kernel's own values")
+GONE: Final = Found(Owner.GONE, why="the device is gone")
+_RECREATED: Final = Found(Owner.GONE, why="the device was created again, with the kernel's values")
 
 
 def identify(sysfs: Sysfs, path: Path | str) -> Identity:
-    """The device to which a knob belongs. Raises OSError, also where the device is gone."""
+    """Return the device of a knob. Raises OSError, also where the device is gone."""
     text = str(path)
     if text.startswith(_DM):
         device = sysfs.dm_device(text)
@@ -90,16 +87,16 @@ def identify(sysfs: Sysfs, path: Path | str) -> Identity:
     return Identity(uuid, instance)
 
 
-def look(sysfs: Sysfs, entry: JournalEntry, ours: Collection[str] | None) -> Found:
-    """Whose value the knob of an open entry of this boot has now.
+def inspect(sysfs: Sysfs, entry: JournalEntry, ours: Collection[str] | None) -> Found:
+    """Return who wrote the value of a knob that has an open entry of this boot.
 
-    `ours`: the values that it has if nobody else wrote it; None where they are not known. Raises
-    OSError where the kernel cannot be asked.
+    `ours`: the values that it may have from ebbgate; None where they are unknown. Raises OSError
+    where the kernel does not answer.
     """
     try:
         path = _path_now(sysfs, entry)
         if path is None:
-            return _ANEW
+            return _RECREATED
         value = parse_value(BY_NAME[entry.knob].form, sysfs.read(path))
     except OSError as error:
         if is_gone(error):
@@ -112,7 +109,7 @@ def _owner(entry: JournalEntry, ours: Collection[str] | None, value: str) -> Own
     if BY_NAME[entry.knob].kernel_writes:
         return Owner.OURS
     known = (entry.last_written,) if ours is None else ours
-    # The exact ones first: a rounded figure may look like the original, too.
+    # Before the original: a rounded value may match both.
     if any(same_value(entry.knob, each, value) for each in known if each != entry.original):
         return Owner.OURS
     if same_value(entry.knob, entry.original, value):
@@ -121,10 +118,10 @@ def _owner(entry: JournalEntry, ours: Collection[str] | None, value: str) -> Own
 
 
 def _path_now(sysfs: Sysfs, entry: JournalEntry) -> str | None:
-    """Where the knob of that very device is; None where it was made anew. Raises OSError."""
+    """Return the knob's path now; None where its device was created again. Raises OSError."""
     wanted = Identity(entry.device_uuid, entry.instance)
     if not wanted.instance:
-        # Nothing but the path is known of it.
+        # Only the path is known of this device.
         return entry.path
     try:
         if _same(identify(sysfs, entry.path), wanted):
@@ -142,7 +139,7 @@ def _path_now(sysfs: Sysfs, entry: JournalEntry) -> str | None:
 
 
 def _moved(sysfs: Sysfs, path: str, wanted: Identity) -> str | None:
-    """The same knob of the same device under another name; None where there is no such device."""
+    """Return the knob's path under another name of its device; None where there is none."""
     for other in _namesakes(sysfs, path):
         try:
             if other != path and _same(identify(sysfs, other), wanted):
@@ -154,13 +151,13 @@ def _moved(sysfs: Sysfs, path: str, wanted: Identity) -> str | None:
 
 
 def _same(found: Identity, wanted: Identity) -> bool:
-    """Is it the same life of the same device? A uuid may be given to a device later."""
+    """Is it the same instance of the same device? A device may get its uuid later."""
     known = bool(found.uuid and wanted.uuid)
     return found.instance == wanted.instance and (not known or found.uuid == wanted.uuid)
 
 
 def _optional(sysfs: Sysfs, path: Path) -> str:
-    """What a file says that not every kernel or device has; empty where it is not there."""
+    """Return the text of a file that may be missing; then empty."""
     try:
         return sysfs.read(path).strip()
     except OSError as error:
@@ -170,7 +167,7 @@ def _optional(sysfs: Sysfs, path: Path) -> str:
 
 
 def _namesakes(sysfs: Sysfs, path: str) -> list[str]:
-    """The same knob of every device of the kind."""
+    """Return the path of the same knob for every device of the kind."""
     if path.startswith(_DM):
         knob = path.rpartition("/")[2]
         return [f"{_DM}{name}/{knob}" for name in sysfs.dm_names()]
@@ -182,7 +179,7 @@ def _namesakes(sysfs: Sysfs, path: str) -> list[str]:
 
 
 def _folder(path: Path) -> Path:
-    """The folder in sysfs whose making and ending is that of the device."""
+    """Return the folder in sysfs that is created and removed with the device."""
     for top in (_SETS, _BLOCK):
         if path.is_relative_to(top):
             folder = top / path.relative_to(top).parts[0]

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Puts every journalled knob back, without a daemon. I/O: sysfs and device-mapper.
+"""Restores every journalled knob, without a daemon. I/O: sysfs and device-mapper.
 
-The rules are those of `actuators.ownership`. The volumes are worked on side by side: a write may
-hang in the kernel (bcache has one lock for all that is being registered), and that must keep no
-other volume waiting, nor whoever asked.
+The rules are in `actuators.ownership`. Volumes are restored in parallel: a write may hang in the
+kernel (bcache has one lock for all registrations) and must not delay another volume or the caller.
 """
 
 from __future__ import annotations
@@ -31,33 +30,33 @@ _VALUE_CHARS: Final = 40
 _PLACES: Final = ("/sys/block/", "/sys/fs/bcache/", "dm:")
 Work = Callable[[JournalEntry], Outcome]
 Done = tuple[JournalEntry, Outcome | str]
-"""What became of an entry; a text where its volume did not answer."""
+"""An entry and its outcome; a text where its volume did not answer."""
 
 
 class OpenJournal(Protocol):
-    """The originals that are not back, oldest first."""
+    """The originals that are not restored, oldest first."""
 
     def entries(self, boot_id: str | None = None) -> Sequence[JournalEntry]:
-        """Open entries; of all boots without `boot_id`."""
+        """Return open entries; of all boots without `boot_id`."""
 
     def values(self, entry: JournalEntry) -> Sequence[str] | None:
-        """What was last written to the knob, and before that; None where it is not known."""
+        """Return the last value written to the knob and the one before; None where unknown."""
 
     def remove(self, volume: str, knob: str, how: str) -> None:
-        """Take an entry out."""
+        """Remove an entry."""
 
 
 class Workers(Protocol):
-    """Does the work of several volumes; what it yields is done. See actuators.volume_workers."""
+    """Works on several volumes and yields each entry when it is done (actuators.volume_workers)."""
 
     def __call__(
         self, volumes: Mapping[str, Sequence[JournalEntry]], work: Work, /
     ) -> Iterator[Done]:
-        """The entries of one volume in order, of several volumes in any."""
+        """The entries of one volume are in order, those of several volumes in any order."""
 
 
 def one_by_one(volumes: Mapping[str, Sequence[JournalEntry]], work: Work) -> Iterator[Done]:
-    """In this process, one volume after the other: waits for whatever hangs."""
+    """Work in this process, one volume after the other; a hang blocks."""
     for entries in volumes.values():
         for entry in entries:
             yield entry, work(entry)
@@ -72,9 +71,9 @@ def restore(
 ) -> list[Outcome]:
     """Write the originals back, newest first; of one volume or of all.
 
-    An entry of another boot is taken out without a write: the kernel starts with its own values. So
+    An entry of another boot is removed without a write: the kernel starts with its own values. So
     is one whose device is gone and one that somebody else has written since. An entry that could
-    not be asked or written stays, and its outcome is FAILED.
+    not be read or written stays, and its outcome is FAILED.
     """
     volumes: dict[str, list[JournalEntry]] = {}
     for entry in reversed(journal.entries()):
@@ -99,14 +98,14 @@ def _restore_one(
 ) -> Outcome:
     action = _action(entry)
     if entry.boot_id != boot_id:
-        return _outcome(action, OutcomeKind.UNCHANGED, "from another boot: nothing to put back")
+        return _outcome(action, OutcomeKind.UNCHANGED, "from another boot: nothing to restore")
     if not _is_a_knob(entry):
-        # A journal that something has damaged must not lead to a file that is never written.
-        return _outcome(action, OutcomeKind.UNCHANGED, "no knob of ebbgate: left alone")
+        # A damaged journal must not lead to a write to any other file.
+        return _outcome(action, OutcomeKind.UNCHANGED, "ebbgate writes no such knob: unchanged")
     if entry.knob == TABLE:
         ours = (entry.last_written,)
     try:
-        found = ownership.look(sysfs, entry, ours)
+        found = ownership.inspect(sysfs, entry, ours)
         if found.owner is Owner.OURS:
             return _write_back(entry, sysfs, found.path)
     except OSError as error:
@@ -114,20 +113,20 @@ def _restore_one(
     if found.owner is Owner.FOREIGN and entry.knob == TABLE:
         return _outcome(action, OutcomeKind.UNCHANGED, "another table was loaded since")
     if found.owner is Owner.FOREIGN:
-        why = f"somebody else has changed it to {_short(found.value)}: it is left as it is"
+        why = f"somebody else has changed it to {_short(found.value)}: left unchanged"
         outcome = _outcome(action, OutcomeKind.MANUAL, why)
         return replace(outcome, read_back=found.value)
     if found.owner is Owner.UNKNOWN:
         why = (
-            f"it is {_short(found.value)}, and what ebbgate wrote last is not known any more: "
+            f"it is {_short(found.value)}, and the value that ebbgate wrote last is unknown: "
             "set it by hand"
         )
         return _outcome(action, OutcomeKind.FAILED, why)
-    return _outcome(action, OutcomeKind.UNCHANGED, found.why or "it has its original already")
+    return _outcome(action, OutcomeKind.UNCHANGED, found.why or "it already has its original value")
 
 
 def _is_a_knob(entry: JournalEntry) -> bool:
-    """Does it lead to a file or a setting that ebbgate may write?"""
+    """Is it the path of a knob that ebbgate may write?"""
     knob = BY_NAME.get(entry.knob)
     known = knob is not None and knob.journalled and Path(entry.path).name == knob.name
     return known and entry.path.startswith(_PLACES) and ".." not in Path(entry.path).parts
@@ -140,24 +139,24 @@ def _write_back(entry: JournalEntry, sysfs: Sysfs, path: str) -> Outcome:
     if entry.knob == PERCENT:
         _wake(path, sysfs)
     knob = BY_NAME[entry.knob]
-    # A table is taken whole or refused.
+    # The kernel takes a whole table or refuses it.
     if not knob.kernel_writes and knob.name != TABLE:
         value = parse_value(knob.form, sysfs.read(path))
         if not same_value(entry.knob, entry.original, value):
-            made = f"the kernel made {_short(value)} of it"
+            made = f"the kernel changed it to {_short(value)}"
             return _outcome(action, OutcomeKind.FAILED, made)
     return _outcome(action, OutcomeKind.CHANGED, "")
 
 
 def _wake(path: str, sysfs: Sysfs) -> None:
-    """Let the writeback thread see the old percentage now, not after its present sleep."""
+    """Wake the writeback thread, which else sees the old percentage after its present sleep."""
     running = path.removesuffix(PERCENT) + RUNNING
     if sysfs.read_text(running) == "1":
         sysfs.write_text(running, "1")
 
 
 def _short(value: str) -> str:
-    """A value for people: a table is long."""
+    """Shorten a value for people: a table is long."""
     return value if len(value) <= _VALUE_CHARS else f"{value[:_VALUE_CHARS]}..."
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""One process for each volume, with a deadline. I/O: processes.
+"""Runs one process for each volume, with a deadline. I/O: processes.
 
-Processes and not threads: a thread that hangs in the kernel cannot be ended, and keeps its whole
-process, and whoever waits for that, until the kernel lets go. A child that hangs is left behind; it
-was killed and does nothing more after the call in which it hangs.
+Processes and not threads: a thread that hangs in the kernel cannot be ended and keeps its whole
+process. A child that hangs is killed and left behind; it does nothing more after the call in which
+it hangs.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from ebbgate.model.decision import JournalEntry
 from ebbgate.units import NS_PER_S, format_ns
 
 DEADLINE_NS: Final = 10 * NS_PER_S
-"""For each volume: the writes of a knob take microseconds, but bcache may be busy registering."""
+"""For each volume. A write takes microseconds, but bcache may be busy with a registration."""
 TABLE_DEADLINE_NS: Final = 60 * NS_PER_S
-"""Where a table has to be loaded: the kernel first ends what is under way on the volume."""
+"""For a volume whose table is loaded: the kernel first completes all I/O in flight."""
 _LENGTH_BYTES: Final = 4
 _READ_BYTES: Final = 65536
 _CLOSE_FROM: Final = 3
@@ -34,7 +34,7 @@ _CLOSE_TO: Final = 4096
 
 @dataclass(slots=True)
 class _Child:
-    """The worker of one volume; `got`: what it said and was not taken apart yet."""
+    """The worker of one volume; `received`: bytes that were not parsed yet."""
 
     volume: str
     entries: Sequence[JournalEntry]
@@ -42,12 +42,12 @@ class _Child:
     pipe: int
     due_ns: int
     done: int = 0
-    got: bytes = b""
+    received: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
 class VolumeWorkers:
-    """`in_child`: called in each child before its work, after every file that it had was closed."""
+    """`in_child`: called in each child before its work, after all inherited files were closed."""
 
     in_child: Callable[[], None]
     deadline_ns: int = DEADLINE_NS
@@ -56,7 +56,7 @@ class VolumeWorkers:
     def __call__(
         self, volumes: Mapping[str, Sequence[JournalEntry]], work: Work, /
     ) -> Iterator[Done]:
-        """All volumes side by side; a volume that does not answer in time is said and left."""
+        """Work on all volumes in parallel; report a volume that does not answer in time."""
         children = [self._start(name, entries, work) for name, entries in volumes.items()]
         running = list(children)
         while running:
@@ -76,7 +76,7 @@ class VolumeWorkers:
         reading, writing = os.pipe2(os.O_CLOEXEC)
         pid = os.fork()
         if pid == 0:
-            # Nothing of the parent may be done here: no handler, no buffer, no exit function.
+            # Run no handler, buffer flush or exit function of the parent.
             code = 1
             try:
                 self._be_child(entries, work, writing)
@@ -90,7 +90,7 @@ class VolumeWorkers:
     def _be_child(self, entries: Sequence[JournalEntry], work: Work, writing: int) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, signal.SIG_DFL)
-        # Above all the lock: a child that hangs must not keep it.
+        # Above all the lock: a child that hangs must not hold it.
         os.closerange(_CLOSE_FROM, writing)
         os.closerange(writing + 1, _CLOSE_TO)
         self.in_child()
@@ -105,7 +105,7 @@ class VolumeWorkers:
         return self.table_deadline_ns if loads else self.deadline_ns
 
     def _end(self, child: _Child, *, in_time: bool) -> Iterator[Done]:
-        """What is left of a volume whose worker ended or is given up."""
+        """Reap the worker, or kill and abandon it; yield the entries that it did not finish."""
         os.close(child.pipe)
         if in_time:
             os.waitpid(child.pid, 0)
@@ -118,25 +118,25 @@ class VolumeWorkers:
         within = format_ns(self._deadline_ns(child.entries))
         why = f"the kernel has not answered for {within}: {child.volume} hangs at {rest[0].knob}"
         if in_time:
-            why = "the process that was to put it back has ended before"
+            why = "the process that was to restore it ended early"
         for entry in rest:
             yield entry, why
 
 
 def _take(child: _Child) -> bool:
-    """Read what it said; False once it has ended."""
+    """Read what the child has written; False once it has ended."""
     found = os.read(child.pipe, _READ_BYTES)
-    child.got += found
+    child.received += found
     return bool(found)
 
 
 def _outcomes(child: _Child) -> Iterator[Done]:
-    while len(child.got) >= _LENGTH_BYTES:
-        end = _LENGTH_BYTES + int.from_bytes(child.got[:_LENGTH_BYTES], "big")
-        if len(child.got) < end:
+    while len(child.received) >= _LENGTH_BYTES:
+        end = _LENGTH_BYTES + int.from_bytes(child.received[:_LENGTH_BYTES], "big")
+        if len(child.received) < end:
             return
-        # From our own child, over a pipe that nobody else has.
-        answer = pickle.loads(child.got[_LENGTH_BYTES:end])
-        child.got = child.got[end:]
+        # Safe: written by a child of this process, over a private pipe.
+        answer = pickle.loads(child.received[_LENGTH_BYTES:end])
+        child.received = child.received[end:]
         child.done += 1
         yield child.entries[child.done - 1], answer

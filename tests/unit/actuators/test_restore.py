@@ -155,7 +155,7 @@ def test_a_damaged_journal_leads_to_no_file_that_is_never_written(
     (left,) = [outcome for outcome in outcomes if outcome.action.knob == knob]
     assert (left.kind, left.error) == (
         OutcomeKind.UNCHANGED,
-        "no knob of ebbgate: left alone",
+        "ebbgate writes no such knob: unchanged",
     )
     assert bench.fake.read(f"{FOLDER}/io_disable") == "0"
     assert bench.fake.read(f"{FOLDER}/cache_mode") == before
@@ -202,7 +202,7 @@ def test_a_value_that_the_kernel_did_not_take_leaves_the_original_open(bench: Be
         f"{FOLDER}/writeback_delay", "7"
     )
     outcomes = {outcome.action.knob: outcome for outcome in bench.restore()}
-    assert outcomes["writeback_delay"].error == "the kernel made 7 of it"
+    assert outcomes["writeback_delay"].error == "the kernel changed it to 7"
     assert bench.open == ["writeback_delay"]
 
 
@@ -219,7 +219,7 @@ def test_what_somebody_else_wrote_since_stays_and_is_said(bench: Bench) -> None:
     outcomes = {outcome.action.knob: outcome for outcome in bench.restore()}
     kept = outcomes["writeback_percent"]
     assert (kept.kind, kept.read_back) == (OutcomeKind.MANUAL, "25")
-    assert kept.error == "somebody else has changed it to 25: it is left as it is"
+    assert kept.error == "somebody else has changed it to 25: left unchanged"
     assert bench.fake.read(f"{FOLDER}/writeback_percent") == "25"
     assert bench.open == []
 
@@ -250,7 +250,7 @@ def test_a_value_of_nobody_knows_whom_is_neither_overwritten_nor_forgotten(bench
     outcomes = {outcome.action.knob: outcome for outcome in bench.restore()}
     unknown = outcomes["writeback_delay"]
     assert unknown.kind is OutcomeKind.FAILED
-    assert "what ebbgate wrote last is not known any more" in unknown.error
+    assert "the value that ebbgate wrote last is unknown" in unknown.error
     assert bench.fake.read(f"{FOLDER}/writeback_delay") == "3"
     assert bench.open == ["writeback_delay"]
     assert bench.fake.read(f"{FOLDER}/writeback_percent") == "10", "the first value is known"
@@ -277,7 +277,7 @@ def test_a_device_that_was_registered_anew_keeps_the_kernel_s_values(bench: Benc
     assert {(outcome.kind, outcome.error) for outcome in outcomes} == {
         (
             OutcomeKind.UNCHANGED,
-            "the device was made anew since, with the kernel's own values",
+            "the device was created again, with the kernel's values",
         )
     }
     assert (bench.sysfs.log, bench.open) == ([], [])
@@ -306,7 +306,7 @@ def test_a_path_that_leads_out_of_sysfs_is_left_alone(bench: Bench) -> None:
     for path in ("/etc/writeback_percent", "/sys/block/../../etc/writeback_percent"):
         bench.left("writeback_percent", "1", path=path, volume="bcache7")
         (outcome,) = bench.restore("bcache7")
-        assert outcome.error == "no knob of ebbgate: left alone"
+        assert outcome.error == "ebbgate writes no such knob: unchanged"
     assert "writeback_percent" in bench.open
 
 

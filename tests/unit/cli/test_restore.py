@@ -60,7 +60,7 @@ def test_values_from_before_a_reboot_are_not_put_back(cli: Cli) -> None:
     result = cli("restore")
     assert result.code == 0
     assert cli.fake.read(PERCENT) == "0"
-    assert "from another boot: nothing to put back" in result.out
+    assert "from another boot: nothing to restore" in result.out
     assert still_open(cli) == []
 
 
@@ -69,7 +69,7 @@ def test_a_device_that_is_gone_took_its_knobs_along(cli: Cli) -> None:
     cli.fake.remove("/sys/block/bcache0")
     result = cli("restore", "bcache0")
     assert result.code == 0
-    assert "the device is gone, and the knob with it" in result.out
+    assert "the device is gone" in result.out
 
 
 def test_only_the_volume_that_was_named(cli: Cli) -> None:

@@ -196,7 +196,7 @@ def test_a_volume_that_is_gone_took_its_threshold_along(fake: FakeSysfs) -> None
     (outcome,) = restore(journal, sysfs, "this boot")
     assert (outcome.kind, outcome.error) == (
         OutcomeKind.UNCHANGED,
-        "the device is gone, and the knob with it",
+        "the device is gone",
     )
 
 
@@ -257,7 +257,7 @@ def test_a_device_of_the_same_uuid_that_was_activated_again_is_another_one(
     sysfs, dm = machine(fake, FakeCache(threshold=0))
     journal = FakeJournal([identified(sysfs, entry_of(find(sysfs, "vg/data")), instance=1)])
     (outcome,) = restore(journal, sysfs, "this boot")
-    assert "made anew" in outcome.error
+    assert "created again" in outcome.error
     assert (dm.devices[0].messages, journal.open) == ([], {})
 
 
