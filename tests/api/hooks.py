@@ -1,33 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What schemathesis cannot know from the document. Loaded by it, within its own environment.
-
-I/O: the addresses that it asks from.
-"""
+"""What schemathesis cannot know from the document. Loaded by it, within its own environment."""
 
 from __future__ import annotations
 
-import itertools
 import re
 from typing import Any
 
 import schemathesis
-import urllib3.util.connection as connections
-
-# ---- from many addresses -------------------------------------------------------------------------
-# How often one may ask is tested by hand (tests/unit/web/test_security.py); here it would hide all
-# else behind a 429.
-_ADDRESSES = itertools.cycle(f"127.1.{high}.{low}" for high in range(16) for low in range(1, 255))
-_connect = connections.create_connection
-
-
-def connect(
-    address: Any, timeout: Any, source_address: Any = None, socket_options: Any = None
-) -> Any:
-    """As urllib3 does it, each time from another address of the loopback."""
-    return _connect(address, timeout, (next(_ADDRESSES), 0), socket_options)
-
-
-connections.create_connection = connect
 
 # ---- what can be meant ---------------------------------------------------------------------------
 # Random texts are hardly ever a policy, nor random words a wish. None of these may be refused.

@@ -60,7 +60,7 @@ def served(folder: Path, state: Path, name: str, port: int = 0) -> Iterator[Site
     pages.mkdir(exist_ok=True)
     (pages / "index.html").write_text("<!doctype html><title>ebbgate</title>\n")
     shutil.copy(REPO / "webui/openapi.json", pages)
-    argv: list[str | Path] = [SETS[name], "-m", "tests.api.by_address"]
+    argv: list[str | Path] = [SETS[name], "-m", "ebbgate.web"]
     argv += ["--listen", f"127.0.0.1:{port}"]
     argv += ["--state-dir", state, "--runtime-dir", state]
     argv += ["--policy-dir", folder / "policies", "--ui", pages]

@@ -22,17 +22,15 @@ from ebbgate.config.settings import Config
 from ebbgate.errors import EbbgateError
 from ebbgate.kernel.sysfs import Sysfs
 from ebbgate.web import openapi, responses
+from ebbgate.web.changes import Event
 from ebbgate.web.errors import ApiError
-from ebbgate.web.events.broadcaster import Hub
-from ebbgate.web.events.cursor import Event
-from ebbgate.web.events.poller import Poller
+from ebbgate.web.events import Broadcaster, Poller
 from ebbgate.web.routes.decisions import routes_decisions
 from ebbgate.web.routes.declare import refusals
 from ebbgate.web.routes.doctor import routes_doctor
-from ebbgate.web.routes.events import routes_events
 from ebbgate.web.routes.history import routes_history
 from ebbgate.web.routes.intents import routes_intents
-from ebbgate.web.routes.live import routes_live
+from ebbgate.web.routes.live import routes_events, routes_live
 from ebbgate.web.routes.metrics import routes_metrics
 from ebbgate.web.routes.policies import routes_policies
 from ebbgate.web.security import Guard, Receive, Scope, Send
@@ -54,7 +52,7 @@ class Api:
         proc: Path = Path("/proc"),
     ) -> None:
         self.config = config
-        self.hub = Hub()
+        self.broadcaster = Broadcaster()
         self.databases = Databases(config, wall_ns)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._document = b""
@@ -65,7 +63,7 @@ class Api:
             title="ebbgate",
             version=__version__,
             description=openapi.ABOUT,
-            responses=refusals(421, 429, 500),
+            responses=refusals(421, 500),
             generate_unique_id_function=lambda route: route.name,
             docs_url=None,
             redoc_url=None,
@@ -89,14 +87,14 @@ class Api:
         self.poller.start()
         await send({"type": "lifespan.startup.complete"})
         await receive()
-        self.hub.close()
+        self.broadcaster.close()
         await asyncio.to_thread(self.poller.stop)
         await send({"type": "lifespan.shutdown.complete"})
 
     def _publish(self, events: list[Event]) -> None:
         """From the poller's thread."""
         assert self._loop is not None
-        self._loop.call_soon_threadsafe(self.hub.publish, events)
+        self._loop.call_soon_threadsafe(self.broadcaster.publish, events)
 
     def _add_errors(self) -> None:
         self.app.add_exception_handler(ApiError, responses.on_api_error)
@@ -115,7 +113,7 @@ class Api:
             routes_doctor(self.databases, self._sysfs, self._proc), prefix=PREFIX
         )
         self.app.include_router(routes_metrics(self.databases))
-        streams = routes_events(self.databases, self.hub, self.poller)
+        streams = routes_events(self.databases, self.broadcaster, self.poller)
         self.app.include_router(streams, prefix=PREFIX)
         self.app.get(f"{PREFIX}/openapi.json", include_in_schema=False)(self._openapi)
         _add_pages(self.app, self.config.web.ui_dir)

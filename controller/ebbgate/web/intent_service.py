@@ -17,8 +17,8 @@ from ebbgate.intents import validation
 from ebbgate.intents.client import Busy, ControlClient, NotAnswering, NotRunning, Refused
 from ebbgate.store.connection import NothingRecorded
 from ebbgate.units import NS_PER_S
+from ebbgate.web.changes import intent as shaped
 from ebbgate.web.errors import ApiError
-from ebbgate.web.events.changes import intent as shaped
 from ebbgate.web.models.intents import Intent, NewIntent
 from ebbgate.web.snapshot import Databases
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Does the daemon run? Asked at most once a second. I/O: the control socket; any thread."""
+"""Whether the daemon runs, asked at most once a second. I/O: the control socket; any thread."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _TIMEOUT_S: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Alive:
-    """`running`: None where this process has no right to ask. `why`: why no request can be made."""
+class DaemonState:
+    """`running`: None if this process may not ask. `why`: why no request can be made."""
 
     running: bool | None
     pid: int | None
@@ -32,11 +32,11 @@ class Liveness:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._lock = Lock()
-        self._known: Alive | None = None
+        self._known: DaemonState | None = None
         self._at_s = 0.0
 
-    def now(self) -> Alive:
-        """Never raises for what the daemon is up to. Takes up to half a second where it hangs."""
+    def now(self) -> DaemonState:
+        """Return the state; never raises. Takes up to half a second if the daemon hangs."""
         with self._lock:
             if self._known is None or time.monotonic() - self._at_s >= _EVERY_S:
                 self._known = _ask(self._path)
@@ -44,17 +44,17 @@ class Liveness:
             return self._known
 
 
-def _ask(path: Path) -> Alive:
+def _ask(path: Path) -> DaemonState:
     try:
         greeting = greet(path, _TIMEOUT_S)
     except NotRunning as error:
-        return Alive(False, None, error.message)
+        return DaemonState(False, None, error.message)
     except NotAnswering as error:
-        # The kernel has connected us: there is a process, which is busy or stopped.
-        return Alive(True, error.pid, error.message)
+        # The kernel has connected us, so there is a process, which is busy or stopped.
+        return DaemonState(True, error.pid, error.message)
     except Busy:
-        # It says itself that all connections are in use.
-        return Alive(True, None, None)
+        # The daemon itself answered that all connections are in use.
+        return DaemonState(True, None, None)
     except EbbgateError as error:
-        return Alive(None, None, error.message)
-    return Alive(True, greeting.pid, None)
+        return DaemonState(None, None, error.message)
+    return DaemonState(True, greeting.pid, None)

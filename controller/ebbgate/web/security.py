@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Stands before the whole API: who may ask, how often, how much; headers on all. I/O: ASGI.
+"""Checks every request before the API: host, origin, token, size; sets headers. I/O: ASGI.
 
-Plain ASGI, so that it sees each part of a stream and every error, whoever answers.
+Plain ASGI, so that it sees each part of a stream and every error, whoever answers. A page of
+another site must neither change anything nor, by a name that it points at this machine (DNS
+rebinding), read anything.
 """
 
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import re
-import time
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Collection, MutableMapping
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
@@ -19,9 +22,7 @@ from ebbgate.config.access_token import bearer, is_token
 from ebbgate.config.web_settings import WebSettings
 from ebbgate.errors import EbbgateError
 from ebbgate.web.errors import ApiError, of_ours
-from ebbgate.web.rate_limit import CHANGING, READING, WRONG_TOKEN, Limiter
 from ebbgate.web.responses import refusal
-from ebbgate.web.same_origin import host_allowed, same_origin
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -54,65 +55,52 @@ ABORT: Final = "ebbgate.abort"
 CLIENT: Final = "ebbgate.client"
 """In the scope: who asks (connections.py), which on the loopback is more than an address."""
 TOKEN_PATH: Final = "/api/v1/token"
+_NAMES: Final = frozenset({"localhost", "localhost.localdomain", "ip6-localhost"})
 # These take a body and change nothing.
 QUESTIONS: Final = frozenset({"/api/v1/policies/check", "/api/v1/policies/dry-run"})
 
 
 class Guard:
-    """The application behind its guard."""
+    """The application behind its checks."""
 
-    def __init__(
-        self, app: App, settings: WebSettings, now_s: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, app: App, settings: WebSettings) -> None:
         self._app = app
         self._settings = settings
-        self._now_s = now_s
-        self._reading = Limiter(READING)
-        self._changing = Limiter(CHANGING)
-        self._wrong = Limiter(WRONG_TOKEN)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             # No web sockets here; without an answer the server refuses them.
             return
-        telling = _with_headers(send)
+        send = _with_headers(send)
         try:
             body = await self._admit(scope, receive)
         except ApiError as error:
             answer: Response = refusal(error)
-            await answer(scope, receive, telling)
+            await answer(scope, receive, send)
             return
-        await self._app(scope, receive if body is None else _said(body, receive), telling)
+        await self._app(scope, receive if body is None else _replay(body, receive), send)
 
     async def _admit(self, scope: Scope, receive: Receive) -> bytes | None:
-        """The body of a request that brings one. Raises ApiError for what may not pass."""
+        """Return the body of a request that has one. Raises ApiError for a refused request."""
         headers = Headers(scope=scope)
-        client = client_of(scope)
         hosts = headers.getlist("host")
         if len(hosts) != 1 or not host_allowed(hosts[0], self._settings.host, self._settings.hosts):
             raise ApiError(
                 421,
-                "this machine is not called by that name here",
+                "host name not allowed",
                 "use localhost, or add the name to hosts in [web] of ebbgate.toml",
             )
-        self._limit(self._reading, client)
         if _CONTROL.search(scope["path"]):
             # No path of ours has such characters, and no file system takes a null byte.
             raise ApiError(404, "no path has control characters", "see /api/v1/openapi.json")
         changes = scope["method"] not in _READS
         if changes:
-            self._limit(self._changing, client)
             _check_source(headers, hosts[0])
         if self._needs_token(scope["path"], changes=changes):
-            await self._check_token(headers, client)
+            await self._check_token(headers)
         if not changes:
             return None
         return await _read_body(headers, receive)
-
-    def _limit(self, limiter: Limiter, client: str) -> None:
-        wait_s = limiter.take(client, self._now_s())
-        if wait_s:
-            raise _too_many(wait_s)
 
     def _needs_token(self, path: str, *, changes: bool) -> bool:
         if path == TOKEN_PATH or (changes and path not in QUESTIONS):
@@ -121,32 +109,65 @@ class Guard:
         closed = self._settings.reading != "open"
         return closed and (path.startswith("/api/") or path == "/metrics")
 
-    async def _check_token(self, headers: Headers, client: str) -> None:
-        wait_s = self._wrong.wait_s(client, self._now_s())
-        if wait_s:
-            raise _too_many(wait_s)
+    async def _check_token(self, headers: Headers) -> None:
         given = bearer(headers.get("authorization"))
+        if given is None:
+            raise ApiError(401, "this needs a token", "as root: ebbgate web-token")
         try:
-            right = given is not None and await asyncio.to_thread(
-                is_token, given, self._settings.token_file
-            )
+            right = await asyncio.to_thread(is_token, given, self._settings.token_file)
         except EbbgateError as error:
             raise of_ours(error) from error
         if not right:
-            if given is not None:
-                self._wrong.take(client, self._now_s())
-            what = "this needs a token" if given is None else "the token is wrong"
-            raise ApiError(401, what, "as root: ebbgate web-token")
+            raise ApiError(401, "the token is wrong", "as root: ebbgate web-token")
 
 
 def client_of(scope: Scope) -> str:
-    """Who asks; the address where the server in front says nothing better."""
+    """Return the client of a request; its address where the server says nothing better."""
     address = scope["client"][0] if scope.get("client") else ""
     return str(scope.get(CLIENT, address))
 
 
+def host_name(header: str) -> str | None:
+    """Return the name or address in a Host header, without port; None if it is malformed."""
+    if not header or any(each in header for each in "/@?#\\ \t,"):
+        return None
+    try:
+        parts = urlsplit(f"//{header}")
+        _ = parts.port
+    except ValueError:
+        return None
+    return parts.hostname.rstrip(".") if parts.hostname else None
+
+
+def host_allowed(header: str, listen: str, hosts: Collection[str]) -> bool:
+    """Return whether a Host header names this machine. `listen`: the address it listens on."""
+    name = host_name(header)
+    if name is None:
+        return False
+    if name in _NAMES or name in hosts:
+        return True
+    try:
+        address = ipaddress.ip_address(name)
+        listening = ipaddress.ip_address(listen)
+    except ValueError:
+        return False
+    # A machine that listens on all addresses cannot tell which are its own: hosts must name them.
+    return address.is_loopback or (address == listening and not listening.is_unspecified)
+
+
+def same_origin(origin: str, host: str) -> bool:
+    """Return whether an Origin header names the host that the request goes to, by http or https
+    (from a proxy).
+    """
+    try:
+        parts = urlsplit(origin)
+    except ValueError:
+        return False
+    return parts.scheme in ("http", "https") and bool(host) and parts.netloc == host
+
+
 def _check_source(headers: Headers, host: str) -> None:
-    """Raises ApiError for a page of another site."""
+    """Raises ApiError for a request of a page of another site."""
     origins = headers.getlist("origin")
     site = headers.get("sec-fetch-site", "same-origin")
     foreign = any(not same_origin(each, host) for each in origins)
@@ -155,7 +176,7 @@ def _check_source(headers: Headers, host: str) -> None:
 
 
 async def _read_body(headers: Headers, receive: Receive) -> bytes:
-    """Raises ApiError for more than is ever needed, or a client that comes to no end."""
+    """Return the body. Raises ApiError if it is too large, or does not end in time."""
     length = headers.get("content-length", "0")
     too_large = ApiError(413, f"the body is larger than {BODY_BYTES_MAX} bytes", "send less")
     if not (length.isascii() and length.isdigit()):
@@ -179,34 +200,30 @@ async def _read_body(headers: Headers, receive: Receive) -> bytes:
         raise ApiError(400, f"the body did not come within {_BODY_S:g} s") from error
 
 
-def _said(body: bytes, receive: Receive) -> Receive:
-    """The body that was read already, then what else comes."""
-    told = False
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """Return a `receive` that gives the body, which was read already, and then what follows."""
+    given = False
 
     async def again() -> Message:
-        nonlocal told
-        if told:
+        nonlocal given
+        if given:
             return await receive()
-        told = True
+        given = True
         return {"type": "http.request", "body": body, "more_body": False}
 
     return again
 
 
 def _with_headers(send: Send) -> Send:
-    async def telling(message: Message) -> None:
+    async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)
             for name, value in HEADERS.items():
                 headers[name] = value
-            # What the API says is true for a moment; only static files say otherwise themselves.
+            # An answer holds for a moment only; static files set their own header.
             headers.setdefault("cache-control", NO_STORE)
             if message["status"] == 401:  # noqa: PLR2004 - a status is its own name
                 headers["www-authenticate"] = "Bearer"
         await send(message)
 
-    return telling
-
-
-def _too_many(wait_s: float) -> ApiError:
-    return ApiError(429, "too many requests", "wait a moment", retry_after_s=wait_s)
+    return send_with_headers

@@ -53,7 +53,7 @@ def server_of(api: Api) -> uvicorn.Server:
 
     def end_streams_first(sig: int, frame: FrameType | None) -> None:
         # An orderly end would wait for them for ever.
-        api.hub.close()
+        api.broadcaster.close()
         end(sig, frame)
 
     server.handle_exit = end_streams_first

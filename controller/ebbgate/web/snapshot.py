@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The history and the daemon, as the web sees them. I/O: SQLite, reads; any thread.
+"""The state of volumes and daemon at one moment, encoded once for all readers. I/O: SQLite, reads.
 
-A file that is missing, locked or damaged is an answer, not the end: the next look may be better.
+A file that is missing, locked or damaged is an answer, too: the next snapshot may be better. Any
+thread may ask.
 """
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,67 +18,100 @@ from pathlib import Path
 from threading import Lock
 from typing import Final
 
+from pydantic import ValidationError
+
 from ebbgate.config.settings import Config
 from ebbgate.errors import EbbgateError, Unavailable
 from ebbgate.model.status import STATUS_STALE_NS
 from ebbgate.store.queries import Live
-from ebbgate.store.queries_web import WebHistory
+from ebbgate.store.queries_web import LiveRow, WebHistory
 from ebbgate.units import NS_PER_S
 from ebbgate.web import convert
-from ebbgate.web.last_status import Told, of_rows
-from ebbgate.web.liveness import Alive, Liveness
+from ebbgate.web.liveness import DaemonState, Liveness
 from ebbgate.web.metrics.page import HistoryFiles
 from ebbgate.web.models.base import merged, to_json
 from ebbgate.web.models.live import Health, Readable
 
 _HITS_NS: Final = 5 * NS_PER_S
-"""A ratio over minutes is not computed anew for each look."""
+"""How long a ratio over minutes is kept."""
 _DAEMON: Final = ""
 
 
+class CachedStatus:
+    """The status of one volume as the daemon wrote it, and its JSON. Immutable."""
+
+    def __init__(self, row: LiveRow) -> None:
+        self.row = row
+        self.live = Live(row.volume, row.at_unix_ns, json.loads(row.text))
+
+    @cached_property
+    def steady_json(self) -> bytes | None:
+        """The fields that stay until the daemon writes again, encoded once for all readers; None
+        for a document of another version.
+        """
+        try:
+            found = dict(vars(convert.volume(self.live, None, self.live.at_unix_ns, None)))
+        except ValidationError:
+            return None
+        for name in convert.passing(self.live, None, self.live.at_unix_ns, None):
+            del found[name]
+        return to_json(found)
+
+
+def cached_statuses(
+    rows: Iterable[LiveRow], before: Mapping[str, CachedStatus]
+) -> dict[str, CachedStatus]:
+    """Return statuses by volume; unchanged ones are those of `before`."""
+    found: dict[str, CachedStatus] = {}
+    for row in rows:
+        known = before.get(row.volume)
+        found[row.volume] = known if known and known.row == row else CachedStatus(row)
+    return found
+
+
 @dataclass(frozen=True)
-class Look:
-    """What there is at one moment. `why`: the history cannot be read; then `told` is empty."""
+class Snapshot:
+    """The state at one moment. `why`: the history cannot be read; then `statuses` is empty."""
 
     now_unix_ns: int
-    told: Mapping[str, Told]
+    statuses: Mapping[str, CachedStatus]
     hits: Mapping[str, float | None]
-    daemon: Alive
+    daemon: DaemonState
     why: str | None
 
     @property
     def alive(self) -> bool | None:
-        """Does the daemon run? None where that cannot be told."""
-        said = self.live.get(_DAEMON)
-        if self.daemon.running is None and said is not None:
-            # No right to ask it: what it says of itself once a second is a sign of life, too.
-            return True if self.now_unix_ns - said.at_unix_ns <= STATUS_STALE_NS else None
+        """Whether the daemon runs; None if unknown."""
+        status = self.live.get(_DAEMON)
+        if self.daemon.running is None and status is not None:
+            # This process may not ask it, but it writes its own status once a second.
+            return True if self.now_unix_ns - status.at_unix_ns <= STATUS_STALE_NS else None
         return self.daemon.running
 
     @cached_property
-    def essence(self) -> object:
-        """What the volumes are: equal for looks between which nothing but time has passed."""
+    def content_key(self) -> object:
+        """Equal for snapshots between which only time has passed."""
         return self.alive, self.why, {name: each.at_unix_ns for name, each in self.live.items()}
 
     @cached_property
     def live(self) -> Mapping[str, Live]:
-        """The documents by volume; under the empty name what the daemon says of itself."""
-        return {name: each.live for name, each in self.told.items()}
+        """The documents by volume; under the empty name the daemon's own."""
+        return {name: each.live for name, each in self.statuses.items()}
 
     @cached_property
     def volumes_json(self) -> bytes:
-        """All of them as `Volumes`, made once for everybody who looks at the same time."""
+        """All volumes as `Volumes`, encoded once for all readers."""
         found: list[bytes] = []
         unreadable: list[str] = []
-        for name, each in sorted(self.told.items()):
+        for name, each in sorted(self.statuses.items()):
             if not name:
                 continue
-            if each.steady is None:
+            if each.steady_json is None:
                 unreadable.append(name)
                 continue
             hit = self.hits.get(name)
             passing = convert.passing(each.live, hit, self.now_unix_ns, self.alive)
-            found.append(merged(to_json(passing), each.steady))
+            found.append(merged(to_json(passing), each.steady_json))
         head = {
             "now_unix_s": self.now_unix_ns / NS_PER_S,
             "daemon_alive": self.alive,
@@ -87,11 +122,11 @@ class Look:
 
     @cached_property
     def health_json(self) -> bytes:
-        """As the API says it, made once for everybody who looks at the same time."""
+        """The health, encoded once for all readers."""
         return to_json(self.health())
 
     def health(self) -> Health:
-        """As the API says it."""
+        """Return the health as the API shows it."""
         return convert.health(
             self.live.get(_DAEMON),
             self.daemon.pid,
@@ -103,21 +138,21 @@ class Look:
 
 
 class Databases:
-    """Opened anew for each answer: a file that was replaced meanwhile is then the new one."""
+    """Opens the history for each answer, so a file that was replaced is simply the new one."""
 
     def __init__(self, config: Config, wall_ns: Callable[[], int] = time.time_ns) -> None:
         self.config = config
         self.wall_ns = wall_ns
         self._liveness = Liveness(config.socket_path)
-        self._looking = Lock()
-        self._newest: tuple[Look | None, float] = (None, 0.0)
-        self._told: Mapping[str, Told] = {}
+        self._reading = Lock()
+        self._newest: tuple[Snapshot | None, float] = (None, 0.0)
+        self._statuses: Mapping[str, CachedStatus] = {}
         self._hits: dict[str, tuple[int, float | None]] = {}
 
     @contextmanager
     def history(self) -> Iterator[WebHistory]:
         """Raises EbbgateError."""
-        with _told(self.config.history_path):
+        with _unavailable(self.config.history_path):
             opened = WebHistory.open(self.config.history_path)
             try:
                 yield opened
@@ -125,7 +160,7 @@ class Databases:
                 opened.close()
 
     def files(self) -> HistoryFiles | None:
-        """What the history takes on the disk; None where there is none, or it cannot be told."""
+        """Return what the history takes on the disk; None if there is none, or it is unknown."""
         path = self.config.history_path
         try:
             file_bytes = path.stat().st_size
@@ -134,33 +169,33 @@ class Databases:
         try:
             log_bytes = path.with_name(f"{path.name}-wal").stat().st_size
         except OSError:
-            # The daemon that ended last has folded it.
+            # The daemon that ended last has folded its log into the file.
             log_bytes = 0
         return HistoryFiles(file_bytes, log_bytes, self.config.history.size_bytes)
 
-    def look(self, max_age_s: float = 0.0) -> Look:
-        """Never raises for what a database or the daemon is up to. Those who look at the same time
-        share one look, and one that is no older than `max_age_s`.
+    def snapshot(self, max_age_s: float = 0.0) -> Snapshot:
+        """Return the state now; never raises for a broken database or daemon. Concurrent callers
+        share one snapshot, also one that is no older than `max_age_s`.
         """
-        with self._looking:
+        with self._reading:
             newest, at_s = self._newest
             if newest is not None and time.monotonic() - at_s <= max_age_s:
                 return newest
-            found = self._look()
+            found = self._read()
             self._newest = (found, time.monotonic())
             return found
 
-    def _look(self) -> Look:
-        told: Mapping[str, Told] = {}
+    def _read(self) -> Snapshot:
+        statuses: Mapping[str, CachedStatus] = {}
         hits: dict[str, float | None] = {}
         why = None
         try:
             with self.history() as history:
-                told = self._told = of_rows(history.live_rows(), self._told)
-                hits = {name: self._hit_ratio(history, name) for name in told if name}
+                statuses = self._statuses = cached_statuses(history.live_rows(), self._statuses)
+                hits = {name: self._hit_ratio(history, name) for name in statuses if name}
         except EbbgateError as error:
             why = error.message
-        return Look(self.wall_ns(), told, hits, self._liveness.now(), why)
+        return Snapshot(self.wall_ns(), statuses, hits, self._liveness.now(), why)
 
     def _hit_ratio(self, history: WebHistory, volume: str) -> float | None:
         now_ns = self.wall_ns()
@@ -173,8 +208,8 @@ class Databases:
 
 
 @contextmanager
-def _told(path: Path) -> Iterator[None]:
-    """What SQLite says while it is asked, as an error with the next step."""
+def _unavailable(path: Path) -> Iterator[None]:
+    """Turn errors of SQLite into Unavailable, with the next step."""
     try:
         yield
     except sqlite3.Error as error:

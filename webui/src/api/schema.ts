@@ -1388,15 +1388,6 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description too many requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
             /** @description internal error */
             500: {
                 headers: {
@@ -1454,15 +1445,6 @@ export interface operations {
             };
             /** @description unprocessable */
             422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description too many requests */
-            429: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -1538,15 +1520,6 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description too many requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
             /** @description internal error */
             500: {
                 headers: {
@@ -1594,15 +1567,6 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description too many requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
             /** @description internal error */
             500: {
                 headers: {
@@ -1641,15 +1605,6 @@ export interface operations {
             };
             /** @description misdirected request */
             421: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description too many requests */
-            429: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -1704,15 +1659,6 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description too many requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
             /** @description internal error */
             500: {
                 headers: {
@@ -1758,15 +1704,6 @@ export interface operations {
             };
             /** @description unprocessable */
             422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description too many requests */
-            429: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -1977,15 +1914,6 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description too many requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
             /** @description internal error */
             500: {
                 headers: {
@@ -2026,15 +1954,6 @@ export interface operations {
             };
             /** @description misdirected request */
             421: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description too many requests */
-            429: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -2122,15 +2041,6 @@ export interface operations {
             };
             /** @description unprocessable */
             422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description too many requests */
-            429: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -2234,15 +2144,6 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description too many requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
             /** @description internal error */
             500: {
                 headers: {
@@ -2283,15 +2184,6 @@ export interface operations {
             };
             /** @description misdirected request */
             421: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description too many requests */
-            429: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -2346,15 +2238,6 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description too many requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
             /** @description internal error */
             500: {
                 headers: {
@@ -2395,15 +2278,6 @@ export interface operations {
             };
             /** @description misdirected request */
             421: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description too many requests */
-            429: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -2463,15 +2337,6 @@ export interface operations {
             };
             /** @description unprocessable */
             422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description too many requests */
-            429: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -2547,15 +2412,6 @@ export interface operations {
             };
             /** @description unprocessable */
             422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description too many requests */
-            429: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -2640,15 +2496,6 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description too many requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
             /** @description internal error */
             500: {
                 headers: {
@@ -2724,15 +2571,6 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description too many requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
             /** @description internal error */
             500: {
                 headers: {
@@ -2774,15 +2612,6 @@ export interface operations {
             };
             /** @description misdirected request */
             421: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description too many requests */
-            429: {
                 headers: {
                     [name: string]: unknown;
                 };

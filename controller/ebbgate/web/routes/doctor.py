@@ -18,7 +18,7 @@ from ebbgate.model.override import IntentKind
 from ebbgate.model.status import STATUS_STALE_NS
 from ebbgate.web.models.doctor import AdviceList, DoctorReport
 from ebbgate.web.responses import reply
-from ebbgate.web.snapshot import Databases, Look
+from ebbgate.web.snapshot import Databases, Snapshot
 
 _REQUESTS_MAX: Final = 1000
 """How far back an applied advice is looked for among all requests."""
@@ -33,13 +33,15 @@ def routes_doctor(databases: Databases, sysfs: Sysfs, proc: Path) -> APIRouter:
         """What `ebbgate doctor` says, as far as a process without rights can know it; what it could
         not look at is in `unknown`.
         """
-        found = unprivileged.advice(sysfs, said(databases.look()), _apply_requests(databases))
+        found = unprivileged.advice(sysfs, said(databases.snapshot()), _apply_requests(databases))
         return reply(AdviceList.read(found))
 
     @router.get("/doctor", summary="What works here", response_model=DoctorReport)
     def doctor() -> Response:
         """Kernel, probe, signals, cost and volumes, and what is missing."""
-        return reply(DoctorReport.read(unprivileged.doctor(sysfs, proc, said(databases.look()))))
+        return reply(
+            DoctorReport.read(unprivileged.doctor(sysfs, proc, said(databases.snapshot())))
+        )
 
     return router
 
@@ -63,7 +65,7 @@ def _apply_requests(databases: Databases) -> list[ApplyRequest]:
     ]
 
 
-def said(look: Look) -> DaemonStatus:
+def said(look: Snapshot) -> DaemonStatus:
     """What the daemon says and is fresh; nothing of a dead one."""
     fresh = {
         name: each.document

@@ -52,7 +52,7 @@ class DryRuns:
 
     def _subject(self, volume: str) -> Subject:
         """As the daemon last named it."""
-        look = self._databases.look()
+        look = self._databases.snapshot()
         if look.why is not None:
             raise ApiError(503, look.why, "see /api/v1/health", retry_after_s=2)
         live = look.live.get(volume)

@@ -59,7 +59,7 @@ def routes_intents(databases: Databases) -> APIRouter:
         summary="Ask for something",
         status_code=202,
         response_model=Intent,
-        responses=refusals(400, 401, 403, 404, 409, 413, 415, 422, 503),
+        responses=refusals(400, 401, 403, 404, 409, 413, 415, 422, 429, 503),
         dependencies=[TOKEN, JSON_BODY],
     )
     def add(wanted: NewIntent, who: str = _WHO) -> Response:

@@ -1,22 +1,36 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Volumes and health, now. I/O: HTTP, reads the history."""
+"""Volumes and health now, and as a stream of events. I/O: HTTP, reads the history."""
 
 from __future__ import annotations
 
+from typing import Final
+
 from fastapi import APIRouter
 from pydantic import ValidationError
+from starlette.requests import Request
 from starlette.responses import Response
 
 from ebbgate.web import convert
 from ebbgate.web.errors import ApiError
+from ebbgate.web.events import Broadcaster, EventStream, Poller
 from ebbgate.web.models.intents import TokenRight
 from ebbgate.web.models.live import Health, Volume, Volumes
 from ebbgate.web.responses import as_json, reply
-from ebbgate.web.routes.declare import TOKEN, VOLUME, refusals
+from ebbgate.web.routes.declare import TOKEN, VOLUME, of_type, refusals
+from ebbgate.web.security import client_of
 from ebbgate.web.snapshot import Databases
 
-_AGE_S = 0.25
-"""Two hundred readers are one look."""
+_AGE_S: Final = 0.25
+"""So 200 readers at once cost one snapshot."""
+_EVENT: Final = {
+    "type": "object",
+    "required": ["event", "id", "data"],
+    "properties": {
+        "event": {"enum": ["volumes", "health", "decision", "action", "intent", "reset"]},
+        "id": {"type": "string", "description": "To be sent back as Last-Event-ID."},
+        "data": {"type": "string", "description": "JSON on one line."},
+    },
+}
 
 
 def routes_live(databases: Databases) -> APIRouter:
@@ -28,12 +42,12 @@ def routes_live(databases: Databases) -> APIRouter:
         """Always answered, with what is known: a database that is missing, locked or damaged, and
         a daemon that is dead, are data.
         """
-        return as_json(databases.look(_AGE_S).health_json)
+        return as_json(databases.snapshot(_AGE_S).health_json)
 
     @router.get("/volumes", summary="Every volume as it is now", response_model=Volumes)
     def volumes() -> Response:
         """Every volume that the daemon follows; none, and why, where nothing can be read."""
-        return as_json(databases.look(_AGE_S).volumes_json)
+        return as_json(databases.snapshot(_AGE_S).volumes_json)
 
     @router.get(
         "/volumes/{volume}",
@@ -43,7 +57,7 @@ def routes_live(databases: Databases) -> APIRouter:
     )
     def volume(volume: str = VOLUME) -> Response:
         """One volume as it is now."""
-        look = databases.look(_AGE_S)
+        look = databases.snapshot(_AGE_S)
         if look.why is not None:
             raise ApiError(503, look.why, "see /api/v1/health", retry_after_s=2)
         live = look.live.get(volume)
@@ -66,5 +80,36 @@ def routes_live(databases: Databases) -> APIRouter:
     def token() -> Response:
         """Answered with a right token only."""
         return reply(TokenRight(ok=True))
+
+    return router
+
+
+def routes_events(databases: Databases, broadcaster: Broadcaster, poller: Poller) -> APIRouter:
+    """Return the route of the event stream."""
+    router = APIRouter(tags=["now"])
+    shown = of_type(
+        "Events: `volumes` and `health` (as their routes answer), `decision`, `action`, `intent`"
+        " (one of each), and `reset` (too much was missed: read everything again).",
+        _EVENT,
+        "text/event-stream",
+    )
+
+    @router.get(
+        "/events",
+        summary="Live data",
+        response_class=Response,
+        responses=shown | refusals(503),
+    )
+    async def events(request: Request) -> Response:
+        """Server-sent events. A browser that comes back with Last-Event-ID is told what it missed,
+        up to a thousand events. A comment each 15 s says that the line is alive.
+        """
+        reader = broadcaster.join(client_of(request.scope))
+        if reader is None:
+            text = f"too many event streams are open ({len(broadcaster)} in all)"
+            raise ApiError(503, text, "close a page, or wait", retry_after_s=10)
+        poller.want(True)
+        last_id = request.headers.get("last-event-id")
+        return EventStream(broadcaster, reader, poller, databases, last_id)
 
     return router

@@ -38,7 +38,7 @@ def routes_metrics(databases: Databases) -> APIRouter:
         """All volumes as they are now. Where the history cannot be read the scrape fails, so that
         Prometheus knows of it.
         """
-        look = databases.look(0.25)
+        look = databases.snapshot(0.25)
         if look.why is not None and look.alive:
             raise ApiError(503, look.why, "see /api/v1/health", retry_after_s=5)
         opened = wants_openmetrics(request.headers.get("accept", ""))

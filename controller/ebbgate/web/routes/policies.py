@@ -28,7 +28,7 @@ def routes_policies(databases: Databases) -> APIRouter:
     @router.get("/policies", summary="All policies", response_model=Policies)
     def policies() -> Response:
         """The administrator's files, the shipped ones, and what runs for each volume."""
-        return reply(everything.now(databases.look(1.0).live))
+        return reply(everything.now(databases.snapshot(1.0).live))
 
     @router.get(
         "/policy-schema",

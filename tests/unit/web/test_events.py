@@ -19,10 +19,10 @@ import pytest
 from ebbgate.model.decision import Outcome, OutcomeKind
 from ebbgate.store.db import Store
 from ebbgate.store.intent_rows import IntentRow
+from ebbgate.web import events as web_events
 from ebbgate.web import server
-from ebbgate.web.events import sse
-from ebbgate.web.events.broadcaster import NEWS_MAX, READERS_PER_CLIENT_MAX, RESET, Hub, Reader
-from ebbgate.web.events.cursor import Cursor, Event, after, encode, parse
+from ebbgate.web.changes import NEWS_MAX, RESET, Cursor, Event, after, encode, parse
+from ebbgate.web.events import READERS_PER_CLIENT_MAX, Broadcaster, Reader
 from tests.builders import action, decision, proposal
 from tests.unit.web.web_fixture import DEADLINE_S, Bench, Served, served, until
 
@@ -243,7 +243,7 @@ def test_a_server_that_ends_does_not_wait_for_its_readers(folder: Path) -> None:
 def test_a_reader_that_takes_nothing_is_dropped_with_its_connection(
     web: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sse, "STUCK_S", 0.3)
+    monkeypatch.setattr(web_events, "STUCK_S", 0.3)
     listening = server.listen("127.0.0.1", 0)
     running = server.server_of(web.api)
     thread = Thread(target=running.run, kwargs={"sockets": [listening]})
@@ -255,7 +255,7 @@ def test_a_reader_that_takes_nothing_is_dropped_with_its_connection(
             # More than the buffers of both ends hold.
             big = b"x" * (32 << 20)
             web.api._publish([Event("decision", big, Cursor(decision=10**9))])
-            until(lambda: len(web.api.hub) == 0, "the reader was dropped")
+            until(lambda: len(web.api.broadcaster) == 0, "the reader was dropped")
             until(lambda: not running.server_state.connections, "its line was cut")
             taken = 0
             while part := line.recv(1 << 20):
@@ -290,7 +290,7 @@ def test_what_waits_for_a_reader_is_bounded() -> None:
 
 def test_a_hub_that_closes_ends_its_readers_and_takes_no_more() -> None:
     async def closing_hub() -> None:
-        hub = Hub()
+        hub = Broadcaster()
         reader = hub.join()
         assert reader is not None
         hub.close()

@@ -12,7 +12,7 @@ import pytest
 from ebbgate.store import rollup
 from ebbgate.store.queries_web import LiveRow, WebHistory
 from ebbgate.units import NS_PER_S
-from ebbgate.web.last_status import of_rows
+from ebbgate.web.snapshot import cached_statuses
 from tests.unit.web.web_fixture import NOW_S, RIGHT, Bench
 
 
@@ -23,16 +23,16 @@ def _rows(web: Bench) -> list[LiveRow]:
 
 def test_only_what_is_said_anew_is_made_anew(web: Bench) -> None:
     rows = _rows(web)
-    before = of_rows(rows, {})
+    before = cached_statuses(rows, {})
     changed = [
         row._replace(text=row.text.replace('"regime"', '"regime" ')) if row.volume else row
         for row in rows[:2]
     ]
-    later = of_rows([*changed, *rows[2:]], before)
+    later = cached_statuses([*changed, *rows[2:]], before)
     assert {name for name in later if later[name] is not before[name]} == {
         row.volume for row in changed if row.volume
     }
-    assert set(of_rows(rows[1:], before)) == {row.volume for row in rows[1:]}
+    assert set(cached_statuses(rows[1:], before)) == {row.volume for row in rows[1:]}
 
 
 def test_a_volume_is_the_same_in_the_list_and_by_itself(web: Bench) -> None:
@@ -48,9 +48,9 @@ def test_a_knob_that_cannot_be_set_is_one_that_is_refused(web: Bench) -> None:
     document = json.loads(volume.text)
     knobs = {"cache_mode": {"value": "writeback", "original": None, "owner": "kernel"}}
     document["knobs"] = {**document["knobs"], **knobs}
-    found = of_rows([volume._replace(text=json.dumps(document))], {})["bcache0"]
-    assert found.steady is not None
-    said = json.loads(found.steady)["knobs"]
+    found = cached_statuses([volume._replace(text=json.dumps(document))], {})["bcache0"]
+    assert found.steady_json is not None
+    said = json.loads(found.steady_json)["knobs"]
     for name, knob in said.items():
         wish = {"kind": "set", "volume": "bcache0", "args": {"knob": name, "value": "nonsense"}}
         with web.daemon():
@@ -66,7 +66,7 @@ def test_what_time_changes_is_of_the_time_of_the_look(web: Bench) -> None:
         first = {each["volume"]: each for each in web.get("/volumes").json["volumes"]}
         assert not any(each["stale"] for each in first.values())
         web.now_ns += 60 * NS_PER_S
-        later = json.loads(web.api.databases.look().volumes_json)["volumes"]
+        later = json.loads(web.api.databases.snapshot().volumes_json)["volumes"]
     for each in later:
         assert each["age_s"] == pytest.approx(first[each["volume"]]["age_s"] + 60)
         assert each["stale"]
@@ -76,9 +76,9 @@ def test_what_time_changes_is_of_the_time_of_the_look(web: Bench) -> None:
 def test_a_document_of_another_version_is_named_and_hides_no_other(web: Bench) -> None:
     rows = _rows(web)
     broken = rows[-1]._replace(text="{}")
-    found = of_rows([*rows[:-1], broken], {})
-    assert found[broken.volume].steady is None
-    assert all(each.steady for name, each in found.items() if name not in ("", broken.volume))
+    found = cached_statuses([*rows[:-1], broken], {})
+    assert found[broken.volume].steady_json is None
+    assert all(each.steady_json for name, each in found.items() if name not in ("", broken.volume))
 
 
 @pytest.mark.parametrize("window_s", [1, 300, 7200])
