@@ -10,7 +10,6 @@ import asyncio
 import gc
 import logging
 import os
-import signal
 import time
 from collections.abc import Collection
 from typing import Any
@@ -73,11 +72,7 @@ class Daemon:
         self.hangs = HangWatch(lambda: [loop.writer for loop in [*self.volumes.values()]])
 
     async def run(self) -> None:
-        """Run until SIGTERM or SIGINT; every knob is restored at the end, whatever happened."""
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._stop.set)
-        loop.add_signal_handler(signal.SIGHUP, self._reload)
+        """Run until `stop`; every knob is restored at the end, whatever happened."""
         self.control.start()
         probe = asyncio.create_task(self.probe.run())
         ticks = asyncio.create_task(self._tick_forever())
@@ -110,8 +105,12 @@ class Daemon:
                 "their originals are still kept: run ebbgate restore",
             )
 
-    def _reload(self) -> None:
-        """Read the policies again and start a probe that was given up, at SIGHUP."""
+    def stop(self) -> None:
+        """End `run`."""
+        self._stop.set()
+
+    def reload(self) -> None:
+        """Read the policies again and start a probe that was given up."""
         self.volume_set.follower.begin(again=True)
         self.probe.retry()
 

@@ -10,10 +10,13 @@ import argparse
 import asyncio
 import logging
 import os
+import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from types import FrameType
 
 from ebbgate import __version__
 from ebbgate.actuators.restore import restore
@@ -92,11 +95,32 @@ def _run(options: argparse.Namespace, sysfs: Sysfs) -> int:
         try:
             silence = LoopSilence()
             with asyncio.Runner(loop_factory=lambda: measured_loop(silence)) as runner:
-                runner.run(Daemon(config, sysfs, recorder, journal, boot_id, silence).run())
+                daemon = Daemon(config, sysfs, recorder, journal, boot_id, silence)
+                _handle_signals(daemon, runner.get_loop())
+                runner.run(daemon.run())
         finally:
             recorder.stop()
             journal.stop()
     return 0
+
+
+def _handle_signals(daemon: Daemon, loop: asyncio.AbstractEventLoop) -> None:
+    """Stop the daemon at SIGTERM and SIGINT, reload it at SIGHUP.
+
+    Handlers of the event loop would end with it, so that another signal during the last flush of
+    the history would kill the process.
+    """
+
+    def handle(number: int, action: Callable[[], None]) -> None:
+        def handler(_number: int, _frame: FrameType | None) -> None:
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(action)
+
+        signal.signal(number, handler)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        handle(number, daemon.stop)
+    handle(signal.SIGHUP, daemon.reload)
 
 
 def boot_id_of(proc: Path) -> str:

@@ -186,6 +186,11 @@ def _given_to_group(path: Path) -> bool:
     try:
         os.chown(path, -1, group)
     except OSError as error:
-        _LOG.warning("%s: ebbgate-web cannot be let in: %s", path, error.strerror)
+        text = (
+            "the control socket is for root only: it cannot be given to the group ebbgate (%s);"
+            " set Group=ebbgate in the [Service] section of `systemctl edit ebbgated`, then restart"
+            " ebbgated"
+        )
+        _LOG.warning(text, error.strerror)
         return False
     return True

@@ -6,8 +6,11 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import time
+from contextlib import closing
 from pathlib import Path
 
+from ebbgate.store.queries import History
 from tests.fake_machine import machine
 from tests.programs import REPO, running, until
 
@@ -21,6 +24,19 @@ def test_a_second_daemon_is_refused_and_the_first_goes_on(tmp_path: Path) -> Non
             assert second.process.wait(30) == 75
         assert "another ebbgated runs here" in second.log.read_text()
         assert first.process.poll() is None
+
+
+def test_signals_during_the_stop_do_not_cut_it_short(tmp_path: Path) -> None:
+    machine.make(tmp_path)
+    with running(tmp_path, "daemon", machine.argv(tmp_path, "daemon")) as daemon:
+        until("the volume to be followed", lambda: daemon.said("(mode enforce)"))
+        while daemon.process.poll() is None:
+            daemon.process.send_signal(signal.SIGTERM)
+            time.sleep(0.001)
+    # SIGTERM may still kill Python itself, once everything is written.
+    assert daemon.process.returncode in (0, -signal.SIGTERM)
+    with closing(History.open(tmp_path / "state/history.db")) as history:
+        assert history.live() == {}
 
 
 def status(folder: Path) -> str:

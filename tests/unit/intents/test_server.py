@@ -136,6 +136,20 @@ def test_without_the_group_the_socket_is_for_its_owner_alone(bench: Bench) -> No
         assert stat.S_IMODE(bench.path.stat().st_mode) == 0o600
 
 
+def test_a_socket_that_cannot_be_given_to_the_group_names_the_next_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refused(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(server, "group_id", lambda: 64_322)
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    monkeypatch.setattr("os.chown", refused)
+    bench = Bench(tmp_path)
+    bench.stop()
+    assert "set Group=ebbgate" in caplog.text
+
+
 # ---- lines that are no requests -----------------------------------------------------------------
 @pytest.mark.parametrize(
     ("line", "why"),
