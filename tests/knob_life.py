@@ -25,7 +25,7 @@ from ebbgate.model.decision import Gate, GateKind, Outcome
 from ebbgate.model.volume import Kind, Volume
 from ebbgate.store.journal_writer import JournalWriter
 from ebbgate.store.last_written import LastWritten
-from ebbgate.store.unrestored import Leftovers
+from ebbgate.store.unrestored import UnrestoredOriginals
 from ebbgate.units import KIB, MIB, NS_PER_MS
 
 CUTOFF_BYTES = 512 * KIB
@@ -100,8 +100,8 @@ class Home:
         return LastWritten(self.folder / "last-written")
 
     @contextmanager
-    def _leftovers(self, last: LastWritten | None) -> Iterator[Leftovers]:
-        with closing(Leftovers.open(self._journal, last, heal=False)) as leftovers:
+    def _leftovers(self, last: LastWritten | None) -> Iterator[UnrestoredOriginals]:
+        with closing(UnrestoredOriginals.open(self._journal, last, heal=False)) as leftovers:
             yield leftovers
 
     def values(self, volume: Volume) -> dict[str, str]:

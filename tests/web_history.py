@@ -23,8 +23,8 @@ from ebbgate.model.override import IntentKind
 from ebbgate.model.volume import Mode
 from ebbgate.store.db import Store
 from ebbgate.store.intent_rows import IntentRow
-from ebbgate.store.limits import DEFAULT_LIMITS, Limits
-from ebbgate.store.maintenance import Upkeep, roll_up_one
+from ebbgate.store.limits import DEFAULT_LIMITS, HistoryLimits
+from ebbgate.store.maintenance import Maintenance, roll_up_one
 from ebbgate.units import GIB, NS_PER_S
 from tests.control_harness import Outcome, answering
 from tests.history_recorder import Tape, play
@@ -37,7 +37,7 @@ _PLAYED = (
     ("lab-dm-gap-drain", Mode.OBSERVE),
 )
 _LONG = "vg--backup--of--the--whole--department-archive--2019--with--a--name--that--is--long"
-_LIMITS = Limits(4 * GIB, DEFAULT_LIMITS.age_ns)
+_LIMITS = HistoryLimits(4 * GIB, DEFAULT_LIMITS.age_ns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,13 +130,13 @@ def _minute(filler: Filler, minute_s: int, now_s: int) -> None:
         for at_s in range(minute_s, min(minute_s + 60, now_s), step_s):
             for part in filler.parts:
                 filler.second(part, at_s, events=age_s <= 900 or minute_s % 1800 < 60)
-    filler.store.tidy(Upkeep(_LIMITS), minute_s * NS_PER_S, minute_s * NS_PER_S)
+    filler.store.tidy(Maintenance(_LIMITS), minute_s * NS_PER_S, minute_s * NS_PER_S)
 
 
 def _tidy(store: Store, now_s: int) -> None:
     while roll_up_one(store._connection, now_s * NS_PER_S):
         pass
-    upkeep = Upkeep(_LIMITS)
+    upkeep = Maintenance(_LIMITS)
     while store.tidy(upkeep, now_s * NS_PER_S, now_s * NS_PER_S):
         pass
 

@@ -23,7 +23,7 @@ from ebbgate.policy.engine import Policy, State, step
 from ebbgate.signals.histogram import latency_bucket_us
 from ebbgate.store.db import Store
 from ebbgate.store.limits import DAY_NS, DEFAULT_LIMITS
-from ebbgate.store.maintenance import Upkeep
+from ebbgate.store.maintenance import Maintenance
 from ebbgate.store.queries import History
 from ebbgate.store.rollup import HOUR_NS, MINUTE_NS, SECOND_NS
 from ebbgate.units import GIB, MIB, NS_PER_MS
@@ -49,7 +49,7 @@ class Month:
     rng: Random
     every_second: bool
     store: Store = field(init=False)
-    upkeep: Upkeep = field(default_factory=lambda: Upkeep(DEFAULT_LIMITS))
+    upkeep: Maintenance = field(default_factory=lambda: Maintenance(DEFAULT_LIMITS))
     size_bytes_max: int = 0
     tidy_ns_max: int = 0
     written: int = 0

@@ -16,9 +16,9 @@ from ebbgate.cli.export import csv_figures, write_rows
 from ebbgate.cli.output import Document, emit, print_json
 from ebbgate.errors import NotFound, UsageError
 from ebbgate.probes.topology import find
-from ebbgate.store.report_queries import Review
+from ebbgate.store.report_queries import ReportHistory
 from ebbgate.store.rollup import HOUR_NS, bucket_ns
-from ebbgate.store.summary import account
+from ebbgate.store.summary import summarize
 from ebbgate.units import NS_PER_S, parse_duration_ns
 
 if TYPE_CHECKING:
@@ -59,14 +59,14 @@ def report(
     now_ns = context.wall_ns()
     since_ns = since_unix_ns(since, now_ns)
     context.json = context.json or form == "json"
-    review = Review.open(context.config.history_path)
+    review = ReportHistory.open(context.config.history_path)
     try:
         names = _names(context, review, volume)
         if export is not None:
             _export(review, export, names, (since_ns, now_ns), as_json=_json(context, form, export))
             return
         since_ns = bucket_ns(since_ns, HOUR_NS)
-        with review.one_look():
+        with review.one_snapshot():
             found = [_volume(review, name, since_ns, now_ns) for name in names]
     finally:
         review.close()
@@ -102,7 +102,7 @@ def _json(context: Context, form: str | None, export: str) -> bool:
     return context.json
 
 
-def _names(context: Context, review: Review, volume: str | None) -> list[str]:
+def _names(context: Context, review: ReportHistory, volume: str | None) -> list[str]:
     """Return the names of the volumes to report on; they may no longer exist."""
     known = review.volumes()
     if volume is None:
@@ -121,8 +121,8 @@ def _names(context: Context, review: Review, volume: str | None) -> list[str]:
     return [name]
 
 
-def _volume(review: Review, name: str, since_ns: int, until_ns: int) -> dict[str, Any]:
-    figures = account(
+def _volume(review: ReportHistory, name: str, since_ns: int, until_ns: int) -> dict[str, Any]:
+    figures = summarize(
         review.rows(name, since_ns, until_ns),
         review.tallies(name, since_ns, until_ns),
         review.overrides(name, since_ns, until_ns),
@@ -133,7 +133,7 @@ def _volume(review: Review, name: str, since_ns: int, until_ns: int) -> dict[str
 
 
 def _export(
-    review: Review, kind: str, names: list[str], time_ns: tuple[int, int], *, as_json: bool
+    review: ReportHistory, kind: str, names: list[str], time_ns: tuple[int, int], *, as_json: bool
 ) -> None:
     rows = (
         row

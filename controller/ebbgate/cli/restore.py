@@ -22,9 +22,9 @@ from ebbgate.intents.database import OverrideDatabase
 from ebbgate.model.decision import Outcome, OutcomeKind
 from ebbgate.model.override import IntentKind, Override, OverrideKind
 from ebbgate.store.access import make_runtime_folder
-from ebbgate.store.daemon_lock import DaemonLock, Held, Part
+from ebbgate.store.daemon_lock import DaemonLock, LockHeld, LockRole
 from ebbgate.store.last_written import LastWritten
-from ebbgate.store.unrestored import Leftovers
+from ebbgate.store.unrestored import UnrestoredOriginals
 
 if TYPE_CHECKING:
     from ebbgate.cli.page import Cell, Page
@@ -78,13 +78,13 @@ def _restored(context: Context, volume: str | None, keep_overrides: bool) -> Doc
     until_s = time.monotonic() + _PATIENCE_S
     while True:
         try:
-            with DaemonLock(context.config.lock_path, Part.RESTORE, patience_s=_LOOK_S):
+            with DaemonLock(context.config.lock_path, LockRole.RESTORE, patience_s=_LOOK_S):
                 document = _here(context, volume)
                 document["overrides"] = [] if keep_overrides else _end_overrides(context, volume)
                 return document
-        except Held as error:
+        except LockHeld as error:
             late = time.monotonic() >= until_s
-            if error.holder.part is Part.DAEMON:
+            if error.holder.role is LockRole.DAEMON:
                 try:
                     return _by_daemon(context, volume)
                 except NotRunning:
@@ -113,7 +113,7 @@ def _here(context: Context, volume: str | None) -> dict[str, Any]:
     name = volume.removeprefix("/dev/") if volume else None
     # A damaged file is left for the next daemon, which moves it aside.
     last_written = _last_written(context.config.last_written_path)
-    journal = Leftovers.open(context.config.journal_path, last_written, heal=False)
+    journal = UnrestoredOriginals.open(context.config.journal_path, last_written, heal=False)
     try:
         workers = VolumeWorkers(context.sysfs.dm.forget_handle)
         outcomes = put_back(journal, context.sysfs, context.boot_id, name, workers)

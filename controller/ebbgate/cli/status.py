@@ -16,7 +16,7 @@ from ebbgate.doctor import device_mapper
 from ebbgate.model.volume import Kind
 from ebbgate.policy import ADAPTIVE
 from ebbgate.probes.topology import discover, find
-from ebbgate.store.write_health import log_complaint
+from ebbgate.store.write_health import log_warning
 
 if TYPE_CHECKING:
     from ebbgate.cli.page import Page
@@ -230,7 +230,7 @@ def draw_daemon(page: Page, daemon: Document, *, indent: int = 0) -> None:
         if lost:
             text = f"{lost} records of the history were lost: it could not be written for a time"
             page.line(f"{text} ({daemon['history']['trouble']['why']})", "yellow", indent=indent)
-        complaint = log_complaint(daemon.get("history") or {})
+        complaint = log_warning(daemon.get("history") or {})
         if complaint:
             page.line(complaint, "yellow", indent=indent)
     else:

@@ -42,7 +42,7 @@ from ebbgate.store.limits import (
     DEFAULT_LIMITS,
     SIZE_BYTES_MAX,
     SIZE_BYTES_MIN,
-    Limits,
+    HistoryLimits,
 )
 
 DEFAULT_FILE: Final = Path("/etc/ebbgate/ebbgate.toml")
@@ -76,7 +76,7 @@ class Config:
     policy_dir: Path = DEFAULT_POLICY_DIR
     mode: Mode = Mode.ADVISE
     volume_modes: tuple[tuple[str, Mode], ...] = ()
-    history: Limits = DEFAULT_LIMITS
+    history: HistoryLimits = DEFAULT_LIMITS
     web: WebSettings = field(default_factory=lambda: web_settings.web_settings({}))
     runtime_dir: Path = DEFAULT_RUNTIME_DIR
 
@@ -191,7 +191,7 @@ class _Reader:
             policy_dir=self._path(document, "policy_dir", defaults.policy_dir),
             mode=self._mode(document, "mode", defaults.mode),
             volume_modes=tuple(self._volumes(document.get("volume", {}))),
-            history=Limits(
+            history=HistoryLimits(
                 self._history_size(document, defaults.history.size_bytes),
                 self._history_age(document, defaults.history.age_ns),
             ),

@@ -34,7 +34,7 @@ from ebbgate.store.journal_writer import JournalWriter
 from ebbgate.store.last_written import LastWritten
 from ebbgate.store.migrations import NewerSchema
 from ebbgate.store.recorder import Recorder
-from ebbgate.store.unrestored import Closed, Leftovers
+from ebbgate.store.unrestored import SettledEntry, UnrestoredOriginals
 
 _LOG = logging.getLogger("ebbgated")
 
@@ -89,8 +89,8 @@ def _run(options: argparse.Namespace, sysfs: Sysfs) -> int:
     boot_id = boot_id_of(Path("/proc"))
     with DaemonLock(config.lock_path):
         last_written = _last_written(config)
-        unclosed, left = _restore_leftovers(config, sysfs, boot_id, last_written)
-        journal = JournalWriter(config.journal_path, last_written, unclosed, left)
+        unremoved, left = _restore_leftovers(config, sysfs, boot_id, last_written)
+        journal = JournalWriter(config.journal_path, last_written, unremoved, left)
         recorder = Recorder(config.history_path, config.history)
         try:
             silence = LoopSilence()
@@ -139,14 +139,14 @@ def _last_written(config: Config) -> LastWritten:
 
 def _restore_leftovers(
     config: Config, sysfs: Sysfs, boot_id: str, last_written: LastWritten
-) -> tuple[list[Closed], list[JournalEntry]]:
+) -> tuple[list[SettledEntry], list[JournalEntry]]:
     """A daemon that was killed left its journal open: first put everything back.
 
     Returns entries that are settled but could not be taken out, and those that could not be put
     back. Raises NewerSchema.
     """
     try:
-        leftovers = Leftovers.open(config.journal_path, last_written, heal=True)
+        leftovers = UnrestoredOriginals.open(config.journal_path, last_written, heal=True)
     except NewerSchema:
         raise
     except EbbgateError as error:
@@ -163,7 +163,7 @@ def _restore_leftovers(
         _LOG.error("%s", leftovers.complaint)
     if isinstance(leftovers.trouble, NewerSchema):
         raise leftovers.trouble
-    return leftovers.unclosed, leftovers.left()
+    return leftovers.unremoved, leftovers.left()
 
 
 def _say_restored(outcomes: Sequence[Outcome]) -> None:

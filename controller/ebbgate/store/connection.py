@@ -21,8 +21,8 @@ from ebbgate.store.migrations import NewerSchema, check_version, migrate, versio
 from ebbgate.store.schema import Schema
 
 BUSY_TIMEOUT_S: Final = 5.0
-READ_TIMEOUT_S: Final = 1.0
 """Another writer's transaction takes milliseconds; a stuck one must be noticed, not waited for."""
+READ_TIMEOUT_S: Final = 1.0
 _RETRY_S: Final = 0.01
 _START: Final = "start the daemon: systemctl start ebbgated"
 

@@ -17,10 +17,10 @@ from ebbgate.errors import EbbgateError, Unavailable
 from ebbgate.store import salvage
 from ebbgate.store.connection import code_of, is_damage
 from ebbgate.store.db import Store
-from ebbgate.store.limits import Limits
+from ebbgate.store.limits import HistoryLimits
 from ebbgate.store.lock_holders import holders
-from ebbgate.store.log_watch import LogHeld, LogWatch, Room
-from ebbgate.store.maintenance import Upkeep
+from ebbgate.store.log_watch import LogHeld, LogRoom, LogWatch
+from ebbgate.store.maintenance import Maintenance
 from ebbgate.units import NS_PER_MS, NS_PER_S
 
 _LOG = logging.getLogger(__name__)
@@ -41,19 +41,19 @@ _OF_THE_RECORD: Final = (
     sqlite3.SQLITE_RANGE,
     sqlite3.SQLITE_MISUSE,
 )
-TROUBLE: Final = (sqlite3.Error, OSError, EbbgateError)
+STORE_ERRORS: Final = (sqlite3.Error, OSError, EbbgateError)
 """What may come of any use of the store."""
 
 
 class ConnectionManager:
     """Opens the store on demand, checks it, and begins a new file where the old one is damaged."""
 
-    def __init__(self, path: Path, limits: Limits) -> None:
+    def __init__(self, path: Path, limits: HistoryLimits) -> None:
         self._path = path
         self._store: Store | None = None
         self._file: tuple[int, int] | None = None
         self._refused: tuple[int, str] | None = None
-        self._upkeep = Upkeep(limits)
+        self._upkeep = Maintenance(limits)
         self.log = LogWatch(path, limits)
 
     def store(self) -> Store:
@@ -66,7 +66,7 @@ class ConnectionManager:
             self._file = _identity(self._path)
         return self._store
 
-    def check_log(self, store: Store) -> Room:
+    def check_log(self, store: Store) -> LogRoom:
         """Fold a log that is too long; returns what may be written. Raises sqlite3.Error."""
         return self.log.look(store, time.time_ns(), time.monotonic_ns())
 
@@ -84,7 +84,7 @@ class ConnectionManager:
             self.close()
             try:
                 salvage.renew(self._path, str(error)).close()
-            except TROUBLE as trouble:
+            except STORE_ERRORS as trouble:
                 _LOG.error("no new history could be begun: %s", trouble)
         elif not _leaves_file_usable(error):
             self.close()
@@ -112,9 +112,9 @@ class ConnectionManager:
         if self._refused is not None and now_ns - self._refused[0] < _REOPEN_NS:
             raise Unavailable(f"the history could not be opened: {self._refused[1]}")
         try:
-            store = self._checked(salvage.open_healed(self._path))
+            store = self._checked(salvage.open_or_renew(self._path))
             store.set_busy_timeout(_BUSY_TIMEOUT_S)
-        except TROUBLE as error:
+        except STORE_ERRORS as error:
             self._refused = (now_ns, str(getattr(error, "message", error)))
             raise
         self._refused = None
@@ -122,7 +122,7 @@ class ConnectionManager:
 
     def _checked(self, store: Store) -> Store:
         try:
-            wrong = salvage.complaint(store, _CHECK_S)
+            wrong = salvage.find_damage(store, _CHECK_S)
         except BaseException:
             store.close()
             raise
@@ -132,7 +132,7 @@ class ConnectionManager:
         return salvage.renew(self._path, wrong)
 
 
-def is_of_the_record(error: sqlite3.Error) -> bool:
+def is_record_error(error: sqlite3.Error) -> bool:
     """Is it one record that cannot be kept, rather than the file that cannot be written?"""
     code = code_of(error)
     return code is None or code in _OF_THE_RECORD

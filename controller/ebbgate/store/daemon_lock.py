@@ -2,7 +2,7 @@
 """The lock of whoever writes knobs: one daemon, or one `ebbgate restore`. I/O: one file, /proc.
 
 The file is root's alone, in a folder that only root writes, and names its holder: process number,
-start time and part. The kernel drops the lock when the holder dies. Who may go on is decided by
+start time and role. The kernel drops the lock when the holder dies. Who may go on is decided by
 whether that process lives, not by the lock alone: a lock that is held by nobody who is named (a
 child that hangs in the kernel, or somebody else's program) stops no restore.
 """
@@ -33,7 +33,7 @@ _START: Final = 19
 _DEAD: Final = ("Z", "X")
 
 
-class Part(StrEnum):
+class LockRole(StrEnum):
     """What the holder is."""
 
     DAEMON = "ebbgated"
@@ -46,18 +46,18 @@ class Holder:
 
     pid: int
     start: str
-    part: Part
+    role: LockRole
 
 
-class Held(AlreadyRunning):
+class LockHeld(AlreadyRunning):
     """A living process of ebbgate has the lock."""
 
     def __init__(self, holder: Holder) -> None:
         hints = {
-            Part.DAEMON: "stop it with `systemctl stop ebbgated`, or use another --runtime-dir",
-            Part.RESTORE: "it takes seconds: try again",
+            LockRole.DAEMON: "stop it with `systemctl stop ebbgated`, or use another --runtime-dir",
+            LockRole.RESTORE: "it takes seconds: try again",
         }
-        super().__init__(f"another {holder.part} runs here (pid {holder.pid})", hints[holder.part])
+        super().__init__(f"another {holder.role} runs here (pid {holder.pid})", hints[holder.role])
         self.holder = holder
 
 
@@ -69,10 +69,15 @@ class DaemonLock:
     """
 
     def __init__(
-        self, path: Path, part: Part = Part.DAEMON, *, patience_s: float = 1.0, proc: Path = _PROC
+        self,
+        path: Path,
+        role: LockRole = LockRole.DAEMON,
+        *,
+        patience_s: float = 1.0,
+        proc: Path = _PROC,
     ) -> None:
         self._path = path
-        self._part = part
+        self._role = role
         self._patience_s = patience_s
         self._proc = proc
         self._handle = -1
@@ -86,7 +91,7 @@ class DaemonLock:
                 if time.monotonic() < until_s:
                     time.sleep(_LOOK_EVERY_S)
                 elif holder is not None:
-                    raise Held(holder)
+                    raise LockHeld(holder)
                 elif self._took_the_place():
                     return
         except PermissionError as error:
@@ -119,7 +124,7 @@ class DaemonLock:
         new.unlink(missing_ok=True)
         handle = _open(new)
         fcntl.flock(handle, fcntl.LOCK_EX)
-        _name(handle, self._part, self._proc)
+        _name(handle, self._role, self._proc)
         new.rename(self._path)
         # Whoever did the same at the same time has a file that is not in its place any more.
         time.sleep(_SETTLE_S)
@@ -130,7 +135,7 @@ class DaemonLock:
         return False
 
     def _keep(self, handle: int) -> None:
-        _name(handle, self._part, self._proc)
+        _name(handle, self._role, self._proc)
         self._handle = handle
 
 
@@ -144,7 +149,7 @@ def living_holder(path: Path, proc: Path = _PROC) -> Holder | None:
     if len(words) != _WORDS or not words[0].isdigit():
         return None
     with suppress(ValueError):
-        holder = Holder(int(words[0]), words[1], Part(words[2]))
+        holder = Holder(int(words[0]), words[1], LockRole(words[2]))
         return holder if holder.start == _started(holder.pid, proc) else None
     return None
 
@@ -161,10 +166,10 @@ def _started(pid: int, proc: Path) -> str | None:
     return None if state in _DEAD else rest[_START - 1]
 
 
-def _name(handle: int, part: Part, proc: Path) -> None:
+def _name(handle: int, role: LockRole, proc: Path) -> None:
     """Write who holds the lock. One write: whoever reads sees the old line or the new one."""
     pid = os.getpid()
-    line = f"{pid} {_started(pid, proc) or 0} {part}\n".ljust(_LINE_BYTES)
+    line = f"{pid} {_started(pid, proc) or 0} {role}\n".ljust(_LINE_BYTES)
     os.pwrite(handle, line.encode(), 0)
 
 

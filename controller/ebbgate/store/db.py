@@ -25,12 +25,12 @@ from ebbgate.store.documents import (
     gate_text,
     hit_ratio,
     path_figures,
-    stands,
+    strategy_states,
     to_json,
 )
 from ebbgate.store.intent_rows import IntentRow
 from ebbgate.store.latency import frame_latency
-from ebbgate.store.maintenance import Upkeep
+from ebbgate.store.maintenance import Maintenance
 from ebbgate.store.rollup import MEASURED, MINUTE_NS, bucket_ns
 from ebbgate.store.schema import HISTORY
 
@@ -139,7 +139,7 @@ class Store:
             decision.sequential_cutoff_bytes,
             decision.cutoff_strategy,
             to_json(decision_document(decision)),
-            to_json(stands(decision)),
+            to_json(strategy_states(decision)),
         )
         with self._write() as open_:
             number = open_.execute(_ADD_DECISION, row).lastrowid
@@ -184,7 +184,7 @@ class Store:
         with self._write() as open_:
             intents.abandon(open_, below, wall_ns, outcome)
 
-    def tidy(self, upkeep: Upkeep, wall_ns: int, mono_ns: int) -> bool:
+    def tidy(self, upkeep: Maintenance, wall_ns: int, mono_ns: int) -> bool:
         """One small step of the upkeep; False when there is nothing to do for now."""
         with self._lock:
             return upkeep.step(self._connection, wall_ns, mono_ns)

@@ -70,7 +70,7 @@ def gate_text(gate: Gate | None) -> str | None:
     return f"{gate.kind} {gate.rate_bytes_per_s}" if gate.rate_bytes_per_s else str(gate.kind)
 
 
-def stands(decision: Decision) -> dict[str, str]:
+def strategy_states(decision: Decision) -> dict[str, str]:
     """`destage`, `bypass`: what each strategy is about, without the figures."""
     return {
         proposal.strategy: proposal.reason.partition(":")[0][:_STAND_MAX]

@@ -21,7 +21,7 @@ from ebbgate.store.journal import Journal
 _LOG = logging.getLogger(__name__)
 
 
-def open_healed(path: Path) -> Journal:
+def open_or_renew(path: Path) -> Journal:
     """The journal, open for writing, a new one where the old one is damaged.
 
     Raises what Journal.open raises, OSError and sqlite3.Error.
@@ -51,7 +51,7 @@ def renew(path: Path, why: str, known: Iterable[JournalEntry] = ()) -> Journal:
     Raises OSError, EbbgateError and sqlite3.Error; then the old file is where it was.
     """
     entries, whole = salvage(path)
-    begun = history_salvage.begin_anew(path)
+    begun = history_salvage.prepare_new_file(path)
     with closing(Journal.open(begun)) as new:
         for entry in (*entries, *known):
             new.put(entry)

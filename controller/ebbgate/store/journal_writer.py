@@ -21,10 +21,10 @@ from ebbgate.knobs.catalog import same_value
 from ebbgate.model.decision import JournalEntry
 from ebbgate.store import journal_salvage
 from ebbgate.store.connection import is_damage
-from ebbgate.store.connection_manager import TROUBLE
+from ebbgate.store.connection_manager import STORE_ERRORS
 from ebbgate.store.journal import Journal
 from ebbgate.store.last_written import IN_JOURNAL_ALONE, LastWritten, Values
-from ebbgate.store.unrestored import Closed
+from ebbgate.store.unrestored import SettledEntry
 
 _LOG = logging.getLogger(__name__)
 _TIMEOUT_S: Final = 10.0
@@ -55,10 +55,10 @@ class JournalWriter:
         self,
         path: Path,
         last_written: LastWritten,
-        unclosed: Iterable[Closed] = (),
+        unremoved: Iterable[SettledEntry] = (),
         left: Iterable[JournalEntry] = (),
     ) -> None:
-        """`unclosed`: entries of the file that are settled and could not be taken out of it.
+        """`unremoved`: entries of the file that are settled and could not be taken out of it.
         `left`: entries of it that could not be put back.
         """
         self._path = path
@@ -69,7 +69,7 @@ class JournalWriter:
         self._entries: dict[_Key, JournalEntry] = {
             (entry.volume, entry.knob): entry for entry in self._left
         }
-        self._settled: dict[_Key, str] = {(volume, knob): how for volume, knob, how in unclosed}
+        self._settled: dict[_Key, str] = {(volume, knob): how for volume, knob, how in unremoved}
         self._sharing = Lock()
         self._volumes: dict[str, set[str]] = {}
         """Path of a knob -> the volumes that hold it; guarded by `_sharing`."""
@@ -98,7 +98,7 @@ class JournalWriter:
             kept = request.done.result()
         except OSError:
             raise
-        except TROUBLE as error:
+        except STORE_ERRORS as error:
             raise OSError(f"the journal of knobs cannot be kept: {error}") from error
         self.reclaim(kept)
         return kept
@@ -126,11 +126,11 @@ class JournalWriter:
         if entry.knob not in IN_JOURNAL_ALONE:
             self._last.writing(entry, Values(new, before))
 
-    def leave_behind(self, entries: Iterable[JournalEntry]) -> None:
+    def keep_unrestored(self, entries: Iterable[JournalEntry]) -> None:
         """A volume went before these were put back; they stay in the journal until it is there."""
         self._left += entries
 
-    def take_left(self, volume: str) -> list[tuple[JournalEntry, Values]]:
+    def take_unrestored(self, volume: str) -> list[tuple[JournalEntry, Values]]:
         """What an earlier daemon left of a volume and could not be put back since, each with the
         values that it may have. What it wrote last is not known of the others.
         """
@@ -162,7 +162,7 @@ class JournalWriter:
             request.done.result(timeout_s)
         except FutureTimeoutError as error:
             raise OSError("the disk of the journal does not answer") from error
-        except TROUBLE as error:
+        except STORE_ERRORS as error:
             raise OSError(f"the journal of knobs cannot be kept: {error}") from error
 
     def stop(self) -> None:
@@ -269,7 +269,7 @@ class JournalWriter:
                 if entry is not None:
                     self._last.end(entry)
                 del self._settled[key]
-        except TROUBLE as error:
+        except STORE_ERRORS as error:
             self._failed(error)
             return error
         if self._trouble:
@@ -290,7 +290,7 @@ class JournalWriter:
             _LOG.warning("%s was moved or deleted; a new journal is begun", self._path)
             self._close_file()
         if self._journal is None:
-            journal = journal_salvage.open_healed(self._path)
+            journal = journal_salvage.open_or_renew(self._path)
             try:
                 for key, entry in self._entries.items():
                     if key not in self._settled:
@@ -305,13 +305,13 @@ class JournalWriter:
         why = str(getattr(error, "message", error))
         if why != self._trouble:
             self._trouble = why
-            bug = None if isinstance(error, TROUBLE) else error
+            bug = None if isinstance(error, STORE_ERRORS) else error
             _LOG.error("the journal of knobs cannot be written: %s", why, exc_info=bug)
         self._close_file()
         if is_damage(error):
             try:
                 journal_salvage.renew(self._path, why, self._entries.values()).close()
-            except TROUBLE as trouble:
+            except STORE_ERRORS as trouble:
                 _LOG.error("no new journal could be begun: %s", trouble)
 
     def _close_file(self) -> None:
@@ -319,7 +319,7 @@ class JournalWriter:
         if journal is not None:
             try:
                 journal.close()
-            except TROUBLE as error:
+            except STORE_ERRORS as error:
                 _LOG.debug("closing the journal: %s", error)
 
 

@@ -25,7 +25,7 @@ _RESERVE_PART: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class HistoryLimits:
     """`size_bytes`: of the file and its log together; `age_ns`: of minutes and knob writes.
 
     From small to large: `pages_bytes`, `file_bytes`, `sampling_bytes`, `writing_bytes`,
@@ -56,4 +56,4 @@ class Limits:
         return self.size_bytes - _BATCH_BYTES
 
 
-DEFAULT_LIMITS: Final = Limits()
+DEFAULT_LIMITS: Final = HistoryLimits()

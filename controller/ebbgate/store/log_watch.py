@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from ebbgate.errors import Unavailable
 from ebbgate.store.db import Store
-from ebbgate.store.limits import LOG_BYTES_HELD, Limits
+from ebbgate.store.limits import LOG_BYTES_HELD, HistoryLimits
 from ebbgate.store.lock_holders import holders
 from ebbgate.units import NS_PER_S, format_bytes, format_ns
 
@@ -32,13 +32,13 @@ _SAY_NS: Final = 30 * NS_PER_S
 class LogHeld(Unavailable):
     """The log cannot be folded and there is no room for more of it.
 
-    `status_written`: the newest live documents were written all the same.
+    `status_was_written`: the newest live documents were written all the same.
     """
 
-    status_written = False
+    status_was_written = False
 
 
-class Room(Enum):
+class LogRoom(Enum):
     """What may be written to the history now."""
 
     ALL = "all"
@@ -55,10 +55,10 @@ class LogWatch:
     """
 
     path: Path
-    limits: Limits
+    limits: HistoryLimits
     proc: Path = field(default=Path("/proc"))
     log_bytes: int = 0
-    room: Room = Room.ALL
+    room: LogRoom = LogRoom.ALL
     held_by: str = ""
     _since: tuple[int, int] | None = None
     _said: bool = False
@@ -68,7 +68,7 @@ class LogWatch:
         """Is the log too long, and does another program keep it from being folded?"""
         return self._since is not None
 
-    def look(self, store: Store, wall_ns: int, mono_ns: int) -> Room:
+    def look(self, store: Store, wall_ns: int, mono_ns: int) -> LogRoom:
         """Fold a log that is too long; returns what may be written. Raises sqlite3.Error."""
         self.log_bytes = self._size_bytes()
         if self.log_bytes > LOG_BYTES_HELD and not store.fold_log(_FOLD_S):
@@ -77,7 +77,7 @@ class LogWatch:
         else:
             self.log_bytes = self._size_bytes()
             self._let_go(mono_ns)
-            self.room = Room.ALL
+            self.room = LogRoom.ALL
         return self.room
 
     def trouble(self) -> LogHeld:
@@ -91,7 +91,7 @@ class LogWatch:
 
     def document(self) -> dict[str, Any]:
         """`held_since_unix_ns`: None unless it is worth saying."""
-        worth_saying = self._since is not None and (self._said or self.room is not Room.ALL)
+        worth_saying = self._since is not None and (self._said or self.room is not LogRoom.ALL)
         since = self._since if worth_saying else None
         return {
             "bytes": self.log_bytes,
@@ -99,10 +99,10 @@ class LogWatch:
             "held_by": self.held_by if since else None,
         }
 
-    def _room(self, total_bytes: int) -> Room:
+    def _room(self, total_bytes: int) -> LogRoom:
         if total_bytes < self.limits.sampling_bytes:
-            return Room.ALL
-        return Room.STATUS if total_bytes < self.limits.writing_bytes else Room.NONE
+            return LogRoom.ALL
+        return LogRoom.STATUS if total_bytes < self.limits.writing_bytes else LogRoom.NONE
 
     def _hold(self, wall_ns: int, mono_ns: int) -> None:
         if self._since is None:

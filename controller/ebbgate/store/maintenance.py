@@ -13,7 +13,7 @@ from typing import Final
 from ebbgate.store import retention, samples
 from ebbgate.store.connection import transaction
 from ebbgate.store.documents import to_json
-from ebbgate.store.limits import Limits
+from ebbgate.store.limits import HistoryLimits
 from ebbgate.store.rollup import (
     COLUMNS,
     HOUR_NS,
@@ -55,10 +55,10 @@ _ADD_DUE: Final = "INSERT OR IGNORE INTO rollup_due (span_ns, at_unix_ns, volume
 _DONE: Final = "DELETE FROM rollup_due WHERE span_ns = ? AND at_unix_ns = ? AND volume = ?"
 
 
-class Upkeep:
+class Maintenance:
     """What the writer does beside writing. Times: `wall_ns` of Unix, `mono_ns` of one boot."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: HistoryLimits) -> None:
         self.limits = limits
         self._rest_until_ns: int | None = None
         self._trimming = False
@@ -79,19 +79,19 @@ class Upkeep:
 
     def _forget(self, connection: sqlite3.Connection, wall_ns: int, mono_ns: int) -> bool:
         with transaction(connection):
-            if self.clock_believed(mono_ns):
-                gone = retention.forget_by_age(connection, self.limits, wall_ns)
+            if self.clock_trusted(mono_ns):
+                gone = retention.delete_by_age(connection, self.limits, wall_ns)
                 if gone:
                     return True
             used = retention.used_bytes(connection)
             most = self.limits.pages_bytes
             self._trimming = used > (most * _FULL_ENOUGH if self._trimming else most)
             return self._trimming and bool(
-                retention.forget_by_size(connection, self.limits, wall_ns)
+                retention.delete_by_size(connection, self.limits, wall_ns)
             )
 
     # ---- the clock -----------------------------------------------------------------------------
-    def clock_believed(self, mono_ns: int) -> bool:
+    def clock_trusted(self, mono_ns: int) -> bool:
         """Has the wall clock gone its way for long enough to forget by it?"""
         return self._doubted_ns is None or mono_ns - self._doubted_ns >= _DOUBT_NS
 

@@ -29,7 +29,7 @@ _READ: Final = """
 """
 _OLDEST: Final = "SELECT min(at_unix_ns) FROM samples WHERE volume = ? AND span_ns = ?"
 
-Stretch = tuple[int, int]
+Window = tuple[int, int]
 """From and until, Unix ns."""
 
 
@@ -47,7 +47,7 @@ class LatencyGrid:
 
 
 def latency_grid(
-    connection: sqlite3.Connection, volume: str, op: Direction, stretch: Stretch, points: int
+    connection: sqlite3.Connection, volume: str, op: Direction, stretch: Window, points: int
 ) -> LatencyGrid:
     """At most `points` times, and one more that both ends share, each as long as the next.
 
@@ -71,7 +71,7 @@ def latency_grid(
     )
 
 
-def _span_ns(connection: sqlite3.Connection, volume: str, stretch: Stretch, points: int) -> int:
+def _span_ns(connection: sqlite3.Connection, volume: str, stretch: Window, points: int) -> int:
     least_ns = -(-(stretch[1] - stretch[0]) // points)
     if least_ns < MINUTE_NS and _only_minutes(connection, volume, stretch[0]):
         least_ns = MINUTE_NS
@@ -94,7 +94,7 @@ def _only_minutes(connection: sqlite3.Connection, volume: str, since_ns: int) ->
 
 
 def _packed(
-    connection: sqlite3.Connection, volume: str, op: Direction, stretch: Stretch, span_ns: int
+    connection: sqlite3.Connection, volume: str, op: Direction, stretch: Window, span_ns: int
 ) -> Iterator[tuple[int, list[int]]]:
     """What is known, each time once: after the last row of a span the next shorter one."""
     since_ns, until_ns = stretch

@@ -56,7 +56,7 @@ _OLDEST: Final = "SELECT min(at_unix_ns) FROM samples WHERE volume = ? AND span_
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class DecisionFilter:
     """Which decisions; None: any. Times: Unix ns, `[since, until)`."""
 
     volume: str | None = None
@@ -136,7 +136,7 @@ class WebHistory(History):
         cursor.row_factory = None
         return cursor.execute(_PATHS, (volume, span_ns, since_unix_ns, until_unix_ns)).fetchall()
 
-    def wanted_decisions(self, wanted: Wanted) -> list[Document]:
+    def filtered_decisions(self, wanted: DecisionFilter) -> list[Document]:
         """The newest first, each with its explanation."""
         rows = self._connection.execute(
             _OF_ALL if wanted.volume is None else _OF_VOLUME,

@@ -23,11 +23,11 @@ from typing import Any
 from ebbgate.model.decision import Action, Decision, Outcome, OutcomeKind
 from ebbgate.model.frame import Frame
 from ebbgate.model.records import Edge
-from ebbgate.store.connection_manager import TROUBLE, ConnectionManager
+from ebbgate.store.connection_manager import STORE_ERRORS, ConnectionManager
 from ebbgate.store.db import Store
 from ebbgate.store.intent_rows import IntentRow
-from ebbgate.store.limits import DEFAULT_LIMITS, Limits
-from ebbgate.store.log_watch import LogHeld, Room
+from ebbgate.store.limits import DEFAULT_LIMITS, HistoryLimits
+from ebbgate.store.log_watch import LogHeld, LogRoom
 from ebbgate.store.write_health import WriteHealth
 from ebbgate.store.write_queue import Task, WriteQueue
 from ebbgate.units import NS_PER_S, format_ns
@@ -59,10 +59,10 @@ class _Urgent:
 class Recorder:
     """Takes everything worth keeping, from any thread; writes it about once a second."""
 
-    def __init__(self, path: Path, limits: Limits = DEFAULT_LIMITS) -> None:
-        self._opener = ConnectionManager(path, limits)
+    def __init__(self, path: Path, limits: HistoryLimits = DEFAULT_LIMITS) -> None:
+        self._connections = ConnectionManager(path, limits)
         self._queue: queue.Queue[Task | _Urgent | None] = queue.Queue(_QUEUE_MAX)
-        self._backlog = WriteQueue()
+        self._write_queue = WriteQueue()
         self._live: dict[str, _Live] = {}
         self._gone: dict[str, int] = {}
         self._order = count()
@@ -89,8 +89,8 @@ class Recorder:
         """Whether the history is written, the last time in which it was not, and its log."""
         since_ns = self._writing_since_ns
         if since_ns is not None and time.monotonic_ns() - since_ns > _HANGS_NS:
-            self._say_trouble(_NO_ANSWER)
-        return {**self._health.document(), "log": self._opener.log.document()}
+            self._report_failure(_NO_ANSWER)
+        return {**self._health.document(), "log": self._connections.log.document()}
 
     # ---- what the loop tells -------------------------------------------------------------------
     def decision(self, decision: Decision, number: int) -> None:
@@ -203,18 +203,18 @@ class Recorder:
                     break
                 self._take(item)
             if time.monotonic() >= due:
-                self._flush_and_tidy()
+                self._flush_and_maintain()
                 due = time.monotonic() + _FLUSH_S
         self._flush()
-        self._opener.close()
+        self._connections.close()
 
     def _take(self, item: Task | _Urgent) -> None:
         if isinstance(item, _Urgent):
-            self._carry_out_now(item)
+            self._flush_for(item)
         else:
-            self._backlog.add(item)
+            self._write_queue.add(item)
 
-    def _carry_out_now(self, urgent: _Urgent) -> None:
+    def _flush_for(self, urgent: _Urgent) -> None:
         """Write all that was told before, and tell whoever waits for it."""
         trouble = self._flush()
         if not urgent.done.set_running_or_notify_cancel():
@@ -225,7 +225,7 @@ class Recorder:
             urgent.done.set_exception(trouble)
         else:
             # Whoever waits knows nothing of SQLite.
-            urgent.done.set_exception(OSError(self._opener.reason(trouble)))
+            urgent.done.set_exception(OSError(self._connections.reason(trouble)))
 
     def _decision_id(self, action: Action) -> int | None:
         """The history's number of the decision behind an action; on the thread."""
@@ -250,34 +250,34 @@ class Recorder:
             self._write([*self._live_tasks(dict(live))])
         except Exception as error:
             held = error if isinstance(error, LogHeld) else None
-            if held is None or not held.status_written:
+            if held is None or not held.status_was_written:
                 for volume, newest in list(live.items()):
                     self._live.setdefault(volume, newest)
             if held is None:
                 # Rolled back, too: no action may name them.
                 self._decisions.clear()
-            self._in_trouble(error)
-            self._opener.failed(error)
+            self._on_failure(error)
+            self._connections.failed(error)
             return error
-        self._out_of_trouble()
+        self._on_recovery()
         return None
 
     def _write(self, newest: list[Task]) -> None:
         """Write as much as there is room for. Raises LogHeld where that is not everything."""
-        store = self._opener.store()
+        store = self._connections.store()
 
         def check() -> None:
-            if self._opener.check_log(store) is not Room.ALL:
-                raise self._opener.log.trouble()
+            if self._connections.check_log(store) is not LogRoom.ALL:
+                raise self._connections.log.trouble()
 
         try:
-            self._backlog.write(store, newest, check)
+            self._write_queue.write(store, newest, check)
         except LogHeld as error:
             now_ns = time.monotonic_ns()
-            if self._opener.log.room is Room.STATUS and now_ns >= self._status_due_ns:
+            if self._connections.log.room is LogRoom.STATUS and now_ns >= self._status_due_ns:
                 self._status_due_ns = now_ns + _STATUS_NS
-                self._backlog.write_only(store, newest)
-                error.status_written = True
+                self._write_queue.write_only(store, newest)
+                error.status_was_written = True
             raise
 
     def _live_tasks(self, live: dict[str, _Live]) -> Iterator[Task]:
@@ -286,29 +286,29 @@ class Recorder:
             if order > self._gone.get(volume, -1):
                 yield partial(_set_live, volume, document, wall_ns)
 
-    def _flush_and_tidy(self) -> None:
+    def _flush_and_maintain(self) -> None:
         try:
             if self._flush() is None:
-                self._opener.tidy(lambda: not self._queue.empty())
-        except TROUBLE as error:
-            self._in_trouble(error)
-            self._opener.failed(error)
+                self._connections.tidy(lambda: not self._queue.empty())
+        except STORE_ERRORS as error:
+            self._on_failure(error)
+            self._connections.failed(error)
         except Exception:
             # The thread goes on: a bug in the upkeep costs no record.
             _LOG.exception("the history could not be tidied")
 
-    def _in_trouble(self, error: Exception) -> None:
-        bug = None if isinstance(error, TROUBLE) else error
-        self._say_trouble(self._opener.reason(error), bug)
-        self._health.dropped += self._backlog.trim()
+    def _on_failure(self, error: Exception) -> None:
+        bug = None if isinstance(error, STORE_ERRORS) else error
+        self._report_failure(self._connections.reason(error), bug)
+        self._health.dropped += self._write_queue.trim()
 
-    def _say_trouble(self, why: str, bug: Exception | None = None) -> None:
+    def _report_failure(self, why: str, bug: Exception | None = None) -> None:
         """Once for each time in which the history cannot be written."""
         if self._health.begin(why, time.time_ns()):
             text = "the history cannot be written (%s); tuning goes on without it"
             _LOG.error(text, why, exc_info=bug)
 
-    def _out_of_trouble(self) -> None:
+    def _on_recovery(self) -> None:
         over = self._health.end(time.time_ns())
         if over is not None:
             lasted = format_ns(over[0])

@@ -19,9 +19,9 @@ from ebbgate.store.connection import open_reader
 from ebbgate.store.retention import volumes
 from ebbgate.store.rollup import HOUR_NS, MINUTE_NS, SECOND_NS, Row, bucket_ns, merge
 from ebbgate.store.schema import HISTORY
-from ebbgate.store.summary import Override, Tally
+from ebbgate.store.summary import HourlyCount, ManualWrite
 
-Stretch = tuple[int, int]
+Window = tuple[int, int]
 """From and until, Unix ns."""
 
 _EVENTS: Final = {
@@ -34,7 +34,7 @@ _IN_TIME: Final = """
 """
 
 
-class Review:
+class ReportHistory:
     """The history, open for a look back. One thread only."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
@@ -50,7 +50,7 @@ class Review:
         self._connection.close()
 
     @contextmanager
-    def one_look(self) -> Iterator[None]:
+    def one_snapshot(self) -> Iterator[None]:
         """What the daemon writes or forgets meanwhile is not half in it. For moments only: as long
         as it lasts the daemon's log cannot be folded into the file, and grows.
         """
@@ -79,16 +79,16 @@ class Review:
         ]
         return sorted((*found, *merged), key=_begin)
 
-    def tallies(self, volume: str, since_unix_ns: int, until_unix_ns: int) -> list[Tally]:
+    def tallies(self, volume: str, since_unix_ns: int, until_unix_ns: int) -> list[HourlyCount]:
         """What was counted in the hours that begin in this time, or in which it begins."""
         rows = self._connection.execute(
             """SELECT what, strategy, knob, outcome, sum(count), sum(amount) FROM tallies
                WHERE volume = ? AND at_unix_ns >= ? AND at_unix_ns < ? GROUP BY 1, 2, 3, 4""",
             (volume, bucket_ns(since_unix_ns, HOUR_NS), until_unix_ns),
         )
-        return [Tally(*row) for row in rows]
+        return [HourlyCount(*row) for row in rows]
 
-    def overrides(self, volume: str, since_unix_ns: int, until_unix_ns: int) -> list[Override]:
+    def overrides(self, volume: str, since_unix_ns: int, until_unix_ns: int) -> list[ManualWrite]:
         """Knobs that somebody else wrote while they were ebbgate's."""
         rows = self._connection.execute(
             """SELECT knob, at_unix_ns, read_back FROM actions
@@ -96,7 +96,7 @@ class Review:
                AND outcome = 'manual' AND read_back IS NOT NULL ORDER BY at_unix_ns""",
             (volume, since_unix_ns, until_unix_ns),
         )
-        return [Override(knob, at, f"found {value}") for knob, at, value in rows]
+        return [ManualWrite(knob, at, f"found {value}") for knob, at, value in rows]
 
     # ---- export --------------------------------------------------------------------------------
     def events(
@@ -129,7 +129,7 @@ class Review:
             yield from self._finest(volume, (at_ns, end_ns))
             at_ns = self._next(volume, (end_ns, until_unix_ns))
 
-    def _next(self, volume: str, stretch: Stretch) -> int | None:
+    def _next(self, volume: str, stretch: Window) -> int | None:
         """When the first sample in a time is, of whatever span."""
         found = [
             self._connection.execute(
@@ -141,7 +141,7 @@ class Review:
         ]
         return min((each for each in found if each is not None), default=None)
 
-    def _finest(self, volume: str, stretch: Stretch) -> list[Row]:
+    def _finest(self, volume: str, stretch: Window) -> list[Row]:
         """Of an hour or a part of it."""
         seconds = self._read(volume, stretch, SECOND_NS, latency=True)
         minutes = self._read(volume, stretch, MINUTE_NS, latency=True)
@@ -151,17 +151,17 @@ class Review:
             return self._read(volume, stretch, HOUR_NS, latency=True)
         return sorted((*seconds, *minutes), key=_begin)
 
-    def _between(self, volume: str, whole: Stretch, found: list[Row], span_ns: int) -> list[Row]:
+    def _between(self, volume: str, whole: Window, found: list[Row], span_ns: int) -> list[Row]:
         """Rows of a shorter span where none of the longer ones are."""
         return [row for hole in _holes(whole, found) for row in self._read(volume, hole, span_ns)]
 
     def _read(
-        self, volume: str, stretch: Stretch, span_ns: int, *, latency: bool = False
+        self, volume: str, stretch: Window, span_ns: int, *, latency: bool = False
     ) -> list[Row]:
         return samples.read(self._connection, volume, *stretch, span_ns, latency=latency)
 
 
-def _holes(whole: Stretch, rows: list[Row]) -> Iterator[Stretch]:
+def _holes(whole: Window, rows: list[Row]) -> Iterator[Window]:
     at_ns, until_ns = whole
     for row in rows:
         if row["at_unix_ns"] > at_ns:

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from ebbgate.store.limits import DAY_NS, Limits
+from ebbgate.store.limits import DAY_NS, HistoryLimits
 from ebbgate.store.rollup import HOUR_NS, MINUTE_NS, SECOND_NS
 
 _ROWS: Final = 128
@@ -43,7 +43,7 @@ class Tier:
     ages: int = 1
     by_volume: bool = True
 
-    def kept_ns(self, limits: Limits) -> int:
+    def kept_ns(self, limits: HistoryLimits) -> int:
         """How long these rows are kept where the size allows it."""
         most_ns = self.ages * limits.age_ns
         return most_ns if self.keep_ns is None else min(self.keep_ns, most_ns)
@@ -74,7 +74,7 @@ TIERS: Final = (
 """The cheapest first."""
 
 
-def forget_by_age(connection: sqlite3.Connection, limits: Limits, now_ns: int) -> int:
+def delete_by_age(connection: sqlite3.Connection, limits: HistoryLimits, now_ns: int) -> int:
     """Delete some of what is older than promised; how many rows, 0 when there is no such."""
     names = volumes(connection)
     for tier in TIERS:
@@ -84,7 +84,7 @@ def forget_by_age(connection: sqlite3.Connection, limits: Limits, now_ns: int) -
     return 0
 
 
-def forget_by_size(connection: sqlite3.Connection, limits: Limits, now_ns: int) -> int:
+def delete_by_size(connection: sqlite3.Connection, limits: HistoryLimits, now_ns: int) -> int:
     """Delete some of the oldest of the cheapest; how many rows, 0 when nothing is left to delete.
 
     To be called while the file is too large.
@@ -127,7 +127,7 @@ def volumes(connection: sqlite3.Connection) -> list[str]:
     return sorted(found)
 
 
-def _ladder(limits: Limits) -> Iterator[tuple[Tier, int]]:
+def _ladder(limits: HistoryLimits) -> Iterator[tuple[Tier, int]]:
     for divisor in _SHRINK:
         for tier in TIERS:
             yield tier, max(tier.kept_ns(limits) // divisor, tier.floor_ns)

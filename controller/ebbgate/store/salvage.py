@@ -20,7 +20,7 @@ PARTS: Final = ("", "-wal", "-shm")
 """What SQLite adds to the name of a database for its files."""
 
 
-def open_healed(path: Path) -> Store:
+def open_or_renew(path: Path) -> Store:
     """The history, open for writing, a new one where the old one is damaged.
 
     Raises what Store.open raises, OSError and sqlite3.Error.
@@ -45,7 +45,7 @@ def renew(path: Path, why: str) -> Store:
 
     The same errors; then the old file is where it was, since the new one was not whole.
     """
-    begun = begin_anew(path)
+    begun = prepare_new_file(path)
     # Folds the log into the file: there is one file to rename.
     Store.open(begun).close()
     aside = replace_file(begun, path)
@@ -53,7 +53,7 @@ def renew(path: Path, why: str) -> Store:
     return Store.open(path)
 
 
-def complaint(store: Store, patience_s: float) -> str:
+def find_damage(store: Store, patience_s: float) -> str:
     """What `PRAGMA quick_check` finds first; empty for a sound file.
 
     It reads the whole file: what takes longer than `patience_s` is not looked at, and a damage
@@ -79,7 +79,7 @@ def complaint(store: Store, patience_s: float) -> str:
 
 
 # ---- of any database -----------------------------------------------------------------------------
-def begin_anew(path: Path) -> Path:
+def prepare_new_file(path: Path) -> Path:
     """The name of the file that will take the place of a damaged one; nothing is there."""
     begun = _begun(path)
     for part in PARTS:
@@ -89,7 +89,7 @@ def begin_anew(path: Path) -> Path:
 
 def replace_file(begun: Path, path: Path) -> Path:
     """Move the damaged file aside, and the new one to its place; the damaged one's new name."""
-    aside = set_aside(path)
+    aside = move_aside(path)
     begun.rename(path)
     return aside
 
@@ -101,7 +101,7 @@ def finish_renewal(path: Path) -> None:
         begun.rename(path)
 
 
-def set_aside(path: Path) -> Path:
+def move_aside(path: Path) -> Path:
     """Rename the file and its log; returns the new name. Raises OSError."""
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     aside = path.with_name(f"{path.name}.damaged-{stamp}")

@@ -26,7 +26,7 @@ COVERED_NS_MIN: Final = 600 * NS_PER_S
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class HourlyCount:
     """A row of `tallies`, its time left out."""
 
     what: str
@@ -38,7 +38,7 @@ class Tally:
 
 
 @dataclass(frozen=True, slots=True)
-class Override:
+class ManualWrite:
     """A knob that somebody else wrote while ebbgate held it; `found`: in words."""
 
     knob: str
@@ -46,10 +46,10 @@ class Override:
     found: str
 
 
-def account(
+def summarize(
     rows: Sequence[Row],
-    tallies: Sequence[Tally],
-    overrides: Sequence[Override],
+    tallies: Sequence[HourlyCount],
+    overrides: Sequence[ManualWrite],
     since_unix_ns: int,
     until_unix_ns: int,
 ) -> Document:
@@ -75,7 +75,7 @@ def account(
     }
 
 
-def writes(tallies: Iterable[Tally]) -> list[Document]:
+def writes(tallies: Iterable[HourlyCount]) -> list[Document]:
     """Knob writes by strategy, knob and outcome."""
     counts: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     for tally in tallies:
@@ -87,7 +87,7 @@ def writes(tallies: Iterable[Tally]) -> list[Document]:
     ]
 
 
-def gaps(tallies: Iterable[Tally]) -> Document:
+def gaps(tallies: Iterable[HourlyCount]) -> Document:
     """Gaps that were seen, how long they were together, and in how many the gate was opened."""
     tallies = list(tallies)
     seen = [tally for tally in tallies if tally.what == "gap"]
@@ -113,7 +113,7 @@ def destaged(rows: Iterable[Row]) -> Document:
     }
 
 
-def streams(rows: Iterable[Row], tallies: Iterable[Tally]) -> Document:
+def streams(rows: Iterable[Row], tallies: Iterable[HourlyCount]) -> Document:
     """How often streams were kept out of the cache, and all bytes that went past it."""
     bypassed = [row["bypass_bytes"] for row in rows if row["bypass_bytes"] is not None]
     return {
@@ -166,7 +166,7 @@ def _paths(rows: Sequence[Row]) -> dict[str, Document]:
     }
 
 
-def _acted(tallies: Iterable[Tally], strategy: str, stand: str) -> int:
+def _acted(tallies: Iterable[HourlyCount], strategy: str, stand: str) -> int:
     return sum(
         tally.count
         for tally in tallies

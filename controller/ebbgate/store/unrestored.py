@@ -15,16 +15,16 @@ from ebbgate.errors import EbbgateError, Unavailable
 from ebbgate.model.decision import JournalEntry
 from ebbgate.store import journal_salvage
 from ebbgate.store.connection import is_damage
-from ebbgate.store.connection_manager import TROUBLE
+from ebbgate.store.connection_manager import STORE_ERRORS
 from ebbgate.store.journal import Journal
 from ebbgate.store.last_written import LastWritten, Values
 
-Closed = tuple[str, str, str]
+SettledEntry = tuple[str, str, str]
 """Volume, knob, and how it ended."""
 
 
-class Leftovers:
-    """The open journal. `complaint`: why it could not be opened or brought up to date; `unclosed`:
+class UnrestoredOriginals:
+    """The open journal. `complaint`: why it could not be opened or brought up to date; `unremoved`:
     entries that are settled and could not be taken out.
     """
 
@@ -39,7 +39,7 @@ class Leftovers:
         self._entries = entries
         self.trouble: Exception | None = None
         self.complaint = ""
-        self.unclosed: list[Closed] = []
+        self.unremoved: list[SettledEntry] = []
         self._removed: set[tuple[str, str]] = set()
 
     @classmethod
@@ -50,8 +50,8 @@ class Leftovers:
         begin a new one. Raises Unavailable and PermissionDenied where nothing can be read.
         """
         try:
-            journal = journal_salvage.open_healed(path) if heal else Journal.open(path)
-        except TROUBLE as error:
+            journal = journal_salvage.open_or_renew(path) if heal else Journal.open(path)
+        except STORE_ERRORS as error:
             return cls._salvaged(path, last_written, error)
         try:
             return cls(journal, journal.entries(), last_written)
@@ -89,7 +89,7 @@ class Leftovers:
                 self.complaint = f"the journal could not be brought up to date: {error}"
             else:
                 return
-        self.unclosed.append((volume, knob, how))
+        self.unremoved.append((volume, knob, how))
 
     def left(self) -> list[JournalEntry]:
         """Entries that are not settled."""

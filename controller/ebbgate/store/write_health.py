@@ -65,7 +65,7 @@ class WriteHealth:
         return {"written": self.written, "dropped": self.dropped, "trouble": trouble}
 
 
-def log_complaint(history: Mapping[str, Any]) -> str | None:
+def log_warning(history: Mapping[str, Any]) -> str | None:
     """What is wrong with the log of the history, from the daemon's document; None: nothing."""
     log = history.get("log") or {}
     if log.get("held_since_unix_ns") is None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from ebbgate.errors import EbbgateError
-from ebbgate.store.connection_manager import is_of_the_record
+from ebbgate.store.connection_manager import is_record_error
 from ebbgate.store.db import Store
 
 _LOG = logging.getLogger(__name__)
@@ -74,7 +74,7 @@ def _carry_out(task: Task, store: Store) -> None:
     try:
         task(store)
     except sqlite3.Error as error:
-        if not is_of_the_record(error):
+        if not is_record_error(error):
             raise
         _LOG.exception("a record for the history was lost")
     except (OSError, EbbgateError):

@@ -16,7 +16,7 @@ from ebbgate.knobs.settable import may_be_set
 from ebbgate.model.status import STATUS_STALE_NS
 from ebbgate.policy.overrides import OVERRIDE
 from ebbgate.store.queries import Live
-from ebbgate.store.write_health import log_complaint
+from ebbgate.store.write_health import log_warning
 from ebbgate.units import NS_PER_S
 from ebbgate.web.models.base import Model
 from ebbgate.web.models.history import Action, DecidedGate, Decision, ExplainedDecision
@@ -119,7 +119,7 @@ def _errors(said: Document, alive: bool | None, fresh: bool, age_s: float | None
     if history.get("written") is False:
         found.append(f"the history cannot be written: {(history.get('trouble') or {}).get('why')}")
     else:
-        found += filter(None, [log_complaint(history)])
+        found += filter(None, [log_warning(history)])
     if said.get("intents_error"):
         found.append(f"requests are not accepted, or not kept: {said['intents_error']}")
     if why := said.get("device_mapper"):

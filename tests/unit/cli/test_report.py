@@ -19,7 +19,7 @@ from ebbgate.model.decision import Action, Gate, GateKind, Outcome, OutcomeKind
 from ebbgate.model.frame import PathLatency, Rates
 from ebbgate.model.records import Direction
 from ebbgate.store.limits import DAY_NS
-from ebbgate.store.report_queries import Review
+from ebbgate.store.report_queries import ReportHistory
 from ebbgate.store.rollup import HOUR_NS, MINUTE_NS
 from ebbgate.units import MIB, NS_PER_MS, NS_PER_S
 from tests.builders import action, busy_edge, decision, frame, proposal
@@ -234,7 +234,7 @@ def test_each_time_counts_once_whatever_span_it_is_kept_in(cli: Cli, bench: Stor
     hours(bench, 2, "enforce", **load(1))
     bench.wall_ns = NOW_NS - 90 * NS_PER_S
     bench.seconds(90, **load(1))
-    with closing(Review.open(bench.path)) as review:
+    with closing(ReportHistory.open(bench.path)) as review:
         rows = review.rows("bcache0", 0, NOW_NS)
         spans = [row["span_ns"] for row in rows]
         assert sum(row["samples"] for row in rows) == 2 * 180 + 90
@@ -341,8 +341,8 @@ def test_as_csv_it_is_a_figure_a_line(cli: Cli, bench: StoreBench) -> None:
 
 def test_the_daemon_is_never_held_up_and_nothing_is_written(cli: Cli, bench: StoreBench) -> None:
     bench.seconds(30)
-    with closing(Review.open(bench.path)) as review:
-        with review.one_look():
+    with closing(ReportHistory.open(bench.path)) as review:
+        with review.one_snapshot():
             review.rows("bcache0", 0, NOW_NS)
             bench.seconds(30)
             assert len(list(review.samples("bcache0", 0, NOW_NS))) == 30, "one look, as it was"

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from ebbgate.model.decision import Outcome, OutcomeKind
-from ebbgate.store.report_queries import Review
+from ebbgate.store.report_queries import ReportHistory
 from ebbgate.units import NS_PER_S
 from tests.builders import action, decision, proposal
 from tests.unit.cli.test_report import load
@@ -80,7 +80,7 @@ def test_an_export_comes_in_parts_and_keeps_no_log_from_being_folded(
     with bench.store.batch():
         for number in range(2500):
             bench.store.add_decision(decision(proposal(reason=f"{number}")), bench.wall_ns)
-    with closing(Review.open(bench.path)) as review:
+    with closing(ReportHistory.open(bench.path)) as review:
         events = review.events("decisions", "bcache0", 0, NOW_NS)
         reasons = [next(events)["proposals"][0]["reason"]]
         folded = bench.store._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()

@@ -15,7 +15,7 @@ from ebbgate.cli.context import Context
 from ebbgate.intents.client import NotAnswering, NotRunning
 from ebbgate.intents.database import OverrideDatabase
 from ebbgate.model.override import Override, OverrideKind
-from ebbgate.store.daemon_lock import DaemonLock, Part
+from ebbgate.store.daemon_lock import DaemonLock, LockRole
 from ebbgate.store.journal import read
 from ebbgate.store.last_written import LastWritten
 from tests.builders import journal_entry
@@ -174,7 +174,7 @@ def test_another_restore_is_waited_for_and_then_named(
 ) -> None:
     monkeypatch.setattr(module, "_LOOK_S", 0.01)
     monkeypatch.setattr(module, "_PATIENCE_S", 0.1)
-    with DaemonLock(cli.runtime_dir / "ebbgated.lock", Part.RESTORE):
+    with DaemonLock(cli.runtime_dir / "ebbgated.lock", LockRole.RESTORE):
         result = cli("restore")
     assert result.code == 75
     assert f"another ebbgate restore runs here (pid {os.getpid()})" in result.err

@@ -10,7 +10,7 @@ import pytest
 from ebbgate.config.settings import DEFAULT_FILE, Config, load_config
 from ebbgate.errors import ConfigError
 from ebbgate.model.volume import Mode
-from ebbgate.store.limits import DAY_NS, Limits
+from ebbgate.store.limits import DAY_NS, HistoryLimits
 from ebbgate.units import GIB, NS_PER_MS
 
 WHOLE = """
@@ -41,7 +41,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
     assert config.state_dir == Path("/srv/ebbgate")
     assert config.probe_path == Path("/opt/ebbgate-probe")
     assert (config.tick_ns, config.mode) == (500 * NS_PER_MS, Mode.OBSERVE)
-    assert config.history == Limits(3 * GIB // 2, 90 * DAY_NS)
+    assert config.history == HistoryLimits(3 * GIB // 2, 90 * DAY_NS)
     assert config.history_path == Path("/srv/ebbgate/history.db")
     assert config.overrides_path == Path("/srv/ebbgate/overrides.db")
     assert config.socket_path == Path("/run/ebbgate-test/control.sock")

@@ -15,13 +15,13 @@ from typing import Any
 from ebbgate.model.frame import Frame
 from ebbgate.store import samples
 from ebbgate.store.db import Store
-from ebbgate.store.limits import DAY_NS, Limits
-from ebbgate.store.maintenance import Upkeep
+from ebbgate.store.limits import DAY_NS, HistoryLimits
+from ebbgate.store.maintenance import Maintenance
 from ebbgate.store.rollup import Row
 from ebbgate.units import MIB, NS_PER_S
 from tests.builders import frame
 
-LIMITS = Limits(256 * MIB, 30 * DAY_NS)
+LIMITS = HistoryLimits(256 * MIB, 30 * DAY_NS)
 T0_NS = 1_800_000_000_000_000_000
 """The beginning of an hour."""
 
@@ -29,10 +29,10 @@ T0_NS = 1_800_000_000_000_000_000
 class StoreBench:
     """A store, its upkeep, and two clocks: `wall_ns` can be set, `mono_ns` only goes on."""
 
-    def __init__(self, folder: Path, limits: Limits = LIMITS) -> None:
+    def __init__(self, folder: Path, limits: HistoryLimits = LIMITS) -> None:
         self.path = folder / "history.db"
         self.store = Store.open(self.path)
-        self.upkeep = Upkeep(limits)
+        self.upkeep = Maintenance(limits)
         self.wall_ns = T0_NS
         self.mono_ns = 0
 
@@ -58,11 +58,11 @@ class StoreBench:
         while self.store.tidy(self.upkeep, self.wall_ns, self.mono_ns):
             pass
 
-    def restart(self, limits: Limits = LIMITS) -> None:
+    def restart(self, limits: HistoryLimits = LIMITS) -> None:
         """The daemon ends and starts again."""
         self.store.close()
         self.store = Store.open(self.path)
-        self.upkeep = Upkeep(limits)
+        self.upkeep = Maintenance(limits)
 
     def rows(self, span_ns: int, volume: str = "bcache0") -> list[Row]:
         """Samples of a span, oldest first."""

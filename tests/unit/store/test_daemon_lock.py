@@ -15,7 +15,7 @@ from threading import Timer
 import pytest
 
 from ebbgate.errors import Unavailable
-from ebbgate.store.daemon_lock import DaemonLock, Held, Holder, Part, living_holder
+from ebbgate.store.daemon_lock import DaemonLock, Holder, LockHeld, LockRole, living_holder
 from tests.house_rules import REPO
 
 PATIENCE_S = 0.1
@@ -36,11 +36,11 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "ebbgated.lock"
 
 
-def own_lock(path: Path, part: Part = Part.DAEMON) -> DaemonLock:
+def own_lock(path: Path, part: LockRole = LockRole.DAEMON) -> DaemonLock:
     return DaemonLock(path, part, patience_s=PATIENCE_S)
 
 
-def holding(path: Path, part: Part) -> subprocess.Popen[str]:
+def holding(path: Path, part: LockRole) -> subprocess.Popen[str]:
     """Another process that has the lock."""
     process = subprocess.Popen(
         [sys.executable, "-c", HOLDER, path, part],
@@ -58,7 +58,7 @@ def test_it_is_root_s_alone_and_names_its_holder(path: Path) -> None:
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
         holder = living_holder(path)
         assert holder is not None
-        assert (holder.pid, holder.part) == (os.getpid(), Part.DAEMON)
+        assert (holder.pid, holder.role) == (os.getpid(), LockRole.DAEMON)
 
 
 def test_an_older_file_that_others_could_open_loses_their_rights(path: Path) -> None:
@@ -68,15 +68,15 @@ def test_an_older_file_that_others_could_open_loses_their_rights(path: Path) -> 
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-@pytest.mark.parametrize("part", [*Part])
-@pytest.mark.parametrize("mine", [*Part])
+@pytest.mark.parametrize("part", [*LockRole])
+@pytest.mark.parametrize("mine", [*LockRole])
 def test_living_processes_exclude_each_other_and_are_named(
-    path: Path, part: Part, mine: Part
+    path: Path, part: LockRole, mine: LockRole
 ) -> None:
     process = holding(path, part)
     try:
         said = rf"another {part} runs here \(pid {process.pid}\)"
-        with pytest.raises(Held, match=said), own_lock(path, mine):
+        with pytest.raises(LockHeld, match=said), own_lock(path, mine):
             pass
     finally:
         process.kill()
@@ -86,7 +86,7 @@ def test_living_processes_exclude_each_other_and_are_named(
 
 
 def test_a_lock_is_waited_for_for_a_moment(path: Path) -> None:
-    process = holding(path, Part.RESTORE)
+    process = holding(path, LockRole.RESTORE)
     timer = Timer(0.3, process.kill)
     timer.start()
     with DaemonLock(path, patience_s=10):
@@ -100,11 +100,11 @@ def test_somebody_who_holds_the_lock_without_a_name_is_no_hindrance(path: Path) 
     path.touch()
     handle = os.open(path, os.O_RDONLY)
     fcntl.flock(handle, fcntl.LOCK_EX)
-    with own_lock(path, Part.RESTORE):
+    with own_lock(path, LockRole.RESTORE):
         holder = living_holder(path)
         assert holder is not None
         assert holder.pid == os.getpid()
-        with pytest.raises(Held), own_lock(path):
+        with pytest.raises(LockHeld), own_lock(path):
             pass
     os.close(handle)
 
@@ -127,7 +127,7 @@ def test_a_process_that_is_dead_but_not_buried_does_not_live(path: Path, tmp_pat
     path.write_text("7 22 ebbgated\n")
     for state, living in (("S", True), ("D", True), ("T", True), ("Z", False), ("X", False)):
         (proc / "7/stat").write_text(line.format(state))
-        assert (living_holder(path, proc) == Holder(7, "22", Part.DAEMON)) is living, state
+        assert (living_holder(path, proc) == Holder(7, "22", LockRole.DAEMON)) is living, state
 
 
 @pytest.mark.parametrize("text", ["", "\n", "4711", "4711 22", "4711 22 init", "x 22 ebbgated"])

@@ -137,7 +137,7 @@ def test_a_damaged_journal_is_begun_anew_with_what_can_be_read(
 ) -> None:
     filled(path)
     os.truncate(path, path.stat().st_size // 2)
-    with closing(journal_salvage.open_healed(path)) as journal:
+    with closing(journal_salvage.open_or_renew(path)) as journal:
         kept = [entry.original for entry in journal.entries()]
         assert "0" in kept
         journal.put(journal_entry(original="10"))
@@ -163,13 +163,13 @@ def test_nobody_is_told_to_delete_a_journal_of_a_newer_version(path: Path) -> No
 
 def test_a_file_that_is_no_database_is_moved_aside(path: Path) -> None:
     path.write_text("somebody's shopping list\n" * 400)
-    with closing(journal_salvage.open_healed(path)) as journal:
+    with closing(journal_salvage.open_or_renew(path)) as journal:
         assert journal.entries() == []
 
 
 def test_a_crash_between_moving_aside_and_beginning_anew_costs_no_original(path: Path) -> None:
     filled(path.with_name("journal.db.new"))
-    with closing(journal_salvage.open_healed(path)) as journal:
+    with closing(journal_salvage.open_or_renew(path)) as journal:
         assert len(journal.entries()) == 200
 
 

@@ -14,14 +14,14 @@ from pathlib import Path
 import pytest
 
 from ebbgate.store.db import Store
-from ebbgate.store.limits import LOG_BYTES, LOG_BYTES_HELD, SIZE_BYTES_MIN, Limits
+from ebbgate.store.limits import LOG_BYTES, LOG_BYTES_HELD, SIZE_BYTES_MIN, HistoryLimits
 from ebbgate.store.lock_holders import holders
-from ebbgate.store.log_watch import LogWatch, Room
+from ebbgate.store.log_watch import LogRoom, LogWatch
 from ebbgate.units import MIB, NS_PER_S
 from tests.builders import decision, proposal
 from tests.hostile_reader import holding
 
-SMALL = Limits(SIZE_BYTES_MIN)
+SMALL = HistoryLimits(SIZE_BYTES_MIN)
 BIG = decision(proposal(reason="x" * 12_000))
 
 
@@ -61,7 +61,7 @@ def size(path: Path, part: str = "") -> int:
 def test_a_log_is_folded_as_long_as_nobody_reads(store: Store, path: Path) -> None:
     watch = LogWatch(path, SMALL)
     grow(store, path, LOG_BYTES)
-    assert watch.look(store, 1, 1) is Room.ALL
+    assert watch.look(store, 1, 1) is LogRoom.ALL
     assert (watch.held, watch.document()["held_since_unix_ns"]) == (False, None)
     assert watch.log_bytes == size(path, "-wal")
 
@@ -70,7 +70,7 @@ def test_a_reader_of_a_moment_is_waited_for(store: Store, path: Path) -> None:
     watch = LogWatch(path, SMALL)
     with reading(path):
         grow(store, path, LOG_BYTES_HELD + 1)
-    assert watch.look(store, 1, 1) is Room.ALL
+    assert watch.look(store, 1, 1) is LogRoom.ALL
     assert (watch.held, size(path, "-wal")) == (False, 0)
 
 
@@ -78,7 +78,7 @@ def test_a_reader_that_goes_on_holds_the_log(store: Store, path: Path) -> None:
     watch = LogWatch(path, SMALL)
     with reading(path):
         grow(store, path, LOG_BYTES_HELD + 1)
-        assert watch.look(store, 7, 7) is Room.ALL
+        assert watch.look(store, 7, 7) is LogRoom.ALL
         assert watch.held
         assert watch.document() == {
             "bytes": size(path, "-wal"),
@@ -95,15 +95,16 @@ def test_file_and_log_never_exceed_the_size(store: Store, path: Path) -> None:
     watch = LogWatch(path, SMALL)
     rooms = []
     with reading(path):
-        while (room := watch.look(store, 1, 1)) is not Room.NONE:
+        while (room := watch.look(store, 1, 1)) is not LogRoom.NONE:
             rooms.append(room)
             grow(store, path, size(path, "-wal") + 1)
         assert size(path) + size(path, "-wal") <= SMALL.size_bytes
         # What is in the log alone will be in the file.
         assert store.file_bytes() + size(path, "-wal") <= SMALL.size_bytes
-    assert rooms == [*[Room.ALL] * rooms.count(Room.ALL), *[Room.STATUS] * rooms.count(Room.STATUS)]
-    assert set(rooms) == {Room.ALL, Room.STATUS}
-    assert watch.look(store, 1, 1) is Room.ALL
+    before = rooms.count(LogRoom.ALL)
+    assert set(rooms[:before]) == {LogRoom.ALL}
+    assert set(rooms[before:]) == {LogRoom.STATUS}
+    assert watch.look(store, 1, 1) is LogRoom.ALL
 
 
 def test_a_hold_is_logged_once_and_so_is_its_end(
@@ -130,7 +131,7 @@ def test_whoever_holds_the_log_is_named(store: Store, path: Path) -> None:
         assert f"(pid {pid}, uid {os.getuid()})" in watch.held_by
         assert str(os.getpid()) not in watch.held_by
         assert watch.held_by in str(watch.trouble())
-    assert watch.look(store, 2, 2) is Room.ALL
+    assert watch.look(store, 2, 2) is LogRoom.ALL
 
 
 def test_a_name_of_a_process_is_not_believed(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ebbgate.store.limits import DAY_NS, SIZE_BYTES_MIN, Limits
+from ebbgate.store.limits import DAY_NS, SIZE_BYTES_MIN, HistoryLimits
 from ebbgate.store.rollup import HOUR_NS, MINUTE_NS, SECOND_NS
 from ebbgate.units import MIB, NS_PER_S
 from tests.builders import decision, frame, proposal
@@ -217,7 +217,7 @@ def test_no_unused_page_is_kept_in_a_file_that_is_too_large(bench: StoreBench) -
             for _ in range(40):
                 bench.store.add_decision(big, bench.wall_ns)
     bench.tidy()
-    small = Limits(SIZE_BYTES_MIN)
+    small = HistoryLimits(SIZE_BYTES_MIN)
     assert bench.store.file_bytes() > 1.5 * small.file_bytes
     # The administrator has lowered history_size.
     bench.restart(small)

@@ -15,7 +15,7 @@ import pytest
 
 from ebbgate.store import recorder as module
 from ebbgate.store import write_queue
-from ebbgate.store.limits import SIZE_BYTES_MIN, Limits
+from ebbgate.store.limits import SIZE_BYTES_MIN, HistoryLimits
 from ebbgate.store.queries import History
 from ebbgate.store.recorder import Recorder
 from tests.builders import busy_frame, decision, idle_edge, proposal
@@ -23,7 +23,7 @@ from tests.hostile_reader import holding
 from tests.unit.store.recorder_fixture import count, said, sound, until, written
 
 BIG = decision(proposal(reason="x" * 12_000))
-SMALL = Limits(SIZE_BYTES_MIN)
+SMALL = HistoryLimits(SIZE_BYTES_MIN)
 QUICK_S = 0.5
 """Far less than the second for which SQLite waits for a lock."""
 

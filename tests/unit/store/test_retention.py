@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 from ebbgate.model.decision import Outcome, OutcomeKind
 from ebbgate.store import retention
-from ebbgate.store.limits import DAY_NS, SIZE_BYTES_MIN, Limits
+from ebbgate.store.limits import DAY_NS, SIZE_BYTES_MIN, HistoryLimits
 from ebbgate.store.retention import TIERS, Tier
 from ebbgate.store.rollup import HOUR_NS, MINUTE_NS, SECOND_NS
 from ebbgate.units import MIB
 from tests.builders import action, busy_edge, decision, frame, proposal
 from tests.unit.store.store_fixture import T0_NS, StoreBench
 
-SMALL = Limits(SIZE_BYTES_MIN, 30 * DAY_NS)
+SMALL = HistoryLimits(SIZE_BYTES_MIN, 30 * DAY_NS)
 PROMISED = {
     "edges": 6 * HOUR_NS,
     "idle decisions": DAY_NS,
@@ -104,7 +104,7 @@ def test_nothing_goes_that_is_younger_than_promised_and_all_that_is_older(ages: 
 
 
 def test_a_shorter_age_shortens_all_but_no_promise_of_hours(bench: StoreBench) -> None:
-    short = Limits(256 * MIB, 2 * DAY_NS)
+    short = HistoryLimits(256 * MIB, 2 * DAY_NS)
     kept = {f"{tier.table} {tier.where[:40]}": tier.kept_ns(short) for tier in TIERS}
     assert max(kept.values()) == 24 * DAY_NS
     assert sorted(kept.values())[:2] == [6 * HOUR_NS, 6 * HOUR_NS]

@@ -151,11 +151,11 @@ def test_a_check_that_takes_too_long_ends_and_is_no_damage(
     path = tmp_path / "history.db"
     filled(path, 3000)
     with closing(Store.open(path)) as store:
-        assert salvage.complaint(store, 60.0) == ""
+        assert salvage.find_damage(store, 60.0) == ""
         assert said(caplog, "not all of it was checked") == 0
         for _ in range(1000):
             # Whether the time is up before the check begins or while it lasts is chance.
-            assert salvage.complaint(store, 0.001) == ""
+            assert salvage.find_damage(store, 0.001) == ""
             if said(caplog, "not all of it was checked"):
                 return
     pytest.fail("no check was ended")

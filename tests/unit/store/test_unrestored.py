@@ -16,7 +16,7 @@ from ebbgate.daemon.main import _restore_leftovers
 from ebbgate.store.journal import Journal, read
 from ebbgate.store.last_written import LastWritten
 from ebbgate.store.migrations import NewerSchema
-from ebbgate.store.unrestored import Closed
+from ebbgate.store.unrestored import SettledEntry
 from tests.builders import journal_entry
 from tests.unit.conftest import BOOT_ID, Cli
 from tests.unit.store.recorder_fixture import aside, overwrite
@@ -52,7 +52,7 @@ def config(cli: Cli) -> Config:
     return load_config(state_dir=cli.state_dir, environ={})
 
 
-def start(cli: Cli) -> list[Closed]:
+def start(cli: Cli) -> list[SettledEntry]:
     """What a daemon does before anything else; what it could not take out of the journal."""
     last_written = LastWritten(cli.state_dir / "last-written")
     try:
@@ -131,8 +131,8 @@ def test_what_is_back_and_could_not_be_marked_so_is_handed_on(
     machine: Cli, caplog: pytest.LogCaptureFixture
 ) -> None:
     refuse_changes(machine.journal_path)
-    unclosed = start(machine)
-    assert ("bcache0", "writeback_percent", "restored") in unclosed
+    unremoved = start(machine)
+    assert ("bcache0", "writeback_percent", "restored") in unremoved
     assert percent(machine) == "10"
     assert "disk is full" in caplog.text
 

@@ -25,7 +25,7 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to become
 
 READ = """
 history = WebHistory.open(folder / "history.db")
-said["decisions"] = [row["id"] for row in history.wanted_decisions(Wanted())]
+said["decisions"] = [row["id"] for row in history.filtered_decisions(Wanted())]
 said["live"] = sorted(history.live())
 said["requests"] = [row.id for row in history.intents.newest(10)]
 history.close()

@@ -8,7 +8,7 @@ from typing import Any, Final
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
-from ebbgate.store.queries_web import Wanted
+from ebbgate.store.queries_web import DecisionFilter
 from ebbgate.units import NS_PER_S
 from ebbgate.web import convert
 from ebbgate.web.errors import ApiError
@@ -58,9 +58,11 @@ def routes_decisions(databases: Databases) -> APIRouter:
         since_s = 0.0 if since_unix_s is None else since_unix_s
         stretch = stretch_ns(since_s, until_unix_s, now_ns + NS_PER_S, 0.0)
         before = {} if before_id is None else {"before_id": before_id}
-        wanted = Wanted(volume, knob, strategy, outcome, *stretch, limit=limit + 1, **before)
+        wanted = DecisionFilter(
+            volume, knob, strategy, outcome, *stretch, limit=limit + 1, **before
+        )
         with databases.history() as history:
-            rows = history.wanted_decisions(wanted)
+            rows = history.filtered_decisions(wanted)
             page = rows[:limit]
             writes = history.actions_of(row["id"] for row in page)
         found = [convert.decision(row, writes.get(row["id"], ())) for row in page]
