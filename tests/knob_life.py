@@ -101,7 +101,7 @@ class Home:
 
     @contextmanager
     def _leftovers(self, last: LastWritten | None) -> Iterator[UnrestoredOriginals]:
-        with closing(UnrestoredOriginals.open(self._journal, last, heal=False)) as leftovers:
+        with closing(UnrestoredOriginals.open(self._journal, last, renew=False)) as leftovers:
             yield leftovers
 
     def values(self, volume: Volume) -> dict[str, str]:

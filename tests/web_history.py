@@ -130,14 +130,14 @@ def _minute(filler: Filler, minute_s: int, now_s: int) -> None:
         for at_s in range(minute_s, min(minute_s + 60, now_s), step_s):
             for part in filler.parts:
                 filler.second(part, at_s, events=age_s <= 900 or minute_s % 1800 < 60)
-    filler.store.tidy(Maintenance(_LIMITS), minute_s * NS_PER_S, minute_s * NS_PER_S)
+    filler.store.maintain(Maintenance(_LIMITS), minute_s * NS_PER_S, minute_s * NS_PER_S)
 
 
 def _tidy(store: Store, now_s: int) -> None:
     while roll_up_one(store._connection, now_s * NS_PER_S):
         pass
     upkeep = Maintenance(_LIMITS)
-    while store.tidy(upkeep, now_s * NS_PER_S, now_s * NS_PER_S):
+    while store.maintain(upkeep, now_s * NS_PER_S, now_s * NS_PER_S):
         pass
 
 

@@ -136,7 +136,7 @@ class Month:
         going_on = True
         while going_on:
             began_ns = time.thread_time_ns()
-            going_on = self.store.tidy(self.upkeep, wall_ns, mono_ns)
+            going_on = self.store.maintain(self.upkeep, wall_ns, mono_ns)
             self.tidy_ns_max = max(self.tidy_ns_max, time.thread_time_ns() - began_ns)
 
 

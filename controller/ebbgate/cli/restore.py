@@ -113,7 +113,7 @@ def _here(context: Context, volume: str | None) -> dict[str, Any]:
     name = volume.removeprefix("/dev/") if volume else None
     # A damaged file is left for the next daemon, which moves it aside.
     last_written = _last_written(context.config.last_written_path)
-    journal = UnrestoredOriginals.open(context.config.journal_path, last_written, heal=False)
+    journal = UnrestoredOriginals.open(context.config.journal_path, last_written, renew=False)
     try:
         workers = VolumeWorkers(context.sysfs.dm.forget_handle)
         outcomes = put_back(journal, context.sysfs, context.boot_id, name, workers)
@@ -124,7 +124,7 @@ def _here(context: Context, volume: str | None) -> dict[str, Any]:
     return {
         "by": "command line",
         "knobs": [_row(outcome) for outcome in outcomes],
-        "journal": journal.complaint or "up to date",
+        "journal": journal.warning or "up to date",
     }
 
 

@@ -146,7 +146,7 @@ def _restore_leftovers(
     back. Raises NewerSchema.
     """
     try:
-        leftovers = UnrestoredOriginals.open(config.journal_path, last_written, heal=True)
+        leftovers = UnrestoredOriginals.open(config.journal_path, last_written, renew=True)
     except NewerSchema:
         raise
     except EbbgateError as error:
@@ -159,10 +159,10 @@ def _restore_leftovers(
     finally:
         leftovers.close()
     _say_restored(outcomes)
-    if leftovers.complaint:
-        _LOG.error("%s", leftovers.complaint)
-    if isinstance(leftovers.trouble, NewerSchema):
-        raise leftovers.trouble
+    if leftovers.warning:
+        _LOG.error("%s", leftovers.warning)
+    if isinstance(leftovers.error, NewerSchema):
+        raise leftovers.error
     return leftovers.unremoved, leftovers.left()
 
 

@@ -198,7 +198,7 @@ class VolumeSet:
 
     def _restore_leftovers(self, loop: VolumeLoop) -> None:
         """Restore what an earlier daemon changed and could not be restored at the start."""
-        left = self.journal.take_left(loop.volume.name)
+        left = self.journal.take_unrestored(loop.volume.name)
         for entry, values in left:
             loop.writer.adopt(entry, values)
         if left:
@@ -216,7 +216,7 @@ class VolumeSet:
         self._leaving[name] = loop
         # On a thread: a write that hangs must not silence the event loop.
         if await asyncio.to_thread(loop.worker.stop, _DROP_S):
-            self.journal.leave_behind([owned.entry for owned in loop.writer.owned.values()])
+            self.journal.keep_unrestored([owned.entry for owned in loop.writer.owned.values()])
         else:
             _LOG.error("%s: a write of a knob hangs in the kernel", name)
         self._leaving.pop(name, None)

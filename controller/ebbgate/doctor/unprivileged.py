@@ -25,7 +25,7 @@ from ebbgate.knobs.catalog import knob_path, knobs_of
 from ebbgate.model.volume import Volume, VolumeState
 from ebbgate.probes.topology import discover
 from ebbgate.probes.volume_state import read_state
-from ebbgate.store.write_health import log_complaint
+from ebbgate.store.write_health import log_warning
 from ebbgate.units import NS_PER_S
 
 Document = dict[str, Any]
@@ -214,7 +214,7 @@ def _missing(
     for name, word in signals.items():
         if word != "ok":
             yield f"{name}: {word}"
-    complaint = log_complaint(status.daemon.get("history") or {})
+    complaint = log_warning(status.daemon.get("history") or {})
     if complaint:
         yield complaint
     if spent.why:

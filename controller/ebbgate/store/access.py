@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Who may read the databases: the group of `ebbgate-web`, and nobody else. I/O: modes of files.
+"""Sets who may read the databases: root and the group of `ebbgate-web`. I/O: modes of files.
 
-The group reads the history and writes nothing. The journal of originals and the overrides are
-root's alone. SQLite gives its log and the index of its log the mode and the owner of the database.
+The group may read the history and write nothing. Only root may open the journal of originals and
+the overrides. SQLite gives its log files the mode and owner of the database.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from typing import Final
 _LOG = logging.getLogger(__name__)
 GROUP: Final = "ebbgate"
 READ_MODE: Final = 0o640
-"""Of what the group may read."""
+"""For files that the group may read."""
 ROOT_MODE: Final = 0o600
-"""Of what nobody but root may open."""
+"""For files that only root may open."""
 _FOLDER_MODE: Final = 0o2750
-"""Files of the folder are of its group, whoever makes them."""
+"""New files inherit the group of the folder."""
 _RUNTIME_FOLDER_MODE: Final = 0o755
 
 
 def group_id() -> int | None:
-    """The group of `ebbgate-web`; None where it is not installed."""
+    """Return the group of `ebbgate-web`; None where it is not installed."""
     try:
         return grp.getgrnam(GROUP).gr_gid
     except KeyError:
@@ -34,8 +34,9 @@ def group_id() -> int | None:
 
 
 def make_folder(path: Path) -> None:
-    """The folder of the databases, where it is not there. One that is there stays as it is: whose
-    it is was decided by whoever made it (systemd, `make install`). Raises OSError.
+    """Make the folder of the databases if it is missing. Raises OSError.
+
+    An existing one keeps the owner and mode that systemd or `make install` gave it.
     """
     if path.is_dir():
         return
@@ -47,12 +48,13 @@ def make_folder(path: Path) -> None:
         os.chown(path, -1, group)
         path.chmod(_FOLDER_MODE)
     except OSError as error:
-        _LOG.warning("%s: ebbgate-web cannot be let in: %s", path, error.strerror)
+        _LOG.warning("%s: cannot give ebbgate-web access: %s", path, error.strerror)
 
 
 def make_runtime_folder(path: Path) -> None:
-    """The folder of the control socket and the lock, where it is not there. Only root writes in
-    it; everybody may enter, and the modes of the files in it say who may use them. Raises OSError.
+    """Make the folder of the control socket and the lock if it is missing. Raises OSError.
+
+    Only root may write to it; everybody may enter, and its files have their own modes.
     """
     if not path.is_dir():
         path.mkdir(parents=True, exist_ok=True)
@@ -60,9 +62,9 @@ def make_runtime_folder(path: Path) -> None:
 
 
 def make_file(path: Path, mode: int) -> None:
-    """The empty file of a database, where it is not there; its mode whatever the umask is.
+    """Make the empty file of a database if it is missing, with this mode whatever the umask is.
 
-    An older file of ours loses the rights that `mode` does not have. Raises OSError.
+    An existing file of ours loses the rights that `mode` does not have. Raises OSError.
     """
     handle = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, mode)
     try:

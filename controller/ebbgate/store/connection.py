@@ -32,21 +32,21 @@ _CODE_MASK: Final = 0xFF
 
 
 class NothingRecorded(Unavailable):
-    """There is no history yet: no error for whoever only looks."""
+    """There is no history yet; not an error for a reader."""
 
 
 class Damaged(Unavailable):
-    """The file holds what no database holds: opening it again will not help."""
+    """The file is damaged: opening it again will not help."""
 
 
 def code_of(error: sqlite3.Error) -> int | None:
-    """SQLite's plain result code; None for an error of Python's module."""
+    """Return SQLite's plain result code; None for an error of Python's module."""
     code: int | None = getattr(error, "sqlite_errorcode", None)
     return None if code is None else code & _CODE_MASK
 
 
 def is_damage(error: BaseException) -> bool:
-    """Does an error say that the file itself is broken?"""
+    """Return whether an error means that the file itself is damaged."""
     if isinstance(error, sqlite3.Error):
         return code_of(error) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
     return isinstance(error, Damaged)
@@ -55,10 +55,10 @@ def is_damage(error: BaseException) -> bool:
 def open_writer(
     path: Path, schema: Schema, mode: int = access.READ_MODE, advice: str = ""
 ) -> sqlite3.Connection:
-    """A connection in autocommit mode to a file of the current schema, made where it is missing.
+    """Open a database in autocommit mode, with the current schema; makes a missing file.
 
-    `mode`: of a file that is made, see `store.access`. `advice`: the next step where it cannot be
-    used; without it: to move it away. Usable from any thread, one at a time.
+    `mode`: of a new file, see `store.access`. `advice`: the next step where the file cannot be
+    used; by default, to move it away. Any thread may use the connection, one at a time.
     Raises PermissionDenied and Unavailable.
     """
     with _explained(path, advice):
@@ -84,7 +84,7 @@ def open_writer(
 
 
 def _use_log(connection: sqlite3.Connection) -> None:
-    """WAL. SQLite does not wait by itself here for another program that is making the same file."""
+    """Switch to WAL; here SQLite does not wait by itself for another program making the file."""
     until_s = time.monotonic() + BUSY_TIMEOUT_S
     while True:
         try:
@@ -104,7 +104,7 @@ def identity_of(connection: sqlite3.Connection) -> int:
 
 
 def open_in_memory(schema: Schema) -> sqlite3.Connection:
-    """The same without a file: for what goes on although its file cannot be used."""
+    """Open a database in memory, for use while the file cannot be used."""
     connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
     migrate(connection, schema, "memory")
     connection.row_factory = sqlite3.Row
@@ -112,11 +112,11 @@ def open_in_memory(schema: Schema) -> sqlite3.Connection:
 
 
 def open_reader(path: Path, schema: Schema, advice: str = "") -> sqlite3.Connection:
-    """A connection that cannot write. Raises NothingRecorded where there is no such file yet."""
+    """Open a database read-only. Raises NothingRecorded where the file does not exist yet."""
     with _explained(path, advice):
         if not _is_file(path):
             raise NothingRecorded(
-                f"nothing was ever recorded here: there is no {path}",
+                f"nothing was recorded yet: {path} does not exist",
                 _START,
             )
         connection = sqlite3.connect(_reading(path), uri=True, timeout=READ_TIMEOUT_S)
@@ -138,15 +138,15 @@ def open_reader(path: Path, schema: Schema, advice: str = "") -> sqlite3.Connect
 
 
 def set_busy_timeout(connection: sqlite3.Connection, timeout_s: float) -> None:
-    """How long SQLite waits for a lock that another program holds."""
+    """Set how long SQLite waits for a lock that another program holds."""
     connection.execute(f"PRAGMA busy_timeout = {round(timeout_s * 1000)}")
 
 
 def fold_log(connection: sqlite3.Connection, timeout_s: float) -> bool:
-    """Copy the log (WAL) into the file and cut it to nothing.
+    """Copy the log (WAL) into the file and truncate it.
 
     Returns False where another program reads an older state of the file for longer than
-    `timeout_s`; the log then stays as long as it is. Raises sqlite3.Error.
+    `timeout_s`; the log then keeps its length. Raises sqlite3.Error.
     """
     before_ms: int = connection.execute("PRAGMA busy_timeout").fetchone()[0]
     set_busy_timeout(connection, timeout_s)
@@ -163,7 +163,7 @@ def fold_log(connection: sqlite3.Connection, timeout_s: float) -> bool:
 
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
-    """All of it or nothing; takes the write lock at once."""
+    """Run the body in one transaction that takes the write lock at once."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield connection
@@ -176,10 +176,10 @@ def transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
 
 @contextmanager
 def durable(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
-    """A transaction that is on the disk once this returns, a power cut included.
+    """Run the body in one transaction that survives a power cut.
 
-    WAL with `synchronous=NORMAL` may lose the last transactions in a power cut, which is right for
-    samples; `FULL` adds the fsync that what a person asked for needs.
+    WAL with `synchronous=NORMAL` may lose the last transactions in a power cut, which is acceptable
+    for samples; `FULL` adds the fsync that settings of a person need.
     """
     connection.execute("PRAGMA synchronous = FULL")
     try:
@@ -190,16 +190,17 @@ def durable(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
 
 
 def _reading(path: Path) -> str:
-    """How SQLite is told to open a file that somebody else may be writing."""
+    """Return the URI for reading a file that another program may be writing."""
     uri = f"{path.absolute().as_uri()}?mode=ro"
-    # A reader makes the log where there is none, or must be told that it needs none: without a log
-    # nobody has the file open. A daemon that starts in this moment spoils one answer at most.
+    # A reader without write access cannot create the log; `immutable` tells SQLite that it needs
+    # none, which is true while no program has the file open. A daemon that starts at this moment
+    # spoils one answer at most.
     made = os.access(path.parent, os.W_OK) or Path(f"{path}-wal").exists()
     return uri if made else f"{uri}&immutable=1"
 
 
 def _is_file(path: Path) -> bool:
-    """Like Path.is_file, but a folder that may not be searched is an error, not an absence."""
+    """Return whether the file exists; raises PermissionError where its folder may not be read."""
     try:
         path.stat()
     except FileNotFoundError:
@@ -209,7 +210,7 @@ def _is_file(path: Path) -> bool:
 
 @contextmanager
 def _explained(path: Path, advice: str = "") -> Iterator[None]:
-    """What SQLite and the kernel say of a file, as an error with the next step."""
+    """Turn errors of SQLite and the kernel into errors that name the next step."""
     away = f"move it away (mv {path} {path}.damaged) and restart ebbgated; its history is lost"
     try:
         yield
@@ -220,7 +221,9 @@ def _explained(path: Path, advice: str = "") -> Iterator[None]:
     except PermissionError as error:
         raise PermissionDenied(f"no access to {path}", "run this as root") from error
     except OSError as error:
-        raise Unavailable(f"{path}: {error.strerror}", "see that the folder can be used") from error
+        raise Unavailable(
+            f"{path}: {error.strerror}", "check that the folder can be used"
+        ) from error
     except sqlite3.DatabaseError as error:
         text = str(error)
         if "readonly" in text or "unable to open" in text:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The history as its writer needs it: open whenever it can be, whatever happens to the file.
+"""Keeps the history open for its writer, whatever happens to the file.
 
 I/O: SQLite. One thread only.
 """
@@ -28,12 +28,12 @@ _CHECK_S: Final = 5.0
 _TIDY_NS: Final = 20 * NS_PER_MS
 _REOPEN_NS: Final = 2 * NS_PER_S
 _BUSY_TIMEOUT_S: Final = 0.25
-"""Nobody else writes the history, so only a program that keeps a lock on purpose makes its writer
-wait. Whoever asks for something waits for the writer. It is tried again at every flush.
+"""Nothing else writes the history, so only a program that holds a lock on purpose makes the writer
+wait, and with it everybody who waits for a flush. Each flush tries again.
 """
 _LOCKED: Final = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL)
 _STILL_GOOD: Final = (*_LOCKED, sqlite3.SQLITE_FULL)
-"""After these the open file is as good as before; after others it is opened anew."""
+"""After these errors the open file can still be used; after others it is opened again."""
 _OF_THE_RECORD: Final = (
     sqlite3.SQLITE_TOOBIG,
     sqlite3.SQLITE_CONSTRAINT,
@@ -42,24 +42,24 @@ _OF_THE_RECORD: Final = (
     sqlite3.SQLITE_MISUSE,
 )
 STORE_ERRORS: Final = (sqlite3.Error, OSError, EbbgateError)
-"""What may come of any use of the store."""
+"""What any use of the store may raise."""
 
 
 class ConnectionManager:
-    """Opens the store on demand, checks it, and begins a new file where the old one is damaged."""
+    """Opens the store on demand, checks it, and replaces a damaged file."""
 
     def __init__(self, path: Path, limits: HistoryLimits) -> None:
         self._path = path
         self._store: Store | None = None
         self._file: tuple[int, int] | None = None
         self._refused: tuple[int, str] | None = None
-        self._upkeep = Maintenance(limits)
+        self._maintenance = Maintenance(limits)
         self.log = LogWatch(path, limits)
 
     def store(self) -> Store:
-        """The store, opened where it is not. Raises one of TROUBLE."""
+        """Return the open store. Raises one of STORE_ERRORS."""
         if self._store is not None and _identity(self._path) != self._file:
-            _LOG.warning("%s was moved or deleted; a new history is begun", self._path)
+            _LOG.warning("%s was moved or deleted; starting a new history", self._path)
             self.close()
         if self._store is None:
             self._store = self._opened()
@@ -67,11 +67,11 @@ class ConnectionManager:
         return self._store
 
     def check_log(self, store: Store) -> LogRoom:
-        """Fold a log that is too long; returns what may be written. Raises sqlite3.Error."""
+        """Fold a log that is too long; return what may be written. Raises sqlite3.Error."""
         return self.log.look(store, time.time_ns(), time.monotonic_ns())
 
     def reason(self, error: Exception) -> str:
-        """Why the history cannot be written, in words."""
+        """Return why the history cannot be written, in words."""
         text = str(getattr(error, "message", error))
         if isinstance(error, sqlite3.Error) and code_of(error) in _LOCKED:
             index = self._path.with_name(f"{self._path.name}-shm")
@@ -79,26 +79,26 @@ class ConnectionManager:
         return text
 
     def failed(self, error: BaseException) -> None:
-        """Something went wrong with the store: see to it that it can go right the next time."""
+        """Close or replace the file after an error, so that the next use can succeed."""
         if is_damage(error):
             self.close()
             try:
                 salvage.renew(self._path, str(error)).close()
-            except STORE_ERRORS as trouble:
-                _LOG.error("no new history could be begun: %s", trouble)
+            except STORE_ERRORS as second:
+                _LOG.error("cannot start a new history: %s", second)
         elif not _leaves_file_usable(error):
             self.close()
 
-    def tidy(self, wanted: Callable[[], bool]) -> None:
-        """Spend some milliseconds on keeping the history small, as long as nothing is wanted."""
+    def maintain(self, wanted: Callable[[], bool]) -> None:
+        """Spend some milliseconds on maintenance; stops as soon as `wanted` returns True."""
         until_ns = time.monotonic_ns() + _TIDY_NS
-        # Each step adds to the log, which nobody can make shorter while it is held.
+        # Each step adds to the log, which cannot be folded while a reader holds it.
         while not self.log.held and not wanted() and (now_ns := time.monotonic_ns()) < until_ns:
-            if not self.store().tidy(self._upkeep, time.time_ns(), now_ns):
+            if not self.store().maintain(self._maintenance, time.time_ns(), now_ns):
                 return
 
     def close(self) -> None:
-        """Close the file; what it then complains of does not matter any more."""
+        """Close the file; errors are only logged."""
         store, self._store = self._store, None
         if store is not None:
             try:
@@ -107,7 +107,7 @@ class ConnectionManager:
                 _LOG.debug("closing the history: %s", error)
 
     def _opened(self) -> Store:
-        """A file that could not be opened is tried again only after a while: it may take long."""
+        """Open and check the store; a failure is not repeated for a while: it may take long."""
         now_ns = time.monotonic_ns()
         if self._refused is not None and now_ns - self._refused[0] < _REOPEN_NS:
             raise Unavailable(f"the history could not be opened: {self._refused[1]}")
@@ -133,7 +133,7 @@ class ConnectionManager:
 
 
 def is_record_error(error: sqlite3.Error) -> bool:
-    """Is it one record that cannot be kept, rather than the file that cannot be written?"""
+    """Return whether one record is at fault rather than the file."""
     code = code_of(error)
     return code is None or code in _OF_THE_RECORD
 

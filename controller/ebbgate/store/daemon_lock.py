@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The lock of whoever writes knobs: one daemon, or one `ebbgate restore`. I/O: one file, /proc.
+"""Lets one process write knobs: a daemon or an `ebbgate restore`. I/O: one file, /proc.
 
-The file is root's alone, in a folder that only root writes, and names its holder: process number,
-start time and role. The kernel drops the lock when the holder dies. Who may go on is decided by
-whether that process lives, not by the lock alone: a lock that is held by nobody who is named (a
-child that hangs in the kernel, or somebody else's program) stops no restore.
+Only root may open the file, which names the holder: process id, start time and role. The kernel
+drops the lock when the holder dies. What counts is whether the named process lives, not the lock
+alone: a lock held by another process (a child that hangs in the kernel, or another program) stops
+no restore.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from ebbgate.errors import AlreadyRunning, PermissionDenied, Unavailable
 
 _LOOK_EVERY_S: Final = 0.02
 _SETTLE_S: Final = 0.1
-"""Between taking a file's place and looking whether somebody else did the same."""
+"""Between replacing the file and checking whether another process did the same."""
 _ROOT_ONLY: Final = 0o600
 _LINE_BYTES: Final = 256
 _WORDS: Final = 3
 _PROC: Final = Path("/proc")
 _START: Final = 19
-"""Of /proc/PID/stat, counted from the state, which is the first field behind the name."""
+"""Index of the start time in /proc/PID/stat, counted from the state."""
 _DEAD: Final = ("Z", "X")
 
 
 class LockRole(StrEnum):
-    """What the holder is."""
+    """What the holder of the lock is."""
 
     DAEMON = "ebbgated"
     RESTORE = "ebbgate restore"
@@ -42,7 +42,7 @@ class LockRole(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Who has the lock. `start`: when it began, in the kernel's ticks: numbers are used again."""
+    """The process that has the lock. `start`: in kernel ticks, since process ids are reused."""
 
     pid: int
     start: str
@@ -64,8 +64,7 @@ class LockHeld(AlreadyRunning):
 class DaemonLock:
     """The lock, for as long as the context lasts.
 
-    `patience_s`: so long somebody else's is waited for: a restore takes a moment, and a process
-    that was killed may take one to die.
+    `patience_s`: how long to wait for another holder, such as a restore or a dying process.
     """
 
     def __init__(
@@ -83,34 +82,34 @@ class DaemonLock:
         self._handle = -1
 
     def __enter__(self) -> None:
-        """Raises Held, PermissionDenied and Unavailable."""
+        """Raises LockHeld, PermissionDenied and Unavailable."""
         until_s = time.monotonic() + self._patience_s
         try:
-            while not self._took():
+            while not self._locked():
                 holder = living_holder(self._path, self._proc)
                 if time.monotonic() < until_s:
                     time.sleep(_LOOK_EVERY_S)
                 elif holder is not None:
                     raise LockHeld(holder)
-                elif self._took_the_place():
+                elif self._replaced_file():
                     return
         except PermissionError as error:
             raise PermissionDenied(f"no access to {self._path}", "run this as root") from error
         except OSError as error:
             why = f"{self._path} cannot be used: {error.strerror}"
-            raise Unavailable(why, "see that its folder can be written") from error
+            raise Unavailable(why, "check that its folder can be written") from error
 
     def __exit__(self, *_: object) -> None:
         os.close(self._handle)
         self._handle = -1
 
-    def _took(self) -> bool:
+    def _locked(self) -> bool:
         """Raises OSError."""
         handle = _open(self._path)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if not _is(self._path, handle):
-                # Another file has come to its place meanwhile.
+                # The file was replaced meanwhile.
                 raise BlockingIOError
         except BlockingIOError:
             os.close(handle)
@@ -118,15 +117,15 @@ class DaemonLock:
         self._keep(handle)
         return True
 
-    def _took_the_place(self) -> bool:
-        """Put a file of our own in the place of one whose lock is held by nobody who is named."""
+    def _replaced_file(self) -> bool:
+        """Replace a file whose lock is not held by the process that it names."""
         new = self._path.with_name(f"{self._path.name}.{os.getpid()}")
         new.unlink(missing_ok=True)
         handle = _open(new)
         fcntl.flock(handle, fcntl.LOCK_EX)
         _name(handle, self._role, self._proc)
         new.rename(self._path)
-        # Whoever did the same at the same time has a file that is not in its place any more.
+        # Of several processes that do this at once, only the last one's file remains.
         time.sleep(_SETTLE_S)
         if _is(self._path, handle):
             self._handle = handle
@@ -140,7 +139,7 @@ class DaemonLock:
 
 
 def living_holder(path: Path, proc: Path = _PROC) -> Holder | None:
-    """The process that the lock names, if it lives. Raises PermissionError and OSError."""
+    """Return the process that the lock names, if it lives. Raises PermissionError and OSError."""
     try:
         with path.open("rb") as file:
             words = file.read(_LINE_BYTES).decode(errors="replace").strip().split(" ", _WORDS - 1)
@@ -155,8 +154,9 @@ def living_holder(path: Path, proc: Path = _PROC) -> Holder | None:
 
 
 def _started(pid: int, proc: Path) -> str | None:
-    """When a process began; None for one that does not live. A dead one whose last thread hangs in
-    the kernel does not: it does nothing more after the call in which it hangs.
+    """Return the start time of a process; None for one that is dead.
+
+    A zombie whose last thread hangs in the kernel counts as dead: it will do nothing more.
     """
     try:
         text = (proc / str(pid) / "stat").read_text(errors="replace")
@@ -167,7 +167,7 @@ def _started(pid: int, proc: Path) -> str | None:
 
 
 def _name(handle: int, role: LockRole, proc: Path) -> None:
-    """Write who holds the lock. One write: whoever reads sees the old line or the new one."""
+    """Write the holder in one write, so that readers see the old line or the new one."""
     pid = os.getpid()
     line = f"{pid} {_started(pid, proc) or 0} {role}\n".ljust(_LINE_BYTES)
     os.pwrite(handle, line.encode(), 0)
@@ -183,7 +183,7 @@ def _open(path: Path) -> int:
 
 
 def _is(path: Path, handle: int) -> bool:
-    """Is the open file the one of that name?"""
+    """Return whether the open file is the one at the path."""
     try:
         return os.path.samestat(path.stat(), os.fstat(handle))
     except FileNotFoundError:

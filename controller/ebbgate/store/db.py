@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The history's only writer: samples, decisions, outcomes, live documents. I/O: SQLite.
+"""Writes the history: samples, decisions, outcomes, status documents. I/O: SQLite.
 
-Any thread may call it; a lock lets one in at a time.
+Any thread may call it; a lock admits one at a time. Nothing else writes the history.
 """
 
 from __future__ import annotations
@@ -77,50 +77,47 @@ class Store:
             self._connection.close()
 
     def quick_check(self) -> str:
-        """`ok`, or the first thing that SQLite finds wrong with the file; reads all of it."""
+        """Return `ok`, or the first fault that SQLite finds; reads the whole file."""
         with self._lock:
             found = self._connection.execute("PRAGMA quick_check(1)").fetchone()
         return str(found[0])
 
     def set_busy_timeout(self, timeout_s: float) -> None:
-        """How long a call waits for a lock that another program holds."""
+        """Set how long a call waits for a lock that another program holds."""
         with self._lock:
             set_busy_timeout(self._connection, timeout_s)
 
     def file_bytes(self) -> int:
-        """The size of the file once the log is folded into it."""
+        """Return the size that the file has once the log is folded into it."""
         with self._lock:
             pages: int = self._connection.execute("PRAGMA page_count").fetchone()[0]
             return pages * retention.page_bytes(self._connection)
 
     def fold_log(self, timeout_s: float) -> bool:
-        """Fold the log into the file; False where another program keeps it for `timeout_s`."""
+        """Fold the log into the file; False where a reader prevents it for `timeout_s`."""
         with self._lock:
             return fold_log(self._connection, timeout_s)
 
     def look(self) -> None:
-        """Read a little: a file that is no database shows here. Raises sqlite3.Error."""
+        """Read a little, so that a file that is no database is found. Raises sqlite3.Error."""
         with self._lock:
             self._connection.execute("SELECT count(*) FROM live").fetchone()
 
     def interrupt(self) -> None:
-        """End what another thread has SQLite do, with an error there."""
+        """Interrupt the statement of another thread, which fails."""
         self._connection.interrupt()
 
     @contextmanager
     def batch(self) -> Iterator[None]:
-        """All calls inside are one transaction: one write to the disk, all of it or nothing.
-
-        Other threads wait meanwhile, so only what is quick belongs inside.
-        """
+        """Make all calls inside one transaction. Other threads wait meanwhile."""
         with self._write():
             yield
 
-    # ---- what happened -------------------------------------------------------------------------
+    # ---- events --------------------------------------------------------------------------------
     def add_samples(self, samples: Sequence[tuple[Frame, int]], mode: str | None = None) -> None:
-        """Frames, each with its wall-clock time and standing for one second.
+        """Add frames, each with its wall-clock time, as samples of one second.
 
-        `mode`: how far ebbgate went with the volume then, where that is known.
+        `mode`: ebbgate's mode of the volume at that time, where known.
         """
         rows = [(*_sample_row(frame, at), mode, _latency(frame)) for frame, at in samples]
         due = {(MINUTE_NS, bucket_ns(at, MINUTE_NS), frame.volume) for frame, at in samples}
@@ -129,7 +126,7 @@ class Store:
             open_.executemany(_ADD_DUE, due)
 
     def add_decision(self, decision: Decision, wall_ns: int) -> int:
-        """Keep a decision with its explanation; returns its number for `add_outcomes`."""
+        """Add a decision with its explanation; return its number for `add_outcomes`."""
         row = (
             decision.volume,
             wall_ns,
@@ -153,7 +150,7 @@ class Store:
         wall_ns: int,
         latency_ns: int | None = None,
     ) -> None:
-        """What became of actions; `latency_ns`: from the edge behind them to the last write."""
+        """Add outcomes; `latency_ns`: from the edge that caused them to the last write."""
         rows = [(decision_id, wall_ns, latency_ns, *_action_row(outcome)) for outcome in outcomes]
         with self._write() as open_:
             open_.executemany(_ADD_ACTION, rows)
@@ -162,7 +159,7 @@ class Store:
                 hourly_counts.mark_acted(open_, decision_id, outcomes, wall_ns)
 
     def add_edge(self, edge: Edge, late_ns: int, wall_ns: int) -> None:
-        """The load came or went; `late_ns`: from when it was due to when it was handled."""
+        """Add an edge; `late_ns`: from when it was due to when it was handled."""
         row = (edge.volume, wall_ns, str(edge.kind), edge.length_ns, late_ns)
         with self._write() as open_:
             open_.execute(_ADD_EDGE, row)
@@ -170,39 +167,39 @@ class Store:
 
     # ---- requests of people --------------------------------------------------------------------
     def add_intent(self, intent: IntentRow) -> None:
-        """A request was accepted; its number is the daemon's."""
+        """Add an accepted request; its number is the daemon's."""
         with self._write() as open_:
             intents.add(open_, intent)
 
     def resolve_intent(self, number: int, wall_ns: int, ok: bool, outcome: str) -> None:
-        """What became of a request, in a sentence for the person who asked."""
+        """Set the outcome of a request, a sentence for the person who made it."""
         with self._write() as open_:
             intents.resolve(open_, number, wall_ns, ok, outcome)
 
     def abandon_intents(self, below: int, wall_ns: int, outcome: str) -> None:
-        """Requests of an earlier daemon that it did not finish; `below`: their numbers are."""
+        """Set one outcome for all pending requests with a number below `below`."""
         with self._write() as open_:
             intents.abandon(open_, below, wall_ns, outcome)
 
-    def tidy(self, upkeep: Maintenance, wall_ns: int, mono_ns: int) -> bool:
-        """One small step of the upkeep; False when there is nothing to do for now."""
+    def maintain(self, maintenance: Maintenance, wall_ns: int, mono_ns: int) -> bool:
+        """Run one small step of maintenance; False when there is nothing to do for now."""
         with self._lock:
-            return upkeep.step(self._connection, wall_ns, mono_ns)
+            return maintenance.step(self._connection, wall_ns, mono_ns)
 
-    # ---- what is -------------------------------------------------------------------------------
+    # ---- status ---------------------------------------------------------------------------------
     def set_live(self, volume: str, document: dict[str, Any], wall_ns: int) -> None:
-        """The volume as it is now; the empty name is the daemon itself."""
+        """Set the status document of a volume; the empty name is the daemon itself."""
         with self._write() as open_:
             open_.execute(_SET_LIVE, (volume, wall_ns, to_json(document)))
 
     def drop_live(self, volume: str) -> None:
-        """The volume is not watched any more."""
+        """Remove the status document of a volume."""
         with self._write() as open_:
             open_.execute("DELETE FROM live WHERE volume = ?", (volume,))
 
     @contextmanager
     def _write(self) -> Iterator[sqlite3.Connection]:
-        """A transaction of its own, or the batch that this thread is in."""
+        """Open a transaction, or use the batch that this thread is in."""
         with self._lock:
             if self._connection.in_transaction:
                 yield self._connection

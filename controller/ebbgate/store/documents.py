@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Nouns of the core as JSON, the same for the store, the command line and any reader. Pure."""
+"""Values of the core as JSON documents, for the store and its readers. Pure."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ SAMPLE_SPAN_NS: Final = 1_000_000_000
 """One row of the raw history stands for a second."""
 
 
-_STAND_MAX: Final = 32
-"""Letters of what a strategy is about: it is a word."""
+_STATE_MAX: Final = 32
+"""Characters; the state of a strategy is one word."""
 
 
 def to_json(document: Mapping[str, Any] | list[Any]) -> str:
-    """Compact and with sorted keys, so that equal documents are equal texts."""
+    """Return compact JSON with sorted keys, so that equal documents are equal texts."""
     return json.dumps(document, separators=(",", ":"), sort_keys=True)
 
 
 def decision_document(decision: Decision) -> Document:
-    """A decision with every proposal and, for each, which settings it won."""
+    """Return a decision with every proposal and the settings that each won."""
     document: Document = _plain(replace(decision, proposals=()))
     document["proposals"] = [
         {**_plain(proposal), "wins": wins(decision, proposal)} for proposal in decision.proposals
@@ -38,7 +38,7 @@ def decision_document(decision: Decision) -> Document:
 
 
 def _plain(value: Any) -> Any:
-    """As `dataclasses.asdict`, which copies every text and so takes several times as long."""
+    """Convert as `dataclasses.asdict` does, several times faster: it copies no text."""
     if isinstance(value, tuple):
         return [_plain(each) for each in value]
     names: Iterable[str] | None = getattr(value, "__dataclass_fields__", None)
@@ -62,7 +62,7 @@ def wins(decision: Decision, proposal: Proposal) -> list[str]:
 
 
 def gate_text(gate: Gate | None) -> str | None:
-    """`paced 10485760`, `paced 4 at once`: kind and pace, for the history's column."""
+    """Return kind and pace: `paced 10485760`, `paced 4 at once`."""
     if gate is None:
         return None
     if gate.depth_ios:
@@ -71,18 +71,18 @@ def gate_text(gate: Gate | None) -> str | None:
 
 
 def strategy_states(decision: Decision) -> dict[str, str]:
-    """`destage`, `bypass`: what each strategy is about, without the figures."""
+    """Return each strategy's state (`destage`, `bypass`) without the figures."""
     return {
-        proposal.strategy: proposal.reason.partition(":")[0][:_STAND_MAX]
+        proposal.strategy: proposal.reason.partition(":")[0][:_STATE_MAX]
         for proposal in decision.proposals
         if not proposal.unsupported
     }
 
 
 def path_figures(frame: Frame) -> Document:
-    """`read hit` and every other path that was taken: requests, bytes, p50 and p99 in ns.
+    """Return requests, bytes, p50 and p99 in ns of each path that was taken, such as `read hit`.
 
-    A list by position: there are many, and an hour of them is read at once.
+    As lists, since an hour of them is read at once.
     """
     return {
         f"{direction} {path}": [latency.ios, latency.bytes, latency.p50_ns, latency.p99_ns]
@@ -91,7 +91,7 @@ def path_figures(frame: Frame) -> Document:
 
 
 def hit_ratio(frame: Frame) -> float | None:
-    """Share of reads that found all their data in the cache; None where nothing was read."""
+    """Return the share of reads with all data in the cache; None without reads."""
     ios = {path: part.ios for (op, path), part in frame.paths.items() if op is Direction.READ}
     total = sum(ios.values())
     return ios.get("hit", 0) / total if total else None

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What happened, counted by hour: outlives the events that it counts. I/O: SQLite.
+"""Counts events by hour; the counts outlive the events. I/O: SQLite.
 
 what      strategy   knob  outcome     count              amount
 action    who        which what of it  knob writes        0
 gap       -          -     -           gaps that ended    their length, ns
-acted     who        -     its stand   decisions for      0
+acted     who        -     its state   decisions for      0
                                        which it wrote
 """
 
@@ -47,9 +47,7 @@ def add_edge(connection: sqlite3.Connection, edge: Edge, wall_ns: int) -> None:
 def mark_acted(
     connection: sqlite3.Connection, decision_id: int, outcomes: Iterable[Outcome], wall_ns: int
 ) -> None:
-    """A decision for which a knob was really written is kept longer, and counts once for each
-    strategy that wrote.
-    """
+    """Mark a decision for which a knob was written; count it once for each strategy that wrote."""
     writers = {o.action.strategy for o in outcomes if o.kind is OutcomeKind.CHANGED}
     row = connection.execute(
         "SELECT volume, acted, stands FROM decisions WHERE id = ?", (decision_id,)
@@ -57,10 +55,10 @@ def mark_acted(
     if not writers or row is None:
         return
     volume, acted, text = row
-    stands: dict[str, str] = json.loads(text)
-    counted = {writer: stands.pop(writer) for writer in sorted(writers) if writer in stands}
+    states: dict[str, str] = json.loads(text)
+    counted = {writer: states.pop(writer) for writer in sorted(writers) if writer in states}
     if counted or not acted:
-        connection.execute(_MARK, (to_json(stands), decision_id))
+        connection.execute(_MARK, (to_json(states), decision_id))
     hour_ns = bucket_ns(wall_ns, HOUR_NS)
-    keys = [(volume, hour_ns, "acted", who, "", stand) for who, stand in counted.items()]
+    keys = [(volume, hour_ns, "acted", who, "", state) for who, state in counted.items()]
     connection.executemany(_ADD, [(*key, 1, 0) for key in keys])

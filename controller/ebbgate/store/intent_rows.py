@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The history's table of requests: rows in and out. I/O: SQLite, on the caller's connection."""
+"""Writes and reads rows of requests. I/O: SQLite, on the caller's connection."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Any, Final
 from ebbgate.store.documents import to_json
 
 _TEXT_KEPT: Final = 256
-"""Characters of one argument: the text of a policy is kept in its own file."""
+"""Characters of one argument; the text of a policy has a file of its own."""
 _ROWS_KEPT: Final = 10_000
-"""Whoever sends many requests fills some MB with them, and drives out nothing else."""
+"""A flood of requests takes some MB and displaces nothing else."""
 _FORGET: Final = "DELETE FROM intents WHERE id <= ?"
 _ADD: Final = """
     INSERT OR REPLACE INTO intents (id, kind, volume, args, who, at_unix_ns)
@@ -29,7 +29,7 @@ _ABANDON: Final = """
 
 @dataclass(frozen=True, slots=True)
 class IntentRow:
-    """One request; `resolved_unix_ns`, `ok` and `outcome`: None until it was dealt with."""
+    """One request; `resolved_unix_ns`, `ok` and `outcome`: None while it is pending."""
 
     id: int
     kind: str
@@ -63,7 +63,7 @@ def abandon(connection: sqlite3.Connection, below: int, wall_ns: int, outcome: s
 
 
 def read(row: sqlite3.Row) -> IntentRow:
-    """A row as it is kept; `args` is empty where the text in it is no JSON object."""
+    """Return a row; `args` is empty where the text is no JSON object."""
     ok = row["ok"]
     found = {**dict(row), "args": _args(row["args"]), "ok": None if ok is None else bool(ok)}
     return IntentRow(**found)

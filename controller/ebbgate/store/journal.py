@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The journal of originals: what each knob held before ebbgate wrote it first. I/O: SQLite.
 
-A file of its own (`journal.db`) that only root may open: whoever may read a database may also hold
-locks on it, and the journal must never wait for anybody. A row is there from before the first write
-of a knob until its original is back. Knobs fall back to the kernel's defaults at a reboot, so a row
-of another boot says nothing about the values of today.
+It is a separate file (`journal.db`) that only root may open: a process that may read a database may
+also lock it, and the journal must never wait for another process. A row exists from before the
+first write of a knob until its original is restored. A reboot resets knobs to the kernel's
+defaults, so a row of another boot says nothing about the present values.
 """
 
 from __future__ import annotations
@@ -50,33 +50,33 @@ class Journal:
         self._connection.close()
 
     def put(self, entry: JournalEntry) -> None:
-        """Keep an original, in place of another one of the same knob."""
+        """Store an original; replaces an earlier one of the same knob."""
         with transaction(self._connection) as open_:
             open_.execute(_ADD, astuple(entry))
 
     def remove(self, volume: str, knob: str) -> None:
-        """The original is back, or must not be put back any more."""
+        """Remove an original that is restored, or must not be restored any more."""
         with transaction(self._connection) as open_:
             open_.execute("DELETE FROM originals WHERE volume = ? AND knob = ?", (volume, knob))
 
     def find(self, volume: str, knob: str) -> JournalEntry | None:
-        """The original of a knob; None where none is kept."""
+        """Return the original of a knob; None where none is stored."""
         rows = self._connection.execute(
             f"SELECT {_COLUMNS} FROM originals WHERE volume = ? AND knob = ?", (volume, knob)
         )
         return next((_entry(row) for row in rows), None)
 
     def entries(self, boot_id: str | None = None) -> list[JournalEntry]:
-        """Originals that are not back, oldest first; of one boot, or of all with None."""
+        """Return originals that are not restored, oldest first; of every boot with None."""
         return _entries(self._connection, boot_id)
 
     def quick_check(self) -> str:
-        """`ok`, or the first thing that SQLite finds wrong with the file; reads all of it."""
+        """Return `ok`, or the first fault that SQLite finds; reads the whole file."""
         return str(self._connection.execute("PRAGMA quick_check(1)").fetchone()[0])
 
 
 def read(path: Path, boot_id: str | None = None) -> list[JournalEntry]:
-    """Originals that are not back, without a change to the file.
+    """Return originals that are not restored, without changing the file.
 
     Raises NothingRecorded, PermissionDenied, Unavailable, sqlite3.Error.
     """
@@ -88,7 +88,7 @@ def read(path: Path, boot_id: str | None = None) -> list[JournalEntry]:
 
 
 def scan(connection: sqlite3.Connection, order: str) -> Iterator[tuple[int, JournalEntry]]:
-    """Number and entry of all rows, one by one and without an index, for a damaged file.
+    """Yield number and entry of each row without using an index, for a damaged file.
 
     `order`: `ASC` or `DESC`.
     """

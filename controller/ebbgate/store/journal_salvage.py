@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A journal that is damaged: its originals are read out of it, and a new file is begun with them.
+"""Reads the originals out of a damaged journal and starts a new file with them.
 
-I/O: SQLite, renames. Without its original a knob could not be put back.
+I/O: SQLite, renames. A knob without its original cannot be restored.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LOG = logging.getLogger(__name__)
 
 
 def open_or_renew(path: Path) -> Journal:
-    """The journal, open for writing, a new one where the old one is damaged.
+    """Open the journal for writing; replaces a damaged one.
 
     Raises what Journal.open raises, OSError and sqlite3.Error.
     """
@@ -46,9 +46,9 @@ def open_or_renew(path: Path) -> Journal:
 
 
 def renew(path: Path, why: str, known: Iterable[JournalEntry] = ()) -> Journal:
-    """Move the file aside and begin a new one with the originals in it, and those that are `known`.
+    """Move the file aside and start a new one with its originals and the `known` ones.
 
-    Raises OSError, EbbgateError and sqlite3.Error; then the old file is where it was.
+    Raises OSError, EbbgateError and sqlite3.Error; then the old file is in place.
     """
     entries, whole = salvage(path)
     begun = history_salvage.prepare_new_file(path)
@@ -58,16 +58,16 @@ def renew(path: Path, why: str, known: Iterable[JournalEntry] = ()) -> Journal:
         count = len(new.entries())
     aside = history_salvage.replace_file(begun, path)
     lost = "" if whole else "; others may be lost"
-    text = "the journal is damaged (%s): moved to %s; a new one has %d originals of knobs%s"
+    text = "the journal is damaged (%s): moved to %s; the new one has %d originals%s"
     _LOG.error(text, why, aside, count, lost)
     return Journal.open(path)
 
 
 def salvage(path: Path) -> tuple[list[JournalEntry], bool]:
-    """Originals that are not back yet, of every boot, and whether all could be read.
+    """Return originals of every boot that are not restored, and whether all could be read.
 
-    With the log (WAL) first; without it where that cannot be read. What comes before a damage is
-    read from the front, what comes after it from the back.
+    Reads with the log (WAL) first, and without it where that fails; forwards up to the damage, then
+    backwards up to it.
     """
     if not path.exists():
         return [], True
@@ -80,11 +80,11 @@ def salvage(path: Path) -> tuple[list[JournalEntry], bool]:
 
 
 def _read_into(found: dict[int, JournalEntry], uri: str, order: str) -> bool:
-    """Add what can be read; True where nothing was in the way."""
+    """Add what can be read; return whether that was everything."""
     try:
         with closing(sqlite3.connect(uri, uri=True, timeout=1.0)) as connection:
             connection.row_factory = sqlite3.Row
-            # Without it a file that is shorter than it says of itself is not looked into at all.
+            # Without it SQLite does not open a truncated file at all.
             connection.execute("PRAGMA writable_schema = ON")
             for number, entry in journal.scan(connection, order):
                 if _is_whole(entry):
@@ -95,7 +95,7 @@ def _read_into(found: dict[int, JournalEntry], uri: str, order: str) -> bool:
 
 
 def _is_whole(entry: JournalEntry) -> bool:
-    """Has a damaged row left every value of the type that it must have?"""
+    """Return whether every value of a row has the right type; a damaged row may not."""
     numbers = (entry.at_unix_ns, entry.instance)
     texts = (entry.volume, entry.knob, entry.path, entry.original, entry.last_written)
     more = (entry.boot_id, entry.by, entry.why, entry.device_uuid)

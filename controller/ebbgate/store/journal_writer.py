@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Writes the journal of originals while the daemon runs. I/O: SQLite, on a thread of its own.
 
-Nothing else uses this thread and this file, so a full disk under the history, a damaged history or
-somebody who reads it never keeps an original from being kept, or a knob from being put back.
+Nothing else uses this thread and this file, so a full or damaged history, or a reader of it, never
+keeps an original from being stored or a knob from being restored.
 """
 
 from __future__ import annotations
@@ -28,14 +28,17 @@ from ebbgate.store.unrestored import SettledEntry
 
 _LOG = logging.getLogger(__name__)
 _TIMEOUT_S: Final = 10.0
-"""An original that is not on the disk by then is not waited for: its knob is not written."""
+"""A knob whose original is not on the disk by then is not written."""
 _RETRY_S: Final = 2.0
 _Key = tuple[str, str]
 
 
 @dataclass(slots=True)
 class _Put:
-    """Somebody waits for it. `given_up`: no more; guarded by `lock`, as is the end of `done`."""
+    """An original that a caller waits for. `given_up`: the caller does not wait any more.
+
+    `lock` guards `given_up` and the completion of `done`.
+    """
 
     entry: JournalEntry
     done: Future[JournalEntry] = field(default_factory=Future)
@@ -49,7 +52,7 @@ class _Flush:
 
 
 class JournalWriter:
-    """Takes originals from any thread; an original is on the disk before `put` returns."""
+    """Stores originals for any thread; an original is on the disk before `put` returns."""
 
     def __init__(
         self,
@@ -58,8 +61,10 @@ class JournalWriter:
         unremoved: Iterable[SettledEntry] = (),
         left: Iterable[JournalEntry] = (),
     ) -> None:
-        """`unremoved`: entries of the file that are settled and could not be taken out of it.
-        `left`: entries of it that could not be put back.
+        """Start the thread.
+
+        `unremoved`: settled entries that could not be removed from the file. `left`: entries that
+        could not be restored.
         """
         self._path = path
         self._last = last_written
@@ -72,19 +77,18 @@ class JournalWriter:
         self._settled: dict[_Key, str] = {(volume, knob): how for volume, knob, how in unremoved}
         self._sharing = Lock()
         self._volumes: dict[str, set[str]] = {}
-        """Path of a knob -> the volumes that hold it; guarded by `_sharing`."""
+        """Path of a knob -> the volumes that have changed it; guarded by `_sharing`."""
         self._queue: queue.Queue[_Put | _Key | _Flush | None] = queue.Queue()
-        self._trouble = ""
+        self._failure = ""
         self._thread = Thread(target=self._run, name="journal", daemon=True)
         self._thread.start()
 
     # ---- any thread ----------------------------------------------------------------------------
     def put(self, entry: JournalEntry) -> JournalEntry:
-        """Keep an original; durable on return. Raises OSError; then its knob must not be written.
+        """Store an original; durable on return. Raises OSError; then the knob must not be written.
 
-        `entry.original`: the value that the knob has now. Returns the entry that is in force: where
-        an earlier one of the same knob is open still and the knob has a value of ebbgate's, that
-        one, whose original is the one to put back.
+        `entry.original`: the present value of the knob. Returns the entry that is in force: an
+        earlier open one of the same knob where the knob still has a value that ebbgate wrote.
         """
         request = _Put(entry)
         self._queue.put(request)
@@ -104,9 +108,9 @@ class JournalWriter:
         return kept
 
     def disclaim(self, entry: JournalEntry) -> bool:
-        """Give a knob up: has another volume written it, too? Then that one puts it back.
+        """Release a knob; return whether another volume has changed it, too, and will restore it.
 
-        The knobs of a cache set are those of all its volumes.
+        All volumes of a cache set share its knobs.
         """
         with self._sharing:
             volumes = self._volumes.setdefault(entry.path, set())
@@ -114,25 +118,26 @@ class JournalWriter:
             return bool(volumes)
 
     def reclaim(self, entry: JournalEntry) -> None:
-        """After all the knob is not given up."""
+        """Claim a knob (again) for its volume."""
         with self._sharing:
             self._volumes.setdefault(entry.path, set()).add(entry.volume)
 
     def writing(self, entry: JournalEntry, new: str, before: str) -> None:
-        """A value is about to be written to a journalled knob. Raises OSError; then it must not be.
+        """Record that a journalled knob is about to be written. Raises OSError; then do not write.
 
-        Takes microseconds, and waits for no disk.
+        Takes microseconds and waits for no disk.
         """
         if entry.knob not in IN_JOURNAL_ALONE:
             self._last.writing(entry, Values(new, before))
 
     def keep_unrestored(self, entries: Iterable[JournalEntry]) -> None:
-        """A volume went before these were put back; they stay in the journal until it is there."""
+        """Keep entries of a volume that went away before they were restored."""
         self._left += entries
 
     def take_unrestored(self, volume: str) -> list[tuple[JournalEntry, Values]]:
-        """What an earlier daemon left of a volume and could not be put back since, each with the
-        values that it may have. What it wrote last is not known of the others.
+        """Return and drop a volume's entries that were not restored, each with its last values.
+
+        Entries whose last values are not known are left out.
         """
         mine = [entry for entry in self._left if entry.volume == volume]
         self._left = [entry for entry in self._left if entry.volume != volume]
@@ -145,8 +150,8 @@ class JournalWriter:
         return self._last.values(entry)
 
     def close(self, volume: str, knob: str, how: str) -> None:
-        """The original is back, or must not be put back any more. Returns at once."""
-        _LOG.debug("%s: %s is out of the journal: %s", volume, knob, how)
+        """Remove an entry that is restored, or must not be restored any more. Returns at once."""
+        _LOG.debug("%s: %s is removed from the journal: %s", volume, knob, how)
         with self._sharing:
             for volumes in [
                 held for path, held in self._volumes.items() if path.endswith(f"/{knob}")
@@ -155,7 +160,7 @@ class JournalWriter:
         self._queue.put((volume, knob))
 
     def flush(self, timeout_s: float = _TIMEOUT_S) -> None:
-        """All that was told so far is on the disk on return. Raises OSError."""
+        """Return once all earlier calls are on the disk. Raises OSError."""
         request = _Flush()
         self._queue.put(request)
         try:
@@ -166,7 +171,7 @@ class JournalWriter:
             raise OSError(f"the journal of knobs cannot be kept: {error}") from error
 
     def stop(self) -> None:
-        """Write what is left and end the thread."""
+        """Write what is pending and end the thread."""
         self._queue.put(None)
         self._thread.join(_TIMEOUT_S)
         if self._thread.is_alive():
@@ -194,7 +199,7 @@ class JournalWriter:
 
     def _carry_out(self, request: _Put) -> None:
         try:
-            kept = self._put_healed(request.entry)
+            kept = self._put_or_renew(request.entry)
         except Exception as error:
             request.done.set_exception(error)
             return
@@ -203,12 +208,12 @@ class JournalWriter:
                 request.done.set_result(kept)
                 return
         if kept.at_unix_ns == request.entry.at_unix_ns:
-            # Nobody will write the knob: its value may be changed by anybody from now on.
+            # The caller will not write the knob, so the original is not needed.
             self._settled[kept.volume, kept.knob] = "given up"
             self._settle()
 
-    def _put_healed(self, entry: JournalEntry) -> JournalEntry:
-        """A damaged file is begun anew, and then it can be kept. Raises what `_put` raises."""
+    def _put_or_renew(self, entry: JournalEntry) -> JournalEntry:
+        """Store an original, after replacing a damaged file. Raises what `_put` raises."""
         try:
             return self._put(entry)
         except Exception as error:
@@ -224,11 +229,11 @@ class JournalWriter:
             raise error
         journal, found = self._open(), entry.original
         older = journal.find(entry.volume, entry.knob)
-        if older is not None and self._still_ours(older, entry):
+        if older is not None and self._has_our_value(older, entry):
             self._begin(older, Values(entry.last_written, found))
             self._entries[older.volume, older.knob] = older
             return older
-        entry = self._as_shared(entry)
+        entry = self._with_shared_original(entry)
         self._begin(entry, Values(entry.last_written, found))
         journal.put(entry)
         self._entries[entry.volume, entry.knob] = entry
@@ -236,11 +241,11 @@ class JournalWriter:
             self._last.end(older)
         return entry
 
-    def _as_shared(self, entry: JournalEntry) -> JournalEntry:
-        """With the original of another volume that has written the same knob before."""
+    def _with_shared_original(self, entry: JournalEntry) -> JournalEntry:
+        """Return the entry with the original of another volume that changed the knob before."""
         for other in self._entries.values():
             same = (other.path, other.boot_id) == (entry.path, entry.boot_id)
-            if same and other.volume != entry.volume and self._still_ours(other, entry):
+            if same and other.volume != entry.volume and self._has_our_value(other, entry):
                 return replace(entry, original=other.original)
         return entry
 
@@ -250,8 +255,8 @@ class JournalWriter:
             self._last.begin(entry)
             self._last.writing(entry, values)
 
-    def _still_ours(self, older: JournalEntry, found: JournalEntry) -> bool:
-        """Has the knob of an open entry still a value of ebbgate's, on the same device?"""
+    def _has_our_value(self, older: JournalEntry, found: JournalEntry) -> bool:
+        """Return whether the knob still has a value that ebbgate wrote, on the same device."""
         device = (found.boot_id, found.device_uuid, found.instance)
         if (older.boot_id, older.device_uuid, older.instance) != device:
             return False
@@ -260,7 +265,7 @@ class JournalWriter:
         return any(same_value(older.knob, value, found.original) for value in known)
 
     def _settle(self) -> Exception | None:
-        """Take out what is settled; what cannot be taken out now is tried again."""
+        """Remove settled entries; those that cannot be removed now are tried again."""
         try:
             journal = self._open()
             for key in list(self._settled):
@@ -272,8 +277,8 @@ class JournalWriter:
         except STORE_ERRORS as error:
             self._failed(error)
             return error
-        if self._trouble:
-            self._trouble = ""
+        if self._failure:
+            self._failure = ""
             _LOG.warning("the journal can be written again: %s", self._path)
         return None
 
@@ -285,9 +290,9 @@ class JournalWriter:
             request.done.set_exception(error)
 
     def _open(self) -> Journal:
-        """The file, opened where it is not, made anew where it was deleted. Raises TROUBLE."""
+        """Return the journal; open or make its file where necessary. Raises STORE_ERRORS."""
         if self._journal is not None and _identity(self._path) != self._file:
-            _LOG.warning("%s was moved or deleted; a new journal is begun", self._path)
+            _LOG.warning("%s was moved or deleted; starting a new journal", self._path)
             self._close_file()
         if self._journal is None:
             journal = journal_salvage.open_or_renew(self._path)
@@ -303,16 +308,16 @@ class JournalWriter:
 
     def _failed(self, error: BaseException) -> None:
         why = str(getattr(error, "message", error))
-        if why != self._trouble:
-            self._trouble = why
+        if why != self._failure:
+            self._failure = why
             bug = None if isinstance(error, STORE_ERRORS) else error
             _LOG.error("the journal of knobs cannot be written: %s", why, exc_info=bug)
         self._close_file()
         if is_damage(error):
             try:
                 journal_salvage.renew(self._path, why, self._entries.values()).close()
-            except STORE_ERRORS as trouble:
-                _LOG.error("no new journal could be begun: %s", trouble)
+            except STORE_ERRORS as second:
+                _LOG.error("cannot start a new journal: %s", second)
 
     def _close_file(self) -> None:
         journal, self._journal = self._journal, None

@@ -1,18 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The values that ebbgate wrote last, kept so that a value of somebody else can be told from them.
+"""Stores the values that ebbgate wrote last, to tell them from values that others wrote.
 
-I/O: one small file in the runtime folder, which is in memory (tmpfs) and root's alone.
+I/O: one small file in the runtime folder, which is in memory (tmpfs) and only root may open.
 
-A gate is written many times a second, and a request waits for it: no disk may be asked on that
-path, not even without a sync, since a write to a file of a disk may wait for that file system's own
-journal. This file needs no disk, and it lives exactly as long as the values that it is about: both
-survive the death of ebbgated, and neither survives a reboot. Its room is taken when an original is
-journalled, so a later write to it cannot fail for want of memory.
+A gate is written many times a second while a request waits: that path must not use a disk, since
+even an unsynced write may wait for the file system's journal. This file needs no disk and lives
+exactly as long as the values: both survive the death of ebbgated and neither survives a reboot. Its
+space is allocated when an original is journalled, so a later write cannot fail for lack of memory.
 
-Before each write of a knob its record gets the new value and the one before it, in one write of the
-kernel. Wherever ebbgated is killed, the knob then has one of four values: the original (nothing was
-written yet, or it is back), the value before (the last write did not happen), the new value, or one
-of somebody else.
+Before each write of a knob its record gets the new and the previous value in one write. Wherever
+ebbgated is killed, the knob then has one of four values: the original (not written yet, or
+restored), the previous value (the last write did not happen), the new value, or somebody else's.
 """
 
 from __future__ import annotations
@@ -29,14 +27,14 @@ from ebbgate.knobs.catalog import TABLE
 from ebbgate.model.decision import JournalEntry
 
 IN_JOURNAL_ALONE: Final = frozenset({TABLE})
-"""Too long for this file, and written once only: what the journal says of it is exact."""
+"""Too long for this file and written only once, so the journal's value is exact."""
 _RECORD_BYTES: Final = 512
 _ROOT_ONLY: Final = 0o600
 _WORDS: Final = 3
 
 
 class Values(NamedTuple):
-    """What was about to be written last, and what was written before it."""
+    """The value that was about to be written last, and the one before it."""
 
     new: str
     before: str
@@ -66,12 +64,13 @@ class LastWritten:
                 self._slots[found[0]], self._values[found[0]] = slot, found[1]
 
     def values(self, entry: JournalEntry) -> Values | None:
-        """What is known of an entry; None where the file with it was lost."""
+        """Return the last values of an entry; None where they were lost."""
         return self._values.get(_key(entry))
 
     def begin(self, entry: JournalEntry) -> None:
-        """Take room for an entry, before it is in the journal: an entry that is not known here is
-        one whose values were lost. Raises OSError.
+        """Allocate a record for an entry, before it is in the journal. Raises OSError.
+
+        An entry without a record is one whose values were lost.
         """
         key = _key(entry)
         with self._lock:
@@ -80,7 +79,7 @@ class LastWritten:
         self.writing(entry, Values(entry.last_written, entry.original))
 
     def writing(self, entry: JournalEntry, values: Values) -> None:
-        """A value is about to be written. Raises OSError; then it must not be."""
+        """Record that a value is about to be written. Raises OSError; then it must not be."""
         key = _key(entry)
         record = json.dumps([key, *values], separators=(",", ":")).encode()
         if len(record) > _RECORD_BYTES:
@@ -91,7 +90,7 @@ class LastWritten:
         self._values[key] = values
 
     def end(self, entry: JournalEntry) -> None:
-        """The entry is settled and out of the journal."""
+        """Free the record of an entry that is settled."""
         self._end(_key(entry))
 
     def _end(self, key: str) -> None:
@@ -103,7 +102,7 @@ class LastWritten:
                 self._free.append(slot)
 
     def keep_only(self, entries: Iterable[JournalEntry]) -> None:
-        """Forget all but these: the others were settled by a process that was killed then."""
+        """Free all other records: a process that was then killed had settled them."""
         kept = {_key(entry) for entry in entries}
         for key in self._slots.keys() - kept:
             self._end(key)
@@ -120,7 +119,7 @@ class LastWritten:
 
 
 def _key(entry: JournalEntry) -> str:
-    """An entry of the journal, also in a file that was begun anew."""
+    """Return what identifies an entry, also in a journal that was replaced."""
     return f"{entry.boot_id} {entry.at_unix_ns} {entry.volume} {entry.knob}"
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The latencies of a sample by direction, as the history keeps them. Pure.
+"""Packs the latencies of a sample by direction for the history. Pure.
 
 A histogram in buckets of `signals.histogram.coarse_latency` is a flat list of those that are not
 empty: bucket, count, bucket, count and so on. `{"read":[13,40,25,3]}`: 40 reads of 96 to 128 us,
@@ -20,7 +20,7 @@ Latency = Mapping[str, Packed]
 
 
 def frame_latency(frame: Frame) -> dict[str, list[int]] | None:
-    """Of all paths over the frame's window; None where the probe does not tell them."""
+    """Return the latencies of all paths of a frame; None where the probe has none."""
     if not frame.paths:
         return None
     found = {}
@@ -33,25 +33,25 @@ def frame_latency(frame: Frame) -> dict[str, list[int]] | None:
 
 
 def pack(counts: Sequence[int]) -> list[int]:
-    """Only the buckets that are not empty."""
+    """Return bucket and count of the buckets that are not empty."""
     return [part for bucket, count in enumerate(counts) if count for part in (bucket, count)]
 
 
 def unpack(packed: Packed) -> list[int]:
-    """All `COARSE_BUCKETS`. Raises IndexError and TypeError for what `pack` has not made."""
+    """Return all `COARSE_BUCKETS`. Raises IndexError and TypeError for invalid input."""
     counts = [0] * COARSE_BUCKETS
     add_packed(counts, packed)
     return counts
 
 
 def add_packed(counts: list[int], packed: Packed) -> None:
-    """Add to all `COARSE_BUCKETS`."""
+    """Add packed counts to `counts`, which has all `COARSE_BUCKETS`."""
     for bucket, count in zip(packed[::2], packed[1::2], strict=True):
         counts[bucket] += count
 
 
 def merge_latency(parts: Iterable[Latency | None]) -> dict[str, list[int]] | None:
-    """The sums of what is known; None where nothing is."""
+    """Return the sums of the known parts; None without any."""
     sums: dict[str, list[int]] | None = None
     for part in parts:
         if part is not None:

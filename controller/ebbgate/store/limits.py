@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""How much of the history is kept: the administrator's two numbers and their bounds. Pure."""
+"""Limits of the history: size and age, which the administrator sets, and derived ones. Pure."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ SIZE_BYTES_MAX: Final = 1024 * GIB
 AGE_NS_MIN: Final = DAY_NS
 AGE_NS_MAX: Final = 3660 * DAY_NS
 LOG_BYTES: Final = 4 * MIB
-"""SQLite folds its log (WAL) into the file at this size, and cuts the log back to it."""
+"""SQLite folds its log (WAL) into the file at this size and truncates it to it."""
 LOG_BYTES_HELD: Final = LOG_BYTES + LOG_BYTES // 4
-"""A log that is larger was not folded, because another program keeps reading the file."""
+"""A larger log could not be folded, because another program keeps reading the file."""
 _LOG_ROOM_BYTES: Final = LOG_BYTES + LOG_BYTES // 2
 _BATCH_BYTES: Final = MIB
 """One transaction adds less than this to the log."""
@@ -26,9 +26,9 @@ _RESERVE_PART: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class HistoryLimits:
-    """`size_bytes`: of the file and its log together; `age_ns`: of minutes and knob writes.
+    """`size_bytes`: of file and log together; `age_ns`: of minutes and knob writes.
 
-    From small to large: `pages_bytes`, `file_bytes`, `sampling_bytes`, `writing_bytes`,
+    Ascending: `pages_bytes`, `file_bytes`, `sampling_bytes`, `writing_bytes`,
     `size_bytes`.
     """
 
@@ -37,22 +37,22 @@ class HistoryLimits:
 
     @property
     def pages_bytes(self) -> int:
-        """Rows are deleted when those of the file need more than this."""
+        """Rows are deleted while the used pages exceed this."""
         return self.sampling_bytes - _LOG_ROOM_BYTES
 
     @property
     def file_bytes(self) -> int:
-        """Unused pages are given back to the file system while the file is larger than this."""
+        """Unused pages are returned to the file system while the file exceeds this."""
         return self.pages_bytes + _LOG_ROOM_BYTES - LOG_BYTES_HELD
 
     @property
     def sampling_bytes(self) -> int:
-        """File and log, while the log cannot be folded: from here on only status is written."""
+        """Size of file and an unfoldable log from which only status is written."""
         return self.writing_bytes - min(self.size_bytes // _RESERVE_PART, _RESERVE_BYTES_MAX)
 
     @property
     def writing_bytes(self) -> int:
-        """File and log, while the log cannot be folded: from here on nothing is written."""
+        """Size of file and an unfoldable log from which nothing is written."""
         return self.size_bytes - _BATCH_BYTES
 
 

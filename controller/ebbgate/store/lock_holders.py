@@ -16,15 +16,15 @@ _LINE: Final = re.compile(
 _FIRST_BYTE: Final = 120
 _LAST_BYTE: Final = 127
 """Of the index of the log (-shm): the locks of a writer, a checkpoint, a recovery and of five read
-marks. Byte 128 is held by whoever has the file open, which holds nothing up."""
+marks. Byte 128 is locked by every program that has the file open and delays nobody."""
 _NAMED_MAX: Final = 3
 _UNPRINTABLE: Final = re.compile(r"[^ -~]")
 
 
 def holders(index: Path, proc: Path = Path("/proc")) -> str:
-    """The other processes that hold locks on the index of a log (`history.db-shm`), for a sentence.
+    """Return the other processes that hold locks on the index of a log (`history.db-shm`), as text.
 
-    Returns `another program` where the kernel does not tell.
+    `another program` where the kernel does not name any.
     """
     found = sorted(set(_pids(index, proc)) - {os.getpid()})
     named = [_named(pid, proc) for pid in found[:_NAMED_MAX]]
@@ -49,7 +49,7 @@ def _pids(index: Path, proc: Path) -> Iterator[int]:
 
 
 def _named(pid: int, proc: Path) -> str:
-    """The name is chosen by that process: it may hold anything."""
+    """Return name, pid and uid; a process chooses its own name, so it is filtered."""
     try:
         name = (proc / str(pid) / "comm").read_bytes().decode(errors="replace").rstrip("\n")
         owner = (proc / str(pid)).stat().st_uid

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Watches the log (WAL) of the history, which a reader can keep from being folded.
+"""Watches the log (WAL) of the history, which readers can keep from being folded.
 
 I/O: the size of the log, /proc, a checkpoint through the store.
 
-SQLite appends to the log as long as somebody reads an older state of the file, and whoever may read
-the history may do so for ever. `history_size` holds all the same: before file and log exceed it,
-nothing more is written.
+SQLite appends to the log while a program reads an older state of the file, and every reader of the
+history may do so forever. `history_size` holds all the same: writing stops before file and log
+exceed it.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from ebbgate.units import NS_PER_S, format_bytes, format_ns
 
 _LOG = logging.getLogger(__name__)
 _FOLD_S: Final = 0.05
-"""Readers of a moment end meanwhile. Whoever waits for the writer waits for this, too."""
-_SAY_NS: Final = 30 * NS_PER_S
-"""An export may read for some seconds: that is ordinary."""
+"""Short readers end meanwhile. Callers that wait for a flush wait for this, too."""
+_WARN_NS: Final = 30 * NS_PER_S
+"""An export may read for some seconds without a warning."""
 
 
 class LogHeld(Unavailable):
-    """The log cannot be folded and there is no room for more of it.
+    """The log cannot be folded and there is no room for more.
 
-    `status_was_written`: the newest live documents were written all the same.
+    `status_was_written`: the newest status documents were still written.
     """
 
     status_was_written = False
@@ -43,15 +43,15 @@ class LogRoom(Enum):
 
     ALL = "all"
     STATUS = "status"
-    """Only the live documents, so that people are told."""
+    """Only status documents, so that readers see the reason."""
     NONE = "none"
 
 
 @dataclass(slots=True)
 class LogWatch:
-    """The log of one database, looked at by its writer. Times: `wall_ns` Unix, `mono_ns` of a boot.
+    """The log of one database. Times: `wall_ns` Unix, `mono_ns` of one boot.
 
-    `held_by`: the processes that keep it, for a sentence; empty where it is not held.
+    `held_by`: the processes that keep it from being folded, as text; empty without any.
     """
 
     path: Path
@@ -61,27 +61,27 @@ class LogWatch:
     room: LogRoom = LogRoom.ALL
     held_by: str = ""
     _since: tuple[int, int] | None = None
-    _said: bool = False
+    _warned: bool = False
 
     @property
     def held(self) -> bool:
-        """Is the log too long, and does another program keep it from being folded?"""
+        """Whether the log is too long because another program keeps it from being folded."""
         return self._since is not None
 
     def look(self, store: Store, wall_ns: int, mono_ns: int) -> LogRoom:
-        """Fold a log that is too long; returns what may be written. Raises sqlite3.Error."""
+        """Fold a log that is too long; return what may be written. Raises sqlite3.Error."""
         self.log_bytes = self._size_bytes()
         if self.log_bytes > LOG_BYTES_HELD and not store.fold_log(_FOLD_S):
             self._hold(wall_ns, mono_ns)
             self.room = self._room(store.file_bytes() + self.log_bytes)
         else:
             self.log_bytes = self._size_bytes()
-            self._let_go(mono_ns)
+            self._release(mono_ns)
             self.room = LogRoom.ALL
         return self.room
 
     def trouble(self) -> LogHeld:
-        """Why nothing is recorded now."""
+        """Return the error that explains why nothing is recorded now."""
         return LogHeld(
             f"{self.held_by} keeps reading it, so its log cannot be folded: the log has"
             f" {format_bytes(self.log_bytes)}, and history_size is"
@@ -90,9 +90,9 @@ class LogWatch:
         )
 
     def document(self) -> dict[str, Any]:
-        """`held_since_unix_ns`: None unless it is worth saying."""
-        worth_saying = self._since is not None and (self._said or self.room is not LogRoom.ALL)
-        since = self._since if worth_saying else None
+        """Return the document; `held_since_unix_ns`: None unless it matters."""
+        matters = self._since is not None and (self._warned or self.room is not LogRoom.ALL)
+        since = self._since if matters else None
         return {
             "bytes": self.log_bytes,
             "held_since_unix_ns": None if since is None else since[0],
@@ -108,21 +108,21 @@ class LogWatch:
         if self._since is None:
             self._since = (wall_ns, mono_ns)
         self.held_by = holders(self.path.with_name(f"{self.path.name}-shm"), self.proc)
-        if not self._said and mono_ns - self._since[1] >= _SAY_NS:
-            self._said = True
+        if not self._warned and mono_ns - self._since[1] >= _WARN_NS:
+            self._warned = True
             _LOG.warning(
-                "%s keeps reading the history, so that its log cannot be folded: it has %s;"
+                "%s keeps reading the history, so its log cannot be folded and has %s;"
                 " recording stops before file and log exceed %s (history_size)",
                 self.held_by,
                 format_bytes(self.log_bytes),
                 format_bytes(self.limits.size_bytes),
             )
 
-    def _let_go(self, mono_ns: int) -> None:
-        if self._since is not None and self._said:
+    def _release(self, mono_ns: int) -> None:
+        if self._since is not None and self._warned:
             lasted = format_ns(mono_ns - self._since[1])
-            _LOG.warning("the log of the history is folded again, after %s", lasted)
-        self._since, self._said, self.held_by = None, False, ""
+            _LOG.warning("the log of the history is folded again after %s", lasted)
+        self._since, self._warned, self.held_by = None, False, ""
 
     def _size_bytes(self) -> int:
         try:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Keeps the history small: rolls samples up, forgets, gives space back. I/O: SQLite.
+"""Keeps the history small: rolls samples up, deletes old rows, frees space. I/O: SQLite.
 
-In steps of a few milliseconds, since whoever waits for a flush waits for the one under way.
+In steps of a few milliseconds, since a flush waits for the step under way.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from ebbgate.units import NS_PER_S
 
 _LOG = logging.getLogger(__name__)
 _GRACE_NS: Final = 5 * NS_PER_S
-"""The samples of a minute are written a second or two after its end. Later ones mark it anew."""
+"""The samples of a minute are written up to two seconds after its end; later ones mark it again."""
 _REST_NS: Final = 30 * NS_PER_S
-"""So long after everything was in order nothing is looked for."""
+"""Pause after a look that found nothing to do."""
 _STEP_NS: Final = MINUTE_NS
-"""A clock that is off by more from one look to the next was set."""
-_DOUBT_NS: Final = HOUR_NS
-"""A clock that was set is not believed at once: half of a history must not go for a typing error,
-or for a machine that starts in 1970."""
+"""A larger difference between two looks means that the clock was set."""
+_CLOCK_TRUST_NS: Final = HOUR_NS
+"""After the clock was set, nothing is deleted by age for this long: a typing error, or a machine
+that starts in 1970, must not cost half of the history."""
 _PAGES: Final = 64
 _SPARE_PAGES: Final = 1024
 _FULL_ENOUGH: Final = 0.97
-"""Of the size, after it was exceeded: not back at the bound with the next sample."""
+"""Deleting stops at this share of the limit, so that the next sample does not exceed it again."""
 _DOCUMENTS: Final = ("paths", "missing", "known", "latency")
 
 _DUE: Final = """
@@ -47,7 +47,7 @@ _DUE: Final = """
     WHERE span_ns = :span AND (at_unix_ns <= :now - :span - :grace OR at_unix_ns > :now + :span)
     ORDER BY at_unix_ns LIMIT 1
 """
-_STANDS: Final = "SELECT samples FROM samples WHERE volume = ? AND span_ns = ? AND at_unix_ns = ?"
+_EXISTING: Final = "SELECT samples FROM samples WHERE volume = ? AND span_ns = ? AND at_unix_ns = ?"
 _PUT: Final = f"""
     INSERT OR REPLACE INTO samples ({", ".join(COLUMNS)}) VALUES ({", ".join("?" * len(COLUMNS))})
 """
@@ -56,28 +56,28 @@ _DONE: Final = "DELETE FROM rollup_due WHERE span_ns = ? AND at_unix_ns = ? AND 
 
 
 class Maintenance:
-    """What the writer does beside writing. Times: `wall_ns` of Unix, `mono_ns` of one boot."""
+    """Runs maintenance in small steps. Times: `wall_ns` Unix, `mono_ns` of one boot."""
 
     def __init__(self, limits: HistoryLimits) -> None:
         self.limits = limits
         self._rest_until_ns: int | None = None
         self._trimming = False
         self._seen: tuple[int, int] | None = None
-        self._doubted_ns: int | None = None
+        self._clock_set_ns: int | None = None
 
     def step(self, connection: sqlite3.Connection, wall_ns: int, mono_ns: int) -> bool:
-        """Do one small thing; False when there is nothing to do for now."""
+        """Do one small step; False when there is nothing to do for now."""
         self._watch_clock(connection, wall_ns, mono_ns)
         if roll_up_one(connection, wall_ns):
             return True
         if self._rest_until_ns is not None and mono_ns < self._rest_until_ns:
             return False
-        if self._forget(connection, wall_ns, mono_ns) or self._give_back(connection):
+        if self._delete_old(connection, wall_ns, mono_ns) or self._free_pages(connection):
             return True
         self._rest_until_ns = mono_ns + _REST_NS
         return False
 
-    def _forget(self, connection: sqlite3.Connection, wall_ns: int, mono_ns: int) -> bool:
+    def _delete_old(self, connection: sqlite3.Connection, wall_ns: int, mono_ns: int) -> bool:
         with transaction(connection):
             if self.clock_trusted(mono_ns):
                 gone = retention.delete_by_age(connection, self.limits, wall_ns)
@@ -92,29 +92,26 @@ class Maintenance:
 
     # ---- the clock -----------------------------------------------------------------------------
     def clock_trusted(self, mono_ns: int) -> bool:
-        """Has the wall clock gone its way for long enough to forget by it?"""
-        return self._doubted_ns is None or mono_ns - self._doubted_ns >= _DOUBT_NS
+        """Return whether the wall clock has run undisturbed long enough to delete by age."""
+        return self._clock_set_ns is None or mono_ns - self._clock_set_ns >= _CLOCK_TRUST_NS
 
     def _watch_clock(self, connection: sqlite3.Connection, wall_ns: int, mono_ns: int) -> None:
         if self._seen is None:
             newest_ns = _newest_ns(connection)
-            if newest_ns is not None and not -_STEP_NS <= wall_ns - newest_ns <= _DOUBT_NS:
-                self._doubted_ns = mono_ns
+            if newest_ns is not None and not -_STEP_NS <= wall_ns - newest_ns <= _CLOCK_TRUST_NS:
+                self._clock_set_ns = mono_ns
         else:
             seen_wall_ns, seen_mono_ns = self._seen
             if abs((wall_ns - seen_wall_ns) - (mono_ns - seen_mono_ns)) > _STEP_NS:
                 _LOG.warning(
-                    "the clock was set or the machine slept: nothing is forgotten for an hour"
+                    "the clock was set or the machine slept: nothing is deleted by age for an hour"
                 )
-                self._doubted_ns = mono_ns
+                self._clock_set_ns = mono_ns
         self._seen = (wall_ns, mono_ns)
 
     # ---- space ---------------------------------------------------------------------------------
-    def _give_back(self, connection: sqlite3.Connection) -> bool:
-        """Return pages to the file system where many are free; a few are soon used again.
-
-        None is kept while the file is larger than it may be.
-        """
+    def _free_pages(self, connection: sqlite3.Connection) -> bool:
+        """Return free pages to the file system: if many, or all while the file is too large."""
         free = retention.free_pages(connection)
         count = connection.execute("PRAGMA page_count").fetchone()[0]
         too_large = count * retention.page_bytes(connection) > self.limits.file_bytes
@@ -126,7 +123,7 @@ class Maintenance:
 
 
 def roll_up_one(connection: sqlite3.Connection, now_ns: int) -> bool:
-    """Roll one minute or hour of one volume up, the oldest that is due; False without one."""
+    """Roll up the oldest minute or hour that is due; False without one."""
     for span_ns in (MINUTE_NS, HOUR_NS):
         due = connection.execute(_DUE, {"span": span_ns, "now": now_ns, "grace": _GRACE_NS})
         found = due.fetchone()
@@ -140,22 +137,22 @@ def roll_up_one(connection: sqlite3.Connection, now_ns: int) -> bool:
 def _roll_up_or_skip(
     connection: sqlite3.Connection, volume: str, span_ns: int, at_unix_ns: int
 ) -> None:
-    """Rows that make no sense cost their minute, not all that come after it."""
+    """Roll up, skipping a bucket whose rows are invalid."""
     try:
         _roll_up(connection, volume, span_ns, at_unix_ns)
     except (ValueError, TypeError, LookupError, AttributeError):
-        _LOG.exception("%s: a time in the history makes no sense and is left out", volume)
+        _LOG.exception("%s: skipped invalid rows in the history", volume)
     connection.execute(_DONE, (span_ns, at_unix_ns, volume))
 
 
 def _roll_up(connection: sqlite3.Connection, volume: str, span_ns: int, at_unix_ns: int) -> None:
-    """Where samples went before a clock was set back, the fuller account of a time stays."""
+    """Write a roll-up unless a fuller one exists, as it may after a clock was set back."""
     until_ns, source_ns = at_unix_ns + span_ns, SOURCE_NS[span_ns]
     rows = samples.read(connection, volume, at_unix_ns, until_ns, source_ns, latency=True)
     if rows:
         merged = merge(rows, at_unix_ns, span_ns)
-        stands = connection.execute(_STANDS, (volume, span_ns, at_unix_ns)).fetchone()
-        if stands is None or merged["samples"] >= stands["samples"]:
+        existing = connection.execute(_EXISTING, (volume, span_ns, at_unix_ns)).fetchone()
+        if existing is None or merged["samples"] >= existing["samples"]:
             connection.execute(_PUT, _values(merged))
             if span_ns == MINUTE_NS:
                 connection.execute(_ADD_DUE, (HOUR_NS, bucket_ns(at_unix_ns, HOUR_NS), volume))
@@ -166,7 +163,7 @@ def _values(row: Row) -> list[object]:
 
 
 def _value(value: object, column: str) -> object:
-    """SQLite's NULL is what is unknown, not a document that says so."""
+    """Return documents as JSON; unknown is NULL."""
     return to_json(value) if column in _DOCUMENTS and isinstance(value, dict) else value
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What readers ask of the history's table of requests. I/O: SQLite, read-only."""
+"""Queries of the history's table of requests. I/O: SQLite, read-only."""
 
 from __future__ import annotations
 
@@ -34,9 +34,7 @@ class IntentHistory:
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """Open `history.db`. Raises NothingRecorded, PermissionDenied, Unavailable for a bad or an
-        older file.
-        """
+        """Open `history.db`. Raises NothingRecorded, PermissionDenied, Unavailable."""
         return cls(open_reader(path, HISTORY))
 
     def close(self) -> None:
@@ -44,23 +42,23 @@ class IntentHistory:
         self._connection.close()
 
     def identity(self) -> int:
-        """Which file this is: another number where a new history was begun."""
+        """Return the number that identifies this file; a new history has another one."""
         return identity_of(self._connection)
 
     def newest(self, limit: int, before_id: int = (1 << 63) - 1) -> list[IntentRow]:
-        """The newest first."""
+        """Return requests, the newest first."""
         return [read(row) for row in self._connection.execute(_NEWEST, (before_id, limit))]
 
     def get(self, number: int) -> IntentRow | None:
-        """One request as it is now."""
+        """Return one request."""
         row = self._connection.execute("SELECT * FROM intents WHERE id = ?", (number,)).fetchone()
         return None if row is None else read(row)
 
     def since(
         self, after_id: int, pending_id: int, limit: int
     ) -> tuple[list[IntentRow], tuple[int, int, int]]:
-        """Requests above `after_id`, and those from `pending_id` on that have an outcome, the
-        oldest first; and `last` at the same moment.
+        """Return requests above `after_id` and resolved ones from `pending_id` on, oldest first;
+        and `last` at the same moment.
         """
         self._connection.execute("BEGIN")
         try:
@@ -70,18 +68,17 @@ class IntentHistory:
             self._connection.execute("ROLLBACK")
 
     def last(self) -> tuple[int, int, int]:
-        """Three numbers that only grow, also when the oldest requests are deleted: the last
-        request; the first one without an outcome (one more than the last where all have one); the
-        last one less the count of those without an outcome.
+        """Return three numbers that only grow, also when the oldest requests are deleted.
+
+        The last request; the first pending one (last + 1 without any); the last one minus the
+        count of pending ones.
         """
         last, pending, answered = self._connection.execute(_LAST).fetchone()
         return last, pending, answered
 
 
 def last_number(path: Path) -> int | None:
-    """The number of the newest request in the history; 0 without any, None where it cannot be
-    read: then what the next number may be is not known.
-    """
+    """Return the number of the newest request; 0 without any, None where it cannot be read."""
     try:
         opened = IntentHistory.open(path)
     except NothingRecorded:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The latencies of a volume over time, for a heat map. I/O: SQLite, reads."""
+"""Queries latencies of a volume over time, for a heat map. I/O: SQLite, read-only."""
 
 from __future__ import annotations
 
@@ -16,11 +16,9 @@ from ebbgate.store.rollup import HOUR_NS, MINUTE_NS, SECOND_NS
 from ebbgate.units import NS_PER_S
 
 SPANS_S: Final = (2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 86400)
-"""Not a second: samples are a second to one and a quarter apart, so some would be empty."""
+"""Not one second: samples are 1 to 1.25 s apart, so some cells would be empty."""
 EDGES_S: Final = tuple(coarse_edge_us(bucket) / 1e6 for bucket in range(COARSE_BUCKETS))
-"""The upper edges of the buckets, ascending, the first one's lower edge being 0. The last bucket
-holds all that took longer, too.
-"""
+"""Upper edges of the buckets, ascending. The last bucket also holds everything slower."""
 _SOURCES: Final = (HOUR_NS, MINUTE_NS, SECOND_NS)
 
 _READ: Final = """
@@ -30,14 +28,14 @@ _READ: Final = """
 _OLDEST: Final = "SELECT min(at_unix_ns) FROM samples WHERE volume = ? AND span_ns = ?"
 
 Window = tuple[int, int]
-"""From and until, Unix ns."""
+"""Since and until, Unix ns."""
 
 
 @dataclass(frozen=True, slots=True)
 class LatencyGrid:
-    """Requests by the beginning of their time and by latency (`EDGES_S`).
+    """Requests by time and latency (`EDGES_S`).
 
-    `counts`: by time; None where nothing is known of it, zeros where there were no requests.
+    `counts`: by time; None where unknown, zeros where there were no requests.
     """
 
     span_s: int
@@ -47,18 +45,17 @@ class LatencyGrid:
 
 
 def latency_grid(
-    connection: sqlite3.Connection, volume: str, op: Direction, stretch: Window, points: int
+    connection: sqlite3.Connection, volume: str, op: Direction, window: Window, points: int
 ) -> LatencyGrid:
-    """At most `points` times, and one more that both ends share, each as long as the next.
+    """Return a grid of about `points` (at least 1) equal times; one more where both ends are cut.
 
-    Of each time the longest span is read that is no longer than a time of the grid. `points` is at
-    least 1. A volume that is not known has a grid of holes.
+    Reads the longest span that fits a time of the grid. An unknown volume has an empty grid.
     """
-    span_ns = _span_ns(connection, volume, stretch, points)
-    begin_ns = stretch[0] - stretch[0] % span_ns
-    count = max(0, -((begin_ns - stretch[1]) // span_ns))
+    span_ns = _span_ns(connection, volume, window, points)
+    begin_ns = window[0] - window[0] % span_ns
+    count = max(0, -((begin_ns - window[1]) // span_ns))
     cells: list[list[int] | None] = [None] * count
-    for at_ns, packed in _packed(connection, volume, op, (begin_ns, stretch[1]), span_ns):
+    for at_ns, packed in _packed(connection, volume, op, (begin_ns, window[1]), span_ns):
         number = (at_ns - begin_ns) // span_ns
         cell = cells[number] or [0] * COARSE_BUCKETS
         add_packed(cell, packed)
@@ -71,9 +68,9 @@ def latency_grid(
     )
 
 
-def _span_ns(connection: sqlite3.Connection, volume: str, stretch: Window, points: int) -> int:
-    least_ns = -(-(stretch[1] - stretch[0]) // points)
-    if least_ns < MINUTE_NS and _only_minutes(connection, volume, stretch[0]):
+def _span_ns(connection: sqlite3.Connection, volume: str, window: Window, points: int) -> int:
+    least_ns = -(-(window[1] - window[0]) // points)
+    if least_ns < MINUTE_NS and _only_minutes(connection, volume, window[0]):
         least_ns = MINUTE_NS
     for span_s in SPANS_S:
         if span_s * NS_PER_S >= least_ns:
@@ -83,7 +80,7 @@ def _span_ns(connection: sqlite3.Connection, volume: str, stretch: Window, point
 
 
 def _only_minutes(connection: sqlite3.Connection, volume: str, since_ns: int) -> bool:
-    """Were the seconds from there on forgotten, and the minutes were not?"""
+    """Return whether only minutes are left of that time."""
     seconds, minutes = (
         connection.execute(_OLDEST, (volume, span_ns)).fetchone()[0]
         for span_ns in (SECOND_NS, MINUTE_NS)
@@ -94,16 +91,16 @@ def _only_minutes(connection: sqlite3.Connection, volume: str, since_ns: int) ->
 
 
 def _packed(
-    connection: sqlite3.Connection, volume: str, op: Direction, stretch: Window, span_ns: int
+    connection: sqlite3.Connection, volume: str, op: Direction, window: Window, span_ns: int
 ) -> Iterator[tuple[int, list[int]]]:
-    """What is known, each time once: after the last row of a span the next shorter one."""
-    since_ns, until_ns = stretch
+    """Yield time and latency without overlap: after the last row of a span, the next shorter."""
+    since_ns, until_ns = window
     for source_ns in _SOURCES:
         if source_ns > span_ns:
             continue
         rows = connection.execute(_READ, (volume, source_ns, since_ns, until_ns)).fetchall()
         known = [(at_ns, text) for at_ns, text in rows if text is not None]
-        # All in one go: a day has 1440 of them.
+        # Parse all at once: a day has 1440.
         documents = json.loads(f"[{','.join([text for _, text in known])}]")
         for (at_ns, _), document in zip(known, documents, strict=True):
             yield at_ns, document.get(str(op), [])

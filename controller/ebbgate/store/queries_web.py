@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the web asks of the history. I/O: SQLite, read-only.
+"""Queries of the history for the web. I/O: SQLite, read-only.
 
-A question that takes too long is ended: whoever asks for it must not keep the disk busy.
+A query that takes too long is interrupted, so that no client keeps the disk busy.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ebbgate.store.schema import HISTORY
 
 PATIENCE_S: Final = 5.0
 _STEPS: Final = 20_000
-"""Of SQLite's machine between two looks at the clock: some milliseconds."""
+"""Steps of SQLite between two looks at the clock: some milliseconds."""
 
 _DECISION: Final = "SELECT id, volume, at_unix_ns, acted, document FROM decisions"
 _FITTING: Final = """
@@ -37,7 +37,7 @@ _FITTING: Final = """
           AND (:outcome IS NULL OR outcome = :outcome)))
 """
 _OF_ALL: Final = f"{_DECISION} WHERE id < :before AND {_FITTING} ORDER BY id DESC LIMIT :limit"
-# The + keeps SQLite from going through those of all volumes by number: there is an index by time.
+# The + makes SQLite use the index by volume and time instead of scanning all decisions by id.
 _OF_VOLUME: Final = f"""
     {_DECISION} WHERE id IN (
         SELECT id FROM decisions WHERE volume = :volume AND +id < :before AND {_FITTING}
@@ -57,7 +57,7 @@ _OLDEST: Final = "SELECT min(at_unix_ns) FROM samples WHERE volume = ? AND span_
 
 @dataclass(frozen=True, slots=True)
 class DecisionFilter:
-    """Which decisions; None: any. Times: Unix ns, `[since, until)`."""
+    """Selects decisions; None: any. Times: Unix ns, `[since, until)`."""
 
     volume: str | None = None
     knob: str | None = None
@@ -70,7 +70,7 @@ class DecisionFilter:
 
 
 class LiveRow(NamedTuple):
-    """What the daemon last said of a volume, its document not yet read."""
+    """The newest status document of a volume, not parsed."""
 
     volume: str
     at_unix_ns: int
@@ -89,19 +89,20 @@ class WebHistory(History):
         return cls(connection)
 
     def is_volume(self, volume: str) -> bool:
-        """Is anything kept of a volume of this name?"""
+        """Return whether there are samples of a volume of this name."""
         spans = (SECOND_NS, MINUTE_NS, HOUR_NS)
         return any(self.oldest_sample_ns(volume, span) is not None for span in spans)
 
     def oldest_sample_ns(self, volume: str, span_ns: int) -> int | None:
-        """When the samples of a span begin."""
+        """Return the time of the oldest sample of a span."""
         row = self._connection.execute(_OLDEST, (volume, span_ns)).fetchone()
         found: int | None = row[0]
         return found
 
     def rows(self, volume: str, since_unix_ns: int, until_unix_ns: int, span_ns: int) -> list[Row]:
-        """Samples of one span in `[since, until)`, oldest first. What is not rolled up yet, the
-        present minute or hour, is rolled up here.
+        """Return samples of one span in `[since, until)`, oldest first.
+
+        The present minute or hour, which is not rolled up yet, is rolled up here.
         """
         found = samples.read(self._connection, volume, since_unix_ns, until_unix_ns, span_ns)
         if span_ns == SECOND_NS:
@@ -114,15 +115,14 @@ class WebHistory(History):
         return found + [merge(rows, at_ns, span_ns) for at_ns, rows in sorted(rest.items())]
 
     def live_rows(self) -> list[LiveRow]:
-        """Every live document as it is kept."""
+        """Return every status document, not parsed."""
         rows = self._connection.execute("SELECT volume, at_unix_ns, document FROM live")
         return [LiveRow(*row) for row in rows]
 
     def hit_ratio(self, volume: str, since_unix_ns: int, until_unix_ns: int) -> float | None:
-        """Share of the reads in `[since, until)` that found all their data in the cache; None
-        without any.
+        """Return the share of reads with all data in the cache; None without reads.
 
-        By whole minutes where there are any, and the seconds after these.
+        By whole minutes where there are any, then by seconds.
         """
         minutes = self._paths(volume, MINUTE_NS, since_unix_ns, until_unix_ns)
         rest_ns = minutes[-1][0] + MINUTE_NS if minutes else since_unix_ns
@@ -137,7 +137,7 @@ class WebHistory(History):
         return cursor.execute(_PATHS, (volume, span_ns, since_unix_ns, until_unix_ns)).fetchall()
 
     def filtered_decisions(self, wanted: DecisionFilter) -> list[Document]:
-        """The newest first, each with its explanation."""
+        """Return the matching decisions, the newest first."""
         rows = self._connection.execute(
             _OF_ALL if wanted.volume is None else _OF_VOLUME,
             {
@@ -154,19 +154,19 @@ class WebHistory(History):
         return [_decision(row) for row in rows]
 
     def decision(self, number: int) -> Document | None:
-        """One decision."""
+        """Return one decision."""
         row = self._connection.execute(f"{_DECISION} WHERE id = ?", (number,)).fetchone()
         return None if row is None else _decision(row)
 
     def actions_between(
         self, volume: str, since_unix_ns: int, until_unix_ns: int, limit: int
     ) -> list[Document]:
-        """Knob writes of a volume in `[since, until)`, the newest first."""
+        """Return knob writes of a volume in `[since, until)`, the newest first."""
         rows = self._connection.execute(_ACTIONS, (volume, since_unix_ns, until_unix_ns, limit))
         return [dict(row) for row in rows]
 
     def actions_of(self, decisions: Iterable[int]) -> dict[int, list[Document]]:
-        """Knob writes by decision, the oldest first."""
+        """Return knob writes by decision, the oldest first."""
         numbers = list(decisions)
         marks = ", ".join("?" * len(numbers))
         rows = self._connection.execute(
@@ -179,30 +179,30 @@ class WebHistory(History):
 
     @property
     def intents(self) -> IntentHistory:
-        """The requests of people in the same file, on the same connection."""
+        """The requests in the same file, on the same connection."""
         return IntentHistory(self._connection)
 
-    # ---- what is new ---------------------------------------------------------------------------
+    # ---- news ----------------------------------------------------------------------------------
     def identity(self) -> int:
-        """Which file this is."""
+        """Return the number that identifies this file."""
         return identity_of(self._connection)
 
     def newest(self) -> tuple[int, int]:
-        """The last decision and the last knob write; 0 without any."""
+        """Return the last decision and the last knob write; 0 without any."""
         row = self._connection.execute(
             "SELECT (SELECT max(id) FROM decisions), (SELECT max(id) FROM actions)"
         ).fetchone()
         return row[0] or 0, row[1] or 0
 
     def decisions_after(self, number: int, limit: int) -> list[Document]:
-        """The oldest first."""
+        """Return those with larger numbers, the oldest first."""
         rows = self._connection.execute(
             f"{_DECISION} WHERE id > ? ORDER BY id LIMIT ?", (number, limit)
         )
         return [_decision(row) for row in rows]
 
     def actions_after(self, number: int, limit: int) -> list[Document]:
-        """The oldest first."""
+        """Return those with larger numbers, the oldest first."""
         rows = self._connection.execute(
             "SELECT * FROM actions WHERE id > ? ORDER BY id LIMIT ?", (number, limit)
         )

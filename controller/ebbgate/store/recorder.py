@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The one thread that writes the history: batches, so that tuning never waits for a disk.
+"""Writes the history in batches on one thread, so that tuning never waits for a disk.
 
-I/O: SQLite through the store. While the history cannot be written, what is told is kept in memory,
-the oldest given up first.
+I/O: SQLite through the store. While the history cannot be written, records stay in memory; the
+oldest are dropped first.
 """
 
 from __future__ import annotations
@@ -34,30 +34,30 @@ from ebbgate.units import NS_PER_S, format_ns
 
 _LOG = logging.getLogger(__name__)
 _FLUSH_S = 0.8
-"""With the time that it takes: nothing is lost in a crash that is older than a second."""
+"""So a crash loses only what is less than about a second old."""
 _ANSWER_TIMEOUT_S = 10.0
 _HANGS_NS = 5 * NS_PER_S
-"""A batch takes milliseconds; whoever keeps a lock on the file holds it up for a second."""
+"""A batch takes milliseconds, or about a second while another program holds a lock."""
 _NO_ANSWER = "the disk of the history does not answer"
 _QUEUE_MAX = 4_000
 _DECISIONS_KEPT = 32
-"""So many back an action may lie behind its decision."""
+"""An action may refer to one of the last 32 decisions of its volume."""
 _STATUS_NS = 2 * NS_PER_S
-"""So often live documents are written while nothing else is; readers doubt them after 5 s."""
+"""How often status is written while nothing else can be; readers call it stale after 5 s."""
 _NO_NEWS = (OutcomeKind.UNCHANGED, OutcomeKind.TOO_SOON)
 _Live = tuple[int, dict[str, Any], int]
-"""The order in which it was told, the document, and when (Unix ns)."""
+"""Sequence number, document, and time (Unix ns)."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Urgent:
-    """Somebody waits until everything told so far is written. Fails with OSError alone."""
+    """A caller waits until all earlier records are written. Fails with OSError only."""
 
     done: Future[None]
 
 
 class Recorder:
-    """Takes everything worth keeping, from any thread; writes it about once a second."""
+    """Takes records from any thread; writes them about once a second."""
 
     def __init__(self, path: Path, limits: HistoryLimits = DEFAULT_LIMITS) -> None:
         self._connections = ConnectionManager(path, limits)
@@ -82,19 +82,19 @@ class Recorder:
 
     @property
     def dropped(self) -> int:
-        """Records that were lost for want of memory while the history could not be written."""
+        """Records dropped because too many were waiting to be written."""
         return self._health.dropped
 
     def health(self) -> dict[str, Any]:
-        """Whether the history is written, the last time in which it was not, and its log."""
+        """Return whether the history is written, its last outage, and its log."""
         since_ns = self._writing_since_ns
         if since_ns is not None and time.monotonic_ns() - since_ns > _HANGS_NS:
             self._report_failure(_NO_ANSWER)
         return {**self._health.document(), "log": self._connections.log.document()}
 
-    # ---- what the loop tells -------------------------------------------------------------------
+    # ---- from the loop -------------------------------------------------------------------------
     def decision(self, decision: Decision, number: int) -> None:
-        """Keep a decision; `number`: by which actions of its volume name it."""
+        """Record a decision; actions of its volume refer to it by `number`."""
         now = time.time_ns()
 
         def task(store: Store) -> None:
@@ -106,7 +106,7 @@ class Recorder:
         self._later(task)
 
     def outcomes(self, outcomes: list[Outcome], latency_ns: int | None) -> None:
-        """Keep what was written and what was refused."""
+        """Record knob writes, refused ones included."""
         kept = [o for o in outcomes if o.kind not in _NO_NEWS]
         if kept:
             now = time.time_ns()
@@ -116,46 +116,46 @@ class Recorder:
             )
 
     def live(self, volume: str, document: dict[str, Any]) -> None:
-        """The newest document of a volume; written at the next flush."""
+        """Set the newest status document of a volume; written at the next flush."""
         self._live[volume] = (next(self._order), document, time.time_ns())
         self._modes[volume] = "hold" if document.get("held") else document.get("mode")
 
     def drop_live(self, volume: str) -> None:
-        """The volume is gone."""
+        """Drop the status of a volume that is gone."""
         self._live.pop(volume, None)
         self._modes.pop(volume, None)
         self._gone[volume] = next(self._order)
         self._later(lambda store: store.drop_live(volume))
 
     def sample(self, frame: Frame) -> None:
-        """Keep a frame a second."""
+        """Record at most one frame per second of each volume."""
         if frame.at_ns - self._sampled.get(frame.volume, 0) >= NS_PER_S:
             self._sampled[frame.volume] = frame.at_ns
             now, mode = time.time_ns(), self._modes.get(frame.volume)
             self._later(lambda store: store.add_samples([(frame, now)], mode))
 
     def edge(self, edge: Edge, late_ns: int) -> None:
-        """Keep an edge, with how late it was handled."""
+        """Record an edge, with how late it was handled."""
         now = time.time_ns()
         self._later(lambda store: store.add_edge(edge, late_ns, now))
 
     # ---- requests of people --------------------------------------------------------------------
     def intent(self, intent: IntentRow) -> None:
-        """Keep a request that was accepted; written at the next flush."""
+        """Record an accepted request; written at the next flush."""
         self._later(lambda store: store.add_intent(intent))
 
     def intent_done(self, number: int, ok: bool, outcome: str) -> None:
-        """Keep what became of a request; written at the next flush."""
+        """Record the outcome of a request; written at the next flush."""
         now = time.time_ns()
         self._later(lambda store: store.resolve_intent(number, now, ok, outcome))
 
     def abandon_intents(self, below: int, outcome: str) -> None:
-        """Requests with a smaller number that have no outcome were an earlier daemon's."""
+        """Record one outcome for all pending requests with a number below `below`."""
         now = time.time_ns()
         self._later(lambda store: store.abandon_intents(below, now, outcome))
 
     def flush(self, timeout_s: float = _ANSWER_TIMEOUT_S) -> None:
-        """Everything told so far is written on return. Raises OSError."""
+        """Return once all earlier records are written. Raises OSError."""
         done: Future[None] = Future()
         try:
             self._queue.put(_Urgent(done), timeout=timeout_s)
@@ -165,9 +165,9 @@ class Recorder:
             raise OSError(_NO_ANSWER) from error
 
     def written(self) -> Future[None]:
-        """Done when everything told so far is written; fails with OSError where it cannot be.
+        """Return at once a future that is done when all earlier records are written.
 
-        Returns at once.
+        It fails with OSError where they cannot be.
         """
         done: Future[None] = Future()
         try:
@@ -177,7 +177,7 @@ class Recorder:
         return done
 
     def stop(self) -> None:
-        """Write what is left and end the thread."""
+        """Write what is queued and end the thread."""
         with suppress(queue.Full):
             self._queue.put(None, timeout=_ANSWER_TIMEOUT_S)
         self._thread.join(_ANSWER_TIMEOUT_S)
@@ -215,20 +215,20 @@ class Recorder:
             self._write_queue.add(item)
 
     def _flush_for(self, urgent: _Urgent) -> None:
-        """Write all that was told before, and tell whoever waits for it."""
-        trouble = self._flush()
+        """Write all earlier records and complete the future."""
+        failure = self._flush()
         if not urgent.done.set_running_or_notify_cancel():
             return
-        if trouble is None:
+        if failure is None:
             urgent.done.set_result(None)
-        elif isinstance(trouble, OSError):
-            urgent.done.set_exception(trouble)
+        elif isinstance(failure, OSError):
+            urgent.done.set_exception(failure)
         else:
-            # Whoever waits knows nothing of SQLite.
-            urgent.done.set_exception(OSError(self._connections.reason(trouble)))
+            # Callers know nothing of SQLite.
+            urgent.done.set_exception(OSError(self._connections.reason(failure)))
 
     def _decision_id(self, action: Action) -> int | None:
-        """The history's number of the decision behind an action; on the thread."""
+        """Return the history's number of the decision behind an action; on the thread."""
         if action.decision is None:
             return None
         slot = (action.volume, action.decision % _DECISIONS_KEPT)
@@ -236,7 +236,7 @@ class Recorder:
         return row_id if number == action.decision else None
 
     def _flush(self) -> Exception | None:
-        """Write all that was told; what cannot be written now is kept as far as there is room."""
+        """Write all records; keep what cannot be written now, as far as there is room."""
         self._writing_since_ns = time.monotonic_ns()
         try:
             return self._flush_now()
@@ -254,7 +254,7 @@ class Recorder:
                 for volume, newest in list(live.items()):
                     self._live.setdefault(volume, newest)
             if held is None:
-                # Rolled back, too: no action may name them.
+                # These decisions were rolled back, too: no action may refer to them.
                 self._decisions.clear()
             self._on_failure(error)
             self._connections.failed(error)
@@ -263,7 +263,7 @@ class Recorder:
         return None
 
     def _write(self, newest: list[Task]) -> None:
-        """Write as much as there is room for. Raises LogHeld where that is not everything."""
+        """Write as much as there is room for. Raises LogHeld if that is not everything."""
         store = self._connections.store()
 
         def check() -> None:
@@ -281,7 +281,7 @@ class Recorder:
             raise
 
     def _live_tasks(self, live: dict[str, _Live]) -> Iterator[Task]:
-        """The newest documents, but for those of volumes that went since."""
+        """Yield tasks for the newest documents, except those of volumes that are gone."""
         for volume, (order, document, wall_ns) in live.items():
             if order > self._gone.get(volume, -1):
                 yield partial(_set_live, volume, document, wall_ns)
@@ -289,13 +289,13 @@ class Recorder:
     def _flush_and_maintain(self) -> None:
         try:
             if self._flush() is None:
-                self._connections.tidy(lambda: not self._queue.empty())
+                self._connections.maintain(lambda: not self._queue.empty())
         except STORE_ERRORS as error:
             self._on_failure(error)
             self._connections.failed(error)
         except Exception:
-            # The thread goes on: a bug in the upkeep costs no record.
-            _LOG.exception("the history could not be tidied")
+            # An error in maintenance must cost no record.
+            _LOG.exception("maintenance of the history failed")
 
     def _on_failure(self, error: Exception) -> None:
         bug = None if isinstance(error, STORE_ERRORS) else error
@@ -303,7 +303,7 @@ class Recorder:
         self._health.dropped += self._write_queue.trim()
 
     def _report_failure(self, why: str, bug: Exception | None = None) -> None:
-        """Once for each time in which the history cannot be written."""
+        """Log the first failure of an outage."""
         if self._health.begin(why, time.time_ns()):
             text = "the history cannot be written (%s); tuning goes on without it"
             _LOG.error(text, why, exc_info=bug)
@@ -312,7 +312,7 @@ class Recorder:
         over = self._health.end(time.time_ns())
         if over is not None:
             lasted = format_ns(over[0])
-            text = "the history is written again, after %s; %d records of that time are lost"
+            text = "the history is written again after %s; %d records of that time are lost"
             _LOG.warning(text, lasted, over[1])
 
 

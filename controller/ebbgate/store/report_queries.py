@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a report or an export needs of the history, a month of it in a moment. I/O: SQLite, reads.
+"""Queries of the history for reports and exports, quick enough for a month. I/O: SQLite, read-only.
 
-Each stretch of time is read in the longest span that it was rolled up to.
+Each period is read in the longest span that it was rolled up to.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ebbgate.store.schema import HISTORY
 from ebbgate.store.summary import HourlyCount, ManualWrite
 
 Window = tuple[int, int]
-"""From and until, Unix ns."""
+"""Since and until, Unix ns."""
 
 _EVENTS: Final = {
     "decisions": "SELECT id, volume, at_unix_ns, acted, document FROM decisions",
@@ -35,7 +35,7 @@ _IN_TIME: Final = """
 
 
 class ReportHistory:
-    """The history, open for a look back. One thread only."""
+    """The history, open for a report. One thread only."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
@@ -51,9 +51,7 @@ class ReportHistory:
 
     @contextmanager
     def one_snapshot(self) -> Iterator[None]:
-        """What the daemon writes or forgets meanwhile is not half in it. For moments only: as long
-        as it lasts the daemon's log cannot be folded into the file, and grows.
-        """
+        """Read one consistent state of the file. Briefly: meanwhile the daemon's log only grows."""
         self._connection.execute("BEGIN")
         try:
             yield
@@ -61,13 +59,11 @@ class ReportHistory:
             self._connection.execute("ROLLBACK")
 
     def volumes(self) -> list[str]:
-        """Every volume of which anything is kept."""
+        """Return every volume with records."""
         return volumes(self._connection)
 
     def rows(self, volume: str, since_unix_ns: int, until_unix_ns: int) -> list[Row]:
-        """Hours, where they are not rolled up minutes, and where not even these, seconds merged to
-        minutes; each time once, oldest first.
-        """
+        """Return hours, elsewhere minutes, elsewhere seconds merged to minutes; oldest first."""
         whole = (since_unix_ns, until_unix_ns)
         hours = self._read(volume, whole, HOUR_NS)
         minutes = self._between(volume, whole, hours, MINUTE_NS)
@@ -80,7 +76,7 @@ class ReportHistory:
         return sorted((*found, *merged), key=_begin)
 
     def tallies(self, volume: str, since_unix_ns: int, until_unix_ns: int) -> list[HourlyCount]:
-        """What was counted in the hours that begin in this time, or in which it begins."""
+        """Return the counts of the hours that overlap the period (by whole hours)."""
         rows = self._connection.execute(
             """SELECT what, strategy, knob, outcome, sum(count), sum(amount) FROM tallies
                WHERE volume = ? AND at_unix_ns >= ? AND at_unix_ns < ? GROUP BY 1, 2, 3, 4""",
@@ -89,7 +85,7 @@ class ReportHistory:
         return [HourlyCount(*row) for row in rows]
 
     def overrides(self, volume: str, since_unix_ns: int, until_unix_ns: int) -> list[ManualWrite]:
-        """Knobs that somebody else wrote while they were ebbgate's."""
+        """Return writes of others to knobs that ebbgate controlled."""
         rows = self._connection.execute(
             """SELECT knob, at_unix_ns, read_back FROM actions
                WHERE volume = ? AND at_unix_ns >= ? AND at_unix_ns < ?
@@ -102,10 +98,7 @@ class ReportHistory:
     def events(
         self, kind: str, volume: str, since_unix_ns: int, until_unix_ns: int
     ) -> Iterator[dict[str, Any]]:
-        """`decisions` (with their explanation) or `actions`, oldest first.
-
-        In parts, so that whoever pages through it keeps nobody waiting.
-        """
+        """Yield `decisions` (with their explanation) or `actions`, oldest first, read in parts."""
         last = (since_unix_ns, -1)
         while True:
             rows = self._connection.execute(
@@ -122,43 +115,43 @@ class ReportHistory:
             last = (rows[-1]["at_unix_ns"], rows[-1]["id"])
 
     def samples(self, volume: str, since_unix_ns: int, until_unix_ns: int) -> Iterator[Row]:
-        """Samples of the finest span that is still kept of each time, oldest first."""
+        """Yield samples of the finest span that each time still has, oldest first."""
         at_ns = self._next(volume, (since_unix_ns, until_unix_ns))
         while at_ns is not None:
             end_ns = min(until_unix_ns, bucket_ns(at_ns, HOUR_NS) + HOUR_NS)
             yield from self._finest(volume, (at_ns, end_ns))
             at_ns = self._next(volume, (end_ns, until_unix_ns))
 
-    def _next(self, volume: str, stretch: Window) -> int | None:
-        """When the first sample in a time is, of whatever span."""
+    def _next(self, volume: str, window: Window) -> int | None:
+        """Return the time of the first sample of any span in a window."""
         found = [
             self._connection.execute(
                 """SELECT min(at_unix_ns) FROM samples
                    WHERE volume = ? AND span_ns = ? AND at_unix_ns >= ? AND at_unix_ns < ?""",
-                (volume, span_ns, *stretch),
+                (volume, span_ns, *window),
             ).fetchone()[0]
             for span_ns in (SECOND_NS, MINUTE_NS, HOUR_NS)
         ]
         return min((each for each in found if each is not None), default=None)
 
-    def _finest(self, volume: str, stretch: Window) -> list[Row]:
-        """Of an hour or a part of it."""
-        seconds = self._read(volume, stretch, SECOND_NS, latency=True)
-        minutes = self._read(volume, stretch, MINUTE_NS, latency=True)
+    def _finest(self, volume: str, window: Window) -> list[Row]:
+        """Return the finest samples of an hour or a part of it."""
+        seconds = self._read(volume, window, SECOND_NS, latency=True)
+        minutes = self._read(volume, window, MINUTE_NS, latency=True)
         known = {bucket_ns(_begin(row), MINUTE_NS) for row in seconds}
         minutes = [row for row in minutes if _begin(row) not in known]
         if not seconds and not minutes:
-            return self._read(volume, stretch, HOUR_NS, latency=True)
+            return self._read(volume, window, HOUR_NS, latency=True)
         return sorted((*seconds, *minutes), key=_begin)
 
     def _between(self, volume: str, whole: Window, found: list[Row], span_ns: int) -> list[Row]:
-        """Rows of a shorter span where none of the longer ones are."""
+        """Return rows of a shorter span for times without longer ones."""
         return [row for hole in _holes(whole, found) for row in self._read(volume, hole, span_ns)]
 
     def _read(
-        self, volume: str, stretch: Window, span_ns: int, *, latency: bool = False
+        self, volume: str, window: Window, span_ns: int, *, latency: bool = False
     ) -> list[Row]:
-        return samples.read(self._connection, volume, *stretch, span_ns, latency=latency)
+        return samples.read(self._connection, volume, *window, span_ns, latency=latency)
 
 
 def _holes(whole: Window, rows: list[Row]) -> Iterator[Window]:

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""How long what is kept, and what goes first when it is too much. I/O: SQLite.
+"""Deletes old rows by age, and by size the cheapest first. I/O: SQLite.
 
 By age, with the defaults: edges 6 hours, decisions 1 day (those for which a knob was written: 7
 days), samples of a second 6 hours, of a minute and knob writes 30 days (`history_age`), samples of
 an hour, tallies and requests twelve times that.
 
-By size, whatever was promised by age: the oldest of the cheapest first. Down the list each keeps
-half of its time, then a quarter and so on, but no less than its floor; where even that is too much
-the floors are halved in turn. Rows that carry a time yet to come were written by a clock that was
-wrong: age never takes them, size does as if they were old.
+By size, whatever their age: the oldest rows of the cheapest tier first. Tier by tier, rows keep
+half of their time, then a quarter and so on, but no less than the tier's floor; where that is not
+enough, the floors are halved in turn. Rows with a time in the future were written with a wrong
+clock: age never deletes them, size treats them as old.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _BELOW: Final = (2, 4, 8, 16, 32, 64)
 
 @dataclass(frozen=True, slots=True)
 class Tier:
-    """Rows of one worth. `keep_ns`: at most, and never longer than `ages` times the setting.
+    """Rows of equal worth. `keep_ns`: the longest time, never more than `ages` times the setting.
 
-    `key`: what names a row; `where`: which rows of the table, by parameter
+    `key`: the columns that identify a row; `where`: which rows of the table, with a parameter
     `:volume` where `by_volume`.
     """
 
@@ -44,7 +44,7 @@ class Tier:
     by_volume: bool = True
 
     def kept_ns(self, limits: HistoryLimits) -> int:
-        """How long these rows are kept where the size allows it."""
+        """Return how long these rows are kept if the size allows it."""
         most_ns = self.ages * limits.age_ns
         return most_ns if self.keep_ns is None else min(self.keep_ns, most_ns)
 
@@ -52,7 +52,7 @@ class Tier:
 def _samples(span_ns: int, floor_ns: int, keep_ns: int | None = None, ages: int = 1) -> Tier:
     where = f"volume = :volume AND span_ns = {span_ns}"
     if span_ns == SECOND_NS:
-        # What is not rolled up yet must not go.
+        # What is not rolled up yet must not be deleted.
         where += f""" AND NOT EXISTS (SELECT 1 FROM rollup_due AS due
             WHERE due.span_ns = {MINUTE_NS} AND due.volume = samples.volume
             AND due.at_unix_ns = samples.at_unix_ns - samples.at_unix_ns % {MINUTE_NS})"""
@@ -75,7 +75,7 @@ TIERS: Final = (
 
 
 def delete_by_age(connection: sqlite3.Connection, limits: HistoryLimits, now_ns: int) -> int:
-    """Delete some of what is older than promised; how many rows, 0 when there is no such."""
+    """Delete some rows that are too old; return how many."""
     names = volumes(connection)
     for tier in TIERS:
         gone = _delete(connection, tier, names, now_ns - tier.kept_ns(limits), older=True)
@@ -85,7 +85,7 @@ def delete_by_age(connection: sqlite3.Connection, limits: HistoryLimits, now_ns:
 
 
 def delete_by_size(connection: sqlite3.Connection, limits: HistoryLimits, now_ns: int) -> int:
-    """Delete some of the oldest of the cheapest; how many rows, 0 when nothing is left to delete.
+    """Delete some of the oldest rows of the cheapest tier; return how many.
 
     To be called while the file is too large.
     """
@@ -99,22 +99,22 @@ def delete_by_size(connection: sqlite3.Connection, limits: HistoryLimits, now_ns
 
 
 def used_bytes(connection: sqlite3.Connection) -> int:
-    """What the file holds, without the pages that are free to be used again."""
+    """Return the size of the used pages."""
     return (_pragma(connection, "page_count") - free_pages(connection)) * page_bytes(connection)
 
 
 def free_pages(connection: sqlite3.Connection) -> int:
-    """Pages of the file that hold nothing."""
+    """Return the number of unused pages."""
     return _pragma(connection, "freelist_count")
 
 
 def page_bytes(connection: sqlite3.Connection) -> int:
-    """The size of a page."""
+    """Return the size of a page."""
     return _pragma(connection, "page_size")
 
 
 def volumes(connection: sqlite3.Connection) -> list[str]:
-    """Every volume of which anything is kept; one look into an index for each."""
+    """Return every volume with records; one index look-up each."""
     found: set[str] = set()
     for table in ("samples", "actions", "edges", "tallies"):
         name = ""

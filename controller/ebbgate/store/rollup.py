@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Many samples as one: what a minute or an hour of a volume was like. Pure.
+"""Merges samples of a volume to rows of a minute or an hour. Pure.
 
-Unknown is never zero: a value that is not known has no part in a mean, a sum or a maximum, and
-what nobody knew stays unknown. By column:
+Unknown is never zero: an unknown value has no part in a mean, a sum or a maximum, and what was
+never known stays unknown. By column:
 
     mean of what is known   rates, `dirty_bytes`, `in_use_ratio`, `backing_depth_ios`
                             `idle`, `clean_ratio`: as shares (0..1) of the time
@@ -34,7 +34,7 @@ from ebbgate.units import NS_PER_S
 Row = dict[str, Any]
 """A row of `samples` by column, with `paths`, `missing`, `known` and `latency` as documents.
 
-The last is there only where it was asked for.
+`latency` only where the query asked for it.
 """
 
 Figures = Sequence[int | None]
@@ -81,7 +81,7 @@ COLUMNS: Final = (
 """Of the table `samples`, in its order."""
 
 MEASURED: Final = (*COLUMNS[: COLUMNS.index("samples")], "mode", "latency")
-"""What a sample of a second has; the other columns have defaults there."""
+"""Columns of a sample of a second; the others have defaults there."""
 
 MEANS: Final = (
     "idle",
@@ -97,19 +97,16 @@ MEANS: Final = (
     "clean_ratio",
 )
 _WHOLE: Final = frozenset({"dirty_bytes", "bypass_bytes", "gap_destage_bytes"})
-"""Counted in bytes: a fraction of one would only look exact."""
+"""Rounded to whole bytes."""
 
 
 def bucket_ns(at_unix_ns: int, span_ns: int) -> int:
-    """The beginning of the minute or hour that a time is in."""
+    """Return the start of the minute or hour that contains a time."""
     return at_unix_ns - at_unix_ns % span_ns
 
 
 def merge(rows: Sequence[Row], at_unix_ns: int, span_ns: int) -> Row:
-    """One row for all of these, which are of one volume and the next shorter span, oldest first.
-
-    `rows` is not empty.
-    """
+    """Merge rows of one volume and of the next shorter span, oldest first; at least one."""
     rows = _completed(rows, span_ns) if rows[0]["span_ns"] == SECOND_NS else rows
     paths = merge_paths(row["paths"] for row in rows)
     merged: Row = dict.fromkeys(COLUMNS)
@@ -139,7 +136,7 @@ def merge(rows: Sequence[Row], at_unix_ns: int, span_ns: int) -> Row:
 
 
 def weight(row: Row, column: str) -> int:
-    """How many samples of a row knew a column."""
+    """Return how many samples of a row have a known value in a column."""
     if row[column] is None:
         return 0
     known: int = row["known"].get(column, row["samples"])
@@ -147,7 +144,7 @@ def weight(row: Row, column: str) -> int:
 
 
 def mean(rows: Iterable[Row], column: str) -> float | None:
-    """The mean of what is known of a column; None where nothing is."""
+    """Return the mean of the known values of a column; None without any."""
     weighed = [(row[column], known) for row in rows if (known := weight(row, column))]
     if not weighed:
         return None
@@ -157,7 +154,7 @@ def mean(rows: Iterable[Row], column: str) -> float | None:
 
 
 def merge_paths(parts: Iterable[Paths]) -> dict[str, Figures]:
-    """Each path once, in the order of its name."""
+    """Return each path once, sorted by name."""
     by_path: dict[str, list[Figures]] = {}
     for paths in parts:
         for name, figures in paths.items():
@@ -166,16 +163,16 @@ def merge_paths(parts: Iterable[Paths]) -> dict[str, Figures]:
 
 
 def hit_ratio(paths: Paths) -> float | None:
-    """Share of reads that found all their data in the cache; None where nothing was read."""
+    """Return the share of reads with all data in the cache; None without reads."""
     total = sum(figures[IOS] or 0 for name, figures in paths.items() if name.startswith("read "))
     return (paths.get("read hit", (0,))[IOS] or 0) / total if total else None
 
 
 def _completed(rows: Sequence[Row], span_ns: int) -> list[Row]:
-    """Samples of a second with what only a longer row has a column for.
+    """Return samples of a second with the columns that only longer rows have.
 
-    With a slow tick a sample stands for the time to the next one. A hole is longer than most such
-    times and so does not count.
+    With a slow tick a sample covers the time to the next one: the median, so that holes do not
+    count.
     """
     apart = [later["at_unix_ns"] - row["at_unix_ns"] for row, later in pairwise(rows)]
     each_ns = max(SECOND_NS, min(round(median(apart)), span_ns)) if apart else SECOND_NS

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A history file that is damaged: found out, moved aside, begun anew. I/O: SQLite, renames."""
+"""Detects a damaged history file, moves it aside and starts a new one. I/O: SQLite, renames."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from ebbgate.store.db import Store
 
 _LOG = logging.getLogger(__name__)
 _KEPT: Final = 3
-"""Damaged files that are kept for whoever wants to know why: a bad disk makes one after another."""
+"""Damaged files to keep for analysis; a bad disk produces one after another."""
 PARTS: Final = ("", "-wal", "-shm")
-"""What SQLite adds to the name of a database for its files."""
+"""The suffixes of the files of one SQLite database."""
 
 
 def open_or_renew(path: Path) -> Store:
-    """The history, open for writing, a new one where the old one is damaged.
+    """Open the history for writing; replaces a damaged one.
 
     Raises what Store.open raises, OSError and sqlite3.Error.
     """
@@ -41,23 +41,22 @@ def open_or_renew(path: Path) -> Store:
 
 
 def renew(path: Path, why: str) -> Store:
-    """Move the file aside and begin a new one.
+    """Move the file aside and start a new one.
 
-    The same errors; then the old file is where it was, since the new one was not whole.
+    Raises the same errors; then the old file is still in place.
     """
     begun = prepare_new_file(path)
-    # Folds the log into the file: there is one file to rename.
+    # Closing folds the log into the file, so that there is one file to rename.
     Store.open(begun).close()
     aside = replace_file(begun, path)
-    _LOG.error("the history is damaged (%s): moved to %s; a new one is begun", why, aside)
+    _LOG.error("the history is damaged (%s): moved to %s; starting a new one", why, aside)
     return Store.open(path)
 
 
 def find_damage(store: Store, patience_s: float) -> str:
-    """What `PRAGMA quick_check` finds first; empty for a sound file.
+    """Return the first fault that `PRAGMA quick_check` finds; empty for a sound file.
 
-    It reads the whole file: what takes longer than `patience_s` is not looked at, and a damage
-    there shows when it is used.
+    The check stops after `patience_s`; damage beyond that shows when it is used.
     """
     timer = Timer(patience_s, store.interrupt)
     timer.daemon = True
@@ -67,7 +66,7 @@ def find_damage(store: Store, patience_s: float) -> str:
     except sqlite3.OperationalError as error:
         if getattr(error, "sqlite_errorcode", None) != sqlite3.SQLITE_INTERRUPT:
             raise
-        _LOG.info("the history is large: not all of it was checked in %g s", patience_s)
+        _LOG.info("the history is large: checked only part of it in %g s", patience_s)
         return ""
     except sqlite3.DatabaseError as error:
         if not is_damage(error):
@@ -80,7 +79,7 @@ def find_damage(store: Store, patience_s: float) -> str:
 
 # ---- of any database -----------------------------------------------------------------------------
 def prepare_new_file(path: Path) -> Path:
-    """The name of the file that will take the place of a damaged one; nothing is there."""
+    """Return the name of the file that will replace a damaged one; removes an earlier attempt."""
     begun = _begun(path)
     for part in PARTS:
         begun.with_name(begun.name + part).unlink(missing_ok=True)
@@ -88,21 +87,21 @@ def prepare_new_file(path: Path) -> Path:
 
 
 def replace_file(begun: Path, path: Path) -> Path:
-    """Move the damaged file aside, and the new one to its place; the damaged one's new name."""
+    """Move the damaged file aside and the new one to its place; return the damaged one's name."""
     aside = move_aside(path)
     begun.rename(path)
     return aside
 
 
 def finish_renewal(path: Path) -> None:
-    """A crash may have come between the two renames of `replace_file`: make up for it."""
+    """Complete a `replace_file` that was interrupted between its two renames."""
     begun = _begun(path)
     if begun.exists() and not path.exists():
         begun.rename(path)
 
 
 def move_aside(path: Path) -> Path:
-    """Rename the file and its log; returns the new name. Raises OSError."""
+    """Rename the file and its log; return the new name. Raises OSError."""
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     aside = path.with_name(f"{path.name}.damaged-{stamp}")
     number = 1

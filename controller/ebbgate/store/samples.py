@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Rows of samples as documents, read quickly: an hour of seconds is 3600 of them. I/O: SQLite."""
+"""Reads rows of samples as documents, quickly: an hour has 3600. I/O: SQLite."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def read(
     *,
     latency: bool = False,
 ) -> list[Row]:
-    """The volume's samples of one span in `[since, until)`, oldest first; `latency`: with it."""
-    # Of a second only what was measured is fetched: the rest has the same value in every row.
+    """Return the volume's samples of one span in `[since, until)`, oldest first."""
+    # In rows of a second, columns that are not measured have the same value in every row.
     columns = _SHORT if span_ns == SECOND_NS else _LONG
     columns += (_LATENCY,) if latency else ()
     cursor = connection.cursor()
@@ -45,8 +45,9 @@ def read(
 
 
 def hit_ratio(texts: Sequence[str]) -> float | None:
-    """Share of reads that found all their data in the cache, over rows; None where nothing was
-    read. `texts`: their column `paths`.
+    """Return the share of reads with all data in the cache; None without reads.
+
+    `texts`: the column `paths` of the rows.
     """
     hits = reads = 0
     for taken in json.loads(f"[{','.join(texts)}]"):
@@ -59,7 +60,7 @@ def hit_ratio(texts: Sequence[str]) -> float | None:
 
 
 def _parsed(columns: tuple[str, ...], rows: list[tuple[Any, ...]], same: Row) -> list[Row]:
-    """All paths in one go, and what is the same in nearly every row only once."""
+    """Parse all paths in one go, and equal texts only once."""
     number = columns.index("paths")
     paths = json.loads(f"[{','.join([row[number] for row in rows])}]")
     names, constant = (*columns, *same), tuple(same.values())

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What was done with a volume over a time and what it brought, from what was kept. Pure.
+"""Summarizes what ebbgate did with a volume over a period, and the effect. Pure.
 
-Unknown is never zero: a figure that nobody measured is None, whatever it would look like.
+Unknown is never zero: a figure that was not measured is None.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from ebbgate.units import NS_PER_S
 Document = dict[str, Any]
 
 SERIES: Final = 32
-"""Points of the dirty level over the time, for a line that fits a terminal."""
+"""Points of the dirty level over the period, for a chart that fits a terminal."""
 TUNED: Final = ("enforce",)
 UNTOUCHED: Final = ("observe", "advise")
 IOS_MIN: Final = 1000
 COVERED_NS_MIN: Final = 600 * NS_PER_S
-"""Less than this on either side is no comparison."""
+"""With less than this on either side there is no comparison."""
 
 
 @dataclass(frozen=True, slots=True)
 class HourlyCount:
-    """A row of `tallies`, its time left out."""
+    """A row of `tallies` without its time."""
 
     what: str
     strategy: str
@@ -39,7 +39,7 @@ class HourlyCount:
 
 @dataclass(frozen=True, slots=True)
 class ManualWrite:
-    """A knob that somebody else wrote while ebbgate held it; `found`: in words."""
+    """A knob that somebody else wrote while ebbgate controlled it; `found`: in words."""
 
     knob: str
     at_unix_ns: int
@@ -53,7 +53,7 @@ def summarize(
     since_unix_ns: int,
     until_unix_ns: int,
 ) -> Document:
-    """The figures of one volume. `rows`: of minutes and hours, each time once, oldest first."""
+    """Return the figures of one volume. `rows`: minutes and hours without overlap, oldest first."""
     return {
         "recorded_s": sum(row["covered_ns"] for row in rows) / NS_PER_S,
         "mode_s": _by_mode(rows),
@@ -76,7 +76,7 @@ def summarize(
 
 
 def writes(tallies: Iterable[HourlyCount]) -> list[Document]:
-    """Knob writes by strategy, knob and outcome."""
+    """Return knob writes by strategy, knob and outcome."""
     counts: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     for tally in tallies:
         if tally.what == "action":
@@ -114,7 +114,7 @@ def destaged(rows: Iterable[Row]) -> Document:
 
 
 def streams(rows: Iterable[Row], tallies: Iterable[HourlyCount]) -> Document:
-    """How often streams were kept out of the cache, and all bytes that went past it."""
+    """Return how often streams were kept out of the cache, and all bytes that bypassed it."""
     bypassed = [row["bypass_bytes"] for row in rows if row["bypass_bytes"] is not None]
     return {
         "kept_out": _acted(tallies, "stream_bypass", "bypass"),
@@ -123,12 +123,12 @@ def streams(rows: Iterable[Row], tallies: Iterable[HourlyCount]) -> Document:
 
 
 def dirty(rows: Sequence[Row], since_unix_ns: int, until_unix_ns: int) -> Document:
-    """The level of dirty data: mean, most, share of the time without any, and its course."""
+    """Return mean, maximum and history of the dirty data, and the share of time without any."""
     parts: list[list[Row]] = [[] for _ in range(SERIES)]
     step_ns = max(1, (until_unix_ns - since_unix_ns) // SERIES)
     for row in rows:
         begin_ns = row["at_unix_ns"] - since_unix_ns
-        # An hour of a short time is more than a point of it.
+        # In a short period an hour spans several points.
         first, last = begin_ns // step_ns, (begin_ns + row["span_ns"] - 1) // step_ns
         for place in range(max(0, first), min(SERIES - 1, last) + 1):
             parts[place].append(row)
@@ -142,10 +142,10 @@ def dirty(rows: Sequence[Row], since_unix_ns: int, until_unix_ns: int) -> Docume
 
 
 def latency(rows: Sequence[Row]) -> list[Document]:
-    """The p99 of each path while ebbgate tuned beside that while it did not.
+    """Return the p99 of each path while ebbgate tuned, and while it did not.
 
-    A mean of the p99 of seconds, weighted by requests. None where either is too little to compare.
-    Times in which the mode changed or is not known are on neither side.
+    The mean of the p99 of seconds, weighted by requests; None where a side has too little data.
+    Times in which the mode changed or is unknown count for neither side.
     """
     sides = {
         "untouched": [row for row in rows if row["mode"] in UNTOUCHED],
@@ -182,6 +182,6 @@ def _by_mode(rows: Iterable[Row]) -> Mapping[str, float]:
 
 
 def _seconds(row: Row, column: str) -> float:
-    """For how long a column of a row was known."""
+    """Return for how many seconds a column of a row was known."""
     known: float = row["covered_ns"] / NS_PER_S * weight(row, column) / row["samples"]
     return known

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Originals that an earlier ebbgated left in the journal, in whatever state the file is.
+"""Reads originals that an earlier ebbgated left in the journal, even from a damaged file.
 
-I/O: SQLite. A full disk or a damaged file must not keep a knob from coming back.
+I/O: SQLite. Neither a full disk nor a damaged file may keep a knob from being restored.
 """
 
 from __future__ import annotations
@@ -20,12 +20,14 @@ from ebbgate.store.journal import Journal
 from ebbgate.store.last_written import LastWritten, Values
 
 SettledEntry = tuple[str, str, str]
-"""Volume, knob, and how it ended."""
+"""Volume, knob and how its entry was settled."""
 
 
 class UnrestoredOriginals:
-    """The open journal. `complaint`: why it could not be opened or brought up to date; `unremoved`:
-    entries that are settled and could not be taken out.
+    """The open journal and the entries that it had when it was opened.
+
+    `warning`: why the journal could not be opened or updated; `unremoved`: settled entries that
+    could not be removed.
     """
 
     def __init__(
@@ -37,20 +39,20 @@ class UnrestoredOriginals:
         self._journal = journal
         self._last = last_written
         self._entries = entries
-        self.trouble: Exception | None = None
-        self.complaint = ""
+        self.error: Exception | None = None
+        self.warning = ""
         self.unremoved: list[SettledEntry] = []
         self._removed: set[tuple[str, str]] = set()
 
     @classmethod
-    def open(cls, path: Path, last_written: LastWritten | None, *, heal: bool) -> Self:
-        """Through SQLite, or else whatever can still be read from the file.
+    def open(cls, path: Path, last_written: LastWritten | None, *, renew: bool) -> Self:
+        """Open the journal; where SQLite cannot, read what is still readable.
 
-        `last_written`: None where its file cannot be used. `heal`: move a damaged file aside and
-        begin a new one. Raises Unavailable and PermissionDenied where nothing can be read.
+        `last_written`: None where its file cannot be used. `renew`: replace a damaged file by a new
+        one. Raises Unavailable and PermissionDenied where nothing can be read.
         """
         try:
-            journal = journal_salvage.open_or_renew(path) if heal else Journal.open(path)
+            journal = journal_salvage.open_or_renew(path) if renew else Journal.open(path)
         except STORE_ERRORS as error:
             return cls._salvaged(path, last_written, error)
         try:
@@ -67,32 +69,32 @@ class UnrestoredOriginals:
                 raise error
             raise Unavailable(f"{path} cannot be used: {error}", "see the system's log") from error
         found = cls(None, entries, last)
-        found.trouble = error
-        found.complaint = _complaint(error, whole=whole)
+        found.error = error
+        found.warning = _warning(error, whole=whole)
         return found
 
     def entries(self, boot_id: str | None = None) -> Sequence[JournalEntry]:
-        """Entries that were open, oldest first; of every boot without `boot_id`."""
+        """Return the entries, oldest first; of every boot without `boot_id`."""
         return [entry for entry in self._entries if boot_id in (None, entry.boot_id)]
 
     def values(self, entry: JournalEntry) -> Values | None:
-        """What was last written to the knob, and before that; None where it is not known."""
+        """Return the last two values written to the knob; None where they are not known."""
         return self._last.values(entry) if self._last else None
 
     def remove(self, volume: str, knob: str, how: str) -> None:
-        """Take out an entry that is settled, if that is possible."""
+        """Remove a settled entry; one that cannot be removed is added to `unremoved`."""
         self._removed.add((volume, knob))
         if self._journal is not None:
             try:
                 self._journal.remove(volume, knob)
             except sqlite3.Error as error:
-                self.complaint = f"the journal could not be brought up to date: {error}"
+                self.warning = f"the journal could not be brought up to date: {error}"
             else:
                 return
         self.unremoved.append((volume, knob, how))
 
     def left(self) -> list[JournalEntry]:
-        """Entries that are not settled."""
+        """Return the entries that are not settled."""
         return [entry for entry in self._entries if (entry.volume, entry.knob) not in self._removed]
 
     def close(self) -> None:
@@ -101,7 +103,7 @@ class UnrestoredOriginals:
             self._journal.close()
 
 
-def _complaint(error: Exception, *, whole: bool) -> str:
+def _warning(error: Exception, *, whole: bool) -> str:
     text = getattr(error, "message", str(error))
     if is_damage(error) and not whole:
         return f"{text}; some originals may be lost with it"

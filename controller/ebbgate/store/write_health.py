@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""When the history could not be written, why, and what it cost. Pure: time is an argument."""
+"""Records when the history could not be written, why, and what was lost. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Document = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class _Time:
+class _Outage:
     since_unix_ns: int
     why: str
     until_unix_ns: int | None = None
@@ -21,37 +21,37 @@ class _Time:
 
 
 class WriteHealth:
-    """Counts what was given up; remembers the last time of trouble. One thread changes it."""
+    """Counts lost records; remembers the last outage. Only one thread changes it."""
 
     def __init__(self) -> None:
         self.dropped = 0
-        self._last: _Time | None = None
+        self._last: _Outage | None = None
         self._before = 0
 
     @property
     def written(self) -> bool:
-        """Can the history be written, as far as is known?"""
+        """Whether the history can be written, as far as is known."""
         return self._last is None or self._last.until_unix_ns is not None
 
     def begin(self, why: str, wall_ns: int) -> bool:
-        """It could not be written; True where this is news."""
+        """Note that it could not be written; return True at the start of an outage."""
         if not self.written:
             return False
-        self._last = _Time(wall_ns, why)
+        self._last = _Outage(wall_ns, why)
         self._before = self.dropped
         return True
 
     def end(self, wall_ns: int) -> tuple[int, int] | None:
-        """It is written; (how long it was not in ns, records lost) where this is news."""
+        """Note that it was written; at the end of an outage, return its length in ns and losses."""
         last = self._last
         if last is None or last.until_unix_ns is not None:
             return None
         lost = self.dropped - self._before
-        self._last = _Time(last.since_unix_ns, last.why, wall_ns, lost)
+        self._last = _Outage(last.since_unix_ns, last.why, wall_ns, lost)
         return max(0, wall_ns - last.since_unix_ns), lost
 
     def document(self) -> Document:
-        """`trouble`: the last time in which nothing could be written; None: there was none."""
+        """Return the document; `trouble`: the last outage, None without one."""
         last = self._last
         trouble: Document | None = None
         if last is not None:
@@ -66,7 +66,7 @@ class WriteHealth:
 
 
 def log_warning(history: Mapping[str, Any]) -> str | None:
-    """What is wrong with the log of the history, from the daemon's document; None: nothing."""
+    """Return a warning about the log of the history, from the daemon's document; or None."""
     log = history.get("log") or {}
     if log.get("held_since_unix_ns") is None:
         return None

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Records that wait to be written, in order; bounded while they cannot be. I/O: through the store.
+"""Queues records for the history in order, bounded while it cannot be written.
 
-One thread only.
+I/O: through the store. One thread only.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from ebbgate.store.db import Store
 
 _LOG = logging.getLogger(__name__)
 TASKS_MAX: Final = 2_000
-"""Kept while nothing can be written: some minutes of four volumes, some megabytes."""
+"""Kept while nothing can be written: a few minutes of four volumes, a few MB."""
 _BATCH_MAX: Final = 64
-"""What waited for room is written in parts, of less than a megabyte each: a little room may do."""
+"""Tasks in one transaction, less than a MB, so that a little free space is enough for one."""
 
 
 Task = Callable[[Store], None]
@@ -33,14 +33,14 @@ class WriteQueue:
         self._tasks: list[Task] = []
 
     def add(self, task: Task) -> None:
-        """After all the others."""
+        """Append a task."""
         self._tasks.append(task)
 
     def write(self, store: Store, newest: Sequence[Task], check: Callable[[], None]) -> None:
-        """All of them and, in the transaction of the last, `newest`. Raises sqlite3.Error, OSError
-        and EbbgateError; what was not written then still waits, but for `newest`.
+        """Write all tasks and, in the last transaction, `newest`.
 
-        `check` is called before each part and raises where there is no room for it.
+        `check` is called before each part and raises where there is no room for it. Raises
+        sqlite3.Error, OSError and EbbgateError; unwritten tasks then stay queued, but not `newest`.
         """
         while len(self._tasks) > _BATCH_MAX:
             check()
@@ -52,25 +52,25 @@ class WriteQueue:
 
     @staticmethod
     def write_only(store: Store, newest: Sequence[Task]) -> None:
-        """`newest` alone; the others go on waiting. Raises the same."""
+        """Write `newest` alone; the others stay queued. Raises the same."""
         _write(store, newest)
 
     def trim(self) -> int:
-        """Give the oldest up where there are too many; how many."""
+        """Drop the oldest tasks where there are too many; return how many."""
         excess = max(0, len(self._tasks) - TASKS_MAX)
         del self._tasks[:excess]
         return excess
 
 
 def _write(store: Store, tasks: Sequence[Task]) -> None:
-    """One write to the disk, all of it or nothing."""
+    """Write the tasks in one transaction."""
     with store.batch():
         for task in tasks:
             _carry_out(task, store)
 
 
 def _carry_out(task: Task, store: Store) -> None:
-    """A bug in one task costs that task, not those after it."""
+    """Run a task; an error of its own costs only that task."""
     try:
         task(store)
     except sqlite3.Error as error:

@@ -74,7 +74,7 @@ def test_the_other_one_is_what_the_volume_is_under(lived: Cli) -> None:
         (("replay", "x.jsonl", "--since", "1h"), 64, "--since needs --history"),
         (("replay", "--history", "bcache0", "--since", "soon"), 64, "--since:"),
         (("replay", "--history", "nosuch"), 66, "no such volume: nosuch"),
-        (("replay", "--history", "bcache0"), 69, "nothing was ever recorded here"),
+        (("replay", "--history", "bcache0"), 69, "nothing was recorded yet"),
         (("replay", "--history", "bcache0", "--policy", "x"), 66, "no policy x"),
     ],
 )

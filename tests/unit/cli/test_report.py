@@ -61,7 +61,7 @@ def hours(bench: StoreBench, count: int, mode: str, **signals: Any) -> None:
             for _ in range(3):
                 bench.sample(frame(**signals), mode=mode)
                 bench.go_on(20 * NS_PER_S)
-        bench.tidy()
+        bench.maintain()
 
 
 def document(cli: Cli, *words: str) -> dict[str, Any]:
@@ -108,14 +108,14 @@ def test_a_gap_is_used_when_a_knob_was_written_for_it_and_counts_once(
 
 
 def test_counts_outlive_the_events_that_they_count(cli: Cli, bench: StoreBench) -> None:
-    bench.tidy()
+    bench.maintain()
     bench.wall_ns -= 20 * DAY_NS
     for _ in range(7):
         bench.store.add_edge(busy_edge(1), 1, bench.wall_ns)
     bench.go_on(20 * DAY_NS)
-    bench.tidy()
+    bench.maintain()
     bench.go_on(2 * HOUR_NS)
-    bench.tidy()
+    bench.maintain()
     assert bench.count("edges") == 0
     assert document(cli, "--since", "30d")["done"]["gaps"]["seen"] == 7
 
@@ -187,9 +187,9 @@ def test_an_hour_in_which_the_mode_changed_is_on_neither_side(cli: Cli, bench: S
             for _ in range(3):
                 bench.sample(frame(**load(10)), mode=mode)
                 bench.go_on(20 * NS_PER_S)
-        bench.tidy()
+        bench.maintain()
     bench.go_on(2 * MINUTE_NS)
-    bench.tidy()
+    bench.maintain()
     found = document(cli)
     assert found["brought"]["latency"] == []
     assert found["mode_s"] == {"unknown": 3600.0}

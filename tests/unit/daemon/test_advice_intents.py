@@ -227,7 +227,7 @@ def test_a_write_to_another_volume_is_not_undone(asked: Asked, store: Store) -> 
 
 def test_without_a_history_there_is_nothing_to_undo(asked: Asked) -> None:
     ok, text = undo(asked, 1)
-    assert (ok, "nothing was ever recorded here" in text) == (False, True)
+    assert (ok, "nothing was recorded yet" in text) == (False, True)
 
 
 # ---- limits of the policy -----------------------------------------------------------------------

@@ -53,9 +53,9 @@ class StoreBench:
         self.wall_ns += duration_ns
         self.mono_ns += duration_ns
 
-    def tidy(self) -> None:
+    def maintain(self) -> None:
         """All that is due."""
-        while self.store.tidy(self.upkeep, self.wall_ns, self.mono_ns):
+        while self.store.maintain(self.upkeep, self.wall_ns, self.mono_ns):
             pass
 
     def restart(self, limits: HistoryLimits = LIMITS) -> None:

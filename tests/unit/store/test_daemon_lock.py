@@ -24,8 +24,8 @@ HOLDER = """
 import sys, time
 from pathlib import Path
 from threading import Timer
-from ebbgate.store.daemon_lock import DaemonLock, Part
-with DaemonLock(Path(sys.argv[1]), Part(sys.argv[2])):
+from ebbgate.store.daemon_lock import DaemonLock, LockRole
+with DaemonLock(Path(sys.argv[1]), LockRole(sys.argv[2])):
     print("held", flush=True)
     time.sleep(60)
 """
@@ -36,14 +36,14 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "ebbgated.lock"
 
 
-def own_lock(path: Path, part: LockRole = LockRole.DAEMON) -> DaemonLock:
-    return DaemonLock(path, part, patience_s=PATIENCE_S)
+def own_lock(path: Path, role: LockRole = LockRole.DAEMON) -> DaemonLock:
+    return DaemonLock(path, role, patience_s=PATIENCE_S)
 
 
-def holding(path: Path, part: LockRole) -> subprocess.Popen[str]:
+def holding(path: Path, role: LockRole) -> subprocess.Popen[str]:
     """Another process that has the lock."""
     process = subprocess.Popen(
-        [sys.executable, "-c", HOLDER, path, part],
+        [sys.executable, "-c", HOLDER, path, role],
         env={"PYTHONPATH": f"{REPO / 'controller'}:{':'.join(sys.path)}"},
         stdout=subprocess.PIPE,
         text=True,
@@ -68,14 +68,14 @@ def test_an_older_file_that_others_could_open_loses_their_rights(path: Path) -> 
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-@pytest.mark.parametrize("part", [*LockRole])
+@pytest.mark.parametrize("role", [*LockRole])
 @pytest.mark.parametrize("mine", [*LockRole])
 def test_living_processes_exclude_each_other_and_are_named(
-    path: Path, part: LockRole, mine: LockRole
+    path: Path, role: LockRole, mine: LockRole
 ) -> None:
-    process = holding(path, part)
+    process = holding(path, role)
     try:
-        said = rf"another {part} runs here \(pid {process.pid}\)"
+        said = rf"another {role} runs here \(pid {process.pid}\)"
         with pytest.raises(LockHeld, match=said), own_lock(path, mine):
             pass
     finally:

@@ -165,7 +165,7 @@ def test_the_file_is_not_for_everybody(store: Store, path: Path) -> None:
 
 
 def test_a_history_that_was_never_written_says_so(tmp_path: Path) -> None:
-    with pytest.raises(Unavailable, match=r"nothing was ever recorded here[\s\S]*start the daemon"):
+    with pytest.raises(Unavailable, match=r"nothing was recorded yet[\s\S]*start the daemon"):
         History.open(tmp_path / "history.db")
 
 

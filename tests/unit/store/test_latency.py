@@ -99,7 +99,7 @@ def test_seconds_minutes_and_hours_hold_the_same_requests(bench: StoreBench) -> 
     bench.seconds(90, paths=felt([0, 3, 1]))
     bench.seconds(30, paths={})
     bench.go_on(2 * HOUR_NS)
-    bench.tidy()
+    bench.maintain()
     for span_ns in (SECOND_NS, MINUTE_NS, HOUR_NS):
         texts = bench.query(
             "SELECT latency FROM samples WHERE span_ns = ? AND latency IS NOT NULL", [span_ns]
@@ -115,7 +115,7 @@ def _numbers(text: str) -> list[int]:
 def test_a_minute_of_which_nothing_is_known_has_no_latencies(bench: StoreBench) -> None:
     bench.seconds(60, paths={})
     bench.go_on(MINUTE_NS)
-    bench.tidy()
+    bench.maintain()
     (row,) = bench.query("SELECT latency FROM samples WHERE span_ns = ?", [MINUTE_NS])
     assert row["latency"] is None
 
@@ -128,7 +128,7 @@ def test_latencies_that_make_no_sense_cost_their_minute_and_no_other(bench: Stor
         )
         connection.commit()
     bench.go_on(MINUTE_NS)
-    bench.tidy()
+    bench.maintain()
     assert [row["at_unix_ns"] for row in bench.rows(MINUTE_NS)] == [T0_NS + MINUTE_NS]
     assert bench.count("rollup_due") == 1
 
@@ -184,7 +184,7 @@ def test_where_seconds_were_forgotten_minutes_are_shown(bench: StoreBench) -> No
     bench.go_on(12 * HOUR_NS)
     bench.seconds(60, paths=felt([1]))
     bench.go_on(MINUTE_NS)
-    bench.tidy()
+    bench.maintain()
     found = grid(bench, 0, 300)
     assert found.span_s == 60
     assert sums(found) == [60] * 5
@@ -192,7 +192,7 @@ def test_where_seconds_were_forgotten_minutes_are_shown(bench: StoreBench) -> No
 
 def test_long_times_are_read_in_the_longest_span_and_each_request_once(bench: StoreBench) -> None:
     bench.seconds(2 * 3600 + 90, paths=felt([1]))
-    bench.tidy()
+    bench.maintain()
     assert len(bench.rows(HOUR_NS)) == 2
     assert sums(grid(bench, 0, 3 * 3600, 3)) == [3600, 3600, 90]
     found = grid(bench, 0, 3 * 86400, 1)

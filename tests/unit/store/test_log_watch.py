@@ -118,9 +118,9 @@ def test_a_hold_is_logged_once_and_so_is_its_end(
             watch.look(store, second * NS_PER_S, second * NS_PER_S)
     watch.look(store, 120 * NS_PER_S, 120 * NS_PER_S)
     held, over = (record.getMessage() for record in caplog.records)
-    assert "its log cannot be folded: it has 5.1 MiB" in held
+    assert "its log cannot be folded and has 5.1 MiB" in held
     assert "recording stops before file and log exceed 64 MiB (history_size)" in held
-    assert over == "the log of the history is folded again, after 2 min"
+    assert over == "the log of the history is folded again after 2 min"
 
 
 def test_whoever_holds_the_log_is_named(store: Store, path: Path) -> None:

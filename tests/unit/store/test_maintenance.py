@@ -29,10 +29,10 @@ def bench(tmp_path: Path) -> Iterator[StoreBench]:
 
 def test_a_minute_is_rolled_up_when_it_is_over_and_not_before(bench: StoreBench) -> None:
     bench.seconds(60, dirty_bytes=4096)
-    bench.tidy()
+    bench.maintain()
     assert bench.rows(MINUTE_NS) == []
     bench.go_on(GRACE_NS)
-    bench.tidy()
+    bench.maintain()
     (row,) = bench.rows(MINUTE_NS)
     assert (row["at_unix_ns"], row["samples"], row["dirty_bytes"]) == (T0_NS, 60, 4096)
     assert row["covered_ns"] == MINUTE_NS
@@ -43,9 +43,9 @@ def test_an_hour_is_made_of_its_minutes(bench: StoreBench) -> None:
     for number in range(60):
         bench.seconds(2, dirty_bytes=number * MIB)
         bench.go_on(58 * NS_PER_S)
-        bench.tidy()
+        bench.maintain()
     bench.go_on(GRACE_NS)
-    bench.tidy()
+    bench.maintain()
     (row,) = bench.rows(HOUR_NS)
     assert (row["samples"], row["dirty_bytes_max"]) == (120, 59 * MIB)
     assert row["dirty_bytes"] == 59 * MIB // 2
@@ -57,16 +57,16 @@ def test_what_was_due_is_rolled_up_after_a_restart(bench: StoreBench) -> None:
     bench.seconds(30)
     bench.restart()
     bench.go_on(GRACE_NS)
-    bench.tidy()
+    bench.maintain()
     assert [row["samples"] for row in bench.rows(MINUTE_NS)] == [60]
 
 
 def test_samples_that_come_late_are_part_of_their_minute(bench: StoreBench) -> None:
     bench.seconds(30)
     bench.go_on(MINUTE_NS)
-    bench.tidy()
+    bench.maintain()
     bench.sample(frame(dirty_bytes=7), at_ns=T0_NS + 40 * NS_PER_S)
-    bench.tidy()
+    bench.maintain()
     (row,) = bench.rows(MINUTE_NS)
     assert (row["samples"], row["dirty_bytes"]) == (31, 7)
 
@@ -76,7 +76,7 @@ def test_volumes_are_rolled_up_apart(bench: StoreBench) -> None:
         at_ns = T0_NS + second * NS_PER_S
         bench.sample(frame("bcache0", dirty_bytes=1), frame("vg-data", dirty_bytes=3), at_ns=at_ns)
     bench.go_on(2 * MINUTE_NS)
-    bench.tidy()
+    bench.maintain()
     assert [row["dirty_bytes"] for row in bench.rows(MINUTE_NS, "vg-data")] == [3]
     assert [row["dirty_bytes"] for row in bench.rows(MINUTE_NS)] == [1]
 
@@ -85,25 +85,25 @@ def test_volumes_are_rolled_up_apart(bench: StoreBench) -> None:
 def test_a_clock_set_back_a_little_leaves_one_account_of_a_minute(bench: StoreBench) -> None:
     bench.seconds(60, dirty_bytes=0)
     bench.go_on(GRACE_NS)
-    bench.tidy()
+    bench.maintain()
     bench.wall_ns = T0_NS + NS_PER_S // 2
     bench.seconds(60, dirty_bytes=4096)
     bench.go_on(GRACE_NS)
-    bench.tidy()
+    bench.maintain()
     (row,) = bench.rows(MINUTE_NS)
     assert (row["samples"], row["dirty_bytes"]) == (120, 2048)
 
 
 def test_a_clock_set_back_beyond_the_seconds_keeps_the_fuller_minute(bench: StoreBench) -> None:
     bench.seconds(60, dirty_bytes=1)
-    bench.tidy()
+    bench.maintain()
     bench.go_on(DAY_NS)
-    bench.tidy()
+    bench.maintain()
     assert bench.rows(SECOND_NS) == [], "a day later only the minute is left"
     bench.wall_ns = T0_NS
     bench.seconds(20, dirty_bytes=2)
     bench.go_on(MINUTE_NS)
-    bench.tidy()
+    bench.maintain()
     (row,) = bench.rows(MINUTE_NS)
     assert (row["samples"], row["dirty_bytes"]) == (60, 1)
 
@@ -112,7 +112,7 @@ def test_what_a_clock_that_was_ahead_has_written_is_rolled_up_too(bench: StoreBe
     bench.wall_ns = T0_NS + 100 * DAY_NS
     bench.seconds(60)
     bench.wall_ns = T0_NS
-    bench.tidy()
+    bench.maintain()
     assert [row["samples"] for row in bench.rows(MINUTE_NS)] == [60]
 
 
@@ -122,28 +122,28 @@ def test_a_clock_that_was_set_takes_nothing_from_the_history(
 ) -> None:
     bench.seconds(60)
     bench.store.add_decision(decision(proposal()), bench.wall_ns)
-    bench.tidy()
+    bench.maintain()
     bench.wall_ns += jump_ns
     for _ in range(50):
         bench.go_on(MINUTE_NS)
-        bench.tidy()
+        bench.maintain()
     bench.wall_ns -= jump_ns
     bench.go_on(MINUTE_NS)
-    bench.tidy()
+    bench.maintain()
     assert (bench.count("decisions"), len(bench.rows(SECOND_NS))) == (1, 60)
 
 
 def test_a_machine_that_starts_in_1970_takes_nothing_from_the_history(bench: StoreBench) -> None:
     bench.seconds(60)
     bench.go_on(GRACE_NS)
-    bench.tidy()
+    bench.maintain()
     bench.restart()
     bench.wall_ns = 60 * NS_PER_S
     for _ in range(3):
         bench.seconds(60)
-        bench.tidy()
+        bench.maintain()
     bench.wall_ns = T0_NS + 10 * MINUTE_NS
-    bench.tidy()
+    bench.maintain()
     assert [row["at_unix_ns"] for row in bench.rows(MINUTE_NS)][-1] == T0_NS
     assert len(bench.rows(SECOND_NS)) == 4 * 60
 
@@ -153,15 +153,15 @@ def test_a_clock_that_was_set_is_believed_after_an_hour(
 ) -> None:
     caplog.set_level(logging.WARNING)
     bench.seconds(60)
-    bench.tidy()
+    bench.maintain()
     bench.wall_ns += 2 * DAY_NS
-    bench.tidy()
+    bench.maintain()
     assert len(bench.rows(SECOND_NS)) == 60
     bench.go_on(HOUR_NS + MINUTE_NS)
-    bench.tidy()
+    bench.maintain()
     assert bench.rows(SECOND_NS) == []
     assert [r.getMessage() for r in caplog.records].count(
-        "the clock was set or the machine slept: nothing is forgotten for an hour"
+        "the clock was set or the machine slept: nothing is deleted by age for an hour"
     ) == 1
 
 
@@ -169,10 +169,10 @@ def test_after_a_long_rest_nothing_is_forgotten_for_an_hour(bench: StoreBench) -
     bench.seconds(60)
     bench.restart()
     bench.go_on(2 * DAY_NS)
-    bench.tidy()
+    bench.maintain()
     assert len(bench.rows(SECOND_NS)) == 60
     bench.go_on(HOUR_NS + MINUTE_NS)
-    bench.tidy()
+    bench.maintain()
     assert bench.rows(SECOND_NS) == []
 
 
@@ -185,12 +185,12 @@ def test_rows_that_make_no_sense_cost_their_minute_only(
         other.execute("UPDATE samples SET paths = 'nonsense' WHERE at_unix_ns = ?", (T0_NS,))
         other.commit()
     bench.go_on(GRACE_NS)
-    bench.tidy()
+    bench.maintain()
     assert [
         row["at_unix_ns"]
         for row in bench.query("SELECT at_unix_ns FROM samples WHERE span_ns = ?", (MINUTE_NS,))
     ] == [T0_NS + MINUTE_NS]
-    assert "makes no sense" in caplog.text
+    assert "skipped invalid rows" in caplog.text
 
 
 def test_space_is_given_back_when_much_is_forgotten(bench: StoreBench) -> None:
@@ -199,12 +199,12 @@ def test_space_is_given_back_when_much_is_forgotten(bench: StoreBench) -> None:
         with bench.store.batch():
             for _ in range(80):
                 bench.store.add_decision(big, bench.wall_ns)
-    bench.tidy()
+    bench.maintain()
     full = bench.size_bytes()
     bench.go_on(MINUTE_NS)
     bench.sample(frame())
     bench.go_on(2 * DAY_NS)
-    bench.tidy()
+    bench.maintain()
     bench.restart()
     assert bench.count("decisions") == 0
     assert bench.size_bytes() < full / 2
@@ -216,22 +216,22 @@ def test_no_unused_page_is_kept_in_a_file_that_is_too_large(bench: StoreBench) -
         with bench.store.batch():
             for _ in range(40):
                 bench.store.add_decision(big, bench.wall_ns)
-    bench.tidy()
+    bench.maintain()
     small = HistoryLimits(SIZE_BYTES_MIN)
     assert bench.store.file_bytes() > 1.5 * small.file_bytes
     # The administrator has lowered history_size.
     bench.restart(small)
     for _ in range(4):
         bench.go_on(MINUTE_NS)
-        bench.tidy()
+        bench.maintain()
     assert bench.store.file_bytes() <= small.file_bytes
     assert bench.count("decisions") > 100
 
 
 def test_while_all_is_in_order_a_look_costs_next_to_nothing(bench: StoreBench) -> None:
     bench.seconds(30)
-    bench.tidy()
+    bench.maintain()
     statements: list[str] = []
     bench.store._connection.set_trace_callback(statements.append)
-    assert not bench.store.tidy(bench.upkeep, bench.wall_ns, bench.mono_ns + NS_PER_S)
+    assert not bench.store.maintain(bench.upkeep, bench.wall_ns, bench.mono_ns + NS_PER_S)
     assert len(statements) <= 2

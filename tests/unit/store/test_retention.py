@@ -68,9 +68,9 @@ def times(bench: StoreBench, what: str) -> list[int]:
 
 def settle(bench: StoreBench) -> None:
     """The first look, and then long enough for the clock to be believed."""
-    bench.tidy()
+    bench.maintain()
     bench.go_on(HOUR_NS + MINUTE_NS)
-    bench.tidy()
+    bench.maintain()
 
 
 AGES = st.lists(
@@ -124,13 +124,13 @@ def fill(bench: StoreBench, hours: int, padding: int) -> None:
             bench.sample(frame(missing={"all": "z" * padding}), at_ns=at_ns)
         bench.go_on(MINUTE_NS)
         if minute % 20 == 0:
-            bench.tidy()
+            bench.maintain()
 
 
 def test_the_size_is_held_by_the_oldest_of_the_cheapest(tmp_path: Path) -> None:
     bench = StoreBench(tmp_path, SMALL)
     fill(bench, 6, padding=9000)
-    bench.tidy()
+    bench.maintain()
     used = retention.used_bytes(bench.store._connection)
     assert SMALL.pages_bytes * 0.7 < used <= SMALL.pages_bytes
     assert bench.size_bytes() <= SMALL.size_bytes
@@ -154,7 +154,7 @@ def test_what_a_wrong_clock_has_dated_ahead_goes_before_the_size_is_exceeded(
     fill(bench, 4, padding=9000)
     bench.wall_ns = T0_NS
     fill(bench, 4, padding=9000)
-    bench.tidy()
+    bench.maintain()
     assert bench.size_bytes() <= SMALL.size_bytes
     newest = times(bench, "idle decisions")
     assert bench.wall_ns - MINUTE_NS in newest
@@ -166,7 +166,7 @@ def test_a_smaller_bound_is_reached_and_the_file_shrinks(tmp_path: Path) -> None
     fill(bench, 6, padding=9000)
     assert bench.size_bytes() > SMALL.size_bytes
     bench.restart(SMALL)
-    bench.tidy()
+    bench.maintain()
     bench.restart(SMALL)
     assert bench.size_bytes() <= SMALL.size_bytes
     bench.store.close()
@@ -191,7 +191,7 @@ def test_a_step_touches_a_few_rows_only(tmp_path: Path) -> None:
     bench.restart(SMALL)
     connection, steps = bench.store._connection, 0
     before = connection.total_changes
-    while bench.store.tidy(bench.upkeep, bench.wall_ns, bench.mono_ns):
+    while bench.store.maintain(bench.upkeep, bench.wall_ns, bench.mono_ns):
         steps += 1
         # A decision that goes takes its number out of its action, too.
         assert connection.total_changes - before <= 2 * 128

@@ -61,7 +61,7 @@ def test_a_damage_in_the_middle_is_found_at_start(
         recorder.flush()
     assert (sound(path), count(path)) == (True, 0)
     assert len(aside(path)) == 1
-    assert said(caplog, "a new one is begun") == 1
+    assert said(caplog, "starting a new one") == 1
 
 
 def test_a_damage_while_the_daemon_runs_ends_with_a_new_history(
@@ -152,11 +152,11 @@ def test_a_check_that_takes_too_long_ends_and_is_no_damage(
     filled(path, 3000)
     with closing(Store.open(path)) as store:
         assert salvage.find_damage(store, 60.0) == ""
-        assert said(caplog, "not all of it was checked") == 0
+        assert said(caplog, "checked only part of it") == 0
         for _ in range(1000):
             # Whether the time is up before the check begins or while it lasts is chance.
             assert salvage.find_damage(store, 0.001) == ""
-            if said(caplog, "not all of it was checked"):
+            if said(caplog, "checked only part of it"):
                 return
     pytest.fail("no check was ended")
 

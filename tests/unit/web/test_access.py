@@ -25,7 +25,7 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to become
 
 READ = """
 history = WebHistory.open(folder / "history.db")
-said["decisions"] = [row["id"] for row in history.filtered_decisions(Wanted())]
+said["decisions"] = [row["id"] for row in history.filtered_decisions(DecisionFilter())]
 said["live"] = sorted(history.live())
 said["requests"] = [row.id for row in history.intents.newest(10)]
 history.close()
@@ -41,7 +41,7 @@ _HEAD = """
 import json, os, sys
 from pathlib import Path
 from ebbgate.store.db import Store
-from ebbgate.store.queries_web import Wanted, WebHistory
+from ebbgate.store.queries_web import DecisionFilter, WebHistory
 folder, said = Path(sys.argv[1]), {}
 os.umask(0o027)
 try:

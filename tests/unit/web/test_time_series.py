@@ -122,7 +122,7 @@ def test_columns_are_as_long_as_their_times_and_holes_go_through_all() -> None:
 def test_the_present_minute_and_hour_are_there_before_they_are_rolled_up(tmp_path: Path) -> None:
     bench = StoreBench(tmp_path)
     bench.seconds(3 * 3600 + 150, dirty_bytes=4096)
-    bench.tidy()
+    bench.maintain()
     history = _web_history(bench)
     until_ns = bench.wall_ns
     minutes = history.rows("bcache0", T0_NS, until_ns, MINUTE_NS)
@@ -137,13 +137,13 @@ def test_the_present_minute_and_hour_are_there_before_they_are_rolled_up(tmp_pat
 def test_where_seconds_are_not_kept_any_more_minutes_are_shown(tmp_path: Path) -> None:
     bench = StoreBench(tmp_path)
     bench.seconds(600)
-    bench.tidy()
+    bench.maintain()
     history = _web_history(bench)
     old = (T0_NS, T0_NS + 300 * S)
     assert grid_of(history, "bcache0", old, 600).span_ns == SECOND_NS
     bench.go_on(7 * HOUR_NS)
     bench.seconds(120)
-    bench.tidy()
+    bench.maintain()
     assert grid_of(history, "bcache0", old, 600).span_ns == MINUTE_NS
     new = (bench.wall_ns - 50 * S, bench.wall_ns)
     assert grid_of(history, "bcache0", new, 600).span_ns == SECOND_NS
