@@ -96,7 +96,7 @@ def frame(name: str = "bcache0", **signals: Any) -> Frame:
         "probed_at_ns": None,
         "window_ns": 1_000_000_000,
         "idle": None,
-        "quiet_ns": None,
+        "idle_ns": None,
         "foreground": None,
         "in_flight_ios": None,
     }
@@ -256,7 +256,7 @@ def busy_frame(at_ms: int = 1000, **signals: Any) -> Frame:
         "at_ns": at_ms * NS_PER_MS,
         "probed_at_ns": at_ms * NS_PER_MS,
         "idle": False,
-        "quiet_ns": 0,
+        "idle_ns": 0,
         "foreground": {Direction.READ: Rates(100, 4e5), Direction.WRITE: Rates(0, 0)},
         "in_flight_ios": 1,
         "backing_busy_foreground_ratio": 0.9,
@@ -276,5 +276,5 @@ def busy_frame(at_ms: int = 1000, **signals: Any) -> Frame:
 def idle_frame(at_ms: int = 1000, **signals: Any) -> Frame:
     """The same volume in a gap of half a second."""
     return busy_frame(
-        at_ms, **{"idle": True, "quiet_ns": NS_PER_S // 2, "in_flight_ios": 0, **signals}
+        at_ms, **{"idle": True, "idle_ns": NS_PER_S // 2, "in_flight_ios": 0, **signals}
     )

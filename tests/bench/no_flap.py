@@ -72,7 +72,7 @@ def changes(level: Callable[[Random, int], float], seed: int) -> dict[str, list[
         ratio = min(1.0, max(0.0, level(random, number)))
         seen = frame(
             at_ns=at_ns, dirty_ratio=ratio, dirty_bytes=int(ratio * GIB), cache_bytes=GIB,
-            idle=False, quiet_ns=0, state="dirty", cache_mode="writeback",
+            idle=False, idle_ns=0, state="dirty", cache_mode="writeback",
         )  # fmt: skip
         state, outcome = step(state, seen, policy, at_ns)
         decision = outcome.decision()

@@ -96,12 +96,12 @@ class Probe:
 
     def arrives(self, direction: Direction, offset_bytes: int, length_bytes: int) -> None:
         """A user's request comes in at the volume."""
-        quiet_ns = self._clock.now_ns - self._last_ns
-        if not any(self._in_flight.values()) and quiet_ns >= NS_PER_MS:
-            self._gaps[log2_bucket(quiet_ns // NS_PER_US)] += 1
+        idle_ns = self._clock.now_ns - self._last_ns
+        if not any(self._in_flight.values()) and idle_ns >= NS_PER_MS:
+            self._gaps[log2_bucket(idle_ns // NS_PER_US)] += 1
         if self.idle:
             self.idle = False
-            self._emit("edge", vol=self._volume, edge="busy", gap_ns=quiet_ns)
+            self._emit("edge", vol=self._volume, edge="busy", gap_ns=idle_ns)
         self._in_flight[direction] += 1
         self._last_ns = self._clock.now_ns
         arrived = self._arrived[direction]

@@ -70,8 +70,8 @@ def gap_drain(setup: Setup, gaps: int = 3) -> GapDrain:
 
     world.play(load(), limit_ns=600 * NS_PER_S)
     returns = [s for s in world.served if s.at_ns > GAP_NS]
-    firsts = tuple(s.latency_ns for s in returns if s.quiet_ns >= GAP_NS // 2)
-    others = sorted(s.latency_ns for s in returns if s.quiet_ns < GAP_NS // 2)
+    firsts = tuple(s.latency_ns for s in returns if s.idle_ns >= GAP_NS // 2)
+    others = sorted(s.latency_ns for s in returns if s.idle_ns < GAP_NS // 2)
     return GapDrain(
         drained_bytes=tuple(b - a for a, b in zip(done[::2], done[1::2], strict=True)),
         first_ns=firsts,

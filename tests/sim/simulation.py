@@ -58,7 +58,7 @@ class Served:
     """A user's request: when it came, after how much quiet, and how long it took."""
 
     at_ns: int
-    quiet_ns: int
+    idle_ns: int
     latency_ns: int
 
 
@@ -133,13 +133,13 @@ class World:
 
     def _send(self, io: Io, script: Script) -> None:
         start_ns = self.clock.now_ns
-        quiet_ns = start_ns - self._last_ns
+        idle_ns = start_ns - self._last_ns
         self.probe.arrives(io.direction, io.offset_bytes, io.length_bytes)
 
         def done() -> None:
             latency_ns = self.clock.now_ns - start_ns
             self._last_ns = self.clock.now_ns
-            self.served.append(Served(start_ns, quiet_ns, latency_ns))
+            self.served.append(Served(start_ns, idle_ns, latency_ns))
             self.probe.completes(io.direction, _path(io), io.length_bytes, latency_ns)
             self._go_on(script)
 

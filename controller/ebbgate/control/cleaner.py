@@ -16,7 +16,7 @@ from ebbgate.errors import ActuationError
 from ebbgate.knobs.catalog import TABLE
 from ebbgate.model.dm import CacheStatus, WritecacheStatus
 from ebbgate.model.volume import Kind, Volume, VolumeState
-from ebbgate.policy.cleaning import POLICY, Cleaning, ending, refusal
+from ebbgate.policy.cleaning import POLICY, Cleaning, ending, why_not_clean
 from ebbgate.units import format_bytes, format_ns
 
 _LOG = logging.getLogger(__name__)
@@ -37,7 +37,7 @@ class Cleaner:
         Raises ActuationError where it cannot be begun.
         """
         title = self._volume.title
-        why_not = "it is being cleaned" if self.cleaning else refusal(self._volume, seen)
+        why_not = "it is being cleaned" if self.cleaning else why_not_clean(self._volume, seen)
         if why_not or seen is None:
             raise ActuationError(f"{title}: {why_not}", "see ebbgate status")
         now_ns, dirty = self._now_ns(), seen.dirty_bytes or 0

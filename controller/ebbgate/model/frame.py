@@ -58,7 +58,7 @@ class Frame:
     probed_at_ns: int | None
     window_ns: int
     idle: bool | None
-    quiet_ns: int | None
+    idle_ns: int | None
     foreground: Mapping[Direction, Rates] | None
     in_flight_ios: int | None
     run_bytes: Mapping[Direction, Histogram] = field(default_factory=dict)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What goes above every strategy: wishes of people, then the no-regret guard. Pure.
+"""Puts overrides and the rollback guard above the strategies. Pure.
 
-The strategies' decision comes in, the one that applies comes out; the losers stay visible in it.
-Never holds what keeps a volume safe: a gate that opens because the kernel would soon stop caching
-writes stays open, whatever users felt after the last time.
+Turns the decision of rules and strategies into the one that applies; what was overruled stays
+visible in it. The guard never endangers a volume: a gate that opens because the kernel would soon
+stop caching writes stays open, whatever the latency was last time.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _STREAM_KNOBS = frozenset({"sequential_cutoff", "max_sectors_kb"})
 _ABOVE = frozenset({overrides.OVERRIDE, drain.DRAIN, NO_REGRET})
 """These proposals come and go; those of rules and strategies are there all the time."""
 _EASE = 2.0
-"""As in idle_destage: the level itself moves as soon as the gate opens."""
+"""Hysteresis as in idle_destage: the level itself moves as soon as the gate opens."""
 
 
 DecisionKey = tuple[object, ...]
@@ -122,7 +122,7 @@ def _watched_settings(state: State, policy: Policy) -> Mapping[WatchedSetting, H
 
 
 def _presses(state: State) -> bool:
-    """Return whether the strategy itself destages beside the load."""
+    """Return whether the strategy itself destages under load."""
     own = evaluate.gate_reason(state)[0] == IDLE_DESTAGE
     return own and state.destage.phase is Phase.PRESSURE
 
@@ -165,7 +165,7 @@ def _verdicts(state: State, now_ns: int) -> list[Verdict]:
 
 
 def _streams(decision: Decision, own: list[Proposal]) -> Decision:
-    """Cutoff, split requests and congestion: a wish first, then what was taken back."""
+    """Apply the proposals of overrides and guard on cutoff, split requests and congestion."""
     knobs = {knob for proposal in own for knob, _ in proposal.knobs}
     if knobs & {"congested_read_threshold_us", "congested_write_threshold_us"}:
         decision = replace(decision, congestion_bypass=None)
@@ -175,11 +175,11 @@ def _streams(decision: Decision, own: list[Proposal]) -> Decision:
             return replace(
                 decision, sequential_cutoff_bytes=cutoff, cutoff_strategy=proposal.strategy
             )
-        regretted = (
+        rolled_back = (
             WatchedSetting.STREAMS in proposal.suppresses
             and decision.cutoff_strategy == STREAM_BYPASS
         )
-        if "max_sectors_kb" in dict(proposal.knobs) or regretted:
+        if "max_sectors_kb" in dict(proposal.knobs) or rolled_back:
             return replace(
                 decision,
                 sequential_cutoff_bytes=None,

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Cleaning a mapped volume because a person asked for it: when it is over, how long it takes.
-Pure.
+"""Cleans a dm volume on request: when that ends, and how long it takes. Pure.
 
-dm-cache writes nothing back while misses come, however long: its policy smq waits for a second
-without any. The policy `cleaner` does under any load, promotes nothing, and forgets how hot blocks
-were; it takes another table. So it is a person's choice, has an end, and is undone after it.
+dm-cache writes nothing back while misses come: its policy smq waits for a second without any. The
+policy `cleaner` writes back under any load, promotes nothing, forgets how hot blocks were, and
+takes another table. So it runs only on request, has an end, and is undone after it.
 
-dm-writecache has the message `flush`, which returns when all that was dirty is written back. It
-leaves nothing behind, and nothing ends it early.
+dm-writecache has the message `flush`, which returns when all dirty data is written back. It leaves
+nothing behind, and nothing ends it early.
 """
 
 from __future__ import annotations
@@ -20,14 +19,16 @@ from ebbgate.units import NS_PER_S, format_bytes, format_ns
 
 POLICY = "cleaner"
 _GRACE_NS = 10 * NS_PER_S
-"""To load a table takes a second or two, and longer while users keep the device busy."""
+"""Loading a table takes a second or two, and longer while users keep the device busy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cleaning:
-    """A cleaning under way. `until_ns`: it is given up then; `seen`: the policy was there (of
-    dm-writecache: the message has returned); `ended`: why it is over, while the old table is being
-    loaded.
+    """A cleaning under way.
+
+    - `until_ns`: it ends then at the latest.
+    - `seen`: the policy was seen; for dm-writecache: the message has returned.
+    - `ended`: why it is over, while the old table is being loaded.
     """
 
     since_ns: int
@@ -38,8 +39,8 @@ class Cleaning:
     ended: str = ""
 
 
-def refusal(volume: Volume, state: VolumeState | None) -> str:
-    """Why this volume cannot be cleaned now; empty when it can."""
+def why_not_clean(volume: Volume, state: VolumeState | None) -> str:
+    """Return why this volume cannot be cleaned now; empty if it can."""
     if volume.kind is Kind.BCACHE:
         return "bcache writes back by itself, also under load"
     if state is None or state.dm is None or state.dirty_bytes is None:
@@ -54,7 +55,7 @@ def refusal(volume: Volume, state: VolumeState | None) -> str:
 
 
 def ending(cleaning: Cleaning, state: VolumeState, now_ns: int) -> str:
-    """Why it is over; empty while it goes on."""
+    """Return why it is over; empty while it goes on."""
     if isinstance(state.dm, WritecacheStatus):
         return _flushed(cleaning, state, now_ns)
     if isinstance(state.dm, CacheStatus) and state.dm.policy != POLICY:
@@ -80,7 +81,7 @@ def _flushed(cleaning: Cleaning, state: VolumeState, now_ns: int) -> str:
 
 
 def eta_s(cleaning: Cleaning, dirty_bytes: int | None, now_ns: int) -> float | None:
-    """Seconds until it is clean at the mean pace so far; None where nothing has moved yet."""
+    """Return the seconds until it is clean at the mean rate so far; None if nothing moved yet."""
     if dirty_bytes is None or now_ns <= cleaning.since_ns:
         return None
     gone = cleaning.dirty_bytes - dirty_bytes

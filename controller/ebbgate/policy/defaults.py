@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What runs without any configuration, by kind of volume; and what a kind cannot do. Pure."""
+"""The policy without any configuration, by kind of volume, and what a kind cannot do. Pure."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ STREAM_READS = "stream_bypass of reads"
 
 _DM_CACHE_CANNOT: Mapping[str, str] = {
     STREAM_READS: (
-        "stock dm-cache has nothing that keeps a read stream out: a scan promotes what it touches"
+        "stock dm-cache cannot keep a read stream out: a scan promotes the blocks it reads"
     ),
 }
 _WRITECACHE_CANNOT: Mapping[str, str] = {
     IDLE_DESTAGE: (
-        "dm-writecache takes its watermarks with the table only: nothing can hold destage back or "
-        "let it go while the volume is in use"
+        "dm-writecache takes its watermarks only with the table: its write-back cannot be held or "
+        "released while the volume is in use"
     ),
-    STREAM_BYPASS: "dm-writecache has no setting that sends a stream past the cache",
+    STREAM_BYPASS: "dm-writecache cannot let a stream bypass the cache",
 }
 _DM_WINDOW_NS = 100 * NS_PER_MS
-"""Ten blocks of a slow disk: over a shorter time some windows see none done, and the mean of the
-others is too high by a half.
+"""Ten blocks of a slow disk. In some shorter windows none completes, and the mean of the others is
+too high by a half.
 """
 _DM_PACE = PaceParams(
     throttle=ThrottleKind.DEPTH,
@@ -56,11 +56,12 @@ _DM_PRESSURE_PACE = PaceParams(
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Which strategies are on, and their parameters. `cannot`: strategy -> why not here.
+    """Which strategies are on, and their parameters.
 
-    `rules` come before all strategies, these in their `order`; `limits` hold above both.
-    `rollback`: the bounds of the guard above them. `overlay`: the entry of the schedule that is in
-    force, empty without one.
+    - `cannot`: strategies that this kind of volume cannot have, with the reason.
+    - `rollback`: the bounds of the rollback guard.
+    - `order`: of the strategies; `rules` come before them, `limits` apply to all.
+    - `overlay`: the schedule's entry that is in force; empty without one.
     """
 
     destage: DestageParams | None = field(default_factory=DestageParams)
@@ -75,12 +76,12 @@ class Policy:
 
 
 def policy_for(volume: Volume) -> Policy:
-    """What runs without any configuration."""
+    """Return the policy of a volume without any configuration."""
     return default_policy(volume.kind, volume.backing.scheduler)
 
 
 def default_policy(kind: Kind, scheduler: str | None = None) -> Policy:
-    """The same by kind of volume, and by the I/O scheduler of its backing device."""
+    """Return it by kind of volume and by the I/O scheduler of the backing device."""
     if kind is Kind.DM_WRITECACHE:
         return Policy(destage=None, streams=None, cannot=_WRITECACHE_CANNOT)
     if kind is Kind.DM_CACHE:

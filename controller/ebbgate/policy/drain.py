@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Draining by a time that a person gave: how fast it must go, and whether it will make it. Pure.
+"""Drains by a deadline: how fast that must go, and whether it will be in time. Pure.
 
-In a gap `idle_destage` drains as fast as the next request allows, and nothing is added to that.
-Beside the load the gate is as wide as the time left demands and no wider. dm-cache itself waits for
-a second without I/O to its slow device, whatever the gate: under a load that never stops nothing
-but `ebbgate clean` drains it.
+In a gap `idle_destage` already drains as fast as the next request allows. Under load the gate opens
+as wide as the deadline demands and no wider. dm-cache itself waits for a second without I/O to its
+slow device, whatever the gate: under a load that never stops only `ebbgate clean` drains it.
 """
 
 from __future__ import annotations
@@ -21,18 +20,21 @@ from ebbgate.units import NS_PER_S, format_bytes, format_ns, format_rate
 
 DRAIN = "drain"
 _SHARE, _SPARE_S = 0.8, 10.0
-"""What of the time left is counted on: a share, less a few seconds. With a share alone the end
-would recede as the time does.
+"""The share of the time left to plan with, less a few seconds. With a share alone the planned end
+would move away as time passes.
 """
 _LEFT_S_MIN = 1.0
 _DIGITS = 3
-"""Binary digits of a rate that are kept: a figure that moves a little writes no knob."""
+"""Binary digits of a rate that are kept, so that small changes write no knob."""
 
 
 @dataclass(frozen=True, slots=True)
 class DrainPlan:
-    """What it takes. `needed_bytes_per_s`: new dirty data included. `measured_bytes_per_s`: of
-    destage now. `eta_s`: at that pace, None while it is unknown or nothing shrinks.
+    """What is left to drain, and how fast that must go.
+
+    - `needed_bytes_per_s`: includes new dirty data.
+    - `measured_bytes_per_s`: the present rate of destage.
+    - `eta_s`: at that rate; None if it is unknown or too low.
     """
 
     dirty_bytes: int
@@ -42,15 +44,15 @@ class DrainPlan:
     eta_s: float | None
 
     @property
-    def makes_it(self) -> bool | None:
-        """Will it be clean in time at the present pace? None: that cannot be told yet."""
+    def in_time(self) -> bool | None:
+        """Whether it will be clean in time at the present rate; None if that is unknown."""
         if self.dirty_bytes == 0:
             return True
         return None if self.eta_s is None else self.eta_s <= self.left_s
 
 
 def plan_of(frame: Frame, left_ns: int | None) -> DrainPlan | None:
-    """The plan at this moment; None where the dirty level or what comes in is unknown."""
+    """Return the plan; None if the dirty level or the rate of new dirty data is unknown."""
     dirty, comes_in = frame.dirty_bytes, frame.dirty_in_bytes_per_s
     if dirty is None or comes_in is None or left_ns is None:
         return None
@@ -63,13 +65,13 @@ def plan_of(frame: Frame, left_ns: int | None) -> DrainPlan | None:
 
 
 def gate_of(
-    plan: DrainPlan | None, state: DestageState, wished: Gate | None, params: DestageParams
+    plan: DrainPlan | None, state: DestageState, proposed: Gate | None, params: DestageParams
 ) -> Gate | None:
-    """The gate that the time left demands; None where the strategy's own is wide enough."""
-    # What is not known stays the kernel's; a gap is drained as fast as it allows already.
+    """Return the gate that the deadline demands; None if the strategy's own is wide enough."""
+    # If the state is unknown, the kernel decides; a gap is drained as fast as possible already.
     if plan is None or plan.dirty_bytes == 0 or state.phase in (Phase.UNKNOWN, Phase.DESTAGE):
         return None
-    own = wished if wished is not None and wished.kind is GateKind.PACED else None
+    own = proposed if proposed is not None and proposed.kind is GateKind.PACED else None
     if params.pressure_pace.throttle is ThrottleKind.DEPTH:
         depth = _depth_ios(plan, state, params.pace)
         return None if own and own.depth_ios >= depth else Gate(GateKind.PACED, depth_ios=depth)
@@ -78,10 +80,10 @@ def gate_of(
 
 
 def proposal(
-    plan: DrainPlan | None, standing: ActiveOverride, now_ns: int, gate: Gate | None
+    plan: DrainPlan | None, active: ActiveOverride, now_ns: int, gate: Gate | None
 ) -> Proposal:
-    """What the drain wants, with the measured pace beside the needed one."""
-    who, left = standing.override.who, format_ns(standing.left_ns(now_ns) or 0)
+    """Return the drain's proposal, with the measured and the needed rate."""
+    who, left = active.override.who, format_ns(active.left_ns(now_ns) or 0)
     if plan is None:
         return Proposal(DRAIN, f"requested by {who}, {left} left: the dirty level is unknown")
     measured, needed = plan.measured_bytes_per_s, plan.needed_bytes_per_s
@@ -108,19 +110,19 @@ def plan_text(plan: DrainPlan) -> str:
     text = f"{format_bytes(plan.dirty_bytes)} dirty, needs {format_rate(plan.needed_bytes_per_s)}"
     if plan.eta_s is None:
         return f"{text}; rate not known yet"
-    verdict = "in time" if plan.makes_it else "NOT in time at this rate"
+    verdict = "in time" if plan.in_time else "NOT in time at this rate"
     return f"{text}, done in about {format_ns(plan.eta_s * NS_PER_S)}: {verdict}"
 
 
 def _rounded(rate: float, params: PaceParams) -> int:
-    """Up to the next figure of a few binary digits, within the bounds of any pace."""
+    """Return the rate rounded up to a few binary digits, within the bounds of the pace."""
     whole = math.ceil(min(params.rate_max_bytes_per_s, max(params.rate_min_bytes_per_s, rate)))
     step = 1 << max(0, whole.bit_length() - _DIGITS)
     return min(params.rate_max_bytes_per_s, -(-whole // step) * step)
 
 
 def _depth_ios(plan: DrainPlan, state: DestageState, params: PaceParams) -> int:
-    """So many blocks under way as the needed rate is part of what the disk was seen to do."""
+    """Return the depth: the needed rate's share of what the disk was measured to do."""
     widest = max(params.depth_wide_ios, params.depth_max_ios)
     known = state.pace.throughput_bytes_per_s
     share = plan.needed_bytes_per_s / known if known > 0 else 1.0

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Runs rules and strategies on an event and resolves their proposals into one decision. Pure.
 
-Rules come first, then the strategies, each in the order of the policy; for each setting the first
-that has a wish wins, and the losers stay visible in the decision. The policy's limits bound it.
+Rules come first, then the strategies, each in the order of the policy. For each setting the first
+proposal wins, and the others stay visible in the decision. The policy's limits apply to the result.
 """
 
 from __future__ import annotations
@@ -30,9 +30,11 @@ _NOBODY = Proposal("", "")
 
 @dataclass(frozen=True, slots=True)
 class ProbeSettings:
-    """What the probe should do for this volume: quiet time before an idle edge, queue samples.
+    """What the probe should do for this volume.
 
-    `pace_above_ios`: samples are wanted of a deeper queue only; None: of each.
+    - `wait_ns`: idle time before an idle edge.
+    - `pace_period_ns`: time between samples of the queue; 0: none.
+    - `pace_above_ios`: only samples of a deeper queue are needed; None: all.
     """
 
     wait_ns: int
@@ -41,13 +43,13 @@ class ProbeSettings:
 
     @property
     def pace(self) -> tuple[int, ...]:
-        """The arguments of the probe's `pace` command."""
+        """The arguments of the probe's command `pace`."""
         above = () if self.pace_above_ios is None else (self.pace_above_ios,)
         return (self.pace_period_ns, *above)
 
 
 def on_frame(state: State, frame: Frame, policy: Policy) -> State:
-    """Take a tick with all signals in."""
+    """Handle a tick with all signals."""
     if unsupported(frame):
         return State(congested=state.congested, frame=frame, arbiter=state.arbiter)
     ruled = rules.on_frame(state.rules, frame, policy.rules, frame.at_ns)
@@ -65,7 +67,7 @@ def on_frame(state: State, frame: Frame, policy: Policy) -> State:
 
 
 def on_edge(state: State, edge: Edge, policy: Policy) -> State:
-    """The load came or went."""
+    """Handle an edge."""
     if policy.destage is None:
         return replace(state, edge=edge)
     destage = idle_destage.on_edge(state.destage, edge, policy.destage)
@@ -73,14 +75,14 @@ def on_edge(state: State, edge: Edge, policy: Policy) -> State:
 
 
 def on_queue(state: State, sample: QueueSample, policy: Policy) -> State:
-    """A sample of the backing device's queue."""
+    """Handle a sample of the backing device's queue."""
     if policy.destage is None:
         return state
     return replace(state, destage=idle_destage.on_queue(state.destage, sample, policy.destage))
 
 
 def gate(state: State, policy: Policy) -> Gate | None:
-    """The wished gate alone: all that the fast path needs."""
+    """Return the gate alone, for the fast path."""
     if state.frame is not None and unsupported(state.frame):
         return None
     ruled = _ruled_gate(state)
@@ -92,13 +94,13 @@ def gate(state: State, policy: Policy) -> Gate | None:
 
 
 def gate_reason(state: State) -> tuple[str, str]:
-    """Who wishes the gate, and why."""
+    """Return which rule or strategy decides the gate, and why."""
     ruled = _ruled_gate(state)
     return (ruled.strategy, ruled.reason) if ruled else (IDLE_DESTAGE, state.destage.why)
 
 
 def probe_settings(state: State, policy: Policy) -> ProbeSettings:
-    """What the probe should be told."""
+    """Return what the probe should do."""
     wait_ns = state.destage.wait.wait_ns
     if policy.destage is None or not state.destage.pacing or _ruled_gate(state):
         return ProbeSettings(wait_ns, 0)
@@ -107,10 +109,10 @@ def probe_settings(state: State, policy: Policy) -> ProbeSettings:
 
 
 def decide(state: State, policy: Policy, now_ns: int, *, explained: bool = True) -> Decision:
-    """The decision with every proposal; not `explained`: without their conditions.
+    """Return the decision with every proposal; if not `explained`, without their conditions.
 
-    What is decided is the same; to put all conditions into words takes longer than to decide. Rules
-    that are off are left out then.
+    The result is the same; formatting all conditions takes longer than deciding. Rules that are off
+    are left out if not `explained`.
     """
     frame = state.current_frame if explained else None
     volume = state.frame.volume if state.frame else ""
@@ -125,7 +127,7 @@ def decide(state: State, policy: Policy, now_ns: int, *, explained: bool = True)
 
 
 def resolve(volume: str, now_ns: int, proposals: tuple[Proposal, ...]) -> Decision:
-    """One decision: for each setting the first proposal that has a wish wins."""
+    """Return one decision: for each setting the first proposal wins."""
     gate = next((p for p in proposals if p.gate is not None), _NOBODY)
     cutoff = next((p for p in proposals if p.sequential_cutoff_bytes is not None), _NOBODY)
     split = next((p for p in proposals if p.split_requests), None)
@@ -145,7 +147,7 @@ def resolve(volume: str, now_ns: int, proposals: tuple[Proposal, ...]) -> Decisi
 
 
 def unsupported(frame: Frame) -> str:
-    """Why nothing can be tuned on this volume now; empty when it can."""
+    """Return why nothing can be tuned on this volume now; empty if it can."""
     if why_not := UNWRITABLE.get(frame.state or ""):
         return why_not
     if frame.cache_mode is not None and frame.cache_mode != "writeback":
@@ -154,8 +156,8 @@ def unsupported(frame: Frame) -> str:
 
 
 def _ruled_gate(state: State) -> Proposal | None:
-    """The rule that decides the gate; None where none does."""
-    return next((wish for wish in state.rules.in_force if wish.gate is not None), None)
+    """Return the rule's proposal that decides the gate; None without one."""
+    return next((rule for rule in state.rules.in_force if rule.gate is not None), None)
 
 
 def _rule_proposals(

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The limits of a policy: hard bounds above every strategy and rule. Pure.
+"""Limits of a policy: hard bounds above every strategy and rule. Pure.
 
-They bound what ebbgate writes, not what the kernel does with its own settings: a released gate and
-a cutoff that nobody wishes stay as they are.
+They apply to what ebbgate writes, not to the kernel's own settings: a released gate and a cutoff
+that nobody sets stay as they are.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ebbgate.model.volume import Volume
 from ebbgate.units import bytes_to_sectors, format_bytes, format_rate
 
 LIMITS = "limits"
-"""Under this name they appear among the proposals."""
+"""Their name among the proposals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +27,11 @@ class Bounds:
 
     @property
     def any(self) -> bool:
-        """Is there a bound?"""
+        """Whether there is a bound."""
         return self.low is not None or self.high is not None
 
     def clamp(self, value: int) -> int:
-        """The nearest value within."""
+        """Return the nearest value within the bounds."""
         if self.low is not None and value < self.low:
             return self.low
         return self.high if self.high is not None and value > self.high else value
@@ -52,7 +52,7 @@ class Limits:
 
     @property
     def any(self) -> bool:
-        """Is anything limited?"""
+        """Whether anything is limited."""
         return self.destage_rate.any or self.destage_depth.any or self.sequential_cutoff.any
 
 
@@ -70,7 +70,7 @@ def knob_limits(limits: Limits, knob: str, volume: Volume) -> tuple[int | None, 
 
 
 def clamp_gate(gate: Gate | None, limits: Limits) -> Gate | None:
-    """The gate within the limits; a rate that the kernel would choose becomes the highest one."""
+    """Return the gate within the limits; an open gate becomes one at the highest rate."""
     if gate is None or gate.kind is GateKind.RELEASED:
         return gate
     if limits.destage_depth.any:
@@ -86,7 +86,7 @@ def _clamp_rate(gate: Gate, bounds: Bounds) -> Gate:
     if gate.kind is GateKind.OPEN:
         return gate if bounds.high is None else Gate(GateKind.PACED, bounds.high)
     if gate.kind is GateKind.PULSED and bounds.high is not None:
-        # Nothing bounds the rate during a pulse.
+        # During a pulse there is no rate limit.
         return Gate(GateKind.PACED, rate)
     if rate == gate.rate_bytes_per_s:
         return gate
@@ -96,21 +96,21 @@ def _clamp_rate(gate: Gate, bounds: Bounds) -> Gate:
 
 
 def clamp(decision: Decision, limits: Limits) -> Decision:
-    """The decision within the limits, which say what they changed."""
+    """Return the decision within the limits, with a proposal that says what they changed."""
     if not limits.any:
         return decision
     gate = clamp_gate(decision.gate, limits)
     cutoff = decision.sequential_cutoff_bytes
     bounded = None if cutoff is None else limits.sequential_cutoff.clamp(cutoff)
-    told = []
+    changes = []
     if gate != decision.gate:
-        told.append(f"destage {_gate_text(decision.gate)} -> {_gate_text(gate)}")
+        changes.append(f"destage {_gate_text(decision.gate)} -> {_gate_text(gate)}")
     if cutoff is not None and bounded is not None and bounded != cutoff:
-        told.append(f"sequential cutoff {format_bytes(cutoff)} -> {format_bytes(bounded)}")
-    said = Proposal(LIMITS, f"in force: {', '.join(told) or 'nothing exceeds them'}")
+        changes.append(f"sequential cutoff {format_bytes(cutoff)} -> {format_bytes(bounded)}")
+    applied = Proposal(LIMITS, f"in force: {', '.join(changes) or 'nothing exceeds them'}")
     return replace(
         decision,
-        proposals=(*decision.proposals, said),
+        proposals=(*decision.proposals, applied),
         gate=gate,
         sequential_cutoff_bytes=bounded,
     )

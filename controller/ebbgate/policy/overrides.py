@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Wishes of people: when they end, and what they say in a decision. Pure.
+"""Overrides: when they end, and their proposal in a decision. Pure.
 
-A wish ends when either clock says so. The monotonic one knows no steps, but neither a restart of
-the daemon nor a machine that slept; the wall clock knows both, and may be set. So a clock that is
-set forward ends a wish early, which is the safe side, and one that is set back prolongs it by no
-more than what was asked for.
+An override ends when either clock says so. The monotonic clock has no steps, but it does not count
+through a restart of the daemon or the machine's sleep. The wall clock does, but may be set. So a
+clock that is set forward ends an override early, which is safe, and one that is set back prolongs
+it by no more than its length.
 """
 
 from __future__ import annotations
@@ -18,41 +18,43 @@ from ebbgate.units import format_ns
 OVERRIDE = "wish"
 
 
-def ends_ns(wish: Override, wall_ns: int, now_ns: int) -> int | None:
-    """When a wish that is taken up now ends, on the monotonic clock; None: when released."""
-    if wish.until_unix_ns is None or wish.for_ns is None:
+def ends_ns(override: Override, wall_ns: int, now_ns: int) -> int | None:
+    """Return when an override taken up now ends, on the monotonic clock; None: when released."""
+    if override.until_unix_ns is None or override.for_ns is None:
         return None
-    return now_ns + min(max(0, wish.until_unix_ns - wall_ns), wish.for_ns)
+    return now_ns + min(max(0, override.until_unix_ns - wall_ns), override.for_ns)
 
 
-def is_over(standing: ActiveOverride, wall_ns: int, now_ns: int) -> bool:
-    """Has its time come?"""
-    until = standing.override.until_unix_ns
-    if standing.ends_ns is None or until is None:
+def is_over(active: ActiveOverride, wall_ns: int, now_ns: int) -> bool:
+    """Return whether its time is over."""
+    until = active.override.until_unix_ns
+    if active.ends_ns is None or until is None:
         return False
-    return now_ns >= standing.ends_ns or wall_ns >= until
+    return now_ns >= active.ends_ns or wall_ns >= until
 
 
 def unwritable_reason(state: VolumeState | None) -> str:
-    """Why no knob of the volume may be written now; empty when it may."""
+    """Return why no knob of the volume may be written now; empty if one may."""
     if state is None or state.state is None:
         return "its state is unknown"
     return UNWRITABLE.get(state.state, "")
 
 
-def override_text(standing: ActiveOverride, now_ns: int, value: str) -> str:
+def override_text(active: ActiveOverride, now_ns: int, value: str) -> str:
     """Return e.g. `sequential_cutoff 1 MiB, requested by jo, 9.5 min left`."""
-    wish, left = standing.override, standing.left_ns(now_ns)
-    what = f"{wish.knob} {value}" if wish.kind is OverrideKind.SET else str(wish.kind)
+    override, left = active.override, active.left_ns(now_ns)
+    what = f"{override.knob} {value}" if override.kind is OverrideKind.SET else str(override.kind)
     rest = "until released" if left is None else f"{format_ns(left)} left"
-    return f"{what}, requested by {wish.who}, {rest}"
+    return f"{what}, requested by {override.who}, {rest}"
 
 
 def proposal(
     sets: tuple[tuple[ActiveOverride, str], ...], gate_knobs: frozenset[str], now_ns: int
 ) -> Proposal:
-    """What the wishes for knobs take from all strategies. `sets`: each with its value in words;
-    `gate_knobs`: of this kind of volume, which make sense only together.
+    """Return the proposal of the overridden knobs.
+
+    `sets`: each override with its value as text. `gate_knobs`: the knobs of the gate on this kind
+    of volume, which make sense only together.
     """
     knobs = tuple((each.override.knob, each.override.value) for each, _ in sets)
     names = frozenset(knob for knob, _ in knobs)

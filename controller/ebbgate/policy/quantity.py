@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Figures with units as a policy writes them: `64MiB/s`, `30ms`, `40%`. Pure.
+"""Figures with units as in policy files: `64MiB/s`, `30ms`, `40%`. Pure.
 
-A figure without its unit is refused, since a bare 30 may be milliseconds or seconds. Only 0 needs
-none. A unit that is not known is answered with the nearest one.
+A figure without a unit is refused, since a bare 30 may be milliseconds or seconds; only 0 needs
+none. For an unknown unit the error names the nearest one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ebbgate import units
 
 
 class SignalUnit(StrEnum):
-    """What a figure counts; inside, always the base unit.
+    """The unit of a figure; internally always the base unit.
 
     `size`: bytes; `rate`: bytes per second; `duration`: nanoseconds; `ratio`: 0..1; `count`: a
     number; `iops`: requests per second.
@@ -40,7 +40,7 @@ FACTORS: Final[Mapping[SignalUnit, Mapping[str, float]]] = {
     SignalUnit.COUNT: {"": 1},
     SignalUnit.IOPS: {"/s": 1},
 }
-"""By unit, what may be written behind the number, and how much of the base unit it is."""
+"""By unit, the suffixes of a number and their factors to the base unit."""
 
 EXAMPLES: Final[Mapping[SignalUnit, str]] = {
     SignalUnit.SIZE: "64MiB",
@@ -51,7 +51,7 @@ EXAMPLES: Final[Mapping[SignalUnit, str]] = {
     SignalUnit.IOPS: "50/s",
 }
 _FIGURE: Final = re.compile(r"^(-?[0-9]{1,15}(?:\.[0-9]{1,9})?) *([A-Za-zµ/%]*)$")
-# What people write instead; no measure of likeness would find these.
+# Common spellings that difflib does not find.
 _MEANT: Final = {
     "m": "min",
     "sec": "s",
@@ -65,7 +65,7 @@ _PREFIXES: Final = {"k": "KiB", "m": "MiB", "g": "GiB", "t": "TiB"}
 
 
 class NotAQuantity(ValueError):
-    """`what` is wrong, `expected`, and the `nearest` unit or nothing."""
+    """The error, the expected form, and the nearest unit or nothing."""
 
     def __init__(self, what: str, expected: str, nearest: str = "") -> None:
         super().__init__(f"{what}; {expected}")
@@ -75,7 +75,7 @@ class NotAQuantity(ValueError):
 
 
 def parse_quantity(unit: SignalUnit, text: str) -> float:
-    """The figure in its base unit, a whole number where it has no fraction.
+    """Return the figure in its base unit, an integer if it has no fraction.
 
     Raises NotAQuantity.
     """
@@ -92,13 +92,13 @@ def parse_quantity(unit: SignalUnit, text: str) -> float:
         raise NotAQuantity(what, expected(unit), nearest_unit(unit, suffix))
     if unit is SignalUnit.RATIO:
         return value / 100
-    # Whole numbers are exact: a float carries 53 bits only, a size may need more.
+    # Integers stay exact: a size may need more than the 53 bits of a float.
     whole = int(number) * int(factor) if "." not in number else value * factor
     return int(whole) if whole == int(whole) else whole
 
 
 def format_quantity(unit: SignalUnit, value: float) -> str:
-    """For people; a duration without an end is `never`."""
+    """Return it for people; an infinite duration is `never`."""
     if math.isinf(value):
         return "never"
     if unit is SignalUnit.SIZE:
@@ -113,7 +113,7 @@ def format_quantity(unit: SignalUnit, value: float) -> str:
 
 
 def spell(unit: SignalUnit, value: float) -> str:
-    """As a policy writes it: the largest unit that leaves a whole number."""
+    """Return it as in policy files: the largest unit that leaves an integer."""
     if value == 0:
         return "0"
     if unit is SignalUnit.RATIO:
@@ -126,14 +126,14 @@ def spell(unit: SignalUnit, value: float) -> str:
 
 
 def expected(unit: SignalUnit) -> str:
-    """What a figure of this unit looks like."""
+    """Return the form of a figure of this unit, for error messages."""
     known = ", ".join(name for name in FACTORS[unit] if name)
     example = f"for example {EXAMPLES[unit]}"
     return f"write a number and {known}, {example}" if known else f"write a number, {example}"
 
 
 def nearest_unit(unit: SignalUnit, suffix: str) -> str:
-    """The unit that was probably meant; empty where none is near."""
+    """Return the unit that was probably meant; empty if none is near."""
     known = [name for name in FACTORS[unit] if name]
     if not suffix:
         return ""

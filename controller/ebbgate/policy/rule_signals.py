@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Every signal that a rule may look at: name, unit, range, formula. Pure.
+"""The signals of rules: name, unit, range, formula. Pure.
 
-The one table behind the language's checker, its schema and its reference. What is not known is
-None, never zero; a forecast of what will not happen at these rates is infinite.
+The table behind the language's checker, schema and reference. An unknown signal is None, never
+zero; a forecast of what will not happen at the present rates is infinite.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from ebbgate.signals.paths import p99_ns, read_hit_ratio, worst_p99_ns
 from ebbgate.units import NS_PER_S
 
 Value = float | str
-"""A figure in the base unit of its signal, or a word."""
+"""A figure in the signal's base unit, or a word."""
 
 _READ, _WRITE = Direction.READ, Direction.WRITE
 
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """`unit`: None where it is one of `words`. `about`: one sentence; `formula`: how it is had."""
+    """`unit`: None if it is one of `words`. `about`: one sentence. `formula`: its definition."""
 
     name: str
     unit: SignalUnit | None
@@ -37,7 +37,7 @@ class Signal:
 
 
 def _seconds(seconds: float | None, known: bool) -> float | None:
-    """A forecast as nanoseconds; infinite where its rates are known and lead nowhere."""
+    """Return a forecast in nanoseconds; infinite if its rates are known and never reach it."""
     if seconds is not None:
         return seconds * NS_PER_S
     return math.inf if known else None
@@ -151,12 +151,12 @@ _ALL: Final = (
         SignalUnit.DURATION,
         "Time since the last request of users.",
         "now - last arrival or completion; 0 while one is in flight",
-        lambda frame: frame.quiet_ns,
+        lambda frame: frame.idle_ns,
     ),
     Signal(
         "in_flight",
         SignalUnit.COUNT,
-        "Requests of users under way.",
+        "Users' requests in progress.",
         "arrived - completed",
         lambda frame: frame.in_flight_ios,
     ),
@@ -200,14 +200,14 @@ _ALL: Final = (
     Signal(
         "read_hit_p99",
         SignalUnit.DURATION,
-        "p99 of reads that the cache answers.",
+        "p99 of reads from the cache.",
         "of the path hit; unknown without any",
         _path(_READ, "hit"),
     ),
     Signal(
         "read_miss_p99",
         SignalUnit.DURATION,
-        "p99 of reads that go to the backing device.",
+        "p99 of reads from the backing device.",
         "of the path miss; unknown without any",
         _path(_READ, "miss"),
     ),

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Rules of a policy: when a condition has held for long enough, settings are wished. Pure.
+"""Rules of a policy: propose settings once a condition has held for long enough. Pure.
 
-    off   its conditions do not hold, or not for long enough, or it cools down
-    on    its settings are wished, until its `until` holds or what it stands on is unknown
+    off   the conditions do not hold, or not for long enough, or the rule cools down
+    on    the settings are proposed until `until` holds or a signal is unknown
 
 Conditions are an OR of ANDs over signals (policy.rule_signals). An unknown signal never holds and
-never counts towards the dwell. Two rules that fight cannot flap: once a rule has changed a setting,
-no rule changes it again within INTERVAL_NS, whatever the signals do.
+does not count towards the dwell. Rules that contradict each other do not flap: once a rule has
+changed a setting, no rule changes it again within INTERVAL_NS.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ COMPARE: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One comparison. `bound`: in the base unit of the signal, or the words to choose from."""
+    """One comparison. `bound`: in the signal's base unit, or the words that match."""
 
     signal: str
     comparison: str
@@ -47,15 +47,17 @@ class Check:
 
 
 Groups = tuple[tuple[Check, ...], ...]
-"""Holds when all of any group hold."""
+"""Holds if all checks of any group hold."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """`hold_ns`: how long `when` must hold; `until`: empty for as long as `when` holds.
+    """One rule.
 
-    `wish`: what it proposes while on. `settings`: the names of what it sets. A rule whose wish is
-    `unsupported` stays off and says why.
+    - `proposal`: while it is on; if that is `unsupported`, the rule stays off.
+    - `settings`: the names of what it sets.
+    - `dwell_ns`: how long `when` must hold.
+    - `until`: empty: as long as `when` holds.
     """
 
     name: str
@@ -63,14 +65,14 @@ class Rule:
     when: Groups
     proposal: Proposal
     settings: tuple[str, ...]
-    hold_ns: int = 0
+    dwell_ns: int = 0
     until: Groups = ()
     cooldown_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class RuleState:
-    """`since_ns`: of the last change (None: none yet). `holding_since_ns`: since when it holds."""
+    """`since_ns`: of the last change (None: none yet). `holding_since_ns`: start of the dwell."""
 
     on: bool = False
     since_ns: int | None = None
@@ -79,9 +81,10 @@ class RuleState:
 
 @dataclass(frozen=True, slots=True)
 class RulesState:
-    """What is remembered of all rules of a volume. `changed_ns`: setting -> its last change.
+    """State of all rules of a volume.
 
-    `in_force`: the wishes of those that are on, in the order of the policy.
+    - `changed_ns`: setting -> its last change.
+    - `in_force`: the proposals of rules that are on, in the order of the policy.
     """
 
     rules: Mapping[str, RuleState] = field(default_factory=dict)
@@ -90,7 +93,7 @@ class RulesState:
 
 
 class Measured(dict[str, Value | None]):
-    """The signals of one frame, each read when it is first asked for."""
+    """The signals of one frame, each computed when it is first read."""
 
     def __init__(self, frame: Frame) -> None:
         super().__init__()
@@ -105,14 +108,14 @@ _NEW: Final = RuleState()
 
 
 def on_frame(state: RulesState, frame: Frame, rules: tuple[Rule, ...], now_ns: int) -> RulesState:
-    """Every rule at this tick."""
+    """Handle a tick."""
     if not rules:
         return state if not state.rules else RulesState()
     values = Measured(frame)
     stepped, changed_ns = {}, dict(state.changed_ns)
     for rule in rules:
         before = state.rules.get(rule.name, _NEW)
-        # Asked of the old times: all changes of one tick are one change.
+        # By the old times: all changes of one tick count as one.
         free = interval_left_ns(state, rule, now_ns) == 0
         after = _step(before, rule, values, now_ns, free)
         stepped[rule.name] = after
@@ -125,13 +128,13 @@ def on_frame(state: RulesState, frame: Frame, rules: tuple[Rule, ...], now_ns: i
 def proposals(
     state: RulesState, rules: tuple[Rule, ...], frame: Frame, now_ns: int
 ) -> tuple[Proposal, ...]:
-    """Every rule with its conditions, measured values beside thresholds, and what is missing."""
+    """Return the proposals of all rules, with their conditions and what is missing."""
     values = Measured(frame)
     return tuple(_explained(state, rule, values, now_ns) for rule in rules)
 
 
 def holds(groups: Groups, values: Mapping[str, Value | None]) -> bool | None:
-    """Do they hold? None: what is unknown decides it."""
+    """Return whether they hold; None if that depends on an unknown signal."""
     unknown = False
     for group in groups:
         verdict = _all_hold(group, values)
@@ -142,7 +145,7 @@ def holds(groups: Groups, values: Mapping[str, Value | None]) -> bool | None:
 
 
 def interval_left_ns(state: RulesState, rule: Rule, now_ns: int) -> int:
-    """How long none of its settings may change yet; 0 when they may."""
+    """Return how long none of its settings may change; 0 if they may."""
     left = [
         INTERVAL_NS - (now_ns - state.changed_ns[setting])
         for setting in rule.settings
@@ -172,7 +175,7 @@ def _step(
     if not holds(rule.when, values):
         return state if state.holding_since_ns is None else replace(state, holding_since_ns=None)
     since_ns = now_ns if state.holding_since_ns is None else state.holding_since_ns
-    held = now_ns - since_ns >= rule.hold_ns
+    held = now_ns - since_ns >= rule.dwell_ns
     cool = state.since_ns is None or now_ns - state.since_ns >= rule.cooldown_ns
     if held and cool and free:
         return RuleState(True, now_ns)
@@ -180,7 +183,7 @@ def _step(
 
 
 def _over(rule: Rule, values: Mapping[str, Value | None]) -> bool:
-    """Does a rule that is on end? What is unknown ends it: the strategies go on without it."""
+    """Return whether a rule that is on ends; an unknown signal ends it."""
     if rule.until:
         return holds(rule.until, values) is not False
     return holds(rule.when, values) is not True
@@ -211,7 +214,7 @@ def _waits_for(
     values: Mapping[str, Value | None],
     now_ns: int,
 ) -> str:
-    """What is missing before it comes on."""
+    """Return what is missing before it comes on."""
     if not holds(rule.when, values):
         unknown = sorted({c.signal for g in rule.when for c in g if values[c.signal] is None})
         return f"unknown: {', '.join(unknown)}" if unknown else "its conditions do not hold"
@@ -220,8 +223,8 @@ def _waits_for(
         return f"cooling down, {format_ns(cool_ns)} left"
     since_ns = now_ns if mine.holding_since_ns is None else mine.holding_since_ns
     held_ns = now_ns - since_ns
-    if held_ns < rule.hold_ns:
-        return f"has held for {format_ns(held_ns)} of {format_ns(rule.hold_ns)}"
+    if held_ns < rule.dwell_ns:
+        return f"has held for {format_ns(held_ns)} of {format_ns(rule.dwell_ns)}"
     left_ns = interval_left_ns(state, rule, now_ns)
     return f"its setting changed a moment ago, {format_ns(left_ns)} left"
 

@@ -65,4 +65,4 @@ class State:
         if self.frame is None or self.edge is None:
             return self.frame
         idle = self.edge.kind is EdgeKind.IDLE
-        return replace(self.frame, idle=idle, quiet_ns=self.edge.length_ns if idle else 0)
+        return replace(self.frame, idle=idle, idle_ns=self.edge.length_ns if idle else 0)

@@ -124,9 +124,9 @@ def _edges(gaps: Iterable[Gap], wait_at: Callable[[int], int | None]) -> Iterato
     for gap in gaps:
         own = wait_at(gap.since_ns)
         wait_ns = gap.wait_ns if own is None else own
-        idle_ns = gap.since_ns + wait_ns
-        if gap.until_ns is None or idle_ns < gap.until_ns:
-            yield Event(idle_ns, Edge("", idle_ns, EdgeKind.IDLE, wait_ns), gap.wait_ns)
+        idle_at_ns = gap.since_ns + wait_ns
+        if gap.until_ns is None or idle_at_ns < gap.until_ns:
+            yield Event(idle_at_ns, Edge("", idle_at_ns, EdgeKind.IDLE, wait_ns), gap.wait_ns)
         if gap.until_ns is not None:
             length_ns = gap.until_ns - gap.since_ns
             yield Event(gap.until_ns, Edge("", gap.until_ns, EdgeKind.BUSY, length_ns), gap.wait_ns)
@@ -142,8 +142,8 @@ def _frames(
         cutoff = _cutoff(row) or cutoff
         number = bisect_right(starts, at_ns) - 1
         gap = gaps[number] if number >= 0 and _contains(gaps[number], at_ns) else None
-        idle, quiet_ns, mixed = _quiet(row, gap, wait_at)
-        frame = _frame(row, past, idle=idle, quiet_ns=quiet_ns, room=_room(row, past.kind, cutoff))
+        idle, idle_ns, mixed = _quiet(row, gap, wait_at)
+        frame = _frame(row, past, idle=idle, idle_ns=idle_ns, room=_room(row, past.kind, cutoff))
         yield Event(at_ns, frame, mixed=mixed)
     for _, until in _stretches(past):
         yield Event(until, _blank(past, until), blank=True)
@@ -160,8 +160,8 @@ def _quiet(
     if gap is None:
         return (None if share is None else bool(share)), None, False
     own = wait_at(gap.since_ns)
-    quiet_ns = row["at_unix_ns"] - gap.since_ns
-    return quiet_ns >= (gap.wait_ns if own is None else own), quiet_ns, False
+    idle_ns = row["at_unix_ns"] - gap.since_ns
+    return idle_ns >= (gap.wait_ns if own is None else own), idle_ns, False
 
 
 def _contains(gap: Gap, at_ns: int) -> bool:
@@ -171,7 +171,7 @@ def _contains(gap: Gap, at_ns: int) -> bool:
 
 
 def _frame(
-    row: Row, past: HistoryWindow, *, idle: bool | None, quiet_ns: int | None, room: int | None
+    row: Row, past: HistoryWindow, *, idle: bool | None, idle_ns: int | None, room: int | None
 ) -> Frame:
     at_ns, dirty, cache = row["at_unix_ns"], row["dirty_bytes"], row["cache_bytes"]
     known = row["read_iops"] is not None
@@ -184,7 +184,7 @@ def _frame(
         probed_at_ns=at_ns if known or idle is not None else None,
         window_ns=row["covered_ns"] or row["span_ns"],
         idle=idle,
-        quiet_ns=quiet_ns,
+        idle_ns=idle_ns,
         foreground=_foreground(row) if known else None,
         in_flight_ios=None,
         paths=_paths(row["paths"]),

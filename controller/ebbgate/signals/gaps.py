@@ -78,22 +78,22 @@ def rest_sum_ns(counts: Sequence[float], wait_ns: int) -> float:
     return total
 
 
-def likely_until_ns(counts: Sequence[float], quiet_ns: int, share: float) -> int:
-    """How long a gap that has lasted `quiet_ns` will last at least, in `share` (0..1) of the cases.
+def likely_until_ns(counts: Sequence[float], idle_ns: int, share: float) -> int:
+    """How long a gap that has lasted `idle_ns` will last at least, in `share` (0..1) of the cases.
 
-    `quiet_ns` itself where the gaps that were measured say nothing of it, and once it has reached
+    `idle_ns` itself where the gaps that were measured say nothing of it, and once it has reached
     the bucket in which they end: gaps of one length would be called sure up to their very end, a
     little at a time. Good to a bucket, in which the gaps are taken to be spread evenly.
     """
-    left = share * reaching(counts, quiet_ns)
+    left = share * reaching(counts, idle_ns)
     if left <= _TRACE:
-        return quiet_ns
+        return idle_ns
     for bucket in range(len(counts)):
         low, high = bucket_edges_ns(bucket)
-        if high <= quiet_ns or reaching(counts, high) >= left:
+        if high <= idle_ns or reaching(counts, high) >= left:
             continue
-        if low < quiet_ns:
-            return quiet_ns
+        if low < idle_ns:
+            return idle_ns
         at_low = reaching(counts, low)
         return low + round((high - low) * (at_low - left) / (at_low - reaching(counts, high)))
     return bucket_edges_ns(len(counts))[0]

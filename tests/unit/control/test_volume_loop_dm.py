@@ -254,7 +254,7 @@ def test_a_stream_that_competes_with_random_writes_is_split(bench: MappedBench) 
 def test_a_stream_of_reads_is_said_to_be_out_of_reach(bench: MappedBench) -> None:
     bench.tick()
     (reads,) = [p for p in bench.kept.document["proposals"] if p["strategy"].endswith("reads")]
-    assert "promotes what it touches" in reads["unsupported"]
+    assert "promotes the blocks it reads" in reads["unsupported"]
     assert not bench.kept.document["now"].startswith("nothing to tune")
 
 

@@ -16,7 +16,7 @@ from ebbgate.knobs.catalog import TABLE
 from ebbgate.model.decision import JournalEntry, OutcomeKind
 from ebbgate.model.dm import CacheStatus, DmHealth, WritecacheStatus
 from ebbgate.model.volume import Kind, Volume, VolumeState
-from ebbgate.policy.cleaning import Cleaning, ending, eta_s, refusal
+from ebbgate.policy.cleaning import Cleaning, ending, eta_s, why_not_clean
 from ebbgate.probes.topology import find
 from ebbgate.probes.volume_state import read_state
 from ebbgate.units import MIB, NS_PER_S
@@ -81,11 +81,11 @@ def machine(tmp_path: Path) -> Machine:
 def test_it_begins_only_where_there_is_something_to_clean(
     machine: Machine, seen: VolumeState | None, why: str
 ) -> None:
-    assert refusal(machine.volume, seen) == why
+    assert why_not_clean(machine.volume, seen) == why
 
 
 def test_bcache_has_no_cleaner() -> None:
-    assert refusal(bcache(), None) == "bcache writes back by itself, also under load"
+    assert why_not_clean(bcache(), None) == "bcache writes back by itself, also under load"
 
 
 WRITECACHE = WritecacheStatus(0, 1000, 400, 0, 4096)
@@ -104,7 +104,9 @@ def test_a_flush_is_over_when_its_message_returns(
     cleaning: Cleaning, dirty_mib: int, now_s: int, why: str
 ) -> None:
     seen = state(dirty_mib, dm=WRITECACHE)
-    assert refusal(dm_volume(Kind.DM_WRITECACHE), seen) == ("" if dirty_mib else "it is clean")
+    assert why_not_clean(dm_volume(Kind.DM_WRITECACHE), seen) == (
+        "" if dirty_mib else "it is clean"
+    )
     assert ending(cleaning, seen, now_s * NS_PER_S) == why
 
 

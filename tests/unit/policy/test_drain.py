@@ -77,7 +77,7 @@ def test_what_it_takes(
     found = plan(left_s, **signals)
     assert found.needed_bytes_per_s == pytest.approx(needed_mib * MIB)
     assert found.eta_s == (None if eta_s is None else pytest.approx(eta_s))
-    assert found.makes_it is makes_it
+    assert found.in_time is makes_it
 
 
 @pytest.mark.parametrize("unknown", ["dirty_bytes", "dirty_in_bytes_per_s"])

@@ -189,7 +189,7 @@ def test_what_is_unknown_never_holds() -> None:
     found = conditions(
         busy_frame(
             idle=None,
-            quiet_ns=None,
+            idle_ns=None,
             dirty_bytes=None,
             dirty_room_bytes=None,
             backing_busy_foreground_ratio=None,

@@ -225,7 +225,7 @@ def test_collections_keep_their_distance() -> None:
 @pytest.mark.parametrize(
     ("name", "frame"),
     [
-        ("users are there", drained(6000, idle=False, quiet_ns=0)),
+        ("users are there", drained(6000, idle=False, idle_ns=0)),
         ("the buckets are free already", drained(6000, in_use_ratio=0.1)),
         ("the use of the cache is unknown", drained(6000, in_use_ratio=None)),
         ("hardly anything was drained", drained(6000, dirty_ratio=0.40, in_use_ratio=0.60)),

@@ -119,9 +119,9 @@ def test_nothing_is_sure_of_a_gap_that_was_never_seen() -> None:
     st.floats(min_value=0.05, max_value=1.0),
 )
 def test_what_is_called_sure_is_reached_by_that_share(
-    counts: list[int], quiet_ns: int, share: float
+    counts: list[int], idle_ns: int, share: float
 ) -> None:
-    sure = likely_until_ns(counts, quiet_ns, share)
-    assert sure >= quiet_ns
-    if sure > quiet_ns:
-        assert reaching(counts, sure) >= share * reaching(counts, quiet_ns) - 0.05
+    sure = likely_until_ns(counts, idle_ns, share)
+    assert sure >= idle_ns
+    if sure > idle_ns:
+        assert reaching(counts, sure) >= share * reaching(counts, idle_ns) - 0.05

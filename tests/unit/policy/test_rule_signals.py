@@ -25,7 +25,7 @@ from tests.builders import frame
 READ, WRITE = Direction.READ, Direction.WRITE
 FULL: dict[str, Any] = {
     "idle": True,
-    "quiet_ns": 7,
+    "idle_ns": 7,
     "foreground": {READ: Rates(10, 100), WRITE: Rates(20, 200)},
     "in_flight_ios": 3,
     "paths": {

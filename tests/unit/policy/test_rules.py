@@ -62,13 +62,13 @@ def test_a_rule_without_dwell_is_on_at_once_and_off_with_its_condition() -> None
 
 def test_the_condition_must_hold_for_the_whole_dwell() -> None:
     levels: dict[float, float | None] = {1: 0.5, 3: 0.5, 3.5: 0.3, 4: 0.5, 6.9: 0.5, 7: 0.5}
-    assert on_at(levels, rule(hold_ns=3 * NS_PER_S)) == [7]
+    assert on_at(levels, rule(dwell_ns=3 * NS_PER_S)) == [7]
 
 
 @pytest.mark.parametrize("gap", [None, 0.3])
 def test_what_is_unknown_never_holds_and_ends_the_dwell(gap: float | None) -> None:
     levels: dict[float, float | None] = {1: 0.5, 2: gap, 3: 0.5, 5.9: 0.5, 6: 0.5}
-    assert on_at(levels, rule(hold_ns=3 * NS_PER_S)) == [6]
+    assert on_at(levels, rule(dwell_ns=3 * NS_PER_S)) == [6]
     assert on_at({1: None, 20: None}, rule()) == []
 
 
@@ -88,7 +88,7 @@ def test_it_stays_off_for_its_cooldown() -> None:
 
 
 def test_the_dwell_begins_anew_after_a_release() -> None:
-    both = rule(until=((Check("dirty_ratio", ">", 0.45),),), hold_ns=8 * NS_PER_S)
+    both = rule(until=((Check("dirty_ratio", ">", 0.45),),), dwell_ns=8 * NS_PER_S)
     assert on_at({0: 0.5, 8: 0.5, 13: 0.5, 14: 0.5, 21: 0.5, 22: 0.5}, both) == [8, 22]
 
 
@@ -115,9 +115,9 @@ def test_rules_that_fight_change_a_setting_at_most_once_in_the_interval(
 ) -> None:
     """Ten simulated minutes, the levels over and over."""
     held = Proposal("rule hold", "on: w", gate=Gate(GateKind.CLOSED))
-    hold_ns = NS_PER_S if dwell else 0
+    dwell_ns = NS_PER_S if dwell else 0
     ruled = (
-        rule("drain", hold_ns=hold_ns, until=BELOW),
+        rule("drain", dwell_ns=dwell_ns, until=BELOW),
         rule("hold", when=((Check("dirty_ratio", "<=", 0.5),),), proposal=held),
         rule("drain-too", when=((Check("dirty_ratio", "<", 0.1),),)),
     )
@@ -134,7 +134,7 @@ def test_rules_that_fight_change_a_setting_at_most_once_in_the_interval(
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=60))
 def test_a_rule_is_on_only_after_its_condition_held_for_the_dwell(levels: list[float]) -> None:
-    one = rule(hold_ns=2 * NS_PER_S)
+    one = rule(dwell_ns=2 * NS_PER_S)
     state = RulesState()
     for step, level in enumerate(levels):
         before = state
@@ -179,7 +179,7 @@ def test_a_rule_that_the_cache_cannot_follow_stays_off_and_says_why() -> None:
 
 
 def test_what_is_missing_is_said() -> None:
-    one = rule(hold_ns=3 * NS_PER_S, cooldown_ns=30 * NS_PER_S)
+    one = rule(dwell_ns=3 * NS_PER_S, cooldown_ns=30 * NS_PER_S)
     assert reason(run([at(1, 0.3)], one), at(1, 0.3), one) == "off: its conditions do not hold"
     assert reason(run([at(1, None)], one), at(1, None), one) == "off: unknown: dirty_ratio"
     held = run([at(1, 0.5), at(2, 0.5)], one)

@@ -107,7 +107,7 @@ def test_a_fresh_record_counts(later_ns: int) -> None:
     frame = frame_after(at(0), at(250), later_ns=later_ns)
     assert frame.idle is True
     assert frame.probed_at_ns == START_NS + 250 * NS_PER_MS
-    assert frame.quiet_ns is not None
+    assert frame.idle_ns is not None
 
 
 def test_a_stale_record_makes_its_signals_unknown_and_says_so() -> None:

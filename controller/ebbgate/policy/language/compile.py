@@ -86,7 +86,7 @@ def _rule(rule: RuleText, kind: Kind) -> Rule:
         proposal=proposal_of(f"rule {rule.name}", rule.why, wish),
         # Both control the gate, so neither may change within the other's interval.
         settings=tuple(dict.fromkeys(_GATE.get(name, name) for name in rule.settings)),
-        hold_ns=rule.hold_ns,
+        dwell_ns=rule.hold_ns,
         until=rule.until,
         cooldown_ns=rule.cooldown_ns,
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the strategies compare, measured values beside thresholds, for people. Pure."""
+"""The conditions of the strategies, for people: measured values and thresholds. Pure."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from ebbgate.policy.strategies.stream_bypass import StreamParams
 from ebbgate.units import format_bytes, format_ns, format_rate, format_ratio
 
 
-def of_destage(machine: DestageState, frame: Frame, params: DestageParams) -> tuple[Condition, ...]:
-    """Of idle_destage: whether to drain, and whether something presses."""
+def of_destage(state: DestageState, frame: Frame, params: DestageParams) -> tuple[Condition, ...]:
+    """Return the conditions of idle_destage."""
     floor = idle_destage.start_bytes(frame, params)
-    dirty, quiet, full = frame.dirty_bytes, frame.quiet_ns, frame.time_to_full_s
+    dirty, idle_ns, full = frame.dirty_bytes, frame.idle_ns, frame.time_to_full_s
     room, cache = frame.dirty_room_bytes, frame.cache_bytes
-    wait_ns = machine.wait.wait_ns
+    wait_ns = state.wait.wait_ns
     room_min = params.room_ratio_min * (cache or 0)
     busy = frame.backing_busy_foreground_ratio
     return (
@@ -29,10 +29,10 @@ def of_destage(machine: DestageState, frame: Frame, params: DestageParams) -> tu
         ),
         Condition(
             "idle for",
-            None if quiet is None else format_ns(quiet),
+            None if idle_ns is None else format_ns(idle_ns),
             ">=",
-            f"{format_ns(wait_ns)} ({'learned' if machine.wait.learned else 'not learned yet'})",
-            quiet is not None and quiet >= wait_ns,
+            f"{format_ns(wait_ns)} ({'learned' if state.wait.learned else 'not learned yet'})",
+            idle_ns is not None and idle_ns >= wait_ns,
         ),
         Condition(
             "time to full",
@@ -59,7 +59,7 @@ def of_destage(machine: DestageState, frame: Frame, params: DestageParams) -> tu
 
 
 def of_streams(frame: Frame, params: StreamParams) -> tuple[Condition, ...]:
-    """Of stream_bypass: the streams, and what competes with them for the room."""
+    """Return the conditions of stream_bypass."""
     load = stream_bypass.load_of(frame, params)
     rate_min, random_min = params.stream_bytes_per_s_min, params.random_bytes_per_s_min
     return (

@@ -78,7 +78,7 @@ def on_frame(state: DestageState, frame: Frame, params: DestageParams) -> Destag
             return replace(state, why=unknown)
         return _enter(state, Phase.UNKNOWN, frame.at_ns, unknown)
     if frame.probed_at_ns is not None and frame.probed_at_ns > state.edge_at_ns:
-        idle_since_ns = frame.at_ns - (frame.quiet_ns or 0)
+        idle_since_ns = frame.at_ns - (frame.idle_ns or 0)
         state = replace(state, idle=bool(frame.idle), idle_since_ns=idle_since_ns)
     state = _with_wait(state, frame, params)
     if state.phase is Phase.DESTAGE:
