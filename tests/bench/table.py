@@ -11,7 +11,7 @@ from typing import Any
 from tests.bench.context import Scenario
 from tests.bench.report import holds
 
-HEAD = ("| scenario | command | figures (goal) | met |", "|---|---|---|---|")
+HEAD = ("| command | figures (goal) |", "|---|---|")
 
 
 def file_name(scenario: str, variant: str) -> str:
@@ -20,27 +20,23 @@ def file_name(scenario: str, variant: str) -> str:
 
 
 def markdown(scenarios: Iterable[Scenario], folder: Path) -> str:
-    """The whole table; a scenario without a result is named as such."""
+    """Return the table of all scenarios with a kept result."""
     rows = (row for scenario in scenarios for row in _rows(scenario, folder))
     return "\n".join((*HEAD, *rows))
 
 
 def _rows(scenario: Scenario, folder: Path) -> Iterator[str]:
-    kept = [v for v in ("", *scenario.variants) if (folder / file_name(scenario.name, v)).exists()]
-    if not kept:
-        yield f"| {scenario.name} | `make bench S={scenario.name}` | not kept yet | |"
-    for variant in kept:
-        document = json.loads((folder / file_name(scenario.name, variant)).read_text())
-        option = f" V={variant}" if variant else ""
-        name = f"{scenario.name}{' ' if variant else ''}{variant}"
-        command = f"`make bench S={scenario.name}{option}`"
-        met = "yes" if document["met"] else "no"
-        yield f"| {name} | {command} | {_figures(document, variant)} | {met} |"
+    for variant in ("", *scenario.variants):
+        path = folder / file_name(scenario.name, variant)
+        if path.exists():
+            option = f" V={variant}" if variant else ""
+            figures = _figures(json.loads(path.read_text()), variant)
+            yield f"| `make bench S={scenario.name}{option}` | {figures} |"
 
 
 def _figures(document: dict[str, Any], variant: str) -> str:
     ratios = document["ratios"]
-    return "<br>".join(
+    return "; ".join(
         f"{name.removeprefix(variant).strip()} {_figure(ratios.get(name))} ({goal})"
         + ("" if holds(goal, ratios.get(name)) else " **missed**")
         for name, goal in document["goals"].items()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the README promises is what the code has: commands, exit codes, knobs, settings, links."""
+"""The README says what the code has: commands, knobs, figures, exit codes, settings, links."""
 
 from __future__ import annotations
 
@@ -13,14 +13,22 @@ from ebbgate import errors
 from ebbgate.cli.app import COMMANDS
 from ebbgate.config import settings
 from ebbgate.knobs.reference import block
+from tests.bench.__main__ import RESULTS, scenarios
+from tests.bench.table import markdown
 
 REPO = Path(__file__).resolve().parents[3]
 README = (REPO / "README.md").read_text()
+REFERENCE = (REPO / "packaging" / "README.md").read_text()
+LINES_MAX = 250
 
 
-def section(name: str) -> str:
-    """The text of one section."""
-    return README.split(f"\n## {name}\n", 1)[1].split("\n## ", 1)[0]
+def section(text: str, name: str) -> str:
+    """Return the text of one section."""
+    return text.split(f"\n## {name}\n", 1)[1].split("\n## ", 1)[0]
+
+
+def test_the_readme_can_be_read_in_ten_minutes() -> None:
+    assert len(README.splitlines()) <= LINES_MAX
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -29,7 +37,13 @@ def test_every_command_is_documented(command: str) -> None:
 
 
 def test_safety_has_the_table_of_the_knobs_that_are_written() -> None:
-    assert block() in section("Safety"), "run: python -m ebbgate.knobs.reference"
+    assert block() in section(README, "Safety"), "run: python -m ebbgate.knobs.reference"
+
+
+def test_the_measured_table_is_that_of_the_kept_results() -> None:
+    table = markdown(scenarios().values(), RESULTS)
+    command = "PYTHONPATH=controller python3 -m tests.bench --table"
+    assert table in section(README, "Measured"), f"run: {command}"
 
 
 def test_the_exit_codes_are_those_of_the_errors() -> None:
@@ -38,13 +52,15 @@ def test_the_exit_codes_are_those_of_the_errors() -> None:
         for _, error in inspect.getmembers(errors, inspect.isclass)
         if issubclass(error, errors.EbbgateError)
     }
-    listed = {int(code) for code in re.findall(r"^\| (\d+) \|", section("Exit codes"), re.M)}
+    listed = {
+        int(code) for code in re.findall(r"^\| (\d+) \|", section(REFERENCE, "Exit codes"), re.M)
+    }
     assert listed == codes | {0, 130}
 
 
 @pytest.mark.parametrize("key", settings._KEYS)
 def test_every_setting_is_documented(key: str) -> None:
-    assert re.search(rf"^\[?{key}\b", section("Quick start"), re.M)
+    assert re.search(rf"^\[?{key}\b", section(REFERENCE, "Settings"), re.M)
 
 
 @pytest.mark.parametrize("target", re.findall(r"\bmake ([a-z-]+)", README))
