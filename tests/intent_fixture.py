@@ -20,7 +20,7 @@ from ebbgate.daemon.override_registry import OverrideRegistry
 from ebbgate.errors import EbbgateError
 from ebbgate.intents.override_writer import OverrideWriter
 from ebbgate.model.override import IntentKind, Override
-from ebbgate.policy_files.active import PolicyBook
+from ebbgate.policy_files.active import ActivePolicies
 from ebbgate.store.intent_rows import IntentRow
 from ebbgate.units import NS_PER_S
 from tests.volume_loop_fixture import DEADLINE_S, LoopBench
@@ -40,8 +40,8 @@ class Daemon:
         self.published: list[list[str]] = []
 
     @cached_property
-    def policies(self) -> PolicyBook:
-        return PolicyBook(self.folder / "policies.d")
+    def policies(self) -> ActivePolicies:
+        return ActivePolicies(self.folder / "policies.d")
 
     async def follow_policies(self) -> None:
         self.policies.look()

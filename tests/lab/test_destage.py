@@ -74,7 +74,7 @@ def test_policy_files_are_followed_without_a_restart(guest: Session, stack: Bcac
             lambda: set(stack.changed_knobs()) <= {"writeback_rate"}, 30, "every knob to be back"
         )
         guest.check(f"echo 'strategis: []' >> {folder}/observe-only.yaml")
-        logged(product, "the last good policies stay")
+        logged(product, "the last valid ones apply")
         assert f"{folder}/observe-only.yaml:" in product.cli("status")
         assert set(stack.changed_knobs()) <= {"writeback_rate"}
         guest.check(f"rm -r {folder}; kill -HUP {product.pid}")

@@ -1,22 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The settings of a machine: /etc/ebbgate/ebbgate.toml, environment, options. I/O: reads one file.
+"""Settings: /etc/ebbgate/ebbgate.toml, environment, options. I/O: reads one file.
 
     state_dir = "/var/lib/ebbgate"     # also EBBGATE_STATE_DIR
     runtime_dir = "/run/ebbgate"       # of control.sock and the lock; also EBBGATE_RUNTIME_DIR
     probe = "/usr/sbin/ebbgate-probe"  # also EBBGATE_PROBE
     policy_dir = "/etc/ebbgate/policies.d"
     tick = "250ms"                     # 50ms..10s
-    mode = "advise"                    # observe, advise or enforce; of volumes not named below
+    mode = "advise"                    # observe, advise or enforce; for volumes not named below
     history_size = "256MiB"            # of history.db, 16MiB..1TiB
-    history_age = "30d"                # of what is kept by the minute, 1d..3660d
+    history_age = "30d"                # of samples per minute, 1d..3660d
 
     [volume.bcache0]                   # a name, or a pattern such as "bcache*"
     mode = "enforce"
 
-    [web]                              # of ebbgate-web; see config_web.py
+    [web]                              # ebbgate-web; see web_settings.py
     listen = "127.0.0.1:8380"
 
-An option beats the environment, which beats the file. Without a file the defaults hold.
+Options take precedence over the environment, and the environment over the file.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ import fnmatch
 import os
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
 from ebbgate import units
 from ebbgate.config import web_settings
-from ebbgate.config.web_settings import BadWeb, WebSettings
+from ebbgate.config.web_settings import WebSettings, WebSettingsError
 from ebbgate.errors import ConfigError
 from ebbgate.model.volume import Mode
 from ebbgate.store.limits import (
@@ -49,7 +49,7 @@ DEFAULT_FILE: Final = Path("/etc/ebbgate/ebbgate.toml")
 DEFAULT_STATE_DIR: Final = Path("/var/lib/ebbgate")
 DEFAULT_RUNTIME_DIR: Final = Path("/run/ebbgate")
 DEFAULT_TICK_NS: Final = 250 * units.NS_PER_MS
-# Below, reading sysfs costs more than the finer picture is worth; above, people wait for `status`.
+# A shorter tick costs more reads of sysfs than it is worth; a longer one delays `status`.
 TICK_NS_MIN: Final = 50 * units.NS_PER_MS
 TICK_NS_MAX: Final = 10 * units.NS_PER_S
 DEFAULT_POLICY_DIR: Final = Path("/etc/ebbgate/policies.d")
@@ -58,7 +58,7 @@ _KEYS: Final = (
     *("history_size", "history_age", "volume", "web"),
 )
 _VOLUME_KEYS: Final = ("mode",)
-# A probe that was built in the source tree beats an installed one of another version.
+# A probe built in the source tree takes precedence over an installed one.
 _PROBES: Final = (
     Path(__file__).resolve().parents[3] / "build" / "ebbgate-probe",
     Path("/usr/local/sbin/ebbgate-probe"),
@@ -68,7 +68,7 @@ _PROBES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """The settings in force. `volume_modes`: (name or pattern, mode) in the order of the file."""
+    """The settings. `volume_modes`: (name or pattern, mode) in the order of the file."""
 
     state_dir: Path
     probe_path: Path
@@ -82,22 +82,22 @@ class Config:
 
     @property
     def history_path(self) -> Path:
-        """The database of what happened."""
+        """The database of samples, decisions and knob writes."""
         return self.state_dir / "history.db"
 
     @property
     def journal_path(self) -> Path:
-        """The originals of knobs that are not back yet; root's alone."""
+        """The original values of knobs that are not restored yet; only root may open it."""
         return self.state_dir / "journal.db"
 
     @property
     def last_written_path(self) -> Path:
-        """What was last written to knobs, beside the lock: neither outlives a reboot."""
+        """The values last written to knobs; like the lock, it does not survive a reboot."""
         return self.lock_path.with_name("last-written")
 
     @property
     def lock_path(self) -> Path:
-        """Held by the one daemon that runs with this runtime folder; holds its process number."""
+        """The lock of the daemon that uses this runtime folder, with its process number."""
         return self.runtime_dir / "ebbgated.lock"
 
     @property
@@ -107,11 +107,11 @@ class Config:
 
     @property
     def overrides_path(self) -> Path:
-        """What people asked for that lasts; only root may open it."""
+        """The database of overrides; only root may open it."""
         return self.state_dir / "overrides.db"
 
     def mode_of(self, volume: str) -> Mode:
-        """The mode that the settings ask for: the very name first, then the first pattern."""
+        """Return a volume's mode: by its name, else by the first pattern that matches."""
         named = dict(reversed(self.volume_modes))
         if volume in named:
             return named[volume]
@@ -131,9 +131,9 @@ def load_config(  # noqa: PLR0913 - one per option of the programs
     tick_ms: int | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> Config:
-    """The settings in force; `mode` is then that of every volume.
+    """Read the settings; `mode`: for every volume.
 
-    Raises ConfigError naming file, line and key, with the nearest key where one is misspelt.
+    Raises ConfigError with file, line and key, and the nearest key if one is misspelt.
     """
     env = os.environ if environ is None else environ
     config = _from_file(path)
@@ -164,9 +164,11 @@ def _from_file(path: Path | None) -> Config:
     except FileNotFoundError as error:
         if path is None:
             return defaults
-        raise ConfigError(f"{file}: there is no such file", "leave --config out") from error
+        raise ConfigError(f"{file}: no such file", "check the path, or omit --config") from error
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{file}: cannot be read: {error}") from error
+        raise ConfigError(
+            f"{file}: cannot be read: {error}", "it must be readable and in UTF-8"
+        ) from error
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -176,7 +178,7 @@ def _from_file(path: Path | None) -> Config:
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """Turns the document into settings; knows the text, to name the line of a wrong key."""
+    """Reads the settings from a document; the text gives the lines for errors."""
 
     file: Path
     text: str
@@ -204,12 +206,12 @@ class _Reader:
         self._known(table, web_settings.KEYS, "web.")
         try:
             return web_settings.web_settings(table)
-        except BadWeb as error:
+        except WebSettingsError as error:
             raise self._wrong(f"web.{error.key}", error.what, error.hint) from error
 
     def _volumes(self, table: object) -> Iterable[tuple[str, Mode]]:
         if not isinstance(table, dict):
-            raise self._wrong("volume", "is not a table", "write [volume.bcache0] above the keys")
+            raise self._wrong("volume", "is not a table", "write [volume.bcache0] above its keys")
         for name, settings in table.items():
             key = f"volume.{name}"
             if not isinstance(settings, dict):
@@ -224,38 +226,42 @@ class _Reader:
             raise self._wrong(key, f"{value!r} is not an absolute path", "write a path in quotes")
         return Path(value)
 
-    def _tick(self, document: Mapping[str, Any], default_ns: int) -> int:
-        if "tick" not in document:
-            return default_ns
+    def _quantity(
+        self, document: Mapping[str, Any], key: str, parse: Callable[[str], int], example: str
+    ) -> int | None:
+        """Return a duration or size in its base unit; None if it is not given."""
+        if key not in document:
+            return None
+        value = document[key]
+        hint = f'write for example {key} = "{example}"'
+        if not isinstance(value, str):
+            raise self._wrong(key, f"{value!r} has no unit", hint)
         try:
-            duration_ns = units.parse_duration_ns(document["tick"])
-        except (ValueError, AttributeError, TypeError) as error:
-            raise self._wrong("tick", str(error), 'write for example tick = "250ms"') from error
-        return _tick_in_range(duration_ns, self._where("tick"))
+            return parse(value)
+        except ValueError as error:
+            raise self._wrong(key, str(error), hint) from error
+
+    def _tick(self, document: Mapping[str, Any], default_ns: int) -> int:
+        tick_ns = self._quantity(document, "tick", units.parse_duration_ns, "250ms")
+        return default_ns if tick_ns is None else _tick_in_range(tick_ns, self._where("tick"))
 
     def _history_size(self, document: Mapping[str, Any], default_bytes: int) -> int:
         key = "history_size"
-        if key not in document:
+        size_bytes = self._quantity(document, key, units.parse_size_bytes, "256MiB")
+        if size_bytes is None:
             return default_bytes
-        try:
-            size_bytes = units.parse_size_bytes(document[key])
-        except (ValueError, AttributeError, TypeError) as error:
-            raise self._wrong(key, str(error), f'write for example {key} = "256MiB"') from error
         if not SIZE_BYTES_MIN <= size_bytes <= SIZE_BYTES_MAX:
             low, high = units.format_bytes(SIZE_BYTES_MIN), units.format_bytes(SIZE_BYTES_MAX)
-            raise self._wrong(key, f"{document[key]} is not in {low}..{high}", "name another size")
+            raise self._wrong(key, f"{document[key]} is out of range", f"allowed: {low} to {high}")
         return size_bytes
 
     def _history_age(self, document: Mapping[str, Any], default_ns: int) -> int:
         key = "history_age"
-        if key not in document:
+        age_ns = self._quantity(document, key, units.parse_duration_ns, "30d")
+        if age_ns is None:
             return default_ns
-        try:
-            age_ns = units.parse_duration_ns(document[key])
-        except (ValueError, AttributeError, TypeError) as error:
-            raise self._wrong(key, str(error), f'write for example {key} = "30d"') from error
         if not AGE_NS_MIN <= age_ns <= AGE_NS_MAX:
-            raise self._wrong(key, f"{document[key]} is not in 1d..3660d", "name another time")
+            raise self._wrong(key, f"{document[key]} is out of range", "allowed: 1d to 3660d")
         return age_ns
 
     def _mode(self, table: Mapping[str, Any], key: str, default: Mode, *, prefix: str = "") -> Mode:
@@ -264,20 +270,20 @@ class _Reader:
             return Mode(value)
         except ValueError as error:
             modes = ", ".join(Mode)
-            hint = f"one of {modes}{_nearest(value, Mode)}"
-            raise self._wrong(prefix + key, f"no such mode: {value!r}", hint) from error
+            hint = f"known modes: {modes}{_nearest(value, Mode)}"
+            raise self._wrong(prefix + key, f"unknown mode: {value!r}", hint) from error
 
     def _known(self, table: Mapping[str, Any], keys: tuple[str, ...], prefix: str) -> None:
         for key in table:
             if key not in keys:
                 hint = f"known keys: {', '.join(keys)}{_nearest(key, keys)}"
-                raise self._wrong(prefix + key, "no such key", hint)
+                raise self._wrong(prefix + key, "unknown key", hint)
 
     def _wrong(self, key: str, what: str, hint: str) -> ConfigError:
         return ConfigError(f"{self._where(key)}: {what}", hint)
 
     def _where(self, key: str) -> str:
-        """`file:line: key`; tomllib keeps no lines, so the last part of the key is searched."""
+        """Return `file:line: key`. tomllib gives no lines: searches the last part of the key."""
         word = re.escape(key.rpartition(".")[2])
         for number, line in enumerate(self.text.splitlines(), start=1):
             if re.match(rf'\s*(\[.*)?["\']?{word}["\']?\s*[=\].]', line):
@@ -288,7 +294,9 @@ class _Reader:
 def _tick_in_range(tick_ns: int, where: str) -> int:
     if not TICK_NS_MIN <= tick_ns <= TICK_NS_MAX:
         low, high = units.format_ns(TICK_NS_MIN), units.format_ns(TICK_NS_MAX)
-        raise ConfigError(f"{where}: {units.format_ns(tick_ns)} is not in {low}..{high}")
+        raise ConfigError(
+            f"{where}: {units.format_ns(tick_ns)} is out of range", f"allowed: {low} to {high}"
+        )
     return tick_ns
 
 

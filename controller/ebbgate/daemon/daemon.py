@@ -191,7 +191,7 @@ class Daemon:
             "control": self.control.document(),
             "loop_silence": self.silence.told(),
             "device_mapper": self.volume_set.device_mapper_blocked or None,
-            "policies": self.policies.told(),
+            "policies": self.policies.status_document(),
             "probe": self.probe.health.document(),
         }
         self.recorder.live("", document)

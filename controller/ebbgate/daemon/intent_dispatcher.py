@@ -28,7 +28,7 @@ from ebbgate.intents.validation import check
 from ebbgate.kernel.sysfs import Sysfs
 from ebbgate.model.override import IntentKind, OverrideKind
 from ebbgate.model.volume import Mode, Volume
-from ebbgate.policy_files.active import PolicyBook
+from ebbgate.policy_files.active import ActivePolicies
 from ebbgate.store.intent_rows import IntentRow
 from ebbgate.units import clean_text
 
@@ -49,7 +49,7 @@ class Target(Protocol):
     volumes: dict[str, VolumeLoop]
 
     @property
-    def policies(self) -> PolicyBook:
+    def policies(self) -> ActivePolicies:
         """Those that its volumes are under."""
 
     def restore_volume(self, name: str) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from ebbgate.background import BackgroundWorker
 from ebbgate.control.volume_loop import VolumeLoop
 from ebbgate.model.volume import Volume
-from ebbgate.policy_files.active import PolicyBook
+from ebbgate.policy_files.active import ActivePolicies
 
 _LOG = logging.getLogger("ebbgated")
 
@@ -21,7 +21,7 @@ _LOG = logging.getLogger("ebbgated")
 class PolicyFollower:
     """`volumes`: those of the daemon, which adds and removes them."""
 
-    def __init__(self, policies: PolicyBook, volumes: Mapping[str, VolumeLoop]) -> None:
+    def __init__(self, policies: ActivePolicies, volumes: Mapping[str, VolumeLoop]) -> None:
         self._policies = policies
         self._volumes = volumes
         self._keys: dict[str, tuple[object, ...]] = {}

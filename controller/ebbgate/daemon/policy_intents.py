@@ -11,7 +11,7 @@ from typing import Protocol
 from ebbgate.background import BackgroundWorker
 from ebbgate.control.volume_loop import VolumeLoop
 from ebbgate.policy_files import writer
-from ebbgate.policy_files.active import PolicyBook
+from ebbgate.policy_files.active import ActivePolicies
 from ebbgate.store.intent_rows import IntentRow
 
 
@@ -21,7 +21,7 @@ class Followed(Protocol):
     volumes: dict[str, VolumeLoop]
 
     @property
-    def policies(self) -> PolicyBook:
+    def policies(self) -> ActivePolicies:
         """Those that its volumes are under."""
 
     async def follow_policies(self) -> None:

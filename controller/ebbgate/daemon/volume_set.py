@@ -23,7 +23,7 @@ from ebbgate.daemon.policy_follower import PolicyFollower
 from ebbgate.intents.override_writer import OverrideWriter
 from ebbgate.kernel.sysfs import Sysfs
 from ebbgate.model.volume import Volume, VolumeState
-from ebbgate.policy_files.active import PolicyBook
+from ebbgate.policy_files.active import ActivePolicies
 from ebbgate.probes.ebpf import track_command
 from ebbgate.probes.topology import device_generation, discover
 from ebbgate.store.journal_writer import JournalWriter
@@ -73,7 +73,7 @@ class VolumeSet:
         command: Callable[[str], None],
     ) -> None:
         self.loops: dict[str, VolumeLoop] = {}
-        self.policies = PolicyBook(config.policy_dir)
+        self.policies = ActivePolicies(config.policy_dir)
         self.follower = PolicyFollower(self.policies, self.loops)
         self.overrides = OverrideRegistry(OverrideWriter(config.overrides_path), self.loops)
         self.overrides.load()

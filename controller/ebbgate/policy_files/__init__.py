@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Policy files: found, read, checked, followed and written. I/O: the policy folders."""
+"""Finds, reads, checks and writes policy files. I/O: the policy folders."""

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The policies in force on a machine: read anew when their files change, the last good ones kept.
-
-I/O: the folder of policies (`policies.d`), read-only.
-"""
+"""Keeps the active policies up to date with their files. I/O: reads the policy folder."""
 
 from __future__ import annotations
 
@@ -27,30 +24,30 @@ _LOG = logging.getLogger(__name__)
 _PROBLEMS_MAX = 20
 _OBSERVE = "observe-only"
 
-Print = tuple[tuple[str, int, int, int], ...]
+Fingerprint = tuple[tuple[str, int, int, int], ...]
 """Of each file: path, inode, size, time of the last change (ns)."""
 
 
 def local_time() -> LocalTime:
-    """The hour of this machine, for schedules."""
+    """Return the time of this machine, for schedules."""
     now = time.localtime()
     return LocalTime(now.tm_hour * 60 + now.tm_min, now.tm_wday)
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
-    """What was read of a folder: documents, or problems where one of them is wrong."""
+class FolderContent:
+    """What was read from a folder: documents, or problems if any of them has an error."""
 
-    seen: Print | None
+    fingerprint: Fingerprint | None
     documents: tuple[PolicyDocument, ...]
     problems: tuple[str, ...]
 
 
-class PolicyBook:
-    """All files of the folder, or none of a change: a bad file never replaces a good policy.
+class ActivePolicies:
+    """Follows a policy folder; a change with an error is ignored as a whole.
 
-    Where there never was a good one, nothing is tuned until there is (`observe-only`): what the
-    administrator wanted to forbid is not known. `generation`: how often the policies have changed.
+    Until all files were valid once, nothing is tuned (`observe-only`): the administrator may have
+    wanted to forbid something. `generation`: how often the policies have changed.
     """
 
     def __init__(self, folder: Path, now: Callable[[], LocalTime] = local_time) -> None:
@@ -58,71 +55,72 @@ class PolicyBook:
         self._now = now
         self._shipped = reader.shipped()
         self._documents: tuple[PolicyDocument, ...] = ()
-        self._seen: Print | None = None
+        self._fingerprint: Fingerprint | None = None
         self._loaded = False
         self.generation = 0
         self.problems: tuple[str, ...] = ()
         self.look()
 
     def look(self, *, again: bool = False) -> None:
-        """Read the files if one of them has changed; `again`: in any case. May take seconds: where
-        an event loop runs, `read` is for another thread and `take` for the loop.
+        """Read the files if one of them has changed; `again`: in any case.
+
+        This may take seconds. With an event loop, call `read` in a thread and `take` in the loop.
         """
         self.take(self.read(again=again))
 
-    def read(self, *, again: bool = False) -> Looked | None:
-        """What the folder holds now; None where that has not changed. On any thread."""
-        seen: Print | None = None
+    def read(self, *, again: bool = False) -> FolderContent | None:
+        """Return the content of the folder; None if it has not changed. For any thread."""
+        fingerprint: Fingerprint | None = None
         try:
             paths = reader.policy_files(self._folder)
-            seen = tuple(_print(path) for path in paths)
-            if seen == self._seen and not again:
+            fingerprint = tuple(_stat_of(path) for path in paths)
+            if fingerprint == self._fingerprint and not again:
                 return None
-            reader.check_bounds(self._folder, {Path(p): size for p, _, size, _ in seen})
+            reader.check_bounds(self._folder, {Path(p): size for p, _, size, _ in fingerprint})
             texts = reader.read_all(paths)
         except (OSError, EbbgateError) as error:
-            return Looked(seen, (), (str(error),))
+            return FolderContent(fingerprint, (), (str(error),))
         parsed = [reader.parsed(text, file) for file, text in texts.items()]
         documents = [each.document for each in parsed if each.document is not None]
         linked = link(documents, self._shipped)
         problems = [problem for each in parsed for problem in each.problems]
         problems += linked.problems
-        return Looked(seen, linked.documents, _first(problems))
+        return FolderContent(fingerprint, linked.documents, _first(problems))
 
-    def take(self, looked: Looked | None) -> None:
-        """Follow what was read, or keep the last good policies where it is wrong."""
-        if looked is None:
+    def take(self, content: FolderContent | None) -> None:
+        """Use what was read, or keep the last valid policies if it has errors."""
+        if content is None:
             return
-        self._seen = looked.seen
-        if looked.problems:
-            self._refuse(looked.problems)
+        self._fingerprint = content.fingerprint
+        if content.problems:
+            self._refuse(content.problems)
             return
         self._loaded = True
-        if looked.documents != self._documents or self.problems:
-            self._say(looked.documents)
-        self._documents, self.problems = looked.documents, ()
+        if content.documents != self._documents or self.problems:
+            self._announce(content.documents)
+        self._documents, self.problems = content.documents, ()
 
     def policy_of(self, volume: Volume) -> Policy:
-        """The policy of a volume at this hour."""
+        """Return the present policy of a volume."""
         document, at = self._document(volume), self._now()
         return compile_policy(document, volume.kind, volume.backing.scheduler, at)
 
     @property
     def folder(self) -> Path:
-        """Where the files are."""
+        """The folder of the files."""
         return self._folder
 
     def file_of(self, volume: Volume) -> str:
-        """The file whose policy the volume is under; empty for one that is shipped."""
+        """Return the file of the volume's policy; empty for a shipped one."""
         return self._document(volume).file if self._documents and self._loaded else ""
 
     def key_of(self, volume: Volume) -> tuple[object, ...]:
-        """Another one where `policy_of` may have another answer."""
+        """Return a key that changes whenever the result of `policy_of` may change."""
         entry = entry_at(self._document(volume), self._now())
         return self.generation, None if entry is None else entry.name
 
-    def told(self) -> dict[str, Any]:
-        """What `status` shows."""
+    def status_document(self) -> dict[str, Any]:
+        """Return the policies for the daemon's status."""
         return {
             "folder": str(self._folder),
             "names": [document.name for document in self._documents],
@@ -140,23 +138,25 @@ class PolicyBook:
             return
         for problem in problems:
             _LOG.error("%s", problem)
-        kept = "the last good policies stay" if self._loaded else "nothing is tuned until it is"
-        _LOG.error("the policies in %s are not right: %s", self._folder, kept)
+        effect = (
+            "the last valid ones apply" if self._loaded else "nothing is tuned until they are fixed"
+        )
+        _LOG.error("errors in the policies in %s: %s", self._folder, effect)
         self.problems = problems
 
-    def _say(self, documents: tuple[PolicyDocument, ...]) -> None:
+    def _announce(self, documents: tuple[PolicyDocument, ...]) -> None:
         self.generation += 1
         names = ", ".join(document.name for document in documents)
-        _LOG.info("policies: %s", names or "none in the folder: adaptive for every volume")
+        _LOG.info("policies: %s", names or "no files; adaptive for every volume")
 
 
 def _first(problems: Sequence[Diagnostic]) -> tuple[str, ...]:
-    """They are logged one by one and shown by `status`: so many of them and no more."""
-    said = tuple(map(str, problems[:_PROBLEMS_MAX]))
-    more = len(problems) - len(said)
-    return (*said, f"and {more} more problems: see ebbgate check-policy") if more else said
+    """Return the first problems as text: they are logged and shown by `status`."""
+    first = tuple(map(str, problems[:_PROBLEMS_MAX]))
+    more = len(problems) - len(first)
+    return (*first, f"and {more} more errors: see ebbgate check-policy") if more else first
 
 
-def _print(path: Path) -> tuple[str, int, int, int]:
+def _stat_of(path: Path) -> tuple[str, int, int, int]:
     state = path.stat()
     return str(path), state.st_ino, state.st_size, state.st_mtime_ns

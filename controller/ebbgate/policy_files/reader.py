@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Policy files: the shipped ones, and those of an administrator. I/O: reads files."""
+"""Reads policy files: shipped ones and those of an administrator. I/O: reads files."""
 
 from __future__ import annotations
 
@@ -18,67 +18,69 @@ from ebbgate.units import MIB, format_bytes
 SUFFIXES: Final = (".yaml", ".yml")
 FILES_MAX: Final = 64
 TOTAL_BYTES_MAX: Final = 1 * MIB
-"""Of all files of a folder together: to parse so much takes seconds, beside the event loop."""
+"""Of all files of a folder together: parsing more would take many seconds."""
 # Beside the installed package, or at the top of the source tree.
 _SHIPPED: Final = tuple(Path(__file__).resolve().parents[up] / "policies" for up in (2, 3))
 
 
 def shipped_folder() -> Path:
-    """Where the shipped policies are. Raises InternalError."""
+    """Return the folder of the shipped policies. Raises InternalError."""
     for folder in _SHIPPED:
         if folder.is_dir():
             return folder
-    raise InternalError(f"the shipped policies are not in {_SHIPPED[0]}", "install ebbgate anew")
+    raise InternalError(f"the shipped policies are missing in {_SHIPPED[0]}", "reinstall ebbgate")
 
 
 def shipped() -> tuple[PolicyDocument, ...]:
-    """The shipped policies, by file name. Raises InternalError where one of them is damaged."""
+    """Return the shipped policies. Raises InternalError if one of them is damaged."""
     loaded = load(read_all(policy_files(shipped_folder())))
     if loaded.problems:
-        raise InternalError(str(loaded.problems[0]), "install ebbgate anew")
+        raise InternalError(str(loaded.problems[0]), "reinstall ebbgate")
     return loaded.documents
 
 
 def policy_files(folder: Path) -> list[Path]:
-    """The policy files of a folder in the order in which they count; none without the folder."""
+    """Return the policy files of a folder in their order; none if there is no folder."""
     if not folder.is_dir():
         return []
     return sorted(path for path in folder.iterdir() if path.suffix in SUFFIXES and path.is_file())
 
 
 def check_bounds(folder: Path, sizes_bytes: Mapping[Path, int]) -> None:
-    """Raises ConfigError for more files, or more in them, than ebbgate follows in a folder."""
+    """Raises ConfigError for more files, or larger ones, than ebbgate reads in a folder."""
     if len(sizes_bytes) > FILES_MAX:
         raise ConfigError(
-            f"{folder} has {len(sizes_bytes)} policy files; ebbgate follows at most {FILES_MAX}",
+            f"{folder} has {len(sizes_bytes)} policy files; at most {FILES_MAX} are allowed",
             "move those that are not needed to another folder",
         )
     total = sum(sizes_bytes.values())
     if total > TOTAL_BYTES_MAX:
         raise ConfigError(
-            f"the policy files in {folder} have {format_bytes(total)}; ebbgate follows at most"
-            f" {format_bytes(TOTAL_BYTES_MAX)}",
+            f"the policy files in {folder} have {format_bytes(total)}; at most"
+            f" {format_bytes(TOTAL_BYTES_MAX)} are allowed",
             "move those that are not needed to another folder",
         )
 
 
 @lru_cache(maxsize=FILES_MAX + 8)
 def parsed(text: str | bytes, file: str) -> Parsed:
-    """As `parse`; a text that was parsed a moment ago is not parsed again. From any thread."""
+    """Parse with a cache. For any thread."""
     return parse(text, file)
 
 
 def read_all(paths: Iterable[Path]) -> dict[str, bytes]:
-    """The files by path. Raises NotFound or ConfigError."""
+    """Read the files, by path. Raises NotFound or ConfigError."""
     return {str(path): read_policy(path) for path in paths}
 
 
 def read_policy(path: Path) -> bytes:
-    """One file, or just enough to see that it is too long. Raises NotFound, ConfigError."""
+    """Read a file, or one byte more than allowed. Raises NotFound, ConfigError."""
     try:
         with path.open("rb") as file:
             return file.read(BYTES_MAX + 1)
     except FileNotFoundError as error:
-        raise NotFound(f"{path}: there is no such file") from error
+        raise NotFound(f"{path}: no such file", "check the path") from error
     except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
+        raise ConfigError(
+            f"{path}: cannot be read: {error.strerror}", "check its permissions"
+        ) from error

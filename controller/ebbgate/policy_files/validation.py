@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Is a policy right, alone and among the files of a folder? And which one is meant by a name?
+"""Checks policies together with the files of their folder, and finds them by name.
 
 I/O: reads policy files.
 """
@@ -23,52 +23,55 @@ from ebbgate.policy_files import reader
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
-    """Either the document of one text, with nothing left to look up, or what is wrong."""
+class CheckedPolicy:
+    """Either a linked document, or its problems."""
 
     document: PolicyDocument | None
     problems: tuple[Diagnostic, ...] = ()
 
 
-def judge(text: str | bytes, file: str, folder: Path) -> Judged:
-    """A text as if it were `file` of the folder, whatever is there under this name now.
+def check_in_folder(text: str | bytes, file: str, folder: Path) -> CheckedPolicy:
+    """Check a text as if it were `file` of the folder, replacing it.
 
-    Wrong is what is wrong in it, and what it would make wrong in its neighbours: a name that is
-    there twice, or one that they use and that is gone. What is wrong with them already is not its
-    matter.
+    The problems are those in the text and those that it would cause in other files, such as a
+    duplicate name. Other errors in other files are ignored.
     """
     parsed = reader.parsed(text, file)
     if parsed.document is None:
-        return Judged(None, parsed.problems)
+        return CheckedPolicy(None, parsed.problems)
     texts = _texts(folder)
     linked, problems = _linked({**texts, file: text})
     wrong = tuple(each for each in _new(problems, texts) if each.file != file)
     wrong = (*(each for each in problems if each.file == file), *wrong)
     if wrong:
-        return Judged(None, wrong)
-    return Judged(linked[file])
+        return CheckedPolicy(None, wrong)
+    return CheckedPolicy(linked[file])
 
 
-def judge_alone(text: str | bytes, file: str, folder: Path) -> Judged:
-    """A text that is not to be kept, so that it may have the name of one that is."""
+def check_unsaved(text: str | bytes, file: str, folder: Path) -> CheckedPolicy:
+    """Check a text that will not be saved: its name may be that of an existing file."""
     parsed = parse(text, file)
     if parsed.document is None:
-        return Judged(None, parsed.problems)
+        return CheckedPolicy(None, parsed.problems)
     others = [parse(other, name).document for name, other in _texts(folder).items()]
     beside = [each for each in others if each is not None and each.name != parsed.document.name]
     linked = link([parsed.document], _shipped(), beside)
-    return Judged(None, linked.problems) if linked.problems else Judged(linked.documents[0])
+    return (
+        CheckedPolicy(None, linked.problems)
+        if linked.problems
+        else CheckedPolicy(linked.documents[0])
+    )
 
 
-def judge_removal(file: str, folder: Path) -> tuple[Diagnostic, ...]:
-    """What of the folder would be wrong without this file, and is right with it."""
+def check_removal(file: str, folder: Path) -> tuple[Diagnostic, ...]:
+    """Return the problems that removing this file would cause in others."""
     texts = _texts(folder)
     left = {name: text for name, text in texts.items() if name != file}
     return _new(_linked(left)[1], texts)
 
 
 def neighbours(files: Iterable[Path]) -> list[PolicyDocument]:
-    """What else is in the folders of these files, as far as it can be read."""
+    """Return the other readable policies in the folders of these files."""
     given = {path.resolve() for path in files}
     folders = {path.resolve().parent for path in files}
     found = {name: text for folder in folders for name, text in _texts(folder).items()}
@@ -77,21 +80,21 @@ def neighbours(files: Iterable[Path]) -> list[PolicyDocument]:
 
 
 def by_name(name: str, folder: Path | None = None) -> PolicyDocument:
-    """A shipped policy, or one of the folder, by its own name; its schedule with it.
+    """Return a shipped policy, or one of the folder, by its name. Raises NotFound.
 
-    Raises NotFound. It opens nothing that the name may lead to.
+    The name is never used as a path.
     """
     known = {each.name: each for each in _shipped()}
     if name not in known and folder is not None:
         ours, _ = _linked(_texts(folder))
         known |= {each.name: each for each in ours.values()}
     if name not in known:
-        raise NotFound(f"no policy {name}", f"name a file, or one of {', '.join(known)}")
+        raise NotFound(f"unknown policy: {name}", f"give a file, or one of {', '.join(known)}")
     return known[name]
 
 
 def named(name: str, folder: Path | None = None) -> PolicyDocument:
-    """The same, or a file, for whoever may read it. Raises NotFound, ConfigError."""
+    """Return a policy by its name or its file. Raises NotFound, ConfigError."""
     try:
         return by_name(name, folder)
     except NotFound:
@@ -101,7 +104,7 @@ def named(name: str, folder: Path | None = None) -> PolicyDocument:
 
 
 def of_file(path: Path) -> PolicyDocument:
-    """The policy of a file, with its neighbours. Raises ConfigError, NotFound."""
+    """Return the policy of a file, linked with its folder. Raises ConfigError, NotFound."""
     parsed = parse(reader.read_policy(path), str(path))
     problems = parsed.problems
     if parsed.document is not None:
@@ -109,22 +112,22 @@ def of_file(path: Path) -> PolicyDocument:
         problems = (*problems, *linked.problems)
         if not problems:
             return linked.documents[0]
-    raise ConfigError(str(problems[0]), f"see all of it: ebbgate check-policy {path}")
+    raise ConfigError(str(problems[0]), f"list all errors: ebbgate check-policy {path}")
 
 
 def in_force(names: Iterable[str], kind: Kind, folder: Path) -> PolicyDocument:
-    """The policy that the files of the folder have now for a volume of these names.
+    """Return the policy that the files of the folder have for a volume of these names.
 
-    Raises ConfigError where they are not right: then an older state of them is followed.
+    Raises ConfigError if they have errors: then the daemon uses an older state of them.
     """
     documents, problems = _linked(_texts(folder))
     if problems:
-        raise ConfigError(str(problems[0]), "make it right first, or name a policy")
+        raise ConfigError(str(problems[0]), "fix it first, or name a policy")
     return choose_by_name(documents.values(), names, kind)
 
 
 def problem_document(problem: Diagnostic) -> dict[str, Any]:
-    """A problem with its place; `line` and `column` from 1, null for what is not known."""
+    """Return a problem for JSON; `line` and `column` count from 1."""
     key = f"{problem.key}: " if problem.key else ""
     return {
         "file": problem.file,
@@ -139,22 +142,22 @@ def problem_document(problem: Diagnostic) -> dict[str, Any]:
 def _new(
     problems: Iterable[Diagnostic], texts: Mapping[str, str | bytes]
 ) -> tuple[Diagnostic, ...]:
-    """Those that these texts do not have already."""
-    # What is expected instead names what else is there, and so may differ.
+    """Return the problems that these texts do not have already."""
+    # `expected` may list other policies, so it is not compared.
     before = {(each.file, each.place, each.what) for each in _linked(texts)[1]}
     return tuple(each for each in problems if (each.file, each.place, each.what) not in before)
 
 
 @cache
 def _shipped() -> tuple[PolicyDocument, ...]:
-    """They change with an installation only."""
+    """Return the shipped policies; they do not change while the process runs."""
     return reader.shipped()
 
 
 def _linked(
     texts: Mapping[str, str | bytes],
 ) -> tuple[dict[str, PolicyDocument], tuple[Diagnostic, ...]]:
-    """The right ones by file, each alone with its neighbours, and all problems."""
+    """Return the valid documents by file, each linked by itself, and all problems."""
     parsed: list[Parsed] = [reader.parsed(text, file) for file, text in texts.items()]
     documents = [each.document for each in parsed if each.document is not None]
     shipped = _shipped()
@@ -170,12 +173,14 @@ def _linked(
 
 
 def _texts(folder: Path) -> dict[str, str | bytes]:
-    """The policy files of the folder that can be read, by path, in their order."""
+    """Return the readable policy files of the folder, by path, in their order."""
     found: dict[str, str | bytes] = {}
     try:
         paths = reader.policy_files(folder)
     except OSError as error:
-        raise ConfigError(f"{folder} cannot be read: {error.strerror}") from error
+        raise ConfigError(
+            f"{folder} cannot be read: {error.strerror}", "check its permissions"
+        ) from error
     for path in paths:
         try:
             found[str(path)] = reader.read_policy(path)

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Keeps policies in the folder of an administrator: whole or not at all, and the last one beside.
+"""Saves and removes policy files atomically and keeps one former version.
 
-I/O: writes files of one folder (`policies.d`), and none outside it: a name has no slash, and no
-link is followed.
+I/O: writes only inside the policy folder: names have no slash, and links are not followed.
 
-    NAME.yaml    what is in force; a crash leaves the old text or the new one, never a part
-    NAME.yaml~   what it said before the last save or removal: one version, so it cannot grow
+    NAME.yaml    the policy; after a crash it has the old or the new text, never a part
+    NAME.yaml~   the text before the last save or removal
 """
 
 from __future__ import annotations
@@ -22,37 +21,39 @@ from ebbgate.intents.validation import POLICY_NAME
 from ebbgate.policy.language.document import PolicyDocument
 from ebbgate.policy.language.problem import Diagnostic
 from ebbgate.policy_files import reader
-from ebbgate.policy_files.validation import judge, judge_removal
+from ebbgate.policy_files.validation import check_in_folder, check_removal
 
-# The web's user reads them; there is no secret in a policy.
+# Readable by the web's user; policies have no secrets.
 _MODE: Final = 0o644
 _FOLDER_MODE: Final = 0o755
 
 
 def path_of(folder: Path, name: str) -> Path:
-    """The file of a policy. Raises UsageError for a name that is none."""
+    """Return the file of a policy. Raises UsageError for an invalid name."""
     if not POLICY_NAME.fullmatch(name):
-        raise UsageError(f"{name!r} is no name of a policy's file", "a-z, 0-9 and -, at most 64")
+        raise UsageError(
+            f"{name!r} is not a valid policy name", "use a-z, 0-9 and -, at most 64 of them"
+        )
     return folder / f"{name}.yaml"
 
 
 def save(folder: Path, name: str, text: str) -> PolicyDocument:
-    """Keep a policy; what was there before becomes NAME.yaml~.
+    """Save a policy; the former text becomes NAME.yaml~.
 
-    Raises ConfigError with everything that is wrong with it, ActuationError where the folder cannot
-    be written; nothing has changed then.
+    Raises ConfigError with all its problems, and ActuationError if the folder cannot be written;
+    then nothing has changed.
     """
     path = path_of(folder, name)
     _check_room(folder, path, len(text.encode()))
-    judged = judge(text, str(path), folder)
-    if judged.document is None:
-        raise _refused(name, judged.problems, "nothing was written")
+    checked = check_in_folder(text, str(path), folder)
+    if checked.document is None:
+        raise _refused(name, checked.problems, "nothing was written")
     data = text.encode()
     with _open_folder(folder, make=True) as handle:
         new = f".{path.name}.new"
         if _is_there(handle, path) and path.read_bytes() == data:
-            # Saved twice: what was before it is worth more than a copy of it.
-            return judged.document
+            # Saved twice: NAME.yaml~ keeps the former text, not a copy of this one.
+            return checked.document
         try:
             _write(handle, new, data)
             _keep_former(handle, path)
@@ -62,30 +63,29 @@ def save(folder: Path, name: str, text: str) -> PolicyDocument:
                 os.unlink(new, dir_fd=handle)
             raise
         os.fsync(handle)
-    return judged.document
+    return checked.document
 
 
 def remove(folder: Path, name: str) -> None:
-    """Take a policy away; what it said becomes NAME.yaml~.
+    """Remove a policy; its text becomes NAME.yaml~.
 
-    Raises NotFound, ConfigError where another policy uses it, ActuationError.
+    Raises NotFound, ConfigError if another policy uses it, and ActuationError.
     """
     path = path_of(folder, name)
-    problems = judge_removal(str(path), folder)
+    problems = check_removal(str(path), folder)
     if problems:
         raise _refused(name, problems, "nothing was removed")
     with _open_folder(folder, make=False) as handle:
         if not _is_there(handle, path):
-            raise NotFound(f"there is no {path}", "see ebbgate status for the policies in force")
+            raise NotFound(
+                f"there is no policy file {path}", "list the active policies: ebbgate status"
+            )
         os.replace(path.name, f"{path.name}~", src_dir_fd=handle, dst_dir_fd=handle)
         os.fsync(handle)
 
 
 def former(folder: Path, name: str) -> str | None:
-    """What the policy said before it was last saved or removed; None where nothing is kept.
-
-    To go back is to save this text.
-    """
+    """Return the text before the last save or removal; None if there is none."""
     path = path_of(folder, name)
     try:
         return path.with_name(f"{path.name}~").read_text(encoding="utf-8")
@@ -94,23 +94,25 @@ def former(folder: Path, name: str) -> str | None:
 
 
 def _check_room(folder: Path, path: Path, size_bytes: int) -> None:
-    """Raises ConfigError for a policy that is one too many, or too large beside the others."""
+    """Raises ConfigError if the folder would have too many or too large policies."""
     try:
         sizes = {each: each.stat().st_size for each in reader.policy_files(folder)}
     except OSError as error:
-        raise ActuationError(f"{folder} cannot be read: {error.strerror}") from error
+        raise ActuationError(
+            f"{folder} cannot be read: {error.strerror}", "check its permissions"
+        ) from error
     reader.check_bounds(folder, {**sizes, path: size_bytes})
 
 
 def _refused(name: str, problems: tuple[Diagnostic, ...], done: str) -> ConfigError:
     errors = "1 error" if len(problems) == 1 else f"{len(problems)} errors"
     lines = "\n".join(map(str, problems))
-    return ConfigError(f"{errors} in {name}; {done}\n{lines}", "see policies/README.md")
+    return ConfigError(f"{errors} in {name}; {done}\n{lines}", "policies/README.md lists every key")
 
 
 @contextmanager
 def _open_folder(folder: Path, *, make: bool) -> Iterator[int]:
-    """The folder as a handle, through which all is done; what goes wrong names the next step."""
+    """Open the folder; errors inside the block are raised with the next step."""
     try:
         if make:
             folder.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
@@ -120,33 +122,33 @@ def _open_folder(folder: Path, *, make: bool) -> Iterator[int]:
         finally:
             os.close(handle)
     except FileNotFoundError as error:
-        raise NotFound(f"there is no {folder}", "no policy was ever kept there") from error
+        raise NotFound(f"there is no folder {folder}", "no policy was ever saved there") from error
     except OSError as error:
         why = f"{folder} cannot be written: {error.strerror or error}"
-        hint = "see that the daemon may write there, and that there is room"
+        hint = "check that the daemon may write there and that the disk is not full"
         raise ActuationError(why, hint) from error
 
 
 def _is_there(handle: int, path: Path) -> bool:
-    """Raises ActuationError for what is there and is no plain file."""
+    """Whether the file exists. Raises ActuationError if it is not a plain file."""
     try:
         found = os.stat(path.name, dir_fd=handle, follow_symlinks=False)
     except FileNotFoundError:
         return False
     if not stat.S_ISREG(found.st_mode):
         raise ActuationError(
-            f"{path} is a link or no file, put there by somebody: left alone", "change it by hand"
+            f"{path} is a link or not a plain file: ebbgate leaves it alone", "change it by hand"
         )
     return True
 
 
 def _write(handle: int, name: str, data: bytes) -> None:
-    """A new file with its content on the disk; what an end in the middle left is replaced."""
+    """Write and sync a new file; one left by a crash is replaced."""
     with suppress(FileNotFoundError):
         os.unlink(name, dir_fd=handle)
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     with os.fdopen(os.open(name, flags, _MODE, dir_fd=handle), "wb") as file:
-        # Whatever the mask of the daemon is.
+        # Independent of the daemon's umask.
         os.fchmod(file.fileno(), _MODE)
         file.write(data)
         file.flush()
@@ -154,7 +156,7 @@ def _write(handle: int, name: str, data: bytes) -> None:
 
 
 def _keep_former(handle: int, path: Path) -> None:
-    """A second name for what is there, so that it is never away."""
+    """Link the present file as the former one, so that it exists at any moment."""
     if not _is_there(handle, path):
         return
     spare = f".{path.name}~.new"

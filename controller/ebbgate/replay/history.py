@@ -14,7 +14,7 @@ from ebbgate.policy.engine import Policy
 from ebbgate.policy.language.choose import LocalTime, entry_at
 from ebbgate.policy.language.compile import compile_policy
 from ebbgate.policy.language.document import PolicyDocument
-from ebbgate.policy_files.validation import by_name, in_force, judge_alone
+from ebbgate.policy_files.validation import by_name, check_unsaved, in_force
 from ebbgate.replay.compare import DryRun, PolicyAt, dry_run
 from ebbgate.replay.history_events import HistoryWindow
 from ebbgate.store.queries import read_window
@@ -34,10 +34,10 @@ class Subject:
 
 def candidate(text: str, folder: Path) -> PolicyDocument:
     """A policy that is not kept anywhere. Raises ConfigError with everything that is wrong."""
-    judged = judge_alone(text, "the policy", folder)
-    if judged.document is None:
-        raise ConfigError("\n".join(map(str, judged.problems)), "see policies/README.md")
-    return judged.document
+    checked = check_unsaved(text, "the policy", folder)
+    if checked.document is None:
+        raise ConfigError("\n".join(map(str, checked.problems)), "see policies/README.md")
+    return checked.document
 
 
 def other(name: str | None, subject: Subject, folder: Path) -> PolicyDocument:

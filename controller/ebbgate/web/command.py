@@ -14,7 +14,7 @@ from pathlib import Path
 from ebbgate import __version__
 from ebbgate.config import web_settings
 from ebbgate.config.settings import Config, load_config
-from ebbgate.config.web_settings import BadWeb
+from ebbgate.config.web_settings import WebSettingsError
 from ebbgate.errors import EbbgateError, Unavailable, UsageError
 from ebbgate.log_format import CleanFormatter
 from ebbgate.text import clean_lines
@@ -92,6 +92,6 @@ def _configured(options: argparse.Namespace) -> Config:
         if options.token_file:
             web = replace(web, token_file=options.token_file)
         web_settings.check_open(web)
-    except BadWeb as error:
+    except WebSettingsError as error:
         raise UsageError(f"--{error.key}: {error.what}", error.hint) from error
     return replace(config, web=web)

@@ -13,7 +13,7 @@ from ebbgate.intents.validation import POLICY_NAME
 from ebbgate.policy.language.parse import parse
 from ebbgate.policy.language.problem import Diagnostic
 from ebbgate.policy_files import reader
-from ebbgate.policy_files.validation import judge, problem_document
+from ebbgate.policy_files.validation import check_in_folder, problem_document
 from ebbgate.store.queries import Live
 from ebbgate.web.errors import ApiError
 from ebbgate.web.models.policies import (
@@ -37,7 +37,7 @@ class _Found:
 
 
 class AllPolicies:
-    """Every policy there is, judged anew only when a file has changed. Any thread may ask."""
+    """Every policy there is, checked anew only when a file has changed. Any thread may ask."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -90,8 +90,8 @@ def check(name: str, text: str, folder: Path) -> Checked:
     if not POLICY_NAME.fullmatch(name):
         what = f"{name[:80]!r} is no name of a policy's file"
         raise ApiError(422, f"name: {what}", "a-z, 0-9 and -, at most 64 of them")
-    judged = judge(text, str(folder / f"{name}.yaml"), folder)
-    return Checked(ok=judged.document is not None, errors=_problems(judged.problems))
+    checked = check_in_folder(text, str(folder / f"{name}.yaml"), folder)
+    return Checked(ok=checked.document is not None, errors=_problems(checked.problems))
 
 
 def _file(path: Path, folder: Path) -> PolicyFile:
@@ -103,7 +103,7 @@ def _file(path: Path, folder: Path) -> PolicyFile:
         )
         problems, text = [problem], None
     else:
-        problems = _problems(judge(data, str(path), folder).problems)
+        problems = _problems(check_in_folder(data, str(path), folder).problems)
         text = data.decode(errors="replace")
     return PolicyFile(name=path.stem, path=str(path), ok=not problems, errors=problems, text=text)
 

@@ -141,7 +141,7 @@ def test_a_policy_may_be_a_file(cli: Cli, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("policy", "text", "said", "code"),
     [
-        ("nosuch", "", "no policy nosuch", 66),
+        ("nosuch", "", "unknown policy: nosuch", 66),
         ("bad.yaml", "version: 1\nname: x\nwhy: y.\nstratgies: []\n", "bad.yaml:4:1", 78),
     ],
 )

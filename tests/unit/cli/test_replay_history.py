@@ -75,7 +75,7 @@ def test_the_other_one_is_what_the_volume_is_under(lived: Cli) -> None:
         (("replay", "--history", "bcache0", "--since", "soon"), 64, "--since:"),
         (("replay", "--history", "nosuch"), 66, "no such volume: nosuch"),
         (("replay", "--history", "bcache0"), 69, "nothing was recorded yet"),
-        (("replay", "--history", "bcache0", "--policy", "x"), 66, "no policy x"),
+        (("replay", "--history", "bcache0", "--policy", "x"), 66, "unknown policy: x"),
     ],
 )
 def test_what_cannot_be_replayed_is_said(

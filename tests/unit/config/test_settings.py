@@ -81,22 +81,26 @@ def test_a_mode_option_is_for_every_volume(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message", "hint"),
     [
-        ('\nmoed = "advise"', "ebbgate.toml:2: moed: no such key", "did you mean mode?"),
-        ('mode = "enforced"', "ebbgate.toml:1: mode: no such mode", "did you mean enforce?"),
-        ("mode = 3", "1: mode: no such mode: 3", "one of observe, advise, enforce"),
+        ('\nmoed = "advise"', "ebbgate.toml:2: moed: unknown key", "did you mean mode?"),
+        ('mode = "enforced"', "ebbgate.toml:1: mode: unknown mode", "did you mean enforce?"),
+        ("mode = 3", "1: mode: unknown mode: 3", "known modes: observe, advise, enforce"),
         ('tick = "fast"', "1: tick: not a duration", '"250ms"'),
-        ("tick = 250", "1: tick: ", '"250ms"'),
+        ("tick = 250", "1: tick: 250 has no unit", '"250ms"'),
         ('history_size = "big"', "1: history_size: not a size: 'big'", '"256MiB"'),
-        ("history_size = 256", "1: history_size: ", '"256MiB"'),
-        ('history_size = "1MiB"', "1: history_size: 1MiB is not in 16 MiB..1 TiB", "another"),
+        ("history_size = 256", "1: history_size: 256 has no unit", '"256MiB"'),
+        (
+            'history_size = "1MiB"',
+            "1: history_size: 1MiB is out of range",
+            "allowed: 16 MiB to 1 TiB",
+        ),
         ('history_age = "long"', "1: history_age: not a duration: 'long'", '"30d"'),
-        ('history_age = "5min"', "1: history_age: 5min is not in 1d..3660d", "another"),
-        ('history_szie = "1GiB"', "1: history_szie: no such key", "did you mean history_size?"),
+        ('history_age = "5min"', "1: history_age: 5min is out of range", "allowed: 1d to 3660d"),
+        ('history_szie = "1GiB"', "1: history_szie: unknown key", "did you mean history_size?"),
         ('state_dir = "relative"', "1: state_dir: 'relative' is not an absolute path", "quotes"),
         ("volume = 3", "1: volume: is not a table", "[volume.bcache0]"),
         ("[volume]\nbcache0 = 3", "2: volume.bcache0: is not a table", "[volume.bcache0]"),
-        ('[volume.a]\nmdoe = "x"', "2: volume.a.mdoe: no such key", "did you mean mode?"),
-        ('[volume.a]\nmode = "x"', "2: volume.a.mode: no such mode", "one of observe"),
+        ('[volume.a]\nmdoe = "x"', "2: volume.a.mdoe: unknown key", "did you mean mode?"),
+        ('[volume.a]\nmode = "x"', "2: volume.a.mode: unknown mode", "known modes: observe"),
         ("mode = x", "ebbgate.toml: Invalid value (at line 1", "toml.io"),
     ],
 )
@@ -112,14 +116,14 @@ def test_a_mistake_names_line_key_and_next_step(
 
 @pytest.mark.parametrize("tick", ["10ms", "11 s"])
 def test_a_tick_out_of_range_is_refused(tmp_path: Path, tick: str) -> None:
-    with pytest.raises(ConfigError, match=r"tick: .* is not in 50 ms\.\.10 s"):
+    with pytest.raises(ConfigError, match=r"(?s)tick: .* is out of range.*allowed: 50 ms to 10 s"):
         load(tmp_path, f'tick = "{tick}"')
     with pytest.raises(ConfigError, match="--tick-ms"):
         load(tmp_path, "", tick_ms=1)
 
 
 def test_a_file_that_was_asked_for_must_exist(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="there is no such file"):
+    with pytest.raises(ConfigError, match="no such file"):
         load_config(tmp_path / "none.toml", environ={})
 
 

@@ -12,7 +12,7 @@ import pytest
 from ebbgate.model.volume import Kind
 from ebbgate.policy.defaults import policy_for
 from ebbgate.policy.language.choose import LocalTime
-from ebbgate.policy_files.active import PolicyBook
+from ebbgate.policy_files.active import ActivePolicies
 from tests.builders import volume
 
 NIGHT = LocalTime(2 * 60, 0)
@@ -47,13 +47,13 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_without_a_folder_everything_is_as_without_configuration(folder: Path) -> None:
-    book = PolicyBook(folder)
+    book = ActivePolicies(folder)
     assert book.policy_of(volume()) == policy_for(volume())
-    assert (book.problems, book.told()["names"]) == ((), [])
+    assert (book.problems, book.status_document()["names"]) == ((), [])
 
 
 def test_a_file_that_appears_changes_and_goes_is_followed(folder: Path) -> None:
-    book = PolicyBook(folder)
+    book = ActivePolicies(folder)
     before = book.key_of(volume())
     path = write(folder, "mine", "strategies: [stream_bypass]\n")
     book.look()
@@ -70,7 +70,7 @@ def test_a_file_that_appears_changes_and_goes_is_followed(folder: Path) -> None:
 def test_the_first_file_that_matches_counts(folder: Path) -> None:
     write(folder, "b", "strategies: []\n")
     write(folder, "a", "match: {kind: dm-cache}\nstrategies: [idle_destage]\n")
-    book = PolicyBook(folder)
+    book = ActivePolicies(folder)
     assert book.policy_of(volume()).name == "b"
     assert book.policy_of(replace(volume(), kind=Kind.DM_CACHE)).name == "a"
 
@@ -79,7 +79,7 @@ def test_a_bad_file_never_replaces_a_good_policy(
     folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = write(folder, "mine", "strategies: []\n")
-    book = PolicyBook(folder)
+    book = ActivePolicies(folder)
     good = book.policy_of(volume())
     path.write_text(path.read_text() + "stratgies: []\n")
     book.look()
@@ -100,7 +100,7 @@ def test_the_same_policy_made_right_again_is_said(
 ) -> None:
     caplog.set_level(logging.INFO)
     path = write(folder, "mine", "strategies: []\n")
-    book, text = PolicyBook(folder), path.read_text()
+    book, text = ActivePolicies(folder), path.read_text()
     path.write_text("nonsense")
     book.look()
     path.write_text(text)
@@ -110,10 +110,10 @@ def test_the_same_policy_made_right_again_is_said(
 
 def test_where_there_never_was_a_good_one_nothing_is_tuned(folder: Path) -> None:
     path = write(folder, "mine", "nonsense: 1\n")
-    book = PolicyBook(folder)
+    book = ActivePolicies(folder)
     policy = book.policy_of(volume())
     assert (policy.name, policy.destage, policy.streams) == ("observe-only", None, None)
-    assert not book.told()["kept"]
+    assert not book.status_document()["kept"]
     path.unlink()
     book.look()
     assert book.policy_of(volume()) == policy_for(volume())
@@ -121,7 +121,7 @@ def test_where_there_never_was_a_good_one_nothing_is_tuned(folder: Path) -> None
 
 def test_a_file_that_cannot_be_read_is_a_bad_one(folder: Path) -> None:
     write(folder, "mine", "strategies: []\n")
-    book = PolicyBook(folder)
+    book = ActivePolicies(folder)
     (folder / "other.yaml").symlink_to(folder / "other.yaml")
     (folder / "zzz.yaml").write_bytes(b"\xff\xfe\x00")
     book.look()
@@ -132,7 +132,7 @@ def test_a_file_that_cannot_be_read_is_a_bad_one(folder: Path) -> None:
 def test_the_hour_decides_about_an_overlay(folder: Path, clock: Clock) -> None:
     schedule = 'schedule:\n  - {name: night, at: "23:00-05:00", use: observe-only}\n'
     write(folder, "mine", schedule)
-    book = PolicyBook(folder, clock)
+    book = ActivePolicies(folder, clock)
     day = book.key_of(volume())
     assert book.policy_of(volume()).destage is not None
     clock.at = NIGHT

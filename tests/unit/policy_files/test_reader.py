@@ -14,7 +14,7 @@ from ebbgate.errors import ConfigError
 from ebbgate.model.volume import Mode
 from ebbgate.policy.language.parse import Parsed, parse
 from ebbgate.policy_files import reader, writer
-from ebbgate.policy_files.active import PolicyBook
+from ebbgate.policy_files.active import ActivePolicies
 from ebbgate.units import KIB
 from tests.control_fixture import SILENCE_NS_MAX
 from tests.unit.daemon.test_daemon_volumes import Bench
@@ -58,14 +58,14 @@ def test_many_large_files_keep_the_loop_awake(tmp_path: Path) -> None:
         took_s = runner.run(scenario())
     bench.stop()
     assert bench.daemon.policies.problems == ()
-    assert len(bench.daemon.policies.told()["names"]) == 17
+    assert len(bench.daemon.policies.status_document()["names"]) == 17
     assert took_s > 0.5, "the files are too small to show anything"
     assert silence.max_ns < SILENCE_NS_MAX
 
 
 def test_the_same_text_is_parsed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(tmp_path, 2)
-    book, parsed = PolicyBook(tmp_path), list[str]()
+    book, parsed = ActivePolicies(tmp_path), list[str]()
 
     def counted(text: str | bytes, file: str) -> Parsed:
         parsed.append(file)
@@ -81,23 +81,23 @@ def test_the_same_text_is_parsed_once(tmp_path: Path, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(
     ("count", "size_bytes", "why"),
     [
-        (65, 10, "has 65 policy files; ebbgate follows at most 64"),
-        (17, 64 * KIB, "ebbgate follows at most 1 MiB"),
+        (65, 10, "has 65 policy files; at most 64 are allowed"),
+        (17, 64 * KIB, "at most 1 MiB are allowed"),
     ],
 )
 def test_too_many_files_or_bytes_leave_the_last_good_policies(
     tmp_path: Path, count: int, size_bytes: int, why: str
 ) -> None:
     (tmp_path / "mine.yaml").write_text("version: 1\nname: mine\nwhy: A test.\n")
-    book = PolicyBook(tmp_path)
+    book = ActivePolicies(tmp_path)
     for number in range(count - (count == 65)):
         (tmp_path / f"p{number}.yaml").write_text("#" * size_bytes)
     book.look()
     (problem,) = book.problems
     assert why in problem
     assert "move those that are not needed" in problem
-    assert book.told()["names"] == ["mine"]
-    with pytest.raises(ConfigError, match="follows at most"):
+    assert book.status_document()["names"] == ["mine"]
+    with pytest.raises(ConfigError, match="are allowed"):
         writer.save(tmp_path, "other", "version: 1\nname: other\nwhy: A test.\n")
     assert not (tmp_path / "other.yaml").exists()
 
@@ -105,6 +105,6 @@ def test_too_many_files_or_bytes_leave_the_last_good_policies(
 def test_a_flood_of_problems_is_cut(tmp_path: Path) -> None:
     for number in range(30):
         (tmp_path / f"p{number:02}.yaml").write_text("nonsense: 1\n")
-    book = PolicyBook(tmp_path)
+    book = ActivePolicies(tmp_path)
     assert len(book.problems) == 21
-    assert "more problems" in book.problems[-1]
+    assert "more errors" in book.problems[-1]

@@ -13,7 +13,7 @@ import pytest
 from ebbgate.cli import web_token
 from ebbgate.config import web_settings as module
 from ebbgate.config.settings import load_config
-from ebbgate.config.web_settings import BadWeb, parse_listen, web_settings
+from ebbgate.config.web_settings import WebSettingsError, parse_listen, web_settings
 from ebbgate.errors import ConfigError
 from ebbgate.store import access
 from ebbgate.web.command import main
@@ -57,18 +57,18 @@ def test_every_setting_is_taken(write: Write) -> None:
 @pytest.mark.parametrize(
     ("line", "what"),
     [
-        ("listen = 8380", "no address"),
-        ('listen = "nas:8380"', "no address"),
-        ('listen = "127.0.0.1"', "no address"),
+        ("listen = 8380", "not an address"),
+        ('listen = "nas:8380"', "not an address"),
+        ('listen = "127.0.0.1"', "not an address"),
         ('listen = "127.0.0.1:0"', "no port"),
         ('listen = "127.0.0.1:http"', "no port"),
-        ('listen = "0.0.0.0:8380"', "not of this machine alone"),
+        ('listen = "0.0.0.0:8380"', "can be reached from other machines"),
         ('token_file = "token"', "absolute"),
         ("ui_dir = 1", "absolute"),
-        ('reading = "closed"', "no such way"),
+        ('reading = "closed"', "unknown value"),
         ('hosts = "nas"', "not a list"),
-        ('hosts = ["a b"]', "no name"),
-        ('tokenfile = "/t"', "no such key"),
+        ('hosts = ["a b"]', "not a host name"),
+        ('tokenfile = "/t"', "unknown key"),
     ],
 )
 def test_a_wrong_setting_is_named_with_its_line_and_the_next_step(
@@ -88,7 +88,7 @@ def test_another_address_needs_closed_reading() -> None:
 
 def test_localhost_is_an_address() -> None:
     assert parse_listen("localhost:80") == ("127.0.0.1", 80)
-    with pytest.raises(BadWeb):
+    with pytest.raises(WebSettingsError):
         parse_listen("127.0.0.1:0")
     assert parse_listen("127.0.0.1:0", port_min=0)[1] == 0
 
@@ -107,9 +107,9 @@ def test_it_does_not_run_as_root(tmp_path: Path, capsys: pytest.CaptureFixture[s
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--listen", "0.0.0.0:80"], "--listen: 0.0.0.0 is not of this machine alone"),
-        (["--listen", "nowhere"], "--listen: 'nowhere' is no address"),
-        (["--config", "/nowhere/at/all"], "there is no such file"),
+        (["--listen", "0.0.0.0:80"], "--listen: 0.0.0.0 can be reached from other machines"),
+        (["--listen", "nowhere"], "--listen: 'nowhere' is not an address"),
+        (["--config", "/nowhere/at/all"], "no such file"),
     ],
 )
 def test_a_wrong_option_is_refused(

@@ -8,7 +8,7 @@ from typing import Final
 
 from ebbgate.model.volume import Kind
 from ebbgate.policy.language.document import PolicyDocument
-from ebbgate.policy_files.validation import judge_alone
+from ebbgate.policy_files.validation import check_unsaved
 from ebbgate.replay import compare, history
 from ebbgate.replay.history import Subject
 from ebbgate.units import NS_PER_S
@@ -62,9 +62,9 @@ class DryRuns:
         return Subject(volume, str(live.document.get("title") or volume), Kind(kind))
 
     def _candidate(self, text: str) -> PolicyDocument:
-        judged = judge_alone(text, _FILE, self._databases.config.policy_dir)
-        if judged.document is None:
-            first = judged.problems[0]
+        checked = check_unsaved(text, _FILE, self._databases.config.policy_dir)
+        if checked.document is None:
+            first = checked.problems[0]
             place = Place(file=first.file, line=first.place.line, column=first.place.column)
             raise ApiError(422, str(first), "see all of it: /api/v1/policies/check", place=place)
-        return judged.document
+        return checked.document
