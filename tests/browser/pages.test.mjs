@@ -97,7 +97,7 @@ test("every page reports a missing history", async (context) => {
   const tab = await harness.tab(browser, { width: 360, height: 760 });
   for (const name of Object.keys(harness.PAGES)) {
     await tab.page.goto(`${harness.EMPTY_URL}/#/${name}`);
-    await tab.page.getByText("The history cannot be read.").waitFor();
+    await tab.page.getByText("The history cannot be read:").first().waitFor();
     await look(tab, `empty-${name}`, 360, "light");
   }
   // The browser prints the error status of the server.

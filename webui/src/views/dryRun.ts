@@ -23,7 +23,7 @@ export function dryRun(of: () => { text: string; policies: Policies | null }): {
     { id: uid("hours") },
     HOURS.map((each) => h("option", { value: each, selected: each === 24 }, plural(each, "hour"))),
   );
-  const result = h("div", { "aria-live": "polite" });
+  const result = h("div", { class: "dry-run", "aria-live": "polite" });
   const run = button("Run", () => void tryIt());
   async function tryIt(): Promise<void> {
     run.disabled = true;

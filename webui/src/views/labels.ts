@@ -30,6 +30,7 @@ const SETTINGS: Readonly<Record<string, string>> = {
   destage: "write-back",
   gate: "write-back",
   sequential_cutoff: "sequential cutoff",
+  congestion_bypass: "congestion bypass",
 };
 const STRATEGIES: Readonly<Record<string, string>> = { wish: "override" };
 

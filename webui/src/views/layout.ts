@@ -165,7 +165,7 @@ function problems(state: string, known: Health | null): (readonly [string, strin
   if (known === null) return [];
   const found: (readonly [string, string])[] = [];
   if (!known.history.ok) {
-    found.push(["The history cannot be read.", `${known.history.why ?? "Reason unknown"}.`]);
+    found.push(["The history cannot be read:", `${known.history.why ?? "reason unknown"}.`]);
   } else if (known.daemon.alive === false) {
     const since = known.daemon.age_s;
     const last = since === null ? "It has never run." : `Last update ${ago(since)}.`;
@@ -175,7 +175,7 @@ function problems(state: string, known: Health | null): (readonly [string, strin
     ]);
   }
   if (!known.intents.ok && known.daemon.alive !== false) {
-    found.push(["Changes are not possible.", `${known.intents.why ?? "Reason unknown"}.`]);
+    found.push(["Changes are not possible:", `${known.intents.why ?? "reason unknown"}.`]);
   }
   for (const error of known.daemon.alive === true ? known.daemon.errors : [])
     found.push(["ebbgated:", error]);
