@@ -73,6 +73,26 @@ export function button(label: Child, onclick: () => void, props: Props = {}): HT
   return h("button", { type: "button", class: "button", onclick, ...props }, label);
 }
 
+/** A row of buttons, one of which is pressed. */
+export function segmented<T extends string>(
+  label: string,
+  options: readonly T[],
+  pressed: T,
+  choose: (option: T) => void,
+  className = "segmented",
+): HTMLElement {
+  const buttons = options.map((option) => {
+    const press = (): void => {
+      for (const each of buttons)
+        attribute(each, "aria-pressed", String(each.textContent === option));
+      choose(option);
+    };
+    const state = { "aria-pressed": String(option === pressed) };
+    return h("button", { type: "button", onclick: press, ...state }, option);
+  });
+  return h("div", { class: className, role: "group", "aria-label": label }, buttons);
+}
+
 /** A table that scrolls sideways inside its box, also by keyboard. */
 export function table(
   caption: string,

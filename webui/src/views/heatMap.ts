@@ -6,7 +6,7 @@ import { clock, count, dateTime, seconds } from "../lib/format";
 import * as heat from "../lib/heat";
 import { thinned } from "../lib/series";
 import { colour } from "./chart";
-import { attribute, fill, fillTable, h, table, text } from "./dom";
+import { attribute, fill, fillTable, h, segmented, table, text } from "./dom";
 import { errorText } from "./actions";
 
 const SHADES = 6;
@@ -51,10 +51,11 @@ export function heatMap(): HeatMap {
       text(parts.reading, errorText(problem));
     }
   };
-  const choice = operations((chosen) => {
+  const choose = (chosen: string): void => {
     op = chosen;
     if (lastRead) void read(...lastRead);
-  });
+  };
+  const choice = segmented("Operation", ["read", "write"], op, choose, "segmented small");
   const details = h("details", { ontoggle: redraw }, h("summary", {}, "As a table"), parts.rows);
   const element = h(
     "figure",
@@ -95,25 +96,6 @@ function makeParts(): Parts {
     reading: h("p", { class: "reading" }),
     rows: h("div"),
   };
-}
-
-function operations(chosen: (op: string) => void): HTMLElement {
-  const buttons = ["read", "write"].map((op) =>
-    h(
-      "button",
-      {
-        type: "button",
-        "aria-pressed": String(op === "read"),
-        onclick: () => {
-          for (const each of buttons)
-            attribute(each, "aria-pressed", String(each.textContent === op));
-          chosen(op);
-        },
-      },
-      op,
-    ),
-  );
-  return h("div", { class: "segmented small", role: "group", "aria-label": "Operation" }, buttons);
 }
 
 function show(parts: Parts, shown: Latency | null, op: string): void {

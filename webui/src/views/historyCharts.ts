@@ -8,7 +8,7 @@ import { column, negated } from "../lib/series";
 import { generation, serverNow } from "../state";
 import { chart, type ChartView } from "./chart";
 import type { Part } from "./bars";
-import { attribute, fill, h, text, type Child } from "./dom";
+import { fill, h, segmented, text, type Child } from "./dom";
 import { gapHistogram } from "./gapHistogram";
 import { heatMap } from "./heatMap";
 import { knobTimeline } from "./knobTimeline";
@@ -42,7 +42,7 @@ export function historyCharts(route: Route, name: () => string): HistoryCharts {
   let range = rangeOf(route.query["range"]);
   const charts = makeCharts();
   const read = (): Promise<void> => readAll(charts, name(), range);
-  const choice = rangeChoice(range, (chosen) => {
+  const choice = segmented("Period", Object.keys(RANGES) as Range[], range, (chosen) => {
     range = chosen;
     history.replaceState(null, "", format("volume", route.name, { ...route.query, range }));
     void read();
@@ -124,25 +124,6 @@ function tooMany(volume: string, decisions: Decisions): Child {
     all,
     ".",
   ];
-}
-
-function rangeChoice(now: Range, chosen: (range: Range) => void): HTMLElement {
-  const buttons = (Object.keys(RANGES) as Range[]).map((range) =>
-    h(
-      "button",
-      {
-        type: "button",
-        "aria-pressed": String(range === now),
-        onclick: () => {
-          for (const each of buttons)
-            attribute(each, "aria-pressed", String(each.textContent === range));
-          chosen(range);
-        },
-      },
-      range,
-    ),
-  );
-  return h("div", { class: "segmented", role: "group", "aria-label": "Period" }, buttons);
 }
 
 function flowChart(): ChartView {
