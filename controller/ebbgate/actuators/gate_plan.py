@@ -17,8 +17,8 @@ from ebbgate.actuators.bcache_steps import (
 )
 from ebbgate.knobs.catalog import MAX_SECTORS, PERCENT, RATE, TABLE, THRESHOLD
 from ebbgate.model.decision import Gate, GateKind
+from ebbgate.model.dm import CLEANER
 from ebbgate.model.volume import Kind, Volume
-from ebbgate.policy.cleaning import POLICY
 from ebbgate.probes.dm_status import parse_cache_table
 from ebbgate.units import KIB, sectors_to_bytes
 
@@ -69,7 +69,7 @@ def cleaner_step(volume: Volume) -> Step:
     assert mapping is not None
     table = parse_cache_table(mapping.params)
     kept = tuple(pair for pair in table.settings if pair[0] == THRESHOLD)
-    params = replace(table, policy=POLICY, settings=kept).params()
+    params = replace(table, policy=CLEANER, settings=kept).params()
     return Step(StepKind.WRITE, TABLE, f"0 {mapping.length_sectors} {mapping.target} {params}")
 
 

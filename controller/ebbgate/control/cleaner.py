@@ -14,9 +14,9 @@ from ebbgate.actuators.knob_writer import Reason
 from ebbgate.control.knob_driver import KnobDriver
 from ebbgate.errors import ActuationError
 from ebbgate.knobs.catalog import TABLE
-from ebbgate.model.dm import CacheStatus, WritecacheStatus
+from ebbgate.model.dm import CLEANER, CacheStatus, WritecacheStatus
 from ebbgate.model.volume import Kind, Volume, VolumeState
-from ebbgate.policy.cleaning import POLICY, Cleaning, ending, why_not_clean
+from ebbgate.policy.cleaning import Cleaning, ending, why_not_clean
 from ebbgate.units import format_bytes, format_ns
 
 _LOG = logging.getLogger(__name__)
@@ -73,4 +73,4 @@ class Cleaner:
         """Is the cleaner there, or has the flush returned?"""
         if isinstance(seen.dm, WritecacheStatus):
             return self._driver.worker.idle
-        return isinstance(seen.dm, CacheStatus) and seen.dm.policy == POLICY
+        return isinstance(seen.dm, CacheStatus) and seen.dm.policy == CLEANER

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ebbgate.knobs.catalog import DELAY
+from ebbgate.knobs.catalog import CUTOFF, DELAY, MAX_SECTORS
 from ebbgate.model.decision import Decision, Gate, GateKind, Proposal
 from ebbgate.model.frame import Frame
 from ebbgate.model.override import ActiveOverride
@@ -253,7 +253,7 @@ def _proposal(proposal: Proposal, decision: Decision) -> ProposalStatus:
     if proposal.gate is not None and decision.gate_strategy == proposal.strategy:
         wins.append("destage")
     if decision.cutoff_strategy == proposal.strategy:
-        wins.append("max_sectors_kb" if decision.split_requests else "sequential_cutoff")
+        wins.append(MAX_SECTORS if decision.split_requests else CUTOFF)
     wins += [knob for knob, _ in proposal.knobs if knob not in wins]
     return ProposalStatus(
         strategy=proposal.strategy,

@@ -10,7 +10,7 @@ from typing import Final
 from ebbgate.doctor import evidence
 from ebbgate.doctor.model import LASTS_LVM, Advice, Change, Facts, Weight
 from ebbgate.knobs.catalog import THRESHOLD
-from ebbgate.model.dm import CacheStatus, DmHealth
+from ebbgate.model.dm import CLEANER, CacheStatus, DmHealth
 from ebbgate.model.volume import Kind
 from ebbgate.probes.dm_status import BadLine, table_mode, table_setting, table_threshold_sectors
 from ebbgate.units import bytes_to_sectors, format_bytes, sectors_to_bytes
@@ -248,7 +248,7 @@ def _writecache(facts: Facts) -> Iterator[Advice]:
 
 def _cleaner(facts: Facts) -> Iterator[Advice]:
     status = _status(facts)
-    if status is not None and status.policy == "cleaner":
+    if status is not None and status.policy == CLEANER:
         lvm, title = _lvm(facts), facts.volume.title
         yield Advice(
             "EBB-307",

@@ -24,7 +24,7 @@ from ebbgate.doctor.model import (
     Weight,
     write_command,
 )
-from ebbgate.knobs.catalog import BOUNDS, CONGESTED, CUTOFF, PERCENT
+from ebbgate.knobs.catalog import BOUNDS, CONGESTED, CUTOFF, PERCENT, RATE_MINIMUM
 from ebbgate.model.volume import Kind
 from ebbgate.probes.dm_status import old_settings
 from ebbgate.units import MIB, bytes_to_sectors, format_bytes, format_rate, sectors_to_bytes
@@ -37,7 +37,6 @@ PERCENT_HIGH: Final = 25
 PERCENT_LOW: Final = 5
 RATE_MINIMUM_SECTORS_PER_S_MAX: Final = bytes_to_sectors(MIB)
 CONGESTED_STOCK_US: Final = (2000, 20000)
-_RATE_MINIMUM: Final = "writeback_rate_minimum"
 _CLASSLESS: Final = ("none", "kyber")
 """Schedulers that ignore I/O classes."""
 
@@ -176,7 +175,7 @@ def percent_low(facts: Facts) -> Iterator[Advice]:
 
 def rate_minimum(facts: Facts) -> Iterator[Advice]:
     """EBB-212: a high minimum rate."""
-    sectors = facts.set_by_hand(_RATE_MINIMUM)
+    sectors = facts.set_by_hand(RATE_MINIMUM)
     if sectors is None or sectors <= RATE_MINIMUM_SECTORS_PER_S_MAX:
         return
     name = facts.volume.name
@@ -184,10 +183,10 @@ def rate_minimum(facts: Facts) -> Iterator[Advice]:
         "EBB-212",
         Weight.NOTE,
         name,
-        f"{name} has a {_RATE_MINIMUM} of {format_rate(sectors_to_bytes(sectors))}: while anything"
+        f"{name} has a {RATE_MINIMUM} of {format_rate(sectors_to_bytes(sectors))}: while anything"
         " is dirty, the kernel writes back at least that fast, whatever users do."
         + (" For several disks that may be little." if facts.several_disks else ""),
-        write_command(8, _knob_file(facts, _RATE_MINIMUM)),
+        write_command(8, _knob_file(facts, RATE_MINIMUM)),
         lasts=LASTS_SYSFS,
         evidence=evidence.destage(facts.live).text,
         effect="the kernel slows write-back down while users are active",

@@ -5,8 +5,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 MODES = ("writeback", "writethrough", "passthrough")
+CLEANER: Final = "cleaner"
+"""dm-cache's policy that writes everything back, whatever the load, and promotes nothing."""
 
 
 class DmHealth(StrEnum):

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 
+from ebbgate.knobs.catalog import CONGESTED, CUTOFF, MAX_SECTORS
 from ebbgate.model.decision import Condition, Decision, Gate, GateKind, Proposal
 from ebbgate.model.frame import Frame
 from ebbgate.policy import drain, evaluate, limits, overrides, rollback_guard
@@ -23,7 +24,7 @@ from ebbgate.policy.strategies.stream_bypass import StreamMode
 from ebbgate.units import format_ns
 
 NO_REGRET = "no_regret"
-_STREAM_KNOBS = frozenset({"sequential_cutoff", "max_sectors_kb"})
+_STREAM_KNOBS = frozenset({CUTOFF, MAX_SECTORS})
 _ABOVE = frozenset({overrides.OVERRIDE, drain.DRAIN, NO_REGRET})
 """These proposals come and go; those of rules and strategies are there all the time."""
 _EASE = 2.0
@@ -167,10 +168,10 @@ def _verdicts(state: State, now_ns: int) -> list[Verdict]:
 def _streams(decision: Decision, own: list[Proposal]) -> Decision:
     """Apply the proposals of overrides and guard on cutoff, split requests and congestion."""
     knobs = {knob for proposal in own for knob, _ in proposal.knobs}
-    if knobs & {"congested_read_threshold_us", "congested_write_threshold_us"}:
+    if not knobs.isdisjoint(CONGESTED):
         decision = replace(decision, congestion_bypass=None)
     for proposal in own:
-        if "sequential_cutoff" in dict(proposal.knobs):
+        if CUTOFF in dict(proposal.knobs):
             cutoff = proposal.sequential_cutoff_bytes
             return replace(
                 decision, sequential_cutoff_bytes=cutoff, cutoff_strategy=proposal.strategy
@@ -179,7 +180,7 @@ def _streams(decision: Decision, own: list[Proposal]) -> Decision:
             WatchedSetting.STREAMS in proposal.suppresses
             and decision.cutoff_strategy == STREAM_BYPASS
         )
-        if "max_sectors_kb" in dict(proposal.knobs) or rolled_back:
+        if MAX_SECTORS in dict(proposal.knobs) or rolled_back:
             return replace(
                 decision,
                 sequential_cutoff_bytes=None,

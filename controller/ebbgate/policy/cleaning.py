@@ -13,11 +13,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ebbgate.model.dm import CacheStatus, WritecacheStatus
+from ebbgate.model.dm import CLEANER, CacheStatus, WritecacheStatus
 from ebbgate.model.volume import Kind, Volume, VolumeState
 from ebbgate.units import NS_PER_S, format_bytes, format_ns
 
-POLICY = "cleaner"
 _GRACE_NS = 10 * NS_PER_S
 """Loading a table takes a second or two, and longer while users keep the device busy."""
 
@@ -47,7 +46,7 @@ def why_not_clean(volume: Volume, state: VolumeState | None) -> str:
         return "its state is unknown"
     if state.state not in ("dirty", "clean"):
         return f"it is {state.state}"
-    if isinstance(state.dm, CacheStatus) and state.dm.policy == POLICY:
+    if isinstance(state.dm, CacheStatus) and state.dm.policy == CLEANER:
         return "the cleaner policy is already loaded, but not by ebbgate"
     if state.cache_mode == "passthrough":
         return "the cache is in passthrough mode, so nothing is dirty"
@@ -58,7 +57,7 @@ def ending(cleaning: Cleaning, state: VolumeState, now_ns: int) -> str:
     """Return why it is over; empty while it goes on."""
     if isinstance(state.dm, WritecacheStatus):
         return _flushed(cleaning, state, now_ns)
-    if isinstance(state.dm, CacheStatus) and state.dm.policy != POLICY:
+    if isinstance(state.dm, CacheStatus) and state.dm.policy != CLEANER:
         if cleaning.seen:
             return "another table was loaded meanwhile"
         if now_ns - cleaning.since_ns > _GRACE_NS:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from ebbgate.knobs.catalog import CUTOFF, MAX_SECTORS
 from ebbgate.model.decision import Decision, Gate, Proposal
 from ebbgate.model.frame import Frame
 from ebbgate.model.records import Direction
@@ -54,9 +55,9 @@ def wins(decision: Decision, proposal: Proposal) -> list[str]:
         decision.sequential_cutoff_bytes is not None
         and decision.cutoff_strategy == proposal.strategy
     ):
-        won.append("sequential_cutoff")
+        won.append(CUTOFF)
     if decision.split_requests and proposal.split_requests:
-        won.append("max_sectors_kb")
+        won.append(MAX_SECTORS)
     won += [knob for knob, _ in proposal.knobs if knob not in won]
     return won
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from ebbgate.knobs.catalog import BOUNDS, CUTOFF
 from ebbgate.model.decision import Gate, GateKind, Proposal
 from ebbgate.model.volume import Kind
 from ebbgate.policy.language.param_tables import OFF
@@ -15,7 +16,7 @@ from ebbgate.policy.language.shapes import ChoiceSchema, QuantitySchema, Values
 from ebbgate.policy.limits import NONE, Bounds, Limits
 from ebbgate.policy.quantity import SignalUnit
 from ebbgate.policy.strategies.pace import DEPTH_WIDE_IOS
-from ebbgate.units import GIB, KIB
+from ebbgate.units import GIB
 
 DESTAGE_RATE: Final = "destage_rate"
 DESTAGE_DEPTH: Final = "destage_depth"
@@ -27,7 +28,7 @@ _DEPTH_MAX: Final = 64
 
 _RATE = QuantitySchema(SignalUnit.RATE, 0, 1024 * GIB)
 _DEPTH = QuantitySchema(SignalUnit.COUNT, 0, _DEPTH_MAX)
-_CUTOFF = QuantitySchema(SignalUnit.SIZE, 64 * KIB, 4 * GIB - 1)
+_CUTOFF = QuantitySchema(SignalUnit.SIZE, BOUNDS[CUTOFF].low, BOUNDS[CUTOFF].high)
 
 SET: Final = ObjectSchema(
     "what a rule sets",

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from ebbgate.knobs.catalog import BY_NAME
+from ebbgate.knobs.knob import KnobUnit
 from ebbgate.model.decision import GateKind
 from ebbgate.model.dm import DmHealth
 from ebbgate.model.frame import Regime
@@ -49,30 +51,18 @@ class Measure:
     scale: float = 1.0
 
 
-_PERCENT: Final = Measure("ratio", 0.01)
-_RATE: Final = Measure("bytes_per_second", SECTOR_BYTES)
-_SECONDS: Final = Measure("seconds")
-_MICROSECONDS: Final = Measure("seconds", 1e-6)
-_SWITCH: Final = Measure("")
-# A file of the kernel that is not listed here makes no new series.
-MEASURES: Final[Mapping[str, Measure]] = {
-    "sequential_cutoff": Measure("bytes"),
-    "writeback_percent": _PERCENT,
-    "writeback_rate": _RATE,
-    "writeback_rate_minimum": _RATE,
-    "writeback_rate_update_seconds": _SECONDS,
-    "writeback_delay": _SECONDS,
-    "writeback_running": _SWITCH,
-    "congested_read_threshold_us": _MICROSECONDS,
-    "congested_write_threshold_us": _MICROSECONDS,
-    "journal_delay_ms": Measure("seconds", 1e-3),
-    "idle_max_writeback_rate": _SWITCH,
-    "gc_after_writeback": _SWITCH,
-    "cutoff_writeback": _PERCENT,
-    "cutoff_writeback_sync": _PERCENT,
-    "migration_threshold": Measure("bytes", SECTOR_BYTES),
-    "max_sectors_kb": Measure("bytes", KIB),
+_MEASURES: Final[Mapping[KnobUnit, Measure]] = {
+    KnobUnit.PERCENT: Measure("ratio", 0.01),
+    KnobUnit.BYTES: Measure("bytes"),
+    KnobUnit.KIB: Measure("bytes", KIB),
+    KnobUnit.SECTORS: Measure("bytes", SECTOR_BYTES),
+    KnobUnit.SECTORS_PER_S: Measure("bytes_per_second", SECTOR_BYTES),
+    KnobUnit.SECONDS: Measure("seconds"),
+    KnobUnit.MILLISECONDS: Measure("seconds", 1e-3),
+    KnobUnit.MICROSECONDS: Measure("seconds", 1e-6),
+    KnobUnit.FLAG: Measure(""),
 }
+"""By the kernel's unit; a knob in another unit is no metric."""
 
 
 def mapping(value: Any) -> Document:
@@ -123,7 +113,7 @@ def _add_knobs(page: Page, volume: Document, knobs: Document) -> None:
 
 def knob_number(knob: str, text: object) -> tuple[str, float] | None:
     """Return unit and value of a knob; None for text that is not a number, or an unlisted knob."""
-    measure = MEASURES.get(knob)
+    measure = _MEASURES.get(BY_NAME[knob].unit) if knob in BY_NAME else None
     if measure is None or not isinstance(text, str):
         return None
     try:
