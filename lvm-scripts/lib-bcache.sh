@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=bash disable=SC2034,SC2154
-# What bcache says about a volume, in the words of lib-dm.sh, and its sizes.
+# Status of bcache volumes, with the same keys as in lib-dm.sh, and their sizes.
 
-# bcache_bytes TEXT: 63.9M as the kernel prints it; it keeps one digit (drivers/md/bcache/util.c).
+# bcache_bytes TEXT: bytes of 63.9M, which the kernel rounds to one digit (drivers/md/bcache/util.c).
 bcache_bytes() {
     awk -v t="$1" 'BEGIN {
         n = index("kMGTPEZY", substr(t, length(t)))
@@ -10,7 +10,7 @@ bcache_bytes() {
         printf "%d", (t + 0) * 1024 ^ n }'
 }
 
-# knob FILE: its content; of a list of choices the chosen one. Empty if there is none.
+# knob FILE: its content; from a list of choices the chosen one. Empty if there is no such file.
 knob() {
     local text=''
     if [[ -r $1 ]]; then read -r text <"$1" || true; fi
@@ -48,7 +48,7 @@ read_bcache() {
     part backing "$(basename "$(dirname "$(readlink -f "$folder")")")"
 }
 
-# dirty_bytes_left FOLDER: 0 only if the kernel calls the volume clean: what it prints is rounded.
+# dirty_bytes_left FOLDER: 0 only if the state is clean, because the kernel rounds the amount.
 dirty_bytes_left() {
     local bytes
     case $(knob "$1/state") in
@@ -67,7 +67,7 @@ readonly BUCKETS_MIN=1024
 readonly BUCKET_BYTES_DEFAULT=$((512 * 1024)) BUCKET_BYTES_MAX=$((16 << 20))
 
 # bucket_bytes DEVICE_BYTES ERASE_BLOCK_BYTES: 512 KiB, doubled until it is a multiple of the erase
-# block if a power of two can be, halved until there are 1024 buckets.
+# block (if a power of two can be one), then halved until there are 1024 buckets.
 bucket_bytes() {
     local bucket=$BUCKET_BYTES_DEFAULT
     if (($2 > 0)); then
@@ -78,13 +78,13 @@ bucket_bytes() {
     echo "$bucket"
 }
 
-# check_bucket BUCKET_BYTES DEVICE_BYTES: what the kernel takes (drivers/md/bcache/super.c).
+# check_bucket BUCKET_BYTES DEVICE_BYTES: refuses what the kernel refuses (drivers/md/bcache/super.c).
 check_bucket() {
     if (($1 < 4096 || $1 > BUCKET_BYTES_MAX || ($1 & ($1 - 1)))); then
-        die usage "a bucket of $(human "$1")" "a power of two from 4k to 16m"
+        die usage "buckets of $(human "$1") are not possible" "use a power of two from 4k to 16m"
     fi
     if (($2 / $1 < BUCKETS_MIN)); then
-        die usage "$(($2 / $1)) buckets are fewer than $BUCKETS_MIN" "a smaller --bucket, or a larger device"
+        die usage "only $(($2 / $1)) buckets; bcache needs $BUCKETS_MIN" "use a smaller --bucket or a larger device"
     fi
 }
 
@@ -96,18 +96,18 @@ block_bytes() {
     echo "$((one > other ? one : other))"
 }
 
-# read_superblock DEVICE: fills SUPERBLOCK with what bcache-super-show says, such as [sb.version].
+# read_superblock DEVICE: fills SUPERBLOCK from bcache-super-show, for example [sb.version].
 read_superblock() {
     local text name value
     declare -gA SUPERBLOCK=()
-    text=$(asked bcache-super-show "$1")
+    text=$(output_of bcache-super-show "$1")
     while read -r name value; do
         if [[ -n $name ]]; then SUPERBLOCK[$name]=$value; fi
     done <<<"$text"
 }
 
-# check_backing_superblock DEVICE: refuses one that is no backing device, or whose data is not complete
-# without a cache. The versions are those of include/uapi/linux/bcache.h.
+# check_backing_superblock DEVICE: refuses a device that is not a backing device, or whose data is not
+# complete without its cache. The versions are those of include/uapi/linux/bcache.h.
 check_backing_superblock() {
     read_superblock "$1"
     case ${SUPERBLOCK[sb.version]:-unknown} in
@@ -116,18 +116,18 @@ check_backing_superblock() {
         die usage "$1 is a cache device of bcache, not a backing device" \
             "its set is ${SUPERBLOCK[cset.uuid]:-unknown}; dirty data of other devices may be on it"
         ;;
-    *) die not_here "the superblock of $1 is of an unknown version" "bcache-super-show $1" ;;
+    *) die not_here "the superblock of $1 has an unknown version" "bcache-super-show $1" ;;
     esac
     case ${SUPERBLOCK[dev.data.cache_state]:-unknown} in
     [01] | [01]' '*) ;;
     *)
         die usage "$1 is not complete without its cache: ${SUPERBLOCK[dev.data.cache_state]:-unknown state}" \
-            "bring the cache device of its set ${SUPERBLOCK[cset.uuid]:-} back first"
+            "connect the cache device of its set ${SUPERBLOCK[cset.uuid]:-} first"
         ;;
     esac
 }
 
-# superblock_block_bytes BACKING: of a backing device that was made already.
+# superblock_block_bytes BACKING: the block size of an existing backing device.
 superblock_block_bytes() {
     local sectors
     read_superblock "$1"
@@ -137,8 +137,8 @@ superblock_block_bytes() {
     echo "$((sectors * 512))"
 }
 
-# other_users SET_FOLDER BCACHE_FOLDER: what is attached to the set beside BCACHE_FOLDER: bdev1, a backing
-# device; volume2, a volume that lives on the cache device only.
+# other_users SET_FOLDER BCACHE_FOLDER: what else is attached to the set: bdev1, a backing device;
+# volume2, a volume that is only on the cache device.
 other_users() {
     local entry users=()
     for entry in "$1"/bdev[0-9]* "$1"/volume[0-9]*; do
@@ -148,7 +148,7 @@ other_users() {
     echo "${users[*]}"
 }
 
-# id_in_set SET_FOLDER BCACHE_FOLDER: 1 if it is bdev1; its keys in the index begin with that number.
+# id_in_set SET_FOLDER BCACHE_FOLDER: 1 for bdev1; its keys in the index begin with that number.
 id_in_set() {
     local entry
     for entry in "$1"/bdev[0-9]*; do
@@ -160,44 +160,44 @@ id_in_set() {
     die not_here "$1 does not list $2" "ls -l $1"
 }
 
-# foreign_dirty_bytes SET_UUID [ID]: dirty data in the set that is not of device ID. A backing device
-# that is not registered now is not listed anywhere, but its dirty data is in the set's index, of
-# which the kernel prints each key (drivers/md/bcache/debug.c). The figures in priority_stats are
-# whole percents: 0 % of a large cache may be gigabytes.
+# foreign_dirty_bytes SET_UUID [ID]: dirty data in the set of devices other than ID. A backing device
+# that is not registered now is not listed anywhere, but its dirty data is in the index of the set,
+# of which the kernel prints each key (drivers/md/bcache/debug.c). priority_stats has only whole
+# percents: 0 % of a large cache may be gigabytes.
 foreign_dirty_bytes() {
     local index=$SYS/kernel/debug/bcache/bcache-$1
-    # shellcheck disable=SC2002 # not every awk fails if reading does
+    # shellcheck disable=SC2002 # not every awk fails if it cannot read
     cat "$index" 2>/dev/null | awk -v own="${2:-none}" '
         !/^[0-9]+:[0-9]+ len [0-9]+ -> \[.*\]/ || length($0) > 78 { exit unreadable = 1 }
         / dirty/ { split($1, key, ":"); if (key[1] != own) sectors += $3 }
         END { if (unreadable) exit 1; printf "%.0f\n", sectors * 512 }'
 }
 
-# check_no_foreign_dirty SET_UUID [ID]: ends if the set may hold dirty data of an absent device.
+# check_no_foreign_dirty SET_UUID [ID]: refuses if the set may hold dirty data of an absent device.
 check_no_foreign_dirty() {
     local bytes
     bytes=$(foreign_dirty_bytes "$@") || bytes=''
     [[ -n $bytes ]] || die not_here \
-        "it cannot be excluded that the set $1 holds dirty data of devices that are not registered now" \
-        "its index in $SYS/kernel/debug/bcache cannot be read (root, debugfs); without --free the set stays"
+        "the set $1 may hold dirty data of devices that are not registered now" \
+        "its index in $SYS/kernel/debug/bcache cannot be read (root, debugfs); leave out --free to keep the set"
     [[ $bytes == 0 ]] || die usage \
         "the set $1 holds $(human "$bytes") of dirty data of a device that is not registered now" \
-        "register that device, or leave the set alone: without --free it stays"
+        "register that device, or leave out --free to keep the set"
 }
 
-# register DEVICE: registers it; udev may have been faster, and then the kernel refuses the second.
+# register DEVICE: registers it. If udev has done it already, the kernel refuses a second time.
 register() {
     local folder
     folder=$(device_folder "$1")/bcache
     stop_if_interrupted
     show "echo $1 > $SYS/fs/bcache/register"
     if ((dry_run)); then return; fi
-    if [[ ! -e $folder ]]; then held write_file "$1" "$SYS/fs/bcache/register" || true; fi
-    held wait_for "$PATIENCE_SECONDS" test -e "$folder" ||
+    if [[ ! -e $folder ]]; then uninterrupted write_file "$1" "$SYS/fs/bcache/register" || true; fi
+    uninterrupted wait_for "$PATIENCE_SECONDS" test -e "$folder" ||
         step_failed "bcache did not register $1" "dmesg"
 }
 
-# Lines for an undo, which may have to be pasted.
+# Commands for an undo, in a form that can be pasted.
 stop_line() { # FOLDER FILE: stops what is registered in FOLDER by writing to FILE
     echo "if [ -e $1 ]; then echo 1 > $2; timeout 60 sh -c 'while [ -e $1 ]; do sleep 0.2; done'; fi"
 }

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=bash disable=SC2034,SC2154
-# Which device may become a cache device or a backing device: not one that carries or serves data.
-# A device is known by its number (major:minor), never by its path. A check that fails refuses.
+# Checks that a device may become a cache device or a backing device: it has no data and no users.
+# Devices are compared by number (major:minor), never by path. If a check fails, the script refuses.
 
-# device_number DEVICE: 8:16; ends if it is no block device.
+# device_number DEVICE: for example 8:16; ends if it is not a block device.
 device_number() {
     local text
     text=$(stat -L -c '%t:%T:%F' -- "$1" 2>/dev/null) || text=''
     [[ $text =~ ^([0-9a-f]+):([0-9a-f]+):block\ special\ file$ ]] ||
-        die no_such "$1 is not a block device that can be read" "lsblk lists what is there"
+        die no_such "$1 is not a block device that can be read" "lsblk lists block devices"
     echo "$((16#${BASH_REMATCH[1]})):$((16#${BASH_REMATCH[2]}))"
 }
 
@@ -18,7 +18,7 @@ device_bytes() {
     number_from blockdev --getsize64 "$1"
 }
 
-# device_folder DEVICE: where the kernel describes it, such as /sys/devices/.../sda/sda1.
+# device_folder DEVICE: its folder in sysfs, for example /sys/devices/.../sda/sda1.
 device_folder() {
     local number folder
     number=$(device_number "$1")
@@ -27,21 +27,21 @@ device_folder() {
     echo "$folder"
 }
 
-# kernel_name DEVICE: vda1, dm-3
+# kernel_name DEVICE: for example vda1, dm-3
 kernel_name() {
     local folder
     folder=$(device_folder "$1")
     echo "${folder##*/}"
 }
 
-# disk_folder FOLDER: of the whole disk.
+# disk_folder FOLDER: the folder of the whole disk.
 disk_folder() {
     local folder=$1
     if [[ -e $folder/partition ]]; then folder=${folder%/*}; fi
     echo "$folder"
 }
 
-# refuse_overlap DEVICE OTHER: one must not be the other, nor a part of it.
+# refuse_overlap DEVICE OTHER: refuses if they are the same device or one is a part of the other.
 refuse_overlap() {
     local one other
     one=$(device_folder "$1")
@@ -52,7 +52,7 @@ refuse_overlap() {
     fi
 }
 
-# uses_of DEVICE: one line for each way in which it, a partition of it, or its whole disk is in use.
+# uses_of DEVICE: one line for each use of it, of its partitions and of its whole disk.
 uses_of() {
     local folder part
     folder=$(device_folder "$1")
@@ -74,9 +74,9 @@ uses_of_one() {
     swap=$(is_swap "$number")
     if [[ -n $swap ]]; then echo "$name is swap: swapoff it first"; fi
     for holder in "$1"/holders/*; do
-        if [[ -e $holder ]]; then echo "$name is held by ${holder##*/}"; fi
+        if [[ -e $holder ]]; then echo "$name is used by ${holder##*/}"; fi
     done
-    # A btrfs of several devices is mounted from only one of them.
+    # A btrfs of several devices appears in the mount table with only one of them.
     for member in "$SYS"/fs/btrfs/*/devices/*; do
         [[ -e $member/dev ]] || continue
         if [[ $(<"$member/dev") == "$number" ]]; then echo "$name belongs to a mounted btrfs"; fi
@@ -84,12 +84,12 @@ uses_of_one() {
     if [[ -e $1/bcache ]]; then echo "$name is registered with bcache"; fi
 }
 
-# text_of FILE: of the kernel; ends if it cannot be read.
+# text_of FILE: the content of a kernel file; ends if it cannot be read.
 text_of() {
     cat "$1" 2>/dev/null || die not_here "a check failed: $1 cannot be read" "ls -l $1"
 }
 
-# mounts_of NUMBER: the mount points, divided by blanks.
+# mounts_of NUMBER: the mount points, separated by spaces.
 mounts_of() {
     local table
     table=$(text_of "$PROC/self/mountinfo")
@@ -108,24 +108,24 @@ is_swap() {
     done <<<"$table"
 }
 
-# refuse_in_use DEVICE: not even --force helps here, since the kernel itself would refuse.
+# refuse_in_use DEVICE: also with --force, since the kernel would refuse, too.
 refuse_in_use() {
     local uses read_only
     uses=$(uses_of "$1")
     if [[ -n $uses ]]; then
-        die usage "$1 is in use: ${uses//$'\n'/; }" "end that first; --force does not override it"
+        die usage "$1 is in use: ${uses//$'\n'/; }" "stop using it first; --force does not override this"
     fi
     read_only=$(number_from blockdev --getro "$1")
     [[ $read_only == 0 ]] || die usage "$1 is read-only"
 }
 
-# The signatures that the check saw, by device: only these are ever removed.
+# The signatures that the check found, by device. Only these are removed.
 declare -A seen_signatures=()
 
-# signatures_of DEVICE: a line `OFFSET,TYPE` for each that wipefs finds; nothing for a blank device.
+# signatures_of DEVICE: a line `OFFSET,TYPE` for each signature; nothing for a blank device.
 signatures_of() {
     local text line
-    text=$(asked wipefs --no-act --parsable --output OFFSET,TYPE "$1")
+    text=$(output_of wipefs --no-act --parsable --output OFFSET,TYPE "$1")
     while IFS= read -r line; do
         if [[ -z $line || $line == '#'* ]]; then continue; fi
         [[ $line =~ ^0x[0-9a-f]+,[A-Za-z0-9_.+-]+$ ]] ||
@@ -134,33 +134,33 @@ signatures_of() {
     done <<<"$text"
 }
 
-# types_of SIGNATURES: ext4 gpt
+# types_of SIGNATURES: for example ext4 gpt
 types_of() { awk -F , '{ print $2 }' <<<"$1" | sort -u | paste -sd ' '; }
 
-# check_signatures DEVICE [NEXT STEP]: refuses one that carries data, unless --force.
+# check_signatures DEVICE [NEXT STEP]: refuses a device with data, unless --force is given.
 check_signatures() {
     local found
     found=$(signatures_of "$1")
     seen_signatures[$1]=$found
     if [[ -n $found ]] && ((!force)); then
         die usage "$1 carries data: $(types_of "$found")" \
-            "${2:-see wipefs --no-act $1; --force destroys it (the signatures are saved in ~/wipefs-*.bak)}"
+            "${2:-see wipefs --no-act $1; --force destroys the data (it saves the signatures to ~/wipefs-*.bak)}"
     fi
 }
 
-# wipe DEVICE: steps that remove the signatures which the check saw, and no other; each is saved in ~,
-# from where a roll back writes it back. Ends if the device is not as the check saw it.
+# wipe DEVICE: steps that remove the signatures that the check found, and no others. Each is saved in
+# ~, from where a roll back restores it. Ends if the device has changed since the check.
 wipe() {
     local signature seen=${seen_signatures[$1]} left folder
     left=$(signatures_of "$1")
     if [[ $left != "$seen" ]]; then
-        die failed "$1 has changed since it was checked: it now carries ${left:-nothing}" \
-            "find out who uses it: wipefs --no-act $1"
+        die failed "$1 has changed since the check: it now carries ${left:-nothing}" \
+            "find out what uses it; see wipefs --no-act $1"
     fi
     if [[ -z $seen ]]; then return; fi
     folder=$(device_folder "$1")
     if compgen -G "$folder/*/partition" >/dev/null; then
-        # Without its table, the kernel forgets the partitions.
+        # Without the partition table the kernel drops the partitions.
         undo "the kernel does not see the partitions of $1" "$(quoted blockdev --rereadpt "$1")"
     fi
     for signature in $seen; do wipe_signature "$1" "${signature%,*}" "${signature#*,}"; done
@@ -169,7 +169,7 @@ wipe() {
     [[ -z $left ]] || die failed "$1 still carries $(types_of "$left")" "wipefs --no-act $1"
 }
 
-# overwrites DEVICE: the next step writes to it; what it carried cannot be brought back after that.
+# overwrites DEVICE: notes that the next step overwrites it and its data cannot be restored.
 overwrites() {
     local seen=${seen_signatures[$1]}
     stop_if_interrupted
@@ -201,7 +201,7 @@ lacks_type() {
     [[ " $(types_of "$found") " != *" $2 "* ]]
 }
 
-# physical_of NAME: the devices at the bottom of a stack, by the kernel's name at its top.
+# physical_of NAME: the devices at the bottom of a stack; NAME is the kernel name at its top.
 physical_of() {
     local slave found=0
     for slave in "$SYS/class/block/$1/slaves"/*; do
@@ -212,7 +212,7 @@ physical_of() {
     ((found)) || echo "/dev/$1"
 }
 
-# erase_block_bytes DEVICE: what the device says about it; 0 if it says nothing of use.
+# erase_block_bytes DEVICE: as reported by the device; 0 if it reports nothing useful.
 erase_block_bytes() {
     local folder file bytes=0
     folder=$(device_folder "$1")

@@ -2,10 +2,10 @@
 # shellcheck shell=bash disable=SC2034,SC2154
 # Status of dm-cache and dm-writecache, and how much is still to be written back.
 #
-# Always --noflush: without it, each look would commit the cache's metadata
+# Always uses --noflush: without it each call commits the metadata of the cache
 # (drivers/md/dm-cache-target.c, cache_status).
 
-# dm_name VG LV: vg-data, with the hyphens of either doubled.
+# dm_name VG LV: for example vg-data; hyphens in either name are doubled.
 dm_name() { echo "${1//-/--}-${2//-/--}"; }
 
 # dm_status DM_NAME: fills CACHE from the status line of a dm-cache or dm-writecache volume.
@@ -17,7 +17,7 @@ dm_status() {
     parse_status "${words[@]}"
 }
 
-# parse_status START LENGTH TARGET ...: what follows the name in a status line.
+# parse_status START LENGTH TARGET ...: parses the words after the name in a status line.
 parse_status() {
     declare -gA CACHE=([target]=${3:-none})
     case ${3:-} in
@@ -27,7 +27,7 @@ parse_status() {
     esac
 }
 
-# By its counts and not by position: LVM may have written the policy `mq` with ten arguments.
+# Uses the counts in the line, not fixed positions: LVM may write the policy `mq` with ten arguments.
 parse_dmcache() {
     if [[ $1 == Fail || $1 == Error ]]; then
         CACHE[health]=$1
@@ -61,7 +61,7 @@ mode_among() {
     done
 }
 
-# Blocks that are not free hold data that may be newer than the backing device.
+# Blocks that are not free may be newer than the backing device, so they count as dirty.
 parse_writecache() {
     CACHE[errors]=$1 CACHE[total]=$2 CACHE[free]=$3 CACHE[destaging]=$4
     CACHE[dirty]=$(($2 - $3))
@@ -72,7 +72,7 @@ parse_writecache() {
     if (($1)); then CACHE[health]=errors; fi
 }
 
-# dirty_blocks DM_NAME: 0 once the volume is no longer a cache; fails if that cannot be told.
+# dirty_blocks DM_NAME: 0 when the volume is not a cache any more; fails if that is not known.
 dirty_blocks() {
     if dm_status "$1"; then
         echo "${CACHE[dirty]:?}"

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=bash disable=SC2034,SC2154
-# Volumes, physical volumes and the sizes of caches in LVM. The rules are in README.md.
+# LVM: volumes, physical volumes and the sizes of caches. README.md explains the rules.
 
 readonly MIB=1048576 KIB=1024
 # 16 bytes for the mapping and up to 28 for the policy's hint (lvm2, lib/metadata/cache_manip.c).
 readonly CHUNK_METADATA_BYTES=44
 readonly CHUNK_BYTES_MIN=$((64 * KIB))
-# What dm-writecache keeps in memory for each block: struct wc_entry and wc_memory_entry; measured.
+# Memory of dm-writecache per block, measured: struct wc_entry and wc_memory_entry.
 readonly WRITECACHE_ENTRY_BYTES=90
 LVM_LOCKS=${EBBGATE_LVM_LOCKS:-/run/lock/lvm}
 LVM_LOCK_SECONDS=${EBBGATE_LVM_LOCK_SECONDS:-60}
 
-# report COMMAND FIELDS [ARGUMENT...]: one line of lvs, pvs or vgs, fields divided by `|`, in bytes.
+# report COMMAND FIELDS [ARGUMENT...]: lines of lvs, pvs or vgs, fields separated by `|`, in bytes.
 report() {
     local command=$1 fields=$2
     shift 2
@@ -23,16 +23,16 @@ report() {
 split_name() {
     local name=${1#/dev/}
     [[ $name =~ ^[A-Za-z0-9+_.][A-Za-z0-9+_.-]*/[A-Za-z0-9+_.][A-Za-z0-9+_.-]*$ ]] ||
-        die usage "not a volume's name: $1" "as VG/LV; lvs lists them"
+        die usage "not a volume name: $1" "use VG/LV; lvs lists them"
     VG=${name%/*} LV=${name#*/}
 }
 
-# One look at the whole volume group, since each call of LVM takes its time; a line for each segment.
+# Read once for the whole volume group, since each LVM command is slow; a line for each segment.
 GROUP_FIELDS=(lv_name lv_layout lv_active pool_lv vg_extent_size vg_missing_pv_count
     cache_mode cache_policy chunk_size cache_settings devices)
 
-# unlocked: waits, at most a minute, for another command of LVM on $VG. LVM itself would wait in
-# silence and without an end.
+# unlocked: waits up to a minute for another LVM command on $VG. LVM itself would wait without a
+# message and without a limit.
 unlocked() {
     local lock=$LVM_LOCKS/V_$VG
     if [[ ! -e $lock ]] || flock --shared --nonblock "$lock" true; then return; fi
@@ -41,7 +41,7 @@ unlocked() {
         die not_here "another command of LVM holds the lock of $VG" "fuser -v $lock names it"
 }
 
-# read_volume: looks at $VG; sets what there is to know of $LV; ends if it is not there.
+# read_volume: reads $VG and the facts about $LV; ends if the volume does not exist.
 read_volume() {
     local fields why missing
     unlocked
@@ -55,7 +55,7 @@ read_volume() {
     LAYOUT=$(fact "$LV" lv_layout)
     [[ -n $LAYOUT ]] || die no_such "no volume $VG/$LV" "lvs lists them"
     missing=$(fact "$LV" vg_missing_pv_count)
-    [[ $missing == 0 ]] || die not_here "the volume group $VG misses a device" "pvs shows which"
+    [[ $missing == 0 ]] || die not_here "a device of the volume group $VG is missing" "pvs shows which"
     EXTENT_BYTES=$(fact "$LV" vg_extent_size)
     [[ $EXTENT_BYTES =~ ^[1-9][0-9]{0,17}$ ]] ||
         die not_here "a check failed: lvs prints no extent size for $VG" "lvs -o vg_extent_size $VG"
@@ -76,23 +76,23 @@ fact() {
     done <<<"$GROUP"
 }
 
-# may_be_cached: only plain volumes; what has layers of its own is for an expert.
+# may_be_cached: refuses volumes that have layers of their own.
 may_be_cached() {
     case $LAYOUT in
     linear | striped | raid* | mirror*) ;;
     *cache*) die usage "$VG/$LV has a cache already" "stack-status shows it" ;;
-    *) die usage "$VG/$LV is $LAYOUT: only linear, striped and raid volumes are cached here" ;;
+    *) die usage "$VG/$LV is $LAYOUT: only linear, striped and raid volumes can get a cache" ;;
     esac
 }
 
-# needs_active: progress and checks read the running table.
+# needs_active: refuses an inactive volume, since progress and checks read the running table.
 needs_active() {
     [[ -n $(fact "$LV" lv_active) ]] || die usage "$VG/$LV is not active" "lvchange -ay $VG/$LV"
 }
 
 PV_FIELDS=pv_major,pv_minor,vg_name,vg_extent_size,pv_pe_count,pv_pe_alloc_count
 
-# pv_line DEVICE: what LVM knows of it, by its number; nothing if it is no physical volume.
+# pv_line DEVICE: its line of pvs, found by number; nothing if it is not a physical volume.
 pv_line() {
     local number table
     number=$(device_number "$1")
@@ -100,7 +100,7 @@ pv_line() {
     awk -F '|' -v number="$number" '$1 ":" $2 == number' <<<"$table"
 }
 
-# cache_device DEVICE: whether it may be used; sets PV_IS_NEW and FREE_BYTES.
+# cache_device DEVICE: checks that it may be used; sets PV_IS_NEW and FREE_BYTES.
 cache_device() {
     local line vg pe_bytes count used size_bytes hint=''
     size_bytes=$(device_bytes "$1")
@@ -114,33 +114,33 @@ cache_device() {
         return
     fi
     if [[ -n $vg ]]; then
-        die usage "$1 belongs to the volume group $vg" "free it with vgreduce $vg $1 first"
+        die usage "$1 belongs to the volume group $vg" "remove it from there first: vgreduce $vg $1"
     fi
     refuse_in_use "$1"
-    if [[ -n $line ]]; then hint="a physical volume of no volume group: pvremove $1 makes it blank"; fi
+    if [[ -n $line ]]; then hint="it is a physical volume without a volume group; pvremove $1 makes it blank"; fi
     check_signatures "$1" "$hint"
     if [[ -z $line && ${seen_signatures[$1]} == *,LVM2_member* ]]; then
         die usage "$1 is a physical volume that LVM does not show (a filter, or the devices file)" \
-            "let LVM see it, or end its use there; --force does not override it"
+            "make it visible to LVM, or stop using it there; --force does not override this"
     fi
     PV_IS_NEW=1
-    # LVM starts the data at 1 MiB, or at the device's own alignment if that is more.
+    # LVM starts the data at 1 MiB, or at the alignment of the device if that is more.
     FREE_BYTES=$(((size_bytes - MIB) / EXTENT_BYTES * EXTENT_BYTES))
 }
 
-# add_pv DEVICE: steps that bring the device into the volume group. Without --yes, pvcreate refuses a
-# signature that has come after the check.
+# add_pv DEVICE: steps that add the device to the volume group. Without --yes, pvcreate refuses a
+# signature that appeared after the check.
 add_pv() {
     if ((!PV_IS_NEW)); then return; fi
     wipe "$1"
     overwrites "$1"
-    step "lacks_type $(quoted "$1") LVM2_member" "$1 is a physical volume of no volume group" \
+    step "lacks_type $(quoted "$1") LVM2_member" "$1 is a physical volume without a volume group" \
         "$(quoted pvremove --yes "$1")" dry pvcreate "$1"
     step "! in_group $(quoted "$1")" "$1 is an empty physical volume of $VG" \
         "$(quoted vgreduce "$VG" "$1")" dry vgextend "$VG" "$1"
 }
 
-# in_group DEVICE: whether it is a physical volume of $VG; what cannot be told counts as yes.
+# in_group DEVICE: whether it is a physical volume of $VG; also true if that is not known.
 in_group() {
     local line
     line=$(pv_line "$1") || return 0
@@ -154,7 +154,7 @@ lv_absent() {
     [[ $'\n'${names//[][ ]/}$'\n' != *$'\n'"$1"$'\n'* ]]
 }
 
-# lv_is FIELD PATTERN: what lvs says about $VG/$LV now.
+# lv_is FIELD PATTERN: whether a field of $VG/$LV matches now.
 lv_is() {
     local text
     text=$(report lvs "$1" "$VG/$LV") || return 1
@@ -162,41 +162,41 @@ lv_is() {
     [[ $text == $2 ]]
 }
 
-# add_cache_lv NAME BYTES DEVICE: a step; not active and not zeroed, since LVM clears what it needs.
+# add_cache_lv NAME BYTES DEVICE: a step. The volume is inactive and not zeroed: LVM clears what it needs.
 add_cache_lv() {
     step "lv_absent $1" "$VG/$1 exists and is not used" "$(quoted lvremove --yes "$VG/$1")" \
         dry lvcreate --yes -an -Zn -Wn -n "$1" -l "$(($2 / EXTENT_BYTES))" "$VG" "$3"
 }
 
-# free_name NAME: ends if the volume group has one of this name.
+# free_name NAME: refuses a name that is taken.
 free_name() {
     if [[ -n $(fact "$1" lv_layout) ]]; then
-        die usage "$VG/$1 exists" "--name for another name, --cache-lv $1 to use that volume"
+        die usage "$VG/$1 exists" "choose another name with --name, or use that volume with --cache-lv $1"
     fi
 }
 
-# read_chunks_max: lvm2's own limit; a million, unless lvm.conf says otherwise.
+# read_chunks_max: the limit of lvm2: a million, unless lvm.conf sets another.
 read_chunks_max() {
     CHUNKS_MAX=$(lvmconfig --typeconfig full allocation/cache_pool_max_chunks 2>/dev/null) || true
     CHUNKS_MAX=${CHUNKS_MAX##*=}
     [[ $CHUNKS_MAX =~ ^[1-9][0-9]*$ ]] || CHUNKS_MAX=1000000
 }
 
-# chunk_bytes CACHE_BYTES: the smallest power of two from 64 KiB on that keeps to the limit.
+# chunk_bytes CACHE_BYTES: the smallest power of two from 64 KiB that stays within the limit.
 chunk_bytes() {
     local chunk=$CHUNK_BYTES_MIN
     while (($1 / chunk > CHUNKS_MAX)); do chunk=$((chunk * 2)); done
     echo "$chunk"
 }
 
-# check_chunk CHUNK_BYTES CACHE_BYTES: what the kernel and lvm2 take.
+# check_chunk CHUNK_BYTES CACHE_BYTES: refuses what the kernel or lvm2 refuse.
 check_chunk() {
     if (($1 % (32 * KIB) || $1 < 32 * KIB || $1 > 1024 * MIB)); then
-        die usage "a chunk of $(human "$1")" "a multiple of 32k, from 32k to 1g"
+        die usage "chunks of $(human "$1") are not possible" "use a multiple of 32k, from 32k to 1g"
     fi
     if (($2 / $1 > CHUNKS_MAX)); then
-        die usage "$(($2 / $1)) chunks are more than $CHUNKS_MAX" \
-            "--chunk $(short_size "$(chunk_bytes "$2")") or larger"
+        die usage "$(($2 / $1)) chunks are too many; the limit is $CHUNKS_MAX" \
+            "use --chunk $(short_size "$(chunk_bytes "$2")") or larger"
     fi
 }
 
@@ -209,7 +209,7 @@ metadata_bytes() {
     round_up "$(round_up "$bytes" "$MIB")" "$EXTENT_BYTES"
 }
 
-# pvs_of LV: the devices on which it and its hidden parts (data and metadata of a pool) lie.
+# pvs_of LV: the devices of it and of its hidden parts (data and metadata of a pool).
 pvs_of() {
     awk -F '|' -v lv="$1" '
         { gsub(/ /, "", $NF) }
@@ -220,11 +220,11 @@ pvs_of() {
         }' <<<"$GROUP" | sort -u | grep . || die not_here "no device of $VG/$1 is known" "lvs -a -o +devices"
 }
 
-# What is to become of the cache volume after a detach (--remove, --free).
+# Whether a detach removes the cache volume (--remove) and frees its devices (--free).
 remove=0 free=0
 
-# others_on DEVICE: the volumes of $VG on it beside the cache volume $POOL and its parts. LVM itself
-# removes the spare for repairs with the last pool.
+# others_on DEVICE: the volumes of $VG on it except the cache volume $POOL and its parts. LVM removes
+# the spare for repairs together with the last pool.
 others_on() {
     awk -F '|' -v device="$1" -v pool="$POOL" '
         $1 == pool || index($1, pool "_c") == 1 { next }
@@ -247,11 +247,12 @@ plan_take_away() {
     for device in "$@"; do others[$device]=$(others_on "$device"); done
 }
 
-# take_away NAME DEVICE...: steps, if asked for: the cache volume goes, then its devices from $VG.
+# take_away NAME DEVICE...: steps that remove the cache volume and then its devices from $VG, if the
+# options say so.
 take_away() {
     local device
     complete="$VG/$LV has no cache any more; all its data is on its own devices"
-    commit "$complete; $VG/$1 is left, unused"
+    commit "$complete; $VG/$1 is unused"
     if ((!remove)); then return; fi
     stop_if_interrupted
     commit "$complete; $VG/$1 may be removed"
@@ -267,27 +268,27 @@ take_away() {
     done
 }
 
-# free_pv DEVICE: steps that take it out of $VG and make it blank.
+# free_pv DEVICE: steps that remove it from $VG and make it blank.
 free_pv() {
     local used
     if ((!dry_run)); then
         used=$(report pvs pv_pe_alloc_count "$1") || used=unknown
         [[ $used == 0 ]] ||
-            die failed "$1 stays in $VG: $used extents are in use there" "pvs --segments -o +lv_name $1"
+            die failed "$1 stays in $VG: $used extents are in use" "pvs --segments -o +lv_name $1"
     fi
-    step "in_group $(quoted "$1")" "$1 is a physical volume of no volume group" \
+    step "in_group $(quoted "$1")" "$1 is a physical volume without a volume group" \
         "$(quoted vgextend "$VG" "$1")" dry vgreduce "$VG" "$1"
-    step "! lacks_type $(quoted "$1") LVM2_member" "$1 is no physical volume any more" \
+    step "! lacks_type $(quoted "$1") LVM2_member" "$1 is not a physical volume any more" \
         "$(quoted pvcreate "$1")" dry pvremove --yes "$1"
     commit "$complete; the cache volume is removed, and $1 is blank"
 }
 
-# lose_content: of the volume that --cache-lv names, which becomes a cache anew.
+# lose_content: notes that the volume of --cache-lv loses its content.
 lose_content() {
     next_step_loses "the old content of the cache volume $VG/$name is lost"
 }
 
-# how_to_detach DEVICE: the options that take away what an attach has brought.
+# how_to_detach DEVICE: the options of a detach that remove what the attach added.
 how_to_detach() {
     if [[ -z $1 ]]; then return; fi
     if ((PV_IS_NEW)); then echo --free; else echo --remove; fi

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=bash disable=SC2034,SC2154
-# How much dirty data is left, how fast it goes and when it will be done.
+# Progress of write-back: how much is left, how fast it is, when it will be done.
 
-# 0: wait as long as it takes (--timeout).
+# --timeout; 0: no limit.
 seconds_max=0
 progress_line_s=10
 
@@ -13,7 +13,7 @@ progress_begin() {
     progress_print
 }
 
-# progress_show LEFT: on a terminal in place, in a log one line every ten seconds.
+# progress_show LEFT: one line that is rewritten on a terminal, in a log a line every ten seconds.
 progress_show() {
     if [[ -n $1 ]]; then progress_left=$1; fi
     if [[ -t 2 ]]; then
@@ -42,10 +42,10 @@ progress_text() {
     printf '  %s dirty' "$(human "$left_bytes")"
     if ((elapsed_s == 0 || left_bytes == 0)); then return; fi
     if ((done_bytes <= 0)); then
-        printf ', not getting less so far'
+        printf ', not decreasing yet'
         return
     fi
-    printf ', %s/s, ready in %s' "$(human "$((done_bytes / elapsed_s))")" \
+    printf ', %s/s, done in %s' "$(human "$((done_bytes / elapsed_s))")" \
         "$(duration "$((left_bytes * elapsed_s / done_bytes))")"
 }
 
@@ -61,27 +61,27 @@ duration() {
     fi
 }
 
-# late: whether --timeout is over.
+# late: whether --timeout has passed.
 late() { ((seconds_max > 0 && SECONDS - progress_start >= seconds_max)); }
 
 stop_if_late() {
     if late && ((progress_left > 0)); then
-        die failed "still dirty after $seconds_max s (--timeout)" "longer, or at a quieter time"
+        die failed "still dirty after $seconds_max s (--timeout)" "use a longer --timeout, or try when there is less load"
     fi
 }
 
-# left_of COUNT: COUNT's figure, undisturbed by a signal that comes meanwhile; empty if unknown.
+# left_of COUNT: the number that COUNT prints, protected from signals; empty if unknown.
 left_of() { (
     trap '' INT TERM HUP
     trap - EXIT
     "$@" 2>/dev/null || true
 ) || true; }
 
-# watched UNIT_BYTES COMMAND... -- COUNT...: a step that may take hours, with its progress.
-# COUNT prints how many units are left. An interrupt is passed on and waited for: LVM then puts
-# the table back by itself.
+# watched UNIT_BYTES COMMAND... -- COUNT...: runs a step that may take hours and shows its progress.
+# COUNT prints how many units are left. On an interrupt the command gets SIGINT and is waited for:
+# LVM then restores the table.
 watched() {
-    local unit_bytes=$1 command=() child code=0 asked=0 left
+    local unit_bytes=$1 command=() child code=0 signalled=0 left
     shift
     while [[ $1 != -- ]]; do
         command+=("$1")
@@ -96,17 +96,17 @@ watched() {
     (trap - EXIT && exec "${command[@]}") &
     child=$!
     while kill -0 "$child" 2>/dev/null; do
-        if { ((interrupted)) || late; } && ((!asked)); then
-            asked=1
+        if { ((interrupted)) || late; } && ((!signalled)); then
+            signalled=1
             kill -INT "$child" 2>/dev/null || true
         fi
         progress_show "$(left_of "$@")"
         sleep 0.5 || true
     done
     wait "$child" || code=$?
-    # Done in spite of a signal is done: its undo comes first, the next step sees the signal.
+    # If it succeeded in spite of a signal, its undo is registered; the next step sees the signal.
     if ((code != 0)); then
-        take_back_too
+        undo_failed_step
         stop_if_interrupted
         stop_if_late
         die failed "failed: $(quoted "${command[@]}")"
@@ -114,8 +114,8 @@ watched() {
     progress_end "$(left_of "$@")"
 }
 
-# drained HOW UNIT_BYTES COUNT...: waits until nothing is dirty, with its progress; HOW says in a dry
-# run what to look at.
+# drained HOW UNIT_BYTES COUNT...: waits until nothing is dirty and shows the progress. In a dry run
+# it prints HOW: what to wait for.
 drained() {
     local how=$1 unit_bytes=$2
     shift 2
@@ -131,7 +131,7 @@ drained() {
         stop_if_late
         if [[ -n $left ]]; then known_at=$SECONDS; fi
         if ((SECONDS - known_at > PATIENCE_SECONDS)); then
-            die failed "the amount of dirty data cannot be read any more" "$how"
+            die failed "cannot read the amount of dirty data any more" "$how"
         fi
         progress_show "$left"
         sleep 0.5 || true

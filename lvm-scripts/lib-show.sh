@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=bash disable=SC2034,SC2154
-# Prints one stack, held in CACHE and PARTS, for people or as JSON.
+# Prints one stack (CACHE and PARTS) as text or as JSON.
 
 # show_stack KIND KERNEL_NAME DM_NAME LVM_NAME
 show_stack() {
@@ -10,17 +10,17 @@ show_stack() {
     if ((json)); then stack_json "$@" "$advice"; else stack_text "$@" "$advice"; fi
 }
 
-# advice_for KIND NAME: the next step, where one is due.
+# advice_for KIND NAME: the next step, if there is one.
 advice_for() {
     case ${CACHE[health]} in
-    Fail | Error) echo "the kernel has given up on this cache: dmesg, then man lvmcache (repair)" ;;
-    needs_check) echo "a cachepool: deactivate, lvconvert --repair; a cachevol: lvm2 cannot repair it" ;;
-    inconsistent) echo "dirty data is missing: bring the cache device back before anything is used" ;;
-    errors) echo "the cache device failed: dmesg" ;;
+    Fail | Error) echo "the kernel has disabled this cache: see dmesg, then man lvmcache (repair)" ;;
+    needs_check) echo "cachepool: deactivate it, then lvconvert --repair; cachevol: lvm2 cannot repair it" ;;
+    inconsistent) echo "dirty data is missing: connect the cache device before you use anything" ;;
+    errors) echo "the cache device failed: see dmesg" ;;
     esac
-    if [[ ${CACHE[access]:-rw} == ro ]]; then echo "the metadata is read-only: out of room?"; fi
+    if [[ ${CACHE[access]:-rw} == ro ]]; then echo "the metadata is read-only: is it full?"; fi
     if [[ ${CACHE[policy]:-} == cleaner ]]; then
-        echo "draining, for ebbgate clean or by hand; if neither: lvchange --refresh $2"
+        echo "being cleaned by ebbgate clean or by hand; otherwise: lvchange --refresh $2"
     fi
 }
 
@@ -119,7 +119,7 @@ json_list() {
     done
 }
 
-# json_value TEXT: a number, null for nothing, else a string.
+# json_value TEXT: a number, null if it is empty, else a string.
 json_value() {
     local text=$1
     if [[ -z $text ]]; then

@@ -1,26 +1,25 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=bash disable=SC2034
-# What every script does in the same way: options, errors, steps that can be taken back.
+# What all scripts share: options, errors, steps and their undos.
 #
-# A step is a command that changes something (dry, put, watched); `step` names what takes it back. If
-# the script ends early, for whatever reason, cleanup takes the steps back in reverse order; if that
-# fails, it says what is inconsistent and prints the commands that are left. Signals wait for the end
-# of a step. Every decision is made from what is there before the first step, so that a dry run
-# prints the commands that the real run starts.
+# A step is a command that changes something (dry, put, watched); `step` registers its undo. If the
+# script ends early, for any reason, cleanup undoes the steps in reverse order; if that fails, it
+# prints what is inconsistent and the commands that are left. Signals take effect after a step. All
+# decisions are made before the first step, so that a dry run prints the commands of the real run.
 set -euo pipefail
-# A check that fails within $(...) must end the script, too.
+# A check that fails within $(...) must also end the script.
 shopt -s inherit_errexit
 export LC_ALL=C
 
-# The tests of what is printed stand on a recorded tree.
+# Tests use a recorded tree.
 SYS=${EBBGATE_SYS:-/sys}
 PROC=${EBBGATE_PROC:-/proc}
 PROGRAM=${0##*/}
-# How long to wait for an answer of the kernel that comes at once as a rule.
+# How long to wait for something that the kernel usually does at once.
 PATIENCE_SECONDS=${EBBGATE_PATIENCE_SECONDS:-20}
 readonly SYS PROC PROGRAM PATIENCE_SECONDS
 
-# As in the README of the project.
+# The same as in the README of the project.
 declare -rA EXIT_CODES=([usage]=64 [no_such]=66 [not_here]=69 [failed]=74 [root]=77 [interrupted]=130)
 
 dry_run=0
@@ -32,26 +31,26 @@ orders=
 answers=
 undo_commands=()
 undo_reasons=()
-# What taking steps back does not bring back, a sentence each.
+# What an undo does not restore, a sentence each.
 not_as_before=()
 step_loses=''
 committed=0
 ARGUMENTS=("$@")
 
-# usage: prints the comment at the head of the script.
+# usage: prints the comment at the top of the script.
 usage() { sed -n '/^# Usage:/,/^$/ { s/^# \{0,1\}//; p }' "$0"; }
 
-# A reader that is gone (`script | head`) must not stop a roll back.
+# Must not fail when the reader is gone (`script | head`): it would stop a roll back.
 say() { printf '%s\n' "$*" >&2 || true; }
 
-# die WHY MESSAGE [NEXT STEP]: WHY is a name of EXIT_CODES; one line says what is wrong, one what to do.
+# die WHY MESSAGE [NEXT STEP]: WHY is a key of EXIT_CODES; a line says what is wrong, another what to do.
 die() {
     say "$PROGRAM: $2"
     if [[ -n ${3:-} ]]; then say "  $3"; fi
     exit "${EXIT_CODES[$1]}"
 }
 
-# need COMMAND...: ends unless each is installed: those of the steps and of their undos, too.
+# need COMMAND...: ends unless each is installed; names also the commands of undos.
 need() {
     local command
     for command in "$@"; do
@@ -76,7 +75,7 @@ need_root() {
     ((dry_run)) || [[ $EUID -eq 0 || $SYS != /sys ]] || die root "needs root" "run it with sudo"
 }
 
-# common_option WORD: whether it was an option that every script has.
+# common_option WORD: handles an option that all scripts have; false if it is not an option.
 common_option() {
     case $1 in
     -n | --dry-run) dry_run=1 ;;
@@ -91,7 +90,7 @@ common_option() {
     esac
 }
 
-# value_of OPTION [VALUE]: the value, which must be there.
+# value_of OPTION [VALUE]: the value; ends if it is missing.
 value_of() {
     [[ $# -ge 2 && -n $2 ]] || die usage "$1 needs a value" "try $PROGRAM --help"
     printf '%s' "$2"
@@ -101,7 +100,7 @@ value_of() {
 bytes_of() {
     local number=${1%[kKmMgGtT]} unit=${1##*[0-9]}
     [[ $number =~ ^[0-9]{1,15}$ ]] ||
-        die usage "not a size: $1" "a whole number with k, m, g or t, such as 64k"
+        die usage "not a size: $1" "use a whole number with k, m, g or t, such as 64k"
     case $unit in
     '') echo "$((10#$number))" ;;
     k | K) echo "$((10#$number << 10))" ;;
@@ -117,7 +116,7 @@ seconds_of() {
     echo "$1"
 }
 
-# human BYTES: with one digit, for people.
+# human BYTES: for people, with one decimal.
 human() {
     awk -v b="$1" 'BEGIN {
         split("B KiB MiB GiB TiB", u); i = 1
@@ -125,7 +124,7 @@ human() {
         printf (i == 1 || b == int(b)) ? "%d %s" : "%.1f %s", b, u[i] }'
 }
 
-# short_size BYTES: as bytes_of reads it, in the largest unit that keeps it exact.
+# short_size BYTES: in the form of bytes_of, in the largest unit that is exact.
 short_size() {
     local bytes=$1 unit
     for unit in '' k m g; do
@@ -137,7 +136,7 @@ short_size() {
 
 round_up() { echo "$((($1 + $2 - 1) / $2 * $2))"; }
 
-# quoted WORD...: a line that can be pasted into a shell.
+# quoted WORD...: a command line that can be pasted into a shell.
 quoted() {
     local word line=()
     for word in "$@"; do
@@ -146,33 +145,33 @@ quoted() {
     echo "${line[*]}"
 }
 
-# show LINE: a command, before it runs or instead of that.
+# show LINE: prints a command before it runs, or instead with --dry-run.
 show() {
     if ((dry_run)); then printf '%s\n' "$1"; else say "+ $1"; fi
 }
 
-# note TEXT: a decision, in a dry run as well.
+# note TEXT: prints a decision, also in a dry run.
 note() {
     if ((dry_run)); then printf '# %s\n' "$1"; else say "$1"; fi
 }
 
-# dry COMMAND...: a step: run it, or only print it with --dry-run.
+# dry COMMAND...: a step: runs the command, or only prints it with --dry-run.
 dry() {
     stop_if_interrupted
     show "$(quoted "$@")"
-    ((dry_run)) || held "$@" || step_failed "failed: $(quoted "$@")"
+    ((dry_run)) || uninterrupted "$@" || step_failed "failed: $(quoted "$@")"
 }
 
-# put VALUE FILE: a step: write a file of the kernel.
+# put VALUE FILE: a step: writes a value to a kernel file.
 put() {
     stop_if_interrupted
     show "echo $1 > $2"
-    ((dry_run)) || held write_file "$1" "$2" || step_failed "the kernel refused $1 for $2"
+    ((dry_run)) || uninterrupted write_file "$1" "$2" || step_failed "the kernel refused $1 for $2"
 }
 
-# step UNCHANGED REASON UNDO COMMAND...: a step, and UNDO, which takes it back; REASON is what is wrong
-# if it cannot. A step that fails may have been done all the same: then it is taken back, too, unless
-# the command UNCHANGED succeeds, which proves that nothing was changed.
+# step UNCHANGED REASON UNDO COMMAND...: runs a step and registers UNDO; REASON says what is wrong if
+# UNDO fails. A step that fails may still have changed something, so it is undone, too, unless the
+# command UNCHANGED succeeds, which proves that nothing has changed.
 step() {
     local step_unchanged=$1 step_reason=$2 step_undo=$3
     shift 3
@@ -180,7 +179,7 @@ step() {
     step_done
 }
 
-# step_done: registers what takes the step back that was just done.
+# step_done: registers the undo of the last step.
 step_done() {
     undo "$step_reason" "$step_undo"
     if [[ -n $step_loses ]]; then cannot_restore "$step_loses"; fi
@@ -189,21 +188,21 @@ step_done() {
 
 # step_failed MESSAGE [NEXT STEP]: ends the script after a step that failed.
 step_failed() {
-    take_back_too
+    undo_failed_step
     die failed "$@"
 }
 
-# take_back_too: registers the undo of a step that failed, unless it has changed nothing.
-take_back_too() {
+# undo_failed_step: registers the undo of a step that failed, unless it has changed nothing.
+undo_failed_step() {
     if [[ -z ${step_undo:-} ]]; then return; fi
     if ! (trap - EXIT && eval "$step_unchanged") >/dev/null 2>&1; then step_done; fi
 }
 
 write_file() { printf '%s\n' "$1" 2>/dev/null >"$2"; }
 
-# held COMMAND...: runs it to its end, whatever signal comes, which is noted. The worker runs it, so it
-# sees what was known when the worker was hired.
-held() {
+# uninterrupted COMMAND...: runs a command to its end even if signals come; they are noted. The worker
+# runs it, with the variables as they were when the worker started.
+uninterrupted() {
     local IFS=' ' status
     if [[ -z $orders ]]; then
         "$@"
@@ -214,24 +213,25 @@ held() {
     return "$status"
 }
 
-# hire: starts the worker, a process that runs the steps. It says that it is there once it ignores the
-# signals, and its children are born so: no signal hits a step. This process notes them all the while:
-# none is lost. (A child of this one would be born with the signals' defaults, or this one deaf.)
-hire() {
-    local printed hired
+# start_worker: starts the process that runs the steps. It reports that it is ready when it ignores
+# signals, and its children inherit that, so no signal interrupts a step. This process notes signals
+# all the time, so none is lost. (Its own children would either not ignore signals, or it would have
+# to ignore them, too.)
+start_worker() {
+    local printed ready
     exec {printed}>&1
-    coproc WORKER { work "$printed"; }
+    coproc WORKER { run_worker "$printed"; }
     exec {printed}>&-
     orders=${WORKER[1]} answers=${WORKER[0]}
-    read -r hired <&"$answers" || die failed "the process that runs the steps did not begin"
+    read -r ready <&"$answers" || die failed "the process that runs the steps did not start"
 }
 
-# work FD: the worker's life. What steps print goes to FD.
-work() {
+# run_worker FD: reads commands and runs them. Their output goes to FD.
+run_worker() {
     local printed=$1 order status
     trap - EXIT
     trap '' INT TERM HUP
-    echo hired
+    echo ready
     while read -r order; do
         status=0
         (eval "$order") </dev/null >&"$printed" {printed}>&- || status=$?
@@ -239,13 +239,13 @@ work() {
     done
 }
 
-# undo REASON LINE: LINE takes back the last step; REASON is what is wrong if it cannot.
+# undo REASON LINE: registers the command LINE as undo; REASON says what is wrong if it fails.
 undo() {
     undo_reasons+=("$1")
     undo_commands+=("$2")
 }
 
-# commit WHAT: nothing before this is taken back any more. WHAT says what stays if the script ends early.
+# commit WHAT: drops all undos so far. WHAT says what stays changed if the script ends early.
 commit() {
     undo_commands=()
     undo_reasons=()
@@ -253,20 +253,20 @@ commit() {
     committed=1
 }
 
-# cannot_restore WHAT: a sentence for the end of a roll back, about what stays changed.
+# cannot_restore WHAT: a sentence about what stays changed after a roll back.
 cannot_restore() { ((dry_run)) || not_as_before+=("$1"); }
 
 # next_step_loses WHAT: the same, if the next `step` is done.
 next_step_loses() { step_loses=$1; }
 
-# begin: from here on an early end is cleaned up, and signals wait for the end of a step.
+# begin: from here on an early end is cleaned up and signals take effect after a step.
 begin() {
     ((dry_run)) && return
     begun=1
     trap cleanup EXIT
     trap 'interrupted=1' INT TERM HUP
     trap '' PIPE
-    hire
+    start_worker
 }
 
 stop_if_interrupted() {
@@ -277,8 +277,8 @@ cleanup() {
     local code=$?
     trap '' INT TERM HUP
     trap - EXIT
-    # bash 5.2 ends with 2 if a signal comes while it reads `$(...)`: the trap is then a syntax error.
-    # Nothing else here ends with 2.
+    # bash 5.2 exits with 2 if a signal comes while it reads `$(...)`: the trap is then a syntax error.
+    # Nothing else here exits with 2.
     if ((code == 2)); then
         say "$PROGRAM: interrupted"
         interrupted=1
@@ -324,7 +324,7 @@ inconsistent() {
     for ((i = $1; i >= 0; i--)); do say "  ${undo_commands[i]}"; done
 }
 
-# confirm QUESTION: asks on a terminal; without one, --yes must have been said.
+# confirm QUESTION: asks on a terminal; without one, --yes is required.
 confirm() {
     local answer=
     ((dry_run || assume_yes)) && return
@@ -334,7 +334,7 @@ confirm() {
     [[ $answer == [yY] || $answer == [yY]es ]] || die interrupted "nothing was changed"
 }
 
-# finish DONE UNDO: the last words of every script.
+# finish DONE UNDO: prints the result and the command that undoes it.
 finish() {
     if ((!dry_run)); then
         commit "$1"
@@ -343,7 +343,7 @@ finish() {
     printf '# to undo: %s\n' "$2" || true
 }
 
-# wait_for SECONDS COMMAND...: whether it holds in time.
+# wait_for SECONDS COMMAND...: waits until the command succeeds; false after that time.
 wait_for() {
     local deadline=$((SECONDS + $1))
     shift
@@ -353,22 +353,22 @@ wait_for() {
     done
 }
 
-# asked COMMAND...: what a tool answers. Ends if it fails: a check that cannot be made is not passed.
-asked() {
+# output_of COMMAND...: the output of a tool. Ends if it fails, because then a check cannot be made.
+output_of() {
     "$@" 2>/dev/null ||
         die not_here "a check failed: $(quoted "$@")" "run it by hand to see why"
 }
 
-# number_from COMMAND...: a whole number that a tool answers.
+# number_from COMMAND...: a whole number that a tool prints.
 number_from() {
     local text
-    text=$(asked "$@") || exit
+    text=$(output_of "$@") || exit
     [[ $text =~ ^[0-9]{1,18}$ ]] ||
         die not_here "a check failed: $(quoted "$@") does not print a number" "run it by hand to see why"
     echo "$text"
 }
 
-# sibling NAME: how the other script is called from where this one is.
+# sibling NAME: the path of another script, relative to this one.
 sibling() { quoted "$(dirname "$0")/$1"; }
 
 lib_folder=$(dirname "${BASH_SOURCE[0]}")

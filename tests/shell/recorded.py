@@ -17,7 +17,7 @@ from pathlib import Path
 
 REPO = Path(__file__).resolve().parents[2]
 GIB = 1 << 30
-STANDIN = Path(__file__).parent / "standin"
+FAKES = Path(__file__).resolve().parent
 
 TOOLS = (
     *("lvs", "pvs", "lvmconfig", "dmsetup", "blockdev", "stat", "blkid", "bcache-super-show"),
@@ -27,7 +27,7 @@ TOOLS = (
 UUID = "0e7a3c58-6c86-4b1d-9d7c-3f6f0a5b2c11"
 _NUMBERS = {"sda": "8:0", "sdb": "8:16", "sdc": "8:32", "bcache0": "252:0"}
 
-# Sourced by each script: a write to a file of /sys is handed to the kernel's stand-in.
+# Sourced by each script: passes a write to a file of /sys to the fake kernel.
 _BASH_ENV = r"""
 case $0 in *lvm-scripts/*) builtin echo "$$" >"$EBBGATE_MACHINE/pid" ;; esac
 to_kernel() {
@@ -67,7 +67,7 @@ class Machine:
     faults: Mapping[str, str] = field(default_factory=dict)
     """Programs that are of no use: `fails`, `old` or `garbage`."""
     fault: str = ""
-    """`STEP KIND`: the fault of one step; see `act` in standin."""
+    """`STEP KIND`: the fault of one step; see `act` in fake_tool."""
     installed: bool = False
 
     def run(self, *argv: str) -> str:
@@ -108,6 +108,7 @@ class Machine:
             "HOME": str(self.root / "home"),
             "BASH_ENV": str(self.root / "bash_env"),
             "EBBGATE_MACHINE": str(self.root),
+            "EBBGATE_FAKES": str(FAKES),
             "EBBGATE_SYS": str(self.sys),
             "EBBGATE_PROC": str(self.root / "proc"),
             "EBBGATE_LVM_LOCKS": str(self.root),
@@ -145,7 +146,7 @@ class Machine:
             if name != self.without:
                 link = self.root / "bin" / name
                 link.parent.mkdir(parents=True, exist_ok=True)
-                link.symlink_to(STANDIN)
+                link.symlink_to(FAKES / "fake_tool")
         for folder in ("home", "state", "sys/class", "sys/block"):
             (self.root / folder).mkdir(parents=True, exist_ok=True)
         self.file("bash_env", _BASH_ENV)

@@ -77,7 +77,7 @@ def test_a_set_whose_index_cannot_be_read_is_kept(index: str | None, tmp_path: P
     if index is not None:
         tree[INDEX] = index
     machine = Machine(tmp_path, **{**BCACHE, "sysfs": tree})
-    refused(machine, DETACH, 69, "it cannot be excluded that the set")
+    refused(machine, DETACH, 69, f"the set {UUID} may hold dirty data")
     # Without --free it has nothing to do with the set.
     assert machine.run(*(word for word in DETACH if word != "--free")).endswith("exit 0\n")
 
@@ -138,7 +138,7 @@ def test_the_whole_disk_of_a_partition_counts(tmp_path: Path) -> None:
         "block/sdb/holders/md0": "",
     }
     machine = Machine(tmp_path, sysfs=partition)
-    refused(machine, (*ATTACH[:-1], "/dev/sdb1"), 64, "/dev/sdb is held by md0")
+    refused(machine, (*ATTACH[:-1], "/dev/sdb1"), 64, "/dev/sdb is used by md0")
 
 
 @pytest.mark.parametrize("cache", ["/dev/disk/by-id/hdd", "/dev/sda"])
@@ -188,7 +188,7 @@ def test_a_cache_device_does_not_become_a_backing_device(version: str, tmp_path:
 @pytest.mark.parametrize(
     ("superblock", "code", "text"),
     [
-        ("", 69, "of an unknown version"),
+        ("", 69, "has an unknown version"),
         (
             BACKING_SUPERBLOCK.replace("0 [detached]", "2 [dirty]"),
             64,
@@ -206,7 +206,7 @@ def test_a_backing_device_that_is_not_complete_gets_no_other_cache(
 def test_a_cache_device_that_is_not_registered_is_not_taken_for_blank(tmp_path: Path) -> None:
     machine = Machine(tmp_path, signatures={"sdb": SUPERBLOCK})
     argv = ("bcache-attach", "--yes", "/dev/sda", "/dev/sdb")
-    refused(machine, argv, 64, "if its set is needed: echo /dev/sdb > /sys/fs/bcache/register")
+    refused(machine, argv, 64, "if you need its set: echo /dev/sdb > /sys/fs/bcache/register")
 
 
 # ---- what --force does, and what a roll back restores ------------------------------------------
@@ -235,7 +235,7 @@ def test_signatures_that_came_after_the_check_end_the_run(tmp_path: Path) -> Non
     )
     late.chmod(0o755)
     text = machine.run(*FORCE)
-    assert "/dev/sdb has changed since it was checked" in text
+    assert "/dev/sdb has changed since the check" in text
     assert text.endswith("exit 74\n")
     assert machine.steps() == []
 
@@ -306,7 +306,7 @@ def test_the_state_is_not_shown_without_an_answer_of_device_mapper(tmp_path: Pat
 def test_the_state_is_shown_without_names_of_lvm_if_lvs_fails(tmp_path: Path) -> None:
     machine = Machine(tmp_path, **STACK, dm_status=WRITEBACK, faults={"lvs": "fails"})
     text = machine.run("stack-status")
-    assert "lvs failed: volumes are shown without their names in LVM" in text
+    assert "lvs failed: volumes are shown without their LVM names" in text
     assert "vg-data  dm-cache writeback" in text
 
 

@@ -144,9 +144,9 @@ def test_after_a_kill_the_same_command_ends_the_work_or_names_the_next(
 # What is left by a kill, and the command that goes on from there.
 NEXT_STEP = re.compile(
     r"pvremove /dev/sdb makes it blank"
-    r"|--cache-lv \w+ to use that volume"
+    r"|use that volume with --cache-lv \w+"
     r"|has a cache already\n  stack-status"
-    r"|if its set is needed: echo /dev/sdb > \S+/register"
+    r"|if you need its set: echo /dev/sdb > \S+/register"
     r"|has no (cache|dm-cache: it is linear|dm-writecache: it is linear)\n"
 )
 

@@ -18,7 +18,7 @@ STEPS = f"""
 begin
 echo ready
 while :; do
-    held sh -c : || echo hit
+    uninterrupted sh -c : || echo hit
     if ((interrupted)); then
         interrupted=0
         echo noted

@@ -60,4 +60,4 @@ def test_a_bucket_is_a_multiple_of_the_erase_block_where_1024_of_them_fit(
 def test_progress_tells_what_is_left_how_fast_it_goes_and_when_it_ends() -> None:
     known = "progress_first=1000 progress_left=400 progress_unit_bytes=65536"
     line = f"{known}; progress_start=$((SECONDS - 20)); progress_text"
-    assert answer(line) == "25 MiB dirty, 1.9 MiB/s, ready in 13 s"
+    assert answer(line) == "25 MiB dirty, 1.9 MiB/s, done in 13 s"
