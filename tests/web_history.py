@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A day of history for the web to show: python -m tests.web_history DIR [--volumes N] [--live]
+"""Makes a day of history for the web: python -m tests.web_history DIR [--volumes N] [--live]
 
-I/O: writes history.db in DIR. Recordings of tests/replay, played over and over to
-the product's own loop, with rests between, and written by the product's own store; the last ends
-now. With --live it then goes on second by second, as a daemon would, until it is interrupted.
+I/O: writes history.db in DIR. The real loop processes the recordings of tests/replay again and
+again, with rests in between, and the real store writes the result, which ends now. With --live it
+continues second by second, as a daemon would, until it is interrupted.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tests.history_recorder import Tape, play
 
 _HOUR_S = 3600
 _REST_S = 20
-_PLAYED = (
+_RECORDINGS = (
     ("lab-gap-drain", Mode.ENFORCE),
     ("lab-mixed-stream", Mode.ADVISE),
     ("lab-dm-gap-drain", Mode.OBSERVE),
@@ -42,7 +42,7 @@ _LIMITS = HistoryLimits(4 * GIB, DEFAULT_LIMITS.age_ns)
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A volume of the history: its tape, and how many seconds after the others it begins."""
+    """A volume of the history: its tape, and its delay against the others."""
 
     name: str
     title: str
@@ -52,12 +52,12 @@ class Part:
 
     @property
     def round_s(self) -> int:
-        """Playing it once, and the rest after it."""
+        """Length of the tape and the rest after it."""
         return self.tape.length_ns // NS_PER_S + _REST_S
 
 
 class Filler:
-    """Writes what tapes say of times, as the daemon's recorder would."""
+    """Writes the rows of the tapes, as the daemon's recorder would."""
 
     def __init__(self, store: Store, parts: Sequence[Part]) -> None:
         self.store = store
@@ -66,22 +66,22 @@ class Filler:
         self._rows: dict[tuple[str, int], int] = {}
 
     def second(self, part: Part, at_s: int, *, events: bool) -> None:
-        """All of one second of one volume."""
+        """Write one second of one volume."""
         offset_ns = (at_s + part.late_s) % part.round_s * NS_PER_S
         wall_ns = at_s * NS_PER_S
         frames = _of_second(part.tape.frames, offset_ns)
-        # In the rest after a tape nobody is there: its last frame says so.
-        told_ns, frame = (frames or part.tape.frames[-1:])[0]
+        # During the rest, repeat the last frame of the tape.
+        frame_ns, frame = (frames or part.tape.frames[-1:])[0]
         found = replace(frame, volume=part.name)
-        self.store.add_samples([(found, wall_ns + told_ns % NS_PER_S)], str(part.mode))
+        self.store.add_samples([(found, wall_ns + frame_ns % NS_PER_S)], str(part.mode))
         if events:
             self._events(part, offset_ns, wall_ns)
 
     def _events(self, part: Part, offset_ns: int, wall_ns: int) -> None:
-        for told in _of_second(part.tape.decisions, offset_ns):
-            decision = replace(told[2], volume=part.name)
-            number = self.store.add_decision(decision, wall_ns + told[0] % NS_PER_S)
-            self._rows[part.name, told[1]] = number
+        for each in _of_second(part.tape.decisions, offset_ns):
+            decision = replace(each[2], volume=part.name)
+            number = self.store.add_decision(decision, wall_ns + each[0] % NS_PER_S)
+            self._rows[part.name, each[1]] = number
         for at_ns, outcomes, latency_ns in _of_second(part.tape.written, offset_ns):
             named = [
                 replace(each, action=replace(each.action, volume=part.name)) for each in outcomes
@@ -93,7 +93,7 @@ class Filler:
             self.store.add_edge(replace(edge, volume=part.name), late_ns, at_wall_ns)
 
     def live(self, part: Part, at_s: int) -> None:
-        """The document of this second, or the last one of the tape."""
+        """Write the live document of this second, or the last one of the tape."""
         offset_ns = (at_s + part.late_s) % part.round_s * NS_PER_S
         documents = _of_second(part.tape.documents, offset_ns) or [part.tape.documents[-1]]
         document = {**documents[-1][1], "volume": part.name, "title": part.title}
@@ -102,28 +102,28 @@ class Filler:
         self.store.set_live(part.name, document, at_s * NS_PER_S)
 
     def daemon(self, at_s: int) -> None:
-        """What the daemon says of itself."""
+        """Write the daemon's own status."""
         self.store.set_live("", _daemon(at_s), at_s * NS_PER_S)
 
 
 def fill(folder: Path, count: int, hours: float, now_s: int) -> Filler:
-    """Make the history; its end is `now_s` (Unix)."""
+    """Make a history that ends at `now_s` (Unix)."""
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch:
-        tapes = [(play(name, mode, Path(scratch) / name), mode) for name, mode in _PLAYED]
+        tapes = [(play(name, mode, Path(scratch) / name), mode) for name, mode in _RECORDINGS]
     filler = Filler(Store.open(folder / "history.db"), list(_parts(tapes, count)))
     for minute_s in range(now_s - round(hours * _HOUR_S), now_s, 60):
         _minute(filler, minute_s, now_s)
-    _tidy(filler.store, now_s)
+    _maintain(filler.store, now_s)
     for part in filler.parts:
         filler.live(part, now_s)
     filler.daemon(now_s)
-    _ask(filler.store, now_s)
+    _add_intents(filler.store, now_s)
     return filler
 
 
 def _minute(filler: Filler, minute_s: int, now_s: int) -> None:
-    """The older, the rarer: a sample stands for the time to the next one."""
+    """Write one minute; older samples are rarer, and each stands for the time to the next."""
     age_s = now_s - minute_s
     step_s = 1 if age_s <= 1200 else 10 if age_s <= 6 * _HOUR_S else 30
     with filler.store.batch():
@@ -133,7 +133,7 @@ def _minute(filler: Filler, minute_s: int, now_s: int) -> None:
     filler.store.maintain(Maintenance(_LIMITS), minute_s * NS_PER_S, minute_s * NS_PER_S)
 
 
-def _tidy(store: Store, now_s: int) -> None:
+def _maintain(store: Store, now_s: int) -> None:
     while roll_up_one(store._connection, now_s * NS_PER_S):
         pass
     upkeep = Maintenance(_LIMITS)
@@ -152,8 +152,8 @@ def _parts(tapes: Sequence[tuple[Tape, Mode]], count: int) -> Iterator[Part]:
         yield Part(name, title, tape, mode, number * 7)
 
 
-def _of_second(told: Sequence[Any], offset_ns: int) -> list[Any]:
-    return [each for each in told if offset_ns <= each[0] < offset_ns + NS_PER_S]
+def _of_second(rows: Sequence[Any], offset_ns: int) -> list[Any]:
+    return [each for each in rows if offset_ns <= each[0] < offset_ns + NS_PER_S]
 
 
 def _daemon(at_s: int) -> dict[str, Any]:
@@ -183,21 +183,21 @@ def _daemon(at_s: int) -> dict[str, Any]:
     }
 
 
-def _ask(store: Store, now_s: int) -> None:
-    asked: tuple[tuple[str, dict[str, Any], bool, str, int], ...] = (
+def _add_intents(store: Store, now_s: int) -> None:
+    intents: tuple[tuple[str, dict[str, Any], bool, str, int], ...] = (
         (IntentKind.MODE, {"mode": "enforce"}, True, "bcache0: mode enforce", 20 * _HOUR_S),
         (IntentKind.HOLD, {"on": True}, True, "bcache0: held until it is released", 2 * _HOUR_S),
         (IntentKind.HOLD, {"on": False}, True, "bcache0: goes on", _HOUR_S),
         (IntentKind.DRAIN, {"for_ns": 600 * NS_PER_S}, False, "bcache0: it is clean", 300),
     )
-    for number, (kind, args, ok, outcome, ago_s) in enumerate(asked, start=1):
+    for number, (kind, args, ok, outcome, ago_s) in enumerate(intents, start=1):
         at_ns = (now_s - ago_s) * NS_PER_S
         store.add_intent(IntentRow(number, kind, "bcache0", args, "admin", at_ns))
         store.resolve_intent(number, at_ns + NS_PER_S, ok, outcome)
 
 
 def apply_advice(filler: Filler, now_s: int) -> None:
-    """An advice that somebody applied to bcache0 and that is in force."""
+    """Add an applied advice on bcache0 that is still active."""
     at_ns = (now_s - 120) * NS_PER_S
     filler.overrides = [
         {
@@ -217,8 +217,8 @@ def apply_advice(filler: Filler, now_s: int) -> None:
     filler.store.resolve_intent(row.id, at_ns + NS_PER_S, True, "bcache0: both thresholds = 0")
 
 
-def go_on(folder: Path, filler: Filler) -> None:
-    """Second by second; requests are answered, not carried out."""
+def run_live(folder: Path, filler: Filler) -> None:
+    """Continue second by second; requests are answered, not carried out."""
     last_s = int(time.time())
     with answering(folder / "control.sock", _outcome, filler.store, first=6):
         while True:
@@ -238,11 +238,11 @@ def _outcome(request: IntentRow) -> Outcome:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description="A day of history for the web to show.")
+    parser = argparse.ArgumentParser(description="Make a day of history for the web.")
     parser.add_argument("folder", type=Path)
     parser.add_argument("--volumes", type=int, default=3)
     parser.add_argument("--hours", type=float, default=24)
-    parser.add_argument("--live", action="store_true", help="go on as a daemon would")
+    parser.add_argument("--live", action="store_true", help="continue as a daemon would")
     options = parser.parse_args(argv)
     now_s = int(time.time())
     filler = fill(options.folder, options.volumes, options.hours, now_s)
@@ -251,7 +251,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     print(f"{options.folder}: {options.volumes} volumes, {options.hours:g} hours", flush=True)
     try:
         if options.live:
-            go_on(options.folder, filler)
+            run_live(options.folder, filler)
     except KeyboardInterrupt:
         pass
     finally:
