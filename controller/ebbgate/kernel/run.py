@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The one place that starts other programs. I/O: processes.
-
-Argument vectors only, a minimal environment, nothing on stdin, a failure that can be pasted.
-"""
+"""Runs other programs: no shell, a minimal environment, no stdin. I/O: processes."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """What a program left behind."""
+    """The result of a program."""
 
     argv: tuple[str, ...]
     exit_code: int
@@ -28,10 +25,9 @@ class Completed:
 
 
 def run(argv: Sequence[str], *, timeout_s: float = 30.0, check: bool = True) -> Completed:
-    """Run a program to its end.
+    """Run a program.
 
-    Raises Unavailable when it is missing, does not end in `timeout_s`, or fails while `check` is
-    set.
+    Raises Unavailable when it is missing, does not end within `timeout_s`, or, with `check`, fails.
     """
     command = shlex.join(argv)
     try:
@@ -47,7 +43,7 @@ def run(argv: Sequence[str], *, timeout_s: float = 30.0, check: bool = True) -> 
     except FileNotFoundError as error:
         raise Unavailable(f"{argv[0]} is not installed", f"needed for: {command}") from error
     except subprocess.TimeoutExpired as error:
-        raise Unavailable(f"no end after {timeout_s:g} s: {command}") from error
+        raise Unavailable(f"not finished after {timeout_s:g} s: {command}") from error
     if check and done.returncode != 0:
         raise Unavailable(f"exit code {done.returncode}: {command}", done.stderr.strip())
     return Completed(tuple(argv), done.returncode, done.stdout, done.stderr)

@@ -43,7 +43,7 @@ _backing = partial(Knob, kind=Kind.BCACHE, place=KnobPlace.BACKING, resets=_REGI
 _set = partial(Knob, kind=Kind.BCACHE, place=KnobPlace.CACHE_SET, resets=_REGISTERED)
 _internal = partial(Knob, kind=Kind.BCACHE, place=KnobPlace.CACHE_SET_INTERNAL, resets=_REGISTERED)
 _MODULE: Final = "is a parameter of the module, and may deadlock when changed"
-_CONGESTED_BOUNDS: Final = KnobBounds(0, 10_000_000, "10 s is for ever", "bcache/io.c")
+_CONGESTED_BOUNDS: Final = KnobBounds(0, 10_000_000, "10 s is never reached", "bcache/io.c")
 _CONGESTED_PURPOSE: Final = "0 where jitter of the cache device was taken for congestion"
 
 KNOBS: Final[tuple[Knob, ...]] = (
@@ -51,7 +51,7 @@ KNOBS: Final[tuple[Knob, ...]] = (
         name=CUTOFF,
         form=ValueForm.SIZE,
         unit=KnobUnit.BYTES,
-        about="run length that bypasses, bytes",
+        about="longer streams bypass the cache, bytes",
         purpose="keeps streams out of a filling cache; never 0 and never under 64 KiB",
         bounds=KnobBounds(
             64 * KIB,
@@ -67,9 +67,9 @@ KNOBS: Final[tuple[Knob, ...]] = (
     _backing(
         name=PERCENT,
         unit=KnobUnit.PERCENT,
-        about="dirty level that the kernel aims at",
+        about="share of dirty data to keep, percent",
         # Above 0 the rate limit holds; 0 lifts it and uses the idle I/O class.
-        purpose="40: the kernel leaves destage to the gate; 0: the gate is open",
+        purpose="40: the gate limits destage; 0: the gate is open",
         bounds=KnobBounds(
             0, 40, "above it no write is cached", "bcache/sysfs.c, bch_cutoff_writeback"
         ),
@@ -82,10 +82,10 @@ KNOBS: Final[tuple[Knob, ...]] = (
         name=RATE,
         form=ValueForm.RATE,
         unit=KnobUnit.SECTORS_PER_S,
-        about="destage rate now, sectors/s",
+        about="present rate of destage, sectors/s",
         purpose="the pace of destage; written again where the kernel overwrote it",
         resets=_REGISTERED | {ResetCause.KERNEL},
-        bounds=KnobBounds(1, 1 << 30, "0 is no rate; above it the sum overflows", "bcache/util.c"),
+        bounds=KnobBounds(1, 1 << 30, "0 is not a rate; higher values overflow", "bcache/util.c"),
         written=True,
         settable=True,
         gate=True,
@@ -94,12 +94,12 @@ KNOBS: Final[tuple[Knob, ...]] = (
     _backing(
         name=RATE_MINIMUM,
         unit=KnobUnit.SECTORS_PER_S,
-        about="destage floor, sectors/s",
+        about="lowest rate of destage, sectors/s",
     ),
     _backing(
         name=UPDATE_SECONDS,
         unit=KnobUnit.SECONDS,
-        about="period of the rate loop",
+        about="period of the rate controller, s",
         purpose="60: the kernel's own controller interferes as rarely as it can",
         bounds=KnobBounds(
             1,
@@ -118,7 +118,7 @@ KNOBS: Final[tuple[Knob, ...]] = (
         # Read once per scan of the index.
         purpose="0: nothing interrupts this sleep; one that has begun may last, `status` says so",
         bounds=KnobBounds(
-            0, 3600, "a sleep that nothing ends", "bcache/writeback.c, writeback_delay"
+            0, 3600, "nothing interrupts this sleep", "bcache/writeback.c, writeback_delay"
         ),
         written=True,
         settable=True,
@@ -127,11 +127,9 @@ KNOBS: Final[tuple[Knob, ...]] = (
     _backing(
         name=RUNNING,
         unit=KnobUnit.FLAG,
-        about="destage on; a write of 1 wakes it",
+        about="destage on or off; writing 1 wakes it",
         purpose="wakes the kernel's thread; leaves no value behind",
-        bounds=KnobBounds(
-            1, 1, "0 would stop destage for good; a 1 wakes its thread", "bcache/sysfs.c"
-        ),
+        bounds=KnobBounds(1, 1, "0 would stop destage; 1 wakes its thread", "bcache/sysfs.c"),
         written=True,
         settable=True,
         trigger=True,
@@ -140,30 +138,30 @@ KNOBS: Final[tuple[Knob, ...]] = (
     _backing(
         name="writeback_rate_p_term_inverse",
         unit=KnobUnit.NUMBER,
-        about="rate loop, proportional",
+        about="rate controller, proportional term",
     ),
     _backing(
         name="writeback_rate_i_term_inverse",
         unit=KnobUnit.NUMBER,
-        about="rate loop, integral",
+        about="rate controller, integral term",
     ),
     _backing(
         name="writeback_consider_fragment",
         unit=KnobUnit.FLAG,
-        about="faster when fragmented",
+        about="destage faster when fragmented",
     ),
     _backing(
         name="writeback_metadata",
         unit=KnobUnit.FLAG,
-        about="nothing in the kernel reads it",
+        about="no effect: the kernel never reads it",
     ),
     _backing(
         name="cache_mode",
         form=ValueForm.CHOICE,
         unit=KnobUnit.WORD,
-        about="persists; each change costs a disk write",
+        about="persists; each change writes to the disk",
         resets=_PERSISTS,
-        never="decides what a dead SSD costs: the administrator's alone, and it persists",
+        never="decides what a dead SSD costs, and persists: only the administrator changes it",
     ),
     _backing(
         name="readahead_cache_policy",
@@ -175,13 +173,13 @@ KNOBS: Final[tuple[Knob, ...]] = (
         name="stop_when_cache_set_failed",
         form=ValueForm.CHOICE,
         unit=KnobUnit.WORD,
-        about="what a lost cache means",
+        about="what to do when the cache fails",
         never="decides whether data without its cache may be written",
     ),
     _set(
         name=CONGESTED[0],
         unit=KnobUnit.MICROSECONDS,
-        about="bypass a slower cache read, us",
+        about="bypass when cache reads are slower, us",
         purpose=_CONGESTED_PURPOSE,
         bounds=_CONGESTED_BOUNDS,
         interval_ns=NS_PER_S,
@@ -191,7 +189,7 @@ KNOBS: Final[tuple[Knob, ...]] = (
     _set(
         name=CONGESTED[1],
         unit=KnobUnit.MICROSECONDS,
-        about="bypass a slower write, us",
+        about="bypass when cache writes are slower, us",
         purpose=_CONGESTED_PURPOSE,
         bounds=_CONGESTED_BOUNDS,
         interval_ns=NS_PER_S,
@@ -201,14 +199,14 @@ KNOBS: Final[tuple[Knob, ...]] = (
     _set(
         name="journal_delay_ms",
         unit=KnobUnit.MILLISECONDS,
-        about="delay of journal writes, ms",
+        about="delay of the cache's journal, ms",
     ),
     _internal(
         name=IDLE_MAX_RATE,
         unit=KnobUnit.FLAG,
-        about="the kernel's own idle destage",
+        about="destage at full rate after 30 s idle",
         purpose="0: the kernel does not open the gate by itself after 30 s",
-        bounds=KnobBounds(0, 1, "a switch", "bcache/sysfs.c"),
+        bounds=KnobBounds(0, 1, "on or off", "bcache/sysfs.c"),
         written=True,
         settable=True,
         gate=True,
@@ -217,9 +215,9 @@ KNOBS: Final[tuple[Knob, ...]] = (
         name=TRIGGER_GC,
         form=ValueForm.UNREADABLE,
         unit=KnobUnit.FLAG,
-        about="a write collects garbage",
+        about="any write starts garbage collection",
         purpose="frees drained buckets; leaves no value behind",
-        bounds=KnobBounds(1, 1, "any write collects garbage", "bcache/sysfs.c"),
+        bounds=KnobBounds(1, 1, "any write starts garbage collection", "bcache/sysfs.c"),
         interval_ns=NS_PER_S,
         written=True,
         settable=True,
@@ -228,18 +226,18 @@ KNOBS: Final[tuple[Knob, ...]] = (
     _internal(
         name="gc_after_writeback",
         unit=KnobUnit.FLAG,
-        about="collect garbage once clean",
+        about="garbage collection once clean",
     ),
     _internal(
         name="cutoff_writeback",
         unit=KnobUnit.PERCENT,
-        about="stops caching async writes, percent",
+        about="above it no async write is cached, percent",
         never=_MODULE,
     ),
     _internal(
         name="cutoff_writeback_sync",
         unit=KnobUnit.PERCENT,
-        about="stops caching writes, percent",
+        about="above it no write is cached, percent",
         never=_MODULE,
     ),
     Knob(
@@ -247,14 +245,14 @@ KNOBS: Final[tuple[Knob, ...]] = (
         kind=Kind.DM_CACHE,
         place=KnobPlace.MESSAGE,
         unit=KnobUnit.SECTORS,
-        about="idle destage under way at once, sectors",
+        about="most destage in flight, sectors",
         # Below one cache block nothing is written back; queued promotions go out in any case.
         purpose="the most destage that may be in flight; 0: none",
         resets=_LOADED,
         bounds=KnobBounds(
             0,
             1 << 20,
-            "512 MiB under way keep a disk busy for seconds",
+            "512 MiB in flight keep a disk busy for seconds",
             "dm-cache-target.c, spare_migration_bandwidth",
         ),
         written=True,
@@ -267,7 +265,7 @@ KNOBS: Final[tuple[Knob, ...]] = (
         kind=Kind.DM_CACHE,
         place=KnobPlace.QUEUE,
         unit=KnobUnit.KIB,
-        about="longest request, KiB; under a block: split",
+        about="longest request, KiB; splits longer ones",
         # A write as long as a cache block is taken in at once, dirty, while free blocks are left
         # (optimisable_bio); a shorter one is promoted only once its region is hot.
         purpose="half a cache block keeps streams of writes out of a filling cache",
@@ -287,7 +285,7 @@ KNOBS: Final[tuple[Knob, ...]] = (
         kind=Kind.DM_CACHE,
         place=KnobPlace.MESSAGE,
         unit=KnobUnit.WORD,
-        about="loaded by `ebbgate clean` alone",
+        about="loaded by `ebbgate clean` only",
         purpose="only `ebbgate clean`: the same cache with the policy cleaner, and back",
         resets=_LOADED,
         written=True,
@@ -300,7 +298,7 @@ KNOBS: Final[tuple[Knob, ...]] = (
         place=KnobPlace.MESSAGE,
         form=ValueForm.UNREADABLE,
         unit=KnobUnit.WORD,
-        about="by `ebbgate clean` alone",
+        about="sent by `ebbgate clean` only",
         purpose="only `ebbgate clean`: writes everything back; leaves no value behind",
         resets=_PERSISTS,
         written=True,
@@ -312,23 +310,23 @@ BY_NAME: Final[Mapping[str, Knob]] = {knob.name: knob for knob in KNOBS}
 BOUNDS: Final[Mapping[str, KnobBounds]] = {knob.name: knob.bounds for knob in KNOBS if knob.bounds}
 NEVER: Final[Mapping[str, str]] = {
     "attach": "puts a cache under a volume that is in use",
-    "detach": "throws away all that is cached",
+    "detach": "discards all cached data",
     "stop": "ends the volume or the cache set",
     "unregister": "ends the cache set",
-    "flash_vol_create": "makes a volume out of the cache",
+    "flash_vol_create": "turns cache space into a volume",
     "io_disable": "makes every request fail",
-    "synchronous": "0 makes the cache start empty, its dirty data lost",
-    "errors": "may halt the machine at an error of the cache",
+    "synchronous": "makes the cache start empty when it is 0, without its dirty data",
+    "errors": "may halt the machine at a cache error",
     "io_error_limit": "ends the cache set at its first error when it is 0",
     "io_error_halflife": "decides when errors end the cache set",
-    "discard": "stalls writers at every bucket that is freed, and persists",
-    "copy_gc_enabled": "copies buckets about on the SSD without need",
+    "discard": "stalls writers at every freed bucket, and persists",
+    "copy_gc_enabled": "copies buckets on the SSD without need",
     "cache_replacement_policy": "persists in the superblock of the SSD",
     "label": "writes the superblock of the disk",
     "running": "starts a volume without its cache",
-    "clear_stats": "takes the counters from whoever watches them",
-    "cache_copy_throttle": "holds up every dm-cache device of the machine",
-    "invalidate_cblocks": "throws away what is cached",
+    "clear_stats": "resets counters that others read",
+    "cache_copy_throttle": "slows every dm-cache device of the machine",
+    "invalidate_cblocks": "discards cached data",
     **{knob.name: knob.never for knob in KNOBS if knob.never},
 }
 """File or message -> why ebbgate never writes it, whoever asks (bcache/sysfs.c, super.c; dm-cache).

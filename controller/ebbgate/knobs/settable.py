@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a person may set: a knob that ebbgate writes anyway, within its hard bounds. Pure.
-
-The command line looks before it asks, the daemon before it obeys: whoever adds an intent row.
-"""
+"""Checks what a person may set: knobs that ebbgate writes anyway, within their bounds. Pure."""
 
 from __future__ import annotations
 
@@ -15,12 +12,12 @@ from ebbgate.model.volume import Kind, Volume
 
 
 def settable(volume: Volume) -> tuple[str, ...]:
-    """The knobs of this kind of volume that a person may set through ebbgate."""
+    """Return the knobs of a volume that a person may set through ebbgate."""
     return tuple(knob.name for knob in knobs_of(volume) if knob.settable)
 
 
 def check_knob(volume: Volume, knob: str) -> None:
-    """Raises UsageError, with the nearest name, for what is no knob to be set here."""
+    """Check that the volume has a knob that may be set. Raises UsageError with the nearest name."""
     known = settable(volume)
     if knob in known:
         if knob_path(volume, knob) is None:
@@ -35,13 +32,13 @@ def check_knob(volume: Volume, knob: str) -> None:
 
 
 def checked_value(volume: Volume, knob: str, text: str) -> str:
-    """The value as the kernel takes it. Raises UsageError, which says what is allowed."""
+    """Return the value as the kernel takes it. Raises UsageError, which says what is allowed."""
     check_knob(volume, knob)
     return bounded_value(knob, text)
 
 
 def check_name(knob: str) -> None:
-    """Raises UsageError for what is a knob of no kind of volume, without a look at one."""
+    """Check a name without a volume. Raises UsageError for one that can be set nowhere."""
     if not may_be_set(knob):
         known = tuple(each for each in BY_NAME if may_be_set(each))
         raise _no_knob(knob, "", known)
@@ -53,7 +50,7 @@ def may_be_set(knob: str) -> bool:
 
 
 def bounded_value(knob: str, text: str) -> str:
-    """The value of a knob of any volume, as the kernel takes it. Raises UsageError."""
+    """Return the value as the kernel takes it, without a look at a volume. Raises UsageError."""
     bound = BOUNDS[knob]
     try:
         value = parse_figure(knob, text)
@@ -66,9 +63,9 @@ def bounded_value(knob: str, text: str) -> str:
 
 
 def beyond_limits(knob: str, value: int, low: int | None, high: int | None) -> str:
-    """By what a person's value is beyond the limits of the policy, in words; empty where it is not.
+    """Return how a value exceeds the limits of the policy, in words; empty where it does not.
 
-    All in the kernel's unit. The limits bind strategies and rules; a person wins, but is told.
+    All in the kernel's unit. The limits bind strategies and rules; a person may exceed them.
     """
     words = []
     if low is not None and value < low:
@@ -88,12 +85,12 @@ def _no_knob(knob: str, what: str, known: tuple[str, ...]) -> UsageError:
 
 
 def is_trigger(knob: str) -> bool:
-    """Does a write of it start something and leave no value behind?"""
+    """Does a write start something and leave no value behind?"""
     return BY_NAME[knob].trigger
 
 
 def drain_refusal(volume: Volume) -> str:
-    """Why this kind of volume cannot be drained by a time; empty where it can."""
+    """Return why this kind of volume cannot be drained by a time; empty where it can."""
     if volume.kind is Kind.DM_WRITECACHE:
         return "dm-writecache has no gate to open; ebbgate clean writes everything back"
     return ""

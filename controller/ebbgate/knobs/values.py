@@ -47,7 +47,7 @@ def clamped(knob: str, value: int) -> tuple[int, str]:
     within = min(bounds.high, max(bounds.low, value))
     if within == value:
         return within, ""
-    return within, f"{value} was asked for, the bound is {within}: {bounds.why}"
+    return within, f"{value} was requested, the limit is {within}: {bounds.why}"
 
 
 def parse_figure(knob: str, text: str) -> int:
@@ -61,10 +61,10 @@ def parse_figure(knob: str, text: str) -> int:
     factor = suffixes.get(match[2]) if match else None
     if match is None or (match[2] and factor is None):
         known = f", or one with {', '.join(suffixes)}" if suffixes else ""
-        raise ValueError(f"{text!r} is no value of {knob}: write a number of {unit}{known}")
+        raise ValueError(f"{text!r} is not a value of {knob}: write a number of {unit}{known}")
     exact = float(match[1]) * (own if factor is None else factor) / own
     if exact != int(exact):
-        raise ValueError(f"{text} is no whole number of {unit}")
+        raise ValueError(f"{text} is not a whole number of {unit}")
     return int(exact)
 
 

@@ -217,7 +217,7 @@ def test_what_was_clamped_is_in_the_outcome_and_the_journal(tmp_path: Path) -> N
     bench = WriterHarness(tmp_path)
     (outcome,) = bench.writer.apply(cutoff_steps(0), Reason("stream_bypass", "a stream"))
     assert outcome.action.new == str(64 * KIB)
-    assert outcome.action.reason.startswith("a stream (0 was asked for, the bound is 65536: ")
+    assert outcome.action.reason.startswith("a stream (0 was requested, the limit is 65536: ")
     assert bench.journal.kept["sequential_cutoff"].why == outcome.action.reason
 
 
