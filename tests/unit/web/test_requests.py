@@ -20,7 +20,7 @@ from ebbgate.web import intent_service
 from ebbgate.web.errors import ApiError
 from ebbgate.web.models.intents import NewIntent
 from tests.control_harness import refuse
-from tests.unit.web.web_fixture import DOCUMENT, NOW_S, RIGHT, Bench, complaint, until
+from tests.unit.web.web_fixture import NOW_S, RIGHT, Bench, complaint, until
 
 
 # ---- policies ----------------------------------------------------------------------------------
@@ -115,7 +115,7 @@ def test_a_dry_run_says_what_would_have_been_otherwise(still: Bench) -> None:
     answer = still.post("/policies/dry-run", asked)
     assert answer.status == 200, answer.body
     schema = {"$ref": "#/components/schemas/DryRunResult"}
-    assert complaint(answer.json, schema, DOCUMENT) == ""
+    assert complaint(answer.json, schema) == ""
     assert answer.json["frames"] > 600
     assert {each["setting"] for each in answer.json["differences"]} == {"destage"}
     assert answer.json["until_unix_s"] - answer.json["from_unix_s"] == 900
