@@ -67,9 +67,21 @@ static __always_inline int rq_complete(struct request *rq, __u32 nr_bytes)
 /* A bio ends at a plain disk without having been a request: it was refused (NOWAIT, errors). */
 static __always_inline void disk_refused(struct bio *bio, struct eb_dev *e, __u32 roles, __u32 op)
 {
+	__u32 bytes = bio->bi_iter.bi_size, dir = op & 1;
+	struct eb_vol_cpu *c;
+
 	/* On a device below bcache, users' bios end that were never sent there. */
-	if (roles & EB_IS_DISK && !(roles & EB_HAS_CACHE) && !is_discard(op))
-		disk_complete(e, op & 1, bio->bi_iter.bi_size, bpf_ktime_get_ns());
+	if (!(roles & EB_IS_DISK) || roles & EB_HAS_CACHE || is_discard(op))
+		return;
+	disk_complete(e, dir, bytes, bpf_ktime_get_ns());
+	if (!bytes || !(bio->bi_opf & flags.nowait))
+		return;
+	/* It will be sent again, and arrive() counts it again. */
+	c = vol_counters(e->volume_slot);
+	if (!c)
+		return;
+	c->arrivals[dir].refused_ios++;
+	c->arrivals[dir].refused_bytes += bytes;
 }
 
 static __always_inline int bio_complete(struct bio *bio)

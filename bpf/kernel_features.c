@@ -51,6 +51,7 @@ static struct eb_flags find_flags(const struct btf *btf)
 		.meta = flag_mask(btf, "__REQ_META"),
 		.ahead = flag_mask(btf, "__REQ_RAHEAD"),
 		.preflush = flag_mask(btf, "__REQ_PREFLUSH"),
+		.nowait = flag_mask(btf, "__REQ_NOWAIT"),
 	};
 
 	f.rare = f.meta | f.ahead | f.preflush;

@@ -117,7 +117,7 @@ struct eb_flags {
 	__u32 ahead;
 	__u32 preflush;
 	__u32 rare; /* meta, ahead and preflush together */
-	__u32 pad;
+	__u32 nowait;
 };
 
 /* Requests of one kind with their latency. */
@@ -133,6 +133,9 @@ struct eb_arrivals {
 	__u64 meta;
 	__u64 ahead;
 	__u64 runs[HIST_LOG2_BUCKETS]; /* bytes by run length: their sum is all bytes */
+	/* Of these, requests that a plain disk refused because they must not wait. */
+	__u64 refused_ios;
+	__u64 refused_bytes;
 };
 
 /* Counters of one volume on one CPU; aligned, so that no two CPUs write one cache line. */

@@ -66,8 +66,9 @@ struct volume {
 	/* in_flight.c */
 	uint64_t last_started, last_done;
 
-	/* tick_record.c: highest values of a difference that is reported as a counter. */
+	/* tick_record.c: highest values of differences that are reported as counters. */
 	uint64_t other_ios, other_bytes;
+	uint64_t foreground_ios[EB_DIRS], foreground_bytes[EB_DIRS];
 };
 
 enum warning_kind {

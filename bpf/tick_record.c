@@ -14,13 +14,24 @@ static uint64_t total(const __u64 *values, size_t n)
 	return sum;
 }
 
-static void put_direction(struct json *j, const struct eb_vol_cpu *c, const char *key, int dir)
+static void keep_highest(uint64_t *highest, int64_t value)
+{
+	if (value > 0 && (uint64_t)value > *highest)
+		*highest = value;
+}
+
+/* A request that must not wait and is refused is sent again: that is one request, not two. */
+static void put_direction(struct json *j, struct volume *v, const struct eb_vol_cpu *c,
+			  const char *key, int dir)
 {
 	const struct eb_arrivals *a = &c->arrivals[dir];
 
+	keep_highest(&v->foreground_ios[dir], a->ios - a->refused_ios);
+	keep_highest(&v->foreground_bytes[dir],
+		     total(a->runs, HIST_LOG2_BUCKETS) - a->refused_bytes);
 	json_open(j, key);
-	json_u64(j, "ios", a->ios);
-	json_u64(j, "bytes", total(a->runs, HIST_LOG2_BUCKETS));
+	json_u64(j, "ios", v->foreground_ios[dir]);
+	json_u64(j, "bytes", v->foreground_bytes[dir]);
 	json_u64(j, "sync", a->sync);
 	json_u64(j, "meta", a->meta);
 	if (dir == EB_READ)
@@ -28,11 +39,11 @@ static void put_direction(struct json *j, const struct eb_vol_cpu *c, const char
 	json_close(j);
 }
 
-static void put_foreground(struct json *j, const struct eb_vol_cpu *c)
+static void put_foreground(struct json *j, struct volume *v, const struct eb_vol_cpu *c)
 {
 	json_open(j, "fg");
-	put_direction(j, c, "read", EB_READ);
-	put_direction(j, c, "write", EB_WRITE);
+	put_direction(j, v, c, "read", EB_READ);
+	put_direction(j, v, c, "write", EB_WRITE);
 	json_u64(j, "flush", c->flush);
 	json_u64(j, "discard", c->discard);
 	json_close(j);
@@ -99,12 +110,6 @@ static void put_reason(struct json *j, const char *key, uint64_t ios, uint64_t b
 	json_u64(j, "ios", ios);
 	json_u64(j, "bytes", bytes);
 	json_close(j);
-}
-
-static void keep_highest(uint64_t *highest, int64_t value)
-{
-	if (value > 0 && (uint64_t)value > *highest)
-		*highest = value;
 }
 
 static void put_bypass(struct json *j, struct volume *v, const struct eb_vol_cpu *c)
@@ -206,7 +211,7 @@ void write_tick(struct probe *p, struct volume *v, const struct eb_vol_cpu *c, u
 {
 	json_begin(&p->json, "tick", now);
 	json_str(&p->json, "vol", v->name);
-	put_foreground(&p->json, c);
+	put_foreground(&p->json, v, c);
 	put_state(p, v);
 	put_patterns(&p->json, c);
 	put_paths(&p->json, c);

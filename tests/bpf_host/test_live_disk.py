@@ -86,13 +86,33 @@ def test_a_request_that_is_refused_is_over(tmp_path: Path) -> None:
         probe.say(f"wait disk {WAIT_NS}")
         probe.wait_until(probe.edges, "idle edge")
         with disk.held():
-            argv = ["fio", "--name=w", f"--filename={disk.path}", "--direct=1", "--bs=4k"]
-            argv += ["--ioengine=libaio", "--iodepth=4", "--rw=write", "--number_ios=4"]
-            full = subprocess.Popen(argv, stdout=subprocess.DEVNULL)
+            full = subprocess.Popen(four_writes(disk.path), stdout=subprocess.DEVNULL)
             probe.wait_until(lambda: disk.in_flight() == 4, "a full queue")
             assert refused_writes(disk.path, 8) == 8
         assert full.wait(15) == 0
         probe.wait_until(lambda: goes_idle_after(probe, 1), "the volume to be idle again")
+
+
+def test_requests_that_are_refused_and_sent_again_count_once(tmp_path: Path) -> None:
+    with HeldDisk(tmp_path).made() as disk, LiveProbe("--tick-ms", "50") as probe:
+        queue = Path(f"/sys/block/{Path(disk.path).name}/queue/nr_requests")
+        queue.write_text("4")
+        probe.track_disk(disk.path)
+        before = probe.next_tick()["fg"]["write"]
+        with disk.held():
+            full = subprocess.Popen(four_writes(disk.path), stdout=subprocess.DEVNULL)
+            probe.wait_until(lambda: disk.in_flight() == 4, "a full queue")
+            assert refused_writes(disk.path, 8) == 8
+            probe.next_tick()
+        assert full.wait(15) == 0
+        after = probe.next_tick()["fg"]["write"]
+        assert (after["ios"] - before["ios"], after["bytes"] - before["bytes"]) == (4, 16384)
+
+
+def four_writes(device: str) -> list[str]:
+    """The command that keeps four writes of 4 KiB in flight."""
+    argv = ["fio", "--name=w", f"--filename={device}", "--direct=1", "--bs=4k"]
+    return [*argv, "--ioengine=libaio", "--iodepth=4", "--rw=write", "--number_ios=4"]
 
 
 def refused_writes(device: str, count: int) -> int:
