@@ -187,7 +187,7 @@ def _add_intents(store: Store, now_s: int) -> None:
     intents: tuple[tuple[str, dict[str, Any], bool, str, int], ...] = (
         (IntentKind.MODE, {"mode": "enforce"}, True, "bcache0: mode enforce", 20 * _HOUR_S),
         (IntentKind.HOLD, {"on": True}, True, "bcache0: held until it is released", 2 * _HOUR_S),
-        (IntentKind.HOLD, {"on": False}, True, "bcache0: goes on", _HOUR_S),
+        (IntentKind.HOLD, {"on": False}, True, "bcache0: hold ended", _HOUR_S),
         (IntentKind.DRAIN, {"for_ns": 600 * NS_PER_S}, False, "bcache0: it is clean", 300),
     )
     for number, (kind, args, ok, outcome, ago_s) in enumerate(intents, start=1):

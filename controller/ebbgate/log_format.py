@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Log lines without control characters, whoever sent the text in them. Pure."""
+"""Formats log records without control characters, whatever their text holds. Pure."""
 
 from __future__ import annotations
 

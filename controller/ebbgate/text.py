@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Makes documents of unknown origin safe to show in a terminal; see `units.clean_text`. Pure."""
+"""Makes text of unknown origin safe to show in a terminal; see `units.clean_text`. Pure."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Carries a cleaning out: loads the cleaner (or flushes), watches it, loads the old table again.
+"""Carries out a cleaning: loads the cleaner (or flushes), watches it, loads the old table again.
 
 I/O: through the driver. The event loop calls it; it never blocks.
 """
@@ -32,12 +32,12 @@ class Cleaner:
         self._now_ns = now_ns
 
     def begin(self, seen: VolumeState | None, within_ns: int, who: str) -> str:
-        """Load the cleaner, for so long at most; what is done, in words.
+        """Load the cleaner, for at most `within_ns`; return what is done, in words.
 
-        Raises ActuationError where it cannot be begun.
+        Raises ActuationError if it cannot begin.
         """
         title = self._volume.title
-        why_not = "it is being cleaned" if self.cleaning else why_not_clean(self._volume, seen)
+        why_not = "a cleaning is under way" if self.cleaning else why_not_clean(self._volume, seen)
         if why_not or seen is None:
             raise ActuationError(f"{title}: {why_not}", "see ebbgate status")
         now_ns, dirty = self._now_ns(), seen.dirty_bytes or 0
@@ -51,7 +51,7 @@ class Cleaner:
         return f"{title}: cleans {format_bytes(dirty)}, for {within} at most"
 
     def watch(self, seen: VolumeState) -> None:
-        """A look at the volume: is it over, and is the old table back?"""
+        """End the cleaning when it is over, and load the old table again. `seen`: the last look."""
         cleaning = self.cleaning
         if cleaning is None:
             return
@@ -64,13 +64,13 @@ class Cleaner:
             _LOG.info("%s: cleaning is over: %s", self._volume.title, why)
             self.cleaning = replace(cleaning, ended=why)
         if TABLE in self._driver.writer.owned:
-            # Once more if it failed: until the table is back, no other knob is ours to set.
+            # Repeated if it failed: until the table is back, no other knob can be set.
             self._driver.end_cleaning(why)
         elif self._driver.worker.idle or self._volume.kind is Kind.DM_WRITECACHE:
             self.cleaning = None
 
     def _seen(self, seen: VolumeState) -> bool:
-        """Is the cleaner there, or has the flush returned?"""
+        """Whether the cleaner is loaded, or the flush has returned."""
         if isinstance(seen.dm, WritecacheStatus):
             return self._driver.worker.idle
         return isinstance(seen.dm, CacheStatus) and seen.dm.policy == CLEANER

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Applies the overrides of one volume: writes and keeps knobs, watches drains.
 
-The registry (daemon.override_registry) owns the overrides; this is what they come to here.
+The registry (daemon.override_registry) owns the overrides.
 I/O: through the driver. The event loop calls it; it never blocks.
 """
 
@@ -182,7 +182,7 @@ class VolumeOverrides:
         knob, writer = each.override.knob, self._driver.writer
         ours = knob in writer.pinned
         writer.pinned.discard(knob)
-        why = Reason(OVERRIDE, f"the wish of {each.override.who} is over")
+        why = Reason(OVERRIDE, f"the override of {each.override.who} ended")
         self._driver.unpin(knob, why, keep=not ours)
 
     def _submit(self, step: Step, reason: Reason, report: Callable[[list[Outcome]], None]) -> None:

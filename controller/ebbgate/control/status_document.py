@@ -178,14 +178,14 @@ def _rate(frame: Frame) -> str:
 
 
 def _override(active: ActiveOverride, frame: Frame) -> OverrideStatus:
-    wish = active.override
+    override = active.override
     return OverrideStatus(
-        kind=str(wish.kind),
-        knob=wish.knob or None,
-        value=wish.value or None,
-        who=wish.who,
-        since_unix_ns=wish.at_unix_ns,
-        until_unix_ns=wish.until_unix_ns,
+        kind=str(override.kind),
+        knob=override.knob or None,
+        value=override.value or None,
+        who=override.who,
+        since_unix_ns=override.at_unix_ns,
+        until_unix_ns=override.until_unix_ns,
         left_ns=active.left_ns(frame.at_ns),
     )
 

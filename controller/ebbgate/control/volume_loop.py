@@ -40,8 +40,8 @@ class VolumeLoop:
     """One volume.
 
     `send`: gives the probe a command. `now_ns`: CLOCK_MONOTONIC. `frozen`: every knob stays where
-    it is. `last_sent`: what the probe was told last, and `last_sent_wait_ns`: when it was told the
-    wait. `decision_count`: the number of the last recorded decision. `last_logged`: the reason that
+    it is. `last_sent`: the last settings of the probe, and `last_sent_wait_ns`: when the wait was
+    sent. `decision_count`: the number of the last recorded decision. `last_logged`: the reason that
     was logged of each strategy.
     """
 

@@ -17,7 +17,7 @@ from ebbgate.probes.volume_state import read_state
 
 
 class VolumeReader:
-    """`writer`: of the volume; while a read is under way it says since when."""
+    """`writer`: the volume's; its `reading_since_ns` is set during a read."""
 
     def __init__(self, writer: KnobWriter) -> None:
         self._writer = writer
@@ -39,5 +39,5 @@ class VolumeReader:
         return await asyncio.wrap_future(self._worker.submit(work))
 
     def end(self) -> None:
-        """No more reads follow."""
+        """End the thread; no more reads follow."""
         self._worker.end()

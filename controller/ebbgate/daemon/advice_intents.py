@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Advice that people apply and knob writes that they undo: both become overrides.
+"""Carries out requests to apply an advice or to undo a knob write: both become overrides.
 
 I/O: sysfs and the history, read beside the event loop; overrides, through the registry.
 """
@@ -28,19 +28,19 @@ from ebbgate.store.intent_rows import IntentRow
 from ebbgate.store.queries import KnobWrite, read_knob_write
 
 
-class Machine(Protocol):
-    """What is looked at: the daemon's."""
+class Target(Protocol):
+    """What is read; implemented by the daemon."""
 
     sysfs: Sysfs
     volumes: dict[str, VolumeLoop]
 
 
 class AdviceIntents:
-    """`history`: the file in which knob writes are recorded. `background`: where it is read."""
+    """`history`: the file in which knob writes are recorded. `background`: reads it."""
 
     def __init__(
         self,
-        target: Machine,
+        target: Target,
         history: Path,
         overrides: OverrideIntents,
         background: BackgroundWorker,
@@ -62,10 +62,9 @@ class AdviceIntents:
         return await self._overrides.set(intent, loop, change.knobs, None, after)
 
     async def undo(self, intent: IntentRow) -> str:
-        """Put back what a knob was before one write of it.
+        """Restore the value that a knob had before one write of it.
 
-        Raises NotFound for a write that is not kept, UsageError for one that is not a person's to
-        take back.
+        Raises NotFound for a write that is not recorded, UsageError for one that cannot be undone.
         """
         number = int(intent.args["action_id"])
         action = await self._background.run(lambda: read_knob_write(self._history, number))
@@ -101,7 +100,7 @@ class AdviceIntents:
 
 
 def _before(action: KnobWrite, loop: VolumeLoop) -> str:
-    """The value to go back to, within the bounds. Raises UsageError: why there is none."""
+    """Return the value before the write, within the bounds. Raises UsageError if there is none."""
     volume, knob = loop.volume, action.knob
     if action.outcome != OutcomeKind.CHANGED:
         raise UsageError(f"that write of {knob} changed nothing ({action.outcome})")

@@ -189,7 +189,7 @@ class Daemon:
             "history": self.recorder.health(),
             "intents_error": self.overrides.writer.error or self.control.problem,
             "control": self.control.document(),
-            "loop_silence": self.silence.told(),
+            "loop_silence": self.silence.report(),
             "device_mapper": self.volume_set.device_mapper_blocked or None,
             "policies": self.policies.status_document(),
             "probe": self.probe.health.document(),

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Says which volume hangs in the kernel, while it hangs. I/O: a thread; the log.
+"""Logs which volume hangs in the kernel, while it hangs. I/O: a thread; the log.
 
 A read or write of a bcache file waits for bcache's lock, which the kernel may hold for long while a
-device is registered. Whoever waits there can say nothing, the event loop included; and where the
-watchdog ends the daemon for it, nobody would know afterwards what it was.
+device is registered. A thread that waits there cannot log anything, nor can the event loop; and if
+the watchdog ends the daemon for it, the cause would stay unknown.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PATIENCE_NS: Final = 2 * NS_PER_S
 
 
 class Call(NamedTuple):
-    """A call of the kernel that is under way. `what`: for people; `since_ns`: monotonic."""
+    """A kernel call that is under way. `what`: for people. `since_ns`: monotonic."""
 
     volume: str
     what: str
@@ -32,7 +32,7 @@ class Call(NamedTuple):
 
 
 class HangWatch:
-    """Looks at the calls that are under way; each that takes too long is said once."""
+    """Looks at the calls that are under way and logs each that takes too long once."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class HangWatch:
     ) -> None:
         self._writers = writers
         self._now_ns = now_ns
-        self._said: set[Call] = set()
+        self._logged: set[Call] = set()
         self._stop = Event()
         self._thread = Thread(target=self._run, name="hang-watch", daemon=True)
 
@@ -50,20 +50,20 @@ class HangWatch:
         self._thread.start()
 
     def stop(self) -> None:
-        """Look no more."""
+        """Stop looking."""
         self._stop.set()
         self._thread.join()
 
     def look(self) -> None:
-        """Say what hangs, and what does no more."""
+        """Log what hangs, and what has returned."""
         now_ns, calls = self._now_ns(), set(_calls(self._writers()))
-        for call in sorted(calls - self._said):
+        for call in sorted(calls - self._logged):
             if now_ns - call.since_ns >= PATIENCE_NS:
-                self._said.add(call)
+                self._logged.add(call)
                 text = "%s: %s hangs in the kernel, for %s by now"
                 _LOG.error(text, call.volume, call.what, format_ns(now_ns - call.since_ns))
-        for call in sorted(self._said - calls):
-            self._said.discard(call)
+        for call in sorted(self._logged - calls):
+            self._logged.discard(call)
             lasted = format_ns(now_ns - call.since_ns)
             _LOG.warning("%s: %s has returned, after %s", call.volume, call.what, lasted)
 
@@ -72,14 +72,14 @@ class HangWatch:
             try:
                 self.look()
             except Exception:
-                _LOG.exception("calls that hang cannot be looked for")
+                _LOG.exception("looking for calls that hang failed")
 
 
 def _calls(writers: Iterable[KnobWriter]) -> Iterator[Call]:
-    """What is under way on each volume, on whichever thread."""
+    """Yield what is under way on each volume, on any thread."""
     for writer in writers:
         name, write, reading_ns = writer.volume.name, writer.current_write, writer.reading_since_ns
         if write is not None:
             yield Call(name, f"a write of {write[0]}", write[1])
         if reading_ns is not None:
-            yield Call(name, "a look at it", reading_ns)
+            yield Call(name, "a read of its state", reading_ns)

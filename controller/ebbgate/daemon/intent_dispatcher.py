@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Carries out what people asked for: checked requests in, awaited outcomes back.
+"""Carries out requests: checked requests in, awaited outcomes back.
 
 I/O: through the registry of overrides, the volumes' loops and the recorder. On the event loop: each
-request is a task of its own with a deadline, and what takes long is awaited.
+request is a task of its own with a deadline; what takes long is awaited.
 """
 
 from __future__ import annotations
@@ -34,50 +34,52 @@ from ebbgate.units import clean_text
 
 _LOG = logging.getLogger(__name__)
 DEADLINE_S: Final = 30.0
-"""After so long a request that was accepted has failed."""
+"""An accepted request that takes longer has failed."""
 _SETTLED_S: Final = 10.0
-"""How long knob writes are waited for; one that takes longer hangs in the kernel."""
+"""How long to wait for knob writes; one that takes longer hangs in the kernel."""
 _VISIBLE_S: Final = 0.5
-"""How long `done` waits for the new state to be in the history, which readers can hold up."""
+"""How long an answer waits until the history has the new state: readers can delay that."""
 ENDED: Final = "ebbgated ended before this was finished"
 
 
 class Target(Protocol):
-    """What requests act on: the daemon."""
+    """What requests act on; implemented by the daemon."""
 
     sysfs: Sysfs
     volumes: dict[str, VolumeLoop]
 
     @property
     def policies(self) -> ActivePolicies:
-        """Those that its volumes are under."""
+        """The policies of its volumes."""
 
     def restore_volume(self, name: str) -> str:
-        """Put a volume's knobs back and leave it alone."""
+        """Restore a volume's knobs and leave it alone."""
 
     async def follow_policies(self) -> None:
-        """Take over what has changed in the folder of policies."""
+        """Apply what has changed in the folder of policies."""
 
     async def publish(self, names: Collection[str]) -> None:
-        """Tell the recorder how these volumes are now."""
+        """Send the status of these volumes to the recorder."""
 
 
 class IntentLog(Protocol):
-    """Where requests and their outcomes are recorded: the recorder."""
+    """Records requests and their outcomes; implemented by the recorder."""
 
     def intent(self, intent: IntentRow) -> None:
-        """Keep a request that was accepted."""
+        """Record a request that was accepted."""
 
     def intent_done(self, number: int, ok: bool, outcome: str) -> None:
-        """Keep what became of it."""
+        """Record its outcome."""
 
     def written(self) -> Future[None]:
-        """Done when all that was told so far is in the history; raises where it cannot be."""
+        """Return a future that is done once the history has everything so far; it raises OSError or
+        EbbgateError if that cannot be.
+        """
 
 
 @dataclass(frozen=True, slots=True)
 class IntentOutcome:
-    """`text`: what was done, or why not and the next step, in sentences for the person."""
+    """`text`: what was done, or why not and the next step, in sentences."""
 
     ok: bool
     text: str
@@ -146,7 +148,7 @@ class IntentDispatcher:
         return intent.id, task
 
     async def stop(self) -> None:
-        """End what is under way; each is answered and recorded so."""
+        """End and answer the requests that are under way."""
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
@@ -160,7 +162,7 @@ class IntentDispatcher:
                 await self.registry.saved()
 
     def poll(self) -> None:
-        """End the overrides that are over by the clock."""
+        """End the overrides whose time is over."""
         self.registry.poll()
 
     # ---- one request ---------------------------------------------------------------------------
@@ -193,7 +195,7 @@ class IntentDispatcher:
         try:
             await self._target.publish(self._names(intent.volume))
         except Exception:
-            _LOG.exception("the state after request %d cannot be told", intent.id)
+            _LOG.exception("the status after request %d cannot be sent", intent.id)
         outcome = IntentOutcome(outcome.ok, _clean_lines(outcome.text))
         self._record(intent, outcome)
         try:
@@ -211,14 +213,14 @@ class IntentDispatcher:
         _LOG.info("request %d (%s by %s): %s", intent.id, intent.kind, intent.who, text)
 
     async def _carried_out(self, intent: IntentRow) -> str:
-        """What was done, in sentences. Raises EbbgateError."""
+        """Return what was done, in sentences. Raises EbbgateError."""
         if intent.kind in self._once:
             return await self._once[intent.kind](intent)
         each = self._each[intent.kind]
         loops = [self._target.volumes[name] for name in self._names(intent.volume)]
         if intent.volume is not None and not loops:
             raise NotFound(f"{intent.volume} is gone", "see ebbgate status")
-        # All at once: a volume whose knobs hang keeps no other one waiting.
+        # At the same time: a volume whose knobs hang delays no other one.
         done = await asyncio.gather(*(each(intent, loop) for loop in loops), return_exceptions=True)
         failed = [one for one in done if isinstance(one, BaseException)]
         if len(failed) == len(done) == 1:
@@ -228,7 +230,7 @@ class IntentDispatcher:
         return "; ".join(map(str, done)) or "no volume here"
 
     def _names(self, volume: str | None) -> list[str]:
-        """The volumes that are meant: every one without a name; empty where it is gone."""
+        """Return the volumes that are meant: all without a name; none if it is gone."""
         found = self._target.volumes
         if volume is None:
             return list(found)
@@ -248,7 +250,7 @@ class IntentDispatcher:
         mode, name = Mode(intent.args["mode"]), loop.volume.name
         why = f"{intent.who} asked for {mode}"
         if mode is Mode.ENFORCE:
-            # What makes ebbgate do more is kept before it is done.
+            # A mode that lets ebbgate do more is on the disk before it is in force.
             await self.registry.keep_mode(name, mode)
             self.registry.end_all(name, why, OverrideKind.HOLD)
             loop.set_mode(mode, f"mode {mode} asked for by a person")
@@ -259,7 +261,7 @@ class IntentDispatcher:
         return await self._ended(loop, mode, f"{name}: mode {mode}")
 
     async def _ended(self, loop: VolumeLoop, mode: Mode, text: str) -> str:
-        """What makes ebbgate do less is done at once; then it is kept. Raises EbbgateError."""
+        """Keep a mode that lets ebbgate do less, which is in force already. Raises EbbgateError."""
         self.registry.modes[loop.volume.name] = mode
         kept = [self.registry.saved(), self.registry.keep_mode(loop.volume.name, mode)]
         failed = await asyncio.gather(*kept, return_exceptions=True)
@@ -271,10 +273,10 @@ class IntentDispatcher:
         name = loop.volume.name
         if intent.args.get("on", True) is not False:
             return await self._overrides.hold(intent, loop)
-        self.registry.end_all(name, f"{intent.who} asked to go on", OverrideKind.HOLD)
+        self.registry.end_all(name, f"{intent.who} ended the hold", OverrideKind.HOLD)
         loop.freeze(False)
         await self.registry.saved()
-        return f"{name}: goes on"
+        return f"{name}: hold ended"
 
     async def _clean(self, intent: IntentRow, loop: VolumeLoop) -> str:
         return loop.clean(intent.args["within_ns"], intent.who)
@@ -285,7 +287,7 @@ class IntentDispatcher:
         text = await self._ended(loop, Mode.ADVISE, self._target.restore_volume(name))
         if loop.writer.owned:
             left = ", ".join(sorted(loop.writer.owned))
-            raise ActuationError(f"{name}: not put back: {left}", "see the log of ebbgated")
+            raise ActuationError(f"{name}: not restored: {left}", "see the log of ebbgated")
         return text
 
     async def _release(self, intent: IntentRow, loop: VolumeLoop) -> str:
@@ -299,19 +301,19 @@ class IntentDispatcher:
 
 
 async def _settled(loop: VolumeLoop) -> None:
-    """Until the knob writes that were begun are done. Raises ActuationError where they hang."""
+    """Wait for the knob writes that were begun. Raises ActuationError if they hang."""
     try:
         async with asyncio.timeout(_SETTLED_S):
             await asyncio.wrap_future(loop.settled())
     except TimeoutError as error:
         raise ActuationError(
-            f"{loop.volume.title}: a knob write hangs in the kernel; it goes on once that answers",
+            f"{loop.volume.title}: a knob write hangs until the kernel answers",
             "see ebbgate status",
         ) from error
 
 
 def _check_kept(done: str, results: Collection[BaseException | None]) -> None:
-    """Raises what could not be kept: it is in force, but a restart would forget it."""
+    """Raises Unavailable for what is in force but could not be kept for a restart."""
     for error in results:
         if isinstance(error, EbbgateError):
             text = f"{done}, but a restart of ebbgated will forget it: {error.message}"
@@ -321,13 +323,13 @@ def _check_kept(done: str, results: Collection[BaseException | None]) -> None:
 
 
 def _together(done: Collection[str | BaseException]) -> EbbgateError:
-    """One error of what became of several volumes. Raises what is no EbbgateError."""
-    said = []
+    """Return one error for several volumes. Raises what is no EbbgateError."""
+    parts = []
     for one in done:
         if isinstance(one, BaseException) and not isinstance(one, EbbgateError):
             raise one
-        said.append(one.message if isinstance(one, EbbgateError) else str(one))
-    return ActuationError("; ".join(said), "see ebbgate status")
+        parts.append(one.message if isinstance(one, EbbgateError) else str(one))
+    return ActuationError("; ".join(parts), "see ebbgate status")
 
 
 def _clean_lines(text: str) -> str:

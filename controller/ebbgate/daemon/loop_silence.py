@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""How long the event loop was silent: busy in one turn, or woken late. I/O: the loop's selector.
+"""Measures how long the event loop was busy in one turn or woken late. I/O: the loop's selector.
 
-Measured where the loop asks the kernel for events, so it costs no wake-up of its own.
+It measures where the loop asks the kernel for events, so it costs no wake-up of its own.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from ebbgate.units import NS_PER_S
 
 
 class LoopSilence:
-    """The longest silences, in ns. `last_ns`: since `told` was called before; `max_ns`: since
-    `begin`, at `max_unix_ns`.
+    """The longest silences, in ns. `last_ns`: since the last `report`; `max_ns`: since `begin`, at
+    `max_unix_ns`.
     """
 
     def __init__(
@@ -34,26 +34,26 @@ class LoopSilence:
         self._asleep_ns = 0
 
     def begin(self) -> None:
-        """Forget what was before, such as the start of the program."""
+        """Begin to measure anew, without the start of the program."""
         self.last_ns = self.max_ns = self.max_unix_ns = 0
         self._awake_ns = None
 
     def sleeps(self) -> None:
-        """The loop asks for events: it has been busy since it was woken."""
+        """Note that the loop asks for events: it has been busy since it was woken."""
         self._asleep_ns = self._now_ns()
         if self._awake_ns is not None:
             self._count(self._asleep_ns - self._awake_ns)
 
     def wakes(self, timeout_s: float | None, events: bool) -> None:
-        """The loop has its answer. `timeout_s`: when it was to be woken in any case; without an
-        `event` it was so much later than that.
+        """Note that the loop has its answer. `timeout_s`: when it was to be woken at the latest;
+        without `events` any later time is a silence.
         """
         self._awake_ns = self._now_ns()
         if not events and timeout_s is not None and timeout_s > 0:
             self._count(self._awake_ns - self._asleep_ns - round(timeout_s * NS_PER_S))
 
-    def told(self) -> dict[str, int]:
-        """For the daemon's status; the next `last_ns` begins now."""
+    def report(self) -> dict[str, int]:
+        """Return the figures for the daemon's status; the next `last_ns` begins now."""
         found = {
             "last_ns": self.last_ns,
             "max_ns": self.max_ns,
@@ -69,14 +69,14 @@ class LoopSilence:
 
 
 class MeasuredSelector(selectors.DefaultSelector):
-    """The kernel's events, with the silences between two questions measured."""
+    """Selects events and measures the silences in between."""
 
     def __init__(self, silence: LoopSilence) -> None:
         super().__init__()
         self._silence = silence
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, Any]]:
-        """As the kernel's."""
+        """Wait for events."""
         self._silence.sleeps()
         found: list[tuple[selectors.SelectorKey, Any]] = super().select(timeout)
         self._silence.wakes(timeout, bool(found))
@@ -84,5 +84,5 @@ class MeasuredSelector(selectors.DefaultSelector):
 
 
 def measured_loop(silence: LoopSilence) -> asyncio.AbstractEventLoop:
-    """A new event loop whose silences are measured."""
+    """Return a new event loop whose silences are measured."""
     return asyncio.SelectorEventLoop(MeasuredSelector(silence))

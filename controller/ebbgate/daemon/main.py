@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`ebbgated`: its command line; what an earlier one left behind is put back before it starts.
+"""`ebbgated`: its command line; restores what an earlier daemon left behind, then runs.
 
 I/O: the composition root.
 """
@@ -40,7 +40,7 @@ _LOG = logging.getLogger("ebbgated")
 
 
 def main(argv: Sequence[str] | None = None, sysfs: Sysfs | None = None) -> int:
-    """Entry point; the exit code says what went wrong (errors.py). `sysfs`: this machine's own."""
+    """Run ebbgated; return its exit code (errors.py). `sysfs`: the default is this machine's."""
     options = _options(argv)
     logging.basicConfig(
         level=logging.DEBUG if options.verbose else logging.INFO,
@@ -50,7 +50,7 @@ def main(argv: Sequence[str] | None = None, sysfs: Sysfs | None = None) -> int:
     # An edge must not wait for another thread's turn at the interpreter (5 ms by default).
     sys.setswitchinterval(0.0005)
     try:
-        # Another tree of files than this machine's own needs no rights.
+        # A test's tree of files needs no rights.
         if sysfs is None and os.geteuid() != 0:
             raise PermissionDenied("ebbgated needs root", "start it with systemd or sudo")
         return _run(options, sysfs or Sysfs())
@@ -124,7 +124,7 @@ def _handle_signals(daemon: Daemon, loop: asyncio.AbstractEventLoop) -> None:
 
 
 def boot_id_of(proc: Path) -> str:
-    """The kernel's random name for this boot."""
+    """Return the kernel's random name for this boot."""
     return (proc / "sys/kernel/random/boot_id").read_text().strip()
 
 
@@ -140,10 +140,10 @@ def _last_written(config: Config) -> LastWritten:
 def _restore_leftovers(
     config: Config, sysfs: Sysfs, boot_id: str, last_written: LastWritten
 ) -> tuple[list[SettledEntry], list[JournalEntry]]:
-    """A daemon that was killed left its journal open: first put everything back.
+    """Restore what a killed daemon left in its journal.
 
-    Returns entries that are settled but could not be taken out, and those that could not be put
-    back. Raises NewerSchema.
+    Returns the entries that are restored but could not be closed, and those that could not be
+    restored. Raises NewerSchema.
     """
     try:
         leftovers = UnrestoredOriginals.open(config.journal_path, last_written, renew=True)
@@ -169,11 +169,11 @@ def _restore_leftovers(
 def _say_restored(outcomes: Sequence[Outcome]) -> None:
     changed = [o for o in outcomes if o.kind is OutcomeKind.CHANGED]
     if changed:
-        _LOG.warning("put %d knobs back that an earlier ebbgated had left", len(changed))
+        _LOG.warning("restored %d knobs that an earlier ebbgated had left", len(changed))
     for outcome in outcomes:
         action = outcome.action
         if outcome.kind is OutcomeKind.FAILED:
-            _LOG.error("%s: %s: not put back: %s", action.volume, action.knob, outcome.error)
+            _LOG.error("%s: %s: not restored: %s", action.volume, action.knob, outcome.error)
         elif outcome.kind is OutcomeKind.MANUAL:
             _LOG.warning("%s: %s: %s", action.volume, action.knob, outcome.error)
 

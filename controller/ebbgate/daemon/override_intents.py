@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Requests that last: a hold, a knob's value, a drain; and their release.
+"""Carries out requests that last: a hold, a knob's value, a drain; and their release.
 
 I/O: through the registry and the volumes' loops. On the event loop; what takes long is awaited.
 """
@@ -25,14 +25,12 @@ from ebbgate.store.intent_rows import IntentRow
 from ebbgate.units import format_ns
 
 Knobs = tuple[tuple[str, str], ...]
-"""Knobs with the values that they are to keep, both as a person writes them."""
+"""Knobs with the values that they keep, both as a person writes them."""
 
 
 @dataclass(slots=True)
 class OverrideIntents:
-    """`_changing`: what is checked against the overrides in force and then added to them is not
-    checked at the same time as another one.
-    """
+    """`_changing`: held from the check against the overrides in force until one is added."""
 
     registry: OverrideRegistry
     _changing: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -41,14 +39,14 @@ class OverrideIntents:
         """Freeze every knob, for a time or until it is released. Raises EbbgateError."""
         name, for_ns = loop.volume.name, intent.args.get("for_ns")
         async with self._changing:
-            wish = self._override(OverrideKind.HOLD, intent, name, for_ns)
-            self.registry.enforce(await self.registry.keep((wish,)))
+            override = self._override(OverrideKind.HOLD, intent, name, for_ns)
+            self.registry.enforce(await self.registry.keep((override,)))
         return f"{name}: held" + ("" if for_ns is None else f" for {format_ns(for_ns)}")
 
     async def set(
         self, intent: IntentRow, loop: VolumeLoop, knobs: Knobs, for_ns: int | None, after: str = ""
     ) -> str:
-        """Knobs keep these values, all or none of them; `after`: what else to say in the end.
+        """Set these knobs, all or none of them; return what was done, followed by `after`.
 
         Raises UsageError and ActuationError, with nothing changed.
         """
@@ -60,10 +58,10 @@ class OverrideIntents:
             self._check_no_drain(loop, [knob for knob, _ in lasting])
             mine = {e.override.knob: e.override for e in self._of(name, OverrideKind.SET)}
             before = [mine[knob] for knob, _ in lasting if knob in mine]
-            wishes = [
+            overrides = [
                 self._override(OverrideKind.SET, intent, name, for_ns, pair) for pair in lasting
             ]
-            kept = await self.registry.keep(wishes) if wishes else ()
+            kept = await self.registry.keep(overrides) if overrides else ()
             self.registry.enforce(kept)
             written = {each.knob: loop.overrides.first_write(each) for each in kept}
         for knob, _ in values:
@@ -100,10 +98,10 @@ class OverrideIntents:
 
     def _take_back(self, kept: Iterable[Override], before: Iterable[Override], why: str) -> None:
         ours = {each.override.id for each in self.registry.active.values()}
-        ended = {wish.knob for wish in kept if wish.id in ours}
-        for wish in kept:
-            self.registry.end(wish, why)
-        again = [wish for wish in before if wish.knob in ended]
+        ended = {override.knob for override in kept if override.id in ours}
+        for override in kept:
+            self.registry.end(override, why)
+        again = [override for override in before if override.knob in ended]
         if again:
             self.registry.put_back(again)
 
@@ -112,8 +110,8 @@ class OverrideIntents:
         for_ns = int(intent.args["for_ns"])
         async with self._changing:
             self._check_drain(loop)
-            wish = self._override(OverrideKind.DRAIN, intent, loop.volume.name, for_ns)
-            self.registry.enforce(await self.registry.keep((wish,)))
+            override = self._override(OverrideKind.DRAIN, intent, loop.volume.name, for_ns)
+            self.registry.enforce(await self.registry.keep((override,)))
         frame = loop.state.frame
         plan = plan_of(frame, for_ns) if frame else None
         text = f"{loop.volume.name}: drains within {format_ns(for_ns)}"
@@ -126,21 +124,21 @@ class OverrideIntents:
         return text
 
     async def release(self, intent: IntentRow, loop: VolumeLoop) -> str:
-        """Give the knob (without a name: every one) back to the strategies. Raises EbbgateError."""
-        name, knob, told = loop.volume.name, intent.args.get("knob"), []
+        """Give a knob (without a name: every one) back to the strategies. Raises EbbgateError."""
+        name, knob, done = loop.volume.name, intent.args.get("knob"), []
         for each in self.registry.of(name):
-            wish = each.override
-            if knob in (None, wish.knob):
-                self.registry.end(wish, f"{intent.who} released it")
-                told.append(f"{wish.knob or 'the ' + wish.kind} of {wish.who} is over")
+            override = each.override
+            if knob in (None, override.knob):
+                self.registry.end(override, f"{intent.who} released it")
+                done.append(_released(override))
         taken = loop.resume_control(knob)
-        told += [f"{each} is ebbgate's again" for each in taken]
+        done += [f"{each} is driven by ebbgate again" for each in taken]
         await self.registry.saved()
-        return f"{name}: {', '.join(told) or 'nothing to release'}"
+        return f"{name}: {', '.join(done) or 'nothing to release'}"
 
     # ---- what may not be together --------------------------------------------------------------
     def _check_drain(self, loop: VolumeLoop) -> None:
-        """Raises ActuationError, with the next step, where a drain could do nothing."""
+        """Raises ActuationError, with the next step, if a drain could do nothing."""
         title, gate_knobs = loop.volume.title, loop.writer.plan.knobs
         if loop.mode is not Mode.ENFORCE:
             raise ActuationError(
@@ -154,10 +152,10 @@ class OverrideIntents:
         if why_not:
             raise ActuationError(f"{title}: {why_not}", "see ebbgate status")
         if loop.cleaning is not None:
-            raise ActuationError(f"{title}: it is being cleaned already", "see ebbgate status")
+            raise ActuationError(f"{title}: a cleaning is under way already", "see ebbgate status")
         for each in self._of(loop.volume.name, OverrideKind.HOLD):
             raise ActuationError(
-                f"{title}: it is held by {each.override.who}, so that its gate does not move",
+                f"{title}: {each.override.who} holds it, so that its gate does not move",
                 f"first: ebbgate hold {title} --off",
             )
         for each in self._of(loop.volume.name, OverrideKind.SET):
@@ -182,7 +180,7 @@ class OverrideIntents:
             )
 
     def _check_no_drain(self, loop: VolumeLoop, knobs: Iterable[str]) -> None:
-        """Raises ActuationError for a knob of the gate while a drain needs the gate."""
+        """Raises ActuationError for a knob of the gate during a drain, which needs the gate."""
         title = loop.volume.title
         of_gate = next((knob for knob in knobs if knob in loop.writer.plan.knobs), None)
         for each in self._of(loop.volume.name, OverrideKind.DRAIN):
@@ -208,16 +206,22 @@ class OverrideIntents:
         return Override(kind, volume, intent.who, now, until, *knob)
 
 
+def _released(override: Override) -> str:
+    if override.kind is OverrideKind.SET:
+        return f"{override.who}'s {override.knob} setting removed"
+    return f"{override.who}'s {override.kind} ended"
+
+
 def _check_writable(loop: VolumeLoop) -> None:
     why_not = unwritable_reason(loop.last_seen)
     if loop.cleaning is not None:
-        why_not = "it is being cleaned, under another table"
+        why_not = "a cleaning is under way, with another table"
     if why_not:
         raise ActuationError(f"{loop.volume.title}: {why_not}", "see ebbgate status")
 
 
 def _done(loop: VolumeLoop, knob: str, value: str, for_ns: int | None) -> str:
-    """What is said once the knob is written."""
+    """Return the answer once the knob is written."""
     name = loop.volume.name
     if is_trigger(knob):
         return f"{name}: {knob} was written; it leaves no value behind"

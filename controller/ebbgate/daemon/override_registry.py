@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The owner of all overrides: gives them to the volumes, ends them in time, over restarts too.
+"""Owns all overrides: gives them to the volumes and ends them in time, also after a restart.
 
-I/O: `overrides.db`, through its writer. The event loop calls it; it never blocks. An override that
-makes ebbgate do more is on the disk before it is in force; one that is over is over at once, and on
-the disk later: a full disk keeps no knob at a value whose time is over.
+I/O: `overrides.db`, through its writer. The event loop calls it; it never blocks. An override is on
+the disk before it is in force. It ends at once and is ended on the disk later, so that a full disk
+cannot keep a knob at a value whose time is over.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from ebbgate.policy.overrides import ends_ns, is_over
 
 _LOG = logging.getLogger(__name__)
 _RELOAD_NS: Final = 10_000_000_000
-"""How often a database that could not be read is tried again."""
+"""How often reading the database is repeated after a failure."""
 T = TypeVar("T")
 
 
 class Writer(Protocol):
-    """Whoever uses the database, on a thread of its own."""
+    """Uses the database on a thread of its own."""
 
     error: str
 
     def submit(self, work: Callable[[OverrideDatabase], T]) -> Future[T]:
-        """The result of `work`, or why it could not be done (EbbgateError)."""
+        """Return the result of `work`; the future raises EbbgateError."""
 
 
 @dataclass(slots=True)
@@ -61,8 +61,8 @@ class OverrideRegistry:
 
     # ---- loading -------------------------------------------------------------------------------
     def load(self, timeout_s: float = 10.0) -> None:
-        """Read the database, before the event loop runs; where that fails it is tried again by
-        `poll`, and tuning goes on with the modes of the settings.
+        """Read the database, before the event loop runs. If that fails, `poll` repeats it, and the
+        modes of the configuration hold until then.
         """
         self._begin_to_load()
         with suppress(EbbgateError, TimeoutError):
@@ -75,7 +75,7 @@ class OverrideRegistry:
         self._loading = self.writer.submit(lambda database: database.load())
 
     def _take_loaded(self) -> None:
-        """What has been read by now is in force."""
+        """Put in force what has been read by now."""
         loading = self._loading
         if loading is None or not loading.done():
             return
@@ -88,11 +88,11 @@ class OverrideRegistry:
         for text in found.set_aside:
             _LOG.error("%s", text)
         self.modes = {**found.modes, **self.modes}
-        for wish in found.overrides:
-            if wish.kind is OverrideKind.MANUAL:
-                self._manual[wish.volume, wish.knob] = wish
+        for override in found.overrides:
+            if override.kind is OverrideKind.MANUAL:
+                self._manual[override.volume, override.knob] = override
             else:
-                self.active[wish.id] = self._taken_up(wish)
+                self.active[override.id] = self._taken_up(override)
         for name, loop in self.volumes.items():
             mode = self.modes.get(name)
             if mode is not None and mode is not loop.mode:
@@ -100,18 +100,18 @@ class OverrideRegistry:
             self.adopt(name)
 
     def adopt(self, name: str) -> None:
-        """A volume has come: its overrides are in force again, if they still are."""
+        """Apply the overrides of a volume that has come."""
         loop = self.volumes[name]
         loop.overrides.on_end = self.end
-        for (volume, knob), wish in list(self._manual.items()):
-            if volume == name and not loop.writer.restore_manual(knob, wish.value):
-                self._forget_manual(wish, "the knob has another value now")
+        for (volume, knob), override in list(self._manual.items()):
+            if volume == name and not loop.writer.restore_manual(knob, override.value):
+                self._forget_manual(override, "the knob has another value now")
         self.poll()
         self._apply(name)
 
     # ---- changes -------------------------------------------------------------------------------
     async def keep(self, overrides: Sequence[Override]) -> tuple[Override, ...]:
-        """All of them are on the disk, or none; `enforce` puts them in force then.
+        """Write all of them to the disk, or none; `enforce` puts them in force then.
 
         Raises EbbgateError.
         """
@@ -124,23 +124,27 @@ class OverrideRegistry:
             raise
 
     def _unkeep(self, adding: Future[tuple[Override, ...]]) -> None:
-        """Nobody waited until these were on the disk: no restart may put them in force."""
+        """End on the disk what was written after its request was given up."""
         if adding.cancelled() or adding.exception() is not None:
             return
-        late = {wish.id: "it took too long" for wish in adding.result()}
+        late = {override.id: "it took too long" for override in adding.result()}
         wall = self.wall_ns()
         with suppress(EbbgateError):
             self.writer.submit(lambda database: database.end(late, wall))
 
     def enforce(self, kept: Sequence[Override]) -> None:
-        """Overrides that are on the disk are in force from now on, in place of older ones."""
-        for wish in kept:
+        """Put overrides that are on the disk in force, in place of older ones."""
+        for override in kept:
             for each in list(self.active.values()):
                 old = each.override
-                if (old.volume, old.kind, old.knob) == (wish.volume, wish.kind, wish.knob):
-                    self._replace(old, wish)
-            self.active[wish.id] = self._taken_up(wish)
-        for name in {wish.volume for wish in kept}:
+                if (old.volume, old.kind, old.knob) == (
+                    override.volume,
+                    override.kind,
+                    override.knob,
+                ):
+                    self._replace(old, override)
+            self.active[override.id] = self._taken_up(override)
+        for name in {override.volume for override in kept}:
             self._apply(name)
 
     def _replace(self, old: Override, new: Override) -> None:
@@ -149,38 +153,38 @@ class OverrideRegistry:
             self.volumes[old.volume].overrides.ending(old, f"{new.who} made a newer request")
 
     def put_back(self, overrides: Sequence[Override]) -> None:
-        """Overrides that were in force a moment ago are again, at once; their new rows follow."""
+        """Put overrides in force again that others had replaced; their rows follow."""
         wanted = tuple(overrides)
-        for wish in wanted:
-            self.active[wish.id] = self._taken_up(wish)
-        for name in {wish.volume for wish in wanted}:
+        for override in wanted:
+            self.active[override.id] = self._taken_up(override)
+        for name in {override.volume for override in wanted}:
             self._apply(name)
         with suppress(EbbgateError):
             self.writer.submit(lambda database: database.reopen(wanted))
 
     def of(self, volume: str) -> tuple[ActiveOverride, ...]:
-        """The overrides in force for a volume, oldest first."""
+        """Return the overrides in force for a volume, oldest first."""
         return tuple(each for each in self.active.values() if each.override.volume == volume)
 
-    def end(self, wish: Override, why: str) -> None:
-        """An override is over, and what it wanted is undone."""
-        if self.active.pop(wish.id, None) is None:
+    def end(self, override: Override, why: str) -> None:
+        """End an override and undo what it did."""
+        if self.active.pop(override.id, None) is None:
             return
-        if wish.volume in self.volumes:
-            self.volumes[wish.volume].overrides.ending(wish, why)
-        _LOG.info("%s: %s of %s is over: %s", wish.volume, _title(wish), wish.who, why)
-        self._apply(wish.volume)
-        self._unsaved[wish.id] = why
+        if override.volume in self.volumes:
+            self.volumes[override.volume].overrides.ending(override, why)
+        _LOG.info("%s: %s of %s is over: %s", override.volume, _title(override), override.who, why)
+        self._apply(override.volume)
+        self._unsaved[override.id] = why
         self._save()
 
     def end_all(self, volume: str, why: str, kind: OverrideKind | None = None) -> None:
-        """All overrides of a volume (of one kind) are over."""
+        """End all overrides of a volume, or those of one kind."""
         for each in self.of(volume):
             if kind in (None, each.override.kind):
                 self.end(each.override, why)
 
     async def keep_mode(self, volume: str, mode: Mode) -> None:
-        """The mode that a person chose is on the disk. Raises EbbgateError, and nothing is kept."""
+        """Write the mode that a person chose to the disk. Raises EbbgateError: nothing is kept."""
         writing = self._write_mode(volume, mode)
         try:
             await asyncio.wrap_future(writing)
@@ -195,8 +199,10 @@ class OverrideRegistry:
         return self.writer.submit(lambda database: database.set_mode(volume, mode, wall))
 
     async def saved(self) -> None:
-        """All that is over is marked so on the disk. Raises EbbgateError where it is not: then it
-        is tried again, but a restart before that would put it in force again.
+        """Wait until what has ended is ended on the disk.
+
+        Raises EbbgateError if it is not: `poll` repeats it, but a restart before that would put it
+        in force again.
         """
         while True:
             self._save()
@@ -206,7 +212,7 @@ class OverrideRegistry:
             await asyncio.shield(asyncio.wrap_future(self._saving[1]))
 
     def poll(self) -> None:
-        """End what is over by the clock; try again what could not be read or written."""
+        """End overrides whose time is over; repeat what could not be read or written."""
         self._load_again()
         wall, now = self.wall_ns(), self.now_ns()
         for each in list(self.active.values()):
@@ -217,7 +223,7 @@ class OverrideRegistry:
         self._save()
 
     def _load_again(self) -> None:
-        """Now and then, until the database could be read."""
+        """Repeat reading the database now and then until it succeeds."""
         self._take_loaded()
         if self.loaded or self._loading is not None:
             return
@@ -226,21 +232,21 @@ class OverrideRegistry:
 
     # ---- what somebody else wrote --------------------------------------------------------------
     def _keep_manual(self, name: str, loop: VolumeLoop) -> None:
-        """What somebody else wrote is left alone over a restart, too."""
+        """Keep which knobs somebody else wrote, so that a restart leaves them alone, too."""
         manual, knobs = (
             frozenset(loop.writer.manual),
             loop.last_seen.knobs if loop.last_seen else {},
         )
-        for (volume, knob), wish in list(self._manual.items()):
+        for (volume, knob), override in list(self._manual.items()):
             if volume == name and knob not in manual:
-                self._forget_manual(wish, "it is ebbgate's again")
+                self._forget_manual(override, "it is driven by ebbgate again")
         for knob in manual:
             value, known = knobs.get(knob), self._manual.get((name, knob))
             if value is not None and (known is None or known.value != value):
                 self._add_manual(name, knob, value)
 
     def _add_manual(self, name: str, knob: str, value: str) -> None:
-        """Where it cannot be written it is left alone in any case: only a restart forgets it."""
+        """Without its row the knob is left alone all the same, but only until a restart."""
         value_in_writing, adding = self._adding.get((name, knob), ("", None))
         if adding is not None and adding.done():
             del self._adding[name, knob]
@@ -250,30 +256,30 @@ class OverrideRegistry:
                     return
         elif adding is not None:
             return
-        wish = Override(
+        override = Override(
             OverrideKind.MANUAL, name, "somebody", self.wall_ns(), knob=knob, value=value
         )
         with suppress(EbbgateError):
-            adding = self.writer.submit(lambda database: database.add((wish,)))
+            adding = self.writer.submit(lambda database: database.add((override,)))
             self._adding[name, knob] = value, adding
 
-    def _forget_manual(self, wish: Override, why: str) -> None:
-        del self._manual[wish.volume, wish.knob]
-        self._unsaved[wish.id] = why
+    def _forget_manual(self, override: Override, why: str) -> None:
+        del self._manual[override.volume, override.knob]
+        self._unsaved[override.id] = why
 
     # ---- the volumes ---------------------------------------------------------------------------
-    def _overdue(self, wish: Override) -> str:
-        loop = self.volumes.get(wish.volume)
+    def _overdue(self, override: Override) -> str:
+        loop = self.volumes.get(override.volume)
         if loop is None:
             return "its time was over while the volume was away"
-        return loop.overrides.unfinished(wish) or "its time is over"
+        return loop.overrides.unfinished(override) or "its time is over"
 
-    def _taken_up(self, wish: Override) -> ActiveOverride:
-        return ActiveOverride(wish, ends_ns(wish, self.wall_ns(), self.now_ns()))
+    def _taken_up(self, override: Override) -> ActiveOverride:
+        return ActiveOverride(override, ends_ns(override, self.wall_ns(), self.now_ns()))
 
     def _apply(self, name: str) -> None:
-        """The volume follows what is in force. One override that cannot be applied is set aside:
-        the newest first, until the others can.
+        """Apply what is in force. If that fails, set overrides aside, the newest first, until the
+        others can be applied.
         """
         loop = self.volumes.get(name)
         while loop is not None:
@@ -288,19 +294,19 @@ class OverrideRegistry:
             else:
                 return
 
-    def _set_aside(self, wish: Override, error: Exception) -> None:
+    def _set_aside(self, override: Override, error: Exception) -> None:
         _LOG.error(
             "%s: %s of %s is set aside: it cannot be applied: %s",
-            *(wish.volume, _title(wish), wish.who, error),
+            *(override.volume, _title(override), override.who, error),
             exc_info=error,
         )
-        del self.active[wish.id]
-        number, reason = wish.id, f"it could not be applied: {error}"
+        del self.active[override.id]
+        number, reason = override.id, f"it could not be applied: {error}"
         with suppress(EbbgateError):
             self.writer.submit(lambda database: database.set_aside(number, reason))
 
     def _save(self) -> None:
-        """Begin to write what is over, unless that is under way; a failure is tried again later."""
+        """Begin to write what has ended, unless that is under way; a failure is repeated later."""
         if self._saving is not None and self._saving[1].done():
             batch, saving = self._saving
             self._saving = None
@@ -313,5 +319,9 @@ class OverrideRegistry:
                 self._saving = batch, self.writer.submit(lambda found: found.end(batch, wall))
 
 
-def _title(wish: Override) -> str:
-    return f"{wish.knob} {wish.value}" if wish.kind is OverrideKind.SET else f"the {wish.kind}"
+def _title(override: Override) -> str:
+    return (
+        f"{override.knob} {override.value}"
+        if override.kind is OverrideKind.SET
+        else f"the {override.kind}"
+    )

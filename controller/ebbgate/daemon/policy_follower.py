@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Keeps each volume under the policy that its files and the hour ask for.
+"""Gives each volume the policy that the files and the time of day select.
 
-I/O: through the policy book, on a thread of its own: parsing never holds up the event loop.
+I/O: through the policy book, on a thread of its own: parsing never delays the event loop.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _LOG = logging.getLogger("ebbgated")
 
 
 class PolicyFollower:
-    """`volumes`: those of the daemon, which adds and removes them."""
+    """`volumes`: the daemon's, which adds and removes them."""
 
     def __init__(self, policies: ActivePolicies, volumes: Mapping[str, VolumeLoop]) -> None:
         self._policies = policies
@@ -29,17 +29,17 @@ class PolicyFollower:
         self._following: asyncio.Task[None] | None = None
 
     def added(self, volume: Volume) -> None:
-        """The volume was given its policy when it was added."""
+        """Note that a volume was added with its policy."""
         self._keys[volume.name] = self._policies.key_of(volume)
 
     async def follow(self, *, again: bool = False) -> None:
-        """Read what has changed in the folder and apply it; `again`: read every file."""
+        """Read what has changed in the folder and apply it. `again`: read every file."""
         policies = self._policies
         policies.take(await self._reader.run(lambda: policies.read(again=again)))
         self.apply()
 
     def begin(self, *, again: bool = False) -> None:
-        """The same without waiting for it; one look at a time."""
+        """Begin to follow without waiting for it; one look at a time."""
         if again or self._following is None or self._following.done():
             self._following = asyncio.create_task(self._follow(again))
 
@@ -47,10 +47,10 @@ class PolicyFollower:
         try:
             await self.follow(again=again)
         except Exception:
-            _LOG.exception("the policies cannot be looked at")
+            _LOG.exception("the policies cannot be read")
 
     def apply(self) -> None:
-        """Policies that changed, and the hour of a schedule."""
+        """Apply policies that changed, and the time of a schedule."""
         for name, loop in self._volumes.items():
             key = self._policies.key_of(loop.volume)
             if key != self._keys.get(name):

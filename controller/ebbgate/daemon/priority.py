@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""How urgent the daemon's threads are. I/O: their scheduling class.
+"""Sets the scheduling class of the daemon's threads. I/O: their scheduling class.
 
-While a gate is open in a gap, users may return at any moment and then wait until it is closed: the
-loop's thread takes the lowest real-time priority, as multipathd has it, before the kernel threads
-that destage at full speed. So does every thread that may hold the interpreter's lock meanwhile.
-While users are there nothing is urgent, and a tick at real-time priority would keep them waiting:
-then they are ordinary threads.
+While a gate is open in a gap, users may return at any moment and then wait until it is closed. The
+event loop's thread therefore takes the lowest real-time priority, as multipathd does, to run before
+the kernel threads that destage at full speed. So does every thread that may hold the interpreter's
+lock. Under load nothing is urgent, and a tick at real-time priority would delay users: then they
+are ordinary threads.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _ORDINARY = (os.SCHED_OTHER, os.sched_param(0))
 
 
 class Priority:
-    """Of these threads (kernel ids; 0: the caller's). One that refuses is left as it is."""
+    """The class of these threads (kernel ids; 0: the caller's); one that refuses is left alone."""
 
     def __init__(self, *threads: int) -> None:
         self._threads = list(threads)
@@ -25,11 +25,11 @@ class Priority:
 
     @property
     def urgent(self) -> bool:
-        """As it was set last."""
+        """Whether the threads were made urgent."""
         return bool(self._urgent)
 
     def set(self, *, urgent: bool) -> None:
-        """Change the class if it is another one than now."""
+        """Change the class, if it differs."""
         if urgent is self._urgent:
             return
         self._urgent = urgent
@@ -37,5 +37,5 @@ class Priority:
             try:
                 os.sched_setscheduler(thread, *(_REALTIME if urgent else _ORDINARY))
             except OSError:
-                # The right is lacking, or the thread is gone: the others still need their way back.
+                # The right is lacking, or the thread is gone; the others are still changed back.
                 self._threads.remove(thread)

@@ -12,9 +12,7 @@ import socket
 
 
 class Watchdog:
-    """Says READY, WATCHDOG and STOPPING; a systemd that asked for it restarts a daemon that
-    hangs.
-    """
+    """Sends READY, WATCHDOG and STOPPING; systemd may restart a daemon that hangs."""
 
     def __init__(self, address: str | None = None) -> None:
         address = os.environ.get("NOTIFY_SOCKET", "") if address is None else address
@@ -22,15 +20,15 @@ class Watchdog:
         self._address = f"\0{address[1:]}" if address.startswith("@") else address
 
     def ready(self) -> None:
-        """Start-up is over."""
+        """Report that start-up is done."""
         self._send("READY=1")
 
     def alive(self) -> None:
-        """The event loop turns."""
+        """Report that the event loop turns."""
         self._send("WATCHDOG=1")
 
     def stopping(self) -> None:
-        """Knobs are being put back."""
+        """Report that knobs are being restored."""
         self._send("STOPPING=1")
 
     def _send(self, message: str) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a person may ask for, and what of it lasts: a knob's value, a drain, a hold. Pure."""
+"""The kinds of requests, and overrides: requests that last. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class IntentKind(StrEnum):
-    """What a person may ask for."""
+    """What a person may request."""
 
     MODE = "mode"
     HOLD = "hold"
@@ -25,7 +25,7 @@ class IntentKind(StrEnum):
 
 class OverrideKind(StrEnum):
     """`set`: a knob keeps a value; `drain`: all is clean by a time; `hold`: every knob stays;
-    `manual`: somebody wrote a knob without us, and is heard all the same.
+    `manual`: somebody wrote a knob without ebbgate, which leaves it alone.
     """
 
     SET = "set"
@@ -36,7 +36,7 @@ class OverrideKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Override:
-    """One wish. Times are of the wall clock; `until_unix_ns`: None until it is released.
+    """A request that lasts. Times are of the wall clock; `until_unix_ns`: None until released.
 
     `id`: 0 before it is kept. `knob`, `value`: of a `set` and a `manual`, as the kernel takes it;
     else empty.
@@ -53,7 +53,7 @@ class Override:
 
     @property
     def for_ns(self) -> int | None:
-        """How long it was to last; None: until it is released."""
+        """Return how long it was to last; None: until it is released."""
         return None if self.until_unix_ns is None else self.until_unix_ns - self.at_unix_ns
 
 
@@ -65,5 +65,5 @@ class ActiveOverride:
     ends_ns: int | None
 
     def left_ns(self, now_ns: int) -> int | None:
-        """How long it still lasts; None: until it is released."""
+        """Return how long it still lasts; None: until it is released."""
         return None if self.ends_ns is None else max(0, self.ends_ns - now_ns)

@@ -293,7 +293,7 @@ def test_a_cleaning_that_takes_too_long_is_given_up(bench: MappedBench) -> None:
 def test_nobody_cleans_twice(bench: MappedBench) -> None:
     bench.tick()
     bench.loop.clean(60 * NS_PER_S, "anna")
-    with pytest.raises(ActuationError, match="it is being cleaned"):
+    with pytest.raises(ActuationError, match="a cleaning is under way"):
         bench.loop.clean(60 * NS_PER_S, "bert")
     bench.settle()
 

@@ -58,10 +58,10 @@ def test_a_policy_that_is_saved_runs(machine: Machine) -> None:
         await machine.looks(1)
         answered = await machine.ask(IntentKind.POLICY_SAVE, None, name="mine", text=text)
         assert answered.ok, answered.text
-        assert "now under it: bcache0" in str(answered.text)
+        assert "used by: bcache0" in str(answered.text)
         assert machine.daemon.volumes["bcache0"].policy.name == "mine"
         removed = await machine.ask(IntentKind.POLICY_REMOVE, None, name="mine")
-        assert "bcache0 is under adaptive now" in str(removed.text)
+        assert "bcache0 now uses adaptive" in str(removed.text)
         assert machine.daemon.volumes["bcache0"].policy.name == "adaptive"
 
     machine.run(scenario)

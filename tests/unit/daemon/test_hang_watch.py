@@ -40,7 +40,7 @@ def test_what_takes_too_long_is_said_once_and_its_end_too(
     now_s = 9
     watch.look()
     assert said(caplog)[1:] == [
-        "bcache0: a look at it hangs in the kernel, for 3 s by now",
+        "bcache0: a read of its state hangs in the kernel, for 3 s by now",
         "bcache0: a write of writeback_percent has returned, after 9 s",
     ]
 

@@ -58,7 +58,7 @@ def test_an_unknown_mode_changes_nothing(
 def test_a_hold_and_its_end(person: Asked, daemon: Daemon) -> None:
     assert answer(person.ask(IntentKind.HOLD, on=True)) == (True, "bcache0: held")
     assert held(daemon)
-    assert answer(person.ask(IntentKind.HOLD, on=False)) == (True, "bcache0: goes on")
+    assert answer(person.ask(IntentKind.HOLD, on=False)) == (True, "bcache0: hold ended")
     assert not held(daemon)
 
 

@@ -28,11 +28,11 @@ def test_a_long_turn_is_a_silence_and_sleeping_is_none() -> None:
     silence.wakes(None, True)
     clock.passes(30)
     silence.sleeps()
-    assert silence.told() == {"last_ns": 30, "max_ns": 30, "max_unix_ns": clock.now_ns}
+    assert silence.report() == {"last_ns": 30, "max_ns": 30, "max_unix_ns": clock.now_ns}
     silence.wakes(None, True)
     clock.passes(20)
     silence.sleeps()
-    assert silence.told() == {"last_ns": 20, "max_ns": 30, "max_unix_ns": clock.now_ns - 20}
+    assert silence.report() == {"last_ns": 20, "max_ns": 30, "max_unix_ns": clock.now_ns - 20}
 
 
 def test_to_be_woken_late_is_a_silence() -> None:

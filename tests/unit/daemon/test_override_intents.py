@@ -47,7 +47,7 @@ def test_without_a_time_it_lasts_until_it_is_released(asked: Asked) -> None:
     asked.poll()
     assert asked.percent() == "20"
     released = asked.ask(IntentKind.RELEASE, knob="writeback_percent")
-    assert answer(released) == (True, "bcache0: writeback_percent of jo is over")
+    assert answer(released) == (True, "bcache0: jo's writeback_percent setting removed")
     asked.bench.settle()
     asked.bench.tick()
     assert asked.percent() == "10"

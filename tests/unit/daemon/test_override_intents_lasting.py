@@ -21,7 +21,7 @@ def test_a_hold_outlives_the_daemon(enforced_asked: Asked) -> None:
     asked.bench.loop.freeze(False)
     asked.start()
     assert asked.held()
-    assert answer(asked.ask(IntentKind.HOLD, on=False)) == (True, "bcache0: goes on")
+    assert answer(asked.ask(IntentKind.HOLD, on=False)) == (True, "bcache0: hold ended")
     assert not asked.held()
     assert asked.kept() == ()
 
@@ -61,7 +61,7 @@ def test_a_release_gives_a_manual_knob_back(enforced_asked: Asked) -> None:
     asked.bench.tick()
     assert asked.bench.gate() is GateKind.RELEASED
     released = asked.ask(IntentKind.RELEASE)
-    assert answer(released) == (True, "bcache0: writeback_percent is ebbgate's again")
+    assert answer(released) == (True, "bcache0: writeback_percent is driven by ebbgate again")
     asked.bench.settle()
     asked.bench.tick()
     assert asked.bench.gate() is GateKind.CLOSED
@@ -135,7 +135,7 @@ def test_what_somebody_else_wrote_is_left_alone_over_a_restart(enforced_asked: A
     asked.ask(IntentKind.RELEASE)
     asked.poll()
     assert asked.bench.gate() is GateKind.CLOSED
-    assert asked.ended() == ["it is ebbgate's again"]
+    assert asked.ended() == ["it is driven by ebbgate again"]
 
 
 def test_after_a_reboot_the_kernels_own_value_is_nobodys(enforced_asked: Asked) -> None:

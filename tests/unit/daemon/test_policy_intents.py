@@ -30,7 +30,7 @@ def running(asked: Asked) -> str:
 def test_a_saved_policy_is_in_force_and_says_where(asked: Asked, folder: Path) -> None:
     path = folder / "mine.yaml"
     intent = save(asked)
-    assert answer(intent) == (True, f"policy mine is kept in {path}; now under it: bcache0")
+    assert answer(intent) == (True, f"policy mine is saved in {path}; used by: bcache0")
     assert asked.log.rows[0].who == "jo"
     assert running(asked) == "mine"
     assert asked.bench.loop.policy.destage is None
@@ -39,7 +39,7 @@ def test_a_saved_policy_is_in_force_and_says_where(asked: Asked, folder: Path) -
 
 def test_one_for_other_volumes_says_so(asked: Asked) -> None:
     text = MINE + 'match: {volume: "bcache7"}\n'
-    assert str(save(asked, text=text).outcome).endswith("no volume is under it")
+    assert str(save(asked, text=text).outcome).endswith("no volume uses it")
     assert running(asked) == "adaptive"
 
 
@@ -61,7 +61,7 @@ def test_beside_a_file_that_is_wrong_it_is_kept_and_not_yet_in_force(
     (folder / "broken.yaml").write_text("nonsense: [")
     ok, text = answer(save(asked))
     assert ok is True
-    assert "it is not in force before this is right, the last good ones stay" in str(text)
+    assert "the former policies stay in force until this is corrected" in str(text)
     assert f"{folder / 'broken.yaml'}:1:" in str(text)
     assert (folder / "mine.yaml").read_text() == MINE
     (folder / "broken.yaml").unlink()
@@ -75,7 +75,7 @@ def test_a_removed_policy_is_followed_and_says_what_runs_now(asked: Asked, folde
     path = folder / "mine.yaml"
     assert answer(removed) == (
         True,
-        f"{path} is removed; what it said is in mine.yaml~; bcache0 is under adaptive now",
+        f"{path} is removed; its content is in mine.yaml~; bcache0 now uses adaptive",
     )
     assert running(asked) == "adaptive"
 
