@@ -80,6 +80,33 @@ test("a release of all overrides asks first and lists them; a single one can be 
   assert.deepEqual([kind, args], ["release", {}]);
 });
 
+test(
+  "a hold ends alone, a drain only with a release of everything",
+  async (page) => {
+    const override = { knob: null, value: null, who: "admin", left_ns: null };
+    // Without the stream the page polls, so that a route can add overrides.
+    await page.route(/api\/v1\/events/, (route) => route.abort());
+    await page.route(/api\/v1\/volumes$/, async (route) => {
+      const response = await route.fetch();
+      const json = await response.json();
+      for (const each of json.volumes)
+        each.wishes = ["hold", "drain"].map((kind) => ({ ...override, kind }));
+      await route.fulfill({ response, json });
+    });
+    await harness.openVolume(page, "bcache0");
+    await harness.unlock(page);
+    await page.locator(".overrides").getByRole("button", { name: "Release all …" }).click();
+    const dialog = page.getByRole("dialog", { name: "Release all overrides of bcache0" });
+    assert.equal(await dialog.locator("li").count(), 2);
+    await dialog.getByRole("button", { name: "Cancel" }).click();
+    await page.locator(".overrides").getByRole("button", { name: "End hold" }).click();
+    await page.locator('.toast[data-state="good"]', { hasText: "end hold" }).waitFor();
+    const { kind, args } = await harness.lastIntent(page);
+    assert.deepEqual([kind, args], ["hold", { on: false }]);
+  },
+  { expected: /ERR_FAILED/ },
+);
+
 test("only settings that can be changed are offered", async (page) => {
   const response = await page.request.get(`${harness.URL_}/api/v1/volumes`);
   const { volumes } = await response.json();

@@ -6,7 +6,7 @@ import { dateTime, knobValue, plural } from "../lib/format";
 import { format } from "../lib/route";
 import { generation, volumes } from "../state";
 import { confirm } from "./dialog";
-import { button, fill, h, text, unknownList } from "./dom";
+import { button, fill, h, text, uncheckedList } from "./dom";
 import { retry } from "./retry";
 import type { View } from "./view";
 import { errorText, requestChange } from "./actions";
@@ -31,7 +31,7 @@ export function advicePage(parent: HTMLElement): View {
       list,
       advice.length > 0 ? byVolume(advice, reload) : none(unknown.length),
       appliedList(applied, reload),
-      unknownList(unknown),
+      uncheckedList(unknown),
     );
   };
   const { reload, stop } = retry(read, (problem) => text(state, errorText(problem)));

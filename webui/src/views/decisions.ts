@@ -9,7 +9,7 @@ import { decided, generation, serverNow, titleOf, volumes } from "../state";
 import { confirm } from "./dialog";
 import { intentHistory } from "./intentHistory";
 import { button, fill, h, text } from "./dom";
-import { openDecision, wanted } from "./explanation";
+import { decisionText, openDecision } from "./explanation";
 import { filterForm } from "./filters";
 import { retry } from "./retry";
 import type { View } from "./view";
@@ -115,7 +115,7 @@ function item(decision: Decision): HTMLElement {
     { class: "decision", "data-acted": String(decision.acted) },
     h("span", { class: "when" }, clock(decision.at_unix_s)),
     h("a", { class: "of", href: format("volume", decision.volume) }, titleOf(decision.volume)),
-    h("span", { class: "reason-text" }, decision.reason, h("small", {}, wanted(decision))),
+    h("span", { class: "reason-text" }, decision.reason, h("small", {}, decisionText(decision))),
     h(
       "span",
       { class: "row-buttons" },

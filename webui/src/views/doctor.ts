@@ -14,7 +14,7 @@ import {
 } from "../lib/format";
 import { format } from "../lib/route";
 import { generation, health } from "../state";
-import { facts, fill, h, table, text, unknownList, type Child } from "./dom";
+import { facts, fill, h, table, text, uncheckedList, type Child } from "./dom";
 import { retry } from "./retry";
 import type { View } from "./view";
 import { errorText } from "./actions";
@@ -85,7 +85,7 @@ function drawn(report: DoctorReport): Child {
     ),
     h("section", { class: "card" }, h("h2", {}, "Probe overhead"), cost(report.cost)),
     report.volumes.map(volume),
-    unknownList(report.unknown),
+    uncheckedList(report.unknown),
   ];
 }
 

@@ -150,7 +150,7 @@ export function facts(
 }
 
 /** A list of items that could not be checked, with the reasons. */
-export function unknownList(
+export function uncheckedList(
   all: readonly { title: string | null; why: string }[],
 ): HTMLElement | null {
   if (all.length === 0) return null;

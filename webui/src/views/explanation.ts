@@ -42,7 +42,7 @@ function explanation(decision: ExplainedDecision): Child {
   return [
     h("p", { class: "lead" }, h("b", {}, decision.volume), `, ${dateTime(decision.at_unix_s)}`),
     h("p", { class: "sentence" }, decision.reason),
-    h("p", {}, wanted(decision)),
+    h("p", {}, decisionText(decision)),
     decision.actions.length > 0
       ? writes(decision.actions)
       : h("p", { class: "hint" }, "No setting was changed."),
@@ -51,7 +51,7 @@ function explanation(decision: ExplainedDecision): Child {
   ];
 }
 
-export function wanted(decision: Decision): string {
+export function decisionText(decision: Decision): string {
   const parts: string[] = [];
   if (decision.gate) {
     parts.push(`write-back ${gateLabel(decision.gate)}${by(decision.gate_strategy)}`);
@@ -112,12 +112,12 @@ function conditions(strategy: string, all: readonly Condition[]): HTMLElement {
       h("span", { class: "figure" }, each.measured ?? UNKNOWN),
       each.comparison,
       h("span", { class: "figure" }, each.threshold),
-      holds(each),
+      metMark(each),
     ]),
   );
 }
 
-function holds(each: Condition): HTMLElement {
+function metMark(each: Condition): HTMLElement {
   const known = each.measured !== null;
   const word = known ? (each.holds ? "✓ yes" : "✗ no") : "? unknown";
   return h("span", { class: "holds", "data-holds": known ? String(each.holds) : "unknown" }, word);
