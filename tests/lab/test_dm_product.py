@@ -189,7 +189,7 @@ def test_writecache_is_measured_and_told_what_cannot_be(guest: Session) -> None:
         fio.run(guest, fill_job(stack.device, SMALL), seed=5)
         product.wait_until(lambda: product.live(stack.name) or None, 30, "a document of the volume")
         said = product.cli("status")
-        assert "nothing to tune: dm-writecache takes its watermarks with the table only" in said
+        assert "Nothing to tune: dm-writecache takes its watermarks only with the table" in said
         assert "EBB-306" in product.cli("doctor", "vg/data")
         assert stack.dirty_bytes() > 0
         product.cli("clean", "vg/data", "--yes")

@@ -13,7 +13,7 @@ from ebbgate.errors import UsageError
 from ebbgate.policy_files.validation import named
 from ebbgate.probes.topology import find
 from ebbgate.replay import history
-from ebbgate.replay.compare import document
+from ebbgate.replay.compare import dry_run_to_json
 from ebbgate.replay.history import Subject
 from ebbgate.units import NS_PER_S, parse_duration_ns
 
@@ -40,12 +40,12 @@ def history_run(
     folder, until_ns = context.config.policy_dir, context.wall_ns()
     both = (
         named(policy, folder),
-        named(against, folder) if against else history.other(None, subject, folder),
+        named(against, folder) if against else history.compared_with(None, subject, folder),
     )
     path = context.config.history_path
     run = history.run(path, subject, both, until_ns - length_ns, until_ns)
     names = {"volume": found.name, "policy": both[0].name, "against": both[1].name}
-    emit(context, {**names, **document(run)}, _draw)
+    emit(context, {**names, **dry_run_to_json(run)}, _draw)
 
 
 def _draw(page: Page, found: Document) -> None:

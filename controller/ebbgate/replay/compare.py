@@ -1,37 +1,70 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a policy would have decided on the history of a volume, beside what another would. Pure.
+"""Compares what two policies would have decided on the history of a volume. Pure.
 
-Both are run through the real evaluation with their state carried along; what they differ in is
-folded into intervals. Only what the history keeps can be judged, and `notes` says what it does not
-keep. What was measured then came of what was decided then: a policy that drains sooner would have
-seen another dirty level, and the rollback guard other latencies.
+Both run through the engine with their state carried along; what they differ in is folded into
+intervals. Only what the history keeps can be judged, and `notes` lists what it does not keep. The
+measurements are the result of what was decided then: a policy that drains sooner would have seen
+another dirty level, and the rollback guard other latencies.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from enum import StrEnum
+from typing import Final
 
-from ebbgate.model.decision import Gate, GateKind
+from ebbgate.model.decision import Decision, Gate, GateKind
 from ebbgate.model.volume import Kind
-from ebbgate.policy.engine import IDLE_DESTAGE, Outcome, Policy, State, step
-from ebbgate.replay.history_events import Event, Gap, HistoryWindow, covered_ns, events, gaps_of
-from ebbgate.replay.notes import notes_of
-from ebbgate.replay.setting_text import SETTINGS, ReplaySetting, text_of
-from ebbgate.units import NS_PER_MS, NS_PER_S
+from ebbgate.policy.engine import (
+    IDLE_DESTAGE,
+    STREAM_BYPASS,
+    Outcome,
+    Phase,
+    Policy,
+    State,
+    step,
+)
+from ebbgate.replay.history_events import (
+    Gap,
+    HistoryEvent,
+    HistoryWindow,
+    covered_ns,
+    events,
+    gaps_of,
+    notes_of,
+)
+from ebbgate.units import NS_PER_MS, NS_PER_S, format_bytes, format_rate
+
+KERNELS: Final = "the kernel's own"
+
+
+class ReplaySetting(StrEnum):
+    """A setting in which policies may differ."""
+
+    DESTAGE = "destage"
+    CUTOFF = "sequential_cutoff"
+    SPLIT = "max_sectors_kb"
+    CONGESTION = "congestion_bypass"
+
+
+SETTINGS: Final = {
+    Kind.BCACHE: (ReplaySetting.DESTAGE, ReplaySetting.CUTOFF, ReplaySetting.CONGESTION),
+    Kind.DM_CACHE: (ReplaySetting.DESTAGE, ReplaySetting.SPLIT),
+    Kind.DM_WRITECACHE: (),
+}
 
 PolicyAt = Callable[[int], Policy]
-"""The policy at a time (Unix ns): a schedule may change it. The same object for the same policy."""
+"""Returns the policy at a time (Unix ns), as the same object if it is the same policy."""
 
 DIFFERENCES_MAX: Final = 1000
-"""More are not read by anybody; the shortest are left out."""
+"""The shortest beyond this number are left out."""
 _WAITS_MAX: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """For so long the two wanted different things. `before`: what the other policy wanted."""
+    """An interval in which the two policies differ. `before`: what the other policy decided."""
 
     at_unix_ns: int
     until_unix_ns: int
@@ -44,10 +77,12 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class DryRun:
-    """`frames`: samples that were looked at; `coverage_ratio`: share (0..1) of the time with any.
+    """The result of a comparison.
 
-    `differences`: in the order of time, at most DIFFERENCES_MAX; `left_out`: how many shorter ones
-    there are. `destage_ns`: for how long each policy, the other one first, wanted which gate.
+    - `frames`: the number of samples; `coverage_ratio`: share (0..1) of the time that has any.
+    - `differences`: in the order of time, at most DIFFERENCES_MAX.
+    - `left_out`: how many shorter ones there are.
+    - `destage_ns`: how long each policy, the other one first, decided on which gate.
     """
 
     from_unix_ns: int
@@ -62,41 +97,43 @@ class DryRun:
 
 @dataclass(frozen=True, slots=True)
 class _SettingSpan:
-    """What is wanted of one setting from `at_ns` on. `text`: None in a hole."""
+    """What was decided for one setting from `at_ns` on. `text`: None where samples are missing."""
 
     at_ns: int
     text: str | None
     why: str
 
 
-_Stands = dict[ReplaySetting, list[_SettingSpan]]
+_Spans = dict[ReplaySetting, list[_SettingSpan]]
 
 
-def dry_run(past: HistoryWindow, policy: PolicyAt, against: PolicyAt) -> DryRun:
-    """`policy` beside `against` on what the history has."""
-    gaps = gaps_of(past.edges)
-    after, before = _run(past, gaps, policy), _run(past, gaps, against)
+def dry_run(history: HistoryWindow, policy: PolicyAt, against: PolicyAt) -> DryRun:
+    """Compare `policy` with `against` on the history."""
+    gaps = gaps_of(history.edges)
+    after, before = _run(history, gaps, policy), _run(history, gaps, against)
     found = [
         difference
-        for setting in SETTINGS[past.kind]
-        for difference in _differences(setting, before[setting], after[setting], past.until_unix_ns)
+        for setting in SETTINGS[history.kind]
+        for difference in _differences(
+            setting, before[setting], after[setting], history.until_unix_ns
+        )
     ]
     kept = sorted(found, key=_length_ns, reverse=True)[:DIFFERENCES_MAX]
-    length_ns = past.until_unix_ns - past.since_unix_ns
+    length_ns = history.until_unix_ns - history.since_unix_ns
     return DryRun(
-        past.since_unix_ns,
-        past.until_unix_ns,
-        frames=len(past.samples),
-        coverage_ratio=min(1.0, covered_ns(past) / length_ns) if length_ns > 0 else 0.0,
+        history.since_unix_ns,
+        history.until_unix_ns,
+        frames=len(history.samples),
+        coverage_ratio=min(1.0, covered_ns(history) / length_ns) if length_ns > 0 else 0.0,
         differences=tuple(sorted(kept, key=lambda each: (each.at_unix_ns, each.setting))),
         left_out=len(found) - len(kept),
-        destage_ns=(_spent(before, past), _spent(after, past)),
-        notes=tuple(notes_of(past, gaps, (policy, against))),
+        destage_ns=(_spent(before, history), _spent(after, history)),
+        notes=tuple(notes_of(history, gaps, (policy, against))),
     )
 
 
-def document(run: DryRun) -> dict[str, Any]:
-    """JSON-able; times in Unix seconds."""
+def dry_run_to_json(run: DryRun) -> dict[str, object]:
+    """Return it as JSON; times in Unix seconds."""
     before, after = run.destage_ns
     return {
         "from_unix_s": run.from_unix_ns / NS_PER_S,
@@ -127,36 +164,38 @@ def document(run: DryRun) -> dict[str, Any]:
 # ---- one policy ---------------------------------------------------------------------------------
 @dataclass(slots=True)
 class _Runner:
-    """One policy on its way through the history."""
+    """Runs one policy through the history."""
 
     kind: Kind
     policy_at: PolicyAt
     state: State = field(default_factory=State)
-    stands: _Stands = field(default_factory=dict)
+    spans: _Spans = field(default_factory=dict)
     key: tuple[object, ...] = ()
     _fitted: dict[tuple[int, int], Policy] = field(default_factory=dict)
 
-    def take(self, event: Event) -> None:
+    def take(self, event: HistoryEvent) -> None:
         whole = self.policy_at(event.at_ns)
-        policy = self._of_then(whole, event.wait_ns)
-        self.state, outcome = step(self.state, event.what, policy, event.at_ns)
+        policy = self._replayable(whole, event.wait_ns)
+        self.state, outcome = step(self.state, event.payload, policy, event.at_ns)
         key = (event.blank, event.mixed, policy.overlay, *_key(outcome))
         if key == self.key:
             return
         self.key = key
         decision = outcome.decision()
         for setting in SETTINGS[self.kind]:
-            text, why = text_of(setting, decision, self.state, whole, mixed=event.mixed)
+            text, why = setting_text(setting, decision, self.state, whole, mixed=event.mixed)
             self._add(setting, _SettingSpan(event.at_ns, None if event.blank else text, why))
 
-    def _add(self, setting: ReplaySetting, stand: _SettingSpan) -> None:
-        stands = self.stands.setdefault(setting, [])
-        if not stands or stands[-1].text != stand.text:
-            stands.append(stand)
+    def _add(self, setting: ReplaySetting, span: _SettingSpan) -> None:
+        spans = self.spans.setdefault(setting, [])
+        if not spans or spans[-1].text != span.text:
+            spans.append(span)
 
-    def _of_then(self, policy: Policy, wait_ns: int | None) -> Policy:
-        """The policy on what is kept: with the wait that was learned then, since the gaps that it
-        was learned from are not, and without stream_bypass, which could only rest.
+    def _replayable(self, policy: Policy, wait_ns: int | None) -> Policy:
+        """Return the policy for what the history keeps.
+
+        It has the wait that was learned then, since the gaps are not kept, and no stream_bypass,
+        which could only rest.
         """
         destage = policy.destage
         if wait_ns is None or destage is None or destage.wait_ns is not None:
@@ -172,17 +211,17 @@ class _Runner:
         return self._fitted[key]
 
 
-def _run(past: HistoryWindow, gaps: Sequence[Gap], policy_at: PolicyAt) -> _Stands:
+def _run(history: HistoryWindow, gaps: Sequence[Gap], policy_at: PolicyAt) -> _Spans:
     def wait_at(at_ns: int) -> int | None:
         destage = policy_at(at_ns).destage
         return None if destage is None else destage.wait_ns
 
-    runner = _Runner(past.kind, policy_at)
-    for setting in SETTINGS[past.kind]:
-        runner.stands[setting] = []
-    for event in events(past, gaps, wait_at):
+    runner = _Runner(history.kind, policy_at)
+    for setting in SETTINGS[history.kind]:
+        runner.spans[setting] = []
+    for event in events(history, gaps, wait_at):
         runner.take(event)
-    return runner.stands
+    return runner.spans
 
 
 def _key(outcome: Outcome) -> tuple[object, ...]:
@@ -218,8 +257,8 @@ def _differences(
 def _side_by_side(
     before: Sequence[_SettingSpan], after: Sequence[_SettingSpan], until_ns: int
 ) -> Iterator[tuple[int, int, _SettingSpan, _SettingSpan]]:
-    """From when to when both were unchanged."""
-    times = sorted({stand.at_ns for stand in (*before, *after)})
+    """Yield the intervals in which both are unchanged."""
+    times = sorted({span.at_ns for span in (*before, *after)})
     old_at = new_at = -1
     for number, since_ns in enumerate(times):
         while old_at + 1 < len(before) and before[old_at + 1].at_ns <= since_ns:
@@ -231,15 +270,55 @@ def _side_by_side(
             yield since_ns, end_ns, before[old_at], after[new_at]
 
 
-def _spent(stands: _Stands, past: HistoryWindow) -> dict[str, int]:
-    """How long each gate was wanted."""
+def _spent(spans: _Spans, history: HistoryWindow) -> dict[str, int]:
+    """Return how long each gate was decided on."""
     spent: dict[str, int] = {}
-    mine = stands.get(ReplaySetting.DESTAGE, [])
-    for since_ns, end_ns, stand, _ in _side_by_side(mine, mine, past.until_unix_ns):
-        if stand.text is not None:
-            spent[stand.text] = spent.get(stand.text, 0) + end_ns - since_ns
+    mine = spans.get(ReplaySetting.DESTAGE, [])
+    for since_ns, end_ns, span, _ in _side_by_side(mine, mine, history.until_unix_ns):
+        if span.text is not None:
+            spent[span.text] = spent.get(span.text, 0) + end_ns - since_ns
     return spent
 
 
 def _length_ns(difference: Difference) -> int:
     return difference.until_unix_ns - difference.at_unix_ns
+
+
+# ---- text of a setting ---------------------------------------------------------------------------
+def setting_text(
+    setting: ReplaySetting, decision: Decision, state: State, policy: Policy, *, mixed: bool
+) -> tuple[str, str]:
+    """Return what was decided for a setting, and why."""
+    if setting is ReplaySetting.DESTAGE:
+        return _gate_text(decision, state, policy, mixed), _why(decision, decision.gate_strategy)
+    cutoff = decision.sequential_cutoff_bytes
+    if setting is ReplaySetting.CUTOFF and cutoff is not None:
+        return format_bytes(cutoff), _why(decision, decision.cutoff_strategy)
+    if setting is ReplaySetting.CONGESTION and decision.congestion_bypass is False:
+        by = next(p.strategy for p in decision.proposals if p.congestion_bypass is False)
+        return "off", _why(decision, by)
+    if policy.streams is not None:
+        return f"as {STREAM_BYPASS} decides", "it goes by run lengths, which are not kept"
+    return KERNELS, "nothing else was decided"
+
+
+def _gate_text(decision: Decision, state: State, policy: Policy, mixed: bool) -> str:
+    gate, by = decision.gate, decision.gate_strategy
+    destage = by == IDLE_DESTAGE
+    if destage and mixed and state.destage.phase is Phase.UNKNOWN:
+        return f"as {IDLE_DESTAGE} decides"
+    if gate is None or gate.kind is GateKind.RELEASED:
+        return KERNELS
+    if gate.kind in (GateKind.CLOSED, GateKind.OPEN):
+        return str(gate.kind)
+    if not destage or not state.destage.pacing:
+        return f"{gate.depth_ios} at once" if gate.depth_ios else format_rate(gate.rate_bytes_per_s)
+    rate, depth = policy.limits.destage_rate.high, policy.limits.destage_depth.high
+    if gate.depth_ios:
+        return "paced" if depth is None else f"paced, at most {depth} at once"
+    return "paced" if rate is None else f"paced, at most {format_rate(rate)}"
+
+
+def _why(decision: Decision, strategy: str) -> str:
+    found = next((p.reason for p in decision.proposals if p.strategy == strategy), "")
+    return f"{strategy}: {found}" if found else "nothing else was decided"

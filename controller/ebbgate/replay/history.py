@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A dry run on the history of this machine, for the command line and the web. I/O: reads only."""
+"""Runs a comparison of policies on this machine's history. I/O: reads only."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ _MINUTE_S = 60
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """The volume of a dry run. `name`: by which the history has it; `title`: LVM's, or the same."""
+    """The volume of a dry run. `name`: in the history; `title`: LVM's name, or the same."""
 
     name: str
     title: str
     kind: Kind
 
 
-def candidate(text: str, folder: Path) -> PolicyDocument:
-    """A policy that is not kept anywhere. Raises ConfigError with everything that is wrong."""
+def parse_candidate(text: str, folder: Path) -> PolicyDocument:
+    """Parse a policy that is not saved. Raises ConfigError with all errors."""
     checked = check_unsaved(text, "the policy", folder)
     if checked.document is None:
         raise ConfigError("\n".join(map(str, checked.problems)), "see policies/README.md")
     return checked.document
 
 
-def other(name: str | None, subject: Subject, folder: Path) -> PolicyDocument:
-    """What to compare with: a policy by name, or the one that the volume is under now.
+def compared_with(name: str | None, subject: Subject, folder: Path) -> PolicyDocument:
+    """Return the policy to compare with: by name, or the one in force for the volume.
 
     Raises NotFound, ConfigError.
     """
@@ -57,15 +57,15 @@ def run(
     since_unix_ns: int,
     until_unix_ns: int,
 ) -> DryRun:
-    """The first of the documents beside the second, schedules included.
+    """Compare the first document with the second, including their schedules.
 
-    Raises NotFound where the history has nothing of the volume in `[since, until)`, and what
-    reading it raises.
+    Raises NotFound if the history has nothing on the volume in `[since, until)`, and what reading
+    it raises.
     """
     rows, edges = read_window(history, subject.name, since_unix_ns, until_unix_ns)
     if not rows:
         raise NotFound(
-            f"the history has nothing of {subject.title} in that time",
+            f"the history has nothing on {subject.title} for that time",
             "a running daemon records it: systemctl start ebbgated",
         )
     past = HistoryWindow(subject.name, subject.kind, since_unix_ns, until_unix_ns, rows, edges)
@@ -76,7 +76,7 @@ def run(
 def policy_at(
     document: PolicyDocument, kind: Kind, local: Callable[[int], LocalTime] | None = None
 ) -> PolicyAt:
-    """The policy by the hour, one object for each part of the schedule."""
+    """Return the policy by time, one object for each entry of the schedule."""
     hour = local or _local
     compiled: dict[str, Policy] = {}
     by_minute: dict[int, Policy] = {}
@@ -97,6 +97,6 @@ def policy_at(
 
 
 def _local(at_unix_ns: int) -> LocalTime:
-    """The hour of this machine then."""
+    """Return the local time then."""
     then = time.localtime(at_unix_ns // NS_PER_S)
     return LocalTime(then.tm_hour * 60 + then.tm_min, then.tm_wday)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The history of a volume as what a policy looks at: frames and edges, in the order of time. Pure.
+"""Turns a volume's history into frames and edges for a policy, and notes what is missing. Pure.
 
-A sample is a frame of which much was not kept: run lengths, gaps, the disk's busy share, what was
-bypassed for which reason. It is missing in the frame, as it is where a kernel does not give it, so
-no rule on it fires. Times are of the wall clock.
+A sample becomes a frame without what the history does not keep: run lengths, gaps, how busy the
+disk was, the reasons of bypasses. These are missing in the frame, so no rule on them fires. Times
+are of the wall clock.
 """
 
 from __future__ import annotations
@@ -18,15 +18,16 @@ from typing import Any, Final
 from ebbgate.model.frame import Frame, PathLatency, Rates, Regime
 from ebbgate.model.records import Direction, Edge, EdgeKind
 from ebbgate.model.volume import Kind
+from ebbgate.policy.engine import Policy, Rule
 from ebbgate.signals.forecast import CUTOFF_ASYNC_RATIO, CUTOFF_SYNC_RATIO, dirty_room_bytes
-from ebbgate.units import NS_PER_S
+from ebbgate.units import NS_PER_S, format_ns
 
 Row = Mapping[str, Any]
 """A sample, by column, as the history has it."""
 
 MINUTE_NS: Final = 60 * NS_PER_S
 _HOLE_SPANS: Final = 3
-"""So many spans without a sample are a hole, in which nothing is known."""
+"""This many spans without a sample are a hole, in which nothing is known."""
 _NOT_KEPT: Final = "the history does not keep it"
 UNKEPT: Final = ("in_flight", "destage_in_flight", "backing_busy", "state")
 """Signals of rules that no sample has."""
@@ -34,10 +35,10 @@ UNKEPT: Final = ("in_flight", "destage_in_flight", "backing_busy", "state")
 
 @dataclass(frozen=True, slots=True)
 class HistoryWindow:
-    """What the history has of one volume in `[since, until)`.
+    """The history of one volume in `[since, until)`.
 
-    `samples`: oldest first, of a second, and of a minute before the first of these. `edges`: oldest
-    first, with Unix ns as their time.
+    - `samples`: oldest first; each of a second, and before the first of these each of a minute.
+    - `edges`: oldest first, with Unix ns as their time.
     """
 
     volume: str
@@ -50,9 +51,7 @@ class HistoryWindow:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """The volume was quiet. `wait_ns`: after so long it was called idle, then; `until_ns`: None
-    where its end is not known.
-    """
+    """The volume was idle. `wait_ns`: the wait then; `until_ns`: None if the end is unknown."""
 
     since_ns: int
     wait_ns: int
@@ -60,21 +59,23 @@ class Gap:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
-    """`what`: a frame or an edge. `wait_ns`: the wait that was learned then, None where no gap
-    shows it. `mixed`: a minute in which the load came and went: whether it was idle is not known.
-    `blank`: the beginning of a hole.
+class HistoryEvent:
+    """A frame or an edge.
+
+    - `wait_ns`: the wait that was learned then; None if no gap shows it.
+    - `mixed`: a minute in which the load came and went, so idleness is unknown.
+    - `blank`: the beginning of a hole.
     """
 
     at_ns: int
-    what: Frame | Edge
+    payload: Frame | Edge
     wait_ns: int | None = None
     mixed: bool = False
     blank: bool = False
 
 
 def gaps_of(edges: Iterable[Edge]) -> tuple[Gap, ...]:
-    """Idle and busy edges in pairs; a busy edge alone tells too little of its gap."""
+    """Return pairs of idle and busy edges; a busy edge alone is no use."""
     found: list[Gap] = []
     open_: Gap | None = None
     for edge in edges:
@@ -89,70 +90,76 @@ def gaps_of(edges: Iterable[Edge]) -> tuple[Gap, ...]:
 
 
 def events(
-    past: HistoryWindow, gaps: Sequence[Gap], wait_at: Callable[[int], int | None]
-) -> Iterator[Event]:
-    """All that happened, as it looks to a policy whose own wait, where it has one, is `wait_at`."""
-    found = [*_edges(gaps, wait_at), *_frames(past, gaps, wait_at)]
-    # An edge before the sample of the same moment, which knows of it.
-    found.sort(key=lambda each: (each.at_ns, isinstance(each.what, Frame)))
+    history: HistoryWindow, gaps: Sequence[Gap], wait_at: Callable[[int], int | None]
+) -> Iterator[HistoryEvent]:
+    """Yield all events as a policy sees them whose own wait, if it has one, is `wait_at`."""
+    found = [*_edges(gaps, wait_at), *_frames(history, gaps, wait_at)]
+    # An edge comes before the sample of the same moment, which includes it.
+    found.sort(key=lambda each: (each.at_ns, isinstance(each.payload, Frame)))
     hole = True
     for each in _with_waits(found):
-        if isinstance(each.what, Frame):
+        if isinstance(each.payload, Frame):
             hole = each.blank
         elif hole:
             continue
         yield each
 
 
-def covered_ns(past: HistoryWindow) -> int:
-    """For how long there are samples."""
-    return sum(until - since for since, until in _stretches(past))
+def covered_ns(history: HistoryWindow) -> int:
+    """Return how long there are samples for."""
+    return sum(until - since for since, until in _stretches(history))
 
 
-def _with_waits(found: list[Event]) -> list[Event]:
-    """Each with the wait by which the next gap was found, or, after the last one, that."""
+def _with_waits(found: list[HistoryEvent]) -> list[HistoryEvent]:
+    """Give each event the wait of the next gap, or after the last gap that of the last one."""
     wait_ns = next((each.wait_ns for each in reversed(found) if each.wait_ns), None)
-    told = []
+    with_waits = []
     for each in reversed(found):
         wait_ns = each.wait_ns or wait_ns
-        told.append(Event(each.at_ns, each.what, wait_ns, each.mixed, each.blank))
-    told.reverse()
-    return told
+        with_waits.append(HistoryEvent(each.at_ns, each.payload, wait_ns, each.mixed, each.blank))
+    with_waits.reverse()
+    return with_waits
 
 
-def _edges(gaps: Iterable[Gap], wait_at: Callable[[int], int | None]) -> Iterator[Event]:
+def _edges(gaps: Iterable[Gap], wait_at: Callable[[int], int | None]) -> Iterator[HistoryEvent]:
     for gap in gaps:
         own = wait_at(gap.since_ns)
         wait_ns = gap.wait_ns if own is None else own
         idle_at_ns = gap.since_ns + wait_ns
         if gap.until_ns is None or idle_at_ns < gap.until_ns:
-            yield Event(idle_at_ns, Edge("", idle_at_ns, EdgeKind.IDLE, wait_ns), gap.wait_ns)
+            yield HistoryEvent(
+                idle_at_ns, Edge("", idle_at_ns, EdgeKind.IDLE, wait_ns), gap.wait_ns
+            )
         if gap.until_ns is not None:
             length_ns = gap.until_ns - gap.since_ns
-            yield Event(gap.until_ns, Edge("", gap.until_ns, EdgeKind.BUSY, length_ns), gap.wait_ns)
+            yield HistoryEvent(
+                gap.until_ns, Edge("", gap.until_ns, EdgeKind.BUSY, length_ns), gap.wait_ns
+            )
 
 
 def _frames(
-    past: HistoryWindow, gaps: Sequence[Gap], wait_at: Callable[[int], int | None]
-) -> Iterator[Event]:
+    history: HistoryWindow, gaps: Sequence[Gap], wait_at: Callable[[int], int | None]
+) -> Iterator[HistoryEvent]:
     starts = [gap.since_ns for gap in gaps]
     cutoff: float | None = None
-    for row in past.samples:
+    for row in history.samples:
         at_ns = row["at_unix_ns"]
         cutoff = _cutoff(row) or cutoff
         number = bisect_right(starts, at_ns) - 1
         gap = gaps[number] if number >= 0 and _contains(gaps[number], at_ns) else None
-        idle, idle_ns, mixed = _quiet(row, gap, wait_at)
-        frame = _frame(row, past, idle=idle, idle_ns=idle_ns, room=_room(row, past.kind, cutoff))
-        yield Event(at_ns, frame, mixed=mixed)
-    for _, until in _stretches(past):
-        yield Event(until, _blank(past, until), blank=True)
+        idle, idle_ns, mixed = _idleness(row, gap, wait_at)
+        frame = _frame(
+            row, history, idle=idle, idle_ns=idle_ns, room=_room(row, history.kind, cutoff)
+        )
+        yield HistoryEvent(at_ns, frame, mixed=mixed)
+    for _, until in _stretches(history):
+        yield HistoryEvent(until, _blank(history, until), blank=True)
 
 
-def _quiet(
+def _idleness(
     row: Row, gap: Gap | None, wait_at: Callable[[int], int | None]
 ) -> tuple[bool | None, int | None, bool]:
-    """Idle, quiet for how long, and whether it was both within one sample."""
+    """Return whether the volume was idle, for how long, and whether it was mixed."""
     share = row["idle"]
     if row["span_ns"] > NS_PER_S:
         mixed = share is not None and 0 < share < 1
@@ -165,13 +172,13 @@ def _quiet(
 
 
 def _contains(gap: Gap, at_ns: int) -> bool:
-    # Of a gap whose end is not known only its beginning is sure.
+    # If the end of a gap is unknown, only its beginning is certain.
     until = gap.since_ns + gap.wait_ns + NS_PER_S if gap.until_ns is None else gap.until_ns
     return gap.since_ns <= at_ns < until
 
 
 def _frame(
-    row: Row, past: HistoryWindow, *, idle: bool | None, idle_ns: int | None, room: int | None
+    row: Row, history: HistoryWindow, *, idle: bool | None, idle_ns: int | None, room: int | None
 ) -> Frame:
     at_ns, dirty, cache = row["at_unix_ns"], row["dirty_bytes"], row["cache_bytes"]
     known = row["read_iops"] is not None
@@ -179,7 +186,7 @@ def _frame(
     if room is None:
         missing["room"] = _NOT_KEPT
     return Frame(
-        volume=past.volume,
+        volume=history.volume,
         at_ns=at_ns,
         probed_at_ns=at_ns if known or idle is not None else None,
         window_ns=row["covered_ns"] or row["span_ns"],
@@ -206,9 +213,9 @@ def _frame(
 _MISSING: Final = dict.fromkeys(UNKEPT, _NOT_KEPT)
 
 
-def _blank(past: HistoryWindow, at_ns: int) -> Frame:
+def _blank(history: HistoryWindow, at_ns: int) -> Frame:
     nothing = {"dirty_bytes": "nothing was recorded", "foreground": "nothing was recorded"}
-    return Frame(past.volume, at_ns, None, 0, None, None, None, None, missing=nothing)
+    return Frame(history.volume, at_ns, None, 0, None, None, None, None, missing=nothing)
 
 
 def _foreground(row: Row) -> dict[Direction, Rates]:
@@ -227,7 +234,7 @@ def _paths(paths: Mapping[str, Sequence[int | None]]) -> dict[tuple[Direction, s
 
 
 def _cutoff(row: Row) -> float | None:
-    """At which of its two levels bcache would have stopped, where the forecast of then tells."""
+    """Return at which of its two levels bcache would stop, if the forecast of then shows it."""
     full_s, cache, level = row["time_to_full_s"], row["cache_bytes"], row["in_use_ratio"]
     came, went = row["dirty_in_bytes_per_s"], row["destage_bytes_per_s"]
     if None in (full_s, cache, level, came, went) or not cache or row["span_ns"] > NS_PER_S:
@@ -237,7 +244,7 @@ def _cutoff(row: Row) -> float | None:
 
 
 def _room(row: Row, kind: Kind, cutoff: float | None) -> int | None:
-    """As `signals.frame` reckons it; of bcache with the level that a forecast showed last."""
+    """Return the room as `signals.frame` does; for bcache by the last known level."""
     dirty, cache, level = row["dirty_bytes"], row["cache_bytes"], row["in_use_ratio"]
     if dirty is None or not cache:
         return None
@@ -248,21 +255,102 @@ def _room(row: Row, kind: Kind, cutoff: float | None) -> int | None:
     return dirty_room_bytes(cache, max(dirty / cache, level or 0.0), cutoff)
 
 
-def _stretches(past: HistoryWindow) -> list[tuple[int, int]]:
-    """From when to when there are samples without a hole, until its last sample is over."""
-    seconds = [row["at_unix_ns"] for row in past.samples if row["span_ns"] <= NS_PER_S]
+def _stretches(history: HistoryWindow) -> list[tuple[int, int]]:
+    """Return the intervals that have samples without a hole."""
+    seconds = [row["at_unix_ns"] for row in history.samples if row["span_ns"] <= NS_PER_S]
     apart = [later - earlier for earlier, later in pairwise(seconds)]
-    # With a slow tick a sample stands for the time to the next one.
+    # With a slow tick a sample covers the time to the next one.
     each_ns = max(NS_PER_S, round(median(apart))) if apart else NS_PER_S
     found: list[tuple[int, int]] = []
-    for row in past.samples:
+    for row in history.samples:
         at_ns, span_ns = row["at_unix_ns"], max(row["span_ns"], each_ns)
         if found and at_ns - found[-1][1] <= (_HOLE_SPANS - 1) * span_ns:
             found[-1] = (found[-1][0], at_ns + span_ns)
         else:
             found.append((at_ns, at_ns + span_ns))
-    return [(since, min(until, past.until_unix_ns)) for since, until in found]
+    return [(since, min(until, history.until_unix_ns)) for since, until in found]
 
 
 def _whole(value: float | None) -> int | None:
     return None if value is None else round(value)
+
+
+# ---- notes --------------------------------------------------------------------------------------
+_ALWAYS: Final = (
+    "the measurements are the result of the decisions then: another policy would have led to"
+    " another dirty level and other latencies",
+    "overrides are left out, and the rollback guard sees the latencies of then",
+)
+
+
+def notes_of(
+    history: HistoryWindow, gaps: Sequence[Gap], policies: Iterable[Callable[[int], Policy]]
+) -> Iterator[str]:
+    """Yield what the comparison cannot know, the most important first."""
+    used = _used(history, policies)
+    if not history.samples:
+        yield "the history has nothing for this time"
+        return
+    yield from dict.fromkeys(_of_rules(used))
+    if history.kind is Kind.DM_WRITECACHE:
+        yield "dm-writecache has no settings that can change while it is in use: nothing to decide"
+    if any(policy.streams is not None for policy in used):
+        yield (
+            "the history does not keep run lengths, so what stream_bypass would do is unknown; here"
+            " only rules set the cutoff"
+        )
+    yield from _of_minutes(history)
+    yield from _of_gaps(history, gaps, used)
+    yield from _ALWAYS
+
+
+def _used(history: HistoryWindow, policies: Iterable[Callable[[int], Policy]]) -> list[Policy]:
+    found: dict[int, Policy] = {}
+    for policy_at in policies:
+        for row in history.samples[:: max(1, len(history.samples) // 1000)]:
+            policy = policy_at(row["at_unix_ns"])
+            found[id(policy)] = policy
+    return list(found.values())
+
+
+def _of_rules(used: Iterable[Policy]) -> Iterator[str]:
+    for rule in (rule for policy in used for rule in policy.rules):
+        lost = sorted(_signals(rule) & set(UNKEPT))
+        if lost:
+            yield (
+                f"rule {rule.name} uses {' and '.join(lost)}, which the history does not keep: here"
+                " its condition never holds"
+            )
+
+
+def _signals(rule: Rule) -> set[str]:
+    return {check.signal for groups in (rule.when, rule.until) for g in groups for check in g}
+
+
+def _of_minutes(history: HistoryWindow) -> Iterator[str]:
+    minutes = [row for row in history.samples if row["span_ns"] > NS_PER_S]
+    if not minutes:
+        return
+    mixed = sum(row["idle"] is not None and 0 < row["idle"] < 1 for row in minutes)
+    yield (
+        f"for {len(minutes)} minutes the history keeps only means, so shorter peaks are lost; in"
+        f" {mixed} of them the load came and went, so what idle_destage would do is unknown"
+    )
+
+
+def _of_gaps(history: HistoryWindow, gaps: Sequence[Gap], used: Iterable[Policy]) -> Iterator[str]:
+    if not any(policy.destage is not None for policy in used):
+        return
+    yield (
+        "the history does not keep the gaps that the wait is learned from: `wait: auto` uses the"
+        " wait of then; how fast a gap drains is unknown"
+    )
+    own = [p.destage.wait_ns for p in used if p.destage is not None and p.destage.wait_ns]
+    shortest = max((gap.wait_ns for gap in gaps), default=0)
+    if own and gaps and min(own) < shortest:
+        yield (
+            f"gaps shorter than the wait of then (up to {format_ns(shortest)}) are unknown, so"
+            f" a wait of {format_ns(min(own))} would have found more"
+        )
+    if own and any(row["span_ns"] <= NS_PER_S for row in history.samples) and not gaps:
+        yield "the history has no edges for this time: idleness is judged by the wait of then"

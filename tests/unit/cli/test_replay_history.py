@@ -35,7 +35,7 @@ def test_the_page_has_differences_gates_and_what_is_not_known(lived: Cli) -> Non
     assert "adaptive -> observe-only" in result.out
     assert "paced -> the kernel's own" in result.out
     assert "GATE" in result.out
-    assert "- run lengths are not kept" in result.out
+    assert "- the history does not keep run lengths" in result.out
     assert max(map(len, result.out.splitlines())) <= 80
 
 
@@ -89,4 +89,4 @@ def test_what_cannot_be_replayed_is_said(
 def test_a_time_of_which_nothing_is_kept_is_said(lived: Cli) -> None:
     lived.now_ns += 3600 * NS_PER_S
     result = lived(*run(lived, "bcache0", "--since", "10min"))
-    assert (result.code, "the history has nothing of bcache0" in result.err) == (66, True)
+    assert (result.code, "the history has nothing on bcache0" in result.err) == (66, True)

@@ -21,11 +21,18 @@ from ebbgate.policy.language.compile import compile_policy
 from ebbgate.policy.language.document import PolicyDocument
 from ebbgate.policy_files.validation import named
 from ebbgate.replay import history
-from ebbgate.replay.compare import DIFFERENCES_MAX, Difference, DryRun, document, dry_run
-from ebbgate.replay.history import Subject, candidate, policy_at
+from ebbgate.replay.compare import (
+    DIFFERENCES_MAX,
+    KERNELS,
+    Difference,
+    DryRun,
+    ReplaySetting,
+    dry_run,
+    dry_run_to_json,
+)
+from ebbgate.replay.history import Subject, parse_candidate, policy_at
 from ebbgate.replay.history_events import HistoryWindow
 from ebbgate.replay.recording import replay
-from ebbgate.replay.setting_text import KERNELS, ReplaySetting
 from ebbgate.store.documents import decision_document
 from ebbgate.store.rollup import COLUMNS, MINUTE_NS
 from ebbgate.units import GIB, MIB, NS_PER_MS, NS_PER_S
@@ -36,7 +43,7 @@ SUBJECT = Subject("bcache0", "bcache0", Kind.BCACHE)
 
 
 def policy(more: str = "", name: str = "mine") -> PolicyDocument:
-    return candidate(f"version: 1\nname: {name}\nwhy: A test.\n{more}", NOWHERE)
+    return parse_candidate(f"version: 1\nname: {name}\nwhy: A test.\n{more}", NOWHERE)
 
 
 def rule(when: str, settings: str, more: str = "") -> PolicyDocument:
@@ -149,7 +156,7 @@ def test_a_history_without_the_volume_is_said(tmp_path: Path) -> None:
     keep(tmp_path / "history.db", recorded("sim-trickle"), Kind.BCACHE)
     both = (named("adaptive"), named("nas-sleep"))
     subject = Subject("bcache7", "bcache7", Kind.BCACHE)
-    with pytest.raises(NotFound, match="the history has nothing of bcache7"):
+    with pytest.raises(NotFound, match="the history has nothing on bcache7"):
         history.run(tmp_path / "history.db", subject, both, 0, 2 * START_NS)
 
 
@@ -254,7 +261,7 @@ def test_a_rule_on_what_is_not_kept_never_fires_and_is_named(signal: str) -> Non
     assert of(found, ReplaySetting.DESTAGE) == []
     name = signal.split(":", maxsplit=1)[0]
     assert found.notes[0] == (
-        f"rule r looks at {name}, which the history does not keep: here that never holds"
+        f"rule r uses {name}, which the history does not keep: here its condition never holds"
     )
 
 
@@ -296,7 +303,7 @@ def test_a_minute_in_which_the_load_came_and_went_is_left_open() -> None:
         (60.0, "as idle_destage decides"),
         (120.0, "paced"),
     ]
-    assert any("of 3 minutes only their means are kept" in note for note in found.notes)
+    assert any("for 3 minutes the history keeps only means" in note for note in found.notes)
     assert any("in 1 of them the load came and went" in note for note in found.notes)
 
 
@@ -311,7 +318,7 @@ def test_what_was_unknown_then_is_unknown_now() -> None:
 def test_without_a_sample_there_is_nothing_to_say() -> None:
     found = run(past([]), policy("strategies: []\n"))
     assert (found.differences, found.coverage_ratio) == ((), 0.0)
-    assert found.notes == ("the history has nothing of this time",)
+    assert found.notes == ("the history has nothing for this time",)
 
 
 BOTH = (policy("strategies: []\n"), named("adaptive"))
@@ -344,19 +351,19 @@ def test_whatever_was_kept_intervals_are_in_order_and_do_not_overlap(
         assert all(each.at_unix_ns < each.until_unix_ns for each in mine)
         assert all(a.until_unix_ns <= b.at_unix_ns for a, b in pairwise(mine))
     assert 0 <= found.coverage_ratio <= 1
-    assert document(found)["frames"] == len(rows)
+    assert dry_run_to_json(found)["frames"] == len(rows)
 
 
 # ---- what is asked for --------------------------------------------------------------------------
 def test_a_candidate_may_have_the_name_of_a_policy_that_is_kept(tmp_path: Path) -> None:
     text = "version: 1\nname: mine\nwhy: A test.\n"
     (tmp_path / "mine.yaml").write_text(text)
-    assert candidate(text + "strategies: []\n", tmp_path).strategies == ()
+    assert parse_candidate(text + "strategies: []\n", tmp_path).strategies == ()
 
 
 def test_a_bad_candidate_is_refused_with_all_its_places() -> None:
     with pytest.raises(ConfigError) as caught:
-        candidate("version: 1\nname: x\nwhy: y.\nstratgies: []\nrules: 7\n", NOWHERE)
+        parse_candidate("version: 1\nname: x\nwhy: y.\nstratgies: []\nrules: 7\n", NOWHERE)
     assert "the policy:4:1: " in str(caught.value)
     assert "the policy:5:" in str(caught.value)
 
@@ -365,11 +372,11 @@ def test_without_a_name_the_other_one_is_that_in_force(tmp_path: Path) -> None:
     text = 'version: 1\nname: mine\nwhy: A test.\nmatch: {volume: "vg/*"}\n'
     (tmp_path / "mine.yaml").write_text(text)
     lvm = Subject("vg-data", "vg/data", Kind.DM_CACHE)
-    assert history.other(None, lvm, tmp_path).name == "mine"
-    assert history.other(None, SUBJECT, tmp_path).name == "adaptive"
-    assert history.other("mine", SUBJECT, tmp_path).name == "mine"
+    assert history.compared_with(None, lvm, tmp_path).name == "mine"
+    assert history.compared_with(None, SUBJECT, tmp_path).name == "adaptive"
+    assert history.compared_with("mine", SUBJECT, tmp_path).name == "mine"
     with pytest.raises(NotFound, match="no policy"):
-        history.other(str(tmp_path / "mine.yaml"), SUBJECT, tmp_path)
+        history.compared_with(str(tmp_path / "mine.yaml"), SUBJECT, tmp_path)
     (tmp_path / "bad.yaml").write_text("nonsense")
     with pytest.raises(ConfigError, match=r"bad.yaml:1:1"):
-        history.other(None, lvm, tmp_path)
+        history.compared_with(None, lvm, tmp_path)

@@ -37,7 +37,7 @@ class DryRuns:
         folder = self._databases.config.policy_dir
         documents = (
             self._candidate(asked.text),
-            history.other(asked.against, subject, folder),
+            history.compared_with(asked.against, subject, folder),
         )
         until_ns = self._databases.wall_ns()
         since_ns = until_ns - round(asked.hours * _HOUR_S * NS_PER_S)
@@ -48,7 +48,7 @@ class DryRuns:
             found = history.run(path, subject, documents, since_ns, until_ns)
         finally:
             self._one.release()
-        return DryRunResult.read(compare.document(found))
+        return DryRunResult.read(compare.dry_run_to_json(found))
 
     def _subject(self, volume: str) -> Subject:
         """As the daemon last named it."""
