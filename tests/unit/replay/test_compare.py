@@ -375,7 +375,7 @@ def test_without_a_name_the_other_one_is_that_in_force(tmp_path: Path) -> None:
     assert history.compared_with(None, lvm, tmp_path).name == "mine"
     assert history.compared_with(None, SUBJECT, tmp_path).name == "adaptive"
     assert history.compared_with("mine", SUBJECT, tmp_path).name == "mine"
-    with pytest.raises(NotFound, match="no policy"):
+    with pytest.raises(NotFound, match="unknown policy"):
         history.compared_with(str(tmp_path / "mine.yaml"), SUBJECT, tmp_path)
     (tmp_path / "bad.yaml").write_text("nonsense")
     with pytest.raises(ConfigError, match=r"bad.yaml:1:1"):
