@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 
-Trouble = Callable[[Path], AbstractContextManager[None]]
+DatabaseFault = Callable[[Path], AbstractContextManager[None]]
 
 
 @contextmanager

@@ -29,7 +29,7 @@ _BAD: Final = (OutcomeKind.FAILED, OutcomeKind.REFUSED)
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class LifeReport:
     """What a life said. `outcomes`: knob, value, kind and error of each; `errors`: in the log."""
 
     outcomes: tuple[tuple[str, ...], ...]
@@ -47,7 +47,7 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
-class Faulty:
+class FaultResult:
     """A life in which one call failed. `call`: which, None where it ended before; `broken`: what
     does not hold, in sentences.
     """
@@ -57,7 +57,7 @@ class Faulty:
     broken: Sequence[str]
 
 
-class ErrnoBench:
+class ErrnoHarness:
     """Lives on one machine; `expected`: what an undisturbed one says."""
 
     def __init__(self, machine: Machine) -> None:
@@ -66,13 +66,13 @@ class ErrnoBench:
         self.calls = machine.calls(self._work)
         self.expected = self._told()
 
-    def fails(self, place: int, number: int) -> Faulty:
+    def fails(self, place: int, number: int) -> FaultResult:
         """Call `place` of a life returns errno `number`; then the life goes on to its end, and
         `restore` runs without a fault.
         """
         call, code = self._run(place, number, self._work)
         if self._ended_at_start(call, code):
-            return Faulty(call, number, [])
+            return FaultResult(call, number, [])
         broken = [f"it ended with {code}"] if code else self._said_wrong(call, number)
         home = self.machine.home
         lost = self.machine.wrong().keys() - set(home.left())
@@ -80,9 +80,9 @@ class ErrnoBench:
         home.put_back()
         broken += [f"{knob} is {what}" for knob, what in self.machine.wrong().items()]
         broken += [f"{knob} is still in the journal" for knob in home.left()]
-        return Faulty(call, number, broken)
+        return FaultResult(call, number, broken)
 
-    def hangs(self, place: int) -> Faulty:
+    def hangs(self, place: int) -> FaultResult:
         """Call `place`, if it is one of the journal's thread, never returns; the life goes on to
         its end all the same, and `restore` runs without a fault.
         """
@@ -96,7 +96,7 @@ class ErrnoBench:
             if call is None or call.thread == child.pid:
                 # Not of the journal's thread. A life whose own thread hangs is like one that was
                 # killed (stop_harness), and the file of last values is in memory.
-                return Faulty(None, 0, [])
+                return FaultResult(None, 0, [])
             child.hang()
             try:
                 while child.next_call(HANG_S) is not None:
@@ -109,9 +109,9 @@ class ErrnoBench:
         home.put_back()
         broken += [f"{knob} is {what}" for knob, what in self.machine.wrong().items()]
         broken += [f"{knob} is still in the journal" for knob in home.left()]
-        return Faulty(call, 0, broken)
+        return FaultResult(call, 0, broken)
 
-    def restore_fails(self, held: Snapshot, place: int, number: int) -> Faulty:
+    def restore_fails(self, held: Snapshot, place: int, number: int) -> FaultResult:
         """The same for `restore`, from the files of a life that was killed."""
         self.machine.load(held)
         call, code = self._run(place, number, self._restore, fresh=False)
@@ -123,7 +123,7 @@ class ErrnoBench:
         home.put_back()
         broken += [f"{knob} is {what}" for knob, what in self.machine.wrong().items()]
         broken += [f"{knob} is still in the journal" for knob in home.left()]
-        return Faulty(call, number, broken)
+        return FaultResult(call, number, broken)
 
     def _run(
         self, place: int, number: int, work: Callable[[], None], *, fresh: bool = True
@@ -192,6 +192,6 @@ class ErrnoBench:
         outcomes = [(o.action.knob, o.action.new, o.kind, o.error) for o in work()]
         self._report.write_text(json.dumps([outcomes, errors]))
 
-    def _told(self) -> Told:
+    def _told(self) -> LifeReport:
         outcomes, errors = json.loads(self._report.read_text())
-        return Told(tuple(tuple(outcome) for outcome in outcomes), tuple(errors))
+        return LifeReport(tuple(tuple(outcome) for outcome in outcomes), tuple(errors))

@@ -23,7 +23,7 @@ from tests import web_history
 from tests.api.stack import SETS, TOKEN, Site, history, served
 from tests.builders import decision, proposal
 from tests.control_harness import answering
-from tests.db_faults import Trouble, damaged, locked, missing
+from tests.db_faults import DatabaseFault, damaged, locked, missing
 from tests.programs import REPO, free_port, until
 from tests.unit.web.web_fixture import DEADLINE_S, Answer, complaint
 
@@ -155,7 +155,7 @@ def test_a_web_process_that_was_killed_tells_what_was_missed(
 )
 @pytest.mark.timeout(120)
 def test_a_history_that_cannot_be_read_is_said_by_every_route_and_is_back_by_itself(
-    lasting: Lasting, trouble: Trouble, lasts_s: float, requests: tuple[int, int]
+    lasting: Lasting, trouble: DatabaseFault, lasts_s: float, requests: tuple[int, int]
 ) -> None:
     site, state = lasting.site, lasting.state
     before = statuses(site)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ebbgate.model.volume import Kind
-from tests.bench.product import PYTHON, REPO, staged
+from tests.bench.product import PYTHON, REPO, stage_in_guest
 from tests.lab.bcache_stack import BcacheStack
 from tests.lab.dm_stack import DmCacheStack
 from tests.lab.session import Session
@@ -36,7 +36,7 @@ def driven(
 
 
 def _said(guest: Session, words: list[str]) -> Iterator[dict[str, Any]]:
-    environment = {"PYTHONPATH": f"{staged(guest)}:{REPO}"}
+    environment = {"PYTHONPATH": f"{stage_in_guest(guest)}:{REPO}"}
     guest.run(["rm", "-rf", _STATE])
     done = guest.run([PYTHON, _DRIVER, *words], env=environment, timeout_s=_PATIENCE_S)
     yield from map(json.loads, done.check().stdout.splitlines())

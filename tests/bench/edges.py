@@ -26,14 +26,14 @@ CLOSED_QUERY = """
 
 
 @dataclass(frozen=True, slots=True)
-class Lateness:
+class EdgeLatency:
     """What one volume's history says, in ns."""
 
     closed: list[int]
     idle: list[int]
 
 
-def measure(guest: Guest, seed: int) -> Lateness:
+def measure(guest: Guest, seed: int) -> EdgeLatency:
     """Short bursts, short gaps, destage all the while."""
     with BcacheStack(guest, settings={**QUIET_CACHE, **OFF, "sequential_cutoff": 0}) as stack:
         stack.expect_changed("writeback_rate")
@@ -46,10 +46,10 @@ def measure(guest: Guest, seed: int) -> Lateness:
         # One row a knob: the last one of an edge has the latency of the whole.
         closed = {row[0] for row in product.rows(CLOSED_QUERY)}
         late = product.rows("SELECT late_ns FROM edges WHERE kind = 'idle'")
-    return Lateness(sorted(closed), [row[0] for row in late])
+    return EdgeLatency(sorted(closed), [row[0] for row in late])
 
 
-def figures(found: Sequence[Lateness]) -> dict[str, float]:
+def figures(found: Sequence[EdgeLatency]) -> dict[str, float]:
     """Of all volumes together: a p99 of one volume's closes would be its worst."""
     closed = sorted(ns for one in found for ns in one.closed)
     idle = [ns for one in found for ns in one.idle]

@@ -20,7 +20,7 @@ from ebbgate.model.volume import Kind
 from tests.bench.context import Context, Scenario
 from tests.bench.disturbed import driven
 from tests.bench.report import Report
-from tests.errno_harness import ERRNOS, ErrnoBench, Faulty
+from tests.errno_harness import ERRNOS, ErrnoHarness, FaultResult
 from tests.lab.guest import Guest
 from tests.stop_harness import Machine
 
@@ -36,33 +36,33 @@ def on_files(context: Context) -> Iterator[Found]:
             folder = Path(name, part)
             folder.mkdir()
             machine = made(folder / "machine")
-            bench = ErrnoBench(machine)
+            harness = ErrnoHarness(machine)
             title = machine.volume.name
-            context.say(f"{title}: {len(bench.calls)} calls, {len(ERRNOS)} errnos")
-            for place in range(len(bench.calls)):
+            context.say(f"{title}: {len(harness.calls)} calls, {len(ERRNOS)} errnos")
+            for place in range(len(harness.calls)):
                 for number in ERRNOS:
-                    yield _found(context, bench.fails(place, number))
+                    yield _found(context, harness.fails(place, number))
             context.say(f"{title}: restore")
-            yield from _restores(context, bench)
+            yield from _restores(context, harness)
             context.say(f"{title}: hangs of the journal's disk")
-            for place in range(0, len(bench.calls), 3):
-                found = bench.hangs(place)
+            for place in range(0, len(harness.calls), 3):
+                found = harness.hangs(place)
                 if found.call is not None:
                     yield _found(context, found)
 
 
-def _restores(context: Context, bench: ErrnoBench) -> Iterator[Found]:
-    moments = bench.machine.moments()
+def _restores(context: Context, harness: ErrnoHarness) -> Iterator[Found]:
+    moments = harness.machine.moments()
     held, place, ended = moments[len(moments) // 2][1], 0, False
     while not ended:
         for number in ERRNOS:
-            found = bench.restore_fails(held, place, number)
+            found = harness.restore_fails(held, place, number)
             ended = found.call is None
             yield _found(context, found)
         place += 1
 
 
-def _found(context: Context, found: Faulty) -> Found:
+def _found(context: Context, found: FaultResult) -> Found:
     for text in found.broken:
         context.say(f"  {found.call} {found.number}: {text}")
     return {"broken": float(bool(found.broken))}

@@ -26,7 +26,7 @@ from random import Random
 from typing import Any, Final
 
 from tests.bench import hostile_grammar as grammar
-from tests.bench.control_line import ControlLine
+from tests.bench.raw_control_client import RawControlClient
 
 SOCKET: Final = "run/control.sock"
 CROWD: Final = 24
@@ -53,10 +53,10 @@ class Attacker:
         """Whether the time is not over, and whoever started it still there."""
         return time.monotonic() < self.until_s and os.getppid() == self.parent
 
-    def converse(self, talk: Callable[[ControlLine], None]) -> None:
+    def converse(self, talk: Callable[[RawControlClient], None]) -> None:
         """Talk on a connection that was greeted; what refuses or ends it is counted."""
         try:
-            with ControlLine(self.socket) as line:
+            with RawControlClient(self.socket) as line:
                 self.note(line.receive())
                 talk(line)
         except TimeoutError:
@@ -74,14 +74,14 @@ class Attacker:
         time.sleep(self.random.uniform(0, 2 * seconds))
 
     # ---- attacks -------------------------------------------------------------------------------
-    def bad_lines(self, line: ControlLine) -> None:
+    def bad_lines(self, line: RawControlClient) -> None:
         """Wrong requests, one after the other; each must be answered or end the connection."""
         for _ in range(20):
             line.send(grammar.line(self.random))
             self.counts["bad_lines"] += 1
             self.note(line.receive())
 
-    def half_requests(self, line: ControlLine) -> None:
+    def half_requests(self, line: RawControlClient) -> None:
         """A line that never ends, in small pieces."""
         self.counts["half_requests"] += 1
         for byte in grammar.half(self.random):
@@ -89,7 +89,7 @@ class Attacker:
             self.rest(0.1)
         self.note(line.receive())
 
-    def flood(self, line: ControlLine) -> None:
+    def flood(self, line: RawControlClient) -> None:
         """Whole requests as fast as they can be sent, answers read now and then."""
         for _ in range(50):
             lines = [json.dumps(grammar.request(self.random)).encode() for _ in range(20)]
@@ -98,7 +98,7 @@ class Attacker:
             for _ in lines:
                 self.note(line.receive())
 
-    def deaf(self, line: ControlLine) -> None:
+    def deaf(self, line: RawControlClient) -> None:
         """Requests whose answers are never read."""
         for _ in range(DEAF_LINES):
             line.send(grammar.line(self.random))
@@ -110,7 +110,7 @@ class Attacker:
         with contextlib.ExitStack() as held:
             for _ in range(CROWD):
                 try:
-                    held.enter_context(ControlLine(self.socket))
+                    held.enter_context(RawControlClient(self.socket))
                     self.counts["crowded"] += 1
                 except OSError:
                     self.counts["cut_off"] += 1
@@ -121,11 +121,11 @@ class Attacker:
         """Connections that are gone before the greeting."""
         for _ in range(50):
             with contextlib.suppress(OSError):
-                ControlLine(self.socket).close()
+                RawControlClient(self.socket).close()
                 self.counts["churned"] += 1
         self.rest(0.05)
 
-    def policies(self, line: ControlLine) -> None:
+    def policies(self, line: RawControlClient) -> None:
         """Policies that are right, as many and as long as the daemon takes."""
         for _ in range(10):
             document = grammar.policy(self.random, self.random.randrange(500))

@@ -20,8 +20,8 @@ from pathlib import Path
 from random import Random
 
 from ebbgate.units import NS_PER_S
-from tests.bench.control_line import ControlLine
 from tests.bench.hostile_attacker import SOCKET
+from tests.bench.raw_control_client import RawControlClient
 
 PERIOD_S = 0.5
 TIMEOUT_S = 20.0
@@ -40,7 +40,7 @@ ASKED: dict[int, tuple[_Asked, ...]] = {
 
 
 @dataclass(slots=True)
-class Served:
+class ServedRequest:
     """How long one request took, in ms, from before the connection. `why`: what is wrong."""
 
     answered_ms: float = 0.0
@@ -49,15 +49,15 @@ class Served:
     why: str = ""
 
 
-def once(socket: Path, kind: str, args: dict[str, str | int]) -> Served:
+def once(socket: Path, kind: str, args: dict[str, str | int]) -> ServedRequest:
     """One request."""
-    began_s, served = time.monotonic(), Served()
+    began_s, served = time.monotonic(), ServedRequest()
 
     def took_ms() -> float:
         return (time.monotonic() - began_s) * 1000
 
     try:
-        with ControlLine(socket, TIMEOUT_S) as line:
+        with RawControlClient(socket, TIMEOUT_S) as line:
             greeting = line.receive()
             line.request(kind, "bcache0", args)
             answer = line.receive()
@@ -83,7 +83,7 @@ def main() -> None:
             os.setresuid(int(uid), int(uid), int(uid))
         socket, random = Path(folder) / SOCKET, Random(f"{seed} {uid}")
         until_s = time.monotonic() + float(seconds)
-        served: list[Served] = []
+        served: list[ServedRequest] = []
         while time.monotonic() < until_s and os.getppid() != 1:
             fcntl.flock(turn, fcntl.LOCK_SH)
             found = once(socket, *random.choice(ASKED[min(int(uid), 1)]))

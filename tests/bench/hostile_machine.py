@@ -18,10 +18,10 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
-from tests.bench.control_line import ControlLine
 from tests.bench.hostile_attacker import SOCKET
 from tests.bench.hostile_honest import TURN
 from tests.bench.kill_files import FileMachine
+from tests.bench.raw_control_client import RawControlClient
 from tests.lab import host
 from tests.lab.errors import CommandFailed
 from tests.lab.wait import wait_until
@@ -60,7 +60,7 @@ class HostileMachine(FileMachine):
     def _greets(self) -> bool:
         """Whether the socket is that of the daemon that was started last."""
         assert self.daemon is not None
-        with suppress(OSError, ValueError), ControlLine(self.socket) as line:
+        with suppress(OSError, ValueError), RawControlClient(self.socket) as line:
             return bool(line.receive().get("pid") == self.daemon.pid)
         return False
 

@@ -49,7 +49,7 @@ def stage() -> Path:
     return SITE
 
 
-def staged(session: Session) -> Path:
+def stage_in_guest(session: Session) -> Path:
     """The same, as a guest sees it."""
     site = stage()
     mirror(session, site)
@@ -63,7 +63,7 @@ class Product:
         self.session = session
         self._mode = mode
         self._tick_ms = tick_ms
-        self.site = staged(session)
+        self.site = stage_in_guest(session)
         self.daemon: Process | None = None
 
     def __enter__(self) -> Self:

@@ -16,7 +16,7 @@ import pytest
 from tests.lab import guest_server, snapshot
 from tests.lab.errors import EXIT_LOST_GUEST, LostGuest, NoLab
 from tests.lab.guest import Guest
-from tests.lab.script_fixture import ScriptBench
+from tests.lab.script_fixture import ScriptHarness
 from tests.lab.session import Session
 
 # A boot under emulation on a busy machine takes longer than a unit test ever may.
@@ -74,9 +74,9 @@ def guest() -> Iterator[Session]:
 
 
 @pytest.fixture
-def bench(guest: Session) -> Iterator[ScriptBench]:
+def harness(guest: Session) -> Iterator[ScriptHarness]:
     """The guest with nothing on its disks, ready for the set-up scripts; bare again afterwards."""
-    made = ScriptBench(guest)
+    made = ScriptHarness(guest)
     made.prepare()
     try:
         yield made

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from tests.bench import web
 from tests.bench.gap_drain import QUIET_CACHE, Foreground, Pieces
-from tests.bench.product import FOLDERS, PROBE, PYTHON, REPO, SITE, Product, staged
+from tests.bench.product import FOLDERS, PROBE, PYTHON, REPO, SITE, Product, stage_in_guest
 from tests.lab import fio, terminal
 from tests.lab.bcache_stack import BcacheStack
 from tests.lab.demo_failure import need_space
@@ -68,7 +68,7 @@ def run(*, keep: bool) -> None:
             screen.phase("booting a stock Debian kernel in QEMU, without KVM")
             guest = until_end.enter_context(Guest(forwards={web.PORT: port}))
             screen.phase(f"Linux {guest.check(['uname', '-r']).strip()}; starting ebbgate-web")
-            page = until_end.enter_context(web.Web(guest, staged(guest), port))
+            page = until_end.enter_context(web.Web(guest, stage_in_guest(guest), port))
             screen.phase(f"{page.url} answers")
             results = {arm: measure(guest, arm, screen) for arm in ARMS}
         print_table(screen.console, table(results))

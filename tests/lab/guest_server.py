@@ -89,7 +89,7 @@ def take_down(name: str = DEFAULT_NAME) -> None:
     link_of(name).unlink(missing_ok=True)
 
 
-class Keeper:
+class GuestRelay:
     """Relays between many clients and one guest."""
 
     def __init__(self, guest: Guest) -> None:
@@ -164,7 +164,7 @@ def main(name: str, scheduler: str, cache_mode: str, with_stack: str) -> None:
         if int(with_stack):
             # Never left: it ends with the guest, and a test on the same devices replaces it.
             BcacheStack(guest, scheduler=scheduler, cache_mode=cache_mode).__enter__()
-        keeper = Keeper(guest)
+        keeper = GuestRelay(guest)
         link = link_of(name)
         link.unlink(missing_ok=True)
         link.symlink_to(guest.folder)

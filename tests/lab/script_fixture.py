@@ -46,7 +46,7 @@ _LEFT = (
 )
 
 
-class ScriptBench:
+class ScriptHarness:
     """A guest with the default devices, in which the scripts are run for real."""
 
     def __init__(self, session: Session) -> None:

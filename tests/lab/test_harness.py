@@ -157,7 +157,7 @@ def kept(guest: Session, name: str) -> Iterator[None]:
     link = guest_server.link_of(name)
     link.unlink(missing_ok=True)
     link.symlink_to(guest.folder)
-    relay = guest_server.Keeper(guest)
+    relay = guest_server.GuestRelay(guest)
     threading.Thread(target=relay.serve, daemon=True).start()
     try:
         yield

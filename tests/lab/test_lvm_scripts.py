@@ -7,124 +7,126 @@ import signal
 
 import pytest
 
-from tests.lab.script_fixture import DM, VOLUME, ScriptBench, again_of, undo_of
+from tests.lab.script_fixture import DM, VOLUME, ScriptHarness, again_of, undo_of
 
 DEVICE = f"/dev/{VOLUME}"
 
 
-def layout(bench: ScriptBench) -> str:
+def layout(harness: ScriptHarness) -> str:
     """Volumes of LVM with their layout, and the devices of the group."""
-    volumes = bench.shell("lvs --noheadings -a -o lv_name,lv_layout,cache_mode vg")
-    return volumes + bench.shell("pvs --noheadings -o pv_name,vg_name")
+    volumes = harness.shell("lvs --noheadings -a -o lv_name,lv_layout,cache_mode vg")
+    return volumes + harness.shell("pvs --noheadings -o pv_name,vg_name")
 
 
-def test_dirty_data_survives_attach_and_detach_of_a_mounted_volume(bench: ScriptBench) -> None:
-    bench.make_volume()
-    bench.make_files(DEVICE)
-    before = layout(bench)
-    attached = bench.ok("lvmcache-attach", "--yes", "--mode", "writeback", VOLUME, bench.ssd)
-    bench.hold_dirty()
-    bench.add_file("second", 8)
-    stack = bench.status()
+def test_dirty_data_survives_attach_and_detach_of_a_mounted_volume(harness: ScriptHarness) -> None:
+    harness.make_volume()
+    harness.make_files(DEVICE)
+    before = layout(harness)
+    attached = harness.ok("lvmcache-attach", "--yes", "--mode", "writeback", VOLUME, harness.ssd)
+    harness.hold_dirty()
+    harness.add_file("second", 8)
+    stack = harness.status()
     assert stack["status"]["dirty"] > 0
     assert stack["status"]["mode"] == "writeback"
     assert {part["role"]: part["physical"] for part in stack["parts"]} == {
-        "cache": [bench.ssd],
-        "metadata": [bench.ssd],
-        "backing": [bench.hdd],
+        "cache": [harness.ssd],
+        "metadata": [harness.ssd],
+        "backing": [harness.hdd],
     }
-    detached = bench.pasted(undo_of(attached))
+    detached = harness.pasted(undo_of(attached))
     assert "MiB dirty" in detached.stderr
     assert "clean: nothing is dirty" in detached.stderr
     assert "cache_check" in detached.stderr
-    assert layout(bench) == before
-    bench.check_files(DEVICE)
+    assert layout(harness) == before
+    harness.check_files(DEVICE)
 
 
 @pytest.mark.full
-def test_a_cachepool_of_larger_chunks_comes_and_goes(bench: ScriptBench) -> None:
-    bench.make_volume()
-    bench.make_files(DEVICE)
+def test_a_cachepool_of_larger_chunks_comes_and_goes(harness: ScriptHarness) -> None:
+    harness.make_volume()
+    harness.make_files(DEVICE)
     options = ["--yes", "--cachepool", "--chunk", "128k", "--mode", "writeback"]
-    bench.ok("lvmcache-attach", *options, VOLUME, bench.ssd)
-    bench.hold_dirty()
-    bench.add_file("second")
-    assert bench.status()["status"]["block_bytes"] == 128 * 1024
-    detached = bench.ok("lvmcache-detach", "--yes", VOLUME)
-    assert "data_cache" in layout(bench)
-    again = bench.pasted(undo_of(detached))
+    harness.ok("lvmcache-attach", *options, VOLUME, harness.ssd)
+    harness.hold_dirty()
+    harness.add_file("second")
+    assert harness.status()["status"]["block_bytes"] == 128 * 1024
+    detached = harness.ok("lvmcache-detach", "--yes", VOLUME)
+    assert "data_cache" in layout(harness)
+    again = harness.pasted(undo_of(detached))
     assert "+ lvconvert" in again.stderr
-    assert bench.status()["status"]["block_bytes"] == 128 * 1024
-    bench.check_files(DEVICE)
+    assert harness.status()["status"]["block_bytes"] == 128 * 1024
+    harness.check_files(DEVICE)
 
 
-def test_a_device_that_carries_data_is_refused_and_left_alone(bench: ScriptBench) -> None:
-    bench.make_volume(64)
-    bench.shell(f"mkfs.ext4 -q {bench.ssd}")
-    before = bench.shell(f"head -c 65536 {bench.ssd} | sha256sum")
-    refused = bench.run("lvmcache-attach", "--yes", VOLUME, bench.ssd)
+def test_a_device_that_carries_data_is_refused_and_left_alone(harness: ScriptHarness) -> None:
+    harness.make_volume(64)
+    harness.shell(f"mkfs.ext4 -q {harness.ssd}")
+    before = harness.shell(f"head -c 65536 {harness.ssd} | sha256sum")
+    refused = harness.run("lvmcache-attach", "--yes", VOLUME, harness.ssd)
     assert (refused.rc, "carries data: ext4" in refused.stderr) == (64, True)
-    assert bench.shell(f"head -c 65536 {bench.ssd} | sha256sum") == before
-    bench.ok("lvmcache-attach", "--yes", "--force", VOLUME, bench.ssd)
-    assert bench.status()["status"]["mode"] == "writethrough"
+    assert harness.shell(f"head -c 65536 {harness.ssd} | sha256sum") == before
+    harness.ok("lvmcache-attach", "--yes", "--force", VOLUME, harness.ssd)
+    assert harness.status()["status"]["mode"] == "writethrough"
 
 
-def test_a_mounted_device_is_refused_even_with_force(bench: ScriptBench) -> None:
-    bench.make_volume(64)
-    bench.make_files(bench.ssd)
-    refused = bench.run("lvmcache-attach", "--yes", "--force", VOLUME, bench.ssd)
+def test_a_mounted_device_is_refused_even_with_force(harness: ScriptHarness) -> None:
+    harness.make_volume(64)
+    harness.make_files(harness.ssd)
+    refused = harness.run("lvmcache-attach", "--yes", "--force", VOLUME, harness.ssd)
     assert (refused.rc, "is mounted at" in refused.stderr) == (64, True)
     # Why --force cannot help: the kernel lets nobody else open it, whatever a tool is told.
     for tool in ("pvcreate -ff -y", "make-bcache --wipe-bcache -C"):
-        assert bench.session.run(f"{tool} {bench.ssd}").rc != 0
-    bench.check_files(bench.ssd)
+        assert harness.session.run(f"{tool} {harness.ssd}").rc != 0
+    harness.check_files(harness.ssd)
 
 
 @pytest.mark.full
-def test_swap_is_refused_even_with_force(bench: ScriptBench) -> None:
-    bench.make_volume(64)
-    bench.shell(f"mkswap {bench.ssd} && swapon {bench.ssd}")
+def test_swap_is_refused_even_with_force(harness: ScriptHarness) -> None:
+    harness.make_volume(64)
+    harness.shell(f"mkswap {harness.ssd} && swapon {harness.ssd}")
     try:
-        refused = bench.run("lvmcache-attach", "--yes", "--force", VOLUME, bench.ssd)
+        refused = harness.run("lvmcache-attach", "--yes", "--force", VOLUME, harness.ssd)
     finally:
-        bench.shell(f"swapoff {bench.ssd}")
+        harness.shell(f"swapoff {harness.ssd}")
     assert (refused.rc, "is swap: swapoff it first" in refused.stderr) == (64, True)
 
 
 @pytest.mark.full
-def test_another_command_of_lvm_is_waited_for(bench: ScriptBench) -> None:
-    bench.make_volume(64)
-    bench.shell("flock /run/lock/lvm/V_vg sleep 5 </dev/null >/dev/null 2>&1 &")
-    done = bench.ok("lvmcache-attach", "--dry-run", VOLUME, bench.ssd)
+def test_another_command_of_lvm_is_waited_for(harness: ScriptHarness) -> None:
+    harness.make_volume(64)
+    harness.shell("flock /run/lock/lvm/V_vg sleep 5 </dev/null >/dev/null 2>&1 &")
+    done = harness.ok("lvmcache-attach", "--dry-run", VOLUME, harness.ssd)
     assert "waiting for another command of LVM on vg" in done.stderr
 
 
 @pytest.mark.full
-def test_an_attach_that_fails_half_way_is_taken_back(bench: ScriptBench) -> None:
-    bench.make_volume(64)
-    before = layout(bench)
+def test_an_attach_that_fails_half_way_is_taken_back(harness: ScriptHarness) -> None:
+    harness.make_volume(64)
+    before = layout(harness)
     options = ["--yes", "--block-size", "4096", "--setting", "nonsense=1"]
-    failed = bench.run("writecache-attach", *options, VOLUME, bench.ssd)
+    failed = harness.run("writecache-attach", *options, VOLUME, harness.ssd)
     assert (failed.rc, "failed: lvconvert" in failed.stderr) == (74, True)
     assert "undo: lvremove" in failed.stderr
-    assert layout(bench) == before
-    assert bench.shell(f"wipefs --no-act {bench.ssd}") == ""
+    assert layout(harness) == before
+    assert harness.shell(f"wipefs --no-act {harness.ssd}") == ""
 
 
-def test_a_forced_attach_that_fails_puts_every_signature_back(bench: ScriptBench) -> None:
-    bench.make_volume(64)
-    bench.shell(f"mkfs.ext4 -q {bench.ssd}; rm -f /run/lab/wipefs-*")
+def test_a_forced_attach_that_fails_puts_every_signature_back(harness: ScriptHarness) -> None:
+    harness.make_volume(64)
+    harness.shell(f"mkfs.ext4 -q {harness.ssd}; rm -f /run/lab/wipefs-*")
     # A boot sector's signature, which wipefs takes for a table of partitions.
-    bench.shell(f"printf '\\125\\252' | dd of={bench.ssd} bs=1 seek=510 conv=notrunc status=none")
-    before = bench.shell(f"wipefs --no-act --parsable {bench.ssd}")
+    harness.shell(
+        f"printf '\\125\\252' | dd of={harness.ssd} bs=1 seek=510 conv=notrunc status=none"
+    )
+    before = harness.shell(f"wipefs --no-act --parsable {harness.ssd}")
     assert "ext4" in before
     options = ["--yes", "--force", "--block-size", "4096", "--setting", "nonsense=1"]
-    failed = bench.run("writecache-attach", *options, VOLUME, bench.ssd)
+    failed = harness.run("writecache-attach", *options, VOLUME, harness.ssd)
     assert (failed.rc, "undo: dd if=/run/lab/wipefs-" in failed.stderr) == (74, True)
     assert "may be damaged: it has been written over" in failed.stderr
-    after = bench.shell(f"wipefs --no-act --parsable {bench.ssd}")
+    after = harness.shell(f"wipefs --no-act --parsable {harness.ssd}")
     assert offsets(after) == offsets(before)
-    bench.shell("rm -f /run/lab/wipefs-*")
+    harness.shell("rm -f /run/lab/wipefs-*")
 
 
 def offsets(parsable: str) -> set[str]:
@@ -133,88 +135,88 @@ def offsets(parsable: str) -> set[str]:
 
 
 @pytest.mark.full
-def test_pvcreate_refuses_a_signature_that_came_after_the_check(bench: ScriptBench) -> None:
-    bench.shell(f"mkfs.ext4 -q {bench.ssd}")
-    assert bench.session.run(f"pvcreate {bench.ssd} </dev/null").rc != 0
-    assert "ext4" in bench.shell(f"wipefs --no-act {bench.ssd}")
+def test_pvcreate_refuses_a_signature_that_came_after_the_check(harness: ScriptHarness) -> None:
+    harness.shell(f"mkfs.ext4 -q {harness.ssd}")
+    assert harness.session.run(f"pvcreate {harness.ssd} </dev/null").rc != 0
+    assert "ext4" in harness.shell(f"wipefs --no-act {harness.ssd}")
 
 
 @pytest.mark.full
-def test_a_device_with_other_volumes_stays_and_the_dry_run_says_so(bench: ScriptBench) -> None:
-    bench.make_volume(64)
-    bench.ok("lvmcache-attach", "--yes", "--size", "64m", VOLUME, bench.ssd)
-    bench.shell(f"lvcreate -q -y -n other -L 16m vg {bench.ssd}")
-    dry = bench.ok("lvmcache-detach", "--dry-run", "--free", VOLUME).stdout
-    assert f"# {bench.ssd} stays in vg: other on it" in dry
-    real = bench.ok("lvmcache-detach", "--yes", "--free", VOLUME).stderr
+def test_a_device_with_other_volumes_stays_and_the_dry_run_says_so(harness: ScriptHarness) -> None:
+    harness.make_volume(64)
+    harness.ok("lvmcache-attach", "--yes", "--size", "64m", VOLUME, harness.ssd)
+    harness.shell(f"lvcreate -q -y -n other -L 16m vg {harness.ssd}")
+    dry = harness.ok("lvmcache-detach", "--dry-run", "--free", VOLUME).stdout
+    assert f"# {harness.ssd} stays in vg: other on it" in dry
+    real = harness.ok("lvmcache-detach", "--yes", "--free", VOLUME).stderr
     planned = [line for line in dry.splitlines() if not line.startswith("#")]
     assert [line[2:] for line in real.splitlines() if line.startswith("+ ")] == planned
-    assert "other" in layout(bench)
-    assert "data_cache" not in layout(bench)
+    assert "other" in layout(harness)
+    assert "data_cache" not in layout(harness)
 
 
 @pytest.mark.full
-def test_a_kill_between_two_steps_of_an_attach_can_be_gone_on_from(bench: ScriptBench) -> None:
-    bench.make_volume(64)
-    process = bench.start("lvmcache-attach", "--yes", VOLUME, bench.ssd)
-    assert bench.interrupt(process, "+ vgextend", signal.SIGKILL).rc != 0
-    again = bench.run("lvmcache-attach", "--yes", VOLUME, bench.ssd)
+def test_a_kill_between_two_steps_of_an_attach_can_be_gone_on_from(harness: ScriptHarness) -> None:
+    harness.make_volume(64)
+    process = harness.start("lvmcache-attach", "--yes", VOLUME, harness.ssd)
+    assert harness.interrupt(process, "+ vgextend", signal.SIGKILL).rc != 0
+    again = harness.run("lvmcache-attach", "--yes", VOLUME, harness.ssd)
     if again.rc != 0:
-        assert f"pvremove {bench.ssd} makes it blank" in again.stderr
-        bench.shell(f"pvremove {bench.ssd}")
-        bench.ok("lvmcache-attach", "--yes", VOLUME, bench.ssd)
-    assert bench.status()["status"]["mode"] == "writethrough"
+        assert f"pvremove {harness.ssd} makes it blank" in again.stderr
+        harness.shell(f"pvremove {harness.ssd}")
+        harness.ok("lvmcache-attach", "--yes", VOLUME, harness.ssd)
+    assert harness.status()["status"]["mode"] == "writethrough"
 
 
 @pytest.mark.full
-def test_an_attach_that_is_terminated_at_any_step_leaves_nothing(bench: ScriptBench) -> None:
-    bench.make_volume(64)
-    before = layout(bench)
+def test_an_attach_that_is_terminated_at_any_step_leaves_nothing(harness: ScriptHarness) -> None:
+    harness.make_volume(64)
+    before = layout(harness)
     for step in ("+ pvcreate", "+ vgextend", "+ lvcreate", "+ lvconvert"):
-        process = bench.start("lvmcache-attach", "--yes", VOLUME, bench.ssd)
-        stopped = bench.interrupt(process, step, signal.SIGTERM)
+        process = harness.start("lvmcache-attach", "--yes", VOLUME, harness.ssd)
+        stopped = harness.interrupt(process, step, signal.SIGTERM)
         if stopped.rc == 0:
-            bench.pasted(undo_of(stopped))
+            harness.pasted(undo_of(stopped))
         else:
             assert stopped.rc == 130, stopped.stderr
             assert "everything that this run changed is as it was before" in stopped.stderr
-        assert layout(bench) == before
-        assert bench.shell(f"wipefs --no-act {bench.ssd}") == ""
+        assert layout(harness) == before
+        assert harness.shell(f"wipefs --no-act {harness.ssd}") == ""
 
 
-def test_an_attach_that_is_terminated_leaves_nothing_behind(bench: ScriptBench) -> None:
-    bench.make_volume()
-    bench.make_files(DEVICE)
-    before = layout(bench)
-    process = bench.start("lvmcache-attach", "--yes", VOLUME, bench.ssd)
-    stopped = bench.interrupt(process, "+ lvcreate", signal.SIGTERM)
+def test_an_attach_that_is_terminated_leaves_nothing_behind(harness: ScriptHarness) -> None:
+    harness.make_volume()
+    harness.make_files(DEVICE)
+    before = layout(harness)
+    process = harness.start("lvmcache-attach", "--yes", VOLUME, harness.ssd)
+    stopped = harness.interrupt(process, "+ lvcreate", signal.SIGTERM)
     assert stopped.rc == 130
-    assert layout(bench) == before
-    bench.pasted(again_of(stopped))
-    bench.ok("lvmcache-detach", "--yes", "--free", VOLUME)
-    assert layout(bench) == before
-    bench.check_files(DEVICE)
+    assert layout(harness) == before
+    harness.pasted(again_of(stopped))
+    harness.ok("lvmcache-detach", "--yes", "--free", VOLUME)
+    assert layout(harness) == before
+    harness.check_files(DEVICE)
 
 
 @pytest.mark.full
-def test_an_interrupted_detach_puts_the_cache_back(bench: ScriptBench) -> None:
-    bench.make_volume()
-    bench.make_files(DEVICE)
-    bench.ok("lvmcache-attach", "--yes", "--mode", "writeback", VOLUME, bench.ssd)
-    bench.hold_dirty()
-    bench.add_file("second", 32)
-    before = layout(bench)
+def test_an_interrupted_detach_puts_the_cache_back(harness: ScriptHarness) -> None:
+    harness.make_volume()
+    harness.make_files(DEVICE)
+    harness.ok("lvmcache-attach", "--yes", "--mode", "writeback", VOLUME, harness.ssd)
+    harness.hold_dirty()
+    harness.add_file("second", 32)
+    before = layout(harness)
     # Some 30 MiB then take a minute; so does LVM itself on a disk that is much slower.
-    bench.hdd_scale(12)
-    process = bench.start("lvmcache-detach", "--yes", "--free", VOLUME)
-    stopped = bench.interrupt(process, "MiB dirty", signal.SIGINT)
+    harness.hdd_scale(12)
+    process = harness.start("lvmcache-detach", "--yes", "--free", VOLUME)
+    stopped = harness.interrupt(process, "MiB dirty", signal.SIGINT)
     assert stopped.rc == 130
-    assert layout(bench) == before
-    late = bench.run("lvmcache-detach", "--yes", "--free", "--timeout", "1", VOLUME)
-    bench.hdd_scale(1)
+    assert layout(harness) == before
+    late = harness.run("lvmcache-detach", "--yes", "--free", "--timeout", "1", VOLUME)
+    harness.hdd_scale(1)
     assert (late.rc, "still dirty after 1 s" in late.stderr) == (74, True)
-    assert layout(bench) == before
-    assert "writeback smq" in bench.shell(f"dmsetup table {DM}").replace(" mq ", " smq ")
-    bench.pasted(again_of(stopped))
-    assert "data_cache" not in layout(bench)
-    bench.check_files(DEVICE)
+    assert layout(harness) == before
+    assert "writeback smq" in harness.shell(f"dmsetup table {DM}").replace(" mq ", " smq ")
+    harness.pasted(again_of(stopped))
+    assert "data_cache" not in layout(harness)
+    harness.check_files(DEVICE)

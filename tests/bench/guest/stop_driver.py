@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from ebbgate.model.decision import OutcomeKind
-from tests.errno_harness import ERRNOS, ErrnoBench
+from tests.errno_harness import ERRNOS, ErrnoHarness
 from tests.real_machine import RealMachine
 from tests.stop_harness import others
 
@@ -52,7 +52,7 @@ def kills(machine: RealMachine, count: int, seed: int) -> Iterator[dict[str, Any
 
 def faults(machine: RealMachine, count: int, seed: int) -> Iterator[dict[str, Any]]:
     """What each call that failed has led to."""
-    bench = ErrnoBench(machine)
+    bench = ErrnoHarness(machine)
     for number in range(count):
         place = (number * len(bench.calls) // count + seed - 1) % len(bench.calls)
         found = bench.fails(place, ERRNOS[number % len(ERRNOS)])

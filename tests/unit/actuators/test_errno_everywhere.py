@@ -19,7 +19,7 @@ from ebbgate.knobs.catalog import knob_path
 from ebbgate.model.decision import OutcomeKind
 from ebbgate.units import NS_PER_S
 from tests import syscalls
-from tests.errno_harness import ERRNOS, HANG_S, ErrnoBench
+from tests.errno_harness import ERRNOS, HANG_S, ErrnoHarness
 from tests.knob_life import knobs, wrong
 from tests.stop_harness import OTHER_SET_UUID, Machine, knob_of
 from tests.syscalls import Call
@@ -31,26 +31,26 @@ pytestmark = [
 
 
 @pytest.fixture(params=["bcache", "dm_cache"])
-def bench(request: pytest.FixtureRequest, tmp_path: Path) -> ErrnoBench:
-    return ErrnoBench(getattr(Machine, request.param)(tmp_path / "machine"))
+def harness(request: pytest.FixtureRequest, tmp_path: Path) -> ErrnoHarness:
+    return ErrnoHarness(getattr(Machine, request.param)(tmp_path / "machine"))
 
 
 @pytest.mark.parametrize("lives", [40, pytest.param(1000, marks=pytest.mark.full)])
 def test_a_call_that_fails_costs_no_original_and_is_named_once(
-    bench: ErrnoBench, lives: int
+    harness: ErrnoHarness, lives: int
 ) -> None:
     broken = []
-    for place in every(len(bench.calls), lives):
-        found = bench.fails(place, ERRNOS[place % len(ERRNOS)])
+    for place in every(len(harness.calls), lives):
+        found = harness.fails(place, ERRNOS[place % len(ERRNOS)])
         if found.broken:
             broken.append(f"{place} {found}")
     assert not broken, "\n".join(broken)
 
 
-def test_a_journal_that_hangs_ends_nothing_but_new_take_overs(bench: ErrnoBench) -> None:
+def test_a_journal_that_hangs_ends_nothing_but_new_take_overs(harness: ErrnoHarness) -> None:
     broken, tried = [], 0
-    for place in every(len(bench.calls), 15):
-        found = bench.hangs(place)
+    for place in every(len(harness.calls), 15):
+        found = harness.hangs(place)
         tried += found.call is not None
         if found.broken:
             broken.append(f"{place} {found}")
@@ -58,14 +58,14 @@ def test_a_journal_that_hangs_ends_nothing_but_new_take_overs(bench: ErrnoBench)
     assert tried > 1
 
 
-def test_a_restore_in_which_a_call_fails_loses_nothing_and_says_so(bench: ErrnoBench) -> None:
-    moments = bench.machine.moments()
+def test_a_restore_in_which_a_call_fails_loses_nothing_and_says_so(harness: ErrnoHarness) -> None:
+    moments = harness.machine.moments()
     held = moments[len(moments) // 2][1]
-    bench.machine.load(held)
-    assert bench.machine.home.left()
+    harness.machine.load(held)
+    assert harness.machine.home.left()
     broken = []
     for place in range(1000):
-        found = bench.restore_fails(held, place, ERRNOS[place % len(ERRNOS)])
+        found = harness.restore_fails(held, place, ERRNOS[place % len(ERRNOS)])
         if found.broken:
             broken.append(f"{place} {found}")
         if found.call is None:

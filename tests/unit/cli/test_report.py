@@ -24,7 +24,7 @@ from ebbgate.store.rollup import HOUR_NS, MINUTE_NS
 from ebbgate.units import MIB, NS_PER_MS, NS_PER_S
 from tests.builders import action, busy_edge, decision, frame, proposal
 from tests.unit.conftest import NOW_NS, Cli
-from tests.unit.store.store_fixture import StoreBench
+from tests.unit.store.store_fixture import StoreHarness
 from tests.unit.store.test_migrations import unreleased_history
 
 NOW_HOUR_NS = NOW_NS - NOW_NS % HOUR_NS
@@ -32,9 +32,9 @@ OPEN = Gate(GateKind.PULSED, 10 << 20)
 
 
 @pytest.fixture
-def bench(cli: Cli) -> Iterator[StoreBench]:
+def harness(cli: Cli) -> Iterator[StoreHarness]:
     """The history of the command line's machine; its clock stands five hours back."""
-    made = StoreBench(cli.state_dir)
+    made = StoreHarness(cli.state_dir)
     made.wall_ns = NOW_HOUR_NS - 5 * HOUR_NS
     yield made
     made.store.close()
@@ -54,14 +54,14 @@ def load(read_ms: int, ios: int = 100, **signals: Any) -> dict[str, Any]:
     return {**known, **signals}
 
 
-def hours(bench: StoreBench, count: int, mode: str, **signals: Any) -> None:
+def hours(harness: StoreHarness, count: int, mode: str, **signals: Any) -> None:
     """A sample every 20 s for so long, rolled up as time passes."""
     for _ in range(count * 60):
-        with bench.store.batch():
+        with harness.store.batch():
             for _ in range(3):
-                bench.sample(frame(**signals), mode=mode)
-                bench.go_on(20 * NS_PER_S)
-        bench.maintain()
+                harness.sample(frame(**signals), mode=mode)
+                harness.go_on(20 * NS_PER_S)
+        harness.maintain()
 
 
 def document(cli: Cli, *words: str) -> dict[str, Any]:
@@ -73,11 +73,11 @@ def document(cli: Cli, *words: str) -> dict[str, Any]:
 
 # ---- what was done -------------------------------------------------------------------------------
 def test_knob_writes_are_counted_by_who_which_and_what_became_of_them(
-    cli: Cli, bench: StoreBench
+    cli: Cli, harness: StoreHarness
 ) -> None:
     kinds = [OutcomeKind.CHANGED, OutcomeKind.CHANGED, OutcomeKind.REFUSED]
     for kind in kinds:
-        bench.store.add_outcomes([Outcome(action(), kind, 1)], None, bench.wall_ns)
+        harness.store.add_outcomes([Outcome(action(), kind, 1)], None, harness.wall_ns)
     assert document(cli)["done"]["writes"] == [
         {
             "strategy": "idle_destage",
@@ -89,9 +89,9 @@ def test_knob_writes_are_counted_by_who_which_and_what_became_of_them(
 
 
 def test_a_gap_is_used_when_a_knob_was_written_for_it_and_counts_once(
-    cli: Cli, bench: StoreBench
+    cli: Cli, harness: StoreHarness
 ) -> None:
-    store, at_ns = bench.store, bench.wall_ns
+    store, at_ns = harness.store, harness.wall_ns
     for stand, writes in (("destage", 2), ("destage", 0), ("wait", 1), ("pressure", 1)):
         store.add_edge(busy_edge(1, gap_ms=2000), 1, at_ns)
         wish = decision(
@@ -107,61 +107,67 @@ def test_a_gap_is_used_when_a_knob_was_written_for_it_and_counts_once(
     assert "4 seen, 8 s in total; 1 used, 1 times under pressure" in cli("report").out
 
 
-def test_counts_outlive_the_events_that_they_count(cli: Cli, bench: StoreBench) -> None:
-    bench.maintain()
-    bench.wall_ns -= 20 * DAY_NS
+def test_counts_outlive_the_events_that_they_count(cli: Cli, harness: StoreHarness) -> None:
+    harness.maintain()
+    harness.wall_ns -= 20 * DAY_NS
     for _ in range(7):
-        bench.store.add_edge(busy_edge(1), 1, bench.wall_ns)
-    bench.go_on(20 * DAY_NS)
-    bench.maintain()
-    bench.go_on(2 * HOUR_NS)
-    bench.maintain()
-    assert bench.count("edges") == 0
+        harness.store.add_edge(busy_edge(1), 1, harness.wall_ns)
+    harness.go_on(20 * DAY_NS)
+    harness.maintain()
+    harness.go_on(2 * HOUR_NS)
+    harness.maintain()
+    assert harness.count("edges") == 0
     assert document(cli, "--since", "30d")["done"]["gaps"]["seen"] == 7
 
 
 def test_what_is_destaged_in_gaps_is_told_from_what_is_under_load(
-    cli: Cli, bench: StoreBench
+    cli: Cli, harness: StoreHarness
 ) -> None:
-    hours(bench, 1, "enforce", **load(1, destage_bytes_per_s=2.0 * MIB, idle=True))
-    hours(bench, 1, "enforce", **load(1, destage_bytes_per_s=1.0 * MIB))
+    hours(harness, 1, "enforce", **load(1, destage_bytes_per_s=2.0 * MIB, idle=True))
+    hours(harness, 1, "enforce", **load(1, destage_bytes_per_s=1.0 * MIB))
     destaged = document(cli)["done"]["destaged"]
     assert destaged["in_gaps_bytes"] == pytest.approx(7200 * MIB, rel=0.01)
     assert destaged["under_load_bytes"] == pytest.approx(3600 * MIB, rel=0.01)
 
 
-def by_somebody(bench: StoreBench, knob: str, value: str) -> None:
+def by_somebody(harness: StoreHarness, knob: str, value: str) -> None:
     """The daemon has found a value of somebody else."""
     found = Outcome(action(knob), OutcomeKind.MANUAL, 1, read_back=value)
-    bench.store.add_outcomes([found], None, bench.wall_ns)
+    harness.store.add_outcomes([found], None, harness.wall_ns)
 
 
-def test_an_administrators_hand_is_named_with_time_and_value(cli: Cli, bench: StoreBench) -> None:
-    by_somebody(bench, "sequential_cutoff", "0")
+def test_an_administrators_hand_is_named_with_time_and_value(
+    cli: Cli, harness: StoreHarness
+) -> None:
+    by_somebody(harness, "sequential_cutoff", "0")
     refused = Outcome(action("writeback_delay"), OutcomeKind.MANUAL, 1)
-    bench.store.add_outcomes([refused], None, bench.wall_ns)
-    bench.seconds(1)
+    harness.store.add_outcomes([refused], None, harness.wall_ns)
+    harness.seconds(1)
     (override,) = document(cli)["done"]["overrides"]
     assert (override["knob"], override["found"]) == ("sequential_cutoff", "found 0")
     assert "found 0; left alone since then" in " ".join(cli("report").out.split())
 
 
-def test_streams_that_were_kept_out_are_counted_with_the_bytes(cli: Cli, bench: StoreBench) -> None:
+def test_streams_that_were_kept_out_are_counted_with_the_bytes(
+    cli: Cli, harness: StoreHarness
+) -> None:
     wish = decision(proposal("stream_bypass", reason="bypass: the room runs out"))
-    number = bench.store.add_decision(wish, bench.wall_ns)
+    number = harness.store.add_decision(wish, harness.wall_ns)
     narrower = Action("bcache0", "sequential_cutoff", None, "1048576", "stream_bypass", "")
     outcome = Outcome(narrower, OutcomeKind.CHANGED, 1)
-    bench.store.add_outcomes([outcome], number, bench.wall_ns)
-    hours(bench, 1, "enforce", **load(1, bypass_bytes={"sequential": MIB}))
+    harness.store.add_outcomes([outcome], number, harness.wall_ns)
+    hours(harness, 1, "enforce", **load(1, bypass_bytes={"sequential": MIB}))
     streams = document(cli)["done"]["streams"]
     assert streams["kept_out"] == 1
     assert streams["bypassed_bytes"] == pytest.approx(3600 * MIB, rel=0.01)
 
 
 # ---- what it brought -----------------------------------------------------------------------------
-def test_the_latency_with_tuning_stands_beside_that_without(cli: Cli, bench: StoreBench) -> None:
-    hours(bench, 2, "advise", **load(40))
-    hours(bench, 2, "enforce", **load(10))
+def test_the_latency_with_tuning_stands_beside_that_without(
+    cli: Cli, harness: StoreHarness
+) -> None:
+    hours(harness, 2, "advise", **load(40))
+    hours(harness, 2, "enforce", **load(10))
     (hit, miss) = document(cli)["brought"]["latency"]
     assert hit == {
         "path": "read hit",
@@ -173,32 +179,36 @@ def test_the_latency_with_tuning_stands_beside_that_without(cli: Cli, bench: Sto
     assert " ".join(line.split()) == "read hit 40 ms 10 ms 36000 / 36000"
 
 
-def test_too_little_load_is_no_comparison(cli: Cli, bench: StoreBench) -> None:
-    hours(bench, 1, "advise", **load(40, ios=5))
-    hours(bench, 1, "enforce", **load(10))
+def test_too_little_load_is_no_comparison(cli: Cli, harness: StoreHarness) -> None:
+    hours(harness, 1, "advise", **load(40, ios=5))
+    hours(harness, 1, "enforce", **load(10))
     (hit, _) = document(cli)["brought"]["latency"]
     assert (hit["untouched"], hit["tuned"]["ios"]) == (None, 18_000)
     assert "unknown" in next(x for x in cli("report").out.splitlines() if "read hit" in x)
 
 
-def test_an_hour_in_which_the_mode_changed_is_on_neither_side(cli: Cli, bench: StoreBench) -> None:
+def test_an_hour_in_which_the_mode_changed_is_on_neither_side(
+    cli: Cli, harness: StoreHarness
+) -> None:
     for mode in ("advise", "enforce") * 30:
-        with bench.store.batch():
+        with harness.store.batch():
             for _ in range(3):
-                bench.sample(frame(**load(10)), mode=mode)
-                bench.go_on(20 * NS_PER_S)
-        bench.maintain()
-    bench.go_on(2 * MINUTE_NS)
-    bench.maintain()
+                harness.sample(frame(**load(10)), mode=mode)
+                harness.go_on(20 * NS_PER_S)
+        harness.maintain()
+    harness.go_on(2 * MINUTE_NS)
+    harness.maintain()
     found = document(cli)
     assert found["brought"]["latency"] == []
     assert found["mode_s"] == {"unknown": 3600.0}
 
 
-def test_the_dirty_level_is_drawn_over_the_time_with_its_holes(cli: Cli, bench: StoreBench) -> None:
-    hours(bench, 1, "enforce", **load(1, dirty_bytes=0))
-    bench.go_on(HOUR_NS)
-    hours(bench, 1, "enforce", **load(1, dirty_bytes=80 * MIB))
+def test_the_dirty_level_is_drawn_over_the_time_with_its_holes(
+    cli: Cli, harness: StoreHarness
+) -> None:
+    hours(harness, 1, "enforce", **load(1, dirty_bytes=0))
+    harness.go_on(HOUR_NS)
+    hours(harness, 1, "enforce", **load(1, dirty_bytes=80 * MIB))
     dirty = document(cli, "--since", "6h")["brought"]["dirty"]
     assert (dirty["mean_bytes"], dirty["most_bytes"]) == (40 * MIB, 80 * MIB)
     assert dirty["clean_ratio"] == 0.5
@@ -217,8 +227,8 @@ def test_a_spark_line_is_relative_to_its_highest_point() -> None:
     assert spark([None]) == "?"
 
 
-def test_what_nobody_measured_is_unknown_and_not_zero(cli: Cli, bench: StoreBench) -> None:
-    bench.seconds(30)
+def test_what_nobody_measured_is_unknown_and_not_zero(cli: Cli, harness: StoreHarness) -> None:
+    harness.seconds(30)
     found = document(cli)
     assert found["done"]["destaged"] == {"in_gaps_bytes": None, "under_load_bytes": None}
     assert found["done"]["streams"]["bypassed_bytes"] is None
@@ -230,11 +240,11 @@ def test_what_nobody_measured_is_unknown_and_not_zero(cli: Cli, bench: StoreBenc
 
 
 # ---- the time ------------------------------------------------------------------------------------
-def test_each_time_counts_once_whatever_span_it_is_kept_in(cli: Cli, bench: StoreBench) -> None:
-    hours(bench, 2, "enforce", **load(1))
-    bench.wall_ns = NOW_NS - 90 * NS_PER_S
-    bench.seconds(90, **load(1))
-    with closing(ReportHistory.open(bench.path)) as review:
+def test_each_time_counts_once_whatever_span_it_is_kept_in(cli: Cli, harness: StoreHarness) -> None:
+    hours(harness, 2, "enforce", **load(1))
+    harness.wall_ns = NOW_NS - 90 * NS_PER_S
+    harness.seconds(90, **load(1))
+    with closing(ReportHistory.open(harness.path)) as review:
         rows = review.rows("bcache0", 0, NOW_NS)
         spans = [row["span_ns"] for row in rows]
         assert sum(row["samples"] for row in rows) == 2 * 180 + 90
@@ -242,20 +252,20 @@ def test_each_time_counts_once_whatever_span_it_is_kept_in(cli: Cli, bench: Stor
     assert document(cli)["recorded_s"] == pytest.approx(2 * 3600 + 90, rel=0.01)
 
 
-def test_a_time_of_which_nothing_is_kept_says_so(cli: Cli, bench: StoreBench) -> None:
-    bench.seconds(60)
-    bench.wall_ns = NOW_NS
+def test_a_time_of_which_nothing_is_kept_says_so(cli: Cli, harness: StoreHarness) -> None:
+    harness.seconds(60)
+    harness.wall_ns = NOW_NS
     out = cli("report", "--since", "2h").out
     assert "nothing was recorded in this time" in out
 
 
-def test_a_month_of_four_volumes_is_reported_in_a_moment(cli: Cli, bench: StoreBench) -> None:
+def test_a_month_of_four_volumes_is_reported_in_a_moment(cli: Cli, harness: StoreHarness) -> None:
     rows = [
         (name, HOUR_NS, NOW_HOUR_NS - number * HOUR_NS, 3600, HOUR_NS, '{"read hit":[9,9,9,9,9]}')
         for name in ("a", "b", "c", "d")
         for number in range(1, 720)
     ]
-    with closing(sqlite3.connect(bench.path)) as connection:
+    with closing(sqlite3.connect(harness.path)) as connection:
         connection.executemany(
             """INSERT INTO samples (volume, span_ns, at_unix_ns, samples, covered_ns, paths,
                regime, missing) VALUES (?, ?, ?, ?, ?, ?, 'gap', '{}')""",
@@ -300,14 +310,14 @@ def test_a_wrong_since_names_what_can_be_written(cli: Cli, text: str, what: str)
 
 
 # ---- which volumes, which form -------------------------------------------------------------------
-def test_a_volume_that_is_gone_can_be_asked_for(cli: Cli, bench: StoreBench) -> None:
-    bench.sample(frame("bcache7"), frame("bcache0"))
+def test_a_volume_that_is_gone_can_be_asked_for(cli: Cli, harness: StoreHarness) -> None:
+    harness.sample(frame("bcache7"), frame("bcache0"))
     assert document(cli, "--volume", "bcache7")["volume"] == "bcache7"
     assert document(cli, "--volume", "/dev/bcache0")["volume"] == "bcache0"
 
 
-def test_a_volume_of_which_nothing_is_kept_is_refused(cli: Cli, bench: StoreBench) -> None:
-    bench.sample(frame("bcache0"))
+def test_a_volume_of_which_nothing_is_kept_is_refused(cli: Cli, harness: StoreHarness) -> None:
+    harness.sample(frame("bcache0"))
     found = cli("report", "--volume", "nonsense")
     assert found.code == 66
     assert "the history has no records of nonsense\n  recorded volumes: bcache0" in found.err
@@ -326,10 +336,10 @@ def test_a_history_of_an_unreleased_version_is_refused(cli: Cli) -> None:
     assert "has schema 3, of an ebbgate that was never released" in found.err
 
 
-def test_as_csv_it_is_a_figure_a_line(cli: Cli, bench: StoreBench) -> None:
-    bench.store.add_outcomes([Outcome(action(), OutcomeKind.CHANGED, 1)], None, bench.wall_ns)
-    bench.seconds(30, dirty_bytes=0)
-    by_somebody(bench, "sequential_cutoff", "0")
+def test_as_csv_it_is_a_figure_a_line(cli: Cli, harness: StoreHarness) -> None:
+    harness.store.add_outcomes([Outcome(action(), OutcomeKind.CHANGED, 1)], None, harness.wall_ns)
+    harness.seconds(30, dirty_bytes=0)
+    by_somebody(harness, "sequential_cutoff", "0")
     rows = list(csv.reader(io.StringIO(cli("report", "--format", "csv").out)))
     assert rows[0] == ["volume", "figure", "value"]
     figures = {row[1]: row[2] for row in rows[1:]}
@@ -339,12 +349,14 @@ def test_as_csv_it_is_a_figure_a_line(cli: Cli, bench: StoreBench) -> None:
     assert (figures["brought.dirty.mean_bytes"], figures["brought.hit_ratio"]) == ("0", "unknown")
 
 
-def test_the_daemon_is_never_held_up_and_nothing_is_written(cli: Cli, bench: StoreBench) -> None:
-    bench.seconds(30)
-    with closing(ReportHistory.open(bench.path)) as review:
+def test_the_daemon_is_never_held_up_and_nothing_is_written(
+    cli: Cli, harness: StoreHarness
+) -> None:
+    harness.seconds(30)
+    with closing(ReportHistory.open(harness.path)) as review:
         with review.one_snapshot():
             review.rows("bcache0", 0, NOW_NS)
-            bench.seconds(30)
+            harness.seconds(30)
             assert len(list(review.samples("bcache0", 0, NOW_NS))) == 30, "one look, as it was"
         assert len(list(review.samples("bcache0", 0, NOW_NS))) == 60
         with pytest.raises(sqlite3.OperationalError, match="readonly"):

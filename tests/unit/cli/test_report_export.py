@@ -18,27 +18,27 @@ from ebbgate.units import NS_PER_S
 from tests.builders import action, decision, proposal
 from tests.unit.cli.test_report import load
 from tests.unit.conftest import NOW_NS, Cli
-from tests.unit.store.store_fixture import StoreBench
+from tests.unit.store.store_fixture import StoreHarness
 
 
 @pytest.fixture
-def bench(cli: Cli) -> Iterator[StoreBench]:
-    made = StoreBench(cli.state_dir)
+def harness(cli: Cli) -> Iterator[StoreHarness]:
+    made = StoreHarness(cli.state_dir)
     made.wall_ns = NOW_NS - 90 * NS_PER_S
     yield made
     made.store.close()
 
 
 @pytest.fixture
-def exported(cli: Cli, bench: StoreBench) -> Path:
+def exported(cli: Cli, harness: StoreHarness) -> Path:
     """A minute and a half, a decision and what became of it."""
-    number = bench.store.add_decision(
-        decision(proposal(reason='wait: "quoted", with a comma')), bench.wall_ns
+    number = harness.store.add_decision(
+        decision(proposal(reason='wait: "quoted", with a comma')), harness.wall_ns
     )
-    bench.store.add_outcomes([Outcome(action(), OutcomeKind.FAILED, 1, error="EIO")], number,
-                             bench.wall_ns)  # fmt: skip
-    bench.seconds(90, **load(3))
-    return bench.path
+    harness.store.add_outcomes([Outcome(action(), OutcomeKind.FAILED, 1, error="EIO")], number,
+                             harness.wall_ns)  # fmt: skip
+    harness.seconds(90, **load(3))
+    return harness.path
 
 
 @pytest.mark.parametrize(("kind", "count"), [("samples", 90), ("decisions", 1), ("actions", 1)])
@@ -56,34 +56,34 @@ def test_rows_are_exported_alike_as_csv_and_json(
             assert cell == ("" if value is None else json.dumps(value) if nested else str(value))
 
 
-def test_an_export_keeps_unknown_apart_from_zero(cli: Cli, bench: StoreBench) -> None:
-    bench.wall_ns = NOW_NS - NS_PER_S
-    bench.seconds(1, dirty_bytes=0)
+def test_an_export_keeps_unknown_apart_from_zero(cli: Cli, harness: StoreHarness) -> None:
+    harness.wall_ns = NOW_NS - NS_PER_S
+    harness.seconds(1, dirty_bytes=0)
     (row,) = csv.DictReader(io.StringIO(cli("report", "--export", "samples").out))
     assert (row["dirty_bytes"], row["in_use_ratio"]) == ("0", "")
 
 
-def test_an_export_of_nothing_is_a_head_or_an_empty_list(cli: Cli, bench: StoreBench) -> None:
+def test_an_export_of_nothing_is_a_head_or_an_empty_list(cli: Cli, harness: StoreHarness) -> None:
     assert cli("report", "--export", "actions").out.count("\n") == 1
     assert cli("report", "--export", "actions", "--json").document == []
 
 
-def test_an_export_is_no_text_for_people(cli: Cli, bench: StoreBench) -> None:
+def test_an_export_is_no_text_for_people(cli: Cli, harness: StoreHarness) -> None:
     found = cli("report", "--export", "samples", "--format", "text")
     assert found.code == 64
     assert "use --format csv or json" in found.err
 
 
 def test_an_export_comes_in_parts_and_keeps_no_log_from_being_folded(
-    cli: Cli, bench: StoreBench
+    cli: Cli, harness: StoreHarness
 ) -> None:
-    with bench.store.batch():
+    with harness.store.batch():
         for number in range(2500):
-            bench.store.add_decision(decision(proposal(reason=f"{number}")), bench.wall_ns)
-    with closing(ReportHistory.open(bench.path)) as review:
+            harness.store.add_decision(decision(proposal(reason=f"{number}")), harness.wall_ns)
+    with closing(ReportHistory.open(harness.path)) as review:
         events = review.events("decisions", "bcache0", 0, NOW_NS)
         reasons = [next(events)["proposals"][0]["reason"]]
-        folded = bench.store._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        folded = harness.store._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         assert folded[0] == 0, "nobody is in the way"
         reasons += [event["proposals"][0]["reason"] for event in events]
     assert reasons == [str(number) for number in range(2500)]

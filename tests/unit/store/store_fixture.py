@@ -26,7 +26,7 @@ T0_NS = 1_800_000_000_000_000_000
 """The beginning of an hour."""
 
 
-class StoreBench:
+class StoreHarness:
     """A store, its upkeep, and two clocks: `wall_ns` can be set, `mono_ns` only goes on."""
 
     def __init__(self, folder: Path, limits: HistoryLimits = LIMITS) -> None:

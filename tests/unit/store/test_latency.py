@@ -21,7 +21,7 @@ from ebbgate.store.queries_latency import EDGES_S, SPANS_S, LatencyGrid
 from ebbgate.store.rollup import HOUR_NS, MINUTE_NS, SECOND_NS
 from ebbgate.units import NS_PER_S
 from tests.builders import frame
-from tests.unit.store.store_fixture import T0_NS, StoreBench
+from tests.unit.store.store_fixture import T0_NS, StoreHarness
 
 COUNTS = st.lists(st.integers(min_value=0, max_value=1 << 40), max_size=108)
 PATHS = st.dictionaries(
@@ -30,8 +30,8 @@ PATHS = st.dictionaries(
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Iterator[StoreBench]:
-    made = StoreBench(tmp_path)
+def harness(tmp_path: Path) -> Iterator[StoreHarness]:
+    made = StoreHarness(tmp_path)
     yield made
     made.store.close()
 
@@ -43,9 +43,9 @@ def felt(
     return {(op, path): PathLatency(sum(counts), 0, None, None, tuple(counts))}
 
 
-def grid(bench: StoreBench, since_s: int, until_s: int, points: int = 300) -> LatencyGrid:
+def grid(harness: StoreHarness, since_s: int, until_s: int, points: int = 300) -> LatencyGrid:
     """Of reads; times since the beginning."""
-    with closing(History.open(bench.path)) as history:
+    with closing(History.open(harness.path)) as history:
         return history.latency_grid(
             "bcache0",
             Direction.READ,
@@ -95,13 +95,13 @@ def test_merged_latencies_are_the_sums_of_what_was_known(
         assert sum(unpack((found or {}).get(op, []))) == total
 
 
-def test_seconds_minutes_and_hours_hold_the_same_requests(bench: StoreBench) -> None:
-    bench.seconds(90, paths=felt([0, 3, 1]))
-    bench.seconds(30, paths={})
-    bench.go_on(2 * HOUR_NS)
-    bench.maintain()
+def test_seconds_minutes_and_hours_hold_the_same_requests(harness: StoreHarness) -> None:
+    harness.seconds(90, paths=felt([0, 3, 1]))
+    harness.seconds(30, paths={})
+    harness.go_on(2 * HOUR_NS)
+    harness.maintain()
     for span_ns in (SECOND_NS, MINUTE_NS, HOUR_NS):
-        texts = bench.query(
+        texts = harness.query(
             "SELECT latency FROM samples WHERE span_ns = ? AND latency IS NOT NULL", [span_ns]
         )
         found = merge_latency([{"read": _numbers(row["latency"])} for row in texts])
@@ -112,38 +112,40 @@ def _numbers(text: str) -> list[int]:
     return [int(word) for word in text.removeprefix('{"read":[').removesuffix("]}").split(",")]
 
 
-def test_a_minute_of_which_nothing_is_known_has_no_latencies(bench: StoreBench) -> None:
-    bench.seconds(60, paths={})
-    bench.go_on(MINUTE_NS)
-    bench.maintain()
-    (row,) = bench.query("SELECT latency FROM samples WHERE span_ns = ?", [MINUTE_NS])
+def test_a_minute_of_which_nothing_is_known_has_no_latencies(harness: StoreHarness) -> None:
+    harness.seconds(60, paths={})
+    harness.go_on(MINUTE_NS)
+    harness.maintain()
+    (row,) = harness.query("SELECT latency FROM samples WHERE span_ns = ?", [MINUTE_NS])
     assert row["latency"] is None
 
 
-def test_latencies_that_make_no_sense_cost_their_minute_and_no_other(bench: StoreBench) -> None:
-    bench.seconds(120, paths=felt([1]))
-    with closing(sqlite3.connect(bench.path)) as connection:
+def test_latencies_that_make_no_sense_cost_their_minute_and_no_other(harness: StoreHarness) -> None:
+    harness.seconds(120, paths=felt([1]))
+    with closing(sqlite3.connect(harness.path)) as connection:
         connection.execute(
             "UPDATE samples SET latency = ? WHERE at_unix_ns = ?", ('{"read":[99,1]}', T0_NS)
         )
         connection.commit()
-    bench.go_on(MINUTE_NS)
-    bench.maintain()
-    assert [row["at_unix_ns"] for row in bench.rows(MINUTE_NS)] == [T0_NS + MINUTE_NS]
-    assert bench.count("rollup_due") == 1
+    harness.go_on(MINUTE_NS)
+    harness.maintain()
+    assert [row["at_unix_ns"] for row in harness.rows(MINUTE_NS)] == [T0_NS + MINUTE_NS]
+    assert harness.count("rollup_due") == 1
 
 
-def test_samples_are_read_without_latencies_unless_they_are_asked_for(bench: StoreBench) -> None:
-    bench.seconds(1, paths=felt([1]))
-    (row,) = bench.rows(SECOND_NS)
+def test_samples_are_read_without_latencies_unless_they_are_asked_for(
+    harness: StoreHarness,
+) -> None:
+    harness.seconds(1, paths=felt([1]))
+    (row,) = harness.rows(SECOND_NS)
     assert "latency" not in row
 
 
-def test_a_grid_is_regular_and_its_holes_are_none(bench: StoreBench) -> None:
-    bench.seconds(10, paths=felt([0, 0, 0, 5]))
-    bench.go_on(10 * NS_PER_S)
-    bench.seconds(10, paths=felt([2]))
-    found = grid(bench, 0, 30)
+def test_a_grid_is_regular_and_its_holes_are_none(harness: StoreHarness) -> None:
+    harness.seconds(10, paths=felt([0, 0, 0, 5]))
+    harness.go_on(10 * NS_PER_S)
+    harness.seconds(10, paths=felt([2]))
+    found = grid(harness, 0, 30)
     assert found.span_s == 2
     assert [
         later - at for at, later in zip(found.at_unix_s, found.at_unix_s[1:], strict=False)
@@ -154,16 +156,16 @@ def test_a_grid_is_regular_and_its_holes_are_none(bench: StoreBench) -> None:
     assert found.edges_s[3] == 4e-6
 
 
-def test_a_time_without_requests_is_zeros_and_no_hole(bench: StoreBench) -> None:
-    bench.seconds(4, paths=felt([1], Direction.WRITE))
-    assert sums(grid(bench, 0, 4)) == [0, 0]
+def test_a_time_without_requests_is_zeros_and_no_hole(harness: StoreHarness) -> None:
+    harness.seconds(4, paths=felt([1], Direction.WRITE))
+    assert sums(grid(harness, 0, 4)) == [0, 0]
 
 
-def test_samples_a_second_and_a_quarter_apart_leave_no_hole(bench: StoreBench) -> None:
+def test_samples_a_second_and_a_quarter_apart_leave_no_hole(harness: StoreHarness) -> None:
     for number in range(80):
         at_ns = T0_NS + number * 5 * NS_PER_S // 4
-        bench.sample(frame(paths=felt([1])), at_ns=at_ns)
-    assert None not in sums(grid(bench, 0, 100))
+        harness.sample(frame(paths=felt([1])), at_ns=at_ns)
+    assert None not in sums(grid(harness, 0, 100))
 
 
 @pytest.mark.parametrize(
@@ -171,37 +173,39 @@ def test_samples_a_second_and_a_quarter_apart_leave_no_hole(bench: StoreBench) -
     [(300, 300, 2), (3600, 300, 30), (86400, 300, 300), (86400 * 30, 300, 21600), (10, 1, 10)],
 )
 def test_the_span_is_the_shortest_that_gives_no_more_than_the_wanted_points(
-    bench: StoreBench, length_s: int, points: int, span_s: int
+    harness: StoreHarness, length_s: int, points: int, span_s: int
 ) -> None:
-    found = grid(bench, 0, length_s, points)
+    found = grid(harness, 0, length_s, points)
     assert found.span_s == span_s
     assert len(found.at_unix_s) <= points + 1
     assert set(found.counts) == {None}
 
 
-def test_where_seconds_were_forgotten_minutes_are_shown(bench: StoreBench) -> None:
-    bench.seconds(300, paths=felt([1]))
-    bench.go_on(12 * HOUR_NS)
-    bench.seconds(60, paths=felt([1]))
-    bench.go_on(MINUTE_NS)
-    bench.maintain()
-    found = grid(bench, 0, 300)
+def test_where_seconds_were_forgotten_minutes_are_shown(harness: StoreHarness) -> None:
+    harness.seconds(300, paths=felt([1]))
+    harness.go_on(12 * HOUR_NS)
+    harness.seconds(60, paths=felt([1]))
+    harness.go_on(MINUTE_NS)
+    harness.maintain()
+    found = grid(harness, 0, 300)
     assert found.span_s == 60
     assert sums(found) == [60] * 5
 
 
-def test_long_times_are_read_in_the_longest_span_and_each_request_once(bench: StoreBench) -> None:
-    bench.seconds(2 * 3600 + 90, paths=felt([1]))
-    bench.maintain()
-    assert len(bench.rows(HOUR_NS)) == 2
-    assert sums(grid(bench, 0, 3 * 3600, 3)) == [3600, 3600, 90]
-    found = grid(bench, 0, 3 * 86400, 1)
+def test_long_times_are_read_in_the_longest_span_and_each_request_once(
+    harness: StoreHarness,
+) -> None:
+    harness.seconds(2 * 3600 + 90, paths=felt([1]))
+    harness.maintain()
+    assert len(harness.rows(HOUR_NS)) == 2
+    assert sums(grid(harness, 0, 3 * 3600, 3)) == [3600, 3600, 90]
+    found = grid(harness, 0, 3 * 86400, 1)
     assert found.span_s == 3 * SPANS_S[-1]
     assert sum(each for each in sums(found) if each is not None) == 7290
 
 
-def test_a_volume_that_is_not_known_is_a_grid_of_holes(bench: StoreBench) -> None:
-    with closing(History.open(bench.path)) as history:
+def test_a_volume_that_is_not_known_is_a_grid_of_holes(harness: StoreHarness) -> None:
+    with closing(History.open(harness.path)) as history:
         found = history.latency_grid("nobody", Direction.WRITE, T0_NS, T0_NS + NS_PER_S, 10)
     assert found.counts == (None,)
     assert found.edges_s == EDGES_S

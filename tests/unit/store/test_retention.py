@@ -18,7 +18,7 @@ from ebbgate.store.retention import TIERS, Tier
 from ebbgate.store.rollup import HOUR_NS, MINUTE_NS, SECOND_NS
 from ebbgate.units import MIB
 from tests.builders import action, busy_edge, decision, frame, proposal
-from tests.unit.store.store_fixture import T0_NS, StoreBench
+from tests.unit.store.store_fixture import T0_NS, StoreHarness
 
 SMALL = HistoryLimits(SIZE_BYTES_MIN, 30 * DAY_NS)
 PROMISED = {
@@ -45,32 +45,32 @@ QUERIES = {
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Iterator[StoreBench]:
-    made = StoreBench(tmp_path)
+def harness(tmp_path: Path) -> Iterator[StoreHarness]:
+    made = StoreHarness(tmp_path)
     yield made
     made.store.close()
 
 
-def something_of_all(bench: StoreBench, at_ns: int, padding: int = 0) -> None:
+def something_of_all(harness: StoreHarness, at_ns: int, padding: int = 0) -> None:
     """One of everything that is kept, at this time."""
-    store, text = bench.store, "x" * padding
+    store, text = harness.store, "x" * padding
     with store.batch():
         store.add_edge(busy_edge(1), 1, at_ns)
         store.add_decision(decision(proposal(reason=text)), at_ns)
         acted = store.add_decision(decision(proposal(reason=text)), at_ns)
         store.add_outcomes([Outcome(action(), OutcomeKind.CHANGED, 1, error=text)], acted, at_ns)
-        bench.sample(frame(missing={"all": text}), at_ns=at_ns)
+        harness.sample(frame(missing={"all": text}), at_ns=at_ns)
 
 
-def times(bench: StoreBench, what: str) -> list[int]:
-    return sorted(row[0] for row in bench.query(QUERIES[what]))
+def times(harness: StoreHarness, what: str) -> list[int]:
+    return sorted(row[0] for row in harness.query(QUERIES[what]))
 
 
-def settle(bench: StoreBench) -> None:
+def settle(harness: StoreHarness) -> None:
     """The first look, and then long enough for the clock to be believed."""
-    bench.maintain()
-    bench.go_on(HOUR_NS + MINUTE_NS)
-    bench.maintain()
+    harness.maintain()
+    harness.go_on(HOUR_NS + MINUTE_NS)
+    harness.maintain()
 
 
 AGES = st.lists(
@@ -85,12 +85,12 @@ AGES = st.lists(
 @given(AGES)
 def test_nothing_goes_that_is_younger_than_promised_and_all_that_is_older(ages: list[int]) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        bench = StoreBench(Path(folder))
+        harness = StoreHarness(Path(folder))
         for age_ns in sorted(ages, reverse=True):
-            something_of_all(bench, T0_NS - age_ns)
-        settle(bench)
+            something_of_all(harness, T0_NS - age_ns)
+        settle(harness)
         for what, promised_ns in PROMISED.items():
-            kept = times(bench, what)
+            kept = times(harness, what)
             for age_ns in ages:
                 # A minute or hour begins up to that long before its sample; time went on by 61 min.
                 age_now_ns = age_ns + 61 * MINUTE_NS
@@ -100,101 +100,101 @@ def test_nothing_goes_that_is_younger_than_promised_and_all_that_is_older(ages: 
                     assert found, (what, age_ns)
                 if age_now_ns > promised_ns + HOUR_NS:
                     assert at_ns not in kept, (what, age_ns)
-        bench.store.close()
+        harness.store.close()
 
 
-def test_a_shorter_age_shortens_all_but_no_promise_of_hours(bench: StoreBench) -> None:
+def test_a_shorter_age_shortens_all_but_no_promise_of_hours(harness: StoreHarness) -> None:
     short = HistoryLimits(256 * MIB, 2 * DAY_NS)
     kept = {f"{tier.table} {tier.where[:40]}": tier.kept_ns(short) for tier in TIERS}
     assert max(kept.values()) == 24 * DAY_NS
     assert sorted(kept.values())[:2] == [6 * HOUR_NS, 6 * HOUR_NS]
 
 
-def fill(bench: StoreBench, hours: int, padding: int) -> None:
+def fill(harness: StoreHarness, hours: int, padding: int) -> None:
     """Every minute something of all, for so long."""
     for minute in range(hours * 60):
-        at_ns = bench.wall_ns
-        store = bench.store
+        at_ns = harness.wall_ns
+        store = harness.store
         with store.batch():
             for _ in range(4):
                 store.add_edge(busy_edge(1), 1, at_ns)
                 store.add_decision(decision(proposal(reason="x" * padding)), at_ns)
             number = store.add_decision(decision(proposal(reason="y" * padding)), at_ns)
             store.add_outcomes([Outcome(action(), OutcomeKind.CHANGED, 1)], number, at_ns)
-            bench.sample(frame(missing={"all": "z" * padding}), at_ns=at_ns)
-        bench.go_on(MINUTE_NS)
+            harness.sample(frame(missing={"all": "z" * padding}), at_ns=at_ns)
+        harness.go_on(MINUTE_NS)
         if minute % 20 == 0:
-            bench.maintain()
+            harness.maintain()
 
 
 def test_the_size_is_held_by_the_oldest_of_the_cheapest(tmp_path: Path) -> None:
-    bench = StoreBench(tmp_path, SMALL)
-    fill(bench, 6, padding=9000)
-    bench.maintain()
-    used = retention.used_bytes(bench.store._connection)
+    harness = StoreHarness(tmp_path, SMALL)
+    fill(harness, 6, padding=9000)
+    harness.maintain()
+    used = retention.used_bytes(harness.store._connection)
     assert SMALL.pages_bytes * 0.7 < used <= SMALL.pages_bytes
-    assert bench.size_bytes() <= SMALL.size_bytes
-    idle, acted = times(bench, "idle decisions"), times(bench, "acted decisions")
+    assert harness.size_bytes() <= SMALL.size_bytes
+    idle, acted = times(harness, "idle decisions"), times(harness, "acted decisions")
     assert idle[0] > acted[0], "what led to nothing goes before what led to something"
-    assert idle[-1] == acted[-1] == bench.wall_ns - MINUTE_NS, "the newest is kept"
-    assert len(times(bench, "actions")) == 6 * 60, "what is worth more is not touched"
-    bench.store.close()
+    assert idle[-1] == acted[-1] == harness.wall_ns - MINUTE_NS, "the newest is kept"
+    assert len(times(harness, "actions")) == 6 * 60, "what is worth more is not touched"
+    harness.store.close()
 
 
-def test_below_the_size_nothing_goes_for_it(bench: StoreBench) -> None:
-    fill(bench, 3, padding=100)
-    assert bench.count("decisions") == 3 * 60 * 5
+def test_below_the_size_nothing_goes_for_it(harness: StoreHarness) -> None:
+    fill(harness, 3, padding=100)
+    assert harness.count("decisions") == 3 * 60 * 5
 
 
 def test_what_a_wrong_clock_has_dated_ahead_goes_before_the_size_is_exceeded(
     tmp_path: Path,
 ) -> None:
-    bench = StoreBench(tmp_path, SMALL)
-    bench.wall_ns += 3000 * DAY_NS
-    fill(bench, 4, padding=9000)
-    bench.wall_ns = T0_NS
-    fill(bench, 4, padding=9000)
-    bench.maintain()
-    assert bench.size_bytes() <= SMALL.size_bytes
-    newest = times(bench, "idle decisions")
-    assert bench.wall_ns - MINUTE_NS in newest
-    bench.store.close()
+    harness = StoreHarness(tmp_path, SMALL)
+    harness.wall_ns += 3000 * DAY_NS
+    fill(harness, 4, padding=9000)
+    harness.wall_ns = T0_NS
+    fill(harness, 4, padding=9000)
+    harness.maintain()
+    assert harness.size_bytes() <= SMALL.size_bytes
+    newest = times(harness, "idle decisions")
+    assert harness.wall_ns - MINUTE_NS in newest
+    harness.store.close()
 
 
 def test_a_smaller_bound_is_reached_and_the_file_shrinks(tmp_path: Path) -> None:
-    bench = StoreBench(tmp_path)
-    fill(bench, 6, padding=9000)
-    assert bench.size_bytes() > SMALL.size_bytes
-    bench.restart(SMALL)
-    bench.maintain()
-    bench.restart(SMALL)
-    assert bench.size_bytes() <= SMALL.size_bytes
-    bench.store.close()
+    harness = StoreHarness(tmp_path)
+    fill(harness, 6, padding=9000)
+    assert harness.size_bytes() > SMALL.size_bytes
+    harness.restart(SMALL)
+    harness.maintain()
+    harness.restart(SMALL)
+    assert harness.size_bytes() <= SMALL.size_bytes
+    harness.store.close()
 
 
 @pytest.mark.parametrize("tier", TIERS, ids=lambda tier: f"{tier.table}-{tier.where[:12]}")
-def test_each_tier_is_found_by_an_index(bench: StoreBench, tier: Tier) -> None:
+def test_each_tier_is_found_by_an_index(harness: StoreHarness, tier: Tier) -> None:
     statements: list[str] = []
-    bench.seconds(1)
-    bench.store._connection.set_trace_callback(statements.append)
-    retention._delete(bench.store._connection, tier, ["bcache0"], T0_NS, older=True)
-    bench.store._connection.set_trace_callback(None)
+    harness.seconds(1)
+    harness.store._connection.set_trace_callback(statements.append)
+    retention._delete(harness.store._connection, tier, ["bcache0"], T0_NS, older=True)
+    harness.store._connection.set_trace_callback(None)
     (delete,) = [each for each in statements if each.lstrip().startswith("DELETE")]
-    plan = [row[3] for row in bench.store._connection.execute(f"EXPLAIN QUERY PLAN {delete}")]
+    plan = [row[3] for row in harness.store._connection.execute(f"EXPLAIN QUERY PLAN {delete}")]
     assert not [step for step in plan if step.startswith("SCAN")], plan
     assert not [step for step in plan if "TEMP B-TREE" in step], plan
 
 
 def test_a_step_touches_a_few_rows_only(tmp_path: Path) -> None:
-    bench = StoreBench(tmp_path)
-    fill(bench, 5, padding=9000)
-    bench.restart(SMALL)
-    connection, steps = bench.store._connection, 0
+    harness = StoreHarness(tmp_path)
+    fill(harness, 5, padding=9000)
+    harness.restart(SMALL)
+    connection, steps = harness.store._connection, 0
     before = connection.total_changes
-    while bench.store.maintain(bench.upkeep, bench.wall_ns, bench.mono_ns):
+    while harness.store.maintain(harness.upkeep, harness.wall_ns, harness.mono_ns):
         steps += 1
         # A decision that goes takes its number out of its action, too.
         assert connection.total_changes - before <= 2 * 128
         before = connection.total_changes
     assert steps > 5
-    bench.store.close()
+    harness.store.close()

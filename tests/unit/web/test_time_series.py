@@ -16,7 +16,7 @@ from ebbgate.store.rollup import COLUMNS, HOUR_NS, MINUTE_NS, SECOND_NS, Row
 from ebbgate.units import NS_PER_S
 from ebbgate.web.routes.history import grid_of
 from ebbgate.web.time_series import Grid, grid, place, samples, standing_ns
-from tests.unit.store.store_fixture import T0_NS, StoreBench
+from tests.unit.store.store_fixture import T0_NS, StoreHarness
 
 S = NS_PER_S
 DAY_NS = 24 * HOUR_NS
@@ -120,11 +120,11 @@ def test_columns_are_as_long_as_their_times_and_holes_go_through_all() -> None:
 
 # ---- from the store ----------------------------------------------------------------------------
 def test_the_present_minute_and_hour_are_there_before_they_are_rolled_up(tmp_path: Path) -> None:
-    bench = StoreBench(tmp_path)
-    bench.seconds(3 * 3600 + 150, dirty_bytes=4096)
-    bench.maintain()
-    history = _web_history(bench)
-    until_ns = bench.wall_ns
+    harness = StoreHarness(tmp_path)
+    harness.seconds(3 * 3600 + 150, dirty_bytes=4096)
+    harness.maintain()
+    history = _web_history(harness)
+    until_ns = harness.wall_ns
     minutes = history.rows("bcache0", T0_NS, until_ns, MINUTE_NS)
     assert [r["at_unix_ns"] for r in minutes] == [T0_NS + n * MINUTE_NS for n in range(183)]
     assert sum(r["samples"] for r in minutes) == 3 * 3600 + 150
@@ -135,20 +135,20 @@ def test_the_present_minute_and_hour_are_there_before_they_are_rolled_up(tmp_pat
 
 
 def test_where_seconds_are_not_kept_any_more_minutes_are_shown(tmp_path: Path) -> None:
-    bench = StoreBench(tmp_path)
-    bench.seconds(600)
-    bench.maintain()
-    history = _web_history(bench)
+    harness = StoreHarness(tmp_path)
+    harness.seconds(600)
+    harness.maintain()
+    history = _web_history(harness)
     old = (T0_NS, T0_NS + 300 * S)
     assert grid_of(history, "bcache0", old, 600).span_ns == SECOND_NS
-    bench.go_on(7 * HOUR_NS)
-    bench.seconds(120)
-    bench.maintain()
+    harness.go_on(7 * HOUR_NS)
+    harness.seconds(120)
+    harness.maintain()
     assert grid_of(history, "bcache0", old, 600).span_ns == MINUTE_NS
-    new = (bench.wall_ns - 50 * S, bench.wall_ns)
+    new = (harness.wall_ns - 50 * S, harness.wall_ns)
     assert grid_of(history, "bcache0", new, 600).span_ns == SECOND_NS
     history.close()
 
 
-def _web_history(bench: StoreBench) -> WebHistory:
-    return WebHistory.open(bench.path)
+def _web_history(harness: StoreHarness) -> WebHistory:
+    return WebHistory.open(harness.path)

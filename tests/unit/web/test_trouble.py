@@ -20,7 +20,7 @@ from ebbgate.intents.protocol import Greeting
 from ebbgate.store import connection
 from ebbgate.store.db import Store
 from ebbgate.web import liveness, snapshot
-from tests.db_faults import Trouble, damaged, locked, missing
+from tests.db_faults import DatabaseFault, damaged, locked, missing
 from tests.unit.web.web_fixture import RIGHT, Bench, served
 
 QUESTIONS = (
@@ -67,7 +67,7 @@ each_trouble = pytest.mark.parametrize(
 
 @each_trouble
 def test_a_history_that_cannot_be_read_is_said_and_comes_back(
-    web: Bench, trouble: Trouble, monkeypatch: pytest.MonkeyPatch
+    web: Bench, trouble: DatabaseFault, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(snapshot, "time", _Clock())
     monkeypatch.setattr(connection, "READ_TIMEOUT_S", 0.1)
@@ -120,7 +120,7 @@ def test_size_of_the_history_on_the_disk_is_a_metric(web: Bench) -> None:
 
 @each_trouble
 def test_while_the_history_cannot_be_read_requests_are_accepted_and_shown(
-    web: Bench, trouble: Trouble, monkeypatch: pytest.MonkeyPatch
+    web: Bench, trouble: DatabaseFault, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(snapshot, "time", _Clock())
     with trouble(web.config.history_path), web.daemon():

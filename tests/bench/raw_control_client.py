@@ -18,7 +18,7 @@ _PIECE_BYTES = 65536
 _RETRY_S = 0.01
 
 
-class ControlLine:
+class RawControlClient:
     """A connection; each wait is at most `timeout_s`. Raises OSError where it is cut off."""
 
     def __init__(self, path: Path, timeout_s: float = 5.0) -> None:
