@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What may befall a database file while a body runs; it is as before afterwards. I/O: that file."""
+"""Faults of a database file while a body runs; the file is restored afterwards. I/O: that file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DatabaseFault = Callable[[Path], AbstractContextManager[None]]
 
 @contextmanager
 def missing(path: Path) -> Iterator[None]:
-    """It is not there."""
+    """The file is missing."""
     aside = path.with_suffix(".aside")
     path.rename(aside)
     yield
@@ -23,7 +23,7 @@ def missing(path: Path) -> Iterator[None]:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """By a program that keeps everybody out."""
+    """Another program holds an exclusive lock."""
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")
         connection.execute("BEGIN EXCLUSIVE")
@@ -34,7 +34,7 @@ def locked(path: Path) -> Iterator[None]:
 
 @contextmanager
 def damaged(path: Path) -> Iterator[None]:
-    """It holds what no database holds."""
+    """The file has random content."""
     whole = path.read_bytes()
     path.write_bytes(os.urandom(len(whole)))
     yield

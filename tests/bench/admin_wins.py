@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`admin-wins`: somebody writes a knob that ebbgate holds, on a real bcache under load.
+"""`admin-wins`: somebody else writes a knob that ebbgate controls, on a real bcache under load.
 
 Each round: the write, until the daemon says whose knob it is now; two seconds in which it must
 stay as it was written; `ebbgate release`, until the knob is tuned again. Times are the guest's own.
@@ -30,13 +30,13 @@ _SAID = re.compile(rf"^(\S+ \S+),(\d+) \S+: {KNOB} was changed by somebody else 
 
 
 def one_round(guest: Session, stack: BcacheStack, product: Product) -> dict[str, float]:
-    """How long it took to be seen (ms), whether it was respected, how long to be taken back (s)."""
+    """Return when the write was detected (ms), whether it was kept, and when tuned again (s)."""
     product.wait_until(lambda: stack.knob(KNOB) == "40", 30, "the knob to be ebbgate's")
     seen = len(_SAID.findall(product.log()))
     path = stack.knob_path(KNOB)
     written_ms = float(guest.check(f"echo {THEIRS} > {path}; date +%s%3N"))
     product.wait_until(lambda: len(_SAID.findall(product.log())) > seen, 30, "it to be seen")
-    notice_ms = said_ms(product.log()) - written_ms
+    notice_ms = logged_ms(product.log()) - written_ms
     # Respect is a time in which nothing happens.
     time.sleep(RESPECT_S)
     respected = float(stack.knob(KNOB) == THEIRS)
@@ -50,8 +50,8 @@ def one_round(guest: Session, stack: BcacheStack, product: Product) -> dict[str,
     }
 
 
-def said_ms(log: str) -> float:
-    """When the daemon said it last: Unix time, by the guest's clock."""
+def logged_ms(log: str) -> float:
+    """Return when the daemon last logged it: Unix time in ms, by the guest's clock."""
     at, thousandths = _SAID.findall(log)[-1]
     return datetime.fromisoformat(at).timestamp() * 1000 + float(thousandths)
 
@@ -81,4 +81,6 @@ def run(context: Context) -> Report:
     return Report("admin-wins", {"admin": runs}, ratios, goals)
 
 
-SCENARIO = Scenario("admin-wins", "a foreign value is seen in two ticks and respected", 2, run)
+SCENARIO = Scenario(
+    "admin-wins", "a value that somebody else writes is detected within two ticks and kept", 2, run
+)

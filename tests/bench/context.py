@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a scenario is given, and how it describes itself. I/O: progress on stderr."""
+"""Options and description of a scenario. I/O: progress on stderr."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Context:
     started: float = field(default_factory=time.monotonic)
 
     def say(self, text: str) -> None:
-        """Progress, for whoever waits."""
+        """Print progress."""
         minutes, seconds = divmod(int(time.monotonic() - self.started), 60)
         print(f"[{minutes:02d}:{seconds:02d}] {text}", file=sys.stderr, flush=True)
 

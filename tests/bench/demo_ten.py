@@ -118,7 +118,7 @@ def run(context: Context) -> Report:
 
 SCENARIO = Scenario(
     "demo-10",
-    "the first command works ten times in a row and leaves nothing behind",
+    "`make demo` works ten times in a row and leaves nothing behind",
     35,
     run,
     tuple(RUNS),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""clean-under-load: users who never leave dm-cache a quiet second, and dirty data that must go.
+"""clean-under-load: clean a dm-cache whose users never pause for a second.
 
 A steady light load of reads that miss: the kernel's smq then writes nothing back, however long it
 takes. Arms: stock, and a person's `ebbgate clean`.
@@ -44,7 +44,7 @@ def users(session: Session, device: str, seconds: float) -> Process:
 
 
 def measure(guest: Session, arm: str, seed: int) -> dict[str, float]:
-    """Seconds until nothing is dirty, the limit if it never is; and what users felt."""
+    """Return the seconds until nothing is dirty (at most the limit), and the users' latencies."""
     with DmCacheStack(guest, cache_bytes=CACHE_BYTES) as stack:
         load = users(guest, stack.device, LIMIT_S + 120)
         try:
@@ -69,7 +69,7 @@ def measure(guest: Session, arm: str, seed: int) -> dict[str, float]:
 
 
 def until_clean(stack: DmCacheStack, running: Product | None) -> float:
-    """From now, or from the wish, until the last dirty block is gone."""
+    """Return the seconds from the request, or from now, until nothing is dirty."""
     began = time.monotonic()
     if running is not None:
         running.cli("clean", "vg/data", "--within", "5min", "--yes")
@@ -112,5 +112,5 @@ def run(context: Context) -> Report:
 
 
 SCENARIO = Scenario(
-    "clean-under-load", "dm-cache comes clean under a load that never stops", 5, run
+    "clean-under-load", "dm-cache becomes clean under a load that never pauses", 5, run
 )

@@ -115,4 +115,6 @@ def run(context: Context) -> Report:
     return Report("lvm-coexist", runs, ratios, dict.fromkeys(ratios, "== 0"))
 
 
-SCENARIO = Scenario("lvm-coexist", "LVM's commands work while ebbgate enforces", 3, run)
+SCENARIO = Scenario(
+    "lvm-coexist", "LVM commands work while ebbgate tunes, and keep their settings", 3, run
+)

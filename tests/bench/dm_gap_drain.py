@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""gap-drain-dmcache: what goes out in a gap on LVM's dm-cache, and what the returning burst feels.
+"""gap-drain-dmcache: write-back in a gap on LVM's dm-cache, and the latency of the next burst.
 
 Arms: never cleaning (migration_threshold 0), stock (2048 sectors), ebbgate. The kernel itself waits
 for a second without I/O to the origin, and looks once a second, so that of a gap of 2.5 s one
@@ -116,7 +116,7 @@ def product(session: Session, arm: str) -> Iterator[Product | None]:
 
 SCENARIO = Scenario(
     "gap-drain-dmcache",
-    "dm-cache: drains as stock does, and users do not wait for it",
+    "dm-cache: writes back as much as stock, without making users wait",
     7,
     run,
     tuple(VARIANTS),

@@ -95,4 +95,4 @@ def run(context: Context) -> Report:
     return Report("edge-latency", {"ebbgate": found}, ratios, goals)
 
 
-SCENARIO = Scenario("edge-latency", "the gate is closed 20 ms after the first request", 7, run)
+SCENARIO = Scenario("edge-latency", "the gate closes within 20 ms of the first request", 7, run)

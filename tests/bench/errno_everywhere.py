@@ -98,7 +98,7 @@ def run(context: Context) -> Report:
 
 SCENARIO = Scenario(
     "errno-everywhere",
-    "each call on knobs and journal fails or hangs: no original lost, each failure named once",
+    "a system call on knobs or journal fails or hangs: no original lost, one report each",
     12,
     run,
     (FILES, BCACHE, DM_CACHE),

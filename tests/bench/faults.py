@@ -60,7 +60,7 @@ def load(session: Session, device: str, rw: str, bs: str, **options: str | int) 
 
 
 def reach(stack: BcacheStack, product: Product, state: str, exits: ExitStack) -> None:
-    """Bring the machine into `state`; what keeps it there runs until `exits` are taken."""
+    """Bring the destage machine into `state`; the load that keeps it there ends with `exits`."""
     if state == "pressure":
         keep(writer(stack.session, stack.device), exits)
     elif state != "normal":
@@ -72,19 +72,19 @@ def reach(stack: BcacheStack, product: Product, state: str, exits: ExitStack) ->
 
 
 def keep(process: Process, exits: ExitStack) -> Process:
-    """The process, which ends with `exits`: a volume cannot be taken down under a user."""
+    """Return the process and end it with `exits`: a volume in use cannot be taken down."""
     exits.callback(end, process)
     return process
 
 
 def end(process: Process) -> None:
-    """Kill it and see it gone: a zombie is still found by its name."""
+    """Kill it and wait for its end: a zombie is still found by its name."""
     process.kill(signal.SIGKILL)
     process.wait_at_most(10)
 
 
 def phase(product: Product) -> str:
-    """The machine's state, from the daemon's last line about it."""
+    """Return the state of the destage machine, from the daemon's last log line about it."""
     line = product.last_decision()
     return line.split(": idle_destage: ")[1].split(":")[0] if line else ""
 
@@ -135,4 +135,6 @@ def run(context: Context) -> Report:
     return Report("kill9", runs, ratios, goals)
 
 
-SCENARIO = Scenario("kill9", "a killed daemon leaves no knob and no data behind", 3, run, STATES)
+SCENARIO = Scenario(
+    "kill9", "after kill -9, every knob is restored and no data is lost", 3, run, STATES
+)

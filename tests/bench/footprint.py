@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""footprint: what the daemon and its probe cost a machine with one volume, idle and under load.
+"""footprint: CPU and memory of daemon and probe with one volume, idle and under load.
 
 Memory is the guest's own figure. CPU time in the guest is emulated and several times too high: it
 is reported as it is, beside `emulation`, how many times slower the same Python loop runs there.
@@ -123,4 +123,4 @@ def run(context: Context) -> Report:
     return Report("footprint", runs, ratios, {"idle_cpu": "<= 0.01", "rss_mib": "<= 60"})
 
 
-SCENARIO = Scenario("footprint", "under 1 % of a core and under 60 MiB", 2, run)
+SCENARIO = Scenario("footprint", "daemon and probe use less than 1 % of a core and 60 MiB", 2, run)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""gap-drain: how much goes out in a gap of 2.5 s, and what the returning burst notices of it.
+"""gap-drain: write-back in a gap of 2.5 s, and the latency of the next burst.
 
 Arms: destage off, stock, the unpaced gate (writeback_percent 0 in every gap), ebbgate.
 """
@@ -36,7 +36,7 @@ OFF = {
     "writeback_rate_update_seconds": 60,
     "cache/internal/idle_max_writeback_rate": 0,
 }
-"""As good as no destage: what the unpaced gate returns to in a burst, too."""
+"""Practically no write-back; the unpaced gate returns to it in a burst, too."""
 STOCK_DELAY_S = 30
 """The kernel's own writeback_delay."""
 QUIET_CACHE = {
@@ -48,7 +48,7 @@ QUIET_CACHE = {
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """How the dirty data lies: `dirty_mib` in pieces of `kib`, somewhere in `range_mib`."""
+    """Layout of the dirty data: `dirty_mib` in pieces of `kib`, spread over `range_mib`."""
 
     kib: int
     dirty_mib: int
@@ -72,7 +72,7 @@ GOALS = {
 
 
 def run(context: Context) -> Report:
-    """All variants, or the one that was asked for; arms interleaved in one boot."""
+    """Run all variants, or the requested one; arms interleaved in one boot."""
     wanted = [v for v in VARIANTS if context.variant in ("", v)]
     runs = interleaved(context, wanted, ARMS, measure)
     ratios: dict[str, float] = {}
@@ -90,7 +90,7 @@ def interleaved(
     arms: Sequence[str],
     measure_one: Callable[[Session, str, str, int], dict[str, float]],
 ) -> dict[str, list[dict[str, float]]]:
-    """Every arm of every variant, one after the other in one boot; by `VARIANT ARM`."""
+    """Run every arm of every variant in one boot; return the runs by `VARIANT ARM`."""
     runs: dict[str, list[dict[str, float]]] = {}
     with Guest() as guest:
         for repetition in range(context.repetitions):
@@ -103,7 +103,7 @@ def interleaved(
 
 
 def variant_ratios(runs: dict[str, list[dict[str, float]]], variant: str) -> dict[str, float]:
-    """The figures that are judged, of one variant."""
+    """Return the figures of one variant that have goals."""
     ours = f"{variant} ebbgate"
     return {
         "drain_vs_stock": ratio(runs, ours, f"{variant} stock", "drained_mib", floor=1.0),
@@ -131,7 +131,7 @@ def measure(guest: Session, variant: str, arm: str, seed: int) -> dict[str, floa
 
 @contextmanager
 def gate(stack: BcacheStack, arm: str) -> Iterator[None]:
-    """What drives the destage while the bursts run."""
+    """Run what controls the write-back while the bursts run."""
     session = stack.session
     if arm == "ebbgate":
         with Product(session):
@@ -150,7 +150,7 @@ def gate(stack: BcacheStack, arm: str) -> Iterator[None]:
 
 
 def level_of(stack: BcacheStack | DmCacheStack) -> tuple[str, str]:
-    """How the guest's script is told where the dirty level stands."""
+    """Return the options that tell the guest's script where to read the dirty level."""
     if isinstance(stack, DmCacheStack):
         return "--dm", stack.name
     return "--dirty", f"{stack.sysfs}/dirty_data"
@@ -240,7 +240,7 @@ def fill_job(device: str, pieces: Pieces) -> fio.Job:
 
 SCENARIO = Scenario(
     "gap-drain",
-    "drains >= 10x stock in 2.5 s gaps; the burst that returns notices nothing",
+    "writes back >= 10x stock in 2.5 s gaps without delaying the next burst",
     27,
     run,
     VARIANTS,

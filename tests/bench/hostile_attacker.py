@@ -39,7 +39,7 @@ _FILES: Final = ("state", "run", "policies", "policies.d")
 
 
 class Attacker:
-    """One attack's view of the machine; `counts` is what it found."""
+    """One attack; `counts` holds its results."""
 
     def __init__(self, folder: Path, until_s: float, seed: str) -> None:
         self.folder = folder
@@ -50,11 +50,11 @@ class Attacker:
         self.parent = os.getppid()
 
     def goes_on(self) -> bool:
-        """Whether the time is not over, and whoever started it still there."""
+        """Return whether there is time left and the parent process still runs."""
         return time.monotonic() < self.until_s and os.getppid() == self.parent
 
     def converse(self, talk: Callable[[RawControlClient], None]) -> None:
-        """Talk on a connection that was greeted; what refuses or ends it is counted."""
+        """Run `talk` on a new connection; count refusals and disconnections."""
         try:
             with RawControlClient(self.socket) as line:
                 self.note(line.receive())
@@ -66,11 +66,11 @@ class Attacker:
             self.rest(0.02)
 
     def note(self, message: dict[str, Any]) -> None:
-        """Count what the daemon said."""
-        self.counts[f"said_{message.get('state', 'hello')}"] += 1
+        """Count the daemon's message by its state."""
+        self.counts[f"answered_{message.get('state', 'hello')}"] += 1
 
     def rest(self, seconds: float) -> None:
-        """The attacker, too, waits now and then: what starves the machine proves nothing."""
+        """Pause: an attack that starves the machine of CPU proves nothing."""
         time.sleep(self.random.uniform(0, 2 * seconds))
 
     # ---- attacks -------------------------------------------------------------------------------
@@ -106,7 +106,7 @@ class Attacker:
         self.rest(1.0)
 
     def crowd(self) -> None:
-        """As many silent connections as can be had."""
+        """As many silent connections as the daemon accepts."""
         with contextlib.ExitStack() as held:
             for _ in range(CROWD):
                 try:
@@ -126,7 +126,7 @@ class Attacker:
         self.rest(0.05)
 
     def policies(self, line: RawControlClient) -> None:
-        """Policies that are right, as many and as long as the daemon takes."""
+        """Valid policies, as many and as long as the daemon accepts."""
         for _ in range(10):
             document = grammar.policy(self.random, self.random.randrange(500))
             line.send(json.dumps(document).encode() + b"\n")
@@ -135,7 +135,7 @@ class Attacker:
         self.rest(0.5)
 
     def locks(self) -> None:
-        """Every lock that can be had on every file that can be opened, held for seconds."""
+        """Hold every possible lock on every readable file for seconds."""
         with contextlib.ExitStack() as held:
             for path in self.files():
                 with contextlib.suppress(OSError):

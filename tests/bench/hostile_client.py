@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""hostile-client: what a process with the web user's rights can do to root's daemon in ten minutes.
+"""hostile-client: attack root's daemon with the web user's rights for ten minutes.
 
 The daemon, its files, its socket and `ebbgate restore` are the real ones, on a machine of files to
 which recordings of real caches are played (tests/fake_machine). Beside it: the attacker
@@ -56,17 +56,17 @@ LEAST_A_MINUTE: Final = {
     "restores_alone": 0.5,
     "honest": 40.0,
 }
-"""Less than that would prove little."""
+"""Minimum amount of activity per minute for a valid result."""
 NOTES: Final = (
-    "ran without a guest: the knobs are files; the daemon, its socket, its history and `ebbgate"
-    " restore` are the real ones; its probe plays recordings",
-    "the group of a test stands for the group ebbgate; attacker and honest clients run at nice 10,"
+    "without a guest: the knobs are files and the probe plays recordings; the daemon, its socket,"
+    " its history and `ebbgate restore` are real",
+    "a test group stands for the group ebbgate; attacker and honest clients run at nice 10,"
     " as ebbgate-web does",
-    "honest_ms: from connecting until accepted or refused; outcome_ms: until the outcome,"
-    " which waits for the knob to be written and, while locks keep the history from being written,"
-    " half a second for that; the command line waits 5 s",
-    "quiet: the same measurement without the attacker, before it; starved_ms_max: how long"
-    " the daemon's loop was ready to run within 200 ms and had no core, which the machine decides",
+    "honest_ms: from connecting until accepted or refused; outcome_ms: until the outcome, which"
+    " includes the knob write and up to half a second while locks block the history; the command"
+    " line waits up to 5 s",
+    "quiet: the same measurement without the attacker; starved_ms_max: the time within 200 ms in"
+    " which the daemon's loop was ready to run but had no core",
 )
 _ROOTS_OWN: Final = ("journal.db", "overrides.db", "ebbgated.lock")
 
@@ -102,7 +102,7 @@ def run(context: Context) -> Report:
 
 
 def quiet(machine: HostileMachine, seconds: float) -> dict[str, float]:
-    """The same machine with the honest clients alone."""
+    """Measure with the honest clients alone."""
     began_ns = time.time_ns()
     silence = Silence(machine)
     clients = honest(machine, seconds, 0)
@@ -114,7 +114,7 @@ def quiet(machine: HostileMachine, seconds: float) -> dict[str, float]:
 def attacked(
     context: Context, machine: HostileMachine, seconds: float, seed: int
 ) -> dict[str, float]:
-    """With the attacker, restored over and over."""
+    """Measure with the attacker, and restore over and over."""
     began_ns = time.time_ns()
     silence = Silence(machine)
     until_s = time.monotonic() + seconds
@@ -157,7 +157,7 @@ def attacked(
 
 
 def watch(machine: HostileMachine, silence: Silence, seconds: float) -> None:
-    """Look on for so long."""
+    """Watch the machine for so long."""
     until_s = time.monotonic() + seconds
     next_s = 0.0
     while (now_s := time.monotonic()) < until_s:
@@ -220,7 +220,7 @@ class Silence:
 
     def look(self) -> None:
         """Keep the worst so far; NaN until a daemon has said it."""
-        silence_ns = (self._machine.told().get("loop_silence") or {}).get("max_ns")
+        silence_ns = (self._machine.daemon_status().get("loop_silence") or {}).get("max_ns")
         if silence_ns is not None:
             ms = silence_ns / NS_PER_MS
             self.ms_max = ms if self.ms_max != self.ms_max else max(self.ms_max, ms)
@@ -241,7 +241,7 @@ def honest(machine: HostileMachine, seconds: float, seed: int) -> dict[str, host
 
 
 def finished(machine: HostileMachine, process: host.Running, name: str) -> Any:
-    """What a helper said in the end, in its last line."""
+    """Return the JSON document in the last line of a helper's output."""
     process.wait(60)
     lines = host.text_of(machine.folder / f"{name}.log").splitlines()
     for line in lines[:-1][:20]:
@@ -250,7 +250,7 @@ def finished(machine: HostileMachine, process: host.Running, name: str) -> Any:
 
 
 def answered(told: Sequence[list[dict[str, Any]]]) -> dict[str, float]:
-    """How the honest clients were served: until it was accepted, and until its outcome."""
+    """Return how long honest clients waited until accepted, and until the outcome."""
     served = [one for each in told for one in each]
     answers, outcomes = ([one[name] for one in served] for name in ("answered_ms", "outcome_ms"))
     return {
@@ -276,7 +276,7 @@ def closes(machine: HostileMachine, since_ns: int) -> dict[str, float]:
 
 SCENARIO = Scenario(
     "hostile-client",
-    "nothing that the web's user does reaches root: alive, prompt, restorable, bounded",
+    "a client with the web user's rights cannot harm root's daemon",
     11,
     run,
     tuple(SECONDS),

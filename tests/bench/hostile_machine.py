@@ -65,7 +65,7 @@ class HostileMachine(FileMachine):
         return False
 
     def share(self) -> None:
-        """What the daemon grants the group ebbgate is granted to this group."""
+        """Grant this group what the daemon grants the group ebbgate."""
         for path in (self.socket.parent, self.folder / "state"):
             path.chmod(0o2750)
             os.chown(path, 0, GID)
@@ -77,7 +77,7 @@ class HostileMachine(FileMachine):
         self.socket.chmod(0o660)
 
     def look(self) -> None:
-        """Notice a daemon that has ended by itself, and start another; how large it has grown."""
+        """Count and replace a daemon that ended by itself; note its memory."""
         assert self.daemon is not None
         if self.daemon.poll() is not None:
             self.died += 1
@@ -88,7 +88,7 @@ class HostileMachine(FileMachine):
                 self.rss_kib_max = max(self.rss_kib_max, int(line.split()[1]))
 
     def waited_ns(self) -> tuple[int, int]:
-        """The daemon, and how long its main thread has waited for a core so far."""
+        """Return the daemon's pid and how long its main thread has waited for a core so far."""
         assert self.daemon is not None
         _ran, waited = host.scheduled_ns(self.daemon.pid).get(self.daemon.pid, (0, 0))
         return self.daemon.pid, waited
@@ -107,13 +107,13 @@ class HostileMachine(FileMachine):
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """While nothing that an honest client asked for is under way."""
+        """Run the body while no request of an honest client is in progress."""
         with self._turn.open("wb") as turn:
             fcntl.flock(turn, fcntl.LOCK_EX)
             yield
 
     def restores(self) -> tuple[bool, float]:
-        """Whether `ebbgate restore` works now and leaves no knob changed; how long it took."""
+        """Run `ebbgate restore`; return whether it restored every knob, and its duration."""
         began_s = time.monotonic()
         try:
             host.run(self.argv("restore"), timeout_s=60)
@@ -125,8 +125,8 @@ class HostileMachine(FileMachine):
             print(f"restore: left changed: {left}", file=sys.stderr)
         return not left, took_s
 
-    def told(self) -> dict[str, Any]:
-        """What the daemon last said of itself; empty where that cannot be read."""
+    def daemon_status(self) -> dict[str, Any]:
+        """Return the daemon's newest status document; empty where it cannot be read."""
         path = self.folder / "state/history.db"
         with (
             suppress(sqlite3.Error),
@@ -138,6 +138,6 @@ class HostileMachine(FileMachine):
         return {}
 
     def helper(self, module: str, log: Path, *words: str | int | float) -> host.Running:
-        """A process of this repository that gives up root itself, behind the daemon."""
+        """Start a module of this repository, which drops root itself, at low priority."""
         argv: list[str | Path] = ["env", _PATH, sys.executable, "-m", module, self.folder]
         return host.start([*argv, *map(str, words)], log, niceness=NICE)

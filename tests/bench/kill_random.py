@@ -36,8 +36,8 @@ LONGEST_S = 4.0
 LOST_MS, APART_MS = 1000.0, 400.0
 KEPT = "SELECT at_unix_ns FROM decisions"
 NOTES = (
-    "ran without a guest: the knobs are files, written at once as the kernel's are; the daemon, its"
-    " journal, its history and `ebbgate restore` are the real ones; its probe plays a recording",
+    "without a guest: the knobs are files and the probe plays a recording; the daemon, its journal,"
+    " its history and `ebbgate restore` are real",
 )
 _LINE = re.compile(r"^(\S+ \S+),(\d+) \S+: idle_destage: ", re.M)
 
@@ -131,7 +131,7 @@ def run(context: Context) -> Report:
 
 SCENARIO = Scenario(
     "kill9-random",
-    "killed at any moment: no knob left, the history whole, no decision lost",
+    "killed at any moment: every knob restored, history intact, no decision lost",
     60,
     run,
     tuple(KILLS),

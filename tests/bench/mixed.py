@@ -163,4 +163,4 @@ def run(context: Context) -> Report:
     return Report("mixed-stream", runs, ratios, goals, notes)
 
 
-SCENARIO = Scenario("mixed-stream", "streams stay out of a filling cache, random writes in", 4, run)
+SCENARIO = Scenario("mixed-stream", "streams bypass a filling cache, random writes do not", 4, run)

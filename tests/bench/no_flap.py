@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`no-flap`: rules that fight, over a level that goes up and down; needs no lab. Pure.
+"""`no-flap`: conflicting rules over a level that goes up and down; needs no lab. Pure.
 
 Ten simulated minutes, a tick each 250 ms, through the whole policy as the daemon runs it. What
 counts are changes of the gate in the name of a rule, and of the cutoff.
@@ -111,4 +111,4 @@ def figures(found: dict[str, list[int]]) -> dict[str, float]:
     }
 
 
-SCENARIO = Scenario("no-flap", "rules that fight change a setting once in 5 s at most", 0.2, run)
+SCENARIO = Scenario("no-flap", "conflicting rules change a setting at most once in 5 s", 0.2, run)

@@ -130,4 +130,4 @@ def run(context: Context) -> Report:
     return Report("probe-cost", runs, ratios, goals)
 
 
-SCENARIO = Scenario("probe-cost", "all signals cost a request at most 700 instructions", 6, run)
+SCENARIO = Scenario("probe-cost", "the probe adds at most 700 instructions to a request", 6, run)

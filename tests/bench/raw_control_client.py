@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A bare client of the control socket: lines of JSON, and nothing that checks what it sends.
+"""A client of the control socket that sends unchecked lines, for tests with invalid requests.
 
 I/O: one unix socket.
 """
@@ -19,7 +19,7 @@ _RETRY_S = 0.01
 
 
 class RawControlClient:
-    """A connection; each wait is at most `timeout_s`. Raises OSError where it is cut off."""
+    """A connection; each wait is at most `timeout_s`. Raises OSError when it is closed."""
 
     def __init__(self, path: Path, timeout_s: float = 5.0) -> None:
         self._wire = socket.socket(socket.AF_UNIX)
@@ -34,7 +34,7 @@ class RawControlClient:
             raise
 
     def _connected(self, path: Path, deadline_s: float) -> bool:
-        """False while the queue of connections is full, which a time-out does not wait for."""
+        """Try to connect; return False while the queue of connections is full."""
         try:
             self._wire.connect(str(path))
         except BlockingIOError:
@@ -55,15 +55,15 @@ class RawControlClient:
         self.close()
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._wire.close()
 
     def send(self, data: bytes) -> None:
-        """All of it."""
+        """Send all bytes."""
         self._wire.sendall(data)
 
     def receive(self) -> dict[str, Any]:
-        """The next message of the daemon."""
+        """Return the next message of the daemon."""
         while b"\n" not in self._read:
             piece = self._wire.recv(_PIECE_BYTES)
             if not piece:
@@ -74,6 +74,6 @@ class RawControlClient:
         return message
 
     def request(self, kind: str, volume: str, args: Mapping[str, str | int]) -> None:
-        """Ask for something; its answers are received."""
+        """Send a request; `receive` returns its answers."""
         document = {"v": 1, "id": "honest", "kind": kind, "volume": volume, "args": dict(args)}
         self.send(json.dumps(document).encode() + b"\n")

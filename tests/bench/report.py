@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a scenario found: medians by arm and metric, ratios, and whether the goals were met.
-Pure.
-"""
+"""The result of a scenario: medians by arm and metric, ratios, goals. Pure."""
 
 from __future__ import annotations
 
@@ -35,11 +33,11 @@ class Report:
 
     @property
     def met(self) -> bool:
-        """Do all goals hold?"""
+        """Whether all goals are met."""
         return all(holds(goal, self.ratios.get(name)) for name, goal in self.goals.items())
 
     def document(self, machine: Mapping[str, str]) -> dict[str, Any]:
-        """The object that is printed and kept."""
+        """Return the JSON object that is printed and stored."""
         return {
             "scenario": self.scenario,
             "arms": {arm: medians(runs) for arm, runs in self.runs.items()},
@@ -54,7 +52,7 @@ class Report:
 
 
 def holds(goal: str, value: float | None) -> bool:
-    """Does `value` satisfy `<= 1.1`? Unknown never does."""
+    """Return whether `value` satisfies a goal such as `<= 1.1`; an unknown value never does."""
     comparison, _, bound = goal.partition(" ")
     return value is not None and _COMPARE[comparison](value, float(bound))
 

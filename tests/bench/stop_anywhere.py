@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""stop-anywhere: the actuators end at any system call; no original is lost, nobody overwritten.
+"""stop-anywhere: kill the actuators at any system call; no original is lost or overwritten.
 
 A child takes the knobs of a volume over, drives its gate and gives them back, through the real
 KnobWriter and the real journal. It is killed before one of its system calls on knobs or journal
@@ -109,7 +109,7 @@ def run(context: Context) -> Report:
 
 SCENARIO = Scenario(
     "stop-anywhere",
-    "killed at any system call: no original lost, no administrator overwritten",
+    "killed at any system call: no original lost, no administrator's value overwritten",
     8,
     run,
     (FILES, BCACHE, DM_CACHE),

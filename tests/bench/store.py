@@ -62,7 +62,7 @@ class Month:
         for minute in range(DAYS * 24 * 60):
             at_ns = BEGIN_NS + minute * MINUTE_NS
             self._minute(at_ns, minute)
-            self._tidy(at_ns + MINUTE_NS, (minute + 1) * MINUTE_NS)
+            self._maintain(at_ns + MINUTE_NS, (minute + 1) * MINUTE_NS)
             if minute % 60 == 0:
                 self.size_bytes_max = max(self.size_bytes_max, self.size_bytes())
             if minute % (5 * 24 * 60) == 0:
@@ -132,7 +132,7 @@ class Month:
             ]
             self.store.add_outcomes(writes, number, at_ns, 2_000_000)
 
-    def _tidy(self, wall_ns: int, mono_ns: int) -> None:
+    def _maintain(self, wall_ns: int, mono_ns: int) -> None:
         going_on = True
         while going_on:
             began_ns = time.thread_time_ns()
@@ -237,7 +237,7 @@ def run(context: Context) -> Report:
 
 SCENARIO = Scenario(
     "store-bound",
-    "a month of 4 volumes within 256 MiB, the last hour read in 50 ms",
+    "a month of 4 volumes fits 256 MiB, and the last hour is read in 50 ms",
     5,
     run,
     ("every-second",),

@@ -171,7 +171,9 @@ def run_cold(context: Context) -> Report:
 
 
 SCENARIOS = (
-    Scenario("w3g", "absorbs a write stream as far as the room goes", 3, run_w3g),
-    Scenario("wrand-after-fill", "a filled cache takes random writes after one gap", 4, run_wrand),
-    Scenario("cold-reads", "reads of data never cached cost what the HDD costs", 2, run_cold),
+    Scenario("w3g", "absorbs a write stream as far as the cache has room", 3, run_w3g),
+    Scenario(
+        "wrand-after-fill", "a filled cache absorbs random writes after one gap", 4, run_wrand
+    ),
+    Scenario("cold-reads", "reads of uncached data take no longer than on the HDD", 2, run_cold),
 )

@@ -39,12 +39,11 @@ _WEB_NICE, _READER_NICE = 10, 19
 _START_S = 1200.0
 _PATH = f"PYTHONPATH={REPO / 'controller'}:{REPO}"
 NOTES = (
-    "ran without a guest: the daemon's /sys is one of files and its probe plays recordings; its"
-    " loop, its decisions, its history and ebbgate-web are the real ones; of the 64 volumes it"
-    " follows the 42 that are bcache's",
-    "readers ran on the same machine, behind everything; each asks one route every 5 s",
-    "web_cpu_s_per_1000: what ebbgate-web spent on 1000 answers and on the event streams meanwhile",
-    "jitter: how far the time between two ticks is from the period",
+    "without a guest: the daemon's /sys is made of files and its probe plays recordings; loop,"
+    " decisions, history and ebbgate-web are real; it follows the 42 bcache volumes of 64",
+    "readers ran on the same machine at low priority; each requests one route every 5 s",
+    "web_cpu_s_per_1000: CPU time of ebbgate-web for 1000 answers and the event streams meanwhile",
+    "jitter: difference between the time between two ticks and the period",
 )
 
 
@@ -176,5 +175,5 @@ def run(context: Context) -> Report:
 
 
 SCENARIO = Scenario(
-    "web-load", "200 readers and 50 event streams leave the daemon's ticks alone", 4, run
+    "web-load", "200 readers and 50 event streams do not delay the daemon's ticks", 4, run
 )

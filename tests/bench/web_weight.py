@@ -26,8 +26,7 @@ MINUTES, HOUR = 5, 60
 LOADS = 5
 BROWSER = REPO / "tests" / "browser"
 NOTES = (
-    "ran without a guest, on loopback; interactive: all 64 volumes are painted, and nothing is left"
-    " to be done",
+    "without a guest, on loopback; interactive: all 64 volumes are painted and the page is idle",
     "page_kib: all files of build/webui that the first page loads; api_kib: its answers until then",
 )
 
@@ -83,5 +82,5 @@ def run(context: Context) -> Report:
 
 
 SCENARIO = Scenario(
-    "web-weight", "the first page is light, soon there and stays small", 9, run, ("hour",)
+    "web-weight", "the first page is small, loads fast and does not grow", 9, run, ("hour",)
 )

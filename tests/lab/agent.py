@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The lab's hand inside the guest: carries out requests that arrive on a virtio-serial port.
+"""The lab's agent inside the guest: executes requests that arrive on a virtio-serial port.
 
 I/O: one JSON object a line, both ways. A request is {"id", "op", ...}; every reply repeats the
 `id`. Bytes travel as base64. Each request has its own thread, so a long command does not keep a

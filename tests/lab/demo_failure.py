@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a failure of the demo means, in one line, and what to try next.
+"""Explains a failure of the demo in one line, with the next step.
 
 I/O: asks how much space the temporary folder has left.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the demo shows: a live panel on a terminal, plain lines anywhere else.
+"""The demo's output: a live panel on a terminal, plain lines elsewhere.
 
 I/O: stdout. Called by the demo's thread and by its watcher.
 """

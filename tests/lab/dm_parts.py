@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The steps from which the stacks of device-mapper are made, looked at and taken down.
+"""Steps that make, inspect and remove stacks of device-mapper.
 
 I/O: through a Session: LVM's tools, dmsetup, cache_check, sysfs of the guest.
 """
@@ -28,7 +28,7 @@ _PARTS = {
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A volume that stands, and what it stands on."""
+    """A volume and its underlying devices."""
 
     dev_ts: dict[str, str] = field(default_factory=dict)
     """MAJ:MIN of volume, origin, cache, metadata."""
@@ -40,7 +40,7 @@ class Made:
 
 
 def prepare(session: Session, modules: Sequence[str]) -> None:
-    """Load what is needed and tell LVM how to live here."""
+    """Load modules and configure LVM for a guest without udev."""
     session.put_file("/etc/lvm/lvmlocal.conf", _NO_UDEV)
     session.check(["modprobe", "-a", "dm-mod", *modules])
 
@@ -173,7 +173,7 @@ def _remove(session: Session, block: str) -> None:
 
 
 def cache_check(session: Session, where: tuple[str, int, int]) -> str:
-    """What cache_check has against the metadata at a place of a disk; empty: nothing."""
+    """Return the errors that cache_check reports for metadata on a disk; empty for none."""
     disk, first, sectors = where
     # The tool reads past the page cache, which a file in memory does not allow.
     name = f"{disk}-cache-check"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What device-mapper says of a cache, taken apart by its counts.
+"""Parses device-mapper's status lines of caches.
 
 Pure. The formats are those of Documentation/admin-guide/device-mapper: cache.rst, writecache.rst.
 """

@@ -35,11 +35,11 @@ class CommandFailed(LabError):
 
 
 class UncleanStack(LabError):
-    """A stack was left in a state in which it must not be left; the text lists every finding."""
+    """A stack was left in a wrong state; the text lists every finding."""
 
     @classmethod
-    def told(cls, findings: Sequence[str], error: BaseException | None) -> None:
-        """Raise it with the findings, if there are any; or add them to the error under way."""
+    def raise_if(cls, findings: Sequence[str], error: BaseException | None) -> None:
+        """Raise with the findings, if any; or add them to the error that is being handled."""
         text = "\n".join(findings)
         if text and error is not None:
             error.add_note(f"the stack was left unclean, too:\n{text}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the probe counted over a run of fio, held against what fio says it did.
+"""Compares what the probe counted during a run of fio with what fio reports.
 
 I/O: through the stack's Session and the probe.
 """
@@ -22,14 +22,14 @@ def job(stack: Stack, rw: str, bs: str = "4k", **options: str | int) -> fio.Job:
 def gained(
     probe: GuestProbe, stack: Stack, *jobs: fio.Job, seed: int
 ) -> tuple[Difference, fio.FioResult]:
-    """Run jobs; what the probe's counters gained by them."""
+    """Run jobs; return the growth of the probe's counters."""
     before = probe.tick(tracked_as(stack))
     result = fio.run(stack.session, *jobs, seed=seed)
     return Difference(before, probe.tick(tracked_as(stack))), result
 
 
 def assert_equal_to_fio(gain: Difference, result: fio.FioResult) -> None:
-    """Requests and bytes are fio's to the digit, and each took one path and has its latency."""
+    """Check that requests and bytes equal fio's and that each has one path and a latency."""
     for way in ("read", "write"):
         assert gain("fg", way, "ios") == sum(getattr(done, way).ios for done in result.jobs)
         assert gain("fg", way, "bytes") == sum(getattr(done, way).bytes for done in result.jobs)

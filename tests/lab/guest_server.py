@@ -82,7 +82,7 @@ def bring_up(name: str, scheduler: str, cache_mode: str, *, with_stack: bool) ->
 
 
 def take_down(name: str = DEFAULT_NAME) -> None:
-    """End a kept guest and its keeper."""
+    """End a kept guest and its relay process."""
     with contextlib.suppress(LostGuest), contextlib.closing(attach(name)) as session:
         session.channel.send("power_off")
         wait_until(lambda: not is_up(name), 30, f"guest {name} to end")

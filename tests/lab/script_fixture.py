@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the tests of lvm-scripts stand on: a volume with files in it, and a guest that is left bare.
+"""Harness for tests of lvm-scripts: a volume with checksummed files in a clean guest.
 
 I/O: LVM, bcache and file systems in a guest.
 """
@@ -57,12 +57,12 @@ class ScriptHarness:
         self._hdd_control = HddControl(control_path(session.folder, "hdd0"))
 
     def prepare(self) -> None:
-        """Modules and settings that every test needs."""
+        """Load modules and write the settings that every test needs."""
         self.session.put_file(_LVM_LOCAL, _LVM_CONFIG)
         self.shell(f"{_MODULES}; mkdir -p {MOUNT}")
 
     def clear(self) -> None:
-        """Take down whatever is left; fails if something stays."""
+        """Remove all stacks; fails if something remains."""
         self.hdd_scale(1)
         self.shell(_CLEAR, check=False)
         wait_until(lambda: not self.leftovers(), 30, "the stacks to be gone")
@@ -71,7 +71,7 @@ class ScriptHarness:
         self._hdd_control.close()
 
     def leftovers(self) -> str:
-        """Stacks and mounts that are there now, one a line; empty if none."""
+        """Return present stacks and mounts, one a line; empty if none."""
         return self.shell(_LEFT).strip()
 
     def hdd_scale(self, factor: float) -> None:
@@ -84,27 +84,27 @@ class ScriptHarness:
         return (done.check() if check else done).stdout
 
     def run(self, script: str, *words: str) -> Completed:
-        """A script to its end, whatever that is."""
+        """Run a script to its end."""
         return self.session.run([SCRIPTS / script, *words], timeout_s=180, env=_ENVIRONMENT)
 
     def ok(self, script: str, *words: str) -> Completed:
-        """A script that must succeed."""
+        """Run a script that must succeed."""
         return self.run(script, *words).check()
 
     def start(self, script: str, *words: str) -> Process:
-        """A script that runs on, to be interrupted."""
+        """Start a script that will be interrupted."""
         # The guest's agent ignores SIGINT, and a shell cannot trap what it was told to ignore.
         argv = ["env", "--default-signal=INT", str(SCRIPTS / script), *words]
         return self.session.spawn(argv, env=_ENVIRONMENT)
 
     def interrupt(self, process: Process, once: str, number: int) -> Completed:
-        """Send a signal to a script and all its children once it has said something; its end."""
+        """Send a signal to a script and its children once it printed `once`; wait for its end."""
         wait_until(lambda: once in process.stderr(), 60, f"{once!r} from {process.argv[0]}")
         process.kill(number)
         return process.wait(120)
 
     def pasted(self, line: str) -> Completed:
-        """A line that a script printed for the administrator, with the question answered."""
+        """Run a command line that a script printed for the administrator."""
         return self.session.run(line, timeout_s=180, env=_ENVIRONMENT).check()
 
     def make_volume(self, mib: int = 512) -> None:
@@ -127,17 +127,17 @@ class ScriptHarness:
         )
 
     def check_files(self, device: str) -> None:
-        """Every file is as it was written, read anew from `device`; the file system is whole."""
+        """Check that every file, read from `device`, and the file system are intact."""
         self.shell(f"umount {MOUNT}; echo 3 > /proc/sys/vm/drop_caches; e2fsck -fn {device}")
         self.shell(f"mount {device} {MOUNT}; sha256sum --quiet -c /run/lab/sums")
         self.shell(f"umount {MOUNT}; rm /run/lab/sums")
 
     def hold_dirty(self) -> None:
-        """dm-cache writes nothing back by itself until its table is loaded anew."""
+        """Keep dm-cache from writing back until its table is reloaded."""
         self.shell(f"dmsetup message {DM} 0 migration_threshold 0")
 
     def status(self) -> dict[str, Any]:
-        """The one stack that there is, as stack-status has it."""
+        """Return the only stack, as stack-status prints it."""
         (stack,) = json.loads(self.ok("stack-status", "--json").stdout)["stacks"]
         found: dict[str, Any] = stack
         return found

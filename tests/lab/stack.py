@@ -84,7 +84,7 @@ class Stack(ABC):
     ) -> None:
         findings = self.findings() + self._metadata_findings()
         self._tear_down()
-        UncleanStack.told(findings, error)
+        UncleanStack.raise_if(findings, error)
 
     def knob_path(self, name: str) -> str:
         """Path of a knob of a block device, e.g. `hdd:queue/scheduler`."""

@@ -36,7 +36,7 @@ def stack(guest: Session, shared_stack: DmCacheStack) -> Iterator[DmCacheStack]:
     """The shared volume without a history, compared with its originals after each test."""
     guest.run(["rm", "-rf", STATE_DIR])
     yield shared_stack
-    UncleanStack.told(shared_stack.findings(), None)
+    UncleanStack.raise_if(shared_stack.findings(), None)
 
 
 def ended(
