@@ -19,6 +19,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+import pytest
+
 from tests.probe_records import Record, of_type
 
 BUILD = Path(os.environ.get("BUILD", Path(__file__).resolve().parents[2] / "build"))
@@ -31,7 +33,7 @@ LOOP_CTL_REMOVE = 0x4C81
 
 
 def unavailable() -> str | None:
-    """Why the probe cannot run here, in one line; None if it can."""
+    """Return why the probe cannot run here, in one line; None if it can."""
     if os.geteuid() != 0:
         return "the probe needs root"
     if not PROBE.exists():
@@ -49,8 +51,17 @@ def unavailable() -> str | None:
     return None
 
 
+def skip_unless_possible(reason: str | None) -> None:
+    """Skip the test for this reason, if there is one; fail where nothing may be skipped."""
+    if reason is None:
+        return
+    if os.environ.get("EBBGATE_REQUIRE_LAB") == "1":
+        pytest.fail(reason, pytrace=False)
+    pytest.skip(reason)
+
+
 class LiveProbe:
-    """A running probe whose records are collected as they come."""
+    """Runs the probe and collects its records."""
 
     def __init__(
         self, *arguments: str, program: Path = PROBE, env: Mapping[str, str] | None = None
@@ -79,7 +90,7 @@ class LiveProbe:
         self.end()
 
     def end(self) -> int:
-        """Close its stdin, wait for its end; its exit code."""
+        """Close stdin, wait for the end, and return the exit code."""
         if self.process.stdin is not None and not self.process.stdin.closed:
             self.process.stdin.close()
         try:
@@ -93,14 +104,14 @@ class LiveProbe:
                 self.process.stdout.close()
         return code
 
-    def say(self, command: str) -> None:
-        """One command line."""
+    def send(self, command: str) -> None:
+        """Send a command line."""
         assert self.process.stdin is not None
         self.process.stdin.write(command + "\n")
         self.process.stdin.flush()
 
     def wait_until(self, holds: Callable[[], object], what: str) -> None:
-        """Wait for a condition on the records."""
+        """Wait until a condition on the records is true."""
         end = time.monotonic() + DEADLINE_S
         while not holds():
             assert time.monotonic() < end, f"no {what} within {DEADLINE_S:g} s: {self.records[-3:]}"
@@ -110,24 +121,24 @@ class LiveProbe:
             time.sleep(0.005)
 
     def wait_for(self, kind: str, **fields: object) -> Record:
-        """The first record of a type with these fields, from now or before."""
+        """Return the first record of a type with these fields, old or new."""
         self.wait_until(lambda: of_type(self.records, kind, **fields), f"{kind} {fields}")
         return of_type(self.records, kind, **fields)[0]
 
     def track_disk(self, device: str, *, name: str = "disk", backing: bool = True) -> None:
-        """Track a disk as a volume, and as its own backing device."""
+        """Track a disk as a volume and as its own backing device."""
         number = dev_t(device)
-        self.say(f"track {name} kind=disk volume={number}" + f" backing={number}" * backing)
+        self.send(f"track {name} kind=disk volume={number}" + f" backing={number}" * backing)
         self.wait_for("track", vol=name)
 
     def next_tick(self, name: str = "disk") -> Record:
-        """A tick whose counting began after this call."""
+        """Return a tick whose counting began after this call."""
         seen = len(of_type(self.records, "tick", vol=name))
         self.wait_until(lambda: len(of_type(self.records, "tick", vol=name)) >= seen + 2, "tick")
         return of_type(self.records, "tick", vol=name)[-1]
 
     def edges(self, name: str = "disk") -> list[Record]:
-        """The edges so far."""
+        """Return the edges so far."""
         return of_type(self.records, "edge", vol=name)
 
     def _read(self) -> None:
@@ -139,7 +150,7 @@ class LiveProbe:
 
 
 class LoopDisk:
-    """A loop device over a file, with a number of its own; gone again on exit."""
+    """Makes a loop device over a file and removes it on exit."""
 
     def __init__(self, file: Path, size_bytes: int) -> None:
         self._file = file
@@ -149,7 +160,7 @@ class LoopDisk:
     def __enter__(self) -> Self:
         with self._file.open("wb") as file:
             file.truncate(self._size_bytes)
-        # A new device: one that exists may be another's, and removing it would surprise him.
+        # A new device: an existing one may belong to somebody, and it is removed on exit.
         with LOOP_CONTROL.open("rb") as control:
             number = fcntl.ioctl(control, LOOP_CTL_ADD, -1)
         self.path = f"/dev/loop{number}"
@@ -175,7 +186,7 @@ class LoopDisk:
 
 
 class ZramDisk:
-    """A zram device: it has no requests, its bios end by themselves."""
+    """Makes a zram device, which has no requests: bios complete."""
 
     CONTROL = Path("/sys/class/zram-control")
 
@@ -199,7 +210,7 @@ class ZramDisk:
 
 
 class HeldDisk:
-    """A loop disk whose requests can be held back: its file is on a file system that freezes."""
+    """Makes a loop disk whose writes can be held back by freezing the file system below it."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -207,7 +218,7 @@ class HeldDisk:
 
     @contextmanager
     def made(self) -> Iterator[Self]:
-        """Make the disk; it is let go and removed on exit."""
+        """Make the disk; remove it on exit."""
         image, mount = self._folder / "filesystem", self._folder / "mount"
         mount.mkdir()
         with LoopDisk(image, 64 << 20) as outer:
@@ -224,7 +235,7 @@ class HeldDisk:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """While this lasts, no write of the disk ends."""
+        """Keep all writes of the disk in flight."""
         mount = str(self._folder / "mount")
         run(["fsfreeze", "--freeze", mount])
         try:
@@ -233,26 +244,26 @@ class HeldDisk:
             run(["fsfreeze", "--unfreeze", mount])
 
     def in_flight(self) -> int:
-        """Writes that the disk works on, by the kernel's count."""
+        """Return the writes in flight by the kernel's count."""
         name = self.path.removeprefix("/dev/")
         return int(Path(f"/sys/block/{name}/inflight").read_text().split()[1])
 
 
 def run(argv: Sequence[str], stdin: str = "") -> str:
-    """A command that must succeed; its output."""
+    """Run a command that must succeed and return its output."""
     done = subprocess.run(argv, input=stdin, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{argv}: {done.stderr}"
     return done.stdout
 
 
 def dev_t(device: str) -> str:
-    """MAJ:MIN of a block device."""
+    """Return MAJ:MIN of a block device."""
     number = Path(device).stat().st_rdev
     return f"{os.major(number)}:{os.minor(number)}"
 
 
 def fio(device: str, *options: str) -> dict[str, Any]:
-    """The report of one fio job on a device: direct and synchronous, unless options say more."""
+    """Run one fio job on a device, direct and synchronous by default, and return its report."""
     text = run(
         [
             "fio",

@@ -15,7 +15,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.bpf_host.live import PROBE, LiveProbe, LoopDisk, dev_t, fio, run, unavailable
+from tests.bpf_host.live import (
+    PROBE,
+    LiveProbe,
+    LoopDisk,
+    dev_t,
+    fio,
+    run,
+    skip_unless_possible,
+    unavailable,
+)
 from tests.probe_records import Record, bytes_by_run, of_type
 
 MIB = 1 << 20
@@ -24,12 +33,7 @@ WAIT_NS = 50_000_000
 
 @pytest.fixture(scope="module", autouse=True)
 def _possible() -> None:
-    reason = unavailable()
-    if reason is None:
-        return
-    if os.environ.get("EBBGATE_REQUIRE_LAB") == "1":
-        pytest.fail(reason, pytrace=False)
-    pytest.skip(reason)
+    skip_unless_possible(unavailable())
 
 
 @pytest.fixture
@@ -64,13 +68,13 @@ def test_requests_and_bytes_equal_those_of_fio(probe: LiveProbe, disk: LoopDisk)
     assert tick["inflight"] == {"read": 0, "write": 0}
 
 
-def test_a_stream_is_told_by_its_run_length(probe: LiveProbe, disk: LoopDisk) -> None:
+def test_a_stream_is_counted_by_its_run_length(probe: LiveProbe, disk: LoopDisk) -> None:
     probe.track_disk(disk.path)
     fio(disk.path, "--rw=write", "--bs=64k", "--size=4m", "--offset=8m")
     assert probe.next_tick()["runs"]["write"] == bytes_by_run([64 * 1024] * 64)
 
 
-def test_interleaved_streams_are_told_apart(probe: LiveProbe, disk: LoopDisk) -> None:
+def test_interleaved_streams_are_counted_apart(probe: LiveProbe, disk: LoopDisk) -> None:
     probe.track_disk(disk.path)
     jobs = ["--rw=write", "--bs=16k", "--size=512k", "--numjobs=16", "--offset_increment=2m"]
     fio(disk.path, *jobs, "--offset=8m", "--group_reporting")
@@ -78,7 +82,7 @@ def test_interleaved_streams_are_told_apart(probe: LiveProbe, disk: LoopDisk) ->
     assert probe.next_tick()["runs"]["write"] == [16 * count for count in one]
 
 
-def test_kinds_of_requests_are_told_apart(probe: LiveProbe, disk: LoopDisk) -> None:
+def test_kinds_of_requests_are_counted_apart(probe: LiveProbe, disk: LoopDisk) -> None:
     probe.track_disk(disk.path)
     before = probe.next_tick()["fg"]
     with Path(disk.path).open("r+b", buffering=0) as device:
@@ -93,7 +97,7 @@ def test_kinds_of_requests_are_told_apart(probe: LiveProbe, disk: LoopDisk) -> N
     assert fg["write"] == before["write"]
 
 
-def test_what_a_partition_gets_counts_for_its_disk(probe: LiveProbe, disk: LoopDisk) -> None:
+def test_requests_to_a_partition_count_for_its_disk(probe: LiveProbe, disk: LoopDisk) -> None:
     probe.track_disk(disk.path)
     run(["addpart", disk.path, "1", "2048", "32768"])
     part = Path(f"{disk.path}p1")
@@ -108,7 +112,7 @@ def test_what_a_partition_gets_counts_for_its_disk(probe: LiveProbe, disk: LoopD
 
 def test_edges_alternate_and_come_in_time(probe: LiveProbe, disk: LoopDisk) -> None:
     probe.track_disk(disk.path)
-    probe.say(f"wait disk {WAIT_NS}")
+    probe.send(f"wait disk {WAIT_NS}")
     for _ in range(4):
         probe.wait_until(lambda: [e["edge"] for e in probe.edges()][-1:] == ["idle"], "idle edge")
         seen = len(probe.edges())
@@ -139,11 +143,11 @@ def test_gaps_are_counted_with_their_length(probe: LiveProbe, disk: LoopDisk) ->
     assert tick["gaps_ns"][16] >= tick["gaps"][16] * 65_536_000
 
 
-def test_volumes_come_and_go_while_running(probe: LiveProbe, disk: LoopDisk) -> None:
+def test_volumes_can_be_tracked_and_untracked_at_any_time(probe: LiveProbe, disk: LoopDisk) -> None:
     probe.track_disk(disk.path, name="one")
     fio(disk.path, "--rw=randwrite", "--io_size=64k")
     assert probe.next_tick("one")["fg"]["write"]["ios"] == 16
-    probe.say("untrack one")
+    probe.send("untrack one")
     assert probe.wait_for("untrack", vol="one")["why"] == "asked"
     fio(disk.path, "--rw=randwrite", "--io_size=64k")
     probe.track_disk(disk.path, name="two")
@@ -153,7 +157,7 @@ def test_volumes_come_and_go_while_running(probe: LiveProbe, disk: LoopDisk) -> 
     assert of_type(probe.records, "tick", vol="one")[-1]["ns"] < probe.next_tick("two")["ns"]
 
 
-def test_a_refused_command_is_answered_and_does_no_harm(probe: LiveProbe, disk: LoopDisk) -> None:
+def test_a_wrong_command_is_answered_with_an_error(probe: LiveProbe, disk: LoopDisk) -> None:
     probe.track_disk(disk.path)
     wrong = [
         "track disk kind=disk volume=1:1",
@@ -164,30 +168,30 @@ def test_a_refused_command_is_answered_and_does_no_harm(probe: LiveProbe, disk: 
         'track b kind=disk volume=1:"1',
     ]
     for line in wrong:
-        probe.say(line)
+        probe.send(line)
         probe.wait_for("error", cmd=line)
     probe.next_tick()
 
 
-def test_the_table_of_volumes_says_when_it_is_full(probe: LiveProbe, tmp_path: Path) -> None:
+def test_a_17th_volume_is_refused(probe: LiveProbe, tmp_path: Path) -> None:
     with contextlib.ExitStack() as stack:
         loops = [stack.enter_context(LoopDisk(tmp_path / str(number), MIB)) for number in range(17)]
         for loop in loops[:16]:
             probe.track_disk(loop.path, name=loop.path.removeprefix("/dev/"))
         last = f"track more kind=disk volume={dev_t(loops[16].path)}"
-        probe.say(last)
+        probe.send(last)
         assert "16 volumes" in probe.wait_for("error", cmd=last)["text"]
 
 
-def test_a_device_that_vanishes_is_let_go(probe: LiveProbe, tmp_path: Path) -> None:
+def test_a_device_that_vanishes_is_untracked(probe: LiveProbe, tmp_path: Path) -> None:
     with LoopDisk(tmp_path / "short", MIB) as loop:
         probe.track_disk(loop.path)
     assert probe.wait_for("untrack", vol="disk")["why"] == "vanished"
-    probe.say("wait disk 1000000000")
+    probe.send("wait disk 1000000000")
     probe.wait_for("error", text="not tracked")
 
 
-def test_the_end_of_stdin_ends_it_politely() -> None:
+def test_the_end_of_stdin_ends_the_probe_with_bye() -> None:
     with LiveProbe() as live:
         assert live.end() == 0
         assert live.records[-1]["t"] == "bye"
@@ -195,14 +199,14 @@ def test_the_end_of_stdin_ends_it_politely() -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_it_politely(number: signal.Signals) -> None:
+def test_a_signal_ends_the_probe_with_bye(number: signal.Signals) -> None:
     with LiveProbe() as live:
         live.process.send_signal(number)
         assert live.wait_for("bye")["why"] == "signal"
         assert live.end() == 0
 
 
-def test_it_dies_with_its_parent() -> None:
+def test_the_probe_ends_when_its_parent_dies() -> None:
     script = (
         "import subprocess, sys, time\n"
         "p = subprocess.Popen([sys.argv[1]], stdin=subprocess.PIPE)\n"
@@ -226,7 +230,7 @@ def test_it_dies_with_its_parent() -> None:
         parent.stdout.close()
 
 
-def test_a_reader_that_is_gone_ends_it_at_once() -> None:
+def test_a_closed_stdout_ends_the_probe_at_once() -> None:
     process = subprocess.Popen(
         [PROBE, "--tick-ms", "10", "--track", f"d kind=disk volume={dev_t('/dev/loop0')}"],
         stdin=subprocess.PIPE,
@@ -252,7 +256,7 @@ def test_privileges_are_dropped() -> None:
     assert fields["NoNewPrivs"] == "1"
 
 
-def test_without_privilege_it_says_so() -> None:
+def test_without_privilege_the_probe_exits_with_77() -> None:
     done = subprocess.run([PROBE], user=65534, capture_output=True, text=True, check=False)
     assert done.returncode == 77
     assert "run it as root" in done.stderr
@@ -269,7 +273,7 @@ def test_wrong_usage_is_refused(arguments: list[str]) -> None:
     assert done.stderr
 
 
-def test_check_says_what_there_is_and_stays_off() -> None:
+def test_check_prints_hello_and_exits() -> None:
     done = subprocess.run([PROBE, "--check"], capture_output=True, text=True, check=False)
     assert done.returncode == 0
     (line,) = done.stdout.splitlines()

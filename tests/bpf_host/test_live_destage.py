@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Destage in flight on this machine's kernel: the real programs, with a stand-in for bcache.
+"""Destage in flight on this machine's kernel, with the real programs and a stand-in for bcache.
 
-Direct writes to a loop disk play destage; the disk's file system is frozen to hold them in flight.
+Direct writes to a loop disk count as destage; a frozen file system keeps them in flight.
 """
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import time
@@ -16,7 +15,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.bpf_host.live import BUILD, HeldDisk, LiveProbe, LoopDisk, dev_t, run, unavailable
+from tests.bpf_host.live import (
+    BUILD,
+    HeldDisk,
+    LiveProbe,
+    LoopDisk,
+    dev_t,
+    run,
+    skip_unless_possible,
+    unavailable,
+)
 from tests.probe_records import of_type
 
 HERE = Path(__file__).resolve().parent
@@ -39,12 +47,7 @@ def _why_not() -> str | None:
 
 @pytest.fixture(scope="module", autouse=True)
 def _possible() -> None:
-    reason = _why_not()
-    if reason is None:
-        return
-    if os.environ.get("EBBGATE_REQUIRE_LAB") == "1":
-        pytest.fail(reason, pytrace=False)
-    pytest.skip(reason)
+    skip_unless_possible(_why_not())
 
 
 @pytest.fixture(scope="module")
@@ -70,23 +73,23 @@ class Destage:
     def track(self) -> None:
         volume, cache = (dev_t(other) for other in self._others)
         devices = f"volume={volume} cache={cache} backing={dev_t(self.disk.path)}"
-        self.probe.say(f"track v kind=bcache {devices}")
+        self.probe.send(f"track v kind=bcache {devices}")
         self.probe.wait_for("track", vol="v")
 
     def pace(self, period_ns: int) -> None:
-        self.probe.say(f"pace v {period_ns}")
+        self.probe.send(f"pace v {period_ns}")
 
     def see(self, *, on: bool) -> None:
-        """From now on the programs take no write (or each again) for destage."""
+        """Make the programs count writes as destage, or not."""
         self._endio.write_text(f"{_address(WRITES_END):x}" if on else "1")
         name = f"again{time.monotonic_ns()}"
-        self.probe.say(f"track {name} kind=disk volume={dev_t('/dev/loop0')}")
+        self.probe.send(f"track {name} kind=disk volume={dev_t('/dev/loop0')}")
         self.probe.wait_for("track", vol=name)
-        self.probe.say(f"untrack {name}")
+        self.probe.send(f"untrack {name}")
 
     @contextmanager
     def writes(self, count: int) -> Iterator[None]:
-        """So many writes under way until the end of the context."""
+        """Keep this many writes in flight until the end of the context."""
         argv = ["fio", "--name=w", f"--filename={self.disk.path}", "--direct=1", "--bs=4k"]
         argv += ["--ioengine=libaio", f"--iodepth={count}", "--rw=randwrite"]
         with self.disk.held():
@@ -99,7 +102,7 @@ class Destage:
         assert fio.wait(15) == 0
 
     def in_flight(self) -> int:
-        """By a sample that was taken after this call."""
+        """Return the writes in flight of a sample taken after this call."""
         seen = len(of_type(self.probe.records, "queue", vol="v"))
         self.probe.wait_until(
             lambda: len(of_type(self.probe.records, "queue", vol="v")) >= seen + 2, "queue"
@@ -121,7 +124,7 @@ def destage(program: Path, tmp_path: Path) -> Iterator[Destage]:
         yield Destage(probe, disk, (volume.path, cache.path), endio)
 
 
-def test_writes_that_were_under_way_when_tracking_began_leave_no_debt(destage: Destage) -> None:
+def test_writes_from_before_tracking_do_not_count_as_in_flight(destage: Destage) -> None:
     with destage.writes(64):
         destage.track()
         destage.pace(PERIOD_NS)
@@ -129,7 +132,7 @@ def test_writes_that_were_under_way_when_tracking_began_leave_no_debt(destage: D
     assert destage.in_flight() == 0
     with destage.writes(10):
         assert destage.in_flight() == 10
-    # The empty queue is told at once, though the next period is far away.
+    # The empty queue is reported at once, although the next period is far away.
     destage.pace(20_000_000_000)
     with destage.writes(3):
         began_ns = time.monotonic_ns()
@@ -137,13 +140,13 @@ def test_writes_that_were_under_way_when_tracking_began_leave_no_debt(destage: D
     destage.probe.wait_until(
         lambda: len(of_type(destage.probe.records, "queue", vol="v")) > seen, "an empty queue"
     )
-    told = of_type(destage.probe.records, "queue", vol="v")[-1]
-    assert told["inflight"] == 0
-    assert told["came_ns"] - began_ns < 5_000_000_000
+    sample = of_type(destage.probe.records, "queue", vol="v")[-1]
+    assert sample["inflight"] == 0
+    assert sample["came_ns"] - began_ns < 5_000_000_000
     assert destage.probe.next_tick("v")["destage"]["inflight_ios"] == 0
 
 
-def test_a_write_whose_end_was_missed_is_forgotten_when_nothing_moves(destage: Destage) -> None:
+def test_a_write_whose_end_was_missed_is_dropped_when_nothing_moves(destage: Destage) -> None:
     destage.track()
     destage.pace(PERIOD_NS)
     with destage.writes(12):

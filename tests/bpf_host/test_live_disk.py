@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Plain disks on this machine's kernel: what ends without a request, and what is left behind."""
+"""Plain disks on this machine's kernel: refused requests, and roles of untracked volumes."""
 
 from __future__ import annotations
 
@@ -21,23 +21,19 @@ from tests.bpf_host.live import (
     dev_t,
     fio,
     run,
+    skip_unless_possible,
     unavailable,
 )
 
 MIB = 1 << 20
 WAIT_NS = 50_000_000
 RARE_TICKS = ("--tick-ms", "30000")
-"""A tick corrects what is left in flight by mistake: here none comes while a test runs."""
+"""A tick corrects wrong counts in flight; none comes while a test runs."""
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _possible() -> None:
-    reason = unavailable()
-    if reason is None:
-        return
-    if os.environ.get("EBBGATE_REQUIRE_LAB") == "1":
-        pytest.fail(reason, pytrace=False)
-    pytest.skip(reason)
+    skip_unless_possible(unavailable())
 
 
 @pytest.fixture(params=["loop", "zram"])
@@ -66,24 +62,24 @@ def goes_idle_after(probe: LiveProbe, seen: int) -> bool:
     return [edge["edge"] for edge in probe.edges()][seen:] == ["busy", "idle"]
 
 
-def test_zeroes_that_were_written_are_over_when_they_end(disk: str) -> None:
+def test_a_volume_is_idle_again_after_write_zeroes(disk: str) -> None:
     limit = Path(f"/sys/block/{Path(disk).name}/queue/write_zeroes_max_bytes")
     if limit.read_text().strip() == "0":
         pytest.skip(f"{disk} has no command that writes zeroes")
     with LiveProbe(*RARE_TICKS) as probe:
         probe.track_disk(disk)
-        probe.say(f"wait disk {WAIT_NS}")
+        probe.send(f"wait disk {WAIT_NS}")
         probe.wait_until(probe.edges, "idle edge")
         run(["blkdiscard", "--zeroout", "--length", str(MIB), disk])
         probe.wait_until(lambda: goes_idle_after(probe, 1), "the volume to be idle again")
 
 
-def test_a_request_that_is_refused_is_over(tmp_path: Path) -> None:
+def test_a_volume_is_idle_again_after_refused_requests(tmp_path: Path) -> None:
     with HeldDisk(tmp_path).made() as disk, LiveProbe(*RARE_TICKS) as probe:
         queue = Path(f"/sys/block/{Path(disk.path).name}/queue/nr_requests")
         queue.write_text("4")
         probe.track_disk(disk.path)
-        probe.say(f"wait disk {WAIT_NS}")
+        probe.send(f"wait disk {WAIT_NS}")
         probe.wait_until(probe.edges, "idle edge")
         with disk.held():
             full = subprocess.Popen(four_writes(disk.path), stdout=subprocess.DEVNULL)
@@ -116,7 +112,7 @@ def four_writes(device: str) -> list[str]:
 
 
 def refused_writes(device: str, count: int) -> int:
-    """How many of so many writes that must not wait were refused."""
+    """Send this many writes that must not wait; return how many were refused."""
     refused = 0
     with mmap.mmap(-1, 4096) as page:
         descriptor = os.open(device, os.O_WRONLY | os.O_DIRECT)
@@ -131,19 +127,19 @@ def refused_writes(device: str, count: int) -> int:
     return refused
 
 
-def test_a_device_keeps_no_role_of_a_volume_that_went(loops: list[str]) -> None:
+def test_a_device_loses_the_role_of_an_untracked_volume(loops: list[str]) -> None:
     first, second, third, shared, last = loops
     with LiveProbe("--tick-ms", "50") as probe:
         numbers = {path: dev_t(path) for path in loops}
-        probe.say(f"track one kind=disk volume={numbers[first]} backing={numbers[shared]}")
-        probe.say(f"track two kind=disk volume={numbers[second]} cache={numbers[shared]}")
-        probe.say("untrack one")
+        probe.send(f"track one kind=disk volume={numbers[first]} backing={numbers[shared]}")
+        probe.send(f"track two kind=disk volume={numbers[second]} cache={numbers[shared]}")
+        probe.send("untrack one")
         probe.wait_for("untrack", vol="one")
         fio(shared, "--rw=write", "--size=64k")
         assert probe.next_tick("two")["dev"]["cache"]["write"]["fg"]["ios"] == 16
-        probe.say("untrack two")
-        # It takes the place of the shared device in the table of the counters.
-        probe.say(f"track three kind=disk volume={numbers[third]} backing={numbers[last]}")
+        probe.send("untrack two")
+        # It gets the slot of the shared device in the table of counters.
+        probe.send(f"track three kind=disk volume={numbers[third]} backing={numbers[last]}")
         probe.wait_for("track", vol="three")
         fio(shared, "--rw=write", "--size=64k")
         assert probe.next_tick("three")["dev"]["backing"]["write"]["fg"]["ios"] == 0
@@ -157,13 +153,13 @@ def test_a_program_is_attached_only_while_it_is_needed(disk: str) -> None:
         for round_ in range(2):
             probe.track_disk(disk, name=f"v{round_}")
             assert links(probe) == before + 1
-            probe.say(f"untrack v{round_}")
+            probe.send(f"untrack v{round_}")
             probe.wait_for("untrack", vol=f"v{round_}")
             probe.wait_until(lambda: links(probe) == before, "the program to be detached")
 
 
 def links(probe: LiveProbe) -> int:
-    """Programs that are attached now."""
+    """Return how many programs are attached."""
     targets = (str(each.readlink()) for each in Path(f"/proc/{probe.process.pid}/fd").iterdir())
     return sum("bpf_link" in target or "bpf-link" in target for target in targets)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Machines in the states that the scripts meet, for tests/shell."""
+"""States of machines for tests/shell."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.shell.recorded import UUID
 
-# As lvm2 2.03.16 and a 6.1 kernel gave them in the lab; the policy is `mq` with ten arguments.
+# From lvm2 2.03.16 and a 6.1 kernel in the lab; the policy is `mq` with ten arguments.
 VOL_LVS = (
     "data|cache|active|data_cache_cvol|4194304|0|writeback|smq|65536||data_corig(0)\n"
     "data_cache_cvol|linear|active||4194304|0|||||/dev/sdb(0)\n"
@@ -55,7 +55,7 @@ _KNOBS = {
 _BACKING = "block/sda/bcache"
 SET = f"fs/bcache/{UUID}"
 INDEX = f"kernel/debug/bcache/bcache-{UUID}"
-# /dev/sda as bcache0, cached by /dev/sdb; as a 6.1 kernel showed it in the lab.
+# /dev/sda as bcache0, cached by /dev/sdb; from a 6.1 kernel in the lab.
 BCACHE_TREE = {
     **{f"{_BACKING}/{name}": f"{text}\n" for name, text in _KNOBS.items()},
     **{f"{_BACKING}/{name}": "" for name in ("attach", "detach", "stop")},

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A machine as the scripts see it: tools that keep state, in a PATH and a /sys of files.
+"""A machine of files for the scripts: fake tools with state in a PATH, and a /sys.
 
-What the scripts do on a real kernel is proved in the lab (test_lvm_scripts.py,
-test_bcache_scripts.py). I/O: a temporary folder; runs the scripts.
+The lab tests the scripts on a real kernel (test_lvm_scripts.py, test_bcache_scripts.py).
+I/O: a temporary folder; runs the scripts.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Machine:
     """MAJOR|MINOR|VG|EXTENT_BYTES|EXTENTS|ALLOCATED for each physical volume that matters."""
     ssd_bytes: int = 100 * GIB
     signatures: Mapping[str, str] = field(default_factory=dict)
-    """OFFSET,TYPE lines by the kernel's name of the device."""
+    """OFFSET,TYPE lines by kernel name of the device."""
     mounts: Mapping[str, str] = field(default_factory=dict)
     """Mount points by device number."""
     swaps: str = ""
@@ -59,19 +59,19 @@ class Machine:
     dm_table: str = ""
     blkid: str = "4096\n"
     superblocks: Mapping[str, str] = field(default_factory=dict)
-    """What bcache-super-show prints, by the kernel's name of the device."""
+    """Output of bcache-super-show by kernel name of the device."""
     sysfs: Mapping[str, str] = field(default_factory=dict)
-    """Files of /sys with their text; `-> NAME` is a link, `-> /NAME` one within this /sys."""
+    """Files of /sys with their text; `-> NAME` is a link, `-> /NAME` a link within this /sys."""
     without: str = ""
     """A program that is not installed."""
     faults: Mapping[str, str] = field(default_factory=dict)
-    """Programs that are of no use: `fails`, `old` or `garbage`."""
+    """How programs fail: `fails`, `old` or `garbage`."""
     fault: str = ""
     """`STEP KIND`: the fault of one step; see `act` in fake_tool."""
     installed: bool = False
 
     def run(self, *argv: str) -> str:
-        """What a script prints, both channels, and its exit code, in one text."""
+        """Run a script; return its stdout, stderr and exit code in one text."""
         done = self.start(*argv)
         if "-n" in argv or "--dry-run" in argv:
             assert self.steps() == [], "a dry run changed something"
@@ -83,7 +83,7 @@ class Machine:
         """Run a script on this machine as it is now."""
         self.install()
         command = [str(REPO / "lvm-scripts" / argv[0]), *argv[1:]]
-        # By its relative name, as it is printed in the commands that undo it.
+        # With its relative path, which the printed undo commands have, too.
         command[0] = f"lvm-scripts/{argv[0]}"
         return subprocess.run(
             command,
@@ -98,11 +98,11 @@ class Machine:
 
     @property
     def sys(self) -> Path:
-        """Its /sys."""
+        """Return its /sys."""
         return self.root / "sys"
 
     def environment(self) -> dict[str, str]:
-        """What the scripts are started with."""
+        """Return the environment of the scripts."""
         return {
             "PATH": f"{self.root}/bin:{self._programs()}",
             "HOME": str(self.root / "home"),
@@ -117,13 +117,13 @@ class Machine:
         }
 
     def steps(self) -> list[str]:
-        """The commands that changed something, in order; what was written to /sys as `echo`."""
+        """Return the commands that changed something, in order; writes to /sys as `echo`."""
         log = self.root / "log"
         text = log.read_text().replace(str(self.sys), "/sys") if log.exists() else ""
         return text.splitlines()
 
     def state(self) -> dict[str, str]:
-        """What a roll back must bring back: signatures, volumes, knobs. Dirty data is left out."""
+        """Return what a roll back must restore: signatures, volumes, knobs, but not dirty data."""
         kept: dict[str, str] = {}
         for path in sorted([*(self.root / "state").rglob("*"), *self.sys.rglob("*")]):
             name = str(path.relative_to(self.root))
@@ -138,7 +138,7 @@ class Machine:
         return kept
 
     def install(self) -> None:
-        """Lay everything out, once."""
+        """Write all files, once."""
         if self.installed:
             return
         self.installed = True
@@ -195,14 +195,14 @@ class Machine:
                 self.file(f"state/kept{str(kept).replace('/', '-')}", text)
 
     def _programs(self) -> str:
-        """The folders of this machine's own programs, which are not recorded."""
+        """Return the folders of the real programs."""
         places = os.environ["PATH"].split(os.pathsep)
         if self.without:
             places = [each for each in places if not (Path(each) / self.without).exists()]
         return os.pathsep.join(places)
 
     def file(self, name: str, text: str) -> Path:
-        """A file of this machine."""
+        """Write a file of this machine and return its path."""
         path = self.root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What is refused, and what is left alone: devices with data, in use, or needed by others."""
+"""Refused devices: with data, in use, or needed by others."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ UNREGISTER = f"echo 1 > /sys/{SET}/unregister"
 
 
 def refused(machine: Machine, argv: tuple[str, ...], code: int, text: str) -> None:
-    """With this exit code and text, by the real run and by the dry run, and nothing was changed."""
+    """Check that the real run and the dry run refuse with this exit code and text."""
     for words in (argv, (argv[0], "-n", *argv[1:])):
         answer = machine.run(*words)
         assert text in answer
@@ -46,7 +46,7 @@ def refused(machine: Machine, argv: tuple[str, ...], code: int, text: str) -> No
 
 
 @pytest.mark.parametrize("user", ["bdev1", "volume1"])
-def test_a_set_that_others_use_is_left_alone(user: str, tmp_path: Path) -> None:
+def test_a_set_that_others_use_is_not_stopped(user: str, tmp_path: Path) -> None:
     tree = {**BCACHE_TREE, f"{SET}/{user}": "-> /block/sdc", "block/sdc/bcache/size": "8\n"}
     machine = Machine(tmp_path, **{**BCACHE, "sysfs": tree})
     text = machine.run(*DETACH)
@@ -82,7 +82,7 @@ def test_a_set_whose_index_cannot_be_read_is_kept(index: str | None, tmp_path: P
     assert machine.run(*(word for word in DETACH if word != "--free")).endswith("exit 0\n")
 
 
-def test_only_the_superblock_of_the_set_is_taken_off_its_device(tmp_path: Path) -> None:
+def test_only_the_superblock_of_the_set_is_removed_from_its_device(tmp_path: Path) -> None:
     stale = {"sda": SUPERBLOCK, "sdb": f"{SUPERBLOCK}0x438,ext4\n"}
     machine = Machine(tmp_path, **{**BCACHE, "signatures": stale})
     assert machine.run(*DETACH).endswith("exit 0\n")
@@ -94,7 +94,7 @@ def test_only_the_superblock_of_the_set_is_taken_off_its_device(tmp_path: Path) 
 
 @pytest.mark.parametrize("argv", [ATTACH, ("bcache-attach", "--yes", "/dev/sda", "/dev/sdb")])
 @pytest.mark.parametrize("how", ["fails", "old", "garbage"])
-def test_without_an_answer_of_wipefs_no_device_is_taken(
+def test_a_device_is_refused_if_wipefs_fails(
     how: str, argv: tuple[str, ...], tmp_path: Path
 ) -> None:
     for forced in (argv, (argv[0], "--force", *argv[1:])):
@@ -104,7 +104,7 @@ def test_without_an_answer_of_wipefs_no_device_is_taken(
         refused(machine, forced, 69, "a check failed: wipefs --no-act")
 
 
-def test_a_mounted_device_is_seen_without_lsblk(tmp_path: Path) -> None:
+def test_a_mounted_device_is_found_without_lsblk(tmp_path: Path) -> None:
     machine = Machine(tmp_path, mounts={"8:16": "/srv"})
     # As of util-linux 2.36, which has no such column.
     tool = machine.file("bin/lsblk", "#!/bin/sh\necho 'lsblk: unknown column' >&2\nexit 1\n")
@@ -113,14 +113,14 @@ def test_a_mounted_device_is_seen_without_lsblk(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("table", ["self/mountinfo", "swaps"])
-def test_without_a_table_of_the_kernel_no_device_is_taken(table: str, tmp_path: Path) -> None:
+def test_a_device_is_refused_if_a_kernel_table_cannot_be_read(table: str, tmp_path: Path) -> None:
     machine = Machine(tmp_path)
     machine.install()
     (tmp_path / "proc" / table).unlink()
     refused(machine, ATTACH, 69, f"a check failed: {tmp_path}/proc/{table} cannot be read")
 
 
-def test_swap_is_known_by_its_number(tmp_path: Path) -> None:
+def test_swap_is_found_by_its_device_number(tmp_path: Path) -> None:
     machine = Machine(tmp_path, swaps="/dev/disk/by-id/ssd partition 8 0 -2\n")
     refused(machine, FORCE, 64, "/dev/sdb is swap")
 
@@ -130,7 +130,7 @@ def test_a_member_of_a_mounted_btrfs_is_in_use(tmp_path: Path) -> None:
     refused(machine, FORCE, 64, "/dev/sdb belongs to a mounted btrfs")
 
 
-def test_the_whole_disk_of_a_partition_counts(tmp_path: Path) -> None:
+def test_a_partition_is_in_use_if_its_disk_is(tmp_path: Path) -> None:
     partition: Mapping[str, Any] = {
         "dev/block/8:17": "-> /block/sdb/sdb1",
         "block/sdb/sdb1/partition": "1\n",
@@ -142,12 +142,12 @@ def test_the_whole_disk_of_a_partition_counts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cache", ["/dev/disk/by-id/hdd", "/dev/sda"])
-def test_one_device_by_two_names_is_one(cache: str, tmp_path: Path) -> None:
+def test_two_names_of_one_device_are_the_same_device(cache: str, tmp_path: Path) -> None:
     argv = ("bcache-attach", "--yes", "--force", "/dev/sda", cache)
     refused(Machine(tmp_path), argv, 64, f"/dev/sda and {cache} are the same device")
 
 
-def test_a_disk_and_its_partition_are_not_cache_and_backing(tmp_path: Path) -> None:
+def test_a_disk_and_its_partition_are_refused_as_cache_and_backing(tmp_path: Path) -> None:
     sysfs = {
         "dev/block/8:17": "-> /block/sdb/sdb1",
         "block/sdb/sdb1/partition": "1\n",
@@ -157,14 +157,14 @@ def test_a_disk_and_its_partition_are_not_cache_and_backing(tmp_path: Path) -> N
     refused(Machine(tmp_path, sysfs=sysfs), argv, 64, "/dev/sdb and /dev/sdb1 overlap")
 
 
-def test_a_physical_volume_that_lvm_does_not_show_is_refused_in_spite_of_force(
+def test_a_physical_volume_that_lvm_does_not_show_is_refused_with_force(
     tmp_path: Path,
 ) -> None:
     machine = Machine(tmp_path, signatures={"sdb": "0x218,LVM2_member\n"})
     refused(machine, FORCE, 64, "a physical volume that LVM does not show")
 
 
-def test_a_physical_volume_is_known_by_its_number(tmp_path: Path) -> None:
+def test_a_physical_volume_is_found_by_its_device_number(tmp_path: Path) -> None:
     machine = Machine(tmp_path, pvs="8|16|other|4194304|25599|100\n")
     argv = (*FORCE[:-1], "/dev/disk/by-id/ssd")
     refused(machine, argv, 64, "belongs to the volume group other")
@@ -174,12 +174,12 @@ def test_a_physical_volume_is_known_by_its_number(tmp_path: Path) -> None:
 
 
 def attach_made(tmp_path: Path, superblock: str) -> Machine:
-    """A device with a superblock of bcache that is not registered."""
+    """Return a machine with an unregistered device that has a superblock of bcache."""
     return Machine(tmp_path, signatures={"sda": SUPERBLOCK}, superblocks={"sda": superblock})
 
 
 @pytest.mark.parametrize("version", ["0", "3", "5"])
-def test_a_cache_device_does_not_become_a_backing_device(version: str, tmp_path: Path) -> None:
+def test_a_cache_device_is_refused_as_backing_device(version: str, tmp_path: Path) -> None:
     machine = attach_made(tmp_path, CACHE_SUPERBLOCK.replace("3", version, 1))
     argv = ("bcache-attach", "--yes", "--force", "/dev/sda", "/dev/sdb")
     refused(machine, argv, 64, "/dev/sda is a cache device of bcache")
@@ -196,14 +196,14 @@ def test_a_cache_device_does_not_become_a_backing_device(version: str, tmp_path:
         ),
     ],
 )
-def test_a_backing_device_that_is_not_complete_gets_no_other_cache(
+def test_a_backing_device_with_dirty_data_elsewhere_is_refused(
     superblock: str, code: int, text: str, tmp_path: Path
 ) -> None:
     machine = attach_made(tmp_path, superblock)
     refused(machine, ("bcache-attach", "--yes", "/dev/sda", "/dev/sdb"), code, text)
 
 
-def test_a_cache_device_that_is_not_registered_is_not_taken_for_blank(tmp_path: Path) -> None:
+def test_an_unregistered_cache_device_does_not_count_as_blank(tmp_path: Path) -> None:
     machine = Machine(tmp_path, signatures={"sdb": SUPERBLOCK})
     argv = ("bcache-attach", "--yes", "/dev/sda", "/dev/sdb")
     refused(machine, argv, 64, "if you need its set: echo /dev/sdb > /sys/fs/bcache/register")
@@ -212,7 +212,7 @@ def test_a_cache_device_that_is_not_registered_is_not_taken_for_blank(tmp_path: 
 # ---- what --force does, and what a roll back restores ------------------------------------------
 
 
-def test_force_removes_each_signature_that_the_check_saw_and_saves_it(tmp_path: Path) -> None:
+def test_force_saves_and_removes_the_signatures_that_the_check_found(tmp_path: Path) -> None:
     machine = Machine(tmp_path, signatures={"sdb": "0x1fe,dos\n0x438,ext4\n"})
     assert machine.run(*FORCE).endswith("exit 0\n")
     assert machine.steps()[:2] == [
@@ -222,10 +222,10 @@ def test_force_removes_each_signature_that_the_check_saw_and_saves_it(tmp_path: 
     assert len(list((tmp_path / "home").iterdir())) == 2
 
 
-def test_signatures_that_came_after_the_check_end_the_run(tmp_path: Path) -> None:
+def test_a_signature_that_appears_after_the_check_ends_the_run(tmp_path: Path) -> None:
     machine = Machine(tmp_path, signatures={"sdb": "0x438,ext4\n"})
     machine.install()
-    # wipefs is asked for the second time right before the first step.
+    # The second call of wipefs is right before the first step.
     late = tmp_path / "bin/wipefs"
     late.unlink()
     late.write_text(
@@ -240,7 +240,7 @@ def test_signatures_that_came_after_the_check_end_the_run(tmp_path: Path) -> Non
     assert machine.steps() == []
 
 
-def test_a_roll_back_writes_the_signatures_back_and_says_what_it_cannot_restore(
+def test_a_roll_back_restores_signatures_and_lists_what_it_cannot_restore(
     tmp_path: Path,
 ) -> None:
     scenario = SCENARIOS["lvmcache-attach-force"]
@@ -257,7 +257,7 @@ def test_a_roll_back_writes_the_signatures_back_and_says_what_it_cannot_restore(
     assert sorted(machine.state()["state/signatures.sdb"].split()) == ["0x1fe,dos", "0x438,ext4"]
 
 
-def test_partitions_are_there_again_with_their_table(tmp_path: Path) -> None:
+def test_a_roll_back_restores_partitions_with_their_table(tmp_path: Path) -> None:
     partition = {"block/sdb/sdb1/partition": "1\n", "block/sdb/sdb1/dev": "8:17\n"}
     signatures = {"sdb": "0x200,gpt\n0x1fe,PMBR\n"}
     machine = Machine(tmp_path, sysfs=partition, signatures=signatures, fault="2 fails")
@@ -268,14 +268,14 @@ def test_partitions_are_there_again_with_their_table(tmp_path: Path) -> None:
     assert "NOT as it was" not in text
 
 
-def test_nothing_is_lost_by_force_before_the_device_is_written_over(tmp_path: Path) -> None:
+def test_force_loses_nothing_before_the_device_is_overwritten(tmp_path: Path) -> None:
     scenario = SCENARIOS["lvmcache-attach-force"]
     text = Machine(tmp_path, **scenario.machine, fault="2 fails").run(*scenario.argv)
     assert "everything that this run changed is as it was before\nto try again:" in text
     assert "NOT as it was" not in text
 
 
-def test_an_early_end_behind_the_point_of_no_return_says_so(tmp_path: Path) -> None:
+def test_an_early_end_after_the_point_of_no_return_is_reported(tmp_path: Path) -> None:
     scenario = SCENARIOS["lvmcache-detach-free"]
     # The third step makes the volume of the cache active, to check its metadata.
     text = Machine(tmp_path, **scenario.machine, fault="3 TERM").run(*scenario.argv)
@@ -296,27 +296,27 @@ def test_a_device_that_other_volumes_use_stays_in_the_group(tmp_path: Path) -> N
     assert "/dev/sdb stays in vg: other on it\n" in machine.run(*scenario.argv)
 
 
-def test_the_state_is_not_shown_without_an_answer_of_device_mapper(tmp_path: Path) -> None:
+def test_stack_status_fails_if_dmsetup_fails(tmp_path: Path) -> None:
     machine = Machine(tmp_path, **STACK, dm_status=WRITEBACK, faults={"dmsetup": "fails"})
     text = machine.run("stack-status")
     assert "a check failed: dmsetup table --target cache" in text
     assert text.endswith("exit 69\n")
 
 
-def test_the_state_is_shown_without_names_of_lvm_if_lvs_fails(tmp_path: Path) -> None:
+def test_stack_status_omits_lvm_names_if_lvs_fails(tmp_path: Path) -> None:
     machine = Machine(tmp_path, **STACK, dm_status=WRITEBACK, faults={"lvs": "fails"})
     text = machine.run("stack-status")
     assert "lvs failed: volumes are shown without their LVM names" in text
     assert "vg-data  dm-cache writeback" in text
 
 
-def test_lvs_that_fails_is_not_taken_for_a_volume_that_is_not_there(tmp_path: Path) -> None:
+def test_a_failing_lvs_does_not_count_as_a_missing_volume(tmp_path: Path) -> None:
     machine = Machine(tmp_path, lvs=VOL_LVS, faults={"lvs": "fails"})
     refused(machine, ("lvmcache-detach", "--yes", "vg/data"), 69, "a check failed: lvs")
 
 
-def test_a_reader_that_goes_away_does_not_stop_a_roll_back(tmp_path: Path) -> None:
-    """As `script 2>&1 | tee log` and Ctrl-C, which ends tee, too."""
+def test_a_closed_output_does_not_stop_a_roll_back(tmp_path: Path) -> None:
+    """As with `script 2>&1 | tee log` and Ctrl-C, which also ends tee."""
     scenario = SCENARIOS["lvmcache-attach"]
     machine = Machine(tmp_path, **scenario.machine)
     machine.install()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the scripts print before they change anything: commands, refusals, state."""
+"""Output of dry runs, refusals and stack-status."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ CASES: Mapping[str, tuple[list[str], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_what_is_printed_is_as_it_was_reviewed(name: str, tmp_path: Path) -> None:
+def test_output_equals_the_golden_text(name: str, tmp_path: Path) -> None:
     argv, differs = CASES[name]
     text = Machine(tmp_path, **differs).run(*argv)
     golden = GOLDEN / f"{name}.golden"
@@ -182,11 +182,11 @@ def test_what_is_printed_is_as_it_was_reviewed(name: str, tmp_path: Path) -> Non
     assert text == golden.read_text(), "review the change, then make test-shell UPDATE=1"
 
 
-def test_every_golden_text_has_its_case() -> None:
+def test_every_golden_text_has_a_case() -> None:
     assert {path.stem for path in GOLDEN.iterdir()} == set(CASES)
 
 
-def test_bcache_knobs_are_borrowed_and_given_back(tmp_path: Path) -> None:
+def test_bcache_detach_restores_the_knobs_that_it_sets(tmp_path: Path) -> None:
     machine = Machine(tmp_path, **BCACHE)
     lines = machine.run("bcache-detach", "-n", "--free", "/dev/bcache0").splitlines()
     knobs = "/sys/block/sda/bcache"
@@ -209,7 +209,7 @@ def test_bcache_knobs_are_borrowed_and_given_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("script", ["lvmcache-attach", "lvmcache-detach", "writecache-attach"])
-def test_a_lock_that_lvm_does_not_let_go_is_named(script: str, tmp_path: Path) -> None:
+def test_a_script_names_the_lvm_lock_that_it_cannot_get(script: str, tmp_path: Path) -> None:
     with (tmp_path / "V_vg").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         device = ["/dev/sdb"] if "attach" in script else []
@@ -231,7 +231,7 @@ def test_a_lock_that_lvm_does_not_let_go_is_named(script: str, tmp_path: Path) -
         (("bcache-detach", "-n", "bcache0"), "bcache-super-show", "bcache-tools"),
     ],
 )
-def test_a_program_that_is_missing_is_named_with_its_package(
+def test_a_missing_program_is_named_with_its_package(
     argv: tuple[str, ...], program: str, package: str, tmp_path: Path
 ) -> None:
     text = Machine(tmp_path, without=program).run(*argv)
@@ -239,7 +239,7 @@ def test_a_program_that_is_missing_is_named_with_its_package(
 
 
 @pytest.mark.parametrize(("device", "code"), [("dm-0", 69), ("sda", 0)])
-def test_the_state_of_mapped_volumes_is_not_left_out_in_silence(
+def test_stack_status_needs_dmsetup_only_if_there_are_dm_volumes(
     device: str, code: int, tmp_path: Path
 ) -> None:
     text = Machine(tmp_path, without="dmsetup", sysfs={f"block/{device}/size": "8\n"}).run(
@@ -250,7 +250,7 @@ def test_the_state_of_mapped_volumes_is_not_left_out_in_silence(
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
-def test_help_names_every_option(script: str, tmp_path: Path) -> None:
+def test_help_lists_every_option(script: str, tmp_path: Path) -> None:
     source = (REPO / "lvm-scripts" / script).read_text()
     text = Machine(tmp_path).run(script, "--help")
     options = {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Each step of each script that fails, or at which a signal comes, and tools that are of no use.
+"""Faults and signals at each step of each script, and tools that fail.
 
 Whatever happens, what the script says at its end is true: done, all as before, or what is not.
 """
@@ -18,29 +18,29 @@ import pytest
 from tests.shell.machines import SCENARIOS
 from tests.shell.recorded import Machine
 
-# Many runs of a script, each of many processes; on a busy machine.
+# A test runs a script many times, and a machine may be busy.
 pytestmark = pytest.mark.timeout(600)
 
-# What a script that ends early says of itself.
+# Messages of a script that ends early.
 AS_BEFORE = "everything that this run changed is as it was before"
 NOT_AS_BEFORE = "NOT as it was before this run:"
 POINT_OF_NO_RETURN = "has no cache any more; all its data is on"
 KINDS = ("fails", "fails-late", "TERM")
-# Each script once; the variants of the same steps are for `make test-full`.
+# Each script once; `make test-full` also runs the variants of the same steps.
 EACH_SCRIPT = ("attach-force", "detach-free")
 CASES = [
     pytest.param(name, marks=() if name.endswith(EACH_SCRIPT) else pytest.mark.full)
     for name in SCENARIOS
 ]
 USELESS = ("fails", "old", "garbage")
-# Tools that a script asks, on which a decision stands.
+# Tools whose output decides something.
 ASKED = ("lvs", "pvs", "dmsetup", "blockdev", "stat", "wipefs", "bcache-super-show")
 EXIT_CODES = (64, 66, 69, 74)
 
 
 @cache
 def good_run(name: str) -> tuple[list[str], dict[str, str], list[str]]:
-    """Its steps, the state that it leaves, and what it says that it does."""
+    """Return its steps, the state that it leaves, and the commands that it prints."""
     scenario = SCENARIOS[name]
     with TemporaryDirectory() as folder:
         machine = Machine(Path(folder), **scenario.machine)
@@ -52,12 +52,12 @@ def good_run(name: str) -> tuple[list[str], dict[str, str], list[str]]:
 
 
 def unrooted(machine: Machine) -> dict[str, str]:
-    """The state, to be compared with that of another machine."""
+    """Return the state without the path of this machine."""
     return {name: text.replace(str(machine.root), "") for name, text in machine.state().items()}
 
 
 def commands(lines: list[str]) -> list[str]:
-    """Without quotes and remarks."""
+    """Return the lines without quotes and comments."""
     return [" ".join(shlex.split(line)) for line in lines if not line.startswith("#")]
 
 
@@ -72,7 +72,7 @@ def test_a_dry_run_prints_the_commands_that_the_real_run_starts(name: str, tmp_p
 
 
 def differences(before: dict[str, str], now: dict[str, str]) -> dict[str, tuple[str, str]]:
-    """What is no longer as it was."""
+    """Return what has changed."""
     return {
         name: (before.get(name, ""), now.get(name, ""))
         for name in {*before, *now}
@@ -81,7 +81,7 @@ def differences(before: dict[str, str], now: dict[str, str]) -> dict[str, tuple[
 
 
 def check_truth(name: str, machine: Machine, before: dict[str, str], code: int, text: str) -> None:
-    """What was said at the end, against what is there."""
+    """Compare the last messages with the state."""
     _, after, _ = good_run(name)
     now = unrooted(machine)
     if code == 0:
@@ -97,9 +97,7 @@ def check_truth(name: str, machine: Machine, before: dict[str, str], code: int, 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", CASES)
-def test_what_is_said_after_a_fault_at_any_step_is_true(
-    name: str, kind: str, tmp_path: Path
-) -> None:
+def test_messages_after_a_fault_at_any_step_are_true(name: str, kind: str, tmp_path: Path) -> None:
     scenario = SCENARIOS[name]
     for number, step in enumerate(good_run(name)[0], 1):
         machine = Machine(tmp_path / f"{number}", **scenario.machine, fault=f"{number} {kind}")
@@ -118,14 +116,14 @@ def test_what_is_said_after_a_fault_at_any_step_is_true(
 
 
 def again(machine: Machine) -> Machine:
-    """The same machine, without its fault."""
+    """Return the same machine without its fault."""
     (machine.root / "fault").unlink()
     return replace(machine, fault="")
 
 
 @pytest.mark.parametrize("kind", ["killed-before", "killed-after"])
 @pytest.mark.parametrize("name", CASES)
-def test_after_a_kill_the_same_command_ends_the_work_or_names_the_next(
+def test_after_a_kill_the_same_command_continues_or_names_the_next(
     name: str, kind: str, tmp_path: Path
 ) -> None:
     scenario = SCENARIOS[name]
@@ -141,7 +139,7 @@ def test_after_a_kill_the_same_command_ends_the_work_or_names_the_next(
         assert NEXT_STEP.search(text.stderr), f"{step}: {text.stderr}"
 
 
-# What is left by a kill, and the command that goes on from there.
+# Messages after a kill that name the next command.
 NEXT_STEP = re.compile(
     r"pvremove /dev/sdb makes it blank"
     r"|use that volume with --cache-lv \w+"
@@ -171,7 +169,7 @@ def test_a_check_that_cannot_be_made_refuses(name: str, how: str, tmp_path: Path
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_tool_that_is_missing_is_missed_before_the_first_step(name: str, tmp_path: Path) -> None:
+def test_a_missing_tool_is_reported_before_the_first_step(name: str, tmp_path: Path) -> None:
     scenario = SCENARIOS[name]
     steps = good_run(name)[0]
     # `stat` is of coreutils, which has half of what a shell needs.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a signal does to a script of lvm-scripts, at any moment. I/O: processes."""
+"""Signals to a script of lvm-scripts at any moment. I/O: processes."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ done
 """
 
 
-def test_no_signal_hits_a_step_and_none_is_lost() -> None:
-    """To the whole group, as a terminal sends it, while step follows step."""
+def test_no_signal_interrupts_a_step_and_none_is_lost() -> None:
+    """The signal goes to the whole process group, as from a terminal, while steps run."""
     random = Random(1)
-    # A shell cannot trap what was ignored when it began, as in a job of another shell.
+    # A shell cannot trap a signal that was ignored when it started.
     argv = ["env", "--default-signal=INT,TERM,HUP", "bash", "-c", STEPS]
     with subprocess.Popen(
         argv, stdout=subprocess.PIPE, text=True, start_new_session=True
     ) as process:
         assert process.stdout is not None
-        # A signal that is lost leaves nothing to read.
+        # If a signal is lost, readline() would wait for ever.
         late = Timer(60, process.kill)
         late.start()
         try:
             assert process.stdout.readline() == "ready\n"
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) * (SIGNALS // 3):
-                # The moment is what is random.
+                # At a random moment.
                 time.sleep(random.uniform(0.0, 0.004))
                 os.killpg(process.pid, number)
                 assert process.stdout.readline() == "noted\n"
@@ -64,15 +64,15 @@ stop_if_interrupted
 """
 
 
-def test_a_signal_while_the_shell_reads_a_command_ends_as_any_other() -> None:
-    """bash 5.2.15 then takes the trap for a syntax error, and ends the script with 2."""
+def test_a_signal_while_the_shell_reads_a_substitution_ends_the_script_as_usual() -> None:
+    """bash 5.2.15 then reports the trap as a syntax error and exits with 2."""
     random = Random(1)
     argv = ["env", "--default-signal=INT,TERM,HUP", "bash", "-c", READS]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         while process.poll() is None:
-            # The moment is what is random.
+            # At a random moment.
             time.sleep(random.uniform(0.0005, 0.004))
             process.send_signal(signal.SIGTERM)
         assert process.stdout.read() == "undone\n"

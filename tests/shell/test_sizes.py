@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The rules by which the scripts choose sizes, as lvm-scripts/README.md has them."""
+"""The rules for sizes in lvm-scripts/README.md."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ KIB, MIB = 1 << 10, 1 << 20
 
 
 def answer(line: str) -> str:
-    """What a line of shell prints that knows the functions of lib.sh."""
+    """Return the output of a shell line that uses functions of lib.sh."""
     script = f". {REPO}/lvm-scripts/lib.sh; EXTENT_BYTES={4 * MIB} CHUNKS_MAX=1000000; {line}"
     return subprocess.run(
         ["bash", "-c", script], capture_output=True, text=True, check=True, timeout=30
@@ -24,7 +24,7 @@ def answer(line: str) -> str:
     ("cache_gib", "chunk_kib"),
     [(1, 64), (61, 64), (62, 128), (122, 128), (244, 256), (488, 512), (976, 1024), (1945, 2048)],
 )
-def test_chunks_grow_so_that_there_are_a_million_at_most(cache_gib: int, chunk_kib: int) -> None:
+def test_chunks_grow_until_there_are_at_most_a_million(cache_gib: int, chunk_kib: int) -> None:
     assert answer(f"chunk_bytes {cache_gib * GIB}") == str(chunk_kib * KIB)
     assert cache_gib * GIB // (chunk_kib * KIB) <= 1_000_000
 
@@ -32,7 +32,7 @@ def test_chunks_grow_so_that_there_are_a_million_at_most(cache_gib: int, chunk_k
 @pytest.mark.parametrize(
     ("chunks", "metadata_mib"), [(1, 8), (95_000, 8), (100_000, 12), (1_000_000, 48)]
 )
-def test_metadata_takes_4_mib_and_44_bytes_a_chunk_in_whole_extents(
+def test_metadata_takes_4_mib_and_44_bytes_per_chunk_in_whole_extents(
     chunks: int, metadata_mib: int
 ) -> None:
     assert answer(f"metadata_bytes {chunks * 64 * KIB} {64 * KIB}") == str(metadata_mib * MIB)
@@ -50,14 +50,14 @@ def test_metadata_takes_4_mib_and_44_bytes_a_chunk_in_whole_extents(
         (GIB // 4, 4 * MIB, 256 * KIB),
     ],
 )
-def test_a_bucket_is_a_multiple_of_the_erase_block_where_1024_of_them_fit(
+def test_a_bucket_is_a_multiple_of_the_erase_block_if_1024_of_them_fit(
     device_bytes: int, erase_bytes: int, bucket_bytes: int
 ) -> None:
     assert answer(f"bucket_bytes {device_bytes} {erase_bytes}") == str(bucket_bytes)
     assert device_bytes // bucket_bytes >= 1024
 
 
-def test_progress_tells_what_is_left_how_fast_it_goes_and_when_it_ends() -> None:
+def test_progress_shows_what_is_left_the_rate_and_the_time_left() -> None:
     known = "progress_first=1000 progress_left=400 progress_unit_bytes=65536"
     line = f"{known}; progress_start=$((SECONDS - 20)); progress_text"
     assert answer(line) == "25 MiB dirty, 1.9 MiB/s, done in 13 s"
