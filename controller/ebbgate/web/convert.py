@@ -21,12 +21,12 @@ from ebbgate.units import NS_PER_S
 from ebbgate.web.models.base import Model
 from ebbgate.web.models.history import Action, DecidedGate, Decision, ExplainedDecision
 from ebbgate.web.models.live import (
+    Availability,
     DaemonHealth,
     Health,
-    PolicyTold,
-    ProbeTold,
+    PolicyStatus,
+    ProbeStatus,
     Proposal,
-    Readable,
     Volume,
 )
 
@@ -80,8 +80,8 @@ def health(
     daemon: Live | None,
     daemon_pid: int | None,
     alive: bool | None,
-    history: Readable,
-    intents: Readable,
+    history: Availability,
+    intents: Availability,
     now_unix_ns: int,
 ) -> Health:
     """What works. `daemon_pid`: the process that answers on the control socket, where known."""
@@ -99,8 +99,8 @@ def health(
             age_s=None if age_ns is None else max(0.0, age_ns / NS_PER_S),
             started_unix_s=_seconds(said.get("started_unix_ns")),
             tick_s=_seconds(said.get("tick_ns")),
-            probe=_part(ProbeTold, said.get("probe")),
-            policies=_part(PolicyTold, said.get("policies")),
+            probe=_part(ProbeStatus, said.get("probe")),
+            policies=_part(PolicyStatus, said.get("policies")),
             errors=_errors(said, alive, fresh, _seconds(age_ns)),
         ),
         history=history,

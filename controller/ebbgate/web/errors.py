@@ -89,7 +89,7 @@ _STATUS: Final[tuple[tuple[type[EbbgateError], int], ...]] = (
 )
 
 
-def of_ours(error: EbbgateError) -> ApiError:
+def api_error(error: EbbgateError) -> ApiError:
     """The error of a module below, for a client."""
     hint = error.hint
     if isinstance(error, PermissionDenied):

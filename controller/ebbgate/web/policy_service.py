@@ -17,9 +17,9 @@ from ebbgate.policy_files.validation import check_in_folder, problem_document
 from ebbgate.store.queries import Live
 from ebbgate.web.errors import ApiError
 from ebbgate.web.models.policies import (
-    Checked,
     EffectivePolicy,
     Policies,
+    PolicyCheck,
     PolicyFile,
     PolicyProblem,
     ShippedPolicy,
@@ -36,7 +36,7 @@ class _Found:
     names: Mapping[str, str]
 
 
-class AllPolicies:
+class PolicyCatalog:
     """Every policy there is, checked anew only when a file has changed. Any thread may ask."""
 
     def __init__(self, folder: Path) -> None:
@@ -85,13 +85,13 @@ def _mark(path: Path) -> tuple[object, ...]:
     return str(path), found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
-def check(name: str, text: str, folder: Path) -> Checked:
+def check(name: str, text: str, folder: Path) -> PolicyCheck:
     """A text as if it were NAME.yaml of the folder. Raises ApiError for a name that is none."""
     if not POLICY_NAME.fullmatch(name):
         what = f"{name[:80]!r} is no name of a policy's file"
         raise ApiError(422, f"name: {what}", "a-z, 0-9 and -, at most 64 of them")
     checked = check_in_folder(text, str(folder / f"{name}.yaml"), folder)
-    return Checked(ok=checked.document is not None, errors=_problems(checked.problems))
+    return PolicyCheck(ok=checked.document is not None, errors=_problems(checked.problems))
 
 
 def _file(path: Path, folder: Path) -> PolicyFile:

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ebbgate.errors import EbbgateError
-from ebbgate.web.errors import CODES, ApiError, Place, of_ours
+from ebbgate.web.errors import CODES, ApiError, Place, api_error
 from ebbgate.web.models.base import to_json
 
 _LOG = logging.getLogger(__name__)
@@ -47,7 +47,7 @@ async def on_api_error(_: Request, error: Exception) -> Response:
 async def on_ours(_: Request, error: Exception) -> Response:
     """An error of a module below."""
     assert isinstance(error, EbbgateError)
-    return refusal(of_ours(error))
+    return refusal(api_error(error))
 
 
 async def on_http(request: Request, error: Exception) -> Response:

@@ -21,7 +21,7 @@ from starlette.responses import Response
 from ebbgate.config.access_token import bearer, is_token
 from ebbgate.config.web_settings import WebSettings
 from ebbgate.errors import EbbgateError
-from ebbgate.web.errors import ApiError, of_ours
+from ebbgate.web.errors import ApiError, api_error
 from ebbgate.web.responses import refusal
 
 Scope = MutableMapping[str, Any]
@@ -116,7 +116,7 @@ class Guard:
         try:
             right = await asyncio.to_thread(is_token, given, self._settings.token_file)
         except EbbgateError as error:
-            raise of_ours(error) from error
+            raise api_error(error) from error
         if not right:
             raise ApiError(401, "the token is wrong", "as root: ebbgate web-token")
 

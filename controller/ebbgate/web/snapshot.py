@@ -30,7 +30,7 @@ from ebbgate.web import convert
 from ebbgate.web.liveness import DaemonState, Liveness
 from ebbgate.web.metrics.page import HistoryFiles
 from ebbgate.web.models.base import merged, to_json
-from ebbgate.web.models.live import Health, Readable
+from ebbgate.web.models.live import Availability, Health
 
 _HITS_NS: Final = 5 * NS_PER_S
 """How long a ratio over minutes is kept."""
@@ -131,8 +131,8 @@ class Snapshot:
             self.live.get(_DAEMON),
             self.daemon.pid,
             self.alive,
-            Readable(ok=self.why is None, why=self.why),
-            Readable(ok=self.daemon.why is None, why=self.daemon.why),
+            Availability(ok=self.why is None, why=self.why),
+            Availability(ok=self.daemon.why is None, why=self.daemon.why),
             self.now_unix_ns,
         )
 

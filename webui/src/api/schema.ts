@@ -396,92 +396,109 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        /** @description One knob write, and what became of it. */
+        /** @description A knob write and its outcome. */
         Action: {
             /** @description When. Unit: s since 1970. */
             at_unix_s: number;
-            /** @description The decision behind it, as long as it is kept. */
+            /** @description The decision behind it; null if it is no longer kept. */
             decision_id: number | null;
-            /** @description What went wrong; empty where nothing did. */
+            /** @description What went wrong; empty if nothing did. */
             error: string;
             /** @description Its number. */
             id: number;
-            /** @description Did a strategy move the gate with it? That happens many times a minute, so one write is not undone: to stop it, set the mode to advise. */
+            /** @description Whether a strategy moved the gate. That happens many times a minute, so one write cannot be undone: to stop it, set the mode to advise. */
             is_gate: boolean;
             /**
              * @description The knob by its kernel name.
              * @example writeback_percent
              */
             knob: string;
-            /** @description From the edge that caused it to the write. Unit: s. */
+            /** @description Time from the edge that caused it to the write. Unit: s. */
             latency_s: number | null;
-            /** @description The value that was wanted. */
+            /** @description The value that was written. */
             new: string;
-            /** @description Its value before, as the kernel takes it. */
+            /** @description The value before; null if unknown. */
             old: string | null;
             /** @description changed, unchanged, refused, manual, too_soon, failed, advised. */
             outcome: string;
-            /** @description What the kernel showed afterwards. */
+            /** @description The value that the kernel showed afterwards. */
             read_back: string | null;
             /** @description Why, in a sentence. */
             reason: string;
-            /** @description Who wanted it. */
+            /** @description The strategy behind it. */
             strategy: string;
             /** @description The volume. */
             volume: string;
         };
-        /** @description Knob writes, the newest first. */
+        /** @description Knob writes, newest first. */
         Actions: {
-            /** @description The newest first. */
+            /** @description Newest first. */
             actions: components["schemas"]["Action"][];
         };
-        /** @description All advice that holds now, and what was applied. */
-        AdviceList: {
-            /** @description Volume by volume. */
-            advice: components["schemas"]["AdviceRow"][];
-            /** @description What is in force, the newest first. */
-            applied: components["schemas"]["AppliedAdvice"][];
-            /** @description What could not be looked at. */
-            unknown: components["schemas"]["Unknown"][];
+        /** @description An override in force: a hold, a set knob or a drain. */
+        ActiveOverride: {
+            /** @description hold, set or drain. */
+            kind: string;
+            /** @description The knob, for `set`. */
+            knob: string | null;
+            /** @description Time left; null if it lasts until released. Unit: ns. */
+            left_ns: number | null;
+            /** @description When it began. Unit: ns since 1970. */
+            since_unix_ns: number;
+            /** @description When it ends; null if it lasts until released. Unit: ns since 1970. */
+            until_unix_ns: number | null;
+            /** @description Its value as the kernel writes it, for `set`. */
+            value: string | null;
+            /** @description Who requested it. */
+            who: string;
         };
-        /** @description One thing to do or to know. */
-        AdviceRow: {
-            /** @description The volume or device that it is about. */
+        /** @description A problem, recommendation or note. */
+        Advice: {
+            /** @description The volume or device. */
             about: string;
-            /** @description Would the daemon carry it out as the volume is now? */
+            /** @description Whether the daemon can apply it now. */
             can_apply: boolean;
-            /** @description The command that does it by hand. */
+            /** @description The command that does it; null if there is none. */
             command: string | null;
-            /** @description What to expect of it. */
+            /** @description The expected effect; null if unknown. */
             effect: string | null;
             /** @description What was measured here. */
             evidence: string[];
             /**
-             * @description A number that always means the same.
+             * @description A number that does not change its meaning.
              * @example EBB-206
              */
             id: string;
-            /** @description The line that makes it last, for the file in `lasts`. */
+            /** @description The line that makes it permanent, for the file named in `lasts`. */
             keep: string | null;
-            /** @description What of it survives a reboot; null: nothing is to be done. */
+            /** @description What of it survives a reboot; null if nothing is to be done. */
             lasts: string | null;
-            /** @description The weight in words: Problem, Recommended or Info. */
+            /** @description The weight for people: Problem, Recommended or Info. */
             severity: string;
             /** @description What to do and why. */
             text: string;
-            /** @description What people call the volume. */
+            /** @description The volume's name for people. */
             title: string;
-            /** @description The command that takes it back once it is done. */
+            /** @description The command that undoes it; null if there is none. */
             undo: string | null;
             /** @description The volume. */
             volume: string;
-            /** @description fault: data or tuning is at risk; advice: measured here, or harmful whatever the load is; note: to know. */
+            /** @description fault: data or tuning is at risk; advice: measured here, or harmful whatever the load is; note: information. */
             weight: string;
-            /** @description Why it would not. */
+            /** @description Why not; null if it can. */
             why_not: string | null;
         };
+        /** @description All current advice, and what was applied. */
+        AdviceList: {
+            /** @description By volume. */
+            advice: components["schemas"]["Advice"][];
+            /** @description In force, newest first. */
+            applied: components["schemas"]["AppliedAdvice"][];
+            /** @description What could not be checked. */
+            unknown: components["schemas"]["NotChecked"][];
+        };
         /**
-         * @description An advice that was applied and is in force. A request `release` for each of its knobs undoes
+         * @description A recommendation that was applied and is in force. A `release` of each of its knobs undoes
          *     it.
          */
         AppliedAdvice: {
@@ -492,50 +509,50 @@ export interface components {
              * @example EBB-206
              */
             id: string;
-            /** @description What it set and what is still in force. */
+            /** @description What it set that is still in force. */
             knobs: components["schemas"]["AppliedKnob"][];
-            /** @description What people call the volume. */
+            /** @description The volume's name for people. */
             title: string;
             /** @description The volume. */
             volume: string;
             /** @description Who applied it. */
             who: string;
         };
-        /** @description A knob that an advice has set. */
+        /** @description A knob that a recommendation has set. */
         AppliedKnob: {
             /**
              * @description The knob by its kernel name.
              * @example sequential_cutoff
              */
             knob: string;
-            /** @description Its value as the kernel takes it. */
+            /** @description Its value as the kernel writes it. */
             value: string;
         };
-        /** @description Is a policy right? */
-        Checked: {
-            /** @description What is not. */
-            errors: components["schemas"]["PolicyProblem"][];
-            /** @description Is it? */
+        /** @description Whether a part of ebbgate is available. */
+        Availability: {
+            /** @description Whether it is available. */
             ok: boolean;
+            /** @description Why not; null if it is. */
+            why: string | null;
         };
-        /** @description A cleaning that a person asked for, under way. */
+        /** @description A requested cleaning that is under way. */
         CleaningState: {
-            /** @description Dirty data at its begin. Unit: B. */
+            /** @description Dirty data when it began. Unit: B. */
             began_with_bytes: number | null;
-            /** @description How long it will take still; null: no pace yet. Unit: s. */
+            /** @description Estimated time left; null if unknown. Unit: s. */
             eta_s: number | null;
-            /** @description Its begin. CLOCK_MONOTONIC of that machine; comparable within one boot only. Unit: ns. */
+            /** @description When it began. CLOCK_MONOTONIC of the machine; comparable within one boot. Unit: ns. */
             since_ns: number;
-            /** @description When it is given up. CLOCK_MONOTONIC of that machine; comparable within one boot only. Unit: ns. */
+            /** @description When it is stopped at the latest. CLOCK_MONOTONIC of the machine; comparable within one boot. Unit: ns. */
             until_ns: number;
-            /** @description Who asked for it. */
+            /** @description Who requested it. */
             who: string;
         };
         /** @description One value for each time of the grid. Null where nothing was recorded or it is unknown. */
         Columns: {
-            /** @description In flight at the backing device. Unit: requests. */
+            /** @description Requests in flight at the backing device. Unit: requests. */
             backing_depth_ios: (number | null)[];
-            /** @description Past the cache in the time of a point. Unit: B. */
+            /** @description Bytes that bypassed the cache within a point. Unit: B. */
             bypass_bytes: (number | null)[];
             /** @description The size of the cache. Unit: B. */
             cache_bytes: (number | null)[];
@@ -543,34 +560,34 @@ export interface components {
             destage_bytes_per_s: (number | null)[];
             /** @description Dirty data. Unit: B. */
             dirty_bytes: (number | null)[];
-            /** @description That became dirty. Unit: B/s. */
+            /** @description Data that became dirty. Unit: B/s. */
             dirty_in_bytes_per_s: (number | null)[];
-            /** @description Reads that were served from the cache. Unit: 1. */
+            /** @description The share of reads that were served from the cache. Unit: 1. */
             hit_ratio: (number | null)[];
             /** @description The share of the time without load. Unit: 1. */
             idle: (number | null)[];
             /** @description The share of the cache in use. Unit: 1. */
             in_use_ratio: (number | null)[];
-            /** @description Bytes of these. Unit: B/s. */
+            /** @description Bytes of these requests. Unit: B/s. */
             read_bytes_per_s: (number | null)[];
             /** @description Read requests of users. Unit: requests/s. */
             read_iops: (number | null)[];
-            /** @description Until all is written back; null: also never. Unit: s. */
+            /** @description Until all is written back; null also for never. Unit: s. */
             time_to_clean_s: (number | null)[];
-            /** @description Until the kernel stops caching writes; null: also never. Unit: s. */
+            /** @description Until the kernel stops caching writes; null also for never. Unit: s. */
             time_to_full_s: (number | null)[];
-            /** @description Bytes of these. Unit: B/s. */
+            /** @description Bytes of these requests. Unit: B/s. */
             write_bytes_per_s: (number | null)[];
             /** @description Write requests of users. Unit: requests/s. */
             write_iops: (number | null)[];
         };
-        /** @description One comparison: the measured value beside the threshold. */
+        /** @description A comparison of a measured value with a threshold. */
         Condition: {
             /** @description `>=` or `<`. */
             comparison: string;
-            /** @description Did the condition hold? */
+            /** @description Whether the condition held. */
             holds: boolean;
-            /** @description With its unit; null: unknown, then it never holds. */
+            /** @description With its unit; null if unknown, then it never holds. */
             measured: string | null;
             /**
              * @description What was measured.
@@ -580,127 +597,127 @@ export interface components {
             /** @description With its unit. */
             threshold: string;
         };
-        /** @description What the probe costs, where the kernel counts it. */
+        /** @description The CPU time of the probe, if the kernel counts it. */
         CostReport: {
-            /** @description Does the kernel count now? */
+            /** @description Whether the kernel counts now. */
             counting: boolean;
-            /** @description What counting itself costs. Unit: ns. */
+            /** @description Time that counting itself takes. Unit: ns. */
             empty_run_ns: number;
-            /** @description Of one run; null: not known. Unit: ns. */
+            /** @description Time of one run; null if unknown. Unit: ns. */
             ns_per_run: number | null;
-            /** @description The probe's process. */
+            /** @description The probe's process ID. */
             pid: number | null;
-            /** @description Each by itself. */
+            /** @description By program. */
             programs: components["schemas"]["ProgramCost"][];
-            /** @description Of all programs. Unit: runs. */
+            /** @description Runs of all programs. Unit: runs. */
             runs: number;
-            /** @description Why nothing is known; empty where something is. */
+            /** @description Why nothing is known; empty if something is. */
             why: string;
-            /** @description The time that was counted. Unit: ns. */
+            /** @description Length of the measurement. Unit: ns. */
             window_ns: number | null;
         };
-        /** @description The daemon, as far as it is known. */
+        /** @description The daemon, as far as known. */
         DaemonHealth: {
-            /** @description How long ago that is. Unit: s. */
+            /** @description How long ago that was. Unit: s. */
             age_s: number | null;
-            /** @description Does it run? Null: cannot be told. */
+            /** @description Whether it runs; null if unknown. */
             alive: boolean | null;
-            /** @description When it last said something. Unit: s since 1970. */
+            /** @description When it last wrote its status. Unit: s since 1970. */
             at_unix_s: number | null;
-            /** @description What does not work, each in a sentence. */
+            /** @description What does not work, one sentence each. */
             errors: string[];
-            /** @description Its process. */
+            /** @description Its process ID. */
             pid: number | null;
             /** @description The administrator's policies. */
-            policies: components["schemas"]["PolicyTold"] | null;
+            policies: components["schemas"]["PolicyStatus"] | null;
             /** @description Its probe. */
-            probe: components["schemas"]["ProbeTold"] | null;
+            probe: components["schemas"]["ProbeStatus"] | null;
             /** @description When it was started. Unit: s since 1970. */
             started_unix_s: number | null;
-            /** @description How often it looks. Unit: s. */
+            /** @description How often it measures. Unit: s. */
             tick_s: number | null;
             /** @description Its version. */
             version: string | null;
         };
-        /** @description What a decision wants of the gate. */
+        /** @description The gate that a decision wants. */
         DecidedGate: {
-            /** @description Instead of a rate on dm-cache; 0 elsewhere. Unit: requests. */
+            /** @description The depth that replaces a rate on dm-cache, else 0. Unit: requests. */
             depth_ios: number;
             /** @description released, closed, paced, pulsed or open. */
             kind: string;
-            /** @description How long a pulse lasts; 0 elsewhere. Unit: ns. */
+            /** @description Length of a pulse, else 0. Unit: ns. */
             pulse_ns: number;
-            /** @description Where it is paced or pulsed; 0 elsewhere. Unit: B/s. */
+            /** @description The rate if paced or pulsed, else 0. Unit: B/s. */
             rate_bytes_per_s: number;
         };
-        /** @description What was decided, without its explanation. */
+        /** @description A decision without its explanation. */
         Decision: {
-            /** @description Was a knob written for it? */
+            /** @description Whether a knob was written for it. */
             acted: boolean;
-            /** @description The knob writes for it, the oldest first. */
+            /** @description Knob writes for it, oldest first. */
             actions: components["schemas"]["Action"][];
             /** @description When. Unit: s since 1970. */
             at_unix_s: number;
-            /** @description Who decided on that; empty: nobody. */
+            /** @description The strategy that decided the cutoff; empty if none. */
             cutoff_strategy: string;
-            /** @description What it wants of the gate; null: nothing. */
+            /** @description The gate that it wants; null if none. */
             gate: components["schemas"]["DecidedGate"] | null;
-            /** @description Who decided on the gate; empty: nobody. */
+            /** @description The strategy that decided the gate; empty if none. */
             gate_strategy: string;
             /** @description Its number. */
             id: number;
-            /** @description The reasons of those that won, in a sentence. */
+            /** @description The reasons of the strategies that decided. */
             reason: string;
-            /** @description From so long a run on streams bypass; null: nobody wants it. Unit: B. */
+            /** @description Run length from which streams bypass the cache; null if not set. Unit: B. */
             sequential_cutoff_bytes: number | null;
             /** @description The volume. */
             volume: string;
         };
-        /** @description Decisions, the newest first. */
+        /** @description Decisions, newest first. */
         Decisions: {
-            /** @description The newest first. */
+            /** @description Newest first. */
             decisions: components["schemas"]["Decision"][];
-            /** @description `before_id` of the next page; null: no more. */
+            /** @description `before_id` of the next page; null if this is the last. */
             next_before_id: number | null;
         };
         /** @description A block device under a volume. */
         DeviceReport: {
             /**
-             * @description Its numbers.
+             * @description Its device numbers.
              * @example 254:0
              */
             devno: string;
             /** @description Its name. */
             name: string;
-            /** @description The length of its queue. Unit: requests. */
+            /** @description Length of its queue. Unit: requests. */
             nr_requests: number | null;
-            /** @description How many it takes at once. Unit: requests. */
+            /** @description Requests that it takes at once. Unit: requests. */
             queue_depth: number | null;
-            /** @description Does it turn? */
+            /** @description Whether it is a hard disk. */
             rotational: boolean | null;
             /** @description Its I/O scheduler. */
             scheduler: string | null;
-            /** @description Those that it could have. */
+            /** @description Available schedulers. */
             schedulers: string[];
             /** @description Its size. Unit: B. */
             size_bytes: number;
         };
-        /** @description The probe, as the daemon says. */
+        /** @description The probe, as the daemon sees it. */
         DoctorProbe: {
-            /** @description Which; null: nobody says. */
+            /** @description Which probe; null if unknown. */
             kind: string | null;
-            /** @description What it does; null: nobody says. */
+            /** @description Its state; null if unknown. */
             state: string | null;
-            /** @description Why nobody does. */
+            /** @description Why that is unknown; null if it is known. */
             why: string | null;
         };
-        /** @description What works here, and what does not. */
+        /** @description What works on this machine, and what does not. */
         DoctorReport: {
-            /** @description What the probe costs. */
+            /** @description CPU time of the probe. */
             cost: components["schemas"]["CostReport"];
             /** @description The kernel of this machine. */
             kernel: components["schemas"]["Kernel"];
-            /** @description What is missing, each in a sentence. */
+            /** @description What is missing, one sentence each. */
             missing: string[];
             /** @description The probe. */
             probe: components["schemas"]["DoctorProbe"];
@@ -708,84 +725,84 @@ export interface components {
             signals: {
                 [key: string]: string;
             };
-            /** @description What it may not look at. */
-            unknown: components["schemas"]["Unknown"][];
-            /** @description All that this process may look at. */
+            /** @description What it may not read. */
+            unknown: components["schemas"]["NotChecked"][];
+            /** @description Volumes that this process may read. */
             volumes: components["schemas"]["VolumeReport"][];
         };
-        /** @description For so long the two wanted different things. */
+        /** @description A time in which the two policies differed. */
         DryRunDifference: {
-            /** @description What this one would have wanted. */
+            /** @description What this policy would have wanted. */
             after: string;
             /** @description From. Unit: s since 1970. */
             at_unix_s: number;
             /** @description What the other policy wanted. */
             before: string;
-            /** @description Of what: destage, streams and so on. */
+            /** @description What differed: destage, streams and so on. */
             setting: string;
             /** @description Until. Unit: s since 1970. */
             until_unix_s: number;
-            /** @description The reason of this one. */
+            /** @description This policy's reason. */
             why_after: string;
-            /** @description Its reason. */
+            /** @description The other policy's reason. */
             why_before: string;
         };
-        /** @description A policy to run on what the history has of a volume. */
-        DryRunOf: {
-            /** @description The policy to compare with, by name; null: the current one. */
+        /** @description A policy to try on the recorded history of a volume. */
+        DryRunRequest: {
+            /** @description Name of the policy to compare with; null for the current one. */
             against?: string | null;
             /**
              * @description How far back. Unit: h.
              * @default 24
              */
             hours: number;
-            /** @description What the policy says. */
+            /** @description Text of the policy. */
             text: string;
             /**
-             * @description Which volume.
+             * @description The volume.
              * @example bcache0
              */
             volume: string;
         };
-        /** @description What a policy would have decided otherwise. */
+        /** @description How the decisions of a policy would have differed. */
         DryRunResult: {
-            /** @description The share of the time with any. Unit: 1. */
+            /** @description The share of the time that has samples. Unit: 1. */
             coverage_ratio: number;
-            /** @description For how long which gate was wanted. */
+            /** @description How long which gate was wanted. */
             destage_s: components["schemas"]["DryRunSpent"];
-            /** @description In the order of time, at most a thousand. */
+            /** @description In order of time, at most 1000. */
             differences: components["schemas"]["DryRunDifference"][];
-            /** @description Samples that were looked at. Unit: samples. */
+            /** @description Samples used. Unit: samples. */
             frames: number;
-            /** @description The begin of the time. Unit: s since 1970. */
+            /** @description Start of the time. Unit: s since 1970. */
             from_unix_s: number;
-            /** @description Shorter differences that are not listed. Unit: differences. */
+            /** @description Shorter differences that are left out. Unit: differences. */
             left_out: number;
-            /** @description What the history cannot tell, each in a sentence. */
+            /** @description What the history cannot show, one sentence each. */
             notes: string[];
             /** @description Its end. Unit: s since 1970. */
             until_unix_s: number;
         };
-        /** @description For how long each wanted which gate. */
+        /** @description How long each policy wanted which gate. */
         DryRunSpent: {
-            /** @description This one, by what it wanted. Unit: s. */
+            /** @description This policy, by gate. Unit: s. */
             after: {
                 [key: string]: number;
             };
-            /** @description The other policy, by what it wanted. Unit: s. */
+            /** @description The other policy, by gate. Unit: s. */
             before: {
                 [key: string]: number;
             };
         };
-        /** @description What runs for a volume now. */
+        /** @description The policy of a volume now. */
         EffectivePolicy: {
-            /** @description Its file, of an administrator's; null: shipped. */
+            /** @description Its file; null if it is shipped. */
             file: string | null;
             /** @description The part of its schedule that is in force. */
             overlay: string | null;
-            /** @description The policy by its name. */
+            /** @description Name of the policy. */
             policy: string;
-            /** @description What people call it. */
+            /** @description Its name for people. */
             title: string;
             /** @description The volume. */
             volume: string;
@@ -809,62 +826,62 @@ export interface components {
             /** @description Where in a text it is wrong; null where unknown. */
             place: components["schemas"]["Place"] | null;
         };
-        /** @description A decision with all that was compared for it. */
+        /** @description A decision with all comparisons. */
         ExplainedDecision: {
-            /** @description Was a knob written for it? */
+            /** @description Whether a knob was written for it. */
             acted: boolean;
-            /** @description The knob writes for it, the oldest first. */
+            /** @description Knob writes for it, oldest first. */
             actions: components["schemas"]["Action"][];
             /** @description When. Unit: s since 1970. */
             at_unix_s: number;
-            /** @description Who decided on that; empty: nobody. */
+            /** @description The strategy that decided the cutoff; empty if none. */
             cutoff_strategy: string;
-            /** @description What it wants of the gate; null: nothing. */
+            /** @description The gate that it wants; null if none. */
             gate: components["schemas"]["DecidedGate"] | null;
-            /** @description Who decided on the gate; empty: nobody. */
+            /** @description The strategy that decided the gate; empty if none. */
             gate_strategy: string;
             /** @description Its number. */
             id: number;
-            /** @description Every strategy, also those that did not win. */
+            /** @description All strategies, also those that did not decide. */
             proposals: components["schemas"]["Proposal"][];
-            /** @description The reasons of those that won, in a sentence. */
+            /** @description The reasons of the strategies that decided. */
             reason: string;
-            /** @description From so long a run on streams bypass; null: nobody wants it. Unit: B. */
+            /** @description Run length from which streams bypass the cache; null if not set. Unit: B. */
             sequential_cutoff_bytes: number | null;
             /** @description The volume. */
             volume: string;
         };
-        /** @description How destage is let through now. */
+        /** @description The gate of write-back now. */
         Gate: {
-            /** @description Instead of a rate on dm-cache; 0 elsewhere. Unit: requests. */
+            /** @description The depth that replaces a rate on dm-cache, else 0. Unit: requests. */
             depth_ios: number;
             /** @description released (the kernel decides), closed, paced, pulsed or open. */
             kind: string;
-            /** @description Where it is paced or pulsed; 0 elsewhere. Unit: B/s. */
+            /** @description The rate if paced or pulsed, else 0. Unit: B/s. */
             rate_bytes_per_s: number;
             /** @description Why, in a sentence. */
             reason: string;
-            /** @description Since when it is so. CLOCK_MONOTONIC of that machine; comparable within one boot only. Unit: ns. */
+            /** @description When this state began. CLOCK_MONOTONIC of the machine; comparable within one boot. Unit: ns. */
             since_ns: number;
             /** @description unknown, normal, wait, destage or pressure. */
             state: string;
         };
-        /** @description What works and what does not. Always answered. */
+        /** @description What works and what does not. */
         Health: {
             /** @description The daemon. */
             daemon: components["schemas"]["DaemonHealth"];
-            /** @description The history, from which all figures come. */
-            history: components["schemas"]["Readable"];
-            /** @description Requests to the daemon: can they be made? */
-            intents: components["schemas"]["Readable"];
+            /** @description Reading the history, the source of all figures. */
+            history: components["schemas"]["Availability"];
+            /** @description Requests to the daemon. */
+            intents: components["schemas"]["Availability"];
             /** @description The time of this answer. Unit: s since 1970. */
             now_unix_s: number;
-            /** @description Of ebbgate-web. */
+            /** @description Version of ebbgate-web. */
             version: string;
         };
         /** @description A request of a person, and its outcome. */
         Intent: {
-            /** @description The arguments of its kind; long texts are shortened. */
+            /** @description Its arguments; long texts are shortened. */
             args: {
                 [key: string]: unknown;
             };
@@ -873,19 +890,19 @@ export interface components {
             /** @description Its number. */
             id: number;
             /**
-             * @description What was asked for.
+             * @description What was requested.
              * @example mode
              */
             kind: string;
-            /** @description Was it carried out? Null: no outcome yet. */
+            /** @description Whether it was carried out; null if not yet known. */
             ok: boolean | null;
-            /** @description The outcome in a sentence; null: none yet. */
+            /** @description The outcome in a sentence; null if not yet known. */
             outcome: string | null;
-            /** @description When it got its outcome. Unit: s since 1970. */
+            /** @description When the outcome was known; null if it is not yet. Unit: s since 1970. */
             resolved_unix_s: number | null;
-            /** @description For which volume; null: for all, or for none. */
+            /** @description The volume; null for all or none. */
             volume: string | null;
-            /** @description Who asked: a user of the machine, and who sits before the page. */
+            /** @description Who requested it: a user of the machine, and the name given on the page. */
             who: string;
         };
         /**
@@ -893,43 +910,43 @@ export interface components {
          * @enum {string}
          */
         IntentKind: "mode" | "hold" | "restore" | "clean" | "set" | "drain" | "release" | "apply" | "undo" | "policy_save" | "policy_remove";
-        /** @description Requests, the newest first. */
+        /** @description Requests, newest first. */
         IntentList: {
-            /** @description The newest first. */
+            /** @description Newest first. */
             intents: components["schemas"]["Intent"][];
         };
         /** @description The running kernel. */
         Kernel: {
-            /** @description Does it describe its types? Without that no probe can run. */
+            /** @description Whether it has type information (BTF), which the probe needs. */
             btf: boolean;
             /** @description Its version. */
             release: string;
         };
         /** @description A sleep of the kernel's writeback thread that no knob ends. */
         KernelSleep: {
-            /** @description How long it may last still, at most. Unit: s. */
+            /** @description The longest time that it may still last. Unit: s. */
             left_s: number;
             /** @description What that means, in a sentence. */
             text: string;
         };
         /** @description A setting of the kernel. */
         Knob: {
-            /** @description What it was before ebbgate; null: ebbgate holds it not. */
+            /** @description The value before ebbgate; null if ebbgate has not changed it. */
             original: string | null;
-            /** @description kernel, ebbgate, or manual: somebody else has written it since. */
+            /** @description kernel, ebbgate, or manual (changed by someone else since). */
             owner: string;
-            /** @description May a person set it through ebbgate, within its bounds? */
+            /** @description Whether people can set it through ebbgate, within its bounds. */
             settable: boolean;
-            /** @description As the kernel takes it; null: not known. */
+            /** @description As the kernel writes it; null if unknown. */
             value: string | null;
         };
-        /** @description A knob, and whether ebbgate may touch it. */
+        /** @description A knob, and whether ebbgate changes it. */
         KnobReport: {
             /** @description What it does. */
             about: string;
             /** @description Its kernel name. */
             name: string;
-            /** @description What it was before ebbgate. */
+            /** @description The value before ebbgate. */
             original: string | null;
             /** @description kernel, ebbgate or manual. */
             owner: string;
@@ -937,20 +954,20 @@ export interface components {
             path: string;
             /** @description tuned (in enforce), shown, or manual. */
             touch: string;
-            /** @description As the kernel takes it. */
+            /** @description As the kernel writes it. */
             value: string | null;
         };
-        /** @description Requests of users by time and by how long they took. */
+        /** @description Requests of users by time and latency. */
         Latency: {
-            /** @description The begin of each point. Unit: s since 1970. */
+            /** @description Start of each point. Unit: s since 1970. */
             at_unix_s: number[];
-            /** @description For each point the requests of each bucket. Null: nothing known. Unit: requests. */
+            /** @description Requests by bucket, for each point; null if unknown. Unit: requests. */
             counts: (number[] | null)[];
-            /** @description The upper edges of the buckets, ascending; the last one has what took longer, too. Unit: s. */
+            /** @description Upper edges of the buckets, ascending; the last bucket includes slower requests. Unit: s. */
             edges_s: number[];
             /** @description read or write. */
             op: string;
-            /** @description The time of a point. Unit: s. */
+            /** @description Length of a point. Unit: s. */
             span_s: number;
             /** @description The volume. */
             volume: string;
@@ -968,35 +985,44 @@ export interface components {
                 [key: string]: unknown;
             };
             /**
-             * @description What is asked for.
+             * @description What is requested.
              * @example mode
              */
             kind: components["schemas"]["IntentKind"];
-            /** @description For which volume; null: for all, where that makes sense. */
+            /** @description The volume; null for all, where that makes sense. */
             volume?: string | null;
+        };
+        /** @description What could not be checked, and why. */
+        NotChecked: {
+            /** @description The volume's name for people. */
+            title: string | null;
+            /** @description The volume; null if unknown. */
+            volume: string | null;
+            /** @description The reason, and the next step. */
+            why: string;
         };
         /** @description One path (`read hit`) on the same grid. */
         PathColumns: {
-            /** @description Bytes of these. Unit: B. */
+            /** @description Bytes of these requests. Unit: B. */
             bytes: (number | null)[];
-            /** @description Requests in the time of a point. Unit: requests. */
+            /** @description Requests within a point. Unit: requests. */
             ios: (number | null)[];
-            /** @description Half of them took no longer. Unit: s. */
+            /** @description The median latency. Unit: s. */
             p50_s: (number | null)[];
-            /** @description 99 of 100 took no longer. Unit: s. */
+            /** @description The 99th percentile of latency. Unit: s. */
             p99_s: (number | null)[];
         };
-        /** @description Requests of users that took one path, over the last second. */
+        /** @description Requests of users that took one path in the last second. */
         PathFigures: {
-            /** @description Bytes of these. Unit: B. */
+            /** @description Bytes of these requests. Unit: B. */
             bytes: number;
             /** @description Requests. Unit: requests. */
             ios: number;
             /** @description read or write. */
             op: string;
-            /** @description Half of them took no longer; null without any. Unit: ns. */
+            /** @description The median latency; null without requests. Unit: ns. */
             p50_ns: number | null;
-            /** @description 99 of 100 took no longer; null without any. Unit: ns. */
+            /** @description The 99th percentile of latency; null without requests. Unit: ns. */
             p99_ns: number | null;
             /** @description hit, miss, bypass, writeback or writethrough. */
             path: string;
@@ -1012,71 +1038,78 @@ export interface components {
         };
         /** @description All policies of the machine. */
         Policies: {
-            /** @description What the daemon said that it runs. */
+            /** @description What runs for each volume. */
             effective: components["schemas"]["EffectivePolicy"][];
             /** @description The administrator's, in order of precedence. */
             files: components["schemas"]["PolicyFile"][];
-            /** @description Where the administrator's are. */
+            /** @description Folder of the administrator's files. */
             folder: string;
-            /** @description Why the folder cannot be read; null where it can. */
+            /** @description Why the folder cannot be read; null if it can. */
             folder_why: string | null;
-            /** @description Those that come with ebbgate. */
+            /** @description Policies shipped with ebbgate. */
             shipped: components["schemas"]["ShippedPolicy"][];
         };
-        /** @description A file of the administrator. */
-        PolicyFile: {
-            /** @description What is not. */
+        /** @description The result of a check. */
+        PolicyCheck: {
+            /** @description Errors. */
             errors: components["schemas"]["PolicyProblem"][];
-            /** @description Without its ending; by it `policy_save` and `policy_remove` go. */
+            /** @description Whether the policy is valid. */
+            ok: boolean;
+        };
+        /** @description A policy file of the administrator. */
+        PolicyFile: {
+            /** @description Errors. */
+            errors: components["schemas"]["PolicyProblem"][];
+            /** @description File name without extension, as `policy_save` and `policy_remove` take it. */
             name: string;
-            /** @description Is it right, with the others beside it? */
+            /** @description Whether it is valid together with the others. */
             ok: boolean;
             /** @description The whole path. */
             path: string;
-            /** @description What it says; null: it cannot be read. */
+            /** @description Its text; null if it cannot be read. */
             text: string | null;
         };
-        /** @description One thing that is wrong with a policy, and where. */
+        /** @description An error in a policy, with its place. */
         PolicyProblem: {
             /** @description From 1. Unit: column. */
             column: number;
-            /** @description What would be right. */
+            /** @description What was expected; null if unknown. */
             expected: string | null;
-            /** @description In which file. */
+            /** @description The file. */
             file: string;
             /** @description From 1. Unit: line. */
             line: number;
             /** @description What is wrong. */
             message: string;
-            /** @description The nearest word that is known. */
+            /** @description The nearest known word; null if none is near. */
             nearest: string | null;
         };
-        /** @description A policy to check as if it were a file of the folder. */
+        /** @description The administrator's policy files, as the daemon sees them. */
+        PolicyStatus: {
+            /** @description Their folder. */
+            folder: string;
+            /** @description Whether the last valid ones stay in force. */
+            kept: boolean;
+            /** @description Valid policies, in order of precedence. */
+            names: string[];
+            /** @description Errors, each with its place. */
+            problems: string[];
+        };
+        /** @description A policy to check as if it were a file in the folder. */
         PolicyText: {
             /**
              * @description File name without extension.
              * @example night
              */
             name: string;
-            /** @description What it says. */
+            /** @description Its text. */
             text: string;
         };
-        /** @description What the daemon says of the administrator's policy files. */
-        PolicyTold: {
-            /** @description Where they are. */
-            folder: string;
-            /** @description Are the last good ones in force? */
-            kept: boolean;
-            /** @description The good ones, in the order in which they count. */
-            names: string[];
-            /** @description Each error with its place. */
-            problems: string[];
-        };
-        /** @description What the daemon says of its probe. */
-        ProbeTold: {
-            /** @description Lines that were no record. Unit: lines. */
+        /** @description The probe, as the daemon sees it. */
+        ProbeStatus: {
+            /** @description Lines that were not a record. Unit: lines. */
             bad_lines: number;
-            /** @description What it lost or refused, by what. */
+            /** @description What it lost or refused, by kind. */
             complaints: {
                 [key: string]: string;
             };
@@ -1085,34 +1118,34 @@ export interface components {
              * @example ebpf
              */
             kind: string;
-            /** @description How often it had to be started again. Unit: restarts. */
+            /** @description How often it was restarted. Unit: restarts. */
             restarts: number;
             /** @description Each signal: ok, or what is missing. */
             signals: {
                 [key: string]: string;
             };
             /**
-             * @description What it does.
+             * @description Its state.
              * @example running
              */
             state: string;
         };
         /** @description One BPF program of the probe. */
         ProgramCost: {
-            /** @description The kernel's number of it. */
+            /** @description Its number in the kernel. */
             id: number;
             /** @description Its name. */
             name: string;
-            /** @description Of one run; null: it did not run. Unit: ns. */
+            /** @description Time of one run; null if it did not run. Unit: ns. */
             ns_per_run: number | null;
-            /** @description How long that took. Unit: ns. */
+            /** @description Time that it took. Unit: ns. */
             run_ns: number;
             /** @description How often it ran. Unit: runs. */
             runs: number;
         };
-        /** @description What one strategy, rule or wish wants, and why. */
+        /** @description What one strategy, rule or override wants, and why. */
         Proposal: {
-            /** @description Every comparison that it made. */
+            /** @description The comparisons that it made. */
             conditions: components["schemas"]["Condition"][];
             /** @description Why, in a sentence. */
             reason: string;
@@ -1121,143 +1154,110 @@ export interface components {
              * @example idle_destage
              */
             strategy: string;
-            /** @description Why it can do nothing here; empty where it can. */
+            /** @description Why it does not work here; empty if it does. */
             unsupported: string;
-            /** @description The settings in which it decided. */
+            /** @description The settings that it decided. */
             wins: string[];
         };
-        /** @description One direction of the load of users. */
+        /** @description The load of users in one direction. */
         Rates: {
-            /** @description Bytes of these. Unit: B/s. */
+            /** @description Bytes of these requests. Unit: B/s. */
             bytes_per_s: number;
             /** @description Requests that arrived. Unit: requests/s. */
             iops: number;
         };
-        /** @description Can the history be read, or the daemon be asked? */
-        Readable: {
-            /** @description Can it? */
-            ok: boolean;
-            /** @description Why not; null where it can. */
-            why: string | null;
-        };
-        /** @description The course of a volume on a regular grid. */
+        /** @description The history of a volume on a regular grid. */
         Samples: {
-            /** @description The begin of each point. Unit: s since 1970. */
+            /** @description Start of each point. Unit: s since 1970. */
             at_unix_s: number[];
             /** @description Each as long as `at_unix_s`. Null where nothing was recorded. */
             columns: components["schemas"]["Columns"];
-            /** @description The mode of each point, or hold. Null where nothing was recorded. */
+            /** @description The mode at each point, or hold. Null where nothing was recorded. */
             mode: (string | null)[];
-            /** @description By path, such as `read hit`. */
+            /** @description By path, for example `read hit`. */
             paths: {
                 [key: string]: components["schemas"]["PathColumns"];
             };
-            /** @description The first point. Unit: s since 1970. */
+            /** @description Start of the first point. Unit: s since 1970. */
             since_unix_s: number;
-            /** @description The time of a point: 1, 60 or 3600. Unit: s. */
+            /** @description Length of a point: 1, 60 or 3600. Unit: s. */
             span_s: number;
             /** @description The end of the last point. Unit: s since 1970. */
             until_unix_s: number;
             /** @description The volume. */
             volume: string;
         };
-        /** @description A policy that comes with ebbgate. */
+        /** @description A policy shipped with ebbgate. */
         ShippedPolicy: {
             /** @description Its name. */
             name: string;
-            /** @description What it says. */
+            /** @description Its text. */
             text: string;
-            /** @description What it is for, in a sentence. */
+            /** @description Its purpose in a sentence. */
             why: string;
         };
-        /** @description What a person wished that lasts: a hold, a knob's value, a drain. */
-        StandingWish: {
-            /** @description hold, set or drain. */
-            kind: string;
-            /** @description Which knob, of `set`. */
-            knob: string | null;
-            /** @description How long still; null: until released. Unit: ns. */
-            left_ns: number | null;
-            /** @description Since when. Unit: ns since 1970. */
-            since_unix_ns: number;
-            /** @description Until when; null: until released. Unit: ns since 1970. */
-            until_unix_ns: number | null;
-            /** @description Its value as the kernel takes it, of `set`. */
-            value: string | null;
-            /** @description Who wished it. */
-            who: string;
-        };
-        /** @description The token is right. */
-        TokenRight: {
-            /** @description Always true; a wrong token is an error. */
+        /** @description The answer to a valid token. */
+        TokenCheck: {
+            /** @description Always true; an invalid token is an error. */
             ok: boolean;
         };
-        /** @description What could not be looked at, and why. */
-        Unknown: {
-            /** @description What people call the volume. */
-            title: string | null;
-            /** @description The volume; null: not known either. */
-            volume: string | null;
-            /** @description The reason, and the next step. */
-            why: string;
-        };
-        /** @description A volume as the daemon last saw it. What is unknown is null, never zero. */
+        /** @description A volume as the daemon last saw it. NotChecked values are null, never zero. */
         Volume: {
-            /** @description How long ago that is. Unit: s. */
+            /** @description How long ago that was. Unit: s. */
             age_s: number;
-            /** @description The time of its figures. CLOCK_MONOTONIC of that machine; comparable within one boot only. Unit: ns. */
+            /** @description When its figures were measured. CLOCK_MONOTONIC of the machine; comparable within one boot. Unit: ns. */
             at_ns: number;
-            /** @description When the daemon said all this. Unit: s since 1970. */
+            /** @description When the daemon wrote this status. Unit: s since 1970. */
             at_unix_s: number;
-            /** @description In flight at the backing device. Unit: requests. */
+            /** @description Requests in flight at the backing device. Unit: requests. */
             backing_depth_ios: number | null;
             /** @description Bytes past the cache in the last second, by reason. Unit: B. */
             bypass_bytes: {
                 [key: string]: number;
             };
-            /** @description The size of the cache. Unit: B. */
+            /** @description Size of the cache. Unit: B. */
             cache_bytes: number | null;
             /** @description writeback, writethrough and so on. */
             cache_mode: string | null;
-            /** @description A cleaning under way. */
+            /** @description A cleaning under way; null if there is none. */
             cleaning: components["schemas"]["CleaningState"] | null;
-            /** @description At so much dirty data the kernel stops caching writes. Unit: B. */
+            /** @description Dirty data at which the kernel stops caching writes. Unit: B. */
             cutoff_dirty_bytes: number | null;
             /** @description Written back to the disk. Unit: B/s. */
             destage_bytes_per_s: number | null;
-            /** @description Data in the cache, newer than the disk. Unit: B. */
+            /** @description Data in the cache that is newer than on the disk. Unit: B. */
             dirty_bytes: number | null;
-            /** @description With less dirty data no gap is used for destage. Unit: B. */
+            /** @description Below this no idle gap is used for write-back. Unit: B. */
             dirty_floor_bytes: number | null;
-            /** @description The same as a share of the cache. Unit: 1. */
+            /** @description Dirty data as a share of the cache. Unit: 1. */
             dirty_ratio: number | null;
             /** @description The load of users by read and write. */
             foreground: {
                 [key: string]: components["schemas"]["Rates"];
             } | null;
-            /** @description Idle gaps that faded with time, by length: [2^i, 2^(i+1)) microseconds. Unit: gaps. */
+            /** @description Idle gaps, older ones count less. Bucket i: [2^i, 2^(i+1)) microseconds. Unit: gaps. */
             gap_counts: number[];
-            /** @description How destage is let through. */
+            /** @description The gate of write-back. */
             gate: components["schemas"]["Gate"];
-            /** @description Is every knob frozen where it is? */
+            /** @description Whether all knobs are frozen. */
             held: boolean;
-            /** @description The share of read requests of the last five minutes that found all their data in the cache. Partial hits count as misses, reads past the cache as reads. Null: no reads. Unit: 1. */
+            /** @description The share of read requests of the last five minutes that found all their data in the cache. Partial hits count as misses, bypassed reads as reads. Null without reads. Unit: 1. */
             hit_ratio: number | null;
             /** @description The time that `hit_ratio` covers. Unit: s. */
             hit_ratio_window_s: number;
-            /** @description Is the load away? */
+            /** @description Whether there is no load. */
             idle: boolean | null;
-            /** @description The share of the cache in use, which the kernel compares. Unit: 1. */
+            /** @description The share of the cache in use, as the kernel counts it. Unit: 1. */
             in_use_ratio: number | null;
-            /** @description A sleep that no knob ends; null: none. */
+            /** @description A sleep that no knob ends; null if there is none. */
             kernel_sleep: components["schemas"]["KernelSleep"] | null;
             /** @description bcache, dm-cache or dm-writecache. */
             kind: string;
-            /** @description Every knob by its kernel name. */
+            /** @description All knobs by kernel name. */
             knobs: {
                 [key: string]: components["schemas"]["Knob"];
             };
-            /** @description What the probe had to drop, by what. Unit: records. */
+            /** @description Records that the probe dropped, by kind. Unit: records. */
             lost: {
                 [key: string]: number;
             };
@@ -1271,52 +1271,52 @@ export interface components {
             never: string[];
             /** @description What ebbgate does with it, and why, in a sentence. */
             now: string;
-            /** @description The part of its schedule that is in force. */
+            /** @description The part of its schedule that is in force; null if none. */
             overlay: string | null;
             /** @description Latency by the path that requests took. */
             paths: components["schemas"]["PathFigures"][];
             /**
-             * @description The policy that runs.
+             * @description The policy in force.
              * @example adaptive
              */
             policy: string;
-            /** @description What each strategy wants now, and who won. */
+            /** @description What each strategy wants now, and which one decides. */
             proposals: components["schemas"]["Proposal"][];
             /** @description The load: gap, burst, stream, light or unknown. */
             regime: string;
-            /** @description What the kernel will take as dirty before it stops caching writes. Unit: B. */
+            /** @description Dirty data that still fits until the kernel stops caching writes. Unit: B. */
             room_bytes: number | null;
-            /** @description Bytes that faded, of runs of [512 * 2^i, 512 * 2^(i+1)) B, by read and write. Unit: B. */
+            /** @description Bytes by run length, older ones count less. Bucket i: [512 * 2^i, 512 * 2^(i+1)) B. Unit: B. */
             run_bytes: {
                 [key: string]: number[];
             };
-            /** @description Is it too old to be called now (more than 5 s, or no daemon)? */
+            /** @description Whether it is outdated: older than 5 s, or no daemon runs. */
             stale: boolean;
             /**
-             * @description The kernel's own word on the volume.
+             * @description The state that the kernel reports.
              * @example dirty
              */
             state: string | null;
-            /** @description Until all is written back, at this rate; see `never`. Unit: s. */
+            /** @description Until all dirty data is written back, at this rate; see `never`. Unit: s. */
             time_to_clean_s: number | null;
-            /** @description Until it stops caching writes, at this rate; see `never`. Unit: s. */
+            /** @description Until the kernel stops caching writes, at this rate; see `never`. Unit: s. */
             time_to_full_s: number | null;
             /**
-             * @description What people call it.
+             * @description Its name for people.
              * @example vg/data
              */
             title: string;
             /**
-             * @description The name by which to ask for it.
+             * @description Its name in paths of this API.
              * @example bcache0
              */
             volume: string;
-            /** @description Was that learned from gaps, or is it the default? */
+            /** @description Whether that was learned from gaps; else it is the default. */
             wait_learned: boolean;
-            /** @description So long it must be quiet before a gap is used. Unit: ns. */
+            /** @description How long the volume must be idle before a gap is used. Unit: ns. */
             wait_ns: number;
-            /** @description Wishes of people that are in force. */
-            wishes: components["schemas"]["StandingWish"][];
+            /** @description Overrides in force. */
+            wishes: components["schemas"]["ActiveOverride"][];
         };
         /** @description A volume as the kernel shows it. */
         VolumeReport: {
@@ -1328,26 +1328,26 @@ export interface components {
             caches: components["schemas"]["DeviceReport"][];
             /** @description bcache, dm-cache or dm-writecache. */
             kind: string;
-            /** @description Every knob of this kernel. */
+            /** @description All knobs of this kernel. */
             knobs: components["schemas"]["KnobReport"][];
-            /** @description How far ebbgate goes with it; null: nobody says. */
+            /** @description observe, advise or enforce; null if unknown. */
             mode: string | null;
-            /** @description The kernel's own word. */
+            /** @description The state that the kernel reports. */
             state: string | null;
             /** @description What people call it. */
             title: string;
             /** @description The volume. */
             volume: string;
         };
-        /** @description Every volume that the daemon follows. */
+        /** @description All volumes that the daemon follows. */
         Volumes: {
-            /** @description Does the daemon run? Null: cannot be told. */
+            /** @description Whether the daemon runs; null if unknown. */
             daemon_alive: boolean | null;
-            /** @description Why nothing can be read; null where it can. */
+            /** @description Why the history cannot be read; null if it can. */
             history: string | null;
             /** @description The time of this answer. Unit: s since 1970. */
             now_unix_s: number;
-            /** @description Volumes whose document is of another version. */
+            /** @description Volumes whose status was written by another version of ebbgate. */
             unreadable: string[];
             /** @description By name. */
             volumes: components["schemas"]["Volume"][];
@@ -1991,7 +1991,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Checked"];
+                    "application/json": components["schemas"]["PolicyCheck"];
                 };
             };
             /** @description bad request */
@@ -2068,7 +2068,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["DryRunOf"];
+                "application/json": components["schemas"]["DryRunRequest"];
             };
         };
         responses: {
@@ -2217,7 +2217,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["TokenRight"];
+                    "application/json": components["schemas"]["TokenCheck"];
                 };
             };
             /** @description unauthorized */

@@ -4,10 +4,10 @@ import type { components } from "./schema";
 
 type Schemas = components["schemas"];
 
-export type Advice = Schemas["AdviceRow"];
+export type Advice = Schemas["Advice"];
 export type AdviceList = Schemas["AdviceList"];
 export type AppliedAdvice = Schemas["AppliedAdvice"];
-export type Checked = Schemas["Checked"];
+export type Checked = Schemas["PolicyCheck"];
 export type DeviceReport = Schemas["DeviceReport"];
 export type DoctorReport = Schemas["DoctorReport"];
 export type Intent = Schemas["Intent"];
@@ -31,4 +31,4 @@ export type Proposal = Schemas["Proposal"];
 export type Samples = Schemas["Samples"];
 export type Volume = Schemas["Volume"];
 export type Volumes = Schemas["Volumes"];
-export type Override = Schemas["StandingWish"];
+export type Override = Schemas["ActiveOverride"];

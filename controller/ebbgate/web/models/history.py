@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the API says of the past: columns, decisions, knob writes. Pure data."""
+"""Models of the past: samples, decisions, knob writes. Pure data."""
 
 from __future__ import annotations
 
@@ -15,24 +15,28 @@ class Columns(Model):
     """One value for each time of the grid. Null where nothing was recorded or it is unknown."""
 
     read_iops: Annotated[list[float | None], doc("Read requests of users.", "requests/s")]
-    read_bytes_per_s: Annotated[list[float | None], doc("Bytes of these.", "B/s")]
+    read_bytes_per_s: Annotated[list[float | None], doc("Bytes of these requests.", "B/s")]
     write_iops: Annotated[list[float | None], doc("Write requests of users.", "requests/s")]
-    write_bytes_per_s: Annotated[list[float | None], doc("Bytes of these.", "B/s")]
-    hit_ratio: Annotated[list[float | None], doc("Reads that were served from the cache.", "1")]
-    bypass_bytes: Annotated[list[int | None], doc("Past the cache in the time of a point.", "B")]
+    write_bytes_per_s: Annotated[list[float | None], doc("Bytes of these requests.", "B/s")]
+    hit_ratio: Annotated[
+        list[float | None], doc("The share of reads that were served from the cache.", "1")
+    ]
+    bypass_bytes: Annotated[
+        list[int | None], doc("Bytes that bypassed the cache within a point.", "B")
+    ]
     destage_bytes_per_s: Annotated[list[float | None], doc("Written back to the disk.", "B/s")]
-    dirty_in_bytes_per_s: Annotated[list[float | None], doc("That became dirty.", "B/s")]
+    dirty_in_bytes_per_s: Annotated[list[float | None], doc("Data that became dirty.", "B/s")]
     dirty_bytes: Annotated[list[int | None], doc("Dirty data.", "B")]
     cache_bytes: Annotated[list[int | None], doc("The size of the cache.", "B")]
     in_use_ratio: Annotated[list[float | None], doc("The share of the cache in use.", "1")]
     backing_depth_ios: Annotated[
-        list[float | None], doc("In flight at the backing device.", "requests")
+        list[float | None], doc("Requests in flight at the backing device.", "requests")
     ]
     time_to_full_s: Annotated[
-        list[float | None], doc("Until the kernel stops caching writes; null: also never.", "s")
+        list[float | None], doc("Until the kernel stops caching writes; null also for never.", "s")
     ]
     time_to_clean_s: Annotated[
-        list[float | None], doc("Until all is written back; null: also never.", "s")
+        list[float | None], doc("Until all is written back; null also for never.", "s")
     ]
     idle: Annotated[list[float | None], doc("The share of the time without load.", "1")]
 
@@ -40,47 +44,47 @@ class Columns(Model):
 class PathColumns(Model):
     """One path (`read hit`) on the same grid."""
 
-    ios: Annotated[list[int | None], doc("Requests in the time of a point.", "requests")]
-    bytes: Annotated[list[int | None], doc("Bytes of these.", "B")]
-    p50_s: Annotated[list[float | None], doc("Half of them took no longer.", "s")]
-    p99_s: Annotated[list[float | None], doc("99 of 100 took no longer.", "s")]
+    ios: Annotated[list[int | None], doc("Requests within a point.", "requests")]
+    bytes: Annotated[list[int | None], doc("Bytes of these requests.", "B")]
+    p50_s: Annotated[list[float | None], doc("The median latency.", "s")]
+    p99_s: Annotated[list[float | None], doc("The 99th percentile of latency.", "s")]
 
 
 class Samples(Model):
-    """The course of a volume on a regular grid."""
+    """The history of a volume on a regular grid."""
 
     volume: Annotated[str, doc("The volume.")]
-    span_s: Annotated[int, doc("The time of a point: 1, 60 or 3600.", "s")]
-    since_unix_s: Annotated[float, doc("The first point.", "s since 1970")]
+    span_s: Annotated[int, doc("Length of a point: 1, 60 or 3600.", "s")]
+    since_unix_s: Annotated[float, doc("Start of the first point.", "s since 1970")]
     until_unix_s: Annotated[float, doc("The end of the last point.", "s since 1970")]
-    at_unix_s: Annotated[list[float], doc("The begin of each point.", "s since 1970")]
+    at_unix_s: Annotated[list[float], doc("Start of each point.", "s since 1970")]
     columns: Annotated[Columns, doc(f"Each as long as `at_unix_s`. {_HOLE}")]
-    mode: Annotated[list[str | None], doc(f"The mode of each point, or hold. {_HOLE}")]
-    paths: Annotated[dict[str, PathColumns], doc("By path, such as `read hit`.")]
+    mode: Annotated[list[str | None], doc(f"The mode at each point, or hold. {_HOLE}")]
+    paths: Annotated[dict[str, PathColumns], doc("By path, for example `read hit`.")]
 
 
 class Latency(Model):
-    """Requests of users by time and by how long they took."""
+    """Requests of users by time and latency."""
 
     volume: Annotated[str, doc("The volume.")]
     op: Annotated[str, doc("read or write.")]
-    span_s: Annotated[int, doc("The time of a point.", "s")]
-    at_unix_s: Annotated[list[int], doc("The begin of each point.", "s since 1970")]
+    span_s: Annotated[int, doc("Length of a point.", "s")]
+    at_unix_s: Annotated[list[int], doc("Start of each point.", "s since 1970")]
     edges_s: Annotated[
         list[float],
         doc(
-            "The upper edges of the buckets, ascending; the last one has what took longer, too.",
+            "Upper edges of the buckets, ascending; the last bucket includes slower requests.",
             "s",
         ),
     ]
     counts: Annotated[
         list[list[int] | None],
-        doc("For each point the requests of each bucket. Null: nothing known.", "requests"),
+        doc("Requests by bucket, for each point; null if unknown.", "requests"),
     ]
 
 
 class Action(Model):
-    """One knob write, and what became of it."""
+    """A knob write and its outcome."""
 
     id: Annotated[int, doc("Its number.")]
     at_unix_s: Annotated[float, doc("When.", "s since 1970")]
@@ -89,61 +93,65 @@ class Action(Model):
     is_gate: Annotated[
         bool,
         doc(
-            "Did a strategy move the gate with it? That happens many times a minute, so one write"
-            " is not undone: to stop it, set the mode to advise."
+            "Whether a strategy moved the gate. That happens many times a minute, so one write"
+            " cannot be undone: to stop it, set the mode to advise."
         ),
     ]
-    old: Annotated[str | None, doc("Its value before, as the kernel takes it.")]
-    new: Annotated[str, doc("The value that was wanted.")]
-    strategy: Annotated[str, doc("Who wanted it.")]
+    old: Annotated[str | None, doc("The value before; null if unknown.")]
+    new: Annotated[str, doc("The value that was written.")]
+    strategy: Annotated[str, doc("The strategy behind it.")]
     reason: Annotated[str, doc("Why, in a sentence.")]
     outcome: Annotated[str, doc("changed, unchanged, refused, manual, too_soon, failed, advised.")]
-    read_back: Annotated[str | None, doc("What the kernel showed afterwards.")]
-    error: Annotated[str, doc("What went wrong; empty where nothing did.")]
-    latency_s: Annotated[float | None, doc("From the edge that caused it to the write.", "s")]
-    decision_id: Annotated[int | None, doc("The decision behind it, as long as it is kept.")]
+    read_back: Annotated[str | None, doc("The value that the kernel showed afterwards.")]
+    error: Annotated[str, doc("What went wrong; empty if nothing did.")]
+    latency_s: Annotated[float | None, doc("Time from the edge that caused it to the write.", "s")]
+    decision_id: Annotated[int | None, doc("The decision behind it; null if it is no longer kept.")]
 
 
 class Actions(Model):
-    """Knob writes, the newest first."""
+    """Knob writes, newest first."""
 
-    actions: Annotated[list[Action], doc("The newest first.")]
+    actions: Annotated[list[Action], doc("Newest first.")]
 
 
 class DecidedGate(Model):
-    """What a decision wants of the gate."""
+    """The gate that a decision wants."""
 
     kind: Annotated[str, doc("released, closed, paced, pulsed or open.")]
-    rate_bytes_per_s: Annotated[int, doc("Where it is paced or pulsed; 0 elsewhere.", "B/s")]
-    pulse_ns: Annotated[int, doc("How long a pulse lasts; 0 elsewhere.", "ns")]
-    depth_ios: Annotated[int, doc("Instead of a rate on dm-cache; 0 elsewhere.", "requests")]
+    rate_bytes_per_s: Annotated[int, doc("The rate if paced or pulsed, else 0.", "B/s")]
+    pulse_ns: Annotated[int, doc("Length of a pulse, else 0.", "ns")]
+    depth_ios: Annotated[
+        int, doc("The depth that replaces a rate on dm-cache, else 0.", "requests")
+    ]
 
 
 class Decision(Model):
-    """What was decided, without its explanation."""
+    """A decision without its explanation."""
 
     id: Annotated[int, doc("Its number.")]
     at_unix_s: Annotated[float, doc("When.", "s since 1970")]
     volume: Annotated[str, doc("The volume.")]
-    acted: Annotated[bool, doc("Was a knob written for it?")]
-    gate: Annotated[DecidedGate | None, doc("What it wants of the gate; null: nothing.")]
-    gate_strategy: Annotated[str, doc("Who decided on the gate; empty: nobody.")]
+    acted: Annotated[bool, doc("Whether a knob was written for it.")]
+    gate: Annotated[DecidedGate | None, doc("The gate that it wants; null if none.")]
+    gate_strategy: Annotated[str, doc("The strategy that decided the gate; empty if none.")]
     sequential_cutoff_bytes: Annotated[
-        int | None, doc("From so long a run on streams bypass; null: nobody wants it.", "B")
+        int | None, doc("Run length from which streams bypass the cache; null if not set.", "B")
     ]
-    cutoff_strategy: Annotated[str, doc("Who decided on that; empty: nobody.")]
-    reason: Annotated[str, doc("The reasons of those that won, in a sentence.")]
-    actions: Annotated[list[Action], doc("The knob writes for it, the oldest first.")]
+    cutoff_strategy: Annotated[str, doc("The strategy that decided the cutoff; empty if none.")]
+    reason: Annotated[str, doc("The reasons of the strategies that decided.")]
+    actions: Annotated[list[Action], doc("Knob writes for it, oldest first.")]
 
 
 class ExplainedDecision(Decision):
-    """A decision with all that was compared for it."""
+    """A decision with all comparisons."""
 
-    proposals: Annotated[list[Proposal], doc("Every strategy, also those that did not win.")]
+    proposals: Annotated[list[Proposal], doc("All strategies, also those that did not decide.")]
 
 
 class Decisions(Model):
-    """Decisions, the newest first."""
+    """Decisions, newest first."""
 
-    decisions: Annotated[list[Decision], doc("The newest first.")]
-    next_before_id: Annotated[int | None, doc("`before_id` of the next page; null: no more.")]
+    decisions: Annotated[list[Decision], doc("Newest first.")]
+    next_before_id: Annotated[
+        int | None, doc("`before_id` of the next page; null if this is the last.")
+    ]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Requests of people over the API. Pure data."""
+"""Models of requests to the daemon. Pure data."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ebbgate.web.models.base import Model, doc
 
 
 def _args() -> str:
-    """What each kind takes, for the reader of the document."""
+    """Describe the arguments of each kind."""
     parts = []
     for kind, request in validation.REQUESTS.items():
         words = "; ".join(
@@ -29,30 +29,34 @@ class Intent(Model):
     """A request of a person, and its outcome."""
 
     id: Annotated[int, doc("Its number.")]
-    kind: Annotated[str, doc("What was asked for.", example="mode")]
-    volume: Annotated[str | None, doc("For which volume; null: for all, or for none.")]
-    args: Annotated[dict[str, Any], doc("The arguments of its kind; long texts are shortened.")]
-    who: Annotated[str, doc("Who asked: a user of the machine, and who sits before the page.")]
+    kind: Annotated[str, doc("What was requested.", example="mode")]
+    volume: Annotated[str | None, doc("The volume; null for all or none.")]
+    args: Annotated[dict[str, Any], doc("Its arguments; long texts are shortened.")]
+    who: Annotated[
+        str, doc("Who requested it: a user of the machine, and the name given on the page.")
+    ]
     at_unix_s: Annotated[float, doc("When.", "s since 1970")]
-    resolved_unix_s: Annotated[float | None, doc("When it got its outcome.", "s since 1970")]
-    ok: Annotated[bool | None, doc("Was it carried out? Null: no outcome yet.")]
-    outcome: Annotated[str | None, doc("The outcome in a sentence; null: none yet.")]
+    resolved_unix_s: Annotated[
+        float | None, doc("When the outcome was known; null if it is not yet.", "s since 1970")
+    ]
+    ok: Annotated[bool | None, doc("Whether it was carried out; null if not yet known.")]
+    outcome: Annotated[str | None, doc("The outcome in a sentence; null if not yet known.")]
 
 
 class IntentList(Model):
-    """Requests, the newest first."""
+    """Requests, newest first."""
 
-    intents: Annotated[list[Intent], doc("The newest first.")]
+    intents: Annotated[list[Intent], doc("Newest first.")]
 
 
 class NewIntent(Model, extra="forbid"):
     """A request to the daemon, which carries it out within a second or two."""
 
-    kind: Annotated[IntentKind, doc("What is asked for.", example="mode")]
+    kind: Annotated[IntentKind, doc("What is requested.", example="mode")]
     volume: Annotated[
         StrictStr | None,
         doc(
-            "For which volume; null: for all, where that makes sense.",
+            "The volume; null for all, where that makes sense.",
             bounds={"maxLength": NAME_LENGTH_MAX},
         ),
     ] = None
@@ -67,7 +71,7 @@ class NewIntent(Model, extra="forbid"):
     ] = {}  # noqa: RUF012 - pydantic copies it
 
 
-class TokenRight(Model):
-    """The token is right."""
+class TokenCheck(Model):
+    """The answer to a valid token."""
 
-    ok: Annotated[bool, doc("Always true; a wrong token is an error.")]
+    ok: Annotated[bool, doc("Always true; an invalid token is an error.")]

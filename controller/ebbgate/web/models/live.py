@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the API says of volumes and of the daemon as they are now. Pure data."""
+"""Models of volumes and the daemon as they are now. Pure data."""
 
 from __future__ import annotations
 
@@ -7,152 +7,168 @@ from typing import Annotated
 
 from ebbgate.web.models.base import Model, doc
 
-_MONOTONIC = "CLOCK_MONOTONIC of that machine; comparable within one boot only."
+_MONOTONIC = "CLOCK_MONOTONIC of the machine; comparable within one boot."
 
 
 class Condition(Model):
-    """One comparison: the measured value beside the threshold."""
+    """A comparison of a measured value with a threshold."""
 
     signal: Annotated[str, doc("What was measured.", example="dirty data")]
-    measured: Annotated[str | None, doc("With its unit; null: unknown, then it never holds.")]
+    measured: Annotated[str | None, doc("With its unit; null if unknown, then it never holds.")]
     comparison: Annotated[str, doc("`>=` or `<`.")]
     threshold: Annotated[str, doc("With its unit.")]
-    holds: Annotated[bool, doc("Did the condition hold?")]
+    holds: Annotated[bool, doc("Whether the condition held.")]
 
 
 class Proposal(Model):
-    """What one strategy, rule or wish wants, and why."""
+    """What one strategy, rule or override wants, and why."""
 
     strategy: Annotated[str, doc("Its name.", example="idle_destage")]
     reason: Annotated[str, doc("Why, in a sentence.")]
-    unsupported: Annotated[str, doc("Why it can do nothing here; empty where it can.")]
-    wins: Annotated[list[str], doc("The settings in which it decided.")]
-    conditions: Annotated[list[Condition], doc("Every comparison that it made.")]
+    unsupported: Annotated[str, doc("Why it does not work here; empty if it does.")]
+    wins: Annotated[list[str], doc("The settings that it decided.")]
+    conditions: Annotated[list[Condition], doc("The comparisons that it made.")]
 
 
 class Gate(Model):
-    """How destage is let through now."""
+    """The gate of write-back now."""
 
     kind: Annotated[str, doc("released (the kernel decides), closed, paced, pulsed or open.")]
-    rate_bytes_per_s: Annotated[int, doc("Where it is paced or pulsed; 0 elsewhere.", "B/s")]
-    depth_ios: Annotated[int, doc("Instead of a rate on dm-cache; 0 elsewhere.", "requests")]
+    rate_bytes_per_s: Annotated[int, doc("The rate if paced or pulsed, else 0.", "B/s")]
+    depth_ios: Annotated[
+        int, doc("The depth that replaces a rate on dm-cache, else 0.", "requests")
+    ]
     state: Annotated[str, doc("unknown, normal, wait, destage or pressure.")]
-    since_ns: Annotated[int, doc(f"Since when it is so. {_MONOTONIC}", "ns")]
+    since_ns: Annotated[int, doc(f"When this state began. {_MONOTONIC}", "ns")]
     reason: Annotated[str, doc("Why, in a sentence.")]
 
 
 class KernelSleep(Model):
     """A sleep of the kernel's writeback thread that no knob ends."""
 
-    left_s: Annotated[float, doc("How long it may last still, at most.", "s")]
+    left_s: Annotated[float, doc("The longest time that it may still last.", "s")]
     text: Annotated[str, doc("What that means, in a sentence.")]
 
 
 class Rates(Model):
-    """One direction of the load of users."""
+    """The load of users in one direction."""
 
     iops: Annotated[float, doc("Requests that arrived.", "requests/s")]
-    bytes_per_s: Annotated[float, doc("Bytes of these.", "B/s")]
+    bytes_per_s: Annotated[float, doc("Bytes of these requests.", "B/s")]
 
 
 class PathFigures(Model):
-    """Requests of users that took one path, over the last second."""
+    """Requests of users that took one path in the last second."""
 
     op: Annotated[str, doc("read or write.")]
     path: Annotated[str, doc("hit, miss, bypass, writeback or writethrough.")]
     ios: Annotated[int, doc("Requests.", "requests")]
-    bytes: Annotated[int, doc("Bytes of these.", "B")]
-    p50_ns: Annotated[int | None, doc("Half of them took no longer; null without any.", "ns")]
-    p99_ns: Annotated[int | None, doc("99 of 100 took no longer; null without any.", "ns")]
+    bytes: Annotated[int, doc("Bytes of these requests.", "B")]
+    p50_ns: Annotated[int | None, doc("The median latency; null without requests.", "ns")]
+    p99_ns: Annotated[
+        int | None, doc("The 99th percentile of latency; null without requests.", "ns")
+    ]
 
 
 class Knob(Model):
     """A setting of the kernel."""
 
-    value: Annotated[str | None, doc("As the kernel takes it; null: not known.")]
-    original: Annotated[str | None, doc("What it was before ebbgate; null: ebbgate holds it not.")]
-    owner: Annotated[str, doc("kernel, ebbgate, or manual: somebody else has written it since.")]
-    settable: Annotated[bool, doc("May a person set it through ebbgate, within its bounds?")]
+    value: Annotated[str | None, doc("As the kernel writes it; null if unknown.")]
+    original: Annotated[
+        str | None, doc("The value before ebbgate; null if ebbgate has not changed it.")
+    ]
+    owner: Annotated[str, doc("kernel, ebbgate, or manual (changed by someone else since).")]
+    settable: Annotated[bool, doc("Whether people can set it through ebbgate, within its bounds.")]
 
 
 class CleaningState(Model):
-    """A cleaning that a person asked for, under way."""
+    """A requested cleaning that is under way."""
 
-    who: Annotated[str, doc("Who asked for it.")]
-    since_ns: Annotated[int, doc(f"Its begin. {_MONOTONIC}", "ns")]
-    until_ns: Annotated[int, doc(f"When it is given up. {_MONOTONIC}", "ns")]
-    began_with_bytes: Annotated[int | None, doc("Dirty data at its begin.", "B")]
-    eta_s: Annotated[float | None, doc("How long it will take still; null: no pace yet.", "s")]
+    who: Annotated[str, doc("Who requested it.")]
+    since_ns: Annotated[int, doc(f"When it began. {_MONOTONIC}", "ns")]
+    until_ns: Annotated[int, doc(f"When it is stopped at the latest. {_MONOTONIC}", "ns")]
+    began_with_bytes: Annotated[int | None, doc("Dirty data when it began.", "B")]
+    eta_s: Annotated[float | None, doc("Estimated time left; null if unknown.", "s")]
 
 
-class StandingWish(Model):
-    """What a person wished that lasts: a hold, a knob's value, a drain."""
+class ActiveOverride(Model):
+    """An override in force: a hold, a set knob or a drain."""
 
     kind: Annotated[str, doc("hold, set or drain.")]
-    knob: Annotated[str | None, doc("Which knob, of `set`.")]
-    value: Annotated[str | None, doc("Its value as the kernel takes it, of `set`.")]
-    who: Annotated[str, doc("Who wished it.")]
-    since_unix_ns: Annotated[int, doc("Since when.", "ns since 1970")]
-    until_unix_ns: Annotated[int | None, doc("Until when; null: until released.", "ns since 1970")]
-    left_ns: Annotated[int | None, doc("How long still; null: until released.", "ns")]
+    knob: Annotated[str | None, doc("The knob, for `set`.")]
+    value: Annotated[str | None, doc("Its value as the kernel writes it, for `set`.")]
+    who: Annotated[str, doc("Who requested it.")]
+    since_unix_ns: Annotated[int, doc("When it began.", "ns since 1970")]
+    until_unix_ns: Annotated[
+        int | None, doc("When it ends; null if it lasts until released.", "ns since 1970")
+    ]
+    left_ns: Annotated[int | None, doc("Time left; null if it lasts until released.", "ns")]
 
 
 class Volume(Model):
-    """A volume as the daemon last saw it. What is unknown is null, never zero."""
+    """A volume as the daemon last saw it. NotChecked values are null, never zero."""
 
-    volume: Annotated[str, doc("The name by which to ask for it.", example="bcache0")]
-    title: Annotated[str, doc("What people call it.", example="vg/data")]
+    volume: Annotated[str, doc("Its name in paths of this API.", example="bcache0")]
+    title: Annotated[str, doc("Its name for people.", example="vg/data")]
     kind: Annotated[str, doc("bcache, dm-cache or dm-writecache.")]
     mode: Annotated[str, doc("observe, advise or enforce.")]
-    policy: Annotated[str, doc("The policy that runs.", example="adaptive")]
-    overlay: Annotated[str | None, doc("The part of its schedule that is in force.")]
-    held: Annotated[bool, doc("Is every knob frozen where it is?")]
-    at_unix_s: Annotated[float, doc("When the daemon said all this.", "s since 1970")]
-    age_s: Annotated[float, doc("How long ago that is.", "s")]
-    stale: Annotated[bool, doc("Is it too old to be called now (more than 5 s, or no daemon)?")]
-    at_ns: Annotated[int, doc(f"The time of its figures. {_MONOTONIC}", "ns")]
+    policy: Annotated[str, doc("The policy in force.", example="adaptive")]
+    overlay: Annotated[str | None, doc("The part of its schedule that is in force; null if none.")]
+    held: Annotated[bool, doc("Whether all knobs are frozen.")]
+    at_unix_s: Annotated[float, doc("When the daemon wrote this status.", "s since 1970")]
+    age_s: Annotated[float, doc("How long ago that was.", "s")]
+    stale: Annotated[bool, doc("Whether it is outdated: older than 5 s, or no daemon runs.")]
+    at_ns: Annotated[int, doc(f"When its figures were measured. {_MONOTONIC}", "ns")]
     now: Annotated[str, doc("What ebbgate does with it, and why, in a sentence.")]
-    kernel_sleep: Annotated[KernelSleep | None, doc("A sleep that no knob ends; null: none.")]
-    state: Annotated[str | None, doc("The kernel's own word on the volume.", example="dirty")]
+    kernel_sleep: Annotated[
+        KernelSleep | None, doc("A sleep that no knob ends; null if there is none.")
+    ]
+    state: Annotated[str | None, doc("The state that the kernel reports.", example="dirty")]
     cache_mode: Annotated[str | None, doc("writeback, writethrough and so on.")]
     regime: Annotated[str, doc("The load: gap, burst, stream, light or unknown.")]
-    gate: Annotated[Gate, doc("How destage is let through.")]
-    dirty_bytes: Annotated[int | None, doc("Data in the cache, newer than the disk.", "B")]
-    dirty_ratio: Annotated[float | None, doc("The same as a share of the cache.", "1")]
+    gate: Annotated[Gate, doc("The gate of write-back.")]
+    dirty_bytes: Annotated[
+        int | None, doc("Data in the cache that is newer than on the disk.", "B")
+    ]
+    dirty_ratio: Annotated[float | None, doc("Dirty data as a share of the cache.", "1")]
     dirty_floor_bytes: Annotated[
-        int | None, doc("With less dirty data no gap is used for destage.", "B")
+        int | None, doc("Below this no idle gap is used for write-back.", "B")
     ]
     cutoff_dirty_bytes: Annotated[
-        int | None, doc("At so much dirty data the kernel stops caching writes.", "B")
+        int | None, doc("Dirty data at which the kernel stops caching writes.", "B")
     ]
-    cache_bytes: Annotated[int | None, doc("The size of the cache.", "B")]
+    cache_bytes: Annotated[int | None, doc("Size of the cache.", "B")]
     in_use_ratio: Annotated[
-        float | None, doc("The share of the cache in use, which the kernel compares.", "1")
+        float | None, doc("The share of the cache in use, as the kernel counts it.", "1")
     ]
     room_bytes: Annotated[
-        int | None, doc("What the kernel will take as dirty before it stops caching writes.", "B")
+        int | None, doc("Dirty data that still fits until the kernel stops caching writes.", "B")
     ]
     time_to_full_s: Annotated[
-        float | None, doc("Until it stops caching writes, at this rate; see `never`.", "s")
+        float | None, doc("Until the kernel stops caching writes, at this rate; see `never`.", "s")
     ]
     time_to_clean_s: Annotated[
-        float | None, doc("Until all is written back, at this rate; see `never`.", "s")
+        float | None, doc("Until all dirty data is written back, at this rate; see `never`.", "s")
     ]
     never: Annotated[list[str], doc("Fields that are null because it never happens at this rate.")]
     hit_ratio: Annotated[
         float | None,
         doc(
             "The share of read requests of the last five minutes that found all their data in the"
-            " cache. Partial hits count as misses, reads past the cache as reads. Null: no reads.",
+            " cache. Partial hits count as misses, bypassed reads as reads. Null without reads.",
             "1",
         ),
     ]
     hit_ratio_window_s: Annotated[float, doc("The time that `hit_ratio` covers.", "s")]
-    idle: Annotated[bool | None, doc("Is the load away?")]
-    wait_ns: Annotated[int, doc("So long it must be quiet before a gap is used.", "ns")]
-    wait_learned: Annotated[bool, doc("Was that learned from gaps, or is it the default?")]
+    idle: Annotated[bool | None, doc("Whether there is no load.")]
+    wait_ns: Annotated[int, doc("How long the volume must be idle before a gap is used.", "ns")]
+    wait_learned: Annotated[
+        bool, doc("Whether that was learned from gaps; else it is the default.")
+    ]
     destage_bytes_per_s: Annotated[float | None, doc("Written back to the disk.", "B/s")]
-    backing_depth_ios: Annotated[int | None, doc("In flight at the backing device.", "requests")]
+    backing_depth_ios: Annotated[
+        int | None, doc("Requests in flight at the backing device.", "requests")
+    ]
     foreground: Annotated[dict[str, Rates] | None, doc("The load of users by read and write.")]
     paths: Annotated[list[PathFigures], doc("Latency by the path that requests took.")]
     bypass_bytes: Annotated[
@@ -160,77 +176,84 @@ class Volume(Model):
     ]
     gap_counts: Annotated[
         list[float],
-        doc("Idle gaps that faded with time, by length: [2^i, 2^(i+1)) microseconds.", "gaps"),
+        doc("Idle gaps, older ones count less. Bucket i: [2^i, 2^(i+1)) microseconds.", "gaps"),
     ]
     run_bytes: Annotated[
         dict[str, list[float]],
-        doc("Bytes that faded, of runs of [512 * 2^i, 512 * 2^(i+1)) B, by read and write.", "B"),
+        doc(
+            "Bytes by run length, older ones count less. Bucket i: [512 * 2^i, 512 * 2^(i+1)) B.",
+            "B",
+        ),
     ]
-    knobs: Annotated[dict[str, Knob], doc("Every knob by its kernel name.")]
-    proposals: Annotated[list[Proposal], doc("What each strategy wants now, and who won.")]
-    cleaning: Annotated[CleaningState | None, doc("A cleaning under way.")]
-    wishes: Annotated[list[StandingWish], doc("Wishes of people that are in force.")]
+    knobs: Annotated[dict[str, Knob], doc("All knobs by kernel name.")]
+    proposals: Annotated[
+        list[Proposal], doc("What each strategy wants now, and which one decides.")
+    ]
+    cleaning: Annotated[CleaningState | None, doc("A cleaning under way; null if there is none.")]
+    wishes: Annotated[list[ActiveOverride], doc("Overrides in force.")]
     missing: Annotated[dict[str, str], doc("Signals that are unknown, each with the reason.")]
-    lost: Annotated[dict[str, int], doc("What the probe had to drop, by what.", "records")]
+    lost: Annotated[dict[str, int], doc("Records that the probe dropped, by kind.", "records")]
 
 
 class Volumes(Model):
-    """Every volume that the daemon follows."""
+    """All volumes that the daemon follows."""
 
     now_unix_s: Annotated[float, doc("The time of this answer.", "s since 1970")]
-    daemon_alive: Annotated[bool | None, doc("Does the daemon run? Null: cannot be told.")]
-    history: Annotated[str | None, doc("Why nothing can be read; null where it can.")]
-    unreadable: Annotated[list[str], doc("Volumes whose document is of another version.")]
+    daemon_alive: Annotated[bool | None, doc("Whether the daemon runs; null if unknown.")]
+    history: Annotated[str | None, doc("Why the history cannot be read; null if it can.")]
+    unreadable: Annotated[
+        list[str], doc("Volumes whose status was written by another version of ebbgate.")
+    ]
     volumes: Annotated[list[Volume], doc("By name.")]
 
 
-class PolicyTold(Model):
-    """What the daemon says of the administrator's policy files."""
+class PolicyStatus(Model):
+    """The administrator's policy files, as the daemon sees them."""
 
-    folder: Annotated[str, doc("Where they are.")]
-    names: Annotated[list[str], doc("The good ones, in the order in which they count.")]
-    problems: Annotated[list[str], doc("Each error with its place.")]
-    kept: Annotated[bool, doc("Are the last good ones in force?")]
+    folder: Annotated[str, doc("Their folder.")]
+    names: Annotated[list[str], doc("Valid policies, in order of precedence.")]
+    problems: Annotated[list[str], doc("Errors, each with its place.")]
+    kept: Annotated[bool, doc("Whether the last valid ones stay in force.")]
 
 
-class ProbeTold(Model):
-    """What the daemon says of its probe."""
+class ProbeStatus(Model):
+    """The probe, as the daemon sees it."""
 
     kind: Annotated[str, doc("Which probe.", example="ebpf")]
-    state: Annotated[str, doc("What it does.", example="running")]
-    restarts: Annotated[int, doc("How often it had to be started again.", "restarts")]
+    state: Annotated[str, doc("Its state.", example="running")]
+    restarts: Annotated[int, doc("How often it was restarted.", "restarts")]
     signals: Annotated[dict[str, str], doc("Each signal: ok, or what is missing.")]
-    bad_lines: Annotated[int, doc("Lines that were no record.", "lines")]
-    complaints: Annotated[dict[str, str], doc("What it lost or refused, by what.")]
+    bad_lines: Annotated[int, doc("Lines that were not a record.", "lines")]
+    complaints: Annotated[dict[str, str], doc("What it lost or refused, by kind.")]
 
 
 class DaemonHealth(Model):
-    """The daemon, as far as it is known."""
+    """The daemon, as far as known."""
 
-    alive: Annotated[bool | None, doc("Does it run? Null: cannot be told.")]
-    pid: Annotated[int | None, doc("Its process.")]
+    alive: Annotated[bool | None, doc("Whether it runs; null if unknown.")]
+    pid: Annotated[int | None, doc("Its process ID.")]
     version: Annotated[str | None, doc("Its version.")]
-    at_unix_s: Annotated[float | None, doc("When it last said something.", "s since 1970")]
-    age_s: Annotated[float | None, doc("How long ago that is.", "s")]
+    at_unix_s: Annotated[float | None, doc("When it last wrote its status.", "s since 1970")]
+    age_s: Annotated[float | None, doc("How long ago that was.", "s")]
     started_unix_s: Annotated[float | None, doc("When it was started.", "s since 1970")]
-    tick_s: Annotated[float | None, doc("How often it looks.", "s")]
-    probe: Annotated[ProbeTold | None, doc("Its probe.")]
-    policies: Annotated[PolicyTold | None, doc("The administrator's policies.")]
-    errors: Annotated[list[str], doc("What does not work, each in a sentence.")]
+    tick_s: Annotated[float | None, doc("How often it measures.", "s")]
+    probe: Annotated[ProbeStatus | None, doc("Its probe.")]
+    policies: Annotated[PolicyStatus | None, doc("The administrator's policies.")]
+    errors: Annotated[list[str], doc("What does not work, one sentence each.")]
 
 
-class Readable(Model):
-    """Can the history be read, or the daemon be asked?"""
+class Availability(Model):
+    """Whether a part of ebbgate is available."""
 
-    ok: Annotated[bool, doc("Can it?")]
-    why: Annotated[str | None, doc("Why not; null where it can.")]
+    ok: Annotated[bool, doc("Whether it is available.")]
+    why: Annotated[str | None, doc("Why not; null if it is.")]
 
 
 class Health(Model):
-    """What works and what does not. Always answered."""
+    """What works and what does not."""
 
     now_unix_s: Annotated[float, doc("The time of this answer.", "s since 1970")]
-    version: Annotated[str, doc("Of ebbgate-web.")]
+    version: Annotated[str, doc("Version of ebbgate-web.")]
     daemon: Annotated[DaemonHealth, doc("The daemon.")]
-    history: Annotated[Readable, doc("The history, from which all figures come.")]
-    intents: Annotated[Readable, doc("Requests to the daemon: can they be made?")]
+    history: Annotated[Availability, doc("Reading the history, the source of all figures.")]
+    intents: Annotated[Availability, doc("Requests to the daemon.")]

@@ -13,7 +13,7 @@ from ebbgate.replay import compare, history
 from ebbgate.replay.history import Subject
 from ebbgate.units import NS_PER_S
 from ebbgate.web.errors import ApiError, Place
-from ebbgate.web.models.policies import HOURS_MAX, DryRunOf, DryRunResult
+from ebbgate.web.models.policies import HOURS_MAX, DryRunRequest, DryRunResult
 from ebbgate.web.snapshot import Databases
 
 _HOUR_S: Final = 3600
@@ -27,7 +27,7 @@ class DryRuns:
         self._databases = databases
         self._one = Lock()
 
-    def run(self, asked: DryRunOf) -> DryRunResult:
+    def run(self, asked: DryRunRequest) -> DryRunResult:
         """Raises ApiError, and what reading the history and the policies raises."""
         if not 0 < asked.hours <= HOURS_MAX:
             # Not as `g`: it fails for a whole number that no float can hold.

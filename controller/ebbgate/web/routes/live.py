@@ -13,7 +13,7 @@ from starlette.responses import Response
 from ebbgate.web import convert
 from ebbgate.web.errors import ApiError
 from ebbgate.web.events import Broadcaster, EventStream, Poller
-from ebbgate.web.models.intents import TokenRight
+from ebbgate.web.models.intents import TokenCheck
 from ebbgate.web.models.live import Health, Volume, Volumes
 from ebbgate.web.responses import as_json, reply
 from ebbgate.web.routes.declare import TOKEN, VOLUME, of_type, refusals
@@ -73,13 +73,13 @@ def routes_live(databases: Databases) -> APIRouter:
     @router.get(
         "/token",
         summary="Is the token right?",
-        response_model=TokenRight,
+        response_model=TokenCheck,
         responses=refusals(401, 503),
         dependencies=[TOKEN],
     )
     def token() -> Response:
         """Answered with a right token only."""
-        return reply(TokenRight(ok=True))
+        return reply(TokenCheck(ok=True))
 
     return router
 

@@ -9,8 +9,14 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from ebbgate.policy.language.schema import schema
-from ebbgate.web import policy_service as looked_at
-from ebbgate.web.models.policies import Checked, DryRunOf, DryRunResult, Policies, PolicyText
+from ebbgate.web import policy_service
+from ebbgate.web.models.policies import (
+    DryRunRequest,
+    DryRunResult,
+    Policies,
+    PolicyCheck,
+    PolicyText,
+)
 from ebbgate.web.responses import reply
 from ebbgate.web.routes.declare import JSON_BODY, of_type, refusals
 from ebbgate.web.routes.dry_run import DryRuns
@@ -21,7 +27,7 @@ def routes_policies(databases: Databases) -> APIRouter:
     """Their routes."""
     router = APIRouter(tags=["policies"])
     folder = databases.config.policy_dir
-    everything = looked_at.AllPolicies(folder)
+    everything = policy_service.PolicyCatalog(folder)
     runs = DryRuns(databases)
     language = json.dumps(schema()).encode()
 
@@ -45,13 +51,13 @@ def routes_policies(databases: Databases) -> APIRouter:
     @router.post(
         "/policies/check",
         summary="Is a policy right?",
-        response_model=Checked,
+        response_model=PolicyCheck,
         responses=refusals(400, 403, 413, 415, 422),
         dependencies=[JSON_BODY],
     )
     def check(asked: PolicyText) -> Response:
         """A text as if it were a file of the folder. Changes nothing, and so needs no token."""
-        return reply(looked_at.check(asked.name, asked.text, folder))
+        return reply(policy_service.check(asked.name, asked.text, folder))
 
     @router.post(
         "/policies/dry-run",
@@ -60,7 +66,7 @@ def routes_policies(databases: Databases) -> APIRouter:
         responses=refusals(400, 403, 404, 413, 415, 422, 503),
         dependencies=[JSON_BODY],
     )
-    def dry_run(asked: DryRunOf) -> Response:
+    def dry_run(asked: DryRunRequest) -> Response:
         """On what the history has of the last hours, beside another policy. Changes nothing, and so
         needs no token; one at a time.
         """
