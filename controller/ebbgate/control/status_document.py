@@ -33,8 +33,7 @@ from ebbgate.policy.engine import (
     State,
     start_bytes,
 )
-from ebbgate.signals.totals import Totals
-from ebbgate.signals.totals import document as totals_document
+from ebbgate.signals.totals import Totals, totals_to_json
 from ebbgate.units import NS_PER_S, format_bytes, format_ns, format_rate
 
 OBSERVING = "Observing: changes nothing"
@@ -108,7 +107,7 @@ def volume_status(view: StatusInputs, frame: Frame, outcome: Outcome) -> VolumeS
         overrides=tuple(_override(each, frame) for each in view.overrides),
         missing=frame.missing,
         lost=view.lost,
-        totals=totals_document(view.totals),
+        totals=totals_to_json(view.totals),
     )
 
 

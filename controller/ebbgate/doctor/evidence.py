@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ebbgate.doctor.model import Weight
-from ebbgate.signals.streams import share_beyond
+from ebbgate.signals.histogram import share_beyond
 from ebbgate.units import format_bytes, format_ns, format_rate, format_ratio
 
 Live = Mapping[str, Any]

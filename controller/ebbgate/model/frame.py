@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""All signals of one volume at one instant. Pure."""
+"""All signals of a volume at one time. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ebbgate.model.records import Direction, Histogram
 
 
 class Regime(StrEnum):
-    """What the foreground load looks like, for people."""
+    """The kind of load, for people."""
 
     UNKNOWN = "unknown"
     GAP = "gap"
@@ -22,7 +22,7 @@ class Regime(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """One direction of the foreground over the frame's window."""
+    """Users' load in one direction over the frame's window."""
 
     iops: float
     bytes_per_s: float
@@ -30,7 +30,7 @@ class Rates:
 
 @dataclass(frozen=True, slots=True)
 class PathLatency:
-    """Latency of one path over the frame's window, as seen at the volume. None without requests.
+    """Latency of one path over the frame's window, at the volume; None without requests.
 
     `counts`: the histogram, in the probe's buckets (`signals.histogram`).
     """
@@ -44,13 +44,15 @@ class PathLatency:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """Everything that is known of a volume at `at_ns`; what is not known is None and in `missing`.
+    """Everything that is known of a volume at `at_ns`. What is unknown is None and in `missing`.
 
-    `probed_at_ns`: the time of the probe's record in it, None without a fresh one.
-    `window_ns`: the time that rates and path latencies cover. `run_bytes`: bytes by log2 run
-    length, decayed over the last minutes. `dirty_room_bytes`: what the kernel will still take as
-    dirty data before it stops caching writes. `promotions`: of dm-cache, since its table was
-    loaded. `missing`: signal -> why it is unknown.
+    - `probed_at_ns`: the time of the probe's record in it; None without a fresh one.
+    - `window_ns`: the time that rates and path latencies cover.
+    - `idle_ns`: time since users' last request.
+    - `run_bytes`: bytes by log2 run length, decayed over minutes; `run_delta_bytes`: in the window.
+    - `dirty_room_bytes`: how much more dirty data the kernel takes before it stops caching writes.
+    - `promotions`: of dm-cache, since its table was loaded.
+    - `missing`: signal -> why it is unknown.
     """
 
     volume: str
@@ -84,3 +86,27 @@ class Frame:
     regime: Regime = Regime.UNKNOWN
     knobs: Mapping[str, str] = field(default_factory=dict)
     missing: Mapping[str, str] = field(default_factory=dict)
+
+    def worst_p99_ns(self, direction: Direction) -> int | None:
+        """Return the p99 of the slowest path with requests; None without any.
+
+        This is an upper bound of the p99 over all paths, which those of the paths do not give.
+        """
+        found = [
+            path.p99_ns
+            for (way, _), path in self.paths.items()
+            if way is direction and path.p99_ns is not None
+        ]
+        return max(found) if found else None
+
+    def p99_ns(self, direction: Direction, path: str) -> int | None:
+        """Return the p99 of one path; None without requests on it."""
+        latency = self.paths.get((direction, path))
+        return None if latency is None else latency.p99_ns
+
+    @property
+    def read_hit_ratio(self) -> float | None:
+        """Share of reads (0..1) served from the cache alone; None without reads."""
+        ios = {path: each.ios for (way, path), each in self.paths.items() if way is Direction.READ}
+        total = sum(ios.values())
+        return ios.get("hit", 0) / total if total else None

@@ -104,7 +104,7 @@ class VolumeStatus:
     `frozen`: every knob stays where it is. `summary`: what ebbgate does now, and why, in one
     sentence. `dirty_floor_bytes`: with less dirty data no gap is used. `paths`, `bypass_bytes`: of
     the last second. `gap_counts`, `run_bytes`: histograms that decay. `totals`: what was counted
-    since the daemon follows the volume, as `signals.totals.document` returns it.
+    since the daemon follows the volume, as `signals.totals.totals_to_json` returns it.
     """
 
     volume: str = ""

@@ -15,7 +15,6 @@ from typing import Final
 from ebbgate.model.frame import Frame, Regime
 from ebbgate.model.records import Direction
 from ebbgate.policy.quantity import SignalUnit
-from ebbgate.signals.paths import p99_ns, read_hit_ratio, worst_p99_ns
 from ebbgate.units import NS_PER_S
 
 Value = float | str
@@ -70,7 +69,7 @@ def _rate(direction: Direction) -> Callable[[Frame], float | None]:
 
 
 def _path(direction: Direction, path: str) -> Callable[[Frame], float | None]:
-    return lambda frame: p99_ns(frame, direction, path)
+    return lambda frame: frame.p99_ns(direction, path)
 
 
 _ALL: Final = (
@@ -188,14 +187,14 @@ _ALL: Final = (
         SignalUnit.DURATION,
         "p99 of users' reads, measured at the volume.",
         "the highest p99 of the paths hit, miss and bypass; unknown without reads",
-        lambda frame: worst_p99_ns(frame, _READ),
+        lambda frame: frame.worst_p99_ns(_READ),
     ),
     Signal(
         "write_latency_p99",
         SignalUnit.DURATION,
         "p99 of users' writes, measured at the volume.",
         "the highest p99 of the paths writeback, writethrough and bypass; unknown without writes",
-        lambda frame: worst_p99_ns(frame, _WRITE),
+        lambda frame: frame.worst_p99_ns(_WRITE),
     ),
     Signal(
         "read_hit_p99",
@@ -216,7 +215,7 @@ _ALL: Final = (
         SignalUnit.RATIO,
         "Share of reads whose data was entirely in the cache.",
         "hits / reads; unknown without reads",
-        read_hit_ratio,
+        lambda frame: frame.read_hit_ratio,
     ),
     Signal(
         "backing_queue",

@@ -14,7 +14,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Final
 
 from ebbgate.model.decision import Condition, Proposal
 from ebbgate.model.frame import Frame
@@ -25,15 +25,17 @@ from ebbgate.units import NS_PER_S, format_ns
 INTERVAL_NS: Final = 5 * NS_PER_S
 """The shortest time between two changes of one setting by rules."""
 
-COMPARE: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
+Bound = float | tuple[str, ...]
+
+COMPARE: Final[Mapping[str, Callable[[Value, Bound], bool]]] = {
     "<=": operator.le,
     ">=": operator.ge,
     "==": operator.eq,
     "!=": operator.ne,
     "<": operator.lt,
     ">": operator.gt,
-    "is": lambda value, words: value in words,
-    "is not": lambda value, words: value not in words,
+    "is": lambda value, words: isinstance(words, tuple) and value in words,
+    "is not": lambda value, words: isinstance(words, tuple) and value not in words,
 }
 
 
@@ -43,7 +45,7 @@ class Check:
 
     signal: str
     comparison: str
-    bound: float | tuple[str, ...]
+    bound: Bound
 
 
 Groups = tuple[tuple[Check, ...], ...]

@@ -17,8 +17,7 @@ from ebbgate.signals.forecast import (
     time_to_clean_s,
     time_to_full_s,
 )
-from ebbgate.signals.histogram import decay_add, latency_percentile_ns, subtract
-from ebbgate.signals.streams import bytes_beyond
+from ebbgate.signals.histogram import bytes_beyond, decay_add, latency_percentile_ns, subtract
 from ebbgate.signals.totals import Counts, counted, plus
 from ebbgate.units import KIB, NS_PER_MS, NS_PER_S
 

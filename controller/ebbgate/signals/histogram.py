@@ -8,6 +8,8 @@ from itertools import zip_longest
 from operator import mul
 from typing import Final
 
+from ebbgate.units import SECTOR_BYTES
+
 LATENCY_SUB_BUCKETS: Final = 4
 """Sub-buckets per octave of the latency histogram (bpf/hist.h); the first octaves are exact in
 us.
@@ -19,7 +21,7 @@ _FINE_EDGE: Final = 100
 
 
 def subtract(now: Sequence[int], before: Sequence[int]) -> tuple[int, ...]:
-    """What arrived between two cumulative histograms; never negative (a probe may restart)."""
+    """Return what came between two cumulative histograms; never negative (probes restart)."""
     if now == before:
         return (0,) * len(now)
     pairs = zip_longest(now, before, fillvalue=0)
@@ -27,12 +29,12 @@ def subtract(now: Sequence[int], before: Sequence[int]) -> tuple[int, ...]:
 
 
 def decay_add(old: Sequence[float], new: Sequence[int], keep_ratio: float) -> tuple[float, ...]:
-    """The old histogram faded by `keep_ratio` (0..1), plus the new counts."""
+    """Return the old histogram times `keep_ratio` (0..1), plus the new counts."""
     return tuple([a * keep_ratio + b for a, b in zip_longest(old, new, fillvalue=0)])
 
 
 def latency_bucket_us(bucket: int) -> tuple[float, float]:
-    """Lower and upper edge, in microseconds, of a log-linear latency bucket.
+    """Return the lower and upper edge, in microseconds, of a log-linear latency bucket.
 
     Buckets 0..3 are 0, 1, 2 and 3 us; above, four linear buckets share each octave.
     """
@@ -45,9 +47,9 @@ def latency_bucket_us(bucket: int) -> tuple[float, float]:
 
 
 def latency_percentile_ns(counts: Sequence[int], quantile: float) -> int | None:
-    """The latency that a share `quantile` (0..1) of the requests did not exceed.
+    """Return the latency that a share `quantile` (0..1) of the requests did not exceed.
 
-    Interpolated inside its bucket, so good to a quarter octave at worst. None without requests.
+    Interpolated inside its bucket, so exact to a quarter octave. None without requests.
     """
     total = sum(counts)
     if total == 0:
@@ -63,14 +65,14 @@ def latency_percentile_ns(counts: Sequence[int], quantile: float) -> int | None:
 
 
 def add(one: Sequence[int], other: Sequence[int]) -> list[int]:
-    """Both together."""
+    """Return the sum of two histograms."""
     return [a + b for a, b in zip_longest(one, other, fillvalue=0)]
 
 
 def coarse_latency(counts: Sequence[int]) -> list[int]:
-    """A latency histogram in at most `COARSE_BUCKETS` buckets, two to an octave.
+    """Return a latency histogram in at most `COARSE_BUCKETS` buckets, two per octave.
 
-    Their edges are some of the probe's, so nothing is guessed. The last one has no upper edge.
+    Their edges are edges of the probe's buckets. The last one has no upper edge.
     """
     head, rest = counts[:LATENCY_SUB_BUCKETS], counts[LATENCY_SUB_BUCKETS:_FINE_EDGE]
     coarse = [*head, *add(rest[::2], rest[1::2])]
@@ -78,7 +80,7 @@ def coarse_latency(counts: Sequence[int]) -> list[int]:
 
 
 def coarse_edge_us(bucket: int) -> float:
-    """The upper edge of a bucket of `coarse_latency`: 1, 2, 3, 4, 6, 8, 12 and so on."""
+    """Return the upper edge of a bucket of `coarse_latency`: 1, 2, 3, 4, 6, 8, 12 and so on."""
     if bucket < LATENCY_SUB_BUCKETS:
         return float(bucket + 1)
     octave, second = divmod(bucket - LATENCY_SUB_BUCKETS, 2)
@@ -86,7 +88,7 @@ def coarse_edge_us(bucket: int) -> float:
 
 
 def latency_sum_ns(counts: Sequence[int]) -> int:
-    """All latencies together, each taken as the middle of its bucket: good to an eighth."""
+    """Return the sum of all latencies, each the middle of its bucket: exact to an eighth."""
     return sum(map(mul, counts, _MIDDLES_NS))
 
 
@@ -95,3 +97,38 @@ def _middle_ns(bucket: int) -> int:
 
 
 _MIDDLES_NS: Final = tuple(_middle_ns(bucket) for bucket in range(128))
+
+
+# ---- bytes by run length ------------------------------------------------------------------------
+def bucket_low_bytes(bucket: int) -> int:
+    """Return the shortest run of a bucket, which holds [512 * 2^i, 512 * 2^(i+1)) bytes."""
+    return SECTOR_BYTES << bucket
+
+
+def bytes_beyond(runs: Sequence[float], cutoff_bytes: int) -> float:
+    """Return the bytes of runs that had reached `cutoff_bytes`; linear inside a bucket."""
+    bucket = (cutoff_bytes // SECTOR_BYTES).bit_length() - 1
+    total = float(sum(runs[bucket + 1 :]))
+    if 0 <= bucket < len(runs):
+        low, high = bucket_low_bytes(bucket), bucket_low_bytes(bucket + 1)
+        total += runs[bucket] * (high - cutoff_bytes) / (high - low)
+    return total
+
+
+def share_beyond(runs: Sequence[float], cutoff_bytes: int) -> float | None:
+    """Return the share (0..1) of bytes that a cutoff would bypass; None without bytes."""
+    total = sum(runs)
+    return bytes_beyond(runs, cutoff_bytes) / total if total else None
+
+
+def cutoff_for(runs: Sequence[float], floor_bytes: int, ceiling_bytes: int) -> int:
+    """Return the highest cutoff that bypasses nearly all (95 %) of what the lowest would.
+
+    A higher cutoff spares short sequential runs of small files, so it is doubled from the floor as
+    long as the curve stays flat. Without measurements it is `floor_bytes`.
+    """
+    reachable = bytes_beyond(runs, floor_bytes)
+    cutoff = floor_bytes
+    while cutoff * 2 <= ceiling_bytes and bytes_beyond(runs, cutoff * 2) >= 0.95 * reachable > 0:
+        cutoff *= 2
+    return cutoff

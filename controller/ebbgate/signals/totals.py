@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What was counted of a volume since it is followed: figures that only grow. Pure.
+"""Totals of a volume since the daemon follows it. Pure.
 
-The probe counts from the moment at which it follows the volume; what those counted that have ended
-is added. So no figure falls while one daemon follows the volume, and `since_unix_ns` says since
-when.
+A probe counts from when it begins to follow the volume; the counts of earlier probes are added. So
+no total falls while one daemon follows the volume, which is since `since_unix_ns`.
 """
 
 from __future__ import annotations
@@ -12,21 +11,22 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, Final
+from typing import Final
 
 from ebbgate.model.decision import Outcome, OutcomeKind
 from ebbgate.model.records import Direction, Tick, TimedFlow
 from ebbgate.signals.histogram import add, coarse_latency, latency_sum_ns
 
-Counts = dict[str, Any]
+Count = int | list[int] | dict[str, "Count"]
+Counts = dict[str, Count]
 """Numbers, histograms as lists, and more of the same by name: what `plus` adds."""
 Changes = Mapping[tuple[str, str], int]
-"""How often a knob was written, by knob and actor."""
+"""The number of writes, by knob and actor."""
 
 MANUAL: Final = "manual"
-"""The actor of a value that somebody else wrote over ours."""
+"""The actor of a value that someone else wrote over ebbgate's."""
 OTHERS: Final = "other"
-"""All actors beyond `_PAIRS_MAX` pairs: names of rules come and go, labels of a metric must not."""
+"""Stands for all actors beyond `_PAIRS_MAX` pairs: the labels of a metric must stay few."""
 _PAIRS_MAX: Final = 256
 
 
@@ -47,7 +47,7 @@ class Totals:
 
 
 def counted(tick: Tick) -> Counts:
-    """What a probe has counted so far. Latencies in buckets of `coarse_latency`."""
+    """Return what a probe has counted so far, with latencies in buckets of `coarse_latency`."""
     return {
         "arrivals": {_word(d): {"ios": a.ios, "bytes": a.bytes} for d, a in tick.arrivals.items()},
         "paths": {_path(*way): _flow(flow) for way, flow in tick.paths.items()},
@@ -70,7 +70,7 @@ def _flow(flow: TimedFlow) -> Counts:
     }
 
 
-# The text of an enumeration's member is made anew each time, and this is done once a second.
+# str() of an enumeration's member is slow, and this runs every second.
 @cache
 def _word(direction: Direction) -> str:
     return str(direction)
@@ -81,16 +81,22 @@ def _path(direction: Direction, path: str) -> str:
     return f"{direction} {path}"
 
 
-def plus(one: Any, other: Any) -> Any:
-    """Both counts together; what only one of them has is taken as it is."""
-    if isinstance(one, dict):
-        both = {key: plus(one[key], other[key]) for key in one if key in other}
-        return {**one, **other, **both}
-    return add(one, other) if isinstance(one, list) else one + other
+def plus(one: Counts, other: Counts) -> Counts:
+    """Return the sum of both counts; what only one of them has is kept."""
+    return {**one, **other, **{key: _plus(one[key], other[key]) for key in one if key in other}}
+
+
+def _plus(one: Count, other: Count) -> Count:
+    if isinstance(one, dict) and isinstance(other, dict):
+        return plus(one, other)
+    if isinstance(one, list) and isinstance(other, list):
+        return add(one, other)
+    assert isinstance(one, int) and isinstance(other, int)
+    return one + other
 
 
 def add_changes(changes: Changes, outcomes: Iterable[Outcome]) -> Changes:
-    """Count the writes that really changed a knob."""
+    """Add the writes that changed a knob."""
     pairs = [
         (each.action.knob, each.action.strategy)
         for each in outcomes
@@ -100,7 +106,7 @@ def add_changes(changes: Changes, outcomes: Iterable[Outcome]) -> Changes:
 
 
 def add_pairs(changes: Changes, pairs: Iterable[tuple[str, str]]) -> Changes:
-    """Count these, of knob and actor."""
+    """Add these pairs of knob and actor."""
     found = Counter(changes)
     for knob, actor in pairs:
         known = (knob, actor) in found or len(found) < _PAIRS_MAX
@@ -108,9 +114,10 @@ def add_pairs(changes: Changes, pairs: Iterable[tuple[str, str]]) -> Changes:
     return found
 
 
-def document(totals: Totals) -> Counts:
-    """For the live document; what the probe counts is None where it has not said anything yet."""
-    found: Counts = dict.fromkeys(_COUNTED) if totals.counts is None else dict(totals.counts)
+def totals_to_json(totals: Totals) -> dict[str, object]:
+    """Return the totals as JSON; what the probe counts is None before its first record."""
+    found: dict[str, object] = dict.fromkeys(_COUNTED)
+    found |= totals.counts or {}
     found["since_unix_ns"] = totals.since_unix_ns
     found["decisions"] = totals.decisions
     found["guard_trips"] = dict(totals.rollbacks)

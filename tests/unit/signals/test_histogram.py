@@ -10,11 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ebbgate.signals.histogram import (
+    bucket_low_bytes,
+    bytes_beyond,
+    cutoff_for,
     decay_add,
     latency_bucket_us,
     latency_percentile_ns,
+    share_beyond,
     subtract,
 )
+from ebbgate.units import KIB, MIB
 
 COUNTS = st.lists(st.integers(min_value=0, max_value=1 << 40), max_size=40)
 
@@ -93,3 +98,73 @@ def test_percentiles_grow_with_the_quantile(counts: list[int], one: float, other
         assert sum(counts) == 0
     else:
         assert low <= high
+
+
+# ---- bytes by run length ------------------------------------------------------------------------
+RUNS = st.lists(st.integers(min_value=0, max_value=1 << 40), max_size=32)
+CUTOFFS = st.integers(min_value=1, max_value=1 << 41)
+
+
+def runs_of(**by_kib: int) -> tuple[int, ...]:
+    """Bytes by run length: `k512=7` are 7 bytes in the bucket that starts at 512 KiB."""
+    runs = [0] * 32
+    for name, count in by_kib.items():
+        runs[(int(name[1:]) * KIB // 512).bit_length() - 1] = count
+    return tuple(runs)
+
+
+@pytest.mark.parametrize(
+    ("cutoff_bytes", "beyond"),
+    [(1, 300), (4 * KIB, 300), (6 * KIB, 250), (8 * KIB, 200), (MIB, 200), (3 * MIB // 2, 100)],
+)
+def test_bytes_beyond_a_cutoff_are_linear_inside_a_bucket(cutoff_bytes: int, beyond: int) -> None:
+    runs = runs_of(k4=100, k1024=200)
+    assert bytes_beyond(runs, cutoff_bytes) == beyond
+    assert share_beyond(runs, cutoff_bytes) == pytest.approx(beyond / 300)
+
+
+def test_without_bytes_there_is_no_share() -> None:
+    assert share_beyond((), 1) is None
+    assert share_beyond((0, 0), 1) is None
+
+
+@given(RUNS, CUTOFFS, CUTOFFS)
+def test_a_higher_cutoff_never_bypasses_more(runs: list[int], one: int, other: int) -> None:
+    assert bytes_beyond(runs, max(one, other)) <= bytes_beyond(runs, min(one, other)) * (1 + 1e-12)
+
+
+@given(RUNS, CUTOFFS)
+def test_a_share_is_between_nothing_and_all(runs: list[int], cutoff_bytes: int) -> None:
+    share = share_beyond(runs, cutoff_bytes)
+    assert share is None or 0 <= share <= 1
+
+
+@pytest.mark.parametrize(
+    ("name", "runs", "cutoff_bytes"),
+    [
+        ("nothing measured", (), 256 * KIB),
+        ("only random", runs_of(k4=10 * MIB), 256 * KIB),
+        ("one endless stream spares all that is shorter", runs_of(k65536=100 * MIB), 4 * MIB),
+        ("streams of about 1 MiB", runs_of(k1024=100 * MIB), MIB),
+        (
+            "files of 300 KiB beside an endless stream: most bytes count",
+            runs_of(k256=MIB, k65536=100 * MIB),
+            4 * MIB,
+        ),
+    ],
+)
+def test_the_cutoff_is_as_high_as_the_curve_is_flat(
+    name: str, runs: tuple[int, ...], cutoff_bytes: int
+) -> None:
+    assert cutoff_for(runs, 256 * KIB, 4 * MIB) == cutoff_bytes, name
+
+
+@given(RUNS)
+def test_the_cutoff_stays_within_its_bounds_and_bypasses_nearly_all(runs: list[int]) -> None:
+    cutoff = cutoff_for(runs, 256 * KIB, 4 * MIB)
+    assert 256 * KIB <= cutoff <= 4 * MIB
+    assert bytes_beyond(runs, cutoff) >= 0.95 * bytes_beyond(runs, 256 * KIB) - 1e-6
+
+
+def test_buckets_start_at_one_sector() -> None:
+    assert [bucket_low_bytes(i) for i in (0, 1, 10)] == [512, KIB, 512 * KIB]

@@ -19,7 +19,7 @@ from ebbgate.signals.histogram import (
     latency_bucket_us,
     latency_sum_ns,
 )
-from ebbgate.signals.totals import OTHERS, Totals, add_changes, add_pairs, document, plus
+from ebbgate.signals.totals import OTHERS, Totals, add_changes, add_pairs, plus, totals_to_json
 from tests.builders import action, tick
 from tests.volume_loop_fixture import LoopBench
 
@@ -85,8 +85,7 @@ def test_no_total_ever_falls(steps: list[tuple[str, int, list[int]]]) -> None:
 def test_what_probes_counted_that_have_ended_is_added() -> None:
     state = absorb(FrameState(), ticked(1, 10, [1, 2]))
     state = absorb(begin_anew(state), ticked(2, 30, [0, 0, 5]))
-    found = totals(state)
-    assert found is not None
+    found: Any = totals(state)
     assert found["paths"]["read hit"]["ios"] == 40
     assert found["paths"]["read hit"]["latency_counts"] == [1, 2, 5]
     assert (found["gap_counts"], found["gap_sum_ns"]) == ([1, 2, 5], 8)
@@ -102,7 +101,7 @@ def test_a_probe_that_has_ended_keeps_its_totals_until_the_next_one_counts() -> 
 
 def test_without_a_word_of_the_probe_its_totals_are_unknown_and_not_zero() -> None:
     assert totals(begin_anew(FrameState())) is None
-    found = document(Totals(7, None, {("writeback_rate", "idle_destage"): 2}, 3, {"gate": 1}))
+    found = totals_to_json(Totals(7, None, {("writeback_rate", "idle_destage"): 2}, 3, {"gate": 1}))
     assert found["paths"] is found["gap_counts"] is found["lost"] is None
     assert (found["since_unix_ns"], found["decisions"]) == (7, 3)
     assert found["knob_changes"] == [
@@ -113,7 +112,7 @@ def test_without_a_word_of_the_probe_its_totals_are_unknown_and_not_zero() -> No
 
 @given(COUNTS, COUNTS)
 def test_plus_adds_what_is_in_both_and_keeps_the_rest(one: list[int], other: list[int]) -> None:
-    found = plus({"a": one, "b": {"x": 1}}, {"a": other, "b": {"x": 2, "y": 5}, "c": 7})
+    found: Any = plus({"a": one, "b": {"x": 1}}, {"a": other, "b": {"x": 2, "y": 5}, "c": 7})
     assert found == {"a": add(one, other), "b": {"x": 3, "y": 5}, "c": 7}
     assert sum(found["a"]) == sum(one) + sum(other)
 

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ebbgate.signals.totals import Totals, counted, document
+from ebbgate.signals.totals import Totals, counted, totals_to_json
 from ebbgate.store.queries import Live
 from ebbgate.units import NS_PER_S
 from ebbgate.web.metrics.families import FAMILIES, Type
@@ -56,7 +56,9 @@ def busy_totals(**parts: Any) -> dict[str, Any]:
         lost={"ring": 0, "streams": 7},
     )
     changes = {("writeback_rate", "idle_destage"): 12, ("writeback_percent", "manual"): 1}
-    return document(Totals(NOW_NS, counted(seen), changes, 9, {"gate": 0, "streams": 2})) | parts
+    return (
+        totals_to_json(Totals(NOW_NS, counted(seen), changes, 9, {"gate": 0, "streams": 2})) | parts
+    )
 
 
 def page(*, alive: bool = True, openmetrics: bool = False, age_s: float = 1.0, **parts: Any) -> str:
@@ -208,7 +210,7 @@ def test_what_is_unknown_is_left_out_and_never_zero(key: str, metric: str) -> No
 
 
 def test_without_a_word_of_the_probe_nothing_of_it_is_counted() -> None:
-    found = names(page(totals=document(Totals(1, None, {}, 3, {"gate": 0}))))
+    found = names(page(totals=totals_to_json(Totals(1, None, {}, 3, {"gate": 0}))))
     assert "ebbgate_decisions_total" in found
     assert not {n for n in found if n.startswith(("ebbgate_io", "ebbgate_seq", "ebbgate_idle_gap"))}
     assert not {"ebbgate_destage_bytes_total", "ebbgate_probe_lost_total"} & found
@@ -297,7 +299,7 @@ def test_buckets_are_cumulative_and_the_last_one_is_the_count(
         gaps=log2,
         runs={"read": log2},
     )
-    found = samples(page(totals=document(Totals(1, counted(seen)))))
+    found = samples(page(totals=totals_to_json(Totals(1, counted(seen)))))
     wanted = {
         "ebbgate_io_seconds": sum(latencies),
         "ebbgate_idle_gap_seconds": sum(log2),
@@ -354,5 +356,5 @@ def test_a_volume_has_a_bounded_number_of_series() -> None:
         runs=dict.fromkeys(("read", "write"), [1] * 32),
         gaps=[1] * 32,
     )
-    one = len(samples(page(totals=document(Totals(1, counted(seen))))))
+    one = len(samples(page(totals=totals_to_json(Totals(1, counted(seen))))))
     assert one < 330

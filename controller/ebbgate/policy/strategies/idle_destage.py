@@ -23,7 +23,6 @@ from ebbgate.policy.strategies import pace
 from ebbgate.policy.strategies.destage_state import DestageParams, DestageState, Phase
 from ebbgate.policy.strategies.pace_state import PaceParams, ThrottleKind
 from ebbgate.signals.gaps import Wait, learn_wait, likely_until_ns
-from ebbgate.signals.paths import worst_p99_ns
 from ebbgate.units import NS_PER_MS, NS_PER_S, SECTOR_BYTES
 
 _LEARN_INTERVAL_NS = NS_PER_S
@@ -153,7 +152,7 @@ def _slow(frame: Frame, params: DestageParams, share: float) -> bool:
         (Direction.READ, params.read_p99_max_ns),
         (Direction.WRITE, params.write_p99_max_ns),
     ):
-        p99_ns = worst_p99_ns(frame, direction)
+        p99_ns = frame.worst_p99_ns(direction)
         if most_ns is not None and p99_ns is not None and p99_ns > share * most_ns:
             return True
     return False

@@ -19,7 +19,7 @@ from enum import StrEnum
 
 from ebbgate.model.frame import Frame
 from ebbgate.model.records import Direction
-from ebbgate.signals.streams import bytes_beyond, cutoff_for
+from ebbgate.signals.histogram import bytes_beyond, cutoff_for
 from ebbgate.units import GIB, KIB, MIB, NS_PER_S, format_bytes, format_rate
 
 
