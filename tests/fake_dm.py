@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A device-mapper of a test: tables and status lines as a stock 6.1 kernel prints them."""
+"""A fake device-mapper: tables and status lines as a stock 6.1 kernel prints them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ import errno
 import os
 import re
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
 
 from ebbgate.kernel.device_mapper import UUID_REF, DeviceMapper, DmDevice, Target
+from ebbgate.kernel.sysfs import Sysfs
 from tests.fake_sysfs import FakeSysfs
 
 CACHE_UUID = "LVM-" + "v" * 32 + "d" * 32
@@ -126,8 +129,25 @@ class FakeDm(DeviceMapper):
         found.threshold = int(value)
 
 
+WRITECACHE: Final = FakeCache(kind="writecache", table="s 253:4 253:2 4096 0", line="0 1000 400 16")
+
+
+def lvm_disks(root: Path) -> FakeSysfs:
+    """A fake machine with the disk and the SSD of LVM's `vg/data`."""
+    made = FakeSysfs(root)
+    made.disk("vda", "254:0")
+    made.disk("vdb", "254:16", rotational=False)
+    return made
+
+
+def lvm_machine(fake: FakeSysfs, *devices: FakeCache) -> tuple[Sysfs, FakeDm]:
+    """LVM's `vg/data` on a fake machine."""
+    dm = fake_lvm(fake, *devices)
+    return Sysfs(fake.root, dm), dm
+
+
 def fake_lvm(fake: FakeSysfs, *devices: FakeCache) -> FakeDm:
-    """LVM's `vg/data` on a fake machine: its mapped devices in sysfs, and their device-mapper."""
+    """LVM's `vg/data` on a fake machine: its dm devices in sysfs, and their device-mapper."""
     mapped = {
         "dm-0": ("253:0", ()),
         "dm-2": ("253:2", ("vdb",)),

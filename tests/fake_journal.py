@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A journal of originals in memory, for whoever writes knobs and whoever puts them back."""
+"""A journal of originals in memory, for writers and for restores."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from ebbgate.store.last_written import Values
 
 
 class FakeJournal:
-    """Keeps what the daemon's would keep. `broken`: it cannot be written.
+    """Keeps what the daemon's journal would keep. `broken`: it cannot be written.
 
-    `all`: by volume and knob; `last`: what was written to it last; `closed`: knob and how, as they
-    came.
+    `all`: by volume and knob; `last`: what was written last; `closed`: knob and reason, in order.
     """
 
     def __init__(self, entries: Iterable[JournalEntry] = ()) -> None:
@@ -27,7 +26,7 @@ class FakeJournal:
 
     @property
     def open(self) -> dict[str, JournalEntry]:
-        """What is not back yet, by knob."""
+        """Return the open entries by knob."""
         return {entry.knob: entry for entry in self.all.values()}
 
     def put(self, entry: JournalEntry) -> JournalEntry:
@@ -46,7 +45,7 @@ class FakeJournal:
         return False
 
     def reclaim(self, entry: JournalEntry) -> None:
-        """Nobody else is here."""
+        """No other volume is here."""
 
     def close(self, volume: str, knob: str, how: str) -> None:
         self.all.pop((volume, knob), None)

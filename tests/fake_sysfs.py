@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A sysfs tree as the kernel shapes it, below a folder of the test. I/O: files and links."""
+"""A fake sysfs tree below a folder of the test. I/O: files and links."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ebbgate.kernel.device_mapper import DeviceMapper
 from ebbgate.kernel.sysfs import Sysfs
 from ebbgate.units import GIB, SECTOR_BYTES
 
-# Whatever machine the tests run on has mapped volumes of its own.
+# The machine that runs the tests may have dm volumes of its own.
 NO_DM = DeviceMapper(Path("/dev/null/no-control"))
 SET_UUID = "11111111-2222-3333-4444-555555555555"
 
@@ -51,7 +51,7 @@ SET_FILES: Mapping[str, str] = {
 
 
 class FakeSysfs:
-    """A sysfs tree to which a test adds disks and volumes, and from which it takes files away."""
+    """A sysfs tree in which a test adds disks and volumes, and removes files."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -61,21 +61,21 @@ class FakeSysfs:
         (root / "dev/block").mkdir(parents=True, exist_ok=True)
 
     def write(self, path: str, text: str) -> None:
-        """A file below `/sys`, with the line end that the kernel adds."""
+        """Write a file below `/sys`, with the line end that the kernel adds."""
         where = self.sysfs.locate(path)
         try:
             where.write_text(text + "\n")
         except FileNotFoundError:
-            # Seldom: a thousand of these trees are made, of sixty files in a few folders.
+            # Rare: create folders only when needed, since the tests make a thousand of these trees.
             where.parent.mkdir(parents=True, exist_ok=True)
             where.write_text(text + "\n")
 
     def read(self, path: str) -> str:
-        """What the file holds now."""
+        """Return the file's text."""
         return self.sysfs.locate(path).read_text().strip()
 
     def remove(self, path: str) -> None:
-        """Take the file away, as a kernel that never had it."""
+        """Remove the file, as if the kernel lacked it."""
         self.sysfs.locate(path).unlink()
 
     def disk(
@@ -89,7 +89,7 @@ class FakeSysfs:
         nr_requests: int = 64,
         queue_depth: int | None = 32,
     ) -> str:
-        """A whole disk with its queue; returns its folder."""
+        """Add a whole disk with its queue; return its folder."""
         real = f"/sys/devices/pci0/{name}/block/{name}"
         self.write(f"{real}/dev", devno)
         self.write(f"{real}/size", str(size_bytes // SECTOR_BYTES))
@@ -98,17 +98,17 @@ class FakeSysfs:
         self.write(f"{real}/queue/nr_requests", str(nr_requests))
         if queue_depth is not None:
             self.write(f"{real}/device/queue_depth", str(queue_depth))
-        self._links(name, real, devno)
+        self.links(name, real, devno)
         return real
 
     def partition(self, disk: str, name: str, devno: str, *, size_bytes: int = GIB) -> str:
-        """A partition: a folder inside the disk's, without a queue; returns it."""
+        """Add a partition: a folder inside the disk's, without a queue; return it."""
         real = f"/sys/devices/pci0/{disk}/block/{disk}/{name}"
         self.write(f"{real}/dev", devno)
         self.write(f"{real}/size", str(size_bytes // SECTOR_BYTES))
         self.write(f"{real}/partition", "1")
-        self._link(f"/sys/class/block/{name}", real)
-        self._link(f"/sys/dev/block/{devno}", real)
+        self.link(f"/sys/class/block/{name}", real)
+        self.link(f"/sys/dev/block/{devno}", real)
         return real
 
     def bcache(
@@ -122,16 +122,16 @@ class FakeSysfs:
         files: Mapping[str, str] | None = None,
         set_files: Mapping[str, str] | None = None,
     ) -> None:
-        """A volume on devices that exist already; `cache=None`: none is attached."""
+        """Add a volume on existing devices; `cache=None`: none is attached."""
         below = self.sysfs.real(f"/sys/class/block/{backing}")
         assert below is not None, f"add the disk {backing} first"
         real = f"/sys/devices/virtual/block/{name}"
         self.write(f"{real}/dev", devno)
         self.write(f"{real}/size", str(2 * GIB // SECTOR_BYTES))
-        self._links(name, real, devno)
+        self.links(name, real, devno)
         for file, text in {**BACKING_FILES, **(files or {})}.items():
             self.write(f"{below}/bcache/{file}", text)
-        self._link(f"{real}/bcache", f"{below}/bcache")
+        self.link(f"{real}/bcache", f"{below}/bcache")
         if cache is not None:
             self._attach(f"{below}/bcache", cache, set_uuid, set_files or {})
 
@@ -141,14 +141,14 @@ class FakeSysfs:
         for file, text in {**SET_FILES, **files}.items():
             self.write(f"{where}/{file}", text)
         self.write(f"{own}/bcache/nbuckets", "2048")
-        self._link(f"{where}/cache0", f"{own}/bcache")
-        self._link(f"{bcache}/cache", where)
+        self.link(f"{where}/cache0", f"{own}/bcache")
+        self.link(f"{bcache}/cache", where)
 
-    def _links(self, name: str, real: str, devno: str) -> None:
+    def links(self, name: str, real: str, devno: str) -> None:
         for link in (f"/sys/block/{name}", f"/sys/class/block/{name}", f"/sys/dev/block/{devno}"):
-            self._link(link, real)
+            self.link(link, real)
 
-    def _link(self, link: str, target: str) -> None:
+    def link(self, link: str, target: str) -> None:
         where = self.sysfs.locate(link)
         where.parent.mkdir(parents=True, exist_ok=True)
         where.symlink_to(self.sysfs.locate(target))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A short life of the actuators on one volume, and what is put back after its end.
+"""A short run of the actuators on one volume, and the restore after it.
 
-The real parts: KnobWriter and gates, the journal of originals, `restore`. The machine may be a fake
-one of files or the one that this runs on. I/O: knobs and files of the journal.
+Real are KnobWriter, gates, journal and `restore`. The machine may be a fake one of files or the one
+that this runs on. I/O: knobs and files of the journal.
 """
 
 from __future__ import annotations
@@ -58,13 +58,13 @@ class Home:
     boot_id: str
 
     def live(self, volume: Volume) -> list[Outcome]:
-        """Take the knobs over, drive the gate, give everything back."""
+        """Write the knobs, drive the gate, release everything."""
         with self._writer() as journal:
             writer = KnobWriter(self.sysfs, volume, journal, self.boot_id)
             return [*_tune(writer), *_give_back(writer)]
 
     def tune(self, *volumes: Volume) -> list[Outcome]:
-        """Take the knobs of these volumes over and end without giving anything back."""
+        """Write the knobs of these volumes and end without a release."""
         with self._writer() as journal:
             writers = [KnobWriter(self.sysfs, volume, journal, self.boot_id) for volume in volumes]
             return [outcome for writer in writers for outcome in _tune(writer)]
@@ -88,7 +88,7 @@ class Home:
             return restore(leftovers, self.sysfs, self.boot_id, workers=workers)
 
     def left(self) -> list[str]:
-        """Knobs whose originals are still kept."""
+        """Return the knobs whose originals are not restored."""
         with self._leftovers(None) as leftovers:
             return [entry.knob for entry in leftovers.entries()]
 
@@ -105,12 +105,12 @@ class Home:
             yield leftovers
 
     def values(self, volume: Volume) -> dict[str, str]:
-        """Every knob that a life writes and that this kernel has."""
+        """Return every knob that a run writes and that this kernel has."""
         found = {knob: self.value(volume, knob) for knob in knobs(volume)}
         return {knob: value for knob, value in found.items() if value is not None}
 
     def administrator_writes(self, volume: Volume, knob: str) -> None:
-        """A value of BY_ADMINISTRATOR, as a person writes it with echo or dmsetup."""
+        """Write a value of BY_ADMINISTRATOR, as a person does with echo or dmsetup."""
         path, value = knob_path(volume, knob), BY_ADMINISTRATOR[knob]
         assert path is not None
         if str(path).startswith("dm:"):
@@ -119,7 +119,7 @@ class Home:
             self.sysfs.locate(path).write_text(f"{value}\n")
 
     def value(self, volume: Volume, knob: str) -> str | None:
-        """What the knob has now, in the unit in which the kernel takes it."""
+        """Return the knob's value in the kernel's unit."""
         path = knob_path(volume, knob)
         assert path is not None
         text = self.sysfs.read_text(path)
@@ -127,7 +127,7 @@ class Home:
 
 
 def knobs(volume: Volume) -> Sequence[str]:
-    """Every knob that a life writes, in the order in which it takes them over."""
+    """Return every knob that a run writes, in the order of the first writes."""
     if volume.kind is Kind.BCACHE:
         return (
             "writeback_delay",
@@ -143,9 +143,9 @@ def knobs(volume: Volume) -> Sequence[str]:
 def wrong(
     originals: Mapping[str, str], now: Mapping[str, str], by_administrator: str = ""
 ) -> dict[str, str]:
-    """Knobs that are not what they must be in the end, in words.
+    """Return the knobs that do not have their final value, each with the difference in words.
 
-    `by_administrator`: the knob that has to have the administrator's value, if any.
+    `by_administrator`: the knob that must have the administrator's value, if any.
     """
     due = dict(originals)
     if by_administrator:

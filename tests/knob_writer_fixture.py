@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A hand on the knobs of a fake machine, with a journal that a test reads. I/O: a fake sysfs."""
+"""A KnobWriter on a fake machine, with a journal that a test reads. I/O: a fake sysfs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RELEASED = Gate(GateKind.RELEASED)
 
 
 class RecordingJournal(FakeJournal):
-    """A journal that a test reads. `put_at`: what each knob had when its original was kept."""
+    """A journal that a test reads. `put_at`: each knob's value when its original was journalled."""
 
     def __init__(self, sysfs: WatchedSysfs) -> None:
         super().__init__()
@@ -37,7 +37,7 @@ class RecordingJournal(FakeJournal):
 
 
 class WriterHarness:
-    """A hand on the ordinary machine of `fake_bcache`."""
+    """A KnobWriter on the machine of `fake_bcache`."""
 
     def __init__(self, root: Path) -> None:
         self.fake = fake_bcache(root)

@@ -17,8 +17,8 @@ from ebbgate.knobs.catalog import knob_path
 from ebbgate.model.volume import Volume
 from ebbgate.probes.topology import find
 from tests.builders import dm_volume, volume
-from tests.fake_dm import FakeCache, FakeDm, fake_lvm
-from tests.fake_sysfs import SET_UUID, FakeSysfs, WatchedSysfs, fake_bcache
+from tests.fake_dm import FakeCache, FakeDm, fake_lvm, lvm_disks
+from tests.fake_sysfs import SET_UUID, WatchedSysfs, fake_bcache
 from tests.knob_life import BY_ADMINISTRATOR, Home, knobs, wrong
 from tests.syscalls import Call, Child
 
@@ -90,10 +90,7 @@ class Machine:
     @classmethod
     def dm_cache(cls, root: Path) -> Machine:
         """LVM's vg/data."""
-        fake = FakeSysfs(root / "sys")
-        fake.disk("vda", "254:0")
-        fake.disk("vdb", "254:16", rotational=False)
-        devices = fake_lvm(fake).devices
+        devices = fake_lvm(lvm_disks(root / "sys")).devices
         (root / "dm").mkdir()
         dm = DmOnFiles(root / "dm", *devices)
         for device in devices:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Gates as knob writes: their order, their clamps, and what is never written."""
+"""Gates of bcache as knob writes: their order and their bounds."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ def spelt(steps: tuple[Step, ...]) -> list[tuple[str, str]]:
         (Gate(GateKind.OPEN), [("writeback_percent", "0"), ("writeback_running", "1")]),
     ],
 )
-def test_each_gate_as_writes_in_their_order(gate: Gate, writes: list[tuple[str, str]]) -> None:
+def test_each_gate_is_a_list_of_writes(gate: Gate, writes: list[tuple[str, str]]) -> None:
     assert spelt(gate_steps(gate)) == writes
 
 
-def test_a_release_is_a_restore_and_has_no_steps() -> None:
+def test_a_released_gate_has_no_steps() -> None:
     with pytest.raises(ValueError, match="released"):
         gate_steps(Gate(GateKind.RELEASED))
 
@@ -69,13 +69,13 @@ def test_a_pulse_ends_paced() -> None:
     assert (last.knob, last.value) == ("writeback_percent", "40")
 
 
-def test_only_the_wake_is_written_where_it_is_already() -> None:
+def test_only_the_wake_is_written_without_a_change() -> None:
     for kind in (GateKind.CLOSED, GateKind.PACED, GateKind.PULSED, GateKind.OPEN):
         for step in gate_steps(Gate(kind, MIB, 1)):
             assert step.always == (step.knob == "writeback_running")
 
 
-def test_base_cutoff_and_congestion() -> None:
+def test_the_steps_of_base_cutoff_and_congestion() -> None:
     assert spelt(base_steps()) == list(BASE.items())
     assert spelt(cutoff_steps(4 * MIB)) == [("sequential_cutoff", str(4 * MIB))]
     assert spelt(congestion_off_steps()) == [
@@ -85,7 +85,7 @@ def test_base_cutoff_and_congestion() -> None:
 
 
 @pytest.mark.parametrize("wished", [-1, 0, 1, 511, 512, 64 * KIB - 1])
-def test_a_cutoff_that_means_something_else_to_the_kernel_is_never_written(wished: int) -> None:
+def test_a_cutoff_below_64_kib_is_never_written(wished: int) -> None:
     assert cutoff_steps(wished)[0].value == str(64 * KIB)
 
 
@@ -94,7 +94,7 @@ def test_writeback_is_never_stopped() -> None:
 
 
 @pytest.mark.parametrize("knob", ["cache_mode", "io_disable", "detach", "stop", "label"])
-def test_a_knob_without_a_clamp_cannot_be_written(knob: str) -> None:
+def test_a_knob_without_bounds_cannot_be_written(knob: str) -> None:
     with pytest.raises(KeyError):
         write(knob, 1)
 
@@ -109,7 +109,7 @@ GATES = st.builds(
 
 
 @given(GATES, NUMBERS)
-def test_no_wish_whatever_leads_to_a_value_outside_the_clamps(gate: Gate, cutoff: int) -> None:
+def test_no_step_has_a_value_outside_the_bounds(gate: Gate, cutoff: int) -> None:
     for step in (*base_steps(), *gate_steps(gate), *cutoff_steps(cutoff)):
         if step.kind is StepKind.WRITE:
             bound = BOUNDS[step.knob]

@@ -36,7 +36,7 @@ def harness(request: pytest.FixtureRequest, tmp_path: Path) -> ErrnoHarness:
 
 
 @pytest.mark.parametrize("lives", [40, pytest.param(1000, marks=pytest.mark.full)])
-def test_a_call_that_fails_costs_no_original_and_is_named_once(
+def test_a_failing_call_loses_no_original_and_is_reported_once(
     harness: ErrnoHarness, lives: int
 ) -> None:
     broken = []
@@ -47,7 +47,7 @@ def test_a_call_that_fails_costs_no_original_and_is_named_once(
     assert not broken, "\n".join(broken)
 
 
-def test_a_journal_that_hangs_ends_nothing_but_new_take_overs(harness: ErrnoHarness) -> None:
+def test_a_hanging_journal_prevents_first_writes_only(harness: ErrnoHarness) -> None:
     broken, tried = [], 0
     for place in every(len(harness.calls), 15):
         found = harness.hangs(place)
@@ -58,7 +58,7 @@ def test_a_journal_that_hangs_ends_nothing_but_new_take_overs(harness: ErrnoHarn
     assert tried > 1
 
 
-def test_a_restore_in_which_a_call_fails_loses_nothing_and_says_so(harness: ErrnoHarness) -> None:
+def test_a_restore_with_a_failing_call_loses_nothing_and_reports_it(harness: ErrnoHarness) -> None:
     moments = harness.machine.moments()
     held = moments[len(moments) // 2][1]
     harness.machine.load(held)
@@ -73,7 +73,7 @@ def test_a_restore_in_which_a_call_fails_loses_nothing_and_says_so(harness: Errn
     assert not broken, "\n".join(broken)
 
 
-def test_a_volume_that_hangs_keeps_restore_from_no_other(tmp_path: Path) -> None:
+def test_a_hanging_volume_does_not_block_the_restore_of_another(tmp_path: Path) -> None:
     machine, other = Machine.two(tmp_path / "machine")
     home, told = machine.home, tmp_path / "told"
     others = home.values(other)

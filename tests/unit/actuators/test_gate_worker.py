@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The thread on the knobs: the newest wish counts, a close waits for no pulse, a hang is said."""
+"""The newest gate wins, a close does not wait for a pulse, and a hang is reported."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ DEADLINE_S = 5.0
 
 
 class Bench:
-    """A gate thread whose reports a test waits for."""
+    """A gate worker whose reports a test waits for."""
 
     def __init__(self, root: Path, later: Later | None = None) -> None:
         fake_bcache(root)
@@ -73,14 +73,14 @@ def paced(rate_mib: int) -> Gate:
     return Gate(GateKind.PACED, rate_mib * MIB)
 
 
-def test_a_wish_is_carried_out_and_reported_with_the_time_of_its_edge(bench: Bench) -> None:
+def test_a_gate_is_set_and_reported_with_the_time_of_its_edge(bench: Bench) -> None:
     bench.wish(paced(8), "pace", since_ns=17)
     name, outcomes, since_ns = bench.report()
     assert (name, since_ns) == ("pace", 17)
     assert outcomes[-1].action.knob == "writeback_percent"
 
 
-def test_only_the_newest_of_the_wishes_that_wait_is_carried_out(bench: Bench) -> None:
+def test_only_the_newest_waiting_gate_is_set(bench: Bench) -> None:
     bench.hang_at("writeback_delay")
     bench.wish(paced(1))
     assert bench.stuck.wait(DEADLINE_S)
@@ -107,7 +107,7 @@ def test_a_close_does_not_wait_for_a_pulse(bench: Bench) -> None:
     assert bench.sysfs.log[-2:] == [("writeback_percent", "40"), ("writeback_rate", "1")]
 
 
-def test_a_close_that_comes_before_the_pulse_began_cuts_it_short_too(bench: Bench) -> None:
+def test_a_close_before_the_pulse_began_shortens_it(bench: Bench) -> None:
     bench.hang_at("writeback_running")
     bench.wish(PULSE)
     assert bench.stuck.wait(DEADLINE_S)
@@ -118,7 +118,7 @@ def test_a_close_that_comes_before_the_pulse_began_cuts_it_short_too(bench: Benc
     assert bench.sysfs.log[-1] == ("writeback_rate", "1")
 
 
-def test_jobs_run_all_and_in_order_after_the_wish(bench: Bench) -> None:
+def test_all_jobs_run_in_order_after_the_gate(bench: Bench) -> None:
     bench.hang_at("writeback_delay")
     bench.wish(paced(1))
     assert bench.stuck.wait(DEADLINE_S)
@@ -136,7 +136,7 @@ def test_jobs_run_all_and_in_order_after_the_wish(bench: Bench) -> None:
     ]
 
 
-def test_a_reader_can_tell_that_something_was_written_meanwhile(bench: Bench) -> None:
+def test_the_generation_grows_with_each_write(bench: Bench) -> None:
     bench.until(lambda: bench.worker.idle)
     before = bench.worker.generation
     bench.hang_at("writeback_delay")
@@ -149,7 +149,7 @@ def test_a_reader_can_tell_that_something_was_written_meanwhile(bench: Bench) ->
     assert bench.worker.generation == before + 2
 
 
-def test_a_stop_finishes_what_waits(bench: Bench) -> None:
+def test_a_stop_finishes_waiting_jobs(bench: Bench) -> None:
     bench.wish(paced(1))
     bench.worker.submit(
         "cutoff", lambda writer: writer.apply((write("sequential_cutoff", MIB),), REASON)
@@ -166,14 +166,14 @@ def test_a_write_that_hangs_in_the_kernel_is_reported(bench: Bench) -> None:
 
 
 def ours(bench: Bench) -> None:
-    """The gate's knobs are taken over."""
+    """Write the knobs of the gate once, so that they are owned."""
     bench.wish(paced(1))
     bench.report()
     bench.until(lambda: bench.worker.idle)
 
 
 @pytest.mark.parametrize("gate", [CLOSED, paced(9)])
-def test_a_gate_that_is_ours_is_set_before_the_call_returns(bench: Bench, gate: Gate) -> None:
+def test_a_gate_of_owned_knobs_is_set_before_the_call_returns(bench: Bench, gate: Gate) -> None:
     ours(bench)
     bench.wish(gate)
     assert bench.sysfs.log[-1] == ("writeback_rate", str(gate.rate_bytes_per_s // 512))
@@ -181,7 +181,7 @@ def test_a_gate_that_is_ours_is_set_before_the_call_returns(bench: Bench, gate: 
     assert bench.report()[0] == "gate"
 
 
-def test_a_gate_that_is_ours_does_not_overtake_what_is_under_way(bench: Bench) -> None:
+def test_a_gate_of_owned_knobs_does_not_overtake_a_running_job(bench: Bench) -> None:
     ours(bench)
     bench.hang_at("sequential_cutoff")
     steps = (write("sequential_cutoff", MIB),)
@@ -207,7 +207,7 @@ def test_a_job_with_a_bug_does_not_end_the_thread(bench: Bench) -> None:
 
 
 class Timers:
-    """Calls that wait for a test to let them come due."""
+    """Timers that a test fires."""
 
     def __init__(self) -> None:
         self.waiting: list[tuple[int, Callable[[], None]]] = []
@@ -223,7 +223,7 @@ class Timers:
 
 @pytest.fixture
 def timed(tmp_path: Path) -> Iterator[tuple[Bench, Timers]]:
-    """A gate that is ours, on a thread whose caller has timers."""
+    """A worker with timers, whose gate knobs are owned."""
     timers = Timers()
     bench = Bench(tmp_path, timers.later)
     ours(bench)
@@ -232,7 +232,7 @@ def timed(tmp_path: Path) -> Iterator[tuple[Bench, Timers]]:
     assert bench.worker.stop(DEADLINE_S)
 
 
-def test_a_pulse_with_timers_is_no_affair_of_the_thread(timed: tuple[Bench, Timers]) -> None:
+def test_a_pulse_with_timers_does_not_use_the_thread(timed: tuple[Bench, Timers]) -> None:
     bench, timers = timed
     bench.wish(PULSE)
     assert bench.sysfs.log[-2:] == [("writeback_percent", "0"), ("writeback_running", "1")]
@@ -242,7 +242,7 @@ def test_a_pulse_with_timers_is_no_affair_of_the_thread(timed: tuple[Bench, Time
     assert bench.sysfs.log[-1] == ("writeback_percent", "40")
 
 
-def test_a_pulse_that_goes_on_writes_nothing_and_ends_once(timed: tuple[Bench, Timers]) -> None:
+def test_a_repeated_pulse_writes_nothing_and_ends_once(timed: tuple[Bench, Timers]) -> None:
     bench, timers = timed
     bench.wish(PULSE)
     before = list(bench.sysfs.log)
@@ -269,7 +269,7 @@ def test_the_end_of_a_pulse_does_not_open_a_gate_that_was_closed(
     assert bench.sysfs.log[-1] == ("writeback_running", "1")
 
 
-def test_a_pulse_ends_behind_what_is_under_way(timed: tuple[Bench, Timers]) -> None:
+def test_the_end_of_a_pulse_waits_for_a_running_job(timed: tuple[Bench, Timers]) -> None:
     bench, timers = timed
     bench.wish(PULSE)
     bench.hang_at("sequential_cutoff")
@@ -282,7 +282,7 @@ def test_a_pulse_ends_behind_what_is_under_way(timed: tuple[Bench, Timers]) -> N
     assert bench.sysfs.log[-1] == ("writeback_percent", "40")
 
 
-def test_an_error_on_the_way_leaves_the_hand_usable(bench: Bench) -> None:
+def test_the_writer_stays_usable_after_an_error(bench: Bench) -> None:
     def bug() -> None:
         raise ZeroDivisionError
 
@@ -296,7 +296,7 @@ def test_an_error_on_the_way_leaves_the_hand_usable(bench: Bench) -> None:
     assert bench.worker.writer.owned == {}
 
 
-def test_while_a_look_hangs_a_close_is_left_to_the_thread(timed: tuple[Bench, Timers]) -> None:
+def test_a_close_is_left_to_the_thread_while_a_read_hangs(timed: tuple[Bench, Timers]) -> None:
     bench, _ = timed
     bench.worker.writer.reading_since_ns = bench.worker.writer.now_ns() - NS_PER_S
     bench.hang_at("writeback_rate")

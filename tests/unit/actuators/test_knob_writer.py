@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The hand on the knobs: originals are safe before the first write, and what is written."""
+"""A knob's original is durable before the first write; what is written, and when."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_the_original_is_in_the_journal_before_the_first_write(bench: WriterHarn
     assert bench.value("writeback_percent") == "40"
 
 
-def test_without_a_journal_nothing_is_written(bench: WriterHarness) -> None:
+def test_nothing_is_written_without_a_journal(bench: WriterHarness) -> None:
     bench.journal.broken = True
     outcomes = bench.drive(PACED)
     assert set(kinds(outcomes)) == {OutcomeKind.REFUSED}
@@ -54,21 +54,21 @@ def test_without_a_journal_nothing_is_written(bench: WriterHarness) -> None:
     assert bench.writer.owned == {}
 
 
-def test_an_original_is_kept_once(bench: WriterHarness) -> None:
+def test_an_original_is_journalled_once(bench: WriterHarness) -> None:
     bench.drive(PACED)
     bench.journal.kept.clear()
     bench.drive(CLOSED)
     assert bench.journal.kept == {}
 
 
-def test_a_size_is_journalled_in_the_unit_in_which_it_is_written(bench: WriterHarness) -> None:
+def test_a_size_is_journalled_in_the_kernels_unit(bench: WriterHarness) -> None:
     bench.writer.apply((write("sequential_cutoff", 256 * 1024),), REASON)
     assert bench.journal.kept["sequential_cutoff"].original == "4194304"
     bench.writer.release(["sequential_cutoff"], REASON)
     assert bench.value("sequential_cutoff") == "4194304"
 
 
-def test_a_trigger_leaves_nothing_to_journal_and_is_written_each_time(bench: WriterHarness) -> None:
+def test_a_trigger_is_written_each_time_and_not_journalled(bench: WriterHarness) -> None:
     for _ in range(2):
         bench.now_ms += 1000
         outcomes = bench.writer.apply((write("trigger_gc", 1, always=True),), REASON)
@@ -82,7 +82,7 @@ def test_a_trigger_leaves_nothing_to_journal_and_is_written_each_time(bench: Wri
     [k for k in KNOBS if k.interval_ns and k.kind is Kind.BCACHE],
     ids=lambda knob: knob.name,
 )
-def test_a_knob_is_not_written_again_at_once(bench: WriterHarness, knob: Knob) -> None:
+def test_a_knob_is_not_written_again_within_its_interval(bench: WriterHarness, knob: Knob) -> None:
     interval_ms = knob.interval_ns // NS_PER_MS
     for now_ms, value, kind in (
         (1000, MIB, OutcomeKind.CHANGED),
@@ -94,18 +94,18 @@ def test_a_knob_is_not_written_again_at_once(bench: WriterHarness, knob: Knob) -
     assert len(bench.sysfs.log) == 2
 
 
-def test_a_restore_never_waits(bench: WriterHarness) -> None:
+def test_a_restore_ignores_the_interval(bench: WriterHarness) -> None:
     bench.writer.apply((write("sequential_cutoff", MIB),), REASON)
     assert kinds(bench.writer.release(["sequential_cutoff"], REASON)) == [OutcomeKind.CHANGED]
 
 
-# ---- what the kernel made of it -----------------------------------------------------------------
+# ---- reading back -------------------------------------------------------------------------------
 def test_a_value_is_read_back_as_the_kernel_prints_it(bench: WriterHarness) -> None:
     (found,) = bench.writer.apply((write("sequential_cutoff", MIB),), REASON)
     assert (found.kind, found.read_back) == (OutcomeKind.CHANGED, str(MIB))
 
 
-def test_a_value_that_the_kernel_did_not_take_is_a_failure_and_nobodys_hand(
+def test_a_value_that_the_kernel_changed_is_a_failure_and_not_manual(
     bench: WriterHarness,
 ) -> None:
     deaf(bench, "sequential_cutoff")
@@ -115,7 +115,7 @@ def test_a_value_that_the_kernel_did_not_take_is_a_failure_and_nobodys_hand(
     assert bench.look() == []
 
 
-def test_a_value_that_cannot_be_read_back_is_a_failure_and_ours(bench: WriterHarness) -> None:
+def test_a_value_that_cannot_be_read_back_is_a_failure_and_not_manual(bench: WriterHarness) -> None:
     bench.writer.apply((write("sequential_cutoff", MIB),), REASON)
 
     def fails() -> None:
@@ -135,7 +135,7 @@ def test_a_value_that_cannot_be_read_back_is_a_failure_and_ours(bench: WriterHar
     assert bench.value("sequential_cutoff") == "4194304"
 
 
-def test_an_original_that_did_not_come_back_stays_in_the_journal(bench: WriterHarness) -> None:
+def test_an_original_that_was_not_restored_stays_in_the_journal(bench: WriterHarness) -> None:
     bench.writer.apply((write("sequential_cutoff", MIB),), REASON)
     deaf(bench, "sequential_cutoff")
     assert kinds(bench.writer.release(["sequential_cutoff"], REASON)) == [OutcomeKind.FAILED]
@@ -144,13 +144,13 @@ def test_an_original_that_did_not_come_back_stays_in_the_journal(bench: WriterHa
 
 
 def deaf(bench: WriterHarness, knob: str) -> None:
-    """From now on the kernel takes values for this knob and keeps its own."""
+    """Let the kernel accept writes of this knob and keep its own value."""
     kept = bench.value(knob)
     bench.sysfs.after[knob] = lambda: bench.someone_writes(knob, kept)
 
 
 # ---- what is written ----------------------------------------------------------------------------
-def test_the_base_is_taken_over_before_the_gate_is_driven(bench: WriterHarness) -> None:
+def test_the_base_knobs_are_written_before_the_gate(bench: WriterHarness) -> None:
     bench.drive(PACED)
     assert bench.sysfs.log == [
         *BASE.items(),
@@ -166,14 +166,14 @@ def test_a_value_that_is_there_already_is_not_written(bench: WriterHarness) -> N
     assert bench.sysfs.log == [("writeback_rate", "1")]
 
 
-def test_what_the_kernel_changes_by_itself_is_written_again(bench: WriterHarness) -> None:
+def test_a_knob_that_the_kernel_changes_is_written_again(bench: WriterHarness) -> None:
     bench.drive(PACED)
     bench.someone_writes("writeback_rate", "500.0k")
     bench.drive(PACED)
     assert bench.value("writeback_rate") == str(8 * MIB)
 
 
-def test_a_failure_ends_the_plan_and_names_the_kernels_reason(bench: WriterHarness) -> None:
+def test_a_failure_ends_the_steps_and_names_the_kernels_reason(bench: WriterHarness) -> None:
     def busy() -> None:
         raise OSError(errno.EBUSY, "Device or resource busy")
 
@@ -185,7 +185,7 @@ def test_a_failure_ends_the_plan_and_names_the_kernels_reason(bench: WriterHarne
     assert bench.writer.owned["writeback_rate"].written == "16384"
 
 
-def test_a_base_knob_that_this_kernel_lacks_is_said_once_and_does_without(
+def test_a_base_knob_that_the_kernel_lacks_is_reported_once(
     bench: WriterHarness,
 ) -> None:
     bench.fake.remove(bench.path("writeback_delay"))
@@ -198,13 +198,13 @@ def test_a_base_knob_that_this_kernel_lacks_is_said_once_and_does_without(
     assert OutcomeKind.REFUSED not in kinds(bench.drive(CLOSED))
 
 
-def test_without_a_cache_its_knobs_are_refused(bench: WriterHarness) -> None:
+def test_knobs_of_the_cache_are_refused_without_a_cache(bench: WriterHarness) -> None:
     bench.writer.volume = volume(set_uuid="")
     (outcome,) = bench.writer.apply((write("trigger_gc", 1, always=True),), REASON)
     assert (outcome.kind, outcome.error) == (OutcomeKind.REFUSED, "no cache is attached")
 
 
-def test_an_action_says_what_was_written_why_and_over_what(bench: WriterHarness) -> None:
+def test_an_action_has_the_value_the_reason_and_the_old_value(bench: WriterHarness) -> None:
     bench.writer.apply((write("writeback_percent", 40),), REASON)
     (outcome,) = bench.writer.apply((write("writeback_percent", 0),), REASON)
     action = outcome.action
@@ -213,7 +213,7 @@ def test_an_action_says_what_was_written_why_and_over_what(bench: WriterHarness)
     assert (action.strategy, action.reason) == (REASON.strategy, REASON.text)
 
 
-def test_what_was_clamped_is_in_the_outcome_and_the_journal(tmp_path: Path) -> None:
+def test_a_clamped_value_is_named_in_the_outcome_and_the_journal(tmp_path: Path) -> None:
     bench = WriterHarness(tmp_path)
     (outcome,) = bench.writer.apply(cutoff_steps(0), Reason("stream_bypass", "a stream"))
     assert outcome.action.new == str(64 * KIB)
@@ -221,7 +221,7 @@ def test_what_was_clamped_is_in_the_outcome_and_the_journal(tmp_path: Path) -> N
     assert bench.journal.kept["sequential_cutoff"].why == outcome.action.reason
 
 
-def test_a_value_that_is_there_already_is_kept_and_not_written(tmp_path: Path) -> None:
+def test_an_equal_value_is_journalled_and_not_written(tmp_path: Path) -> None:
     bench = WriterHarness(tmp_path)
     bench.someone_writes("idle_max_writeback_rate", "0")
     step = write("idle_max_writeback_rate", BASE["idle_max_writeback_rate"])

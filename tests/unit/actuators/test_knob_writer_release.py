@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The hand on the knobs: the administrator wins, and everything else comes back."""
+"""Values of an administrator stay, and all other knobs get their originals back."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def bench(tmp_path: Path) -> WriterHarness:
 
 
 # ---- the administrator wins ---------------------------------------------------------------------
-def test_what_somebody_else_wrote_is_left_alone(bench: WriterHarness) -> None:
+def test_a_value_of_somebody_else_is_left_alone(bench: WriterHarness) -> None:
     bench.drive(PACED)
     bench.someone_writes("writeback_percent", "20")
     assert bench.look() == ["writeback_percent"]
@@ -38,7 +38,7 @@ def test_what_somebody_else_wrote_is_left_alone(bench: WriterHarness) -> None:
     assert bench.value("writeback_percent") == "20"
 
 
-def test_a_gate_with_a_manual_knob_is_given_back_whole_and_stays_so(bench: WriterHarness) -> None:
+def test_a_gate_with_a_manual_knob_is_released_and_stays_released(bench: WriterHarness) -> None:
     bench.drive(PACED)
     bench.someone_writes("writeback_percent", "20")
     bench.look()
@@ -60,7 +60,7 @@ def test_a_manual_knob_is_reported_once(bench: WriterHarness) -> None:
     assert bench.look() == []
 
 
-def test_a_knob_that_a_person_gives_back_has_that_persons_value_as_original(
+def test_a_released_manual_knob_has_the_persons_value_as_original(
     bench: WriterHarness,
 ) -> None:
     bench.drive(PACED)
@@ -74,19 +74,19 @@ def test_a_knob_that_a_person_gives_back_has_that_persons_value_as_original(
     assert bench.value("writeback_percent") == "20"
 
 
-def test_what_the_kernel_writes_itself_is_no_administrator(bench: WriterHarness) -> None:
+def test_a_value_of_the_kernel_itself_is_not_manual(bench: WriterHarness) -> None:
     bench.drive(PACED)
     bench.someone_writes("writeback_rate", "500.0k")
     assert bench.look() == []
 
 
-def test_an_unreadable_knob_is_no_administrator(bench: WriterHarness) -> None:
+def test_an_unreadable_knob_is_not_manual(bench: WriterHarness) -> None:
     bench.drive(PACED)
     bench.fake.remove(bench.path("writeback_delay"))
     assert bench.look() == []
 
 
-def test_what_the_kernel_rounds_in_print_is_no_administrator(bench: WriterHarness) -> None:
+def test_a_value_that_the_kernel_rounds_is_not_manual(bench: WriterHarness) -> None:
     bench.writer.apply((write("sequential_cutoff", 1_300_000),), REASON)
     bench.someone_writes("sequential_cutoff", "1.2M")
     assert bench.look() == []
@@ -111,7 +111,7 @@ def test_same_value(knob: str, written: str, seen: str, same: bool) -> None:
     assert same_value(knob, written, seen) is same
 
 
-def test_a_release_never_overwrites_what_somebody_wrote_since_the_last_look(
+def test_a_release_never_overwrites_a_value_written_since_the_last_check(
     bench: WriterHarness,
 ) -> None:
     bench.drive(PACED)
@@ -125,7 +125,7 @@ def test_a_release_never_overwrites_what_somebody_wrote_since_the_last_look(
     assert bench.writer.manual == {"writeback_percent"}
 
 
-def test_a_knob_of_no_gate_is_looked_at_before_each_write(bench: WriterHarness) -> None:
+def test_a_knob_outside_the_gate_is_checked_before_each_write(bench: WriterHarness) -> None:
     bench.writer.apply((write("sequential_cutoff", 1 << 20),), REASON)
     bench.someone_writes("sequential_cutoff", "65536")
     bench.now_ms += 2000
@@ -134,7 +134,7 @@ def test_a_knob_of_no_gate_is_looked_at_before_each_write(bench: WriterHarness) 
     assert bench.value("sequential_cutoff") == "65536"
 
 
-def test_what_somebody_writes_while_the_original_is_journalled_is_the_original(
+def test_a_value_written_while_the_original_is_journalled_is_the_original(
     bench: WriterHarness,
 ) -> None:
     first = bench.journal.put
@@ -153,7 +153,7 @@ def test_what_somebody_writes_while_the_original_is_journalled_is_the_original(
     assert bench.value("writeback_percent") == "25"
 
 
-def test_a_knob_that_is_written_all_the_time_by_somebody_is_not_taken_over(
+def test_a_knob_that_somebody_keeps_writing_is_not_written(
     bench: WriterHarness,
 ) -> None:
     first, values = bench.journal.put, iter(range(100))
@@ -169,10 +169,10 @@ def test_a_knob_that_is_written_all_the_time_by_somebody_is_not_taken_over(
     assert (bench.sysfs.log, bench.journal.open, bench.writer.owned) == ([], {}, {})
 
 
-def test_an_original_that_an_earlier_daemon_left_is_the_one_that_comes_back(
+def test_an_original_of_an_earlier_daemon_is_restored(
     bench: WriterHarness,
 ) -> None:
-    """It could not put 10 back, so 40 is still there: its own value."""
+    """It failed to restore 10, so the knob still has its value 40."""
     bench.someone_writes("writeback_percent", "40")
     left = journal_entry(original="10", last_written="40")
     bench.journal.put = lambda entry: left  # type: ignore[method-assign]
@@ -181,8 +181,8 @@ def test_an_original_that_an_earlier_daemon_left_is_the_one_that_comes_back(
     assert bench.value("writeback_percent") == "10"
 
 
-def test_the_last_value_is_kept_before_each_write(bench: WriterHarness) -> None:
-    """Wherever it is killed, the knob has one of the values that are known then."""
+def test_the_last_value_is_recorded_before_each_write(bench: WriterHarness) -> None:
+    """Wherever the daemon is killed, the knob has one of the recorded values."""
     seen: list[tuple[Values, str]] = []
 
     def look() -> None:
@@ -195,14 +195,14 @@ def test_the_last_value_is_kept_before_each_write(bench: WriterHarness) -> None:
     assert all(value in values for values, value in seen)
 
 
-def test_without_room_for_the_last_value_nothing_is_written(bench: WriterHarness) -> None:
+def test_nothing_is_written_when_the_last_value_cannot_be_recorded(bench: WriterHarness) -> None:
     bench.drive(PACED)
     bench.journal.broken = True
     (outcome,) = bench.writer.apply((write("writeback_percent", 0),), REASON)
     assert (outcome.kind, bench.value("writeback_percent")) == (OutcomeKind.REFUSED, "40")
 
 
-def test_after_a_write_that_failed_either_value_is_ours(bench: WriterHarness) -> None:
+def test_both_values_are_ours_after_a_failed_write(bench: WriterHarness) -> None:
     bench.drive(PACED)
 
     def written_and_failed() -> None:
@@ -218,7 +218,7 @@ def test_after_a_write_that_failed_either_value_is_ours(bench: WriterHarness) ->
 
 
 @pytest.mark.parametrize("number", [errno.EACCES, errno.ENOMEM, errno.EIO, errno.EINTR])
-def test_a_knob_that_cannot_be_asked_is_not_written_and_stays_held(
+def test_an_unreadable_knob_is_not_released_and_stays_owned(
     bench: WriterHarness, number: int
 ) -> None:
     bench.drive(PACED)
@@ -237,7 +237,7 @@ def test_a_knob_that_cannot_be_asked_is_not_written_and_stays_held(
     assert bench.value("writeback_delay") == "30"
 
 
-def test_a_knob_that_is_gone_is_let_go_without_a_write(bench: WriterHarness) -> None:
+def test_a_knob_that_is_gone_is_closed_without_a_write(bench: WriterHarness) -> None:
     bench.drive(PACED)
     bench.fake.remove(bench.path("writeback_delay"))
     outcomes = bench.drive(RELEASED)
@@ -255,7 +255,7 @@ ORIGINALS = {
 }
 
 
-def test_a_release_puts_every_original_back_and_closes_the_journal(bench: WriterHarness) -> None:
+def test_a_release_restores_every_original_and_closes_the_journal(bench: WriterHarness) -> None:
     bench.drive(PACED)
     outcomes = bench.drive(RELEASED)
     assert set(kinds(outcomes)) == {OutcomeKind.CHANGED}
@@ -265,7 +265,7 @@ def test_a_release_puts_every_original_back_and_closes_the_journal(bench: Writer
     assert sorted(bench.journal.closed) == sorted((knob, "restored") for knob in ORIGINALS)
 
 
-def test_a_knob_of_the_set_that_another_volume_holds_is_left_to_that_one(
+def test_a_shared_knob_is_left_to_the_other_volume_that_owns_it(
     bench: WriterHarness,
 ) -> None:
     bench.drive(PACED)
@@ -276,14 +276,16 @@ def test_a_knob_of_the_set_that_another_volume_holds_is_left_to_that_one(
     assert (bench.writer.owned, bench.journal.open) == ({}, {})
 
 
-def test_a_release_goes_the_way_back(bench: WriterHarness) -> None:
+def test_a_release_restores_in_reverse_order(bench: WriterHarness) -> None:
     bench.drive(PACED)
     del bench.sysfs.log[:]
     bench.drive(RELEASED)
     assert [knob for knob, _ in bench.sysfs.log] == list(reversed(GATE_KNOBS))
 
 
-def test_what_could_not_be_put_back_is_still_held_and_put_back_later(bench: WriterHarness) -> None:
+def test_a_knob_that_could_not_be_restored_stays_owned_and_is_restored_later(
+    bench: WriterHarness,
+) -> None:
     def busy() -> None:
         raise OSError(errno.EBUSY, "Device or resource busy")
 
@@ -299,7 +301,7 @@ def test_what_could_not_be_put_back_is_still_held_and_put_back_later(bench: Writ
     assert bench.writer.owned == {}
 
 
-def test_what_we_do_not_hold_is_not_released(bench: WriterHarness) -> None:
+def test_a_knob_that_is_not_owned_is_not_released(bench: WriterHarness) -> None:
     assert bench.drive(RELEASED) == []
     assert bench.sysfs.log == []
 
@@ -322,10 +324,10 @@ STEPS = st.lists(
 
 @settings(max_examples=20)
 @given(STEPS, st.sampled_from([None, *GATE_KNOBS]))
-def test_whatever_was_done_a_stop_restores_all_but_what_somebody_else_wrote(
+def test_a_stop_restores_all_but_values_of_somebody_else(
     steps: list[Gate | int | str], refused: str | None
 ) -> None:
-    """A gate, a cutoff, or somebody else's write, in any order; `refused`: it fails once."""
+    """Gates, cutoffs and writes of somebody else in any order; `refused` fails once."""
     with TemporaryDirectory() as folder:
         bench = WriterHarness(Path(folder))
         before = dict(read_knobs(bench.sysfs, volume()))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Originals come back without a daemon, but never onto another device or another boot."""
+"""Originals are restored without a daemon, but never to another device or in another boot."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FOLDER = "/sys/block/bcache0/bcache"
 
 
 class Bench:
-    """A journal of three knobs that an earlier daemon left at its own values."""
+    """A journal of three knobs that an earlier daemon did not restore."""
 
     def __init__(self, root: Path) -> None:
         self.fake: FakeSysfs = fake_bcache(root / "sys")
@@ -47,7 +47,7 @@ class Bench:
         self.journal.put(journal_entry(knob, **known))
 
     def identified(self) -> None:
-        """The journal knows which device its knobs belong to."""
+        """Add the knobs' devices to the journal entries."""
         for entry in self.journal.entries():
             device = identify(self.sysfs, entry.path)
             known = replace(entry, device_uuid=device.uuid, instance=device.instance)
@@ -66,7 +66,7 @@ def bench(tmp_path: Path) -> Bench:
     return Bench(tmp_path)
 
 
-def test_every_knob_gets_its_original_newest_first_and_the_thread_looks_at_it(
+def test_every_original_is_restored_newest_first_and_the_kernel_is_woken(
     bench: Bench,
 ) -> None:
     outcomes = bench.restore()
@@ -85,13 +85,13 @@ def test_a_second_restore_finds_nothing_to_do(bench: Bench) -> None:
     assert bench.restore() == []
 
 
-def test_writeback_that_somebody_stopped_is_not_started(bench: Bench) -> None:
+def test_stopped_writeback_is_not_started(bench: Bench) -> None:
     bench.fake.write(f"{FOLDER}/writeback_running", "0")
     bench.restore()
     assert bench.fake.read(f"{FOLDER}/writeback_running") == "0"
 
 
-def test_one_volume_only(bench: Bench) -> None:
+def test_a_restore_of_one_volume_leaves_the_others(bench: Bench) -> None:
     bench.left("writeback_percent", "10", volume="bcache1")
     bench.restore("bcache1")
     assert sorted(bench.open) == ["writeback_delay", "writeback_percent", "writeback_rate"]
@@ -108,7 +108,7 @@ def test_a_journal_from_another_boot_is_closed_without_a_write(bench: Bench) -> 
     assert (bench.sysfs.log, bench.open) == ([], [])
 
 
-def test_a_device_that_is_gone_took_its_knobs_with_it(bench: Bench) -> None:
+def test_an_entry_of_a_missing_device_is_closed(bench: Bench) -> None:
     bench.fake.remove(f"{FOLDER}/writeback_delay")
     outcomes = {outcome.action.knob: outcome for outcome in bench.restore()}
     gone = outcomes["writeback_delay"]
@@ -117,7 +117,7 @@ def test_a_device_that_is_gone_took_its_knobs_with_it(bench: Bench) -> None:
     assert bench.open == []
 
 
-def test_a_knob_that_refuses_stays_in_the_journal_and_the_others_come_back(bench: Bench) -> None:
+def test_a_refusing_knob_stays_in_the_journal_and_the_others_are_restored(bench: Bench) -> None:
     def busy() -> None:
         raise OSError(errno.EBUSY, "Device or resource busy")
 
@@ -131,7 +131,7 @@ def test_a_knob_that_refuses_stays_in_the_journal_and_the_others_come_back(bench
     assert [outcome.kind for outcome in bench.restore()] == [OutcomeKind.CHANGED]
 
 
-def test_a_restore_says_who_had_written_the_knob(bench: Bench) -> None:
+def test_a_restore_names_the_strategy_that_wrote_the_knob(bench: Bench) -> None:
     for outcome in bench.restore():
         assert outcome.action.strategy == "restore"
         assert outcome.action.reason == "journalled by idle_destage"
@@ -145,7 +145,7 @@ def test_a_restore_says_who_had_written_the_knob(bench: Bench) -> None:
         ("sequential_cutoff", {"path": f"{FOLDER}/io_disable"}),
     ],
 )
-def test_a_damaged_journal_leads_to_no_file_that_is_never_written(
+def test_a_damaged_journal_never_leads_to_another_file(
     bench: Bench, knob: str, parts: dict[str, str]
 ) -> None:
     bench.left(knob, "1", **parts)
@@ -162,7 +162,7 @@ def test_a_damaged_journal_leads_to_no_file_that_is_never_written(
     assert bench.open == []
 
 
-# ---- what cannot be asked is not gone ------------------------------------------------------------
+# ---- errors -------------------------------------------------------------------------------------
 ERRNOS = [errno.EACCES, errno.ENOMEM, errno.EIO, errno.EINTR, errno.EBUSY, errno.ENOSPC]
 
 
@@ -175,9 +175,7 @@ def fails(number: int) -> Callable[[], None]:
 
 @pytest.mark.parametrize("number", ERRNOS)
 @pytest.mark.parametrize("knob", ["writeback_delay", "backing_dev_uuid"])
-def test_a_file_that_cannot_be_read_leaves_the_original_open(
-    bench: Bench, number: int, knob: str
-) -> None:
+def test_the_entry_of_an_unreadable_file_stays_open(bench: Bench, number: int, knob: str) -> None:
     bench.identified()
     bench.sysfs.reading[knob] = fails(number)
     outcomes = {outcome.action.knob: outcome for outcome in bench.restore()}
@@ -190,14 +188,14 @@ def test_a_file_that_cannot_be_read_leaves_the_original_open(
 
 
 @pytest.mark.parametrize("number", [*ERRNOS, errno.EINVAL, errno.EPERM])
-def test_a_write_that_is_refused_leaves_the_original_open(bench: Bench, number: int) -> None:
+def test_the_entry_of_a_refused_write_stays_open(bench: Bench, number: int) -> None:
     bench.sysfs.before["writeback_delay"] = fails(number)
     outcomes = {outcome.action.knob: outcome for outcome in bench.restore()}
     assert outcomes["writeback_delay"].kind is OutcomeKind.FAILED
     assert bench.open == ["writeback_delay"]
 
 
-def test_a_value_that_the_kernel_did_not_take_leaves_the_original_open(bench: Bench) -> None:
+def test_the_entry_of_a_value_that_the_kernel_changed_stays_open(bench: Bench) -> None:
     bench.sysfs.after["writeback_delay"] = lambda: bench.fake.write(
         f"{FOLDER}/writeback_delay", "7"
     )
@@ -206,7 +204,7 @@ def test_a_value_that_the_kernel_did_not_take_leaves_the_original_open(bench: Be
     assert bench.open == ["writeback_delay"]
 
 
-def test_without_a_mounted_sysfs_nothing_is_known_to_be_gone(bench: Bench) -> None:
+def test_nothing_counts_as_gone_without_a_mounted_sysfs(bench: Bench) -> None:
     bench.fake.root.rename(bench.fake.root.with_name("unmounted"))
     outcomes = bench.restore()
     assert {outcome.kind for outcome in outcomes} == {OutcomeKind.FAILED}
@@ -214,7 +212,7 @@ def test_without_a_mounted_sysfs_nothing_is_known_to_be_gone(bench: Bench) -> No
 
 
 # ---- somebody else's values ----------------------------------------------------------------------
-def test_what_somebody_else_wrote_since_stays_and_is_said(bench: Bench) -> None:
+def test_a_value_of_somebody_else_stays_and_is_reported(bench: Bench) -> None:
     bench.fake.write(f"{FOLDER}/writeback_percent", "25")
     outcomes = {outcome.action.knob: outcome for outcome in bench.restore()}
     kept = outcomes["writeback_percent"]
@@ -225,9 +223,7 @@ def test_what_somebody_else_wrote_since_stays_and_is_said(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("value", ["0", "40"])
-def test_a_daemon_that_was_killed_at_a_write_has_left_either_of_two_values(
-    bench: Bench, value: str
-) -> None:
+def test_both_values_of_an_interrupted_write_are_restored(bench: Bench, value: str) -> None:
     (entry,) = [each for each in bench.journal.entries() if each.knob == "writeback_percent"]
     bench.journal.writing(entry, "0", "40")
     bench.fake.write(f"{FOLDER}/writeback_percent", value)
@@ -236,15 +232,15 @@ def test_a_daemon_that_was_killed_at_a_write_has_left_either_of_two_values(
     assert bench.open == []
 
 
-def test_a_knob_that_has_its_original_is_not_written(bench: Bench) -> None:
+def test_a_knob_with_its_original_is_not_written(bench: Bench) -> None:
     bench.fake.write(f"{FOLDER}/writeback_percent", "10")
     bench.restore()
     assert "writeback_percent" not in dict(bench.sysfs.log)
     assert bench.open == []
 
 
-def test_a_value_of_nobody_knows_whom_is_neither_overwritten_nor_forgotten(bench: Bench) -> None:
-    """The file of last values is lost, and the first one is not what is there."""
+def test_a_value_of_unknown_origin_is_neither_overwritten_nor_forgotten(bench: Bench) -> None:
+    """The file of last values is lost, and the knob does not have the first value."""
     bench.journal.last.clear()
     bench.fake.write(f"{FOLDER}/writeback_delay", "3")
     outcomes = {outcome.action.knob: outcome for outcome in bench.restore()}
@@ -256,7 +252,7 @@ def test_a_value_of_nobody_knows_whom_is_neither_overwritten_nor_forgotten(bench
     assert bench.fake.read(f"{FOLDER}/writeback_percent") == "10", "the first value is known"
 
 
-def test_the_rate_is_the_kernel_s_own_and_comes_back_whatever_it_is(bench: Bench) -> None:
+def test_the_rate_is_restored_whatever_its_value(bench: Bench) -> None:
     bench.fake.write(f"{FOLDER}/writeback_rate", "500.0k")
     bench.restore()
     assert bench.fake.read(f"{FOLDER}/writeback_rate") == str(8 * 512)
@@ -266,8 +262,8 @@ def test_the_rate_is_the_kernel_s_own_and_comes_back_whatever_it_is(bench: Bench
 REAL = "/sys/devices/pci0/vda/block/vda/bcache"
 
 
-def test_a_device_that_was_registered_anew_keeps_the_kernel_s_values(bench: Bench) -> None:
-    """The same value by chance: it is not ours, since this is another life of the device."""
+def test_a_device_that_was_registered_again_keeps_the_kernels_values(bench: Bench) -> None:
+    """The value is equal by chance, but the device was created again since."""
     bench.identified()
     real = bench.sysfs.locate(REAL)
     shutil.copytree(real, real.with_name("anew"), symlinks=True)
@@ -283,7 +279,7 @@ def test_a_device_that_was_registered_anew_keeps_the_kernel_s_values(bench: Benc
     assert (bench.sysfs.log, bench.open) == ([], [])
 
 
-def test_another_device_under_the_old_name_is_left_alone_and_the_old_one_found(
+def test_a_renamed_device_is_restored_and_its_successor_left_alone(
     bench: Bench,
 ) -> None:
     bench.identified()
@@ -293,7 +289,7 @@ def test_another_device_under_the_old_name_is_left_alone_and_the_old_one_found(
     fake.sysfs.locate("/sys/devices/virtual/block/bcache0").rename(
         fake.sysfs.locate("/sys/devices/virtual/block/bcache1")
     )
-    fake._links("bcache1", "/sys/devices/virtual/block/bcache1", "252:16")
+    fake.links("bcache1", "/sys/devices/virtual/block/bcache1", "252:16")
     fake.disk("vdc", "254:32")
     fake.bcache("bcache0", backing="vdc", cache=None, files={"writeback_percent": "40"})
     bench.restore()
@@ -311,7 +307,7 @@ def test_a_path_that_leads_out_of_sysfs_is_left_alone(bench: Bench) -> None:
 
 
 # ---- a volume that hangs -------------------------------------------------------------------------
-def test_a_volume_that_hangs_keeps_neither_the_others_nor_the_restore(
+def test_a_hanging_volume_delays_neither_the_others_nor_the_restore(
     bench: Bench, tmp_path: Path
 ) -> None:
     pipe = tmp_path / "hangs"
@@ -347,7 +343,7 @@ def test_a_volume_that_hangs_keeps_neither_the_others_nor_the_restore(
     assert {entry.volume for entry in bench.journal.entries()} == {"bcache1"}
 
 
-def test_a_worker_that_dies_leaves_its_originals_open(bench: Bench) -> None:
+def test_the_entries_of_a_killed_worker_stay_open(bench: Bench) -> None:
     def dies(entry: JournalEntry) -> Outcome:
         os._exit(9)
 
@@ -359,8 +355,8 @@ def test_a_worker_that_dies_leaves_its_originals_open(bench: Bench) -> None:
     assert len(bench.open) == 3
 
 
-def test_a_worker_holds_no_file_of_its_parent(bench: Bench, tmp_path: Path) -> None:
-    """Above all not the lock: whoever hangs in the kernel would keep it."""
+def test_a_worker_closes_all_files_of_its_parent(bench: Bench, tmp_path: Path) -> None:
+    """Above all the lock: a worker that hangs in the kernel would hold it."""
     lock = os.open(tmp_path / "lock", os.O_CREAT | os.O_RDWR)
     fcntl.flock(lock, fcntl.LOCK_EX)
 

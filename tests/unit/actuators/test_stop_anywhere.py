@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Killed before any system call of taking over, writing or giving back: `restore` makes up for it.
+"""`restore` repairs a kill before any system call of a first write, a write or a release.
 
-Every call is tried; the scenario `stop-anywhere` tries every knob of the administrator at each, and
-the real kernel.
+Every call is tried; the scenario `stop-anywhere` also tries every knob of the administrator at each
+call, and the real kernel.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ def machine(request: pytest.FixtureRequest, tmp_path: Path) -> Machine:
     return made
 
 
-def test_a_life_that_nobody_stops_leaves_nothing_behind(machine: Machine) -> None:
+def test_an_undisturbed_run_leaves_nothing_behind(machine: Machine) -> None:
     assert len(machine.moments()) > 60
     assert machine.wrong() == {}
     assert machine.home.left() == []
 
 
-def test_no_original_is_lost_wherever_it_is_killed(machine: Machine) -> None:
+def test_no_original_is_lost_at_any_kill(machine: Machine) -> None:
     for number, (call, files) in enumerate(machine.moments()):
         machine.load(files)
         outcomes = machine.home.put_back()
@@ -43,7 +43,7 @@ def test_no_original_is_lost_wherever_it_is_killed(machine: Machine) -> None:
         assert machine.home.left() == [], where
 
 
-def test_what_an_administrator_writes_at_that_moment_stays(machine: Machine) -> None:
+def test_an_administrators_write_at_the_kill_stays(machine: Machine) -> None:
     moments = machine.moments()
     due = next_knobs([call for call, _ in moments], machine.volume)
     for number, ((call, files), knob) in enumerate(zip(moments, due, strict=True)):
@@ -55,9 +55,9 @@ def test_what_an_administrator_writes_at_that_moment_stays(machine: Machine) -> 
         assert machine.home.left() == [], where
 
 
-def test_what_an_administrator_writes_stays_when_it_is_not_killed(machine: Machine) -> None:
-    """For knobs of a gate: after the last write of the gate. Before that they are looked at once a
-    second (test_hand), since a request waits for their writes.
+def test_an_administrators_write_stays_without_a_kill(machine: Machine) -> None:
+    """For knobs of a gate only after its last write: before that they are checked once a second,
+    since a request waits for their writes.
     """
     due = next_knobs([call for call, _ in machine.moments()], machine.volume)
     for number, knob in list(enumerate(due))[::5]:
@@ -72,13 +72,13 @@ def test_what_an_administrator_writes_stays_when_it_is_not_killed(machine: Machi
 
 
 def before_gate(calls: list[Call], number: int, knob: str) -> bool:
-    """Is the knob still to be written more often than once, to give it back?"""
+    """Is the knob written more than once after this call, thus not only restored?"""
     writes = [call for call in calls[number:] if knob_of(call) == knob and call.name == "rename"]
     return len(writes) > 1
 
 
-def test_a_kill_leaves_what_was_taken_for_it(machine: Machine) -> None:
-    """The other tests load files that were read while the process was stopped."""
+def test_a_real_kill_leaves_the_same_files(machine: Machine) -> None:
+    """The other tests load files that were copied while the process was stopped."""
     calls = [call for call, _ in machine.moments()]
     for number in range(0, len(calls), 9):
         machine.reset()
@@ -88,7 +88,7 @@ def test_a_kill_leaves_what_was_taken_for_it(machine: Machine) -> None:
         assert machine.home.left() == [], f"call {number}: {call}"
 
 
-def test_a_restore_that_is_killed_is_made_up_for_by_the_next(machine: Machine) -> None:
+def test_a_killed_restore_is_completed_by_the_next(machine: Machine) -> None:
     moments = machine.moments()
     _, middle = moments[len(moments) // 2]
     machine.load(middle)

@@ -89,7 +89,7 @@ def test_a_long_answer_gets_more_room_up_to_a_limit(kernel: Kernel, dm: DeviceMa
         dm.names()
 
 
-def test_a_missing_control_device_is_an_error_and_no_absence(tmp_path: Path) -> None:
+def test_a_missing_control_device_is_an_error_and_not_a_missing_device(tmp_path: Path) -> None:
     sysfs = Sysfs(tmp_path, DeviceMapper(tmp_path / "none"))
     for call in (
         lambda: sysfs.read("dm:vg-data/migration_threshold"),

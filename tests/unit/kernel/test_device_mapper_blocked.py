@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A device-mapper that cannot be asked is said, with the reason and the next step."""
+"""A device-mapper that cannot be queried is reported with the reason and the next step."""
 
 from __future__ import annotations
 
@@ -44,9 +44,7 @@ def loaded(tmp_path: Path) -> Path:
     return made
 
 
-def test_a_node_that_a_unit_hides_is_told_from_a_kernel_without_device_mapper(
-    tmp_path: Path, loaded: Path
-) -> None:
+def test_a_hidden_node_is_not_a_kernel_without_device_mapper(tmp_path: Path, loaded: Path) -> None:
     control = tmp_path / "control"
     assert DeviceMapper(control, loaded).blocked() == f"{control} is missing"
     assert DeviceMapper(control, tmp_path / "not-loaded").blocked() == ""
@@ -62,7 +60,7 @@ def test_a_node_that_a_unit_hides_is_told_from_a_kernel_without_device_mapper(
         (errno.ENXIO, ""),
     ],
 )
-def test_a_node_that_cannot_be_opened(
+def test_a_node_that_cannot_be_opened_is_reported_with_the_reason(
     tmp_path: Path, loaded: Path, monkeypatch: pytest.MonkeyPatch, number: int, said: str
 ) -> None:
     def refuse(*_: Any) -> int:
@@ -77,7 +75,7 @@ def test_a_node_that_cannot_be_opened(
 @pytest.mark.parametrize(
     ("number", "said"), [(errno.EACCES, "CAP_SYS_ADMIN"), (errno.ENOMEM, "Cannot allocate memory")]
 )
-def test_a_kernel_that_refuses_the_calls(tmp_path: Path, number: int, said: str) -> None:
+def test_refused_calls_are_reported_with_the_reason(tmp_path: Path, number: int, said: str) -> None:
     control = tmp_path / "control"
     control.touch()
     assert said in Refusing(number, control).blocked()
@@ -92,7 +90,7 @@ def test_status_and_doctor_say_what_the_daemon_cannot_ask(cli: Cli) -> None:
             assert "systemctl restart ebbgated" in out
 
 
-def test_a_command_without_rights_says_why_and_what_to_do(cli: Cli) -> None:
+def test_a_command_without_rights_names_the_next_step(cli: Cli) -> None:
     cli.euid = 1000
     cli.fake.sysfs = Sysfs(cli.fake.root, FakeDm(allowed=False))
     for command in ("status", "doctor"):

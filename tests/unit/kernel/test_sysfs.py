@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Attributes: whatever is not there is None, whatever cannot be written is said."""
+"""A missing attribute is None; an attribute that cannot be written is an error."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def fake(tmp_path: Path) -> FakeSysfs:
     return FakeSysfs(tmp_path / "sys")
 
 
-def test_an_attribute_loses_its_line_end_only(fake: FakeSysfs) -> None:
+def test_only_the_line_end_of_an_attribute_is_removed(fake: FakeSysfs) -> None:
     fake.write("/sys/a/b", " 4.0M ")
     assert fake.sysfs.read_text("/sys/a/b") == " 4.0M "
 
@@ -26,7 +26,7 @@ def test_a_missing_file_and_a_folder_read_as_none(fake: FakeSysfs) -> None:
     assert fake.sysfs.read_text("/sys/block") is None
 
 
-def test_a_number_that_is_none_is_unknown_and_not_zero(fake: FakeSysfs) -> None:
+def test_an_odd_number_is_unknown_and_not_zero(fake: FakeSysfs) -> None:
     fake.write("/sys/a", "12")
     fake.write("/sys/b", "many")
     assert fake.sysfs.read_int("/sys/a") == 12
@@ -34,7 +34,7 @@ def test_a_number_that_is_none_is_unknown_and_not_zero(fake: FakeSysfs) -> None:
     assert fake.sysfs.read_int("/sys/c") is None
 
 
-def test_writing_a_knob_that_this_kernel_lacks_fails_and_creates_nothing(fake: FakeSysfs) -> None:
+def test_writing_a_missing_knob_fails_and_creates_nothing(fake: FakeSysfs) -> None:
     with pytest.raises(FileNotFoundError):
         fake.sysfs.write_text("/sys/block/new", "1")
     assert not fake.sysfs.exists("/sys/block/new")
@@ -50,7 +50,7 @@ def test_a_path_outside_sys_is_refused(fake: FakeSysfs) -> None:
         fake.sysfs.read_text("/etc/passwd")
 
 
-def test_links_and_globs_come_back_as_on_a_real_machine(fake: FakeSysfs) -> None:
+def test_links_and_globs_have_the_paths_of_a_real_machine(fake: FakeSysfs) -> None:
     fake.disk("sda", "8:0")
     real = fake.sysfs.real("/sys/block/sda")
     assert real == Path("/sys/devices/pci0/sda/block/sda")

@@ -41,7 +41,7 @@ SET = f"/sys/fs/bcache/{SET_UUID}"
 
 
 @pytest.mark.parametrize("knob", KNOBS, ids=lambda knob: knob.name)
-def test_a_row_says_all_that_its_use_needs(knob: Knob) -> None:
+def test_a_row_is_complete(knob: Knob) -> None:
     assert knob.about
     assert knob.written == bool(knob.purpose)
     assert not (knob.written and knob.never)
@@ -56,12 +56,12 @@ def test_a_row_says_all_that_its_use_needs(knob: Knob) -> None:
         assert ResetCause.REBOOT in knob.resets
 
 
-def test_no_name_stands_twice() -> None:
+def test_every_name_is_unique() -> None:
     assert len(BY_NAME) == len(KNOBS)
 
 
 @pytest.mark.parametrize("found", VOLUMES, ids=lambda found: str(found.kind))
-def test_the_gate_of_a_volume_is_made_of_the_knobs_that_say_so(found: Volume) -> None:
+def test_the_gate_of_a_volume_has_the_knobs_marked_as_gate(found: Volume) -> None:
     gate = {knob.name for knob in KNOBS if knob.gate and knob.kind is found.kind}
     assert set(plan_for(found).knobs) == gate
 
@@ -110,7 +110,7 @@ def steps_of(found: Volume, gate: Gate, cutoff: int) -> list[Step]:
 
 @EVERY
 @given(gate=GATES, cutoff=NUMBERS)
-def test_no_plan_whatever_the_gate_leads_to_a_knob_of_the_never_list(
+def test_no_gate_leads_to_a_knob_that_is_never_written(
     found: Volume, gate: Gate, cutoff: int
 ) -> None:
     for step in steps_of(found, gate, cutoff):
@@ -120,9 +120,7 @@ def test_no_plan_whatever_the_gate_leads_to_a_knob_of_the_never_list(
 
 
 @pytest.mark.parametrize("knob", NEVER)
-def test_a_hand_refuses_a_knob_of_the_never_list_though_its_file_is_there(
-    tmp_path: Path, knob: str
-) -> None:
+def test_a_writer_refuses_an_existing_knob_that_is_never_written(tmp_path: Path, knob: str) -> None:
     bench = WriterHarness(tmp_path)
     bench.fake.write(f"/sys/block/bcache0/bcache/{knob}", "0")
     (outcome,) = bench.writer.apply((Step(StepKind.WRITE, knob, "1"),), Reason("a bug", "a bug"))

@@ -19,7 +19,7 @@ VOLUMES = [volume(), dm_volume(), dm_volume(Kind.DM_WRITECACHE)]
 
 @pytest.mark.parametrize("knob", NEVER)
 @pytest.mark.parametrize("found", VOLUMES, ids=lambda found: str(found.kind))
-def test_no_person_can_ask_for_a_knob_of_the_never_list(found: Volume, knob: str) -> None:
+def test_a_knob_that_is_never_written_cannot_be_set(found: Volume, knob: str) -> None:
     with pytest.raises(UsageError, match="never writes"):
         checked_value(found, knob, "1")
 
@@ -39,7 +39,7 @@ def test_no_person_can_ask_for_a_knob_of_the_never_list(found: Volume, knob: str
         ("idle_max_writeback_rate", "1", "1"),
     ],
 )
-def test_a_figure_with_its_unit_or_in_the_kernels_own(knob: str, text: str, value: str) -> None:
+def test_a_value_may_have_a_unit(knob: str, text: str, value: str) -> None:
     assert checked_value(volume(), knob, text) == value
 
 
@@ -47,7 +47,7 @@ def test_a_figure_with_its_unit_or_in_the_kernels_own(knob: str, text: str, valu
     ("knob", "text", "value"),
     [("migration_threshold", "1MiB", "2048"), ("max_sectors_kb", "32KiB", "32")],
 )
-def test_dm_caches_own_knobs(knob: str, text: str, value: str) -> None:
+def test_a_value_of_a_dm_knob_may_have_a_unit(knob: str, text: str, value: str) -> None:
     assert checked_value(dm_volume(), knob, text) == value
 
 
@@ -73,21 +73,19 @@ def test_dm_caches_own_knobs(knob: str, text: str, value: str) -> None:
         ("migration_threshold", "1", "no knob migration_threshold", "knobs: "),
     ],
 )
-def test_what_is_refused_says_what_is_allowed(
-    knob: str, text: str, message: str, hint: str
-) -> None:
+def test_a_refusal_names_what_is_allowed(knob: str, text: str, message: str, hint: str) -> None:
     with pytest.raises(UsageError) as refused:
         checked_value(volume(), knob, text)
     assert message in refused.value.message
     assert hint in refused.value.hint
 
 
-def test_a_volume_without_a_cache_has_no_knob_of_the_set() -> None:
+def test_knobs_of_the_set_cannot_be_set_without_a_cache() -> None:
     with pytest.raises(UsageError, match="no cache is attached"):
         check_knob(volume(set_uuid=""), "congested_read_threshold_us")
 
 
-def test_dm_writecache_has_nothing_to_set() -> None:
+def test_dm_writecache_has_no_knob_to_set() -> None:
     found = dm_volume(Kind.DM_WRITECACHE)
     assert settable(found) == ()
     with pytest.raises(UsageError, match="no knob to set while it runs"):
@@ -95,7 +93,7 @@ def test_dm_writecache_has_nothing_to_set() -> None:
 
 
 @given(st.sampled_from(sorted(BOUNDS)), st.text(max_size=30))
-def test_no_text_leads_to_anything_but_a_value_or_a_sentence(knob: str, text: str) -> None:
+def test_any_text_is_a_value_within_bounds_or_refused(knob: str, text: str) -> None:
     found = volume() if knob in settable(volume()) else dm_volume()
     try:
         value = checked_value(found, knob, text)

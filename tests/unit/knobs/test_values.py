@@ -15,7 +15,7 @@ NUMBERS = st.integers(min_value=-(1 << 70), max_value=1 << 70)
 
 
 @given(st.sampled_from(sorted(BOUNDS)), NUMBERS)
-def test_a_value_outside_is_moved_to_the_bound_and_that_is_said(knob: str, value: int) -> None:
+def test_a_value_outside_the_bounds_is_moved_and_noted(knob: str, value: int) -> None:
     within, said = clamped(knob, value)
     bound = BOUNDS[knob]
     assert bound.low <= within <= bound.high
@@ -24,7 +24,7 @@ def test_a_value_outside_is_moved_to_the_bound_and_that_is_said(knob: str, value
 
 
 @pytest.mark.parametrize("knob", BOUNDS)
-def test_what_is_said_can_be_written_again(knob: str) -> None:
+def test_a_formatted_value_can_be_parsed(knob: str) -> None:
     low = BOUNDS[knob].low
     if BY_NAME[knob].unit is not KnobUnit.FLAG:
         assert parse_figure(knob, format_value(knob, low)) == low

@@ -58,7 +58,7 @@ def capture(
     return captured, lines, out.getvalue()
 
 
-def test_the_probe_is_told_what_to_follow_and_how(tmp_path: Path) -> None:
+def test_the_probe_gets_the_volume_and_the_settings(tmp_path: Path) -> None:
     _, lines, _ = capture(tmp_path, probe(tmp_path))
     told = [line["what"] for line in lines if line["t"] == "warn"]
     assert told == [
@@ -68,7 +68,7 @@ def test_the_probe_is_told_what_to_follow_and_how(tmp_path: Path) -> None:
     ]
 
 
-def test_every_line_is_kept_and_sysfs_beside_each_tick(tmp_path: Path) -> None:
+def test_every_line_is_recorded_with_the_state_at_each_tick(tmp_path: Path) -> None:
     captured, lines, _ = capture(tmp_path, probe(tmp_path))
     kinds = [line["t"] for line in lines]
     assert (kinds[0], kinds[1], kinds[-1]) == ("origin", "hello", "bye")
@@ -78,7 +78,7 @@ def test_every_line_is_kept_and_sysfs_beside_each_tick(tmp_path: Path) -> None:
     assert captured.records == len(lines) - 1 - kinds.count("sysfs")
 
 
-def test_what_was_recorded_can_be_read_back(tmp_path: Path) -> None:
+def test_a_recording_can_be_read_back(tmp_path: Path) -> None:
     captured, _, raw = capture(tmp_path, probe(tmp_path))
     records = list(read_recording(raw.decode().splitlines()))
     (origin,) = (each for each in records if isinstance(each, RecordingHeader))
@@ -88,14 +88,14 @@ def test_what_was_recorded_can_be_read_back(tmp_path: Path) -> None:
     assert seen[0].state.dirty_bytes == 420 * MIB
 
 
-def test_a_volume_that_vanishes_ends_the_recording_and_is_said(tmp_path: Path) -> None:
+def test_a_vanished_volume_ends_the_recording(tmp_path: Path) -> None:
     gone = 'print(\'{"t":"untrack","ns":1,"vol":"bcache0","why":"vanished"}\', flush=True)'
     captured, lines, _ = capture(tmp_path, probe(tmp_path, before=gone), seconds=10)
     assert captured.ended == "bcache0 vanished"
     assert lines[-1]["t"] == "bye"
 
 
-def test_a_probe_that_never_follows_the_volume_is_said(
+def test_a_probe_that_never_follows_the_volume_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ebbgate.probes.capture._START_TIMEOUT_S", 0.3)
@@ -103,7 +103,7 @@ def test_a_probe_that_never_follows_the_volume_is_said(
     assert captured.ended == "the probe never followed bcache0"
 
 
-def test_a_refused_command_is_said(tmp_path: Path) -> None:
+def test_a_refused_command_is_reported(tmp_path: Path) -> None:
     refusal = 'print(\'{"t":"error","ns":1,"text":"no such device","cmd":"track"}\', flush=True)'
     captured, _, _ = capture(tmp_path, probe(tmp_path, before=refusal), seconds=10)
     assert captured.ended == "the probe refused: no such device"
@@ -129,7 +129,7 @@ def test_a_missing_probe_is_an_error_with_the_next_step(tmp_path: Path) -> None:
         capture(tmp_path, tmp_path / "none")
 
 
-def test_a_damaged_line_is_kept_as_it_is(tmp_path: Path) -> None:
+def test_a_damaged_line_is_recorded_unchanged(tmp_path: Path) -> None:
     out = io.BytesIO()
     program = probe(tmp_path, before='print("{half", flush=True)')
     fake = fake_bcache(tmp_path / "sys")
@@ -137,7 +137,9 @@ def test_a_damaged_line_is_kept_as_it_is(tmp_path: Path) -> None:
     assert b"\n{half\n" in out.getvalue()
 
 
-def test_an_interrupt_ends_it_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_ends_the_recording_cleanly(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     calls = []
     original = Capture._take
 

@@ -21,7 +21,7 @@ from tests.fake_dm import CACHE_TABLE, FakeCache
 PLAIN = "8 72/16384 512 8/1024 1 2 3 4 5 6 7 1 writeback 2 migration_threshold 2048 smq 0 rw -"
 
 
-def test_every_figure_of_the_line_is_read() -> None:
+def test_every_field_of_the_status_line_is_read() -> None:
     status = parse_cache_status(PLAIN)
     assert status == CacheStatus(
         health=DmHealth.OK,
@@ -46,7 +46,7 @@ def test_every_figure_of_the_line_is_read() -> None:
     assert status.metadata_ratio == 72 / 16384
 
 
-def test_the_policy_that_lvm_wrote_moves_nothing() -> None:
+def test_policy_settings_of_lvm_do_not_shift_fields() -> None:
     status = parse_cache_status(FakeCache(threshold=512).status())
     assert (status.policy, status.migration_threshold_sectors) == ("mq", 512)
     assert status.policy_settings[0] == ("random_threshold", "0")
@@ -63,12 +63,12 @@ def test_the_policy_that_lvm_wrote_moves_nothing() -> None:
         ("ro -", DmHealth.READ_ONLY),
     ],
 )
-def test_the_end_of_the_line_says_how_it_is(end: str, health: DmHealth) -> None:
+def test_the_health_is_at_the_end_of_the_line(end: str, health: DmHealth) -> None:
     assert parse_cache_status(PLAIN.removesuffix("rw -") + end).health is health
 
 
 @pytest.mark.parametrize("line", ["Fail", "Error", " Fail \n"])
-def test_a_cache_that_failed_says_nothing_else(line: str) -> None:
+def test_a_failed_cache_has_no_other_field(line: str) -> None:
     assert parse_cache_status(line) == CacheStatus(DmHealth.FAILED)
 
 
@@ -83,13 +83,13 @@ def test_a_cache_that_failed_says_nothing_else(line: str) -> None:
         ("8 40/2048 128 1/2 1 2 3 4 5 6 7 3 writeback", "features"),
     ],
 )
-def test_an_odd_line_is_refused_with_its_place(line: str, what: str) -> None:
+def test_an_odd_line_is_refused_with_the_expected_field(line: str, what: str) -> None:
     with pytest.raises(BadLine, match=what):
         parse_cache_status(line)
 
 
 @given(st.text(alphabet="0123456789/ -abcrw", max_size=120))
-def test_no_line_whatever_raises_anything_else(line: str) -> None:
+def test_no_line_raises_another_error(line: str) -> None:
     for parse in (parse_cache_status, parse_cache_table, parse_writecache_table):
         try:
             parse(line)
@@ -97,7 +97,7 @@ def test_no_line_whatever_raises_anything_else(line: str) -> None:
             assert "dm-" in str(error)
 
 
-def test_a_table_can_be_loaded_again_as_it_was() -> None:
+def test_a_parsed_table_has_the_same_text() -> None:
     table = parse_cache_table(CACHE_TABLE)
     assert (table.metadata, table.cache, table.origin) == ("253:3", "253:2", "253:4")
     assert (table.block_sectors, table.policy) == (128, "mq")
@@ -123,6 +123,6 @@ def test_writecache_is_read_on_new_and_on_old_kernels() -> None:
         ("vgdata", ""),
     ],
 )
-def test_a_dash_of_a_name_is_doubled_by_lvm(dm_name: str, name: str) -> None:
+def test_a_doubled_dash_in_an_lvm_name_is_one_dash(dm_name: str, name: str) -> None:
     assert lvm_name(dm_name, "LVM-abc") == name
     assert lvm_name(dm_name, "") == ""

@@ -19,7 +19,9 @@ from ebbgate.errors import EbbgateError, PermissionDenied, Unavailable
 from ebbgate.model.records import Edge, Hello, ProbeWarning, QueueSample, Record
 from ebbgate.probes import ebpf
 from ebbgate.probes.ebpf import EbpfProbe, track_command, without_stale
+from ebbgate.probes.topology import find
 from tests.builders import busy_edge, idle_edge, queue_sample, tick, volume
+from tests.fake_dm import WRITECACHE, lvm_disks, lvm_machine
 
 HELLO = '{"t":"hello","ns":1,"protocol":1,"probe":"ebpf","version":"1","boot_id":"b","signals":{}}'
 EDGE = '{"t":"edge","ns":%d,"vol":"bcache0","edge":"idle","idle_ns":3}'
@@ -104,7 +106,7 @@ def test_a_line_may_come_in_pieces(bench: Bench) -> None:
     assert bench.probe.health.bad_lines == 0
 
 
-def test_damaged_lines_are_counted_said_and_skipped(
+def test_damaged_lines_are_counted_logged_and_skipped(
     bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)
@@ -114,7 +116,7 @@ def test_damaged_lines_are_counted_said_and_skipped(
     assert sum("damaged record" in text for text in warnings(caplog)) == 3
 
 
-def test_a_line_without_an_end_ends_the_probe_and_a_new_one_comes(
+def test_an_endless_line_restarts_the_probe(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(ebpf, "_LINE_BYTES_MAX", 5000)
@@ -125,7 +127,7 @@ def test_a_line_without_an_end_ends_the_probe_and_a_new_one_comes(
     assert any("over 5000 bytes" in text for text in warnings(caplog))
 
 
-def test_of_queue_samples_that_waited_only_the_newest_counts() -> None:
+def test_only_the_newest_waiting_queue_sample_counts() -> None:
     old, new = queue_sample(1, 5), queue_sample(2, 6)
     other = QueueSample("bcache1", 1, 9, 0, 0, 0)
     edge, a_tick = idle_edge(3), tick()
@@ -133,7 +135,7 @@ def test_of_queue_samples_that_waited_only_the_newest_counts() -> None:
     assert without_stale([]) == []
 
 
-def test_a_queue_sample_from_before_an_edge_counts_no_more() -> None:
+def test_a_queue_sample_before_an_edge_is_dropped() -> None:
     sample, edge = queue_sample(1, 5), busy_edge(3)
     assert without_stale([sample, edge]) == [edge]
     assert without_stale([edge, sample]) == [edge, sample]
@@ -159,8 +161,22 @@ def test_the_track_command_names_every_device() -> None:
     )
 
 
+def test_the_track_command_has_kind_devices_and_mode(tmp_path: Path) -> None:
+    sysfs, _ = lvm_machine(lvm_disks(tmp_path))
+    assert track_command(find(sysfs, "vg/data")) == (
+        "track vg-data kind=dm-cache volume=253:0 cache=253:2 backing=253:4 mode=writeback"
+    )
+
+
+def test_the_track_command_of_a_writecache_has_no_mode(tmp_path: Path) -> None:
+    sysfs, _ = lvm_machine(lvm_disks(tmp_path), WRITECACHE)
+    assert track_command(find(sysfs, "vg/data")) == (
+        "track vg-data kind=dm-writecache volume=253:0 cache=253:2 backing=253:4"
+    )
+
+
 # ---- how it ends --------------------------------------------------------------------------------
-def test_a_probe_that_dies_comes_back_with_growing_pauses(
+def test_a_dead_probe_is_restarted_with_growing_pauses(
     bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)
@@ -172,19 +188,19 @@ def test_a_probe_that_dies_comes_back_with_growing_pauses(
     assert all("exit code 3" in text and "signals are unknown" in text for text in warnings(caplog))
 
 
-def test_a_probe_that_is_killed_comes_back(bench: Bench) -> None:
+def test_a_killed_probe_is_restarted(bench: Bench) -> None:
     bench.script("[ $run -gt 1 ] || kill -9 $$; hello; stay")
     bench.run_until(lambda: bench.probe.health.state == "running")
     assert bench.restarts == 2
 
 
-def test_a_probe_that_closes_its_output_but_stays_is_ended(bench: Bench) -> None:
+def test_a_probe_that_closes_its_output_is_killed(bench: Bench) -> None:
     bench.script("[ $run -gt 1 ] || { exec >&-; exec sleep 60; }; hello; stay")
     bench.run_until(lambda: bench.probe.health.state == "running")
     assert bench.restarts == 2
 
 
-def test_a_command_to_a_probe_that_listens_no_more_leaves_no_stack_in_the_log(
+def test_a_command_to_a_deaf_probe_logs_no_traceback(
     bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:
     bench.script("[ $run -gt 1 ] || exit 1; hello; stay")
@@ -204,7 +220,7 @@ def test_a_command_to_a_probe_that_listens_no_more_leaves_no_stack_in_the_log(
     assert [r for r in caplog.records if r.name == "asyncio"] == []
 
 
-def test_a_probe_that_cannot_start_is_given_up_and_said_once(
+def test_a_probe_that_cannot_start_is_reported_once(
     bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)
@@ -217,7 +233,7 @@ def test_a_probe_that_cannot_start_is_given_up_and_said_once(
     assert "on SIGHUP" in bench.probe.health.state
 
 
-def test_a_probe_that_was_given_up_is_tried_again_after_long(
+def test_a_probe_that_cannot_start_is_retried_later(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)
@@ -228,7 +244,7 @@ def test_a_probe_that_was_given_up_is_tried_again_after_long(
     assert sum("cannot start here" in text for text in warnings(caplog)) == 1
 
 
-def test_a_person_may_have_it_tried_again_at_once(bench: Bench) -> None:
+def test_a_person_can_retry_the_probe_at_once(bench: Bench) -> None:
     bench.script("[ $run -gt 3 ] || exit 70; hello; stay")
 
     def running() -> bool:
@@ -241,7 +257,7 @@ def test_a_person_may_have_it_tried_again_at_once(bench: Bench) -> None:
     assert bench.restarts == 4
 
 
-def test_an_internal_error_of_a_probe_that_ran_is_no_failed_start(bench: Bench) -> None:
+def test_an_internal_error_after_hello_is_no_failed_start(bench: Bench) -> None:
     bench.script("[ $run -gt 5 ] || { hello; exit 70; }; hello; stay")
     bench.run_until(lambda: bench.restarts == 6 and bench.probe.health.state == "running")
 
@@ -254,7 +270,7 @@ def test_an_internal_error_of_a_probe_that_ran_is_no_failed_start(bench: Bench) 
         (77, PermissionDenied, 77, "run as root"),
     ],
 )
-def test_an_end_that_another_try_cannot_help_is_an_error_with_the_next_step(
+def test_a_fatal_exit_is_an_error_with_the_next_step(
     bench: Bench, code: int, error: type[EbbgateError], exit_code: int, why: str
 ) -> None:
     bench.script(f"exit {code}")
@@ -265,14 +281,14 @@ def test_an_end_that_another_try_cannot_help_is_an_error_with_the_next_step(
     assert bench.restarts == 1
 
 
-def test_a_missing_probe_says_how_to_get_one(bench: Bench) -> None:
+def test_a_missing_probe_is_an_error_with_the_next_step(bench: Bench) -> None:
     caught = bench.run_to_its_error()
     assert isinstance(caught, Unavailable)
     assert "No such file" in caught.message
     assert "make probe" in caught.hint
 
 
-def test_a_probe_that_is_no_program_says_so(bench: Bench) -> None:
+def test_a_probe_that_is_no_program_is_an_error(bench: Bench) -> None:
     bench.program.write_text("not executable")
     assert "Permission denied" in bench.run_to_its_error().message
 
@@ -298,7 +314,7 @@ def test_a_stop_asks_the_probe_to_quit(bench: Bench) -> None:
     assert bench.restarts == 1
 
 
-def test_a_probe_that_does_not_listen_is_killed(bench: Bench) -> None:
+def test_a_probe_that_ignores_quit_is_killed(bench: Bench) -> None:
     pid = bench.folder / "pid"
     bench.script(f"trap '' TERM; echo $$ > {pid}; hello; exec sleep 60")
     began = time.monotonic()
@@ -308,7 +324,7 @@ def test_a_probe_that_does_not_listen_is_killed(bench: Bench) -> None:
         os.kill(int(pid.read_text()), 0)
 
 
-def test_a_stop_during_a_pause_starts_no_other_probe(
+def test_a_stop_during_a_pause_starts_no_probe(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ebpf, "BACKOFF_S", (60.0,))

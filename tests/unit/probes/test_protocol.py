@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The probe's lines: each type is read, news are ignored, damage and other versions are said."""
+"""Each type of record is parsed; unknown fields are ignored, damaged lines are errors."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def test_a_tick_in_full() -> None:
     assert tick.lost == {"ring": 1, "streams": 2}
 
 
-def test_a_tick_needs_only_what_every_probe_knows() -> None:
+def test_a_tick_needs_only_the_fields_of_every_probe() -> None:
     bare = {
         "t": "tick",
         "ns": 5,
@@ -219,7 +219,7 @@ TYPES = st.sampled_from(["tick", "edge", "queue", "track", "untrack", "warn", "e
 
 @settings(max_examples=30)
 @given(TYPES, st.dictionaries(st.sampled_from(sorted(probe_tick())), JSON))
-def test_no_line_of_a_probe_raises_anything_else(kind: str, fields: dict[str, Any]) -> None:
+def test_no_record_raises_another_error(kind: str, fields: dict[str, Any]) -> None:
     try:
         parse_line(json.dumps({**probe_tick(), **fields, "t": kind}))
     except BadRecord as error:
@@ -227,7 +227,7 @@ def test_no_line_of_a_probe_raises_anything_else(kind: str, fields: dict[str, An
 
 
 @given(st.binary(max_size=60))
-def test_no_bytes_raise_anything_else(line: bytes) -> None:
+def test_no_bytes_raise_another_error(line: bytes) -> None:
     try:
         parse_line(line)
     except BadRecord:

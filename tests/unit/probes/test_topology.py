@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Volumes are found with all their devices, and what is no volume is refused with the next step."""
+"""Volumes are found with all their devices; anything else is refused with the next step."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_the_queue_of_the_backing_device_is_described(fake: FakeSysfs) -> None:
     assert (backing.nr_requests, backing.queue_depth, backing.rotational) == (64, 32, True)
 
 
-def test_what_a_device_does_not_say_is_unknown(fake: FakeSysfs) -> None:
+def test_a_missing_attribute_of_a_device_is_unknown(fake: FakeSysfs) -> None:
     fake.remove("/sys/block/vda/device/queue_depth")
     fake.remove("/sys/block/vda/queue/rotational")
     fake.remove("/sys/block/vda/queue/scheduler")
@@ -40,7 +40,7 @@ def test_what_a_device_does_not_say_is_unknown(fake: FakeSysfs) -> None:
     assert (backing.queue_depth, backing.rotational, backing.scheduler) == (None, None, None)
 
 
-def test_a_device_without_a_choice_of_scheduler_prints_it_bare(fake: FakeSysfs) -> None:
+def test_a_scheduler_without_brackets_is_read(fake: FakeSysfs) -> None:
     fake.write("/sys/block/vda/queue/scheduler", "none")
     assert topology.discover(fake.sysfs)[0].backing.scheduler == "none"
 
@@ -74,12 +74,12 @@ def test_volumes_come_in_the_order_of_their_numbers(tmp_path: Path) -> None:
 def test_a_flash_only_volume_is_left_out(fake: FakeSysfs) -> None:
     fake.write("/sys/devices/virtual/block/bcache1/dev", "252:16")
     fake.write(f"/sys/fs/bcache/{SET_UUID}/volume0/size", "1G")
-    fake._links("bcache1", "/sys/devices/virtual/block/bcache1", "252:16")
-    fake._link("/sys/devices/virtual/block/bcache1/bcache", f"/sys/fs/bcache/{SET_UUID}/volume0")
+    fake.links("bcache1", "/sys/devices/virtual/block/bcache1", "252:16")
+    fake.link("/sys/devices/virtual/block/bcache1/bcache", f"/sys/fs/bcache/{SET_UUID}/volume0")
     assert [found.name for found in topology.discover(fake.sysfs)] == ["bcache0"]
 
 
-def test_a_volume_that_vanishes_while_looked_at_is_left_out(fake: FakeSysfs) -> None:
+def test_a_vanishing_volume_is_left_out(fake: FakeSysfs) -> None:
     fake.remove("/sys/block/bcache0/dev")
     assert topology.discover(fake.sysfs) == ()
 
@@ -89,7 +89,7 @@ def test_a_volume_is_found_by_name_and_by_path(fake: FakeSysfs, name: str) -> No
     assert topology.find(fake.sysfs, name).name == "bcache0"
 
 
-def test_an_ordinary_disk_is_said_to_be_not_cached(fake: FakeSysfs) -> None:
+def test_an_ordinary_disk_is_reported_as_not_cached(fake: FakeSysfs) -> None:
     fake.disk("sdz", "65:144")
     with pytest.raises(NotFound, match="not cached: sdz is an ordinary block device") as caught:
         topology.find(fake.sysfs, "sdz")
@@ -102,7 +102,7 @@ def test_an_unknown_name_lists_the_volumes(fake: FakeSysfs) -> None:
         topology.find(fake.sysfs, "bcache7")
 
 
-def test_a_machine_without_volumes_says_so(tmp_path: Path) -> None:
+def test_a_machine_without_volumes_is_reported(tmp_path: Path) -> None:
     with pytest.raises(NotFound, match="there is no cached volume here"):
         topology.find(FakeSysfs(tmp_path).sysfs, "bcache0")
 
@@ -116,8 +116,8 @@ def test_a_part_of_a_volume_names_the_volume(fake: FakeSysfs, part: str, role: s
 
 def test_the_disks_below_a_stack_are_found(fake: FakeSysfs) -> None:
     fake.disk("md0", "9:0", scheduler="none", queue_depth=None)
-    fake._link("/sys/class/block/md0/slaves/vda", "/sys/block/vda")
-    fake._link("/sys/class/block/md0/slaves/vdb", "/sys/block/vdb")
+    fake.link("/sys/class/block/md0/slaves/vda", "/sys/block/vda")
+    fake.link("/sys/class/block/md0/slaves/vdb", "/sys/block/vdb")
     below = physical_devices(fake.sysfs, "md0")
     assert [found.name for found in below] == ["vda", "vdb"]
     assert [found.name for found in physical_devices(fake.sysfs, "vda")] == ["vda"]

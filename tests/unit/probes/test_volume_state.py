@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The state of a volume comes from sysfs in our units, and what sysfs lacks stays unknown."""
+"""The state of a bcache volume comes from sysfs; a missing file leaves its field unknown."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_levels_are_bytes_and_ratios(fake: FakeSysfs) -> None:
     assert state.in_use_ratio == pytest.approx(0.42)
 
 
-def test_every_knob_of_the_table_is_read_in_the_unit_that_the_kernel_takes(fake: FakeSysfs) -> None:
+def test_every_knob_is_read_in_the_kernels_unit(fake: FakeSysfs) -> None:
     knobs = read_state(fake.sysfs, volume(), now_ns=0).knobs
     assert set(knobs) == {knob.name for knob in KNOBS if knob.readable and knob.kind is Kind.BCACHE}
     assert knobs["sequential_cutoff"] == "4194304"
@@ -61,7 +61,7 @@ def test_a_missing_knob_is_left_out(fake: FakeSysfs) -> None:
     assert "writeback_consider_fragment" not in read_state(fake.sysfs, volume(), 0).knobs
 
 
-def test_a_figure_that_makes_no_sense_is_unknown(fake: FakeSysfs) -> None:
+def test_an_odd_size_is_unknown(fake: FakeSysfs) -> None:
     fake.write(f"{OWN}/dirty_data", "lots")
     assert read_state(fake.sysfs, volume(), 0).dirty_bytes is None
 
@@ -81,7 +81,7 @@ def test_a_vanished_volume_reads_as_unknown_throughout(tmp_path: Path) -> None:
     assert (state.state, state.dirty_bytes, dict(state.knobs)) == (None, None, {})
 
 
-def test_a_quick_read_follows_the_load_and_keeps_the_rest(fake: FakeSysfs) -> None:
+def test_a_quick_read_reads_only_what_the_load_moves(fake: FakeSysfs) -> None:
     first = read_state(fake.sysfs, volume(), now_ns=0)
     fake.write(f"{OWN}/dirty_data", "100.0M")
     fake.write(f"{OWN}/writeback_rate", "1.0M")
