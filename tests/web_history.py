@@ -136,8 +136,8 @@ def _minute(filler: Filler, minute_s: int, now_s: int) -> None:
 def _maintain(store: Store, now_s: int) -> None:
     while roll_up_one(store._connection, now_s * NS_PER_S):
         pass
-    upkeep = Maintenance(_LIMITS)
-    while store.maintain(upkeep, now_s * NS_PER_S, now_s * NS_PER_S):
+    maintenance = Maintenance(_LIMITS)
+    while store.maintain(maintenance, now_s * NS_PER_S, now_s * NS_PER_S):
         pass
 
 

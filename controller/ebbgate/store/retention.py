@@ -78,7 +78,7 @@ def delete_by_age(connection: sqlite3.Connection, limits: HistoryLimits, now_ns:
     """Delete some rows that are too old; return how many."""
     names = volumes(connection)
     for tier in TIERS:
-        gone = _delete(connection, tier, names, now_ns - tier.kept_ns(limits), older=True)
+        gone = delete_rows(connection, tier, names, now_ns - tier.kept_ns(limits), older=True)
         if gone:
             return gone
     return 0
@@ -91,8 +91,8 @@ def delete_by_size(connection: sqlite3.Connection, limits: HistoryLimits, now_ns
     """
     names = volumes(connection)
     for tier, keep_ns in _ladder(limits):
-        gone = _delete(connection, tier, names, now_ns - keep_ns, older=True)
-        gone = gone or _delete(connection, tier, names, now_ns + keep_ns, older=False)
+        gone = delete_rows(connection, tier, names, now_ns - keep_ns, older=True)
+        gone = gone or delete_rows(connection, tier, names, now_ns + keep_ns, older=False)
         if gone:
             return gone
     return 0
@@ -138,9 +138,10 @@ def _ladder(limits: HistoryLimits) -> Iterator[tuple[Tier, int]]:
         yield tier, 0
 
 
-def _delete(
+def delete_rows(
     connection: sqlite3.Connection, tier: Tier, names: list[str], bound_ns: int, *, older: bool
 ) -> int:
+    """Delete some rows of a tier before (or after) a time; return how many."""
     comparison, order = ("<", "ASC") if older else (">", "DESC")
     statement = f"""DELETE FROM {tier.table} WHERE ({tier.key}) IN (
         SELECT {tier.key} FROM {tier.table} WHERE {tier.where} AND at_unix_ns {comparison} :bound

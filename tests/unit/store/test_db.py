@@ -18,7 +18,7 @@ from ebbgate.errors import PermissionDenied, Unavailable
 from ebbgate.model.decision import Gate, GateKind, Outcome, OutcomeKind
 from ebbgate.model.frame import PathLatency, Rates
 from ebbgate.model.records import Direction
-from ebbgate.store.connection import identity_of, open_writer
+from ebbgate.store.connection import identity_of, open_reader, open_writer
 from ebbgate.store.db import Store
 from ebbgate.store.documents import SAMPLE_SPAN_NS, decision_document, to_json
 from ebbgate.store.queries import History
@@ -155,8 +155,11 @@ def test_programs_that_make_the_same_file_at_once_all_get_it(tmp_path: Path) -> 
 
 
 def test_a_reader_cannot_write(store: Store, path: Path) -> None:
-    with pytest.raises(sqlite3.OperationalError, match="readonly"):
-        history(path)._connection.execute("DELETE FROM decisions")
+    with (
+        closing(open_reader(path, HISTORY)) as connection,
+        pytest.raises(sqlite3.OperationalError, match="readonly"),
+    ):
+        connection.execute("DELETE FROM decisions")
 
 
 def test_the_file_is_not_for_everybody(store: Store, path: Path) -> None:

@@ -88,10 +88,10 @@ def test_every_change_is_synced(journal: Journal) -> None:
     assert journal._connection.execute("PRAGMA synchronous").fetchone()[0] == 2
 
 
-def test_two_originals_of_one_knob_are_impossible_in_the_schema_itself(journal: Journal) -> None:
+def test_the_schema_refuses_two_originals_of_one_knob(journal: Journal, path: Path) -> None:
     journal.put(journal_entry(original="10"))
-    with pytest.raises(sqlite3.IntegrityError):
-        journal._connection.execute(
+    with closing(sqlite3.connect(path)) as other, pytest.raises(sqlite3.IntegrityError):
+        other.execute(
             "INSERT INTO originals SELECT id + 1, volume, knob, path, original, last_written,"
             " boot_id, at_unix_ns, by, why, device_uuid, instance FROM originals"
         )

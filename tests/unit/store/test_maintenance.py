@@ -236,6 +236,8 @@ def test_while_all_is_in_order_a_look_costs_next_to_nothing(harness: StoreHarnes
     harness.seconds(30)
     harness.maintain()
     statements: list[str] = []
-    harness.store._connection.set_trace_callback(statements.append)
-    assert not harness.store.maintain(harness.upkeep, harness.wall_ns, harness.mono_ns + NS_PER_S)
+    harness.connection.set_trace_callback(statements.append)
+    assert not harness.store.maintain(
+        harness.maintenance, harness.wall_ns, harness.mono_ns + NS_PER_S
+    )
     assert len(statements) <= 2

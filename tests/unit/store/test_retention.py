@@ -131,7 +131,7 @@ def test_the_size_is_held_by_the_oldest_of_the_cheapest(tmp_path: Path) -> None:
     harness = StoreHarness(tmp_path, SMALL)
     fill(harness, 6, padding=9000)
     harness.maintain()
-    used = retention.used_bytes(harness.store._connection)
+    used = retention.used_bytes(harness.connection)
     assert SMALL.pages_bytes * 0.7 < used <= SMALL.pages_bytes
     assert harness.size_bytes() <= SMALL.size_bytes
     idle, acted = times(harness, "idle decisions"), times(harness, "acted decisions")
@@ -176,11 +176,11 @@ def test_a_smaller_bound_is_reached_and_the_file_shrinks(tmp_path: Path) -> None
 def test_each_tier_is_found_by_an_index(harness: StoreHarness, tier: Tier) -> None:
     statements: list[str] = []
     harness.seconds(1)
-    harness.store._connection.set_trace_callback(statements.append)
-    retention._delete(harness.store._connection, tier, ["bcache0"], T0_NS, older=True)
-    harness.store._connection.set_trace_callback(None)
+    harness.connection.set_trace_callback(statements.append)
+    retention.delete_rows(harness.connection, tier, ["bcache0"], T0_NS, older=True)
+    harness.connection.set_trace_callback(None)
     (delete,) = [each for each in statements if each.lstrip().startswith("DELETE")]
-    plan = [row[3] for row in harness.store._connection.execute(f"EXPLAIN QUERY PLAN {delete}")]
+    plan = [row[3] for row in harness.connection.execute(f"EXPLAIN QUERY PLAN {delete}")]
     assert not [step for step in plan if step.startswith("SCAN")], plan
     assert not [step for step in plan if "TEMP B-TREE" in step], plan
 
@@ -189,9 +189,9 @@ def test_a_step_touches_a_few_rows_only(tmp_path: Path) -> None:
     harness = StoreHarness(tmp_path)
     fill(harness, 5, padding=9000)
     harness.restart(SMALL)
-    connection, steps = harness.store._connection, 0
+    connection, steps = harness.connection, 0
     before = connection.total_changes
-    while harness.store.maintain(harness.upkeep, harness.wall_ns, harness.mono_ns):
+    while harness.store.maintain(harness.maintenance, harness.wall_ns, harness.mono_ns):
         steps += 1
         # A decision that goes takes its number out of its action, too.
         assert connection.total_changes - before <= 2 * 128

@@ -99,7 +99,7 @@ def test_a_damaged_log_costs_the_last_records_only(tmp_path: Path, damage: str) 
     now_ns = time.time_ns()
     with closing(Store.open(live)) as store:
         store.add_decision(decision(), now_ns)
-        store._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        assert store.fold_log(1.0)
         for at in range(1, 60):
             store.add_decision(decision(), now_ns + at)
         # As after a crash: the log is not folded into the file.
