@@ -61,7 +61,7 @@ class Bench:
         if kind == "bug":
             raise ZeroDivisionError("a bug")
         if kind != "mode":
-            raise UsageError(f"unknown intent: {kind}", "known: mode")
+            raise UsageError(f"unknown request: {kind}", "known: mode")
         self.asked.append((kind, volume, args, who))
         future: asyncio.Future[Served] = self._loop.create_future()
         if self.hold:

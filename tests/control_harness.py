@@ -19,7 +19,7 @@ from typing import Any, Final
 from ebbgate.daemon.intent_dispatcher import IntentOutcome
 from ebbgate.errors import UsageError
 from ebbgate.intents.server import ControlServer
-from ebbgate.intents.validation import check
+from ebbgate.intents.validation import check_intent
 from ebbgate.store.db import Store
 from ebbgate.store.intent_rows import IntentRow
 
@@ -48,7 +48,7 @@ class _Dispatcher:
         self, kind: str, volume: str | None, args: Mapping[str, Any], who: str
     ) -> tuple[int, asyncio.Future[IntentOutcome]]:
         """As `IntentDispatcher.submit`."""
-        check(kind, volume, args)
+        check_intent(kind, volume, args)
         row = IntentRow(self._next, kind, volume, dict(args), who, time.time_ns())
         outcome = self._decide(row)
         self._next += 1

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Every error a user can meet, and the exit code it ends with. Pure.
+"""All errors that users can see, with their exit codes. Pure.
 
 EbbgateError                 message, hint (the next step), exit code
   UsageError            64   the command line is wrong
   NotFound              66   no such volume, file or record
-  Unavailable           69   the kernel, the probe or the daemon is not there
-  InternalError         70   a bug of ebbgate
+  Unavailable           69   the kernel, the probe or the daemon is not available
+  InternalError         70   a bug in ebbgate
   PermissionDenied      77   needs root
-  ConfigError           78   a configuration file is wrong
-  AlreadyRunning        75   another daemon holds the lock
+  ConfigError           78   error in a settings or policy file
+  AlreadyRunning        75   another daemon is running
   ActuationError        74   a knob could not be written or restored
 """
 
@@ -42,13 +42,13 @@ class NotFound(EbbgateError):
 
 
 class Unavailable(EbbgateError):
-    """The kernel, the probe or the daemon is not there (EX_UNAVAILABLE)."""
+    """The kernel, the probe or the daemon is not available (EX_UNAVAILABLE)."""
 
     exit_code = 69
 
 
 class InternalError(EbbgateError):
-    """A bug of ebbgate (EX_SOFTWARE)."""
+    """A bug in ebbgate (EX_SOFTWARE)."""
 
     exit_code = 70
 
@@ -60,7 +60,7 @@ class ActuationError(EbbgateError):
 
 
 class AlreadyRunning(EbbgateError):
-    """Another daemon holds the lock (EX_TEMPFAIL)."""
+    """Another daemon is running (EX_TEMPFAIL)."""
 
     exit_code = 75
 
@@ -72,6 +72,6 @@ class PermissionDenied(EbbgateError):
 
 
 class ConfigError(EbbgateError):
-    """A configuration file is wrong (EX_CONFIG)."""
+    """Error in a settings or policy file (EX_CONFIG)."""
 
     exit_code = 78

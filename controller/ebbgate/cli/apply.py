@@ -88,7 +88,7 @@ def _carry_out(context: Context, advice: Advice, change: Change, volume: Volume)
         done = run(change.argv, timeout_s=_LVM_TIMEOUT_S)
         output = done.stdout.strip() or f"done: {shlex.join(change.argv)}"
         return {**document, "outcome": [output]}
-    answer = ask(context, IntentKind.APPLY, volume.name, {"id": advice.id})
+    answer = ask(context, IntentKind.APPLY, volume, {"id": advice.id})
     # The undo lines at its end are left out: `undo` has the commands.
     lines = [each for each in str(answer["outcome"]).splitlines() if not is_undo(each)]
     return {**document, "outcome": lines}

@@ -55,7 +55,7 @@ def clean(context: Context, volume: str, within: str, yes: bool) -> None:
     if not yes:
         print_note(_WARNING if found.kind is Kind.DM_CACHE else _WARNING_FLUSH)
         click.confirm(f"Clean {clean_text(found.title)}?", abort=True, err=True)
-    answer = ask(context, IntentKind.CLEAN, found.name, {"within_ns": within_ns})
+    answer = ask(context, IntentKind.CLEAN, found, {"within_ns": within_ns})
     emit(context, answer, draw_outcome)
 
 

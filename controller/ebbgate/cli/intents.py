@@ -17,7 +17,7 @@ from ebbgate.cli.output import Document, emit, print_note
 from ebbgate.errors import ActuationError, EbbgateError, NotFound, Unavailable, UsageError
 from ebbgate.intents.client import ControlClient, NotAnswering, Refused
 from ebbgate.intents.protocol import LABEL_LENGTH_MAX, Answer, State
-from ebbgate.intents.validation import LONGEST_NS, check
+from ebbgate.intents.validation import OVERRIDE_NS_MAX, check_intent
 from ebbgate.model.override import IntentKind
 from ebbgate.model.volume import Mode, Volume
 from ebbgate.probes.topology import find
@@ -39,8 +39,7 @@ def _mode_command(mode: Mode, about: str) -> click.Command:
     @json_option
     @click.pass_obj
     def command(context: Context, volume: str) -> None:
-        name = name_of(named(context, volume))
-        answer = ask(context, IntentKind.MODE, name, {"mode": str(mode)})
+        answer = ask(context, IntentKind.MODE, named(context, volume), {"mode": str(mode)})
         emit(context, answer, draw_outcome)
 
     return command
@@ -72,13 +71,13 @@ def hold(context: Context, volume: str | None, off: bool, lasting: str | None) -
     `hold --off` or `ebbgate release VOLUME` ends the hold. It survives a restart of the daemon,
     which restores the original values and then changes nothing.
     """
-    name = name_of(named(context, volume)) if volume else None
+    found = named(context, volume) if volume else None
     args: dict[str, Any] = {"on": not off}
     if lasting is not None:
         if off:
             raise UsageError("--off cannot be combined with --for", "see ebbgate hold --help")
         args["for_ns"] = parse_for(lasting)
-    emit(context, ask(context, IntentKind.HOLD, name, args), draw_outcome)
+    emit(context, ask(context, IntentKind.HOLD, found, args), draw_outcome)
 
 
 def parse_for(text: str, what: str = "--for") -> int:
@@ -87,7 +86,7 @@ def parse_for(text: str, what: str = "--for") -> int:
         duration_ns = parse_duration_ns(text)
     except ValueError as error:
         raise UsageError(f"{what}: {error}", f"for example {what} 10min") from error
-    if not _SHORTEST_NS <= duration_ns <= LONGEST_NS:
+    if not _SHORTEST_NS <= duration_ns <= OVERRIDE_NS_MAX:
         raise UsageError(f"{what} must be 1 s to 720 h", f"for example {what} 10min")
     return duration_ns
 
@@ -105,26 +104,22 @@ def named(context: Context, name: str) -> Volume | str:
         raise
 
 
-def name_of(volume: Volume | str) -> str:
-    """Return the name to send to the daemon."""
-    return volume if isinstance(volume, str) else volume.name
-
-
 def ask(
-    context: Context, kind: IntentKind, volume: str | None, args: Mapping[str, Any]
+    context: Context, kind: IntentKind, volume: Volume | str | None, args: Mapping[str, Any]
 ) -> Document:
     """Send the request and wait for its outcome.
 
     Raises UsageError for a request that is not valid, Unavailable without a daemon or an outcome in
     time, PermissionDenied, NotFound and ActuationError for a refusal or a failure.
     """
-    check(kind, volume, args)
+    check_intent(kind, volume, args)
+    name = volume.name if isinstance(volume, Volume) else volume
     deadline_s = time.monotonic() + context.answer_timeout_s
     with ControlClient.connect(context.config.socket_path, context.answer_timeout_s) as client:
         try:
-            number = client.send(kind, volume, args, label(), _left_s(deadline_s))
+            number = client.send(kind, name, args, label(), _left_s(deadline_s))
         except Refused as error:
-            raise _failed(volume, error.message, error.hint) from error
+            raise _failed(name, error.message, error.hint) from error
         except NotAnswering as error:
             raise Unavailable(error.message, f"{_MAYBE}; {error.hint}") from error
         except KeyboardInterrupt:
@@ -132,9 +127,9 @@ def ask(
             raise
         answer = _outcome(context, client, number, deadline_s)
     if answer.state is not State.DONE:
-        raise _failed(volume, answer.text or "failed; the daemon gave no reason", answer.hint)
+        raise _failed(name, answer.text or "failed; the daemon gave no reason", answer.hint)
     return {
-        "volume": volume,
+        "volume": name,
         "asked": str(kind),
         **args,
         "request": number,

@@ -9,10 +9,9 @@ from typing import Any
 import click
 
 from ebbgate.cli.context import Context, json_option
-from ebbgate.cli.intents import ask, draw_outcome, name_of, named, parse_for
+from ebbgate.cli.intents import ask, draw_outcome, named, parse_for
 from ebbgate.cli.output import emit
 from ebbgate.errors import UsageError
-from ebbgate.intents.validation import check
 from ebbgate.model.override import IntentKind
 from ebbgate.units import NS_PER_S
 
@@ -62,8 +61,7 @@ def set_knob(
     args: dict[str, Any] = {"knob": knob, "value": value}
     if for_ns is not None:
         args["for_ns"] = for_ns
-    check(IntentKind.SET, found, args)
-    emit(context, ask(context, IntentKind.SET, name_of(found), args), draw_outcome)
+    emit(context, ask(context, IntentKind.SET, found, args), draw_outcome)
 
 
 @click.command()
@@ -87,8 +85,7 @@ def drain(context: Context, volume: str, by: str | None, within: str | None) -> 
     else:
         for_ns = parse_for(within or "", "--within")
     args = {"for_ns": for_ns}
-    check(IntentKind.DRAIN, found, args)
-    emit(context, ask(context, IntentKind.DRAIN, name_of(found), args), draw_outcome)
+    emit(context, ask(context, IntentKind.DRAIN, found, args), draw_outcome)
 
 
 @click.command()
@@ -104,8 +101,7 @@ def release(context: Context, volume: str, knob: str | None) -> None:
     """
     found = named(context, volume)
     args = {} if knob is None else {"knob": knob}
-    check(IntentKind.RELEASE, found, args)
-    emit(context, ask(context, IntentKind.RELEASE, name_of(found), args), draw_outcome)
+    emit(context, ask(context, IntentKind.RELEASE, found, args), draw_outcome)
 
 
 set = set_knob

@@ -14,7 +14,7 @@ import click
 from ebbgate.actuators.restore import restore as put_back
 from ebbgate.actuators.volume_workers import VolumeWorkers
 from ebbgate.cli.context import Context, json_option
-from ebbgate.cli.intents import ask, name_of, named, who
+from ebbgate.cli.intents import ask, named, who
 from ebbgate.cli.output import Document, emit
 from ebbgate.errors import ActuationError, EbbgateError, Unavailable
 from ebbgate.intents.client import NotAnswering, NotRunning
@@ -98,9 +98,9 @@ def _restored(context: Context, volume: str | None, keep_overrides: bool) -> Doc
 
 def _by_daemon(context: Context, volume: str | None) -> Document:
     """Raises what `ask` raises."""
-    name = name_of(named(context, volume)) if volume else None
+    found = named(context, volume) if volume else None
     try:
-        return {"by": "daemon", **ask(context, IntentKind.RESTORE, name, {})}
+        return {"by": "daemon", **ask(context, IntentKind.RESTORE, found, {})}
     except NotAnswering as error:
         raise Unavailable(
             f"ebbgated (pid {error.pid or 'unknown'}) does not answer",

@@ -24,7 +24,7 @@ from ebbgate.daemon.override_intents import OverrideIntents
 from ebbgate.daemon.override_registry import OverrideRegistry
 from ebbgate.daemon.policy_intents import PolicyIntents
 from ebbgate.errors import ActuationError, EbbgateError, NotFound, Unavailable
-from ebbgate.intents.validation import check
+from ebbgate.intents.validation import check_intent
 from ebbgate.kernel.sysfs import Sysfs
 from ebbgate.model.override import IntentKind, OverrideKind
 from ebbgate.model.volume import Mode, Volume
@@ -137,7 +137,7 @@ class IntentDispatcher:
 
         Raises EbbgateError for one that is refused: nothing was begun or recorded then.
         """
-        check(kind, self._volume(volume), args)
+        check_intent(kind, self._volume(volume), args)
         given = {name: value for name, value in args.items() if value is not None}
         intent = IntentRow(self._next, kind, volume, given, who, time.time_ns())
         self._next += 1

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A blocking client of the control socket, for the command line and the web. I/O: a unix socket.
 
-Every call has a total time-out in seconds, which a server that sends byte by byte cannot extend.
-What the server sends is checked like any other input (`protocol`).
+Every call has a total time-out, which a slow server cannot extend. Messages of the server are
+checked like any other input (`protocol`).
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from ebbgate.intents.protocol import (
     encode_request,
 )
 
-START: Final = "start it: systemctl start ebbgated (`ebbgate restore` works without it)"
-LOG: Final = "see what it does: journalctl -u ebbgated"
+START: Final = "start it with: systemctl start ebbgated (`ebbgate restore` works without it)"
+LOG: Final = "see its log: journalctl -u ebbgated"
 _RETRY_S: Final = 0.02
-"""Between two attempts to connect while the server's queue of connections is full."""
+"""Between two attempts to connect while the server's backlog is full."""
 _PEER_CREDENTIALS: Final = struct.Struct("iII")
 
 
@@ -42,7 +42,7 @@ class NotRunning(Unavailable):
 
 
 class NotAnswering(Unavailable):
-    """A daemon has the socket but does not answer in time. `pid`: None where it is not known."""
+    """A daemon has the socket but does not answer in time. `pid`: None if unknown."""
 
     def __init__(self, message: str, hint: str, pid: int | None) -> None:
         super().__init__(message, hint)
@@ -98,7 +98,7 @@ class ControlClient:
         self.close()
 
     def close(self) -> None:
-        """Close the connection. What was accepted goes on."""
+        """Close the connection. Accepted requests are still carried out."""
         self._socket.close()
 
     def send(
@@ -111,7 +111,7 @@ class ControlClient:
     ) -> int:
         """Send a request; return its number once the daemon has accepted it.
 
-        Raises UsageError for what is no request, which is not sent; Refused, Busy, NotAnswering and
+        Raises UsageError for an invalid request, which is not sent; Refused, Busy, NotAnswering and
         Unavailable.
         """
         deadline_s = time.monotonic() + timeout_s
@@ -121,7 +121,7 @@ class ControlClient:
         if answer.state is State.REFUSED and answer.busy:
             raise Busy(answer.text, answer.hint or LOG)
         if answer.state is State.REFUSED:
-            raise Refused(answer.text or "refused without a reason", answer.hint)
+            raise Refused(answer.text or "refused; the daemon gave no reason", answer.hint)
         if answer.state is not State.ACCEPTED or answer.request is None:
             raise _unexpected()
         return answer.request
@@ -129,8 +129,8 @@ class ControlClient:
     def outcome(self, timeout_s: float) -> Answer:
         """Return the outcome of the request that was accepted last: `done` or `failed`.
 
-        Raises NotAnswering when the time is over; then it may be called again. Raises Unavailable
-        where the daemon ended.
+        Raises NotAnswering when the time is over; it may be called again then. Raises Unavailable
+        if the daemon ended.
         """
         answer = self._answer(time.monotonic() + timeout_s)
         if answer.state not in (State.DONE, State.FAILED):
@@ -144,7 +144,7 @@ class ControlClient:
         except TimeoutError as error:
             raise self._not_answering() from error
         except OSError:
-            # The daemon has closed the connection; what it said before explains why.
+            # The daemon has closed the connection; its last message has the reason.
             self._read(deadline_s)
             raise _unexpected() from None
 
@@ -159,7 +159,7 @@ class ControlClient:
             message = decode_message(self._line(deadline_s))
         except ProtocolError as error:
             raise Unavailable(
-                f"ebbgated sent something that is no message: {error.message}",
+                f"ebbgated sent an invalid message: {error.message}",
                 error.hint or LOG,
             ) from error
         if isinstance(message, Answer) and message.state is State.ERROR:
@@ -168,7 +168,7 @@ class ControlClient:
         return message
 
     def _line(self, deadline_s: float) -> bytes:
-        """Of what has arrived without a newline, all is kept for the next call."""
+        """Read a line; the rest of what was received is kept for the next call."""
         while b"\n" not in self._buffer:
             if len(self._buffer) >= LINE_BYTES_MAX:
                 raise ProtocolError(f"a line is longer than {LINE_BYTES_MAX} bytes")
@@ -191,7 +191,7 @@ class ControlClient:
 
 
 def _checked(request: Request) -> bytes:
-    """Encode a request. Raises UsageError, in the server's words, for one it would not read."""
+    """Encode a request. Raises UsageError for one that the server would not read."""
     line = encode_request(request)
     try:
         decode_request(line)
@@ -201,7 +201,7 @@ def _checked(request: Request) -> bytes:
 
 
 def greet(path: Path, timeout_s: float) -> Greeting:
-    """Ask for a sign of life only. Raises what `ControlClient.connect` raises."""
+    """Connect and return the greeting only. Raises what `ControlClient.connect` raises."""
     with ControlClient.connect(path, timeout_s) as client:
         return client.greeting
 
@@ -214,7 +214,7 @@ def _connected(path: Path, deadline_s: float) -> socket.socket:
             connection.connect(str(path))
         except OSError as error:
             connection.close()
-            # The kernel's word for a queue that is full; a daemon that hangs has one.
+            # EAGAIN: the backlog is full, as it is if the daemon hangs.
             if not isinstance(error, BlockingIOError | TimeoutError):
                 raise _explained(path, error) from error
             if time.monotonic() + _RETRY_S >= deadline_s:
@@ -243,12 +243,12 @@ def _closed() -> Unavailable:
 def _unexpected() -> Unavailable:
     return Unavailable(
         "ebbgated sent an answer that does not belong to the request",
-        "use the client and the daemon of the same ebbgate",
+        "use command line and daemon of the same release",
     )
 
 
 def _peer_pid(connection: socket.socket) -> int | None:
-    """The process that listens, by the kernel; None where the kernel does not say."""
+    """Return the process that listens, from the kernel; None if unknown."""
     try:
         size = _PEER_CREDENTIALS.size
         found = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
@@ -259,7 +259,7 @@ def _peer_pid(connection: socket.socket) -> int | None:
 
 
 def _left_s(deadline_s: float) -> float:
-    """Of a time-out; raises TimeoutError where nothing is left, since 0 means not to block."""
+    """Return the time left. Raises TimeoutError if there is none: 0 would mean not to block."""
     left_s = deadline_s - time.monotonic()
     if left_s <= 0:
         raise TimeoutError

@@ -31,20 +31,20 @@ from ebbgate.intents.users import UserNames
 from ebbgate.units import NS_PER_S, clean_text
 
 _LOG = logging.getLogger(__name__)
-_TRY_AGAIN: Final = "try it again in a moment"
+_TRY_AGAIN: Final = "try again in a moment"
 _READ_BYTES: Final = 16 * 1024
 _PAUSE_S: Final = 0.5
-"""How long a client that sent too many requests is not read from."""
+"""Reading pauses for this time after a request beyond the limits."""
 _REFUSALS_MAX: Final = 20
-"""After so many requests beyond the limits a connection is closed."""
+"""After this many requests beyond the limits the connection is closed."""
 
 
 class Outcome(Protocol):
-    """What became of a request."""
+    """The outcome of a request."""
 
     @property
     def ok(self) -> bool:
-        """Was it done?"""
+        """Whether it was carried out."""
 
     @property
     def text(self) -> str:
@@ -52,12 +52,14 @@ class Outcome(Protocol):
 
 
 Submit = Callable[[str, str | None, Mapping[str, Any], str], tuple[int, Awaitable[Outcome]]]
-"""Begins a request of a kind, for a volume, with arguments, of somebody; returns its number and its
-outcome. Raises EbbgateError for one that is refused."""
+"""Starts a request (kind, volume, arguments, user); returns its number and its future outcome.
+
+Raises EbbgateError if it is refused.
+"""
 
 
 class _CutOff(Exception):
-    """The connection ends, with the reason for the client. `busy`: it is a limit."""
+    """Ends the connection, with the reason for the client. `busy`: a limit is reached."""
 
     def __init__(self, why: str, *, busy: bool = False) -> None:
         super().__init__(why)
@@ -65,7 +67,7 @@ class _CutOff(Exception):
 
 
 class Connection:
-    """One client. Ends by itself; a request that was accepted is carried out in any case."""
+    """Serves one client. Accepted requests are carried out even if the client leaves."""
 
     def __init__(
         self,
@@ -89,7 +91,7 @@ class Connection:
         self._unsent: asyncio.TimerHandle | None = None
 
     async def serve(self) -> None:
-        """Until the client leaves or is cut off."""
+        """Serve until the client leaves or is cut off."""
         try:
             reader, writer = await asyncio.open_unix_connection(
                 sock=self._socket, limit=LINE_BYTES_MAX
@@ -101,13 +103,13 @@ class Connection:
         except (OSError, asyncio.CancelledError):
             pass
         except Exception:
-            _LOG.exception("a connection failed: a bug of ebbgate")
+            _LOG.exception("a connection failed: a bug in ebbgate")
         finally:
             self._quota.connections -= 1
             self._close()
 
     async def _read(self, reader: asyncio.StreamReader) -> None:
-        """Line by line; each is handled in a turn of the event loop of its own."""
+        """Read line by line; other tasks of the event loop run between lines."""
         buffer = bytearray()
         begun_ns = 0
         while True:
@@ -123,7 +125,7 @@ class Connection:
                 raise _CutOff(f"a line is longer than {LINE_BYTES_MAX} bytes")
             data = await self._some(reader, begun_ns if buffer else None)
             if not data:
-                # It may have closed its own direction only, and wait for outcomes.
+                # It may have closed only its own direction and still wait for outcomes.
                 await asyncio.gather(*self._answering)
                 return
             if not buffer:
@@ -131,9 +133,9 @@ class Connection:
             buffer += data
 
     async def _some(self, reader: asyncio.StreamReader, begun_ns: int | None) -> bytes:
-        """The next bytes; empty when the client has left. Raises _CutOff for one that is too slow.
+        """Return the next bytes, empty if the client has left. Raises _CutOff if it is too slow.
 
-        `begun_ns`: when the line that is not finished began; None between two lines.
+        `begun_ns`: when the unfinished line began; None between two lines.
         """
         while True:
             if begun_ns is None:
@@ -146,10 +148,10 @@ class Connection:
             except TimeoutError:
                 if begun_ns is not None:
                     seconds = LINE_TIMEOUT_NS // NS_PER_S
-                    raise _CutOff(f"a line was not finished within {seconds} s") from None
+                    raise _CutOff(f"a message was not complete within {seconds} s") from None
                 if not self._pending:
                     seconds = IDLE_TIMEOUT_NS // NS_PER_S
-                    raise _CutOff(f"nothing was asked for {seconds} s") from None
+                    raise _CutOff(f"no request was sent for {seconds} s") from None
 
     # ---- one line ------------------------------------------------------------------------------
     async def _take(self, line: bytes) -> None:
@@ -179,7 +181,9 @@ class Connection:
 
     async def _begin(self, request: Request) -> None:
         if request.id in self._pending:
-            self._refuse(request.id, "id: a request of this id has no outcome yet", "use another")
+            self._refuse(
+                request.id, "id: a request with this id has no outcome yet", "use another id"
+            )
             return
         label = clean_text(request.label, LABEL_LENGTH_MAX)
         name = await self._names.name_of(self._uid)
@@ -190,14 +194,16 @@ class Connection:
             self._refuse(request.id, error.message, error.hint)
             return
         except Exception as error:
-            _LOG.exception("a request (%s) failed: a bug of ebbgate", clean_text(request.kind, 40))
-            self._refuse(request.id, f"a bug of ebbgate: {type(error).__name__}", "please report")
+            _LOG.exception("a request (%s) failed: a bug in ebbgate", clean_text(request.kind, 40))
+            self._refuse(
+                request.id, f"a bug in ebbgate: {type(error).__name__}", "please report it"
+            )
             return
         self._send(Answer(State.ACCEPTED, request.id, number))
         self._pending.add(request.id)
         self._quota.pending += 1
         task = asyncio.get_running_loop().create_task(self._answer(request.id, number, outcome))
-        # Not ended with the connection: what was accepted is counted until it is done.
+        # It outlives the connection: an accepted request counts until it is done.
         self._answering.add(task)
         task.add_done_callback(self._answering.discard)
 
@@ -216,7 +222,7 @@ class Connection:
 
     # ---- answers -------------------------------------------------------------------------------
     def _send(self, answer: Answer) -> None:
-        """Never waits: a client that does not read is cut off."""
+        """Send without waiting; a client that does not read is cut off."""
         writer = self._writer
         if writer is None or writer.transport.is_closing():
             return
@@ -235,7 +241,7 @@ class Connection:
             self._writer.transport.abort()
 
     def _close(self) -> None:
-        """What is in the buffer is still sent, for as long as an answer may take."""
+        """Close after sending what is in the buffer."""
         if self._writer is None:
             self._socket.close()
             return

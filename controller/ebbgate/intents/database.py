@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What people asked for that lasts: `overrides.db`, which only root may open. I/O: SQLite.
+"""Stores overrides and modes in `overrides.db`, which only root may open. I/O: SQLite.
 
-Holds, set knobs, drains, knobs that somebody else wrote, and the modes that people chose. A row
-that an older version or a hand has written wrongly is set aside on load: it stays in the file with
-the reason in `invalid`, is reported once, and has no effect.
+Overrides are holds, set knobs, drains, and knobs that someone else wrote. An invalid row is
+ignored: it stays in the file with the reason in `invalid` and is reported once.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from typing import Any, Final, Self
 
 from ebbgate.errors import EbbgateError, PermissionDenied, UsageError
 from ebbgate.intents.protocol import NAME_LENGTH_MAX
-from ebbgate.intents.validation import LONGEST_NS
+from ebbgate.intents.validation import OVERRIDE_NS_MAX
 from ebbgate.knobs.catalog import BY_NAME
 from ebbgate.knobs.settable import bounded_value, is_trigger, may_be_set
 from ebbgate.model.override import Override, OverrideKind
@@ -31,11 +30,11 @@ from ebbgate.units import NS_PER_S, clean_text
 
 _LOG = logging.getLogger(__name__)
 _ENDED_KEPT: Final = 1_000
-"""Rows of overrides that are over; whoever makes many fills no disk with them."""
+"""Rows of ended overrides; older ones are deleted to bound the file."""
 _ROWS_MAX: Final = 10_000
 _WHO_MAX: Final = 256
 _TIME_MAX: Final = 4_102_444_800 * NS_PER_S
-"""The year 2100: what is later was not written by a clock."""
+"""The year 2100; later times are invalid."""
 _COLUMNS: Final = "id, kind, volume, knob, value, who, at_unix_ns, until_unix_ns"
 _LOAD: Final = f"""
     SELECT {_COLUMNS} FROM overrides WHERE ended_unix_ns IS NULL AND invalid IS NULL
@@ -69,7 +68,7 @@ _SET_MODE_ASIDE: Final = "UPDATE modes SET invalid = ? WHERE rowid = ?"
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """What is in force. `set_aside`: a sentence for each row that was wrong."""
+    """Active overrides and modes. `set_aside`: a text for each invalid row."""
 
     overrides: tuple[Override, ...] = ()
     modes: Mapping[str, Mode] = field(default_factory=dict)
@@ -77,7 +76,7 @@ class Loaded:
 
 
 class _Wrong(ValueError):
-    """A row makes no sense, with the reason."""
+    """A row is invalid, with the reason."""
 
 
 class OverrideDatabase:
@@ -86,13 +85,14 @@ class OverrideDatabase:
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         self._connection = connection
         self._path = path
-        # A text that is not UTF-8 must be a wrong row, not an exception.
+        # Text that is not UTF-8 must make the row invalid, not raise.
         connection.text_factory = lambda data: data.decode(errors="replace")
 
     @classmethod
     def open(cls, path: Path, *, heal: bool = True) -> Self:
-        """Open or make the file. One that is damaged is renamed to `overrides.db.damaged` and a new
-        one begun, unless `heal` is false. Raises PermissionDenied and Unavailable.
+        """Open or create the file. Raises PermissionDenied and Unavailable.
+
+        A damaged file is renamed to `overrides.db.damaged` unless `heal` is false.
         """
         _check_owner(path)
         try:
@@ -101,7 +101,7 @@ class OverrideDatabase:
             if not heal:
                 raise
             aside = path.with_name(f"{path.name}.damaged")
-            _LOG.error("%s; it is kept as %s, and a new one is begun", error.message, aside)
+            _LOG.error("%s; it is renamed to %s, and a new one is created", error.message, aside)
             path.replace(aside)
             for suffix in ("-wal", "-shm"):
                 path.with_name(f"{path.name}{suffix}").unlink(missing_ok=True)
@@ -123,23 +123,24 @@ class OverrideDatabase:
 
     # ---- reading -------------------------------------------------------------------------------
     def load(self) -> Loaded:
-        """All that is in force; rows that are wrong are set aside. Raises sqlite3.Error."""
+        """Return all active overrides and modes; sets invalid rows aside. Raises sqlite3.Error."""
         found: dict[tuple[str, str, str], Override] = {}
         wrong: list[tuple[str, int]] = []
         for row in self._connection.execute(_LOAD).fetchall():
             try:
-                wish = _override(row)
-                if (wish.volume, str(wish.kind), wish.knob) in found:
-                    raise _Wrong("the same is in force twice")
-                found[wish.volume, str(wish.kind), wish.knob] = wish
+                each = _override(row)
+                key = (each.volume, str(each.kind), each.knob)
+                if key in found:
+                    raise _Wrong("there is another one for the same")
+                found[key] = each
             except _Wrong as error:
                 wrong.append((str(error), row["id"]))
         modes, wrong_modes = self._modes()
         self._mark(wrong, wrong_modes)
-        return Loaded(tuple(found.values()), modes, (*_said("override", wrong), *wrong_modes))
+        return Loaded(tuple(found.values()), modes, (*_reports("override", wrong), *wrong_modes))
 
     def _modes(self) -> tuple[dict[str, Mode], dict[str, int]]:
-        """Modes by volume, and the sentences on the rows that are wrong, each with its number."""
+        """Return modes by volume, and the texts on invalid rows with their numbers."""
         modes: dict[str, Mode] = {}
         wrong: dict[str, int] = {}
         for row in self._connection.execute(_LOAD_MODES).fetchmany(_ROWS_MAX):
@@ -154,7 +155,7 @@ class OverrideDatabase:
         return modes, wrong
 
     def _mark(self, wrong: Sequence[tuple[str, int]], modes: Mapping[str, int]) -> None:
-        """So that each is reported once; where that cannot be written, at the next start again."""
+        """Mark invalid rows, so that each is reported once."""
         if not wrong and not modes:
             return
         try:
@@ -162,10 +163,10 @@ class OverrideDatabase:
                 open_.executemany(_SET_ASIDE, wrong)
                 open_.executemany(_SET_MODE_ASIDE, modes.items())
         except sqlite3.Error as error:
-            _LOG.warning("%s: rows that are wrong could not be marked: %s", self._path, error)
+            _LOG.warning("%s: invalid rows could not be marked: %s", self._path, error)
 
     def _check(self) -> None:
-        """Raises Damaged for a file that is no database of overrides."""
+        """Raises Damaged for a file that is not a database of overrides."""
         try:
             self._connection.execute(_LOAD).fetchmany(1)
             self._connection.execute(_LOAD_MODES).fetchmany(1)
@@ -177,7 +178,7 @@ class OverrideDatabase:
 
     # ---- writing: each call is on the disk when it returns -------------------------------------
     def add(self, overrides: Iterable[Override]) -> tuple[Override, ...]:
-        """Keep all of them, or none; each gets its number and ends an older one for the same.
+        """Store all of them or none; each gets a number and ends an older one for the same.
 
         Raises sqlite3.Error.
         """
@@ -193,14 +194,14 @@ class OverrideDatabase:
         return tuple(kept)
 
     def end(self, ended: Mapping[int, str], wall_ns: int) -> None:
-        """Overrides are over, by number, each with the reason. Raises sqlite3.Error."""
+        """End overrides, given by number with a reason. Raises sqlite3.Error."""
         rows = [(wall_ns, why, number) for number, why in ended.items()]
         with durable(self._connection) as open_:
             open_.executemany(_END, rows)
             open_.execute(_FORGET, (_ENDED_KEPT,))
 
     def reopen(self, overrides: Iterable[Override]) -> None:
-        """Overrides whose place another one had taken are in force again. Raises sqlite3.Error."""
+        """Make replaced overrides active again. Raises sqlite3.Error."""
         with durable(self._connection) as open_:
             for each in overrides:
                 same = (each.volume, str(each.kind), each.knob)
@@ -208,12 +209,12 @@ class OverrideDatabase:
                 open_.execute(_REOPEN, (each.id,))
 
     def set_aside(self, number: int, reason: str) -> None:
-        """An override did harm when it was applied. Raises sqlite3.Error."""
+        """Ignore an override that failed when it was applied. Raises sqlite3.Error."""
         with durable(self._connection) as open_:
             open_.execute(_SET_ASIDE, (reason, number))
 
     def set_mode(self, volume: str, mode: Mode | None, wall_ns: int) -> None:
-        """Keep the mode that a person chose for a volume; None: no mode. Raises sqlite3.Error."""
+        """Store the mode of a volume; None removes it. Raises sqlite3.Error."""
         with durable(self._connection) as open_:
             if mode is None:
                 open_.execute("DELETE FROM modes WHERE volume = ?", (volume,))
@@ -228,10 +229,12 @@ def _check_owner(path: Path) -> None:
     except FileNotFoundError:
         return
     except OSError as error:
-        raise PermissionDenied(f"no access to {path}: {error.strerror}", "run as root") from error
+        raise PermissionDenied(
+            f"no access to {path}: {error.strerror}", "run this as root"
+        ) from error
     if not stat.S_ISREG(found.st_mode) or found.st_uid not in (0, os.geteuid()):
         raise PermissionDenied(
-            f"{path} is not a file of root's own", f"move it away: mv {path} {path}.foreign"
+            f"{path} is not a file that belongs to root", f"move it away: mv {path} {path}.foreign"
         )
 
 
@@ -247,19 +250,19 @@ def _row(override: Override) -> tuple[Any, ...]:
     )
 
 
-def _said(what: str, wrong: Sequence[tuple[str, int]]) -> list[str]:
+def _reports(what: str, wrong: Sequence[tuple[str, int]]) -> list[str]:
     return [f"overrides.db: {what} {number} is set aside: {why}" for why, number in wrong]
 
 
 def _override(row: sqlite3.Row) -> Override:
-    """A row as it is kept. Raises _Wrong."""
+    """Read a row. Raises _Wrong."""
     if row["kind"] not in tuple(OverrideKind):
         raise _Wrong("kind: unknown")
     kind = OverrideKind(row["kind"])
     at_ns, until_ns = _time(row["at_unix_ns"], "at_unix_ns"), row["until_unix_ns"]
     if until_ns is not None:
         until_ns = _time(until_ns, "until_unix_ns")
-        if not 0 < until_ns - at_ns <= LONGEST_NS:
+        if not 0 < until_ns - at_ns <= OVERRIDE_NS_MAX:
             raise _Wrong("until_unix_ns: not within 30 days after at_unix_ns")
     elif kind is OverrideKind.DRAIN:
         raise _Wrong("until_unix_ns: a drain needs one")
@@ -277,7 +280,7 @@ def _override(row: sqlite3.Row) -> Override:
 
 
 def _knob(kind: OverrideKind, knob: Any, value: Any) -> tuple[str, str]:
-    """Raises _Wrong for a knob that cannot be kept, or a value that it cannot have."""
+    """Check knob and value. Raises _Wrong."""
     if kind in (OverrideKind.HOLD, OverrideKind.DRAIN):
         if knob != "" or value != "":
             raise _Wrong(f"knob: a {kind} has none")
@@ -288,13 +291,13 @@ def _knob(kind: OverrideKind, knob: Any, value: Any) -> tuple[str, str]:
             raise _Wrong("knob: unknown")
         return knob, value
     if not may_be_set(knob) or is_trigger(knob):
-        raise _Wrong("knob: it cannot be kept at a value")
+        raise _Wrong("knob: cannot be overridden")
     try:
         as_written = bounded_value(knob, value)
     except UsageError as error:
         raise _Wrong(f"value: {clean_text(error.message)}") from error
     if as_written != value:
-        raise _Wrong("value: not as the kernel takes it")
+        raise _Wrong("value: not in the kernel's form")
     return knob, value
 
 
@@ -304,7 +307,7 @@ def _name(value: Any, column: str, length_max: int) -> str:
     if not value or len(value) > length_max:
         raise _Wrong(f"{column}: not 1 to {length_max} characters")
     if clean_text(value) != value or "\ufffd" in value:
-        raise _Wrong(f"{column}: has a character that no name has")
+        raise _Wrong(f"{column}: has an invalid character")
     return value
 
 
@@ -317,4 +320,4 @@ def _time(value: Any, column: str) -> int:
 
 
 TROUBLE: Final = (sqlite3.Error, OSError, EbbgateError)
-"""What may come of any use of the database."""
+"""Errors of any use of the database."""

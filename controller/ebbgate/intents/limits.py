@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What one user may do on the control socket: connections, requests per second, pending. Pure."""
+"""Limits of each user on the control socket: connections, request rate, pending. Pure."""
 
 from __future__ import annotations
 
@@ -20,9 +20,7 @@ ROOT_UID = 0
 
 @dataclass(slots=True)
 class UserQuota:
-    """What a user has in use. `tokens_ns`: requests that it may still send at once, each worth
-    1 s / REQUESTS_PER_S of time.
-    """
+    """What a user has in use. `tokens_ns`: a token bucket; a request costs 1 s / REQUESTS_PER_S."""
 
     seen_ns: int
     connections: int = 0
@@ -30,7 +28,7 @@ class UserQuota:
     tokens_ns: int = REQUESTS_BURST * (NS_PER_S // REQUESTS_PER_S)
 
     def take_token(self, now_ns: int) -> bool:
-        """May a request be sent now? Times are of CLOCK_MONOTONIC."""
+        """Take a token if there is one. Times are of CLOCK_MONOTONIC."""
         self._refill(now_ns)
         price_ns = NS_PER_S // REQUESTS_PER_S
         if self.tokens_ns < price_ns:
@@ -39,7 +37,7 @@ class UserQuota:
         return True
 
     def is_unused(self, now_ns: int) -> bool:
-        """Is this user as one that was never seen?"""
+        """Whether this user has nothing in use and all tokens."""
         self._refill(now_ns)
         full = self.tokens_ns == REQUESTS_BURST * (NS_PER_S // REQUESTS_PER_S)
         return full and not self.connections and not self.pending
@@ -52,20 +50,20 @@ class UserQuota:
 
 @dataclass(slots=True)
 class Quotas:
-    """Of all users, by uid."""
+    """The quotas of all users, by uid."""
 
     users: dict[int, UserQuota] = field(default_factory=dict)
 
     def of(self, uid: int, now_ns: int) -> UserQuota:
-        """What this user has in use; users that have nothing in use are forgotten."""
+        """Return the quota of a user; unused quotas are dropped."""
         found = self.users.get(uid)
         if found is None:
             self.users = {u: q for u, q in self.users.items() if not q.is_unused(now_ns)}
             found = self.users[uid] = UserQuota(now_ns)
         return found
 
-    def refusal(self, uid: int, now_ns: int) -> str:
-        """Why this user may open no other connection; empty where it may."""
+    def connection_refusal(self, uid: int, now_ns: int) -> str:
+        """Return why this user may not open another connection; empty if it may."""
         total = sum(each.connections for each in self.users.values())
         room = CONNECTIONS_MAX if uid == ROOT_UID else CONNECTIONS_MAX - ROOT_RESERVE
         if total >= room:
@@ -75,12 +73,12 @@ class Quotas:
         return ""
 
     def request_refusal(self, uid: int, now_ns: int) -> str:
-        """Why this user may send no request now; empty, and one is counted, where it may."""
+        """Count a request; return why it is not allowed now, empty if it is."""
         user = self.of(uid, now_ns)
         if not user.take_token(now_ns):
             return (
                 f"too many requests: at most {REQUESTS_PER_S} per second, {REQUESTS_BURST} at once"
             )
         if user.pending >= PENDING_PER_UID:
-            return f"too many requests: {PENDING_PER_UID} of this user have no outcome yet"
+            return f"too many requests: {PENDING_PER_UID} of this user are not finished yet"
         return ""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The one thread that uses `overrides.db`: the event loop never waits for the disk. I/O: a thread.
+"""Uses `overrides.db` in a thread, so that the event loop never waits. I/O: a thread.
 
 The file is opened on first use, and again after a failure.
 """
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class OverrideWriter:
-    """`error`: why the database cannot be used; empty while it can."""
+    """Runs work on the database. `error`: why it cannot be used; empty if it can."""
 
     def __init__(self, path: Path) -> None:
         self.error = ""
@@ -31,9 +31,7 @@ class OverrideWriter:
         self._database: OverrideDatabase | None = None
 
     def submit(self, work: Callable[[OverrideDatabase], T]) -> Future[T]:
-        """Use the database when its turn comes. The future raises Unavailable where it cannot be
-        used; what was to be written is then not written.
-        """
+        """Queue work on the database. The future raises Unavailable if nothing was written."""
         return self._worker.submit(lambda: self._used(work))
 
     def _used(self, work: Callable[[OverrideDatabase], T]) -> T:
@@ -44,11 +42,12 @@ class OverrideWriter:
         except TROUBLE as error:
             why = error.message if isinstance(error, EbbgateError) else str(error)
             if not self.error:
-                _LOG.error("%s cannot be used; tuning goes on: %s", self._path.name, why)
+                _LOG.error("%s cannot be used; tuning continues: %s", self._path.name, why)
             self.error = f"{self._path.name}: {why}"
             self._close()
             raise Unavailable(
-                f"it cannot be kept in {self._path}: {why}", "see that its folder can be written"
+                f"it cannot be saved in {self._path}: {why}",
+                "make its folder writable, then repeat",
             ) from error
         if self.error:
             _LOG.warning("%s can be used again", self._path.name)

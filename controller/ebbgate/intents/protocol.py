@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The control socket's messages: JSON objects, one per line. Pure.
+"""The messages of the control socket: JSON objects, one per line. Pure.
 
-The server greets; the client sends requests; for each the server answers `refused`, or `accepted`
-and later `done` or `failed`. `error` ends a connection. `controller/README.md` has an example of
-each. Both sides check what they read: nothing of another process is trusted.
+The server greets; the client sends requests. The server answers each with `refused`, or with
+`accepted` and later `done` or `failed`. `error` ends a connection. `controller/README.md` has
+examples. Both sides check everything that they read.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ from ebbgate.units import KIB, NS_PER_S, clean_text
 
 VERSION: Final = 1
 LINE_BYTES_MAX: Final = 64 * KIB
-"""Of one message, with its newline."""
+"""Of one message, including its newline."""
 ID_LENGTH_MAX: Final = 64
 NAME_LENGTH_MAX: Final = 255
-"""Characters of the name of a volume or of a kind."""
+"""Characters of the name of a volume or a kind."""
 LABEL_LENGTH_MAX: Final = 64
 
 CONNECTIONS_MAX: Final = 64
-"""In all. Of these `ROOT_RESERVE` are for root alone."""
+"""In all; `ROOT_RESERVE` of them are for root only."""
 ROOT_RESERVE: Final = 8
 CONNECTIONS_PER_UID: Final = 16
 REQUESTS_PER_S: Final = 20
 """Of one user, on average; `REQUESTS_BURST` of them at once."""
 REQUESTS_BURST: Final = 40
 PENDING_PER_UID: Final = 16
-"""Requests of one user that are accepted and have no outcome yet."""
+"""Accepted requests of one user without an outcome."""
 LINE_TIMEOUT_NS: Final = 5 * NS_PER_S
 """From the first byte of a line to its newline."""
 IDLE_TIMEOUT_NS: Final = 60 * NS_PER_S
-"""Of a connection that has no pending request."""
+"""Of a connection without a pending request."""
 UNSENT_BYTES_MAX: Final = 256 * KIB
-"""Answers that the client does not read."""
+"""Answers that the client has not read."""
 UNSENT_TIMEOUT_NS: Final = 5 * NS_PER_S
 
 _NUMBER_MAX: Final = (1 << 63) - 1
@@ -51,7 +51,7 @@ _NO_TEXT: Final = re.compile(r"[\x00\ud800-\udfff]")
 
 
 class State(StrEnum):
-    """What the server says of a request; `error`: of the connection, which it then closes."""
+    """The state of a request; `error`: of the connection, which is then closed."""
 
     REFUSED = "refused"
     ACCEPTED = "accepted"
@@ -70,7 +70,7 @@ class Greeting:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a client asks for. `id`: the client's own name for it. `label`: who sits before it."""
+    """A request. `id`: chosen by the client; `label`: the person at the client."""
 
     id: str
     kind: str
@@ -81,7 +81,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the server says. `request`: the number in the history, of what was accepted.
+    """An answer. `request`: the number of an accepted request in the history.
 
     `id`: empty in an `error`, which is about the connection. `busy`: a limit is reached; the same
     request may be accepted later.
@@ -96,15 +96,14 @@ class Answer:
 
     @property
     def final(self) -> bool:
-        """Does no other answer to the same request follow?"""
+        """Whether no other answer to the same request follows."""
         return self.state is not State.ACCEPTED
 
 
 class ProtocolError(EbbgateError):
-    """A line is no message of this protocol: the connection cannot go on.
+    """A line is not a valid message. Without an `id` the connection cannot continue.
 
-    `id`: of the request, where the line is an object that has a proper one; then only the request
-    is wrong.
+    `id`: of the request if it is readable; then only this request is refused.
     """
 
     exit_code = UsageError.exit_code
@@ -116,12 +115,12 @@ class ProtocolError(EbbgateError):
 
 # ---- encoding -----------------------------------------------------------------------------------
 def encode_greeting(greeting: Greeting) -> bytes:
-    """One line."""
+    """Return one line."""
     return _line({"pid": greeting.pid, "version": greeting.version})
 
 
 def encode_request(request: Request) -> bytes:
-    """One line. Raises UsageError for one that is longer than a line may be."""
+    """Return one line. Raises UsageError if it is too long."""
     document: dict[str, Any] = {"id": request.id, "kind": request.kind}
     if request.volume is not None:
         document["volume"] = request.volume
@@ -131,15 +130,14 @@ def encode_request(request: Request) -> bytes:
     line = _line(document)
     if len(line) > LINE_BYTES_MAX:
         raise UsageError(
-            f"the request takes {len(line)} bytes; the control socket takes"
-            f" {LINE_BYTES_MAX} in one message",
-            "send less; a longer policy can be put into the policy folder by hand",
+            f"the request has {len(line)} bytes; at most {LINE_BYTES_MAX} are allowed",
+            "put a long policy into the policy folder by hand",
         )
     return line
 
 
 def encode_answer(answer: Answer) -> bytes:
-    """One line; a text that would not fit is cut."""
+    """Return one line; a text that does not fit is cut."""
     document: dict[str, Any] = {"id": answer.id} if answer.id else {}
     document["state"] = str(answer.state)
     if answer.request is not None:
@@ -166,7 +164,7 @@ def _line(document: Mapping[str, Any]) -> bytes:
 
 # ---- decoding -----------------------------------------------------------------------------------
 def decode_request(line: bytes) -> Request:
-    """What a client sent. Raises ProtocolError with a sentence for the person."""
+    """Read a client's line. Raises ProtocolError."""
     document = _object(line)
     name = document.get("id")
     if not _is_id(name):
@@ -186,7 +184,7 @@ def decode_request(line: bytes) -> Request:
 
 
 def decode_message(line: bytes) -> Greeting | Answer:
-    """What a server sent. Raises ProtocolError."""
+    """Read a server's line. Raises ProtocolError."""
     document = _object(line)
     _check_version(document)
     if "state" not in document:
@@ -257,7 +255,7 @@ def _check_version(document: Mapping[str, Any]) -> None:
         what = "is missing" if found is None else f"{_shown(found)} is unknown"
         raise ProtocolError(
             f"v: the protocol version {what}; this ebbgate has version {VERSION}",
-            "use the client and the daemon of the same ebbgate",
+            "use command line and daemon of the same release",
         )
 
 
@@ -321,12 +319,12 @@ def _args(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _whole(key: str, text: str) -> str:
-    """Refuses half of a surrogate pair and NUL, which JSON can hold and no file or name can."""
+    """Refuse NUL and half of a surrogate pair: JSON can have them, names and files cannot."""
     if _NO_TEXT.search(text):
-        raise ProtocolError(f"{key}: has a character that no text has")
+        raise ProtocolError(f"{key}: has an invalid character")
     return text
 
 
 def _shown(value: object) -> str:
-    """A value of a client in a sentence: short and without control characters."""
+    """Quote a client's value for a message: short, without control characters."""
     return repr(clean_text(str(value), _SHOWN))

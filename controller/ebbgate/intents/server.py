@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The control socket: takes requests of other processes, within limits. I/O: a unix socket.
+"""The control socket: accepts connections of other processes, within limits. I/O: a unix socket.
 
-Whatever a client does costs the daemon little and at most its own connection: connections are
-accepted one at a time, each line is bounded in size and time, and a client that sends too much,
-too slowly or does not read is cut off. Who asks is what the kernel says of the other end.
+A misbehaving client costs the daemon little: connections are accepted one at a time, each line is
+bounded in size and time, and a client that sends too much or too slowly, or does not read, is cut
+off. The kernel tells which user the client is.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ from ebbgate.store.access import group_id
 _LOG = logging.getLogger(__name__)
 _BACKLOG: Final = 64
 _ACCEPT_S: Final = 0.002
-"""Between two connections: at most 500 a second, however many come."""
+"""Between two connections: at most 500 per second."""
 _PEER: Final = struct.Struct("3i")
 _GROUP_MODE: Final = 0o660
 _ROOT_MODE: Final = 0o600
 _ERRORS_S: Final = 1.0
-"""Pause after `accept` has failed, as it does where there are no file descriptors left."""
+"""Pause after `accept` has failed, for example without free file descriptors."""
 
 
 class ControlServer:
-    """Listens on the socket, serves connections. `problem`: why it does not; empty if it does."""
+    """Listens on the socket and serves connections. `problem`: why it does not listen, or empty."""
 
     def __init__(self, path: Path, submit: Submit) -> None:
         self.problem = ""
@@ -62,7 +62,7 @@ class ControlServer:
         return len(self._connections)
 
     def document(self) -> dict[str, Any]:
-        """The socket, why it does not listen (empty if it does), how many clients are connected."""
+        """Return the state of the socket for the daemon's status."""
         return {
             "socket": str(self._path),
             "problem": self.problem,
@@ -70,14 +70,14 @@ class ControlServer:
         }
 
     def start(self) -> None:
-        """Listen, on a running event loop; where that fails `problem` says why."""
+        """Listen, on a running event loop; if that fails, `problem` says why."""
         try:
             self._socket = _listening(self._path)
             found = self._path.stat()
         except OSError as error:
             why = f"{self._path}: {error.strerror or error}"
             if why != self.problem:
-                _LOG.error("nobody can ask for anything: %s", why)
+                _LOG.error("changes are not possible: %s", why)
             self.problem = why
             return
         self.problem = ""
@@ -85,7 +85,7 @@ class ControlServer:
         self._accepting = asyncio.get_running_loop().create_task(self._accept(self._socket))
 
     def look(self) -> None:
-        """Listen again where the socket's file was removed or replaced, or could not be made."""
+        """Listen again if the socket's file was removed or replaced, or could not be created."""
         try:
             found = self._path.stat()
             if self._socket is not None and (found.st_dev, found.st_ino) == self._made:
@@ -93,7 +93,7 @@ class ControlServer:
         except OSError:
             pass
         if self._socket is not None:
-            _LOG.warning("%s was removed: it is made again", self._path)
+            _LOG.warning("%s was removed: it is created again", self._path)
             self._stop_listening()
         self.start()
 
@@ -129,7 +129,7 @@ class ControlServer:
             try:
                 self._begin(client)
             except Exception:
-                _LOG.exception("a connection could not be served: a bug of ebbgate")
+                _LOG.exception("a connection could not be served: a bug in ebbgate")
                 client.close()
             await asyncio.sleep(_ACCEPT_S)
 
@@ -141,7 +141,7 @@ class ControlServer:
             client.close()
             return
         _pid, uid, _gid = _PEER.unpack(credentials)
-        why_not = self._quotas.refusal(uid, time.monotonic_ns())
+        why_not = self._quotas.connection_refusal(uid, time.monotonic_ns())
         greeting = encode_greeting(Greeting(os.getpid(), __version__))
         if why_not:
             with suppress(OSError):
@@ -158,10 +158,10 @@ class ControlServer:
 
 
 def _listening(path: Path) -> socket.socket:
-    """A socket for the group of `ebbgate-web`, if there is one, and root. Raises OSError."""
+    """Create a socket for root and the group of `ebbgate-web`, if any. Raises OSError."""
     made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
     try:
-        # Under another name first: at no moment may others connect.
+        # Created under another name, so that others can connect at no moment.
         new = path.with_name(f".{path.name}.new")
         new.unlink(missing_ok=True)
         before = os.umask(0o177)
@@ -179,7 +179,7 @@ def _listening(path: Path) -> socket.socket:
 
 
 def _given_to_group(path: Path) -> bool:
-    """Give a file to the group of `ebbgate-web`; False where there is none, or it may not be."""
+    """Give a file to the group of `ebbgate-web`; False if there is none, or on failure."""
     group = group_id()
     if group is None or os.geteuid() != 0:
         return False

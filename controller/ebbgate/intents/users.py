@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Names of users by uid. I/O: the system's user database, which may be on a network: beside the
-event loop, and not waited for long.
-"""
+"""Looks up names of users. I/O: the user database, in a thread: it may be on a network."""
 
 from __future__ import annotations
 
@@ -19,14 +17,14 @@ _NAME_MAX: Final = 64
 
 
 class UserNames:
-    """Looks each user up once."""
+    """Looks up each user once."""
 
     def __init__(self) -> None:
         self._names: dict[int, str] = {0: "root"}
         self._worker = BackgroundWorker("users")
 
     async def name_of(self, uid: int) -> str:
-        """The name of a user, `uid N` where there is none or nobody answers."""
+        """Return the name of a user; `uid N` if there is none or the lookup takes too long."""
         known = self._names.get(uid)
         if known is not None:
             return known

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What people may ask for, kind by kind: one table for command line, web and daemon. Pure.
+"""The kinds of requests and their arguments, and the check of a request. Pure.
 
-Each looks before it adds or obeys an intent row, so that all three refuse the same in the same
-words. What only the daemon knows (is the volume suspended, does the advice hold?) it says itself.
+The command line checks before it sends, for early errors; the daemon checks what arrives. What only
+the daemon knows, such as whether an advice applies, it checks by itself.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from ebbgate.model.volume import Mode, Volume
 from ebbgate.policy.language.yaml_events import BYTES_MAX
 from ebbgate.units import NS_PER_S, clean_text, format_bytes, format_ns
 
-LONGEST_NS: Final = 30 * 24 * 3600 * NS_PER_S
-"""A wish for longer than a month is one without an end, and should say so."""
+OVERRIDE_NS_MAX: Final = 30 * 24 * 3600 * NS_PER_S
+"""A longer override should be made without an end."""
 POLICY_NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
-"""The name of a policy's file without its `.yaml`."""
+"""The name of a policy file without `.yaml`."""
 ADVICE_ID: Final = re.compile(r"EBB-[0-9]{3}")
 _WORD_MAX: Final = 64
 _HALF_PAIR: Final = re.compile(r"[\ud800-\udfff]")
@@ -38,7 +38,7 @@ _ROW_ID_MAX: Final = (1 << 63) - 1
 
 
 class Scope(StrEnum):
-    """`one`: a volume must be named; `any`: without a name all are meant; `none`: of no volume."""
+    """`one`: needs a volume; `any`: without one it is for all volumes; `none`: takes no volume."""
 
     ONE = "one"
     ANY = "any"
@@ -46,8 +46,8 @@ class Scope(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
-    """One of a row's `args`. `check`: raises UsageError for what cannot be meant."""
+class ArgSpec:
+    """An argument of a request. `check`: raises UsageError for an invalid value."""
 
     about: str
     check: Callable[[Any], None]
@@ -56,183 +56,187 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class IntentSpec:
-    """What a kind of intent is given, and what it does, in a sentence."""
+    """A kind of request: what it does, and its arguments."""
 
     about: str
     scope: Scope
-    words: Mapping[str, Word]
+    args: Mapping[str, ArgSpec]
 
 
 def _text(value: Any) -> None:
     if not isinstance(value, str) or not value:
-        raise UsageError("it is not a text")
+        raise UsageError("must be a text that is not empty")
 
 
 def _word(value: Any) -> None:
-    """A short text for one line of a terminal."""
+    """Check a short text for one line of a terminal."""
     _text(value)
     if len(value) > _WORD_MAX:
-        raise UsageError(f"it is longer than {_WORD_MAX} characters")
+        raise UsageError(f"must not be longer than {_WORD_MAX} characters")
     if clean_text(value) != value:
-        raise UsageError("it has a character that cannot be shown", "write it in plain letters")
+        raise UsageError("has a character that cannot be displayed", "use plain characters")
 
 
 def _flag(value: Any) -> None:
     if not isinstance(value, bool):
-        raise UsageError("it is neither true nor false")
+        raise UsageError("must be true or false")
 
 
 def _mode(value: Any) -> None:
     if value not in tuple(Mode):
-        raise UsageError(f"{_shown(value)} is no mode", f"one of {', '.join(Mode)}")
+        raise UsageError(f"unknown mode {_shown(value)}", f"known modes: {', '.join(Mode)}")
 
 
 def _duration(value: Any) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or value <= 0:
-        raise UsageError("it is no time in whole nanoseconds", "for example 600000000000: 10 min")
-    if value > LONGEST_NS:
-        raise UsageError(f"{format_ns(value)} is longer than 30 days", "leave the time out")
+        raise UsageError("must be a time in whole nanoseconds", "for example 600000000000: 10 min")
+    if value > OVERRIDE_NS_MAX:
+        raise UsageError(f"{format_ns(value)} is longer than 30 days", "omit the time")
 
 
 def _advice(value: Any) -> None:
     if not isinstance(value, str) or not ADVICE_ID.fullmatch(value):
-        raise UsageError(f"{_shown(value)} is no advice", "write it as EBB-206")
+        raise UsageError(f"{_shown(value)} is not the number of an advice", "for example EBB-206")
 
 
 def _row_id(value: Any) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or not 0 < value <= _ROW_ID_MAX:
         raise UsageError(
-            f"{_shown(value)} is no number of a knob write", "see the decisions of a volume"
+            f"{_shown(value)} is not the number of a knob write", "see the decisions of a volume"
         )
 
 
 def _policy_name(value: Any) -> None:
     if not isinstance(value, str) or not POLICY_NAME.fullmatch(value):
-        raise UsageError(
-            "a policy's file is called by a-z, 0-9 and -, at most 64 of them", "for example night"
-        )
+        raise UsageError("must have only a-z, 0-9 and -, at most 64 of them", "for example night")
 
 
 def _policy_text(value: Any) -> None:
     _text(value)
-    # Half of a pair, which JSON can hold and no file can.
+    # Half of a surrogate pair: JSON can have it, a file cannot.
     if _HALF_PAIR.search(value):
-        raise UsageError("it is no Unicode text", "save it in UTF-8")
+        raise UsageError("must be Unicode text", "save it in UTF-8")
     length = len(value.encode())
     if length > BYTES_MAX:
-        why = f"{format_bytes(length)} are more than the {format_bytes(BYTES_MAX)} of a policy"
-        raise UsageError(why, "make two policies of it")
+        why = f"must not be longer than {format_bytes(BYTES_MAX)}, but has {format_bytes(length)}"
+        raise UsageError(why, "split it into two policies")
 
 
 def _shown(value: Any) -> str:
     return repr(clean_text(str(value), _WORD_MAX))
 
 
-_KNOB: Final = "a knob by the kernel's name"
-REQUESTS: Final[Mapping[str, IntentSpec]] = {
+_KNOB: Final = "the kernel's name of a knob"
+INTENT_SPECS: Final[Mapping[str, IntentSpec]] = {
     IntentKind.MODE: IntentSpec(
-        "How far ebbgate may go with the volume, from now on.",
+        "Set the mode of a volume.",
         Scope.ONE,
-        {"mode": Word("observe, advise or enforce", _mode)},
+        {"mode": ArgSpec("observe, advise or enforce", _mode)},
     ),
     IntentKind.HOLD: IntentSpec(
-        "Freeze every knob where it is, or go on.",
+        "Freeze all knobs at their present values, or end the hold.",
         Scope.ANY,
         {
-            "on": Word("false: go on; true where it is left out", _flag, required=False),
-            "for_ns": Word("for so long, ns; without it until released", _duration, required=False),
+            "on": ArgSpec("true (default): hold; false: end the hold", _flag, required=False),
+            "for_ns": ArgSpec(
+                "how long, in ns; default: until released", _duration, required=False
+            ),
         },
     ),
     IntentKind.RESTORE: IntentSpec(
-        "Put every original back; the mode is advise then.", Scope.ANY, {}
+        "Restore all original values; the mode becomes advise.", Scope.ANY, {}
     ),
     IntentKind.CLEAN: IntentSpec(
-        "Have dm-cache's cleaner write all dirty data back.",
+        "Write all dirty data of a dm-cache or dm-writecache volume back now.",
         Scope.ONE,
-        {"within_ns": Word("given up after so long, ns", _duration)},
+        {"within_ns": ArgSpec("give up after this time, in ns", _duration)},
     ),
     IntentKind.SET: IntentSpec(
-        "A knob keeps a value, which no strategy changes meanwhile.",
+        "Set a knob to a value that no strategy changes.",
         Scope.ONE,
         {
-            "knob": Word(_KNOB, _word),
-            "value": Word("with a unit, or as the kernel takes it", _word),
-            "for_ns": Word("for so long, ns; without it until released", _duration, required=False),
+            "knob": ArgSpec(_KNOB, _word),
+            "value": ArgSpec("with a unit, or in the kernel's unit", _word),
+            "for_ns": ArgSpec(
+                "how long, in ns; default: until released", _duration, required=False
+            ),
         },
     ),
     IntentKind.DRAIN: IntentSpec(
-        "Open the gate so far that all is clean in time.",
+        "Write all dirty data back within a time.",
         Scope.ONE,
-        {"for_ns": Word("clean within so long, ns", _duration)},
+        {"for_ns": ArgSpec("the time, in ns", _duration)},
     ),
     IntentKind.RELEASE: IntentSpec(
-        "Give a knob back to the strategies; without one: every knob, and end holds and drains.",
+        "Return a knob to ebbgate; without one: all knobs; ends hold and drain.",
         Scope.ONE,
-        {"knob": Word(_KNOB, _word, required=False)},
+        {"knob": ArgSpec(_KNOB, _word, required=False)},
     ),
     IntentKind.APPLY: IntentSpec(
-        "Set the knobs that an advice names, all or none of them, until they are released.",
+        "Apply an advice: set all its knobs, or none, until they are released.",
         Scope.ONE,
-        {"id": Word("the advice, such as EBB-206; it must hold now", _advice)},
+        {"id": ArgSpec("number of the advice, such as EBB-206; it must apply now", _advice)},
     ),
     IntentKind.UNDO: IntentSpec(
-        "Put back what a knob was before one recorded write of it, until it is released.",
+        "Undo a knob write: set the value before it, until it is released.",
         Scope.ANY,
-        {"action_id": Word("the number of the knob write in the history", _row_id)},
+        {"action_id": ArgSpec("number of the knob write in the history", _row_id)},
     ),
     IntentKind.POLICY_SAVE: IntentSpec(
-        "Keep a policy and follow it at once; what it replaces stays in NAME.yaml~.",
+        "Save a policy and use it at once; the former text is kept in NAME.yaml~.",
         Scope.NONE,
         {
-            "name": Word("of the file, without .yaml", _policy_name),
-            "text": Word("of the policy; the whole request at most 64 KiB", _policy_text),
+            "name": ArgSpec("name of the file, without .yaml", _policy_name),
+            "text": ArgSpec("the policy; the whole request at most 64 KiB", _policy_text),
         },
     ),
     IntentKind.POLICY_REMOVE: IntentSpec(
-        "Take a policy away; what it said stays in NAME.yaml~.",
+        "Remove a policy; its text is kept in NAME.yaml~.",
         Scope.NONE,
-        {"name": Word("of the file, without .yaml", _policy_name)},
+        {"name": ArgSpec("name of the file, without .yaml", _policy_name)},
     ),
 }
-"""By kind."""
+"""By kind of request."""
 
 
-def check(kind: str, volume: Volume | str | None, args: Mapping[str, Any]) -> None:
-    """Raises UsageError, with the next step, for a request that cannot be meant.
+def check_intent(kind: str, volume: Volume | str | None, args: Mapping[str, Any]) -> None:
+    """Raises UsageError, with the next step, for an invalid request.
 
-    `volume`: as it was found, or only its name; then what depends on its kind is not looked at.
+    `volume`: itself, or only its name; then what depends on its kind is not checked.
     """
-    request = REQUESTS.get(kind)
-    if request is None:
+    spec = INTENT_SPECS.get(kind)
+    if spec is None:
         raise UsageError(
-            f"unknown intent: {clean_text(kind, _WORD_MAX)}", f"known: {', '.join(REQUESTS)}"
+            f"unknown request: {clean_text(kind, _WORD_MAX)}", f"known: {', '.join(INTENT_SPECS)}"
         )
-    _check_scope(kind, request, volume)
+    _check_scope(kind, spec, volume)
     for name in args:
-        if name not in request.words:
-            close = difflib.get_close_matches(name, request.words, n=1)
-            hint = f"did you mean {close[0]}?" if close else f"it takes: {_known(request)}"
-            raise UsageError(f"{kind} takes no {clean_text(name, _WORD_MAX)}", hint)
-    for name, word in request.words.items():
-        if name in args and (args[name] is not None or word.required):
-            _check_word(kind, name, word, args[name])
-        elif word.required:
-            raise UsageError(f"{kind} needs {name}: {word.about}", f"it takes: {_known(request)}")
+        if name not in spec.args:
+            close = difflib.get_close_matches(name, spec.args, n=1)
+            hint = f"did you mean {close[0]}?" if close else f"known arguments: {_known(spec)}"
+            raise UsageError(f"{kind}: unknown argument {clean_text(name, _WORD_MAX)}", hint)
+    for name, arg in spec.args.items():
+        if name in args and (args[name] is not None or arg.required):
+            _check_arg(kind, name, arg, args[name])
+        elif arg.required:
+            raise UsageError(
+                f"{kind} needs {name}: {arg.about}", f"known arguments: {_known(spec)}"
+            )
     _check_volume(kind, volume, args)
 
 
-def _check_scope(kind: str, request: IntentSpec, volume: Volume | str | None) -> None:
-    if request.scope is Scope.ONE and volume is None:
-        raise UsageError(f"{kind} is for one volume", "name it")
-    if request.scope is Scope.NONE and volume is not None:
-        raise UsageError(f"{kind} is for no volume", "leave the volume out")
+def _check_scope(kind: str, spec: IntentSpec, volume: Volume | str | None) -> None:
+    if spec.scope is Scope.ONE and volume is None:
+        raise UsageError(f"{kind} needs a volume", "name one")
+    if spec.scope is Scope.NONE and volume is not None:
+        raise UsageError(f"{kind} takes no volume", "omit the volume")
 
 
-def _check_word(kind: str, name: str, word: Word, value: Any) -> None:
+def _check_arg(kind: str, name: str, arg: ArgSpec, value: Any) -> None:
     try:
-        word.check(value)
+        arg.check(value)
     except UsageError as error:
-        hint = error.hint or f"it is {word.about}"
+        hint = error.hint or f"expected: {arg.about}"
         raise UsageError(f"{kind}: {name}: {error.message}", hint) from error
 
 
@@ -252,5 +256,5 @@ def _check_volume(kind: str, volume: Volume | str | None, args: Mapping[str, Any
             bounded_value(knob, args["value"])
 
 
-def _known(request: IntentSpec) -> str:
-    return ", ".join(request.words) or "nothing"
+def _known(spec: IntentSpec) -> str:
+    return ", ".join(spec.args) or "none"

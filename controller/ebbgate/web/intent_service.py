@@ -44,7 +44,7 @@ class Requests:
         """Send it; return it once the daemon has accepted it. Raises ApiError and EbbgateError."""
         if not isinstance(wanted.args, dict):
             raise ApiError(422, "args: must be an object")
-        validation.check(wanted.kind, wanted.volume, wanted.args)
+        validation.check_intent(wanted.kind, wanted.volume, wanted.args)
         if not self._places.acquire(blocking=False):
             text = f"{_AT_ONCE} requests wait for the daemon already"
             raise ApiError(503, text, "try again in a moment", retry_after_s=2)

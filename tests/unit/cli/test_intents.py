@@ -110,7 +110,7 @@ def test_no_daemon_is_said_at_once_with_the_next_step(cli: Cli, words: tuple[str
     assert result.code == 69
     assert result.err == (
         "ebbgate: ebbgated is not running\n"
-        "  start it: systemctl start ebbgated (`ebbgate restore` works without it)\n"
+        "  start it with: systemctl start ebbgated (`ebbgate restore` works without it)\n"
     )
     assert [*cli.state_dir.iterdir(), *cli.runtime_dir.iterdir()] == [], "nothing is left for later"
 

@@ -60,7 +60,7 @@ def test_a_set_is_asked_for_and_answered(
     [
         (("sequential_cutof", "1"), "no knob sequential_cutof", "did you mean sequential_cutoff?"),
         (("sequential_cutoff", "0"), "0 is out of bounds", "takes 64 KiB to 4.0 GiB"),
-        (("writeback_percent", "lots"), "'lots' is no value", "takes 0% to 40%"),
+        (("writeback_percent", "lots"), "'lots' is not a value", "takes 0% to 40%"),
         (("cache_mode", "none"), "ebbgate never writes cache_mode", "by hand"),
         (("writeback_percent", "9", "for", "ever"), "for: not a duration", "for example for 10min"),
         (

@@ -124,7 +124,7 @@ def test_a_database_that_takes_one_wish_only_leaves_none(asked: Asked) -> None:
             f"'{WRITE}' BEGIN SELECT RAISE(ABORT, 'database or disk is full'); END"
         )
     ok, text = answer(apply(asked, "EBB-205"))
-    assert (ok, "it cannot be kept in" in text, "disk is full" in text) == (False, True, True)
+    assert (ok, "it cannot be saved in" in text, "disk is full" in text) == (False, True, True)
     assert [(w.knob, w.value) for w in asked.kept()] == [(READ, "1500")]
     assert values(asked, READ, WRITE) == ["1500", "20000"]
     with closing(sqlite3.connect(asked.path)) as connection:

@@ -51,7 +51,7 @@ def test_an_unknown_mode_changes_nothing(
 ) -> None:
     ok, text = answer(person.ask(IntentKind.MODE, **args))
     assert ok is False
-    assert "is no mode" in text or "mode needs mode" in text
+    assert "unknown mode" in text or "mode needs mode" in text
     assert daemon.volumes["bcache0"].mode is Mode.ADVISE
 
 

@@ -91,10 +91,10 @@ def test_a_newer_set_takes_the_place_of_the_older(asked: Asked) -> None:
         ({"knob": "writeback_percent", "value": "90"}, "90 is out of bounds"),
         ({"knob": "io_disable", "value": "1"}, "ebbgate never writes io_disable"),
         ({"knob": "writeback_percent"}, "set needs value"),
-        ({"knob": 7, "value": "1"}, "set: knob: it is not a text"),
-        ({"knob": "writeback_percent", "value": "20", "for_ns": -1}, "it is no time"),
+        ({"knob": 7, "value": "1"}, "set: knob: must be a text"),
+        ({"knob": "writeback_percent", "value": "20", "for_ns": -1}, "must be a time"),
         ({"knob": "writeback_percent", "value": "20", "for_ns": 1 << 60}, "longer than 30 days"),
-        ({"knob": "writeback_percent", "value": "20", "for_ns": True}, "it is no time"),
+        ({"knob": "writeback_percent", "value": "20", "for_ns": True}, "must be a time"),
     ],
 )
 def test_a_row_that_makes_no_sense_is_answered_and_changes_nothing(
@@ -110,12 +110,12 @@ def test_a_row_that_makes_no_sense_is_answered_and_changes_nothing(
 
 def test_a_set_names_one_volume(asked: Asked) -> None:
     intent = asked.ask(IntentKind.SET, None, knob="writeback_percent", value="20")
-    assert answer(intent) == (False, "set is for one volume\n  name it")
+    assert answer(intent) == (False, "set needs a volume\n  name one")
 
 
 def test_an_unknown_kind_is_refused(asked: Asked) -> None:
     ok, text = answer(asked.ask("warm"))
-    assert (ok, text.startswith("unknown intent: warm\n  known: mode")) == (False, True)
+    assert (ok, text.startswith("unknown request: warm\n  known: mode")) == (False, True)
 
 
 def test_what_the_kernel_refuses_is_the_answer_and_no_wish_is_left(asked: Asked) -> None:

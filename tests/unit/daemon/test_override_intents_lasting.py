@@ -178,12 +178,12 @@ def test_a_database_that_cannot_be_read_stops_nothing_and_is_used_once_it_can_be
     asked.bench.loop.set_overrides(())
     asked.bench.loop.mode = Mode.ADVISE
     asked.start()
-    assert "is not a file of root's own" in asked.writer.error
+    assert "is not a file that belongs to root" in asked.writer.error
     assert asked.registry.modes == {}
     asked.poll()
     assert asked.percent() == "10"
     ok, text = asked.set()
-    assert (ok, "it cannot be kept in" in text) == (False, True)
+    assert (ok, "it cannot be saved in" in text) == (False, True)
     asked.path.rmdir()
     whole.rename(asked.path)
     asked.clocks.passes(11 * NS_PER_S)
@@ -208,7 +208,7 @@ def test_a_damaged_database_is_kept_aside_and_a_new_one_begun(
     asked.start()
     assert asked.kept() == ()
     assert asked.path.with_name("overrides.db.damaged").read_bytes() == b"nonsense" * 1000
-    assert len([r for r in caplog.records if "a new one is begun" in r.message]) == 1
+    assert len([r for r in caplog.records if "a new one is created" in r.message]) == 1
     assert asked.set("30")[0]
 
 

@@ -95,13 +95,13 @@ def test_a_file_that_was_opened_to_others_is_closed_again(path: Path) -> None:
 def test_a_file_of_another_user_is_not_opened(path: Path) -> None:
     OverrideDatabase.open(path).close()
     os.chown(path, 64_321, -1)
-    with pytest.raises(PermissionDenied, match="not a file of root's own"):
+    with pytest.raises(PermissionDenied, match="not a file that belongs to root"):
         OverrideDatabase.open(path)
 
 
 def test_a_link_is_not_followed(path: Path, tmp_path: Path) -> None:
     path.symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(PermissionDenied, match="not a file of root's own"):
+    with pytest.raises(PermissionDenied, match="not a file that belongs to root"):
         OverrideDatabase.open(path)
     assert not (tmp_path / "elsewhere").exists()
 
@@ -161,17 +161,17 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"kind": "drain", "knob": "", "value": "", "until_unix_ns": None}, "until_unix_ns: a drain"),
     ({"kind": "drain"}, "knob: a drain has none"),
     ({"kind": "hold"}, "knob: a hold has none"),
-    ({"knob": "cache_mode", "value": "writeback"}, "knob: it cannot be kept"),
-    ({"knob": "trigger_gc", "value": "1"}, "knob: it cannot be kept"),
+    ({"knob": "cache_mode", "value": "writeback"}, "knob: cannot be overridden"),
+    ({"knob": "trigger_gc", "value": "1"}, "knob: cannot be overridden"),
     ({"knob": "x" * 300}, "knob: not 1 to 255 characters"),
     ({"knob": b"\xff\xfe"}, "knob: not a text"),
     ({"value": "much"}, "value: "),
     ({"value": "90"}, "value: "),
-    ({"value": "20%"}, "value: not as the kernel takes it"),
+    ({"value": "20%"}, "value: not in the kernel's form"),
     ({"value": '{"a":' * 5000}, "value: not 1 to 255 characters"),
     ({"volume": ""}, "volume: not 1 to 255"),
-    ({"volume": "b\x1b[31m"}, "volume: has a character"),
-    ({"volume": "b\ud7ff\u202e"}, "volume: has a character"),
+    ({"volume": "b\x1b[31m"}, "volume: has an invalid character"),
+    ({"volume": "b\ud7ff\u202e"}, "volume: has an invalid character"),
     ({"who": "x" * 300}, "who: not 1 to 256"),
     ({"kind": "manual", "knob": "nonsense"}, "knob: unknown"),
 ]
@@ -203,7 +203,7 @@ def test_a_text_that_is_no_utf8_is_set_aside(path: Path) -> None:
         connection.execute("UPDATE overrides SET volume = CAST(x'ff41' AS TEXT)")
         connection.commit()
     with closing(OverrideDatabase.open(path)) as database:
-        assert "volume: has a character" in database.load().set_aside[0]
+        assert "volume: has an invalid character" in database.load().set_aside[0]
 
 
 def test_the_same_twice_is_set_aside(path: Path) -> None:
@@ -215,7 +215,7 @@ def test_the_same_twice_is_set_aside(path: Path) -> None:
     with closing(OverrideDatabase.open(path)) as database:
         found = database.load()
     assert [each.value for each in found.overrides] == ["20"]
-    assert "in force twice" in found.set_aside[0]
+    assert "there is another one for the same" in found.set_aside[0]
 
 
 @pytest.mark.parametrize(
@@ -223,7 +223,7 @@ def test_the_same_twice_is_set_aside(path: Path) -> None:
     [
         (("bcache0", "turbo"), "mode: unknown"),
         (("bcache0", 7), "mode: unknown"),
-        (("\x1b", "advise"), "volume: has a character"),
+        (("\x1b", "advise"), "volume: has an invalid character"),
         ((b"\xff", "advise"), "volume: not a text"),
     ],
 )
@@ -287,7 +287,7 @@ def test_a_failure_is_said_once_and_the_database_is_opened_again(
     path.mkdir()
     for _ in range(3):
         failed = writer.submit(lambda database: database.load())
-        assert "is not a file of root's own" in str(failed.exception(10))
+        assert "is not a file that belongs to root" in str(failed.exception(10))
     assert "overrides.db: " in writer.error
     path.rmdir()
     assert writer.submit(lambda database: database.load()).result(10).overrides == ()

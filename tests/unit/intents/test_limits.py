@@ -67,7 +67,7 @@ def test_so_many_requests_of_one_user_may_be_pending(bench: Bench, client: Clien
         client.ask(id=f"a{number}")
     found = [client.read() for _ in range(PENDING_PER_UID + 1)]
     assert [each["state"] for each in found] == ["accepted"] * PENDING_PER_UID + ["refused"]
-    assert f"{PENDING_PER_UID} of this user have no outcome yet" in found[-1]["text"]
+    assert f"{PENDING_PER_UID} of this user are not finished yet" in found[-1]["text"]
     bench.finish()
     for _ in range(PENDING_PER_UID):
         assert client.read()["state"] == "done"
@@ -102,11 +102,11 @@ def test_other_users_cannot_lock_root_out() -> None:
     quotas = Quotas()
     for uid in range(1, 5):
         for _ in range(16):
-            if not quotas.refusal(uid, 0):
+            if not quotas.connection_refusal(uid, 0):
                 quotas.of(uid, 0).connections += 1
     assert sum(each.connections for each in quotas.users.values()) == 56
-    assert quotas.refusal(9, 0) == "too many connections: 56 are open"
-    assert quotas.refusal(0, 0) == ""
+    assert quotas.connection_refusal(9, 0) == "too many connections: 56 are open"
+    assert quotas.connection_refusal(0, 0) == ""
 
 
 def test_the_rate_of_a_user_recovers_and_users_that_left_are_forgotten() -> None:
@@ -131,7 +131,7 @@ def test_a_line_that_is_not_finished_is_cut_off(
         for letter in b'{"v":1,"id"':
             slow.send(bytes([letter]))
             time.sleep(0.01)
-        assert "a line was not finished within" in cut_off(slow)
+        assert "a message was not complete within" in cut_off(slow)
         assert time.monotonic() - begun < 2
     answers(bench)
 
@@ -144,7 +144,7 @@ def test_a_silent_client_is_cut_off_unless_its_request_is_pending(
     with closing(Client(bench.path)) as waits, closing(Client(bench.path)) as silent:
         waits.ask()
         assert waits.read()["state"] == "accepted"
-        assert "nothing was asked" in cut_off(silent)
+        assert "no request was sent" in cut_off(silent)
         time.sleep(0.3)
         bench.finish()
         assert waits.read()["state"] == "done"

@@ -99,7 +99,7 @@ def test_a_refusal_has_the_sentence_and_the_next_step(client: Client) -> None:
     assert client.read() == {
         "id": "a",
         "state": "refused",
-        "text": "unknown intent: warm",
+        "text": "unknown request: warm",
         "hint": "known: mode",
     }
 
@@ -181,13 +181,13 @@ def test_a_line_that_is_no_message_ends_its_connection_and_nothing_else(
     [
         ({"v": 2}, "version '2' is unknown"),
         ({"kind": 7}, "kind: must be a text"),
-        ({"volume": "a\0b"}, "volume: has a character"),
+        ({"volume": "a\0b"}, "volume: has an invalid character"),
         ({"volume": ["b"]}, "volume: must be a text"),
         ({"args": "mode"}, "args: must be an object"),
         ({"args": {"mode": {"deep": 1}}}, "args: mode: must be a text"),
         ({"label": "x" * 65}, "label: longer"),
         ({"shell": "rm"}, "unknown key: 'shell'"),
-        ({"kind": "\x1b[2J"}, "unknown intent: ?[2J"),
+        ({"kind": "\x1b[2J"}, "unknown request: ?[2J"),
     ],
 )
 def test_a_wrong_request_is_refused_and_the_connection_goes_on(
@@ -218,7 +218,7 @@ def test_an_exception_in_a_handler_is_answered_and_said_once(
     bench: Bench, client: Client, caplog: pytest.LogCaptureFixture
 ) -> None:
     client.ask(kind="bug")
-    assert client.read()["text"] == "a bug of ebbgate: ZeroDivisionError"
+    assert client.read()["text"] == "a bug in ebbgate: ZeroDivisionError"
     assert len([r for r in caplog.records if r.levelno >= logging.ERROR]) == 1
     client.ask()
     assert client.read()["state"] == "accepted"
@@ -248,7 +248,7 @@ def test_a_folder_that_is_not_there_is_said_once_and_tried_again(
         for _ in range(3):
             bench.call(bench.control.look)
         assert "No such file" in bench.control.problem
-        assert len([r for r in caplog.records if "nobody can ask" in r.message]) == 1
+        assert len([r for r in caplog.records if "changes are not possible" in r.message]) == 1
         folder.mkdir()
         bench.call(bench.control.look)
         assert bench.control.problem == ""

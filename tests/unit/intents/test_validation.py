@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ebbgate.errors import UsageError
-from ebbgate.intents.validation import LONGEST_NS, REQUESTS, Scope, check
+from ebbgate.intents.validation import INTENT_SPECS, OVERRIDE_NS_MAX, Scope, check_intent
 from ebbgate.model.override import IntentKind
 from ebbgate.model.volume import Kind
 from ebbgate.policy.language.yaml_events import BYTES_MAX
@@ -24,7 +24,7 @@ GOOD: dict[str, dict[str, Any]] = {
     "restore": {},
     "clean": {"within_ns": NS_PER_S},
     "set": {"knob": "writeback_percent", "value": "20%", "for_ns": None},
-    "drain": {"for_ns": LONGEST_NS},
+    "drain": {"for_ns": OVERRIDE_NS_MAX},
     "release": {"knob": "sequential_cutoff"},
     "apply": {"id": "EBB-206"},
     "undo": {"action_id": 1},
@@ -34,29 +34,30 @@ GOOD: dict[str, dict[str, Any]] = {
 
 
 def volume_for(kind: str) -> str | None:
-    return "bcache0" if REQUESTS[kind].scope is Scope.ONE else None
+    return "bcache0" if INTENT_SPECS[kind].scope is Scope.ONE else None
 
 
 def refused(kind: str, args: dict[str, Any]) -> str:
     with pytest.raises(UsageError) as caught:
-        check(kind, volume_for(kind), args)
+        check_intent(kind, volume_for(kind), args)
     return str(caught.value)
 
 
 def test_every_kind_is_in_the_table_and_every_word_is_explained() -> None:
-    assert set(REQUESTS) == set(IntentKind) == set(GOOD)
-    for request in REQUESTS.values():
+    assert set(INTENT_SPECS) == set(IntentKind) == set(GOOD)
+    for request in INTENT_SPECS.values():
         assert request.about
-        assert all(word.about for word in request.words.values())
+        assert all(word.about for word in request.args.values())
 
 
 @pytest.mark.parametrize("kind", GOOD)
 def test_what_can_be_meant_passes(kind: str) -> None:
-    check(kind, volume_for(kind), GOOD[kind])
+    check_intent(kind, volume_for(kind), GOOD[kind])
 
 
 @pytest.mark.parametrize(
-    ("kind", "word"), [(k, w) for k, r in REQUESTS.items() for w in r.words if r.words[w].required]
+    ("kind", "word"),
+    [(k, w) for k, r in INTENT_SPECS.items() for w in r.args if r.args[w].required],
 )
 def test_a_word_that_is_missing_is_named(kind: str, word: str) -> None:
     args = {name: value for name, value in GOOD[kind].items() if name != word}
@@ -65,7 +66,7 @@ def test_a_word_that_is_missing_is_named(kind: str, word: str) -> None:
 
 @pytest.mark.parametrize("kind", GOOD)
 def test_a_word_too_many_is_named(kind: str) -> None:
-    assert f"{kind} takes no colour" in refused(kind, {**GOOD[kind], "colour": 1})
+    assert f"{kind}: unknown argument colour" in refused(kind, {**GOOD[kind], "colour": 1})
 
 
 def test_a_misspelt_word_brings_the_nearest() -> None:
@@ -82,7 +83,7 @@ def test_a_misspelt_word_brings_the_nearest() -> None:
 def test_nonsense_is_refused_or_passes_and_never_breaks(kind: str, args: dict[str, Any]) -> None:
     for where in (None, "bcache0", volume()):
         try:
-            check(kind, where, args)
+            check_intent(kind, where, args)
         except UsageError as error:
             assert error.message
 
@@ -90,22 +91,26 @@ def test_nonsense_is_refused_or_passes_and_never_breaks(kind: str, args: dict[st
 @pytest.mark.parametrize(
     ("kind", "args", "said"),
     [
-        ("mode", {"mode": "turbo"}, "'turbo' is no mode"),
-        ("hold", {"on": "yes"}, "neither true nor false"),
-        ("clean", {"within_ns": 0}, "no time in whole nanoseconds"),
-        ("drain", {"for_ns": LONGEST_NS + 1}, "longer than 30 days"),
-        ("drain", {"for_ns": True}, "no time"),
+        ("mode", {"mode": "turbo"}, "unknown mode 'turbo'"),
+        ("hold", {"on": "yes"}, "must be true or false"),
+        ("clean", {"within_ns": 0}, "must be a time in whole nanoseconds"),
+        ("drain", {"for_ns": OVERRIDE_NS_MAX + 1}, "longer than 30 days"),
+        ("drain", {"for_ns": True}, "must be a time"),
         ("set", {"knob": "writeback_precent", "value": "1"}, "did you mean writeback_percent?"),
         ("set", {"knob": "io_disable", "value": "1"}, "ebbgate never writes io_disable"),
         ("set", {"knob": "writeback_percent", "value": "41"}, "out of bounds"),
-        ("set", {"knob": "writeback_percent", "value": 20}, "it is not a text"),
+        ("set", {"knob": "writeback_percent", "value": 20}, "must be a text"),
         ("release", {"knob": "nosuch"}, "there is no knob nosuch"),
-        ("apply", {"id": "206"}, "write it as EBB-206"),
-        ("undo", {"action_id": -1}, "no number of a knob write"),
-        ("undo", {"action_id": 1 << 63}, "no number of a knob write"),
-        ("policy_save", {"name": "x", "text": ""}, "it is not a text"),
-        ("policy_save", {"name": "x", "text": "\ud800"}, "no Unicode text"),
-        ("policy_save", {"name": "x", "text": "é" * (BYTES_MAX // 2 + 1)}, "are more than"),
+        ("apply", {"id": "206"}, "for example EBB-206"),
+        ("undo", {"action_id": -1}, "not the number of a knob write"),
+        ("undo", {"action_id": 1 << 63}, "not the number of a knob write"),
+        ("policy_save", {"name": "x", "text": ""}, "must be a text"),
+        ("policy_save", {"name": "x", "text": "\ud800"}, "must be Unicode text"),
+        (
+            "policy_save",
+            {"name": "x", "text": "é" * (BYTES_MAX // 2 + 1)},
+            "must not be longer than 64 KiB",
+        ),
     ],
 )
 def test_what_cannot_be_meant_is_refused_with_the_reason(
@@ -135,32 +140,32 @@ def test_what_cannot_be_meant_is_refused_with_the_reason(
     ],
 )
 def test_a_file_name_that_leads_elsewhere_is_none(name: Any) -> None:
-    assert "a policy's file is called by" in refused("policy_remove", {"name": name})
+    assert "must have only a-z, 0-9 and -" in refused("policy_remove", {"name": name})
 
 
-@pytest.mark.parametrize("kind", [k for k, r in REQUESTS.items() if r.scope is Scope.ONE])
+@pytest.mark.parametrize("kind", [k for k, r in INTENT_SPECS.items() if r.scope is Scope.ONE])
 def test_without_a_volume_it_is_refused(kind: str) -> None:
-    with pytest.raises(UsageError, match="is for one volume"):
-        check(kind, None, GOOD[kind])
+    with pytest.raises(UsageError, match="needs a volume"):
+        check_intent(kind, None, GOOD[kind])
 
 
 @pytest.mark.parametrize("kind", ["policy_save", "policy_remove"])
 def test_a_policy_is_of_no_volume(kind: str) -> None:
-    with pytest.raises(UsageError, match="is for no volume"):
-        check(kind, "bcache0", GOOD[kind])
+    with pytest.raises(UsageError, match="takes no volume"):
+        check_intent(kind, "bcache0", GOOD[kind])
 
 
 def test_an_unknown_kind_is_refused() -> None:
-    with pytest.raises(UsageError, match="unknown intent: warm"):
-        check("warm", None, {})
+    with pytest.raises(UsageError, match="unknown request: warm"):
+        check_intent("warm", None, {})
 
 
 def test_with_the_volume_at_hand_its_kind_counts() -> None:
     writecache = replace(volume(), kind=Kind.DM_WRITECACHE)
     args = {"knob": "writeback_percent", "value": "20"}
-    check("set", "vg/data", args)
+    check_intent("set", "vg/data", args)
     with pytest.raises(UsageError, match="has no knob to set"):
-        check("set", writecache, args)
+        check_intent("set", writecache, args)
     with pytest.raises(UsageError, match="has no gate to open"):
-        check("drain", writecache, GOOD["drain"])
-    check("drain", "vg/data", GOOD["drain"])
+        check_intent("drain", writecache, GOOD["drain"])
+    check_intent("drain", "vg/data", GOOD["drain"])

@@ -16,12 +16,11 @@ from ebbgate.web.models.base import Model, doc
 def _args() -> str:
     """Describe the arguments of each kind."""
     parts = []
-    for kind, request in validation.REQUESTS.items():
-        words = "; ".join(
-            f"{name}{'' if word.required else '?'}: {word.about}"
-            for name, word in request.words.items()
+    for kind, spec in validation.INTENT_SPECS.items():
+        args = "; ".join(
+            f"{name}{'' if arg.required else '?'}: {arg.about}" for name, arg in spec.args.items()
         )
-        parts.append(f"{kind} ({request.about}): {words or 'nothing'}.")
+        parts.append(f"{kind} ({spec.about}): {args or 'none'}.")
     return " ".join(parts)
 
 
