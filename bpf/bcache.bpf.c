@@ -6,7 +6,7 @@
 #include "join.bpf.h"
 
 /* The entry of the bio's backing device; NULL if it does not back a tracked volume. */
-static __always_inline struct eb_dev *backed(struct bio *bio)
+static __always_inline struct eb_dev *backing_entry(struct bio *bio)
 {
 	struct eb_dev *e = find_dev(bio->bi_bdev->bd_dev);
 
@@ -26,7 +26,7 @@ static __always_inline void count_path(struct eb_vol_cpu *c, struct bio *bio, __
 SEC("tp_btf/bcache_request_start")
 int BPF_PROG(bcache_request_start, struct bcache_device *d, struct bio *bio)
 {
-	struct eb_dev *e = backed(bio);
+	struct eb_dev *e = backing_entry(bio);
 	struct eb_vol_cpu *c;
 	__u32 dir;
 
@@ -47,7 +47,7 @@ int BPF_PROG(bcache_request_start, struct bcache_device *d, struct bio *bio)
 SEC("tp_btf/bcache_read")
 int BPF_PROG(bcache_read, struct bio *bio, bool hit, bool bypass)
 {
-	struct eb_dev *e = backed(bio);
+	struct eb_dev *e = backing_entry(bio);
 	struct eb_vol_cpu *c;
 
 	if (!e)
@@ -71,7 +71,7 @@ int BPF_PROG(bcache_write, struct cache_set *set, __u64 inode, struct bio *bio, 
 
 	if ((bio->bi_opf & OP_MASK) != REQ_OP_WRITE)
 		return 0;
-	e = backed(bio);
+	e = backing_entry(bio);
 	if (!e)
 		return 0;
 	c = vol_counters(e->backs_slot);
@@ -86,7 +86,7 @@ int BPF_PROG(bcache_write, struct cache_set *set, __u64 inode, struct bio *bio, 
 SEC("tp_btf/bcache_request_end")
 int BPF_PROG(bcache_request_end, struct bcache_device *d, struct bio *bio)
 {
-	struct eb_dev *e = backed(bio);
+	struct eb_dev *e = backing_entry(bio);
 	__u64 now_ns, start_ns = 0;
 	struct eb_vol_cpu *c;
 	__u32 path, opf;
@@ -111,7 +111,7 @@ int BPF_PROG(bcache_request_end, struct bcache_device *d, struct bio *bio)
 
 static __always_inline int count_reason(struct bio *bio, __u32 reason)
 {
-	struct eb_dev *e = backed(bio);
+	struct eb_dev *e = backing_entry(bio);
 	struct eb_vol_cpu *c;
 
 	if (!e)

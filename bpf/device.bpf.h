@@ -13,7 +13,7 @@
  * The completion function of the sender. The front part of a bio that was split (bcache merges
  * keys, devices have limits) has another one, and its parent in bi_private.
  */
-static __always_inline __u64 owner(struct bio *bio)
+static __always_inline __u64 sender_end_io(struct bio *bio)
 {
 	__u64 end = (__u64)bio->bi_end_io;
 
@@ -24,10 +24,10 @@ static __always_inline __u64 owner(struct bio *bio)
 }
 
 /* A copy between the two devices: destage, and with dm also promotion. */
-static __always_inline bool is_copy(__u64 owner)
+static __always_inline bool is_copy(__u64 end_io)
 {
-	return owner == shared.endio[EB_END_DIRTY] || owner == shared.endio[EB_END_READ_DIRTY] ||
-	       owner == shared.endio[EB_END_DM_IO];
+	return end_io == shared.endio[EB_END_DIRTY] || end_io == shared.endio[EB_END_READ_DIRTY] ||
+	       end_io == shared.endio[EB_END_DM_IO];
 }
 
 /* Destage only reads the cache device and writes the backing device. */
@@ -55,15 +55,15 @@ static __always_inline bool is_fill(struct bio *bio)
 	return word & shared.fill_mask;
 }
 
-static __always_inline __u32 class_of(struct bio *bio, __u64 owner, __u32 roles)
+static __always_inline __u32 class_of(struct bio *bio, __u64 end_io, __u32 roles)
 {
 	if (!(roles & EB_HAS_CACHE))
 		return EB_FG;
-	if (owner == shared.endio[EB_END_CACHE_READ] || owner == shared.endio[EB_END_BACKING])
+	if (end_io == shared.endio[EB_END_CACHE_READ] || end_io == shared.endio[EB_END_BACKING])
 		return EB_FG;
-	if (owner == shared.endio[EB_END_DATA_INSERT])
+	if (end_io == shared.endio[EB_END_DATA_INSERT])
 		return is_fill(bio) ? EB_BG : EB_FG;
-	if (owner == shared.endio[EB_END_DM_CLONE] || owner == shared.endio[EB_END_OVERWRITE])
+	if (end_io == shared.endio[EB_END_DM_CLONE] || end_io == shared.endio[EB_END_OVERWRITE])
 		return EB_FG;
 	return EB_BG;
 }
@@ -77,7 +77,7 @@ static __always_inline struct eb_flow *flow_of(struct eb_dev_cpu *c, __u32 dir, 
  * A device without requests may split a bio (md does, and stamps it again) and pass parts or all of
  * it to other devices. So its size and its start are kept, and parts do not count.
  */
-static __always_inline void remember(struct bio *bio, struct eb_dev *e)
+static __always_inline void store_arrival(struct bio *bio, struct eb_dev *e)
 {
 	struct eb_vol_cpu *c = vol_counters(e->backs_slot);
 	struct join *j;
@@ -95,7 +95,7 @@ static __always_inline void device_queue(struct bio *bio, struct eb_dev *e, __u3
 	struct eb_dev_cpu *c;
 
 	if (roles & EB_IS_BIO && roles & (EB_IS_BACKING | EB_IS_CACHE) && !(roles & EB_IS_DM))
-		remember(bio, e);
+		store_arrival(bio, e);
 	if (!is_copy((__u64)bio->bi_end_io) || !may_destage(roles, bio->bi_opf & 1))
 		return;
 	c = dev_counters(e->device_slot);
@@ -142,7 +142,7 @@ static __always_inline void copy_done(struct eb_dev_cpu *c, struct bio *bio, __u
 		__u64 end = (__u64)bio->bi_end_io;
 		__u32 bytes = bio->bi_iter.bi_size;
 
-		if (is_copy(owner(bio))) {
+		if (is_copy(sender_end_io(bio))) {
 			/* A bio that was split was queued once. */
 			if (bytes <= nr_bytes && end != shared.endio[EB_END_CHAIN])
 				copied->ios++;
@@ -159,7 +159,7 @@ static __always_inline void copy_done(struct eb_dev_cpu *c, struct bio *bio, __u
 }
 
 /* Whether the loader paces destage and wants to know when none is in flight any more. */
-static __always_inline bool awaited(struct eb_dev *e, __u32 roles, __u32 dir)
+static __always_inline bool drain_is_awaited(struct eb_dev *e, __u32 roles, __u32 dir)
 {
 	return dir == EB_WRITE && (roles & EB_IS_BACKING) && volume_of(e->backs)->paced;
 }
@@ -174,7 +174,7 @@ static __always_inline void device_complete(struct request *rq, struct eb_dev *e
 
 	if (!c || !bio)
 		return;
-	end = roles & EB_HAS_CACHE ? owner(bio) : 0;
+	end = roles & EB_HAS_CACHE ? sender_end_io(bio) : 0;
 	flow = flow_of(c, dir, class_of(bio, end, roles));
 	flow->bytes += nr_bytes;
 	/* The last part of a request that completes in parts. */
@@ -188,7 +188,7 @@ static __always_inline void device_complete(struct request *rq, struct eb_dev *e
 	if (!may_copy(roles, dir) || (!is_copy(end) && bio == rq->biotail))
 		return;
 	copy_done(c, bio, copy_kind(roles, dir), nr_bytes);
-	if (awaited(e, roles, dir))
+	if (drain_is_awaited(e, roles, dir))
 		destage_drained(e, now_ns);
 }
 
@@ -203,7 +203,7 @@ static __always_inline void device_bio_done(struct bio *bio, struct eb_dev *e, _
 	if (!c)
 		return;
 	/* dm-cache chains the second bio of a write-through to the first. */
-	flow = flow_of(c, dir, class_of(bio, end ? owner(bio) : 0, roles));
+	flow = flow_of(c, dir, class_of(bio, end ? sender_end_io(bio) : 0, roles));
 	flow->ios++;
 	flow->bytes += bytes;
 	if (stamp)
@@ -212,7 +212,7 @@ static __always_inline void device_bio_done(struct bio *bio, struct eb_dev *e, _
 		return;
 	c->copied[copy_kind(roles, dir)].ios++;
 	c->copied[copy_kind(roles, dir)].bytes += bytes;
-	if (awaited(e, roles, dir))
+	if (drain_is_awaited(e, roles, dir))
 		destage_drained(e, now_ns);
 }
 

@@ -21,7 +21,7 @@ static __always_inline __u64 address_of(struct bio *bio)
 }
 
 /* The address of the bio that arrived at the volume, from the clone that the target got. */
-static __always_inline __u64 original(struct bio *clone)
+static __always_inline __u64 original_bio(struct bio *clone)
 {
 	__u64 tio = address_of(clone) - bpf_core_field_offset(struct dm_target_io, clone);
 	__u64 io = 0, bio = 0;
@@ -34,7 +34,7 @@ static __always_inline __u64 original(struct bio *clone)
 }
 
 /* The entry of a device that this file handles; NULL also for a bio without data. */
-static __always_inline struct eb_dev *ours(__u32 dev, struct bio *bio)
+static __always_inline struct eb_dev *dm_entry(__u32 dev, struct bio *bio)
 {
 	struct eb_dev *e = find_dev(dev);
 
@@ -44,7 +44,7 @@ static __always_inline struct eb_dev *ours(__u32 dev, struct bio *bio)
 SEC("tp_btf/block_bio_queue")
 int BPF_PROG(dm_bio_queue, struct bio *bio)
 {
-	struct eb_dev *e = ours(bio->bi_bdev->bd_dev, bio);
+	struct eb_dev *e = dm_entry(bio->bi_bdev->bd_dev, bio);
 	__u32 bytes = bio->bi_iter.bi_size;
 	struct eb_vol_cpu *c;
 	struct join *j;
@@ -66,7 +66,7 @@ int BPF_PROG(dm_bio_queue, struct bio *bio)
 SEC("tp_btf/block_bio_remap")
 int BPF_PROG(dm_bio_remap, struct bio *bio, __u32 volume)
 {
-	struct eb_dev *e = ours(volume, bio), *to;
+	struct eb_dev *e = dm_entry(volume, bio), *to;
 	struct join *j;
 	__u64 id;
 
@@ -75,7 +75,7 @@ int BPF_PROG(dm_bio_remap, struct bio *bio, __u32 volume)
 	to = find_dev(bio->bi_bdev->bd_dev);
 	if (!to || !(to->roles & (EB_IS_BACKING | EB_IS_CACHE)))
 		return 0;
-	id = original(bio);
+	id = original_bio(bio);
 	j = id ? join_find(id) : NULL;
 	/* Workers send parts that had to wait, at the same time as others are sent. */
 	if (j)
@@ -84,13 +84,13 @@ int BPF_PROG(dm_bio_remap, struct bio *bio, __u32 volume)
 }
 
 /* A part at the backing device makes the whole request a miss, as in bcache. */
-static __always_inline __u32 path_of(__u32 dir, __u32 mode, __u32 went)
+static __always_inline __u32 path_of(__u32 dir, __u32 mode, __u32 sent_to)
 {
 	if (dir == EB_READ)
-		return went == TO_CACHE		     ? EB_READ_HIT
+		return sent_to == TO_CACHE	     ? EB_READ_HIT
 		       : mode == EB_MODE_PASSTHROUGH ? EB_READ_BYPASS
 						     : EB_READ_MISS;
-	return went != TO_CACHE		      ? EB_WRITE_BYPASS
+	return sent_to != TO_CACHE	      ? EB_WRITE_BYPASS
 	       : mode == EB_MODE_WRITETHROUGH ? EB_WRITE_THROUGH
 					      : EB_WRITE_BACK;
 }
@@ -100,16 +100,16 @@ static __always_inline void volume_done(struct eb_dev *e, struct join *j, __u32 
 {
 	struct eb_vol_cpu *c = vol_counters(e->volume_slot);
 	struct eb_flow *flow;
-	__u32 went;
+	__u32 sent_to;
 
 	if (!c)
 		return;
-	went = j ? j->id & JOIN_PATH_MASK : 0;
-	if (!j || !went) {
+	sent_to = j ? j->id & JOIN_PATH_MASK : 0;
+	if (!j || !sent_to) {
 		c->lost_unmatched += !!left;
 		return;
 	}
-	flow = &c->path[bounded(path_of(dir, e->mode, went), EB_PATHS)];
+	flow = &c->path[bounded(path_of(dir, e->mode, sent_to), EB_PATHS)];
 	flow->ios++;
 	flow->bytes += j->bytes;
 	count_latency(flow, stamp_age_ns(j->start_ns, now_ns));
@@ -118,7 +118,7 @@ static __always_inline void volume_done(struct eb_dev *e, struct join *j, __u32 
 SEC("tp_btf/block_bio_complete")
 int BPF_PROG(dm_bio_complete, struct request_queue *q, struct bio *bio)
 {
-	struct eb_dev *e = ours(bio->bi_bdev->bd_dev, bio);
+	struct eb_dev *e = dm_entry(bio->bi_bdev->bd_dev, bio);
 	__u32 dir = bio->bi_opf & 1, bytes = bio->bi_iter.bi_size;
 	struct join *j;
 	__u64 now_ns;

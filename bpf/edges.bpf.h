@@ -51,8 +51,8 @@ static __always_inline void count_gap(struct eb_vol_cpu *c, __u64 gap_ns)
  * Handles an arrival that finds the last activity stale. If requests arrive on several CPUs at the
  * same time, one of them takes the gap, and one the flag of an idle volume.
  */
-static __always_inline void wake(struct eb_dev *e, struct eb_vol *v, struct eb_vol_cpu *c,
-				 __u64 stamp)
+static __always_inline void leave_idle(struct eb_dev *e, struct eb_vol *v, struct eb_vol_cpu *c,
+				       __u64 stamp)
 {
 	__u64 last_ns = v->last_ns, gap_ns = 0;
 	__u64 now_ns = stamp_full_ns(stamp, shared.clock_ns);

@@ -10,7 +10,7 @@
 static const struct {
 	const char *name, *module;
 	uint32_t modules; /* ENDIO_*: whose volumes need it */
-} wanted[EB_ENDIOS] = {
+} functions[EB_ENDIOS] = {
 	[EB_END_DIRTY] = { "dirty_endio", "[bcache]", ENDIO_BCACHE },
 	[EB_END_READ_DIRTY] = { "read_dirty_endio", "[bcache]", ENDIO_BCACHE },
 	[EB_END_BACKING] = { "backing_request_endio", "[bcache]", ENDIO_BCACHE },
@@ -46,13 +46,13 @@ static void match(const char *line, struct reading *reading)
 	if (type != 't' && type != 'T')
 		return;
 	for (int i = 0; i < EB_ENDIOS; i++) {
-		bool ours = *module && !strcmp(module, wanted[i].module);
+		bool in_module = *module && !strcmp(module, functions[i].module);
 
-		if (ours)
-			reading->loaded |= wanted[i].modules;
-		if (strcmp(name, wanted[i].name))
+		if (in_module)
+			reading->loaded |= functions[i].modules;
+		if (strcmp(name, functions[i].name))
 			continue;
-		if (ours)
+		if (in_module)
 			count(&reading->in_module[i], address);
 		else if (!*module)
 			count(&reading->built_in[i], address);
@@ -62,7 +62,7 @@ static void match(const char *line, struct reading *reading)
 /* A function of the kernel itself is used only if the module is not loaded. */
 static struct symbol choose(const struct reading *reading, int i)
 {
-	bool loaded = *wanted[i].module && reading->loaded & wanted[i].modules;
+	bool loaded = *functions[i].module && reading->loaded & functions[i].modules;
 	struct symbol chosen = loaded ? reading->in_module[i] : reading->built_in[i];
 
 	if (chosen.found != 1 || chosen.hidden)
@@ -94,7 +94,7 @@ int read_symbols(const char *path, struct symbols *symbols)
 void keep_known(struct symbols *now, const struct symbols *before, uint32_t modules)
 {
 	for (int i = 0; i < EB_ENDIOS; i++)
-		if (now->symbol[i].hidden && wanted[i].modules & modules)
+		if (now->symbol[i].hidden && functions[i].modules & modules)
 			now->symbol[i] = before->symbol[i];
 }
 
@@ -103,19 +103,19 @@ bool symbols_complete(const struct symbols *symbols, uint32_t modules, char *rea
 	for (int i = 0; i < EB_ENDIOS; i++) {
 		const struct symbol *s = &symbols->symbol[i];
 
-		if (s->address != EB_NO_ENDIO || !(wanted[i].modules & modules))
+		if (s->address != EB_NO_ENDIO || !(functions[i].modules & modules))
 			continue;
 		if (s->found > 1)
 			snprintf(reason, bytes, "/proc/kallsyms has %" PRIu32 " functions named %s",
-				 s->found, wanted[i].name);
+				 s->found, functions[i].name);
 		else if (s->hidden)
 			snprintf(reason, bytes,
 				 "the kernel hides the address of %s: set "
 				 "kernel.kptr_restrict to 1, then restart ebbgated",
-				 wanted[i].name);
+				 functions[i].name);
 		else
 			snprintf(reason, bytes, "/proc/kallsyms has no function named %s",
-				 wanted[i].name);
+				 functions[i].name);
 		return false;
 	}
 	return true;

@@ -30,7 +30,7 @@ static __always_inline void arrive(struct bio *bio, struct eb_dev *e, __u32 role
 	if (!c)
 		return;
 	if (idle_stale(v->last_ns, stamp))
-		wake(e, v, c, stamp);
+		leave_idle(e, v, c, stamp);
 	a = &c->arrivals[dir];
 	if ((opf & OP_MASK) > REQ_OP_WRITE && is_discard(opf & OP_MASK)) {
 		c->discard++;
