@@ -16,14 +16,14 @@ from ebbgate.model.records import Direction
 from ebbgate.probes.recording import header_line
 from ebbgate.units import KIB, MIB, NS_PER_MS, NS_PER_S
 from tests.sim.scenarios import cold_reads, random_offset
-from tests.sim.simulation import Io, Pause, Script, Setup, World, scattered
+from tests.sim.simulation import Io, Pause, Script, Setup, Simulation, scattered
 
 FOLDER = Path(__file__).parent
 
 
-def gap_drain() -> World:
+def gap_drain() -> Simulation:
     """Bursts of reads with gaps of 1.5 s, over pieces of 64 KiB."""
-    world = World(Setup(scattered(64 * KIB, 100 * MIB)))
+    simulation = Simulation(Setup(scattered(64 * KIB, 100 * MIB)))
 
     def load() -> Script:
         rng = random.Random(1)
@@ -32,13 +32,13 @@ def gap_drain() -> World:
             yield Pause(3 * NS_PER_S // 2)
         yield from cold_reads(rng, 20)
 
-    world.play(load(), limit_ns=60 * NS_PER_S)
-    return world
+    simulation.play(load(), limit_ns=60 * NS_PER_S)
+    return simulation
 
 
-def trickle() -> World:
+def trickle() -> Simulation:
     """A read each second, for ever, over little dirty data: the wait is learned, all gets clean."""
-    world = World(Setup(scattered(256 * KIB, 60 * MIB)))
+    simulation = Simulation(Setup(scattered(256 * KIB, 60 * MIB)))
 
     def load() -> Script:
         rng = random.Random(2)
@@ -46,13 +46,13 @@ def trickle() -> World:
             yield Io(Direction.READ, random_offset(rng))
             yield Pause(NS_PER_S)
 
-    world.play(load(), limit_ns=60 * NS_PER_S)
-    return world
+    simulation.play(load(), limit_ns=60 * NS_PER_S)
+    return simulation
 
 
-def mixed_stream() -> World:
+def mixed_stream() -> Simulation:
     """A write stream alone, then beside random writes, then neither, then a read stream."""
-    world = World(Setup(()))
+    simulation = Simulation(Setup(()))
 
     def stream(direction: Direction, count: int, *, cached: bool) -> Script:
         for number in range(count):
@@ -75,11 +75,11 @@ def mixed_stream() -> World:
                 yield Io(Direction.WRITE, random_offset(rng), cached=True)
             yield Pause(15 * NS_PER_MS)
 
-    world.play(load(), limit_ns=120 * NS_PER_S)
-    return world
+    simulation.play(load(), limit_ns=120 * NS_PER_S)
+    return simulation
 
 
-RECORDINGS: Mapping[str, Callable[[], World]] = {
+RECORDINGS: Mapping[str, Callable[[], Simulation]] = {
     "sim-gap-drain": gap_drain,
     "sim-trickle": trickle,
     "sim-mixed-stream": mixed_stream,

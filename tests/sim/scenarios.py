@@ -10,7 +10,7 @@ from statistics import median
 from ebbgate.model.records import Direction
 from ebbgate.policy.strategies.pace import depth_target_ios
 from ebbgate.units import KIB, NS_PER_MS, NS_PER_S
-from tests.sim.simulation import DISK_BYTES, Io, Pause, Script, Setup, World
+from tests.sim.simulation import DISK_BYTES, Io, Pause, Script, Setup, Simulation
 
 GAP_NS = 5 * NS_PER_S // 2
 BURST_READS = 200
@@ -54,22 +54,22 @@ def cold_reads(rng: random.Random, count: int, think_ns: int = NS_PER_MS) -> Scr
 
 def gap_drain(setup: Setup, gaps: int = 3) -> GapDrain:
     """Gaps of 2.5 s between bursts of 200 reads."""
-    world = World(setup)
+    simulation = Simulation(setup)
     done: list[int] = []
-    crowded = _watch_queue(world)
+    crowded = _watch_queue(simulation)
 
     def load() -> Script:
         rng = random.Random(setup.seed + 8)
         yield Pause(NS_PER_S)
         for _ in range(gaps):
             yield from cold_reads(rng, BURST_READS)
-            done.append(world.writeback.done_bytes)
+            done.append(simulation.writeback.done_bytes)
             yield Pause(GAP_NS)
-            done.append(world.writeback.done_bytes)
+            done.append(simulation.writeback.done_bytes)
         yield from cold_reads(rng, BURST_READS)
 
-    world.play(load(), limit_ns=600 * NS_PER_S)
-    returns = [s for s in world.served if s.at_ns > GAP_NS]
+    simulation.play(load(), limit_ns=600 * NS_PER_S)
+    returns = [s for s in simulation.served if s.at_ns > GAP_NS]
     firsts = tuple(s.latency_ns for s in returns if s.idle_ns >= GAP_NS // 2)
     others = sorted(s.latency_ns for s in returns if s.idle_ns < GAP_NS // 2)
     return GapDrain(
@@ -80,17 +80,17 @@ def gap_drain(setup: Setup, gaps: int = 3) -> GapDrain:
     )
 
 
-def _watch_queue(world: World) -> list[bool]:
+def _watch_queue(simulation: Simulation) -> list[bool]:
     """A look each 5 ms in which the gate is open: is too much in flight?"""
     crowded: list[bool] = []
 
     def look() -> None:
-        machine = world.state.destage
+        machine = simulation.state.destage
         if machine.pacing:
-            aim = depth_target_ios(machine.pace, world.destage.pace)
-            crowded.append(world.writeback.in_flight_ios > 2 * aim)
+            aim = depth_target_ios(machine.pace, simulation.destage.pace)
+            crowded.append(simulation.writeback.in_flight_ios > 2 * aim)
 
-    world.clock.every(5 * NS_PER_MS, look)
+    simulation.clock.every(5 * NS_PER_MS, look)
     return crowded
 
 
@@ -105,7 +105,7 @@ class Trickle:
 
 def trickle(setup: Setup, period_ns: int = NS_PER_S, reads: int = 60) -> Trickle:
     """A lone periodic read over dirty data."""
-    world = World(setup)
+    simulation = Simulation(setup)
     clean: list[int] = []
 
     def load() -> Script:
@@ -113,12 +113,12 @@ def trickle(setup: Setup, period_ns: int = NS_PER_S, reads: int = 60) -> Trickle
         for _ in range(reads):
             yield Io(Direction.READ, random_offset(rng))
             yield Pause(period_ns)
-            if world.writeback.dirty_bytes == 0 and not clean:
-                clean.append(world.clock.now_ns)
+            if simulation.writeback.dirty_bytes == 0 and not clean:
+                clean.append(simulation.clock.now_ns)
 
-    world.play(load(), limit_ns=600 * NS_PER_S)
+    simulation.play(load(), limit_ns=600 * NS_PER_S)
     return Trickle(
         clean_after_ns=clean[0] if clean else None,
-        wait_ns=world.state.destage.wait.wait_ns,
-        latency_median_ns=round(median(s.latency_ns for s in world.served)),
+        wait_ns=simulation.state.destage.wait.wait_ns,
+        latency_median_ns=round(median(s.latency_ns for s in simulation.served)),
     )

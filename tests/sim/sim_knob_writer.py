@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The gate thread on simulated time: the real plan's knob writes, one after the other. Pure.
+"""Writes the real plan's knobs on simulated time, one after the other. Pure.
 
-As ebbgate.actuators.gate_worker: the newest wish wins, and a new one cuts a pulse short.
+As ebbgate.actuators.gate_worker: the newest gate wins, and a new one ends a pulse.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tests.sim.writeback import Writeback
 ORIGINALS = (write(PERCENT, 10), write(RATE, 8))
 
 
-class SimHand:
+class SimKnobWriter:
     """`write_ns`: how long one write to sysfs takes. `written`: every write, with its end."""
 
     def __init__(
@@ -28,16 +28,16 @@ class SimHand:
         self._writeback = writeback
         self._write_ns = write_ns
         self._steps: deque[Step] = deque()
-        self._wish: Gate | None = None
+        self._next_gate: Gate | None = None
         self._busy = False
         self._nap = 0
         self._napping = False
         self._values: dict[str, str] = {}
         self.written: list[tuple[int, str, str]] = []
 
-    def wish(self, gate: Gate) -> None:
-        """Bring the gate about as soon as possible."""
-        self._wish = gate
+    def set_gate(self, gate: Gate) -> None:
+        """Write the gate's knobs as soon as possible."""
+        self._next_gate = gate
         if self._napping:
             self._wake(self._nap)
         elif not self._busy:
@@ -45,8 +45,8 @@ class SimHand:
 
     def _next(self) -> None:
         self._busy = True
-        if not self._steps and self._wish is not None:
-            gate, self._wish = self._wish, None
+        if not self._steps and self._next_gate is not None:
+            gate, self._next_gate = self._next_gate, None
             self._steps.extend(ORIGINALS if gate.kind is GateKind.RELEASED else gate_steps(gate))
         if not self._steps:
             self._busy = False
@@ -60,11 +60,11 @@ class SimHand:
             self._clock.after(self._write_ns, lambda: self._store(step))
 
     def _sleep(self, sleep_ns: int) -> None:
-        """A pulse; a wish that came before it began has the right of way already."""
+        """Sleep for a pulse; a gate that is already waiting goes first."""
         self._nap += 1
         self._napping = True
         nap = self._nap
-        self._clock.after(0 if self._wish is not None else sleep_ns, lambda: self._wake(nap))
+        self._clock.after(0 if self._next_gate is not None else sleep_ns, lambda: self._wake(nap))
 
     def _wake(self, nap: int) -> None:
         if self._napping and nap == self._nap:

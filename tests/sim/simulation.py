@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A volume under load with the real policy code in the loop. Pure: simulated time.
+"""Simulates a volume under load, with the real engine in the loop. Pure: simulated time.
 
-Records go through the real parser and the real frame builder into the real policy; its gate becomes
-writes of the real plan. Only the kernel, the disk and the passing of time are simulated.
+Records go through the real parser and frame builder into the real engine, whose gate becomes writes
+of the real plan. Only the kernel, the disk and time are simulated.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tests.lab.hdd_model import HddModel
 from tests.sim.clock import Clock
 from tests.sim.disk import Disk, Request
 from tests.sim.probe import Probe
-from tests.sim.sim_knob_writer import SimHand
+from tests.sim.sim_knob_writer import SimKnobWriter
 from tests.sim.writeback import EMULATED, Machine, Piece, Writeback
 
 VOLUME = "bcache0"
@@ -34,7 +34,7 @@ TICK_NS = 250 * NS_PER_MS
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """The load stays away for so long."""
+    """A time without requests of this load."""
 
     length_ns: int
 
@@ -55,7 +55,7 @@ Script = Generator[Pause | Io, None, None]
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A user's request: when it came, after how much quiet, and how long it took."""
+    """A user's request: its arrival, the idle time before it, and its latency."""
 
     at_ns: int
     idle_ns: int
@@ -64,7 +64,7 @@ class Served:
 
 @dataclass(frozen=True, slots=True)
 class Reaction:
-    """How fast ebbgate is: a record's way to the policy, and each knob write."""
+    """ebbgate's delays: until a record reaches the policy, and of a knob write."""
 
     deliver_ns: int = 2 * NS_PER_MS
     write_ns: int = 350 * NS_PER_US
@@ -75,7 +75,7 @@ PROMPT = Reaction()
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What is simulated. `gate`: changes the policy's gate on its way, for a control arm."""
+    """What is simulated. `gate`: replaces the policy's gate in a control arm."""
 
     pieces: tuple[Piece, ...]
     policy: Policy = field(default_factory=Policy)
@@ -86,7 +86,7 @@ class Setup:
     gate: Callable[[Gate], Gate] = lambda gate: gate
 
 
-class World:
+class Simulation:
     """`served`: every user's request; `lines`: the recording; `gates`: every change of the gate."""
 
     def __init__(self, setup: Setup) -> None:
@@ -95,37 +95,37 @@ class World:
         model = HddModel(DISK_BYTES, random.Random(setup.seed))
         self.disk = Disk(self.clock, model, idle_class=setup.idle_class)
         self.writeback = Writeback(self.clock, self.disk, setup.pieces, setup.machine)
-        self.writer = SimHand(self.clock, self.writeback, write_ns=setup.reaction.write_ns)
-        self.probe = Probe(self.clock, VOLUME, self.writeback, self._say)
+        self.writer = SimKnobWriter(self.clock, self.writeback, write_ns=setup.reaction.write_ns)
+        self.probe = Probe(self.clock, VOLUME, self.writeback, self._emit)
         self.served: list[Served] = []
         self.lines: list[str] = []
         self.gates: list[tuple[int, Gate]] = []
         self.state = State()
         self._frames = FrameState()
-        self._told: ProbeSettings | None = None
+        self._sent_settings: ProbeSettings | None = None
         self._last_ns = 0
         self._playing = 0
         self.probe.start(TICK_NS)
-        self.clock.every(TICK_NS, self._look_at_sysfs)
+        self.clock.every(TICK_NS, self._tick)
 
     @property
     def destage(self) -> DestageParams:
-        """The parameters of the machine under test."""
+        """The parameters of idle_destage under test."""
         assert self.setup.policy.destage is not None
         return self.setup.policy.destage
 
     # ---- the load ------------------------------------------------------------------------------
     def play(self, *scripts: Script, limit_ns: int) -> None:
-        """Play loads side by side to their end. Raises TimeoutError at the limit."""
+        """Play loads concurrently to their end. Raises TimeoutError at the limit."""
         self._playing += len(scripts)
         for script in scripts:
-            self._go_on(script)
+            self._continue(script)
         self.clock.run_while(lambda: self._playing > 0, self.clock.now_ns + limit_ns)
 
-    def _go_on(self, script: Script) -> None:
+    def _continue(self, script: Script) -> None:
         for item in script:
             if isinstance(item, Pause):
-                self.clock.after(item.length_ns, lambda: self._go_on(script))
+                self.clock.after(item.length_ns, lambda: self._continue(script))
             else:
                 self._send(item, script)
             return
@@ -141,7 +141,7 @@ class World:
             self._last_ns = self.clock.now_ns
             self.served.append(Served(start_ns, idle_ns, latency_ns))
             self.probe.completes(io.direction, _path(io), io.length_bytes, latency_ns)
-            self._go_on(script)
+            self._continue(script)
 
         if not io.cached:
             self.probe.reaches_backing(io.direction)
@@ -152,7 +152,7 @@ class World:
         self.clock.after(self.setup.machine.cache_read_ns, done)
 
     # ---- ebbgate -------------------------------------------------------------------------------
-    def _say(self, line: str) -> None:
+    def _emit(self, line: str) -> None:
         self.lines.append(line)
         self.clock.after(self.setup.reaction.deliver_ns, lambda: self._take(line))
 
@@ -163,7 +163,7 @@ class World:
         elif isinstance(record, Edge | QueueSample):
             self._step(record)
 
-    def _look_at_sysfs(self) -> None:
+    def _tick(self) -> None:
         dirty_bytes = self.writeback.dirty_bytes
         seen = VolumeState(
             at_ns=self.clock.now_ns,
@@ -183,13 +183,13 @@ class World:
         gate = self.setup.gate(outcome.gate or Gate(GateKind.RELEASED))
         if not self.gates or gate != self.gates[-1][1] or gate.kind is GateKind.PULSED:
             self.gates.append((self.clock.now_ns, gate))
-            self.writer.wish(gate)
+            self.writer.set_gate(gate)
         wished = outcome.probe_settings
-        if self._told is None or wished.wait_ns != self._told.wait_ns:
+        if self._sent_settings is None or wished.wait_ns != self._sent_settings.wait_ns:
             self.probe.command(f"wait {VOLUME} {wished.wait_ns}")
-        if self._told is None or wished.pace != self._told.pace:
+        if self._sent_settings is None or wished.pace != self._sent_settings.pace:
             self.probe.command(f"pace {VOLUME} {' '.join(str(word) for word in wished.pace)}")
-        self._told = wished
+        self._sent_settings = wished
 
 
 def _path(io: Io) -> str:
@@ -199,12 +199,12 @@ def _path(io: Io) -> str:
 
 
 def scattered(piece_bytes: int, total_bytes: int, seed: int = 3) -> tuple[Piece, ...]:
-    """Dirty pieces of one size at random places of the disk."""
+    """Return dirty pieces of one size at random addresses."""
     slots = DISK_BYTES // piece_bytes
     chosen = random.Random(seed).sample(range(slots), total_bytes // piece_bytes)
     return tuple((slot * piece_bytes, piece_bytes) for slot in chosen)
 
 
 def unpaced(gate: Gate) -> Gate:
-    """The control arm: in a gap as fast as the kernel can."""
+    """Open the gate in a gap without a pace, as the control arm."""
     return Gate(GateKind.OPEN) if gate.kind in (GateKind.PACED, GateKind.PULSED) else gate

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The nouns of ebbgate: what was measured, what was decided, what became of it. Pure."""
+"""The data types of ebbgate: measurements, decisions and their outcomes. Pure."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What was decided, why, and what became of it. Pure."""
+"""Decisions, their reasons and their outcomes. Pure."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from enum import StrEnum
 
 
 class GateKind(StrEnum):
-    """How destage is let through.
+    """How much destage is let through.
 
-    `released`: the kernel's own settings; `closed`: as good as nothing; `paced`: at a rate;
-    `pulsed`: for a moment as fast as the kernel can, in the idle I/O class, then paced;
-    `open`: the same without an end.
+    - `released`: the kernel's own settings.
+    - `closed`: almost nothing.
+    - `paced`: at a rate.
+    - `pulsed`: for a moment as fast as the kernel can, in the idle I/O class, then paced.
+    - `open`: as fast as the kernel can, without an end.
     """
 
     RELEASED = "released"
@@ -24,11 +26,11 @@ class GateKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """The wished state of the destage gate.
+    """The desired state of the destage gate.
 
-    `rate_bytes_per_s` where it is `paced` or `pulsed`, and for `closed` the little that seeps
-    through; `pulse_ns` where it is `pulsed`. `depth_ios`: instead of a rate where the cache driver
-    bounds what is under way (dm-cache): so many pieces at once.
+    - `rate_bytes_per_s`: of a `paced` or `pulsed` gate, and the leak of a `closed` one.
+    - `pulse_ns`: of a `pulsed` gate.
+    - `depth_ios`: pieces at once, instead of a rate, where the driver limits these (dm-cache).
     """
 
     kind: GateKind
@@ -39,9 +41,9 @@ class Gate:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """One comparison of an explanation: the measured value beside the threshold.
+    """One comparison of a measured value with a threshold, for people.
 
-    `measured` is None where the signal is unknown: then the condition never holds.
+    `measured` is None if the signal is unknown; then the condition does not hold.
     """
 
     signal: str
@@ -53,12 +55,13 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """What one strategy wants and why. `None`: it has no wish for that setting.
+    """What one strategy proposes and why; None: it proposes nothing for that setting.
 
-    `congestion_bypass`: False switches the kernel's bypass of a slow cache device off.
-    `split_requests`: requests shorter than a cache block, which dm-cache does not take in at once.
-    `knobs`: values that a person asked for, as the kernel takes them; no strategy gets these knobs.
-    `suppresses`: settings (`gate`, `streams`) that go back to what they were, whoever wants them.
+    - `congestion_bypass`: False switches the kernel's bypass of a slow cache device off.
+    - `split_requests`: makes requests shorter than a cache block, so that dm-cache does not promote
+      them at once.
+    - `knobs`: overridden values, as the kernel takes them; no strategy sets these knobs.
+    - `suppresses`: settings (`gate`, `streams`) that go back to what they were before.
     """
 
     strategy: str
@@ -76,7 +79,7 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What applies after conflicts were resolved, with every proposal, winners and losers."""
+    """What applies after conflicts were resolved, with every proposal."""
 
     volume: str
     at_ns: int
@@ -92,9 +95,9 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One knob to write: nothing is left to choose. Values are what the kernel takes, as text.
+    """One knob to write; nothing is left to choose. Values are text, as the kernel takes them.
 
-    `decision`: the number of the decision behind it, counted by the volume's loop; None: no one's.
+    `decision`: the number of the decision behind it, counted by the volume's loop, or None.
     """
 
     volume: str
@@ -107,10 +110,10 @@ class Action:
 
 
 class OutcomeKind(StrEnum):
-    """What became of an action.
+    """The outcome of an action.
 
-    `manual`: somebody else wrote the knob since, so it is left alone until released. `too_soon`:
-    the knob was written a moment ago; it may be asked for again.
+    - `manual`: someone else has written the knob, so it is left alone until released.
+    - `too_soon`: the knob was written a moment ago; the action may be tried again.
     """
 
     CHANGED = "changed"
@@ -124,7 +127,7 @@ class OutcomeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """An action and its end; `read_back` as the kernel prints the value afterwards."""
+    """An action and its outcome. `read_back`: the value as the kernel prints it afterwards."""
 
     action: Action
     kind: OutcomeKind
@@ -135,13 +138,14 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class JournalEntry:
-    """The value a knob had before the first write of ebbgate, kept until it is restored.
+    """The value that a knob had before ebbgate's first write, kept until it is restored.
 
-    `last_written`: the first value that ebbgate was about to write when the entry was made; later
-    ones are in `store.last_written`. `device_uuid`, `instance`: the device that had the value.
-    `device_uuid`: of the bcache backing device, of the cache set or of the mapped device; empty
-    where it has none. `instance`: the inode of its folder in sysfs, another one each time the
-    kernel makes the device anew; 0 where it is not known.
+    - `last_written`: the value ebbgate was about to write when the entry was made; later ones are
+      in `store.last_written`.
+    - `device_uuid`: of the bcache backing device, the cache set or the dm device that had the
+      value; empty if it has none.
+    - `instance`: the inode of the device's folder in sysfs, which changes when the kernel creates
+      the device again; 0 if unknown.
     """
 
     volume: str

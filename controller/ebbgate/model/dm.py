@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What device-mapper says of a cached volume: how it is put together, and its status line. Pure."""
+"""A cached volume of device-mapper: its table and its status line. Pure."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ CLEANER: Final = "cleaner"
 
 
 class DmHealth(StrEnum):
-    """What the end of dm-cache's status line says (dm-cache-target.c, cache_status).
+    """The end of dm-cache's status line (dm-cache-target.c, cache_status).
 
-    `needs_check`: the metadata must be checked before it is written again; `read_only`: it can no
-    longer be written; `failed`: no I/O at all.
+    - `needs_check`: the metadata must be checked before it is written again.
+    - `read_only`: the metadata cannot be written.
+    - `failed`: no I/O at all.
     """
 
     OK = "ok"
@@ -27,10 +28,11 @@ class DmHealth(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CacheStatus:
-    """dm-cache's status line, whole. Counters are 32 bits wide and wrap.
+    """dm-cache's status line. Counters are 32 bits wide and wrap.
 
-    `metadata_*`: in blocks of `metadata_block_bytes`; `used`, `total`, `dirty`: in cache blocks of
-    `block_bytes`. `promotions` and `demotions` start over when the table is loaded anew.
+    - `metadata_*`: in blocks of `metadata_block_bytes`.
+    - `used`, `total`, `dirty`: in cache blocks of `block_bytes`.
+    - `promotions`, `demotions`: since the table was loaded.
     """
 
     health: DmHealth
@@ -59,15 +61,13 @@ class CacheStatus:
 
     @property
     def metadata_ratio(self) -> float | None:
-        """How full the metadata device is (0..1)."""
+        """The share of the metadata device that is used (0..1)."""
         return self.metadata_used / self.metadata_total if self.metadata_total else None
 
 
 @dataclass(frozen=True, slots=True)
 class WritecacheStatus:
-    """dm-writecache's status line. All in blocks of `block_bytes`; kernels before 5.15 print the
-    first four figures only.
-    """
+    """dm-writecache's status line, in blocks of `block_bytes`; before 5.15 only four figures."""
 
     errors: int
     total: int
@@ -78,16 +78,16 @@ class WritecacheStatus:
 
     @property
     def dirty(self) -> int:
-        """Blocks that hold data: a block is freed as soon as it is written back."""
+        """Blocks that hold data; a block is freed once it is written back."""
         return self.total - self.free
 
 
 @dataclass(frozen=True, slots=True)
 class DmMapping:
-    """The table of a cached volume. `target`: `cache` or `writecache`; `params`: what its
-    constructor was given.
+    """The table of a cached volume.
 
-    `lvm_name`: `vg/lv` where LVM made it, else empty.
+    - `target`: `cache` or `writecache`; `params`: those of its constructor.
+    - `lvm_name`: `vg/lv` if LVM created it, else empty.
     """
 
     dm_name: str

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a probe says, record by record (the protocol is documented in bpf/README.md). Pure.
+"""The records of a probe (bpf/README.md documents the protocol). Pure.
 
-All counters are cumulative since the volume was tracked; times are CLOCK_MONOTONIC nanoseconds.
+Counters are cumulative since the volume was tracked; times are CLOCK_MONOTONIC nanoseconds.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ Histogram = tuple[int, ...]
 
 
 class Direction(StrEnum):
-    """The direction of a request as its issuer sees it."""
+    """The direction of a request for its issuer."""
 
     READ = "read"
     WRITE = "write"
 
 
 class EdgeKind(StrEnum):
-    """`idle`: nothing in flight and none arrived for the wait; `busy`: the first arrival after."""
+    """`idle`: nothing was in flight or arrived for the wait; `busy`: the first arrival after."""
 
     IDLE = "idle"
     BUSY = "busy"
@@ -40,7 +40,7 @@ class Flow:
 
 @dataclass(frozen=True, slots=True)
 class TimedFlow:
-    """Requests, bytes and the latency histogram (log-linear, see `signals.latency`)."""
+    """Requests, bytes and a latency histogram (log-linear, see `signals.histogram`)."""
 
     ios: int = 0
     bytes: int = 0
@@ -60,9 +60,9 @@ class Arrivals:
 
 @dataclass(frozen=True, slots=True)
 class DeviceStats:
-    """One physical device, requests of users apart from the cache's own.
+    """One physical device; users' requests are separate from the cache's own.
 
-    `flows` is keyed by (direction, foreground?); depth counts requests issued and not completed.
+    `flows` is keyed by (direction, foreground?). The depth counts requests issued, not completed.
     """
 
     flows: Mapping[tuple[Direction, bool], TimedFlow]
@@ -72,7 +72,7 @@ class DeviceStats:
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """First record of a probe: what it is and which signals this kernel gives it."""
+    """The first record of a probe: its identity and the signals that this kernel provides."""
 
     at_ns: int
     protocol: int
@@ -84,7 +84,7 @@ class Hello:
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """All counters of one volume at one instant."""
+    """All counters of one volume at one time."""
 
     volume: str
     at_ns: int
@@ -109,7 +109,7 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A change between idle and busy; `length_ns` is the gap that ended, or the quiet so far."""
+    """A change between idle and busy. `length_ns`: of the gap that ended, or idle time so far."""
 
     volume: str
     at_ns: int
@@ -119,7 +119,7 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class QueueSample:
-    """The destage under way at one instant, while pacing.
+    """The destage under way at one time, while pacing.
 
     `in_flight_*`: writes queued at the backing device and not completed. `done_*`: cumulative.
     `cache_reads_ios`: still being read from the cache device. `awaiting_write_ios`: read and not
@@ -138,7 +138,7 @@ class QueueSample:
 
     @property
     def under_way_ios(self) -> int:
-        """Pieces begun and not done: all of them reach the disk, even if the gate closes now."""
+        """Pieces that were begun: all of them reach the disk, even if the gate closes now."""
         return self.in_flight_ios + self.cache_reads_ios + self.awaiting_write_ios
 
 
@@ -146,7 +146,7 @@ class QueueSample:
 class Tracked:
     """The probe follows this volume from now on.
 
-    `destage_missing`: why the probe cannot tell destage from users' requests; empty if it can.
+    `destage_missing`: why the probe cannot distinguish destage from users' requests, or empty.
     """
 
     volume: str
@@ -165,7 +165,7 @@ class Untracked:
 
 @dataclass(frozen=True, slots=True)
 class ProbeWarning:
-    """Something the probe lost, refused or wants known; `count` is cumulative."""
+    """Something that the probe lost, refused or reports; `count` is cumulative."""
 
     at_ns: int
     what: str
@@ -175,7 +175,7 @@ class ProbeWarning:
 
 @dataclass(frozen=True, slots=True)
 class Bye:
-    """Last record of a probe that ends in an orderly way."""
+    """The last record of a probe that ends normally."""
 
     at_ns: int
     why: str

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What exists: volumes, their devices and the state that sysfs shows of them. Pure."""
+"""Volumes, their devices and their state in sysfs. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ebbgate.model.dm import CacheStatus, DmMapping, WritecacheStatus
 
 
 class Kind(StrEnum):
-    """Which cache driver composes the volume."""
+    """The cache driver of a volume."""
 
     BCACHE = "bcache"
     DM_CACHE = "dm-cache"
@@ -20,7 +20,7 @@ class Kind(StrEnum):
 
 
 class Mode(StrEnum):
-    """How far ebbgate may go with a volume; trust is earned in this order."""
+    """What ebbgate may do with a volume."""
 
     OBSERVE = "observe"
     ADVISE = "advise"
@@ -35,13 +35,13 @@ UNWRITABLE: Final[Mapping[str, str]] = {
     "read-only": "its metadata can no longer be written: left alone",
     "failed": "the kernel reports that the cache has failed: nothing is written to it",
 }
-"""States in which no knob is written and no message sent (super.c of bcache; cache_status of
-dm-cache-target.c), and why."""
+"""States in which no knob is written and no message sent, and why (super.c of bcache; cache_status
+of dm-cache-target.c)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """A block device under a volume. `None`: this kernel or device does not say."""
+    """A block device under a volume; None: the kernel does not report it."""
 
     name: str
     devno: tuple[int, int]
@@ -57,8 +57,9 @@ class Device:
 class Volume:
     """A composed device that users mount.
 
-    `set_uuid`: of a bcache volume, empty while no cache is attached. The others are of a dm
-    volume: `sys_name`: its kernel name (`dm-3`), `metadata`: the device of dm-cache's metadata.
+    - `set_uuid`: of a bcache volume; empty while no cache is attached.
+    - `sys_name`: the kernel name of a dm volume (`dm-3`).
+    - `metadata`: the device of dm-cache's metadata.
     """
 
     name: str
@@ -74,35 +75,33 @@ class Volume:
 
     @property
     def cached(self) -> bool:
-        """Is there a cache device?"""
+        """Whether it has a cache device."""
         return bool(self.set_uuid) or self.mapping is not None
 
     @property
     def title(self) -> str:
-        """What people call it: LVM's name where it has one."""
+        """The name for people: LVM's if it has one."""
         return self.mapping.lvm_name if self.mapping and self.mapping.lvm_name else self.name
 
     @property
     def kernel_name(self) -> str:
-        """Its folder in /sys/block."""
+        """The name of its folder in /sys/block."""
         return self.sys_name or self.name
 
     def is_called(self, name: str) -> bool:
-        """Does a person who says this mean it?"""
+        """Return whether the name is one of its names."""
         return name in (self.name, self.title, self.kernel_name)
 
 
 @dataclass(frozen=True, slots=True)
 class VolumeState:
-    """What the kernel said of a volume at `at_ns`. A missing file is `None`, never zero.
+    """What the kernel reported of a volume at `at_ns`; a missing file is None, never zero.
 
-    `state`: bcache's own word, of a dm volume `clean`, `dirty`, `suspended` or the fault.
-    `dm`: the whole status line of a dm volume.
-
-    `in_use_ratio`: share of the cache's buckets in use (0..1), which is what the kernel compares
-    with its cutoffs (drivers/md/bcache/writeback.h: 0.40 for asynchronous, 0.70 for synchronous
-    writes).
-    `knobs`: raw values by kernel name; sizes in the unit in which the kernel takes them.
+    - `state`: bcache's own word; for a dm volume `clean`, `dirty`, `suspended` or the fault.
+    - `in_use_ratio`: share of the cache's buckets in use (0..1), which the kernel compares with its
+      cutoffs (drivers/md/bcache/writeback.h: 0.40 for asynchronous, 0.70 for synchronous writes).
+    - `knobs`: raw values by kernel name, sizes in the kernel's unit.
+    - `dm`: the whole status line of a dm volume.
     """
 
     at_ns: int

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""From records and sysfs state to frames. Pure: state in, state out, time as an argument."""
+"""Turns records and sysfs state into frames. Pure: time is an argument."""

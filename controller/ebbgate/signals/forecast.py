@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""How much dirty data the kernel will still take, and when that or cleanness is reached. Pure.
+"""Forecasts the room for dirty data, when it is full and when all is clean. Pure.
 
 Source: drivers/md/bcache/writeback.h, should_writeback(): a write is cached dirty only while the
 cache's in_use is at most cutoff_writeback (40 %) or, for synchronous writes (O_DIRECT among them),
@@ -13,13 +13,13 @@ from typing import Final
 CUTOFF_ASYNC_RATIO: Final = 0.40
 CUTOFF_SYNC_RATIO: Final = 0.70
 SYNC_SHARE_MIN: Final = 0.9
-"""With more asynchronous writes than this leaves, the lower cutoff is the one that counts."""
+"""With a lower share of synchronous writes, the lower cutoff applies."""
 
 
 def cutoff_ratio(sync_share: float | None) -> float:
-    """The in_use level at which the kernel stops caching this mix of writes.
+    """Return the in_use level at which the kernel stops caching this mix of writes.
 
-    `sync_share` (0..1) of the written bytes' requests are synchronous; None: the cautious 40 %.
+    `sync_share`: share (0..1) of write requests that are synchronous; None: the cautious 40 %.
     """
     if sync_share is None or sync_share < SYNC_SHARE_MIN:
         return CUTOFF_ASYNC_RATIO
@@ -27,12 +27,12 @@ def cutoff_ratio(sync_share: float | None) -> float:
 
 
 def dirty_room_bytes(cache_bytes: int, level_ratio: float, limit_ratio: float) -> int:
-    """Bytes of dirty data until the limit; 0 at or above it."""
+    """Return how many bytes of dirty data fit below the limit; 0 at or above it."""
     return max(0, int(cache_bytes * (limit_ratio - level_ratio)))
 
 
 def time_to_full_s(room_bytes: int, in_bytes_per_s: float, out_bytes_per_s: float) -> float | None:
-    """Seconds until the room is used up at these rates; None when it does not shrink."""
+    """Return the seconds until the room is used up at these rates; None if it never is."""
     net = in_bytes_per_s - out_bytes_per_s
     return room_bytes / net if net > 0 else None
 
@@ -40,7 +40,7 @@ def time_to_full_s(room_bytes: int, in_bytes_per_s: float, out_bytes_per_s: floa
 def time_to_clean_s(
     dirty_bytes: int, in_bytes_per_s: float, out_bytes_per_s: float
 ) -> float | None:
-    """Seconds until nothing is dirty at these rates; 0 when clean, None when it does not shrink."""
+    """Return the seconds until nothing is dirty at these rates; None if that never happens."""
     if dirty_bytes == 0:
         return 0.0
     net = out_bytes_per_s - in_bytes_per_s

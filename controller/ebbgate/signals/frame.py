@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Builds the frame of a volume from the probe's counters and what sysfs shows. Pure."""
+"""Builds a volume's frame from the probe's counters and sysfs. Pure."""
 
 from __future__ import annotations
 
@@ -22,21 +22,23 @@ from ebbgate.signals.totals import Counts, counted, plus
 from ebbgate.units import KIB, NS_PER_MS, NS_PER_S
 
 WINDOW_NS = NS_PER_S
-"""Rates and latencies cover about this much: long enough to be steady, short enough to act on."""
+"""Rates and latencies cover about this time: long enough to be steady, short enough to react."""
 MEMORY_HALF_LIFE_NS = 120 * NS_PER_S
-"""Gaps and run lengths are remembered with this half-life, so a changed load is learned in
-minutes.
-"""
+"""Half-life of gaps and run lengths, so that a changed load is learned in minutes."""
 PROBE_STALE_NS = 3 * NS_PER_S
-"""A probe record older than this says nothing about now: its signals are unknown."""
+"""The signals of an older probe record are unknown."""
 STREAM_RUN_BYTES = 512 * KIB
-"""A run this long counts as a stream in the regime shown to people."""
+"""A run this long is a stream in the regime for people."""
 
 BURST_IOPS = 20
 """Fewer requests per second are a light load."""
 
-_TOLD_BY_CLASS = ("destage_in_flight_ios", "destage_bytes_per_s", "backing_busy_foreground_ratio")
-"""Fields of a frame for which destage must be told from users' requests."""
+_NEEDS_DESTAGE_CLASS = (
+    "destage_in_flight_ios",
+    "destage_bytes_per_s",
+    "backing_busy_foreground_ratio",
+)
+"""Fields of a frame that need destage to be distinguished from users' requests."""
 
 Runs = Mapping[Direction, tuple[float, ...]]
 Fields = dict[str, Any]
@@ -45,10 +47,10 @@ Fields = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class FrameState:
-    """What the builder remembers of a volume between ticks: recent ticks, faded histograms.
+    """What the builder remembers of a volume between ticks: recent ticks, decayed histograms.
 
-    `before`: what probes that have ended counted; None: there was none. `destage_missing`: why the
-    probe cannot tell destage from users' requests on this volume; empty if it can.
+    - `before`: the counts of earlier probes; None without one.
+    - `destage_missing`: why the probe cannot distinguish destage from users' requests, or empty.
     """
 
     ticks: tuple[Tick, ...] = ()
@@ -59,7 +61,7 @@ class FrameState:
 
 
 def totals(state: FrameState) -> Counts | None:
-    """All that was counted so far, by this probe and those before it; None without any record."""
+    """Return what this probe and earlier ones counted; None without any record."""
     if not state.ticks:
         return state.before
     now = counted(state.ticks[-1])
@@ -68,17 +70,17 @@ def totals(state: FrameState) -> Counts | None:
 
 
 def begin_anew(state: FrameState) -> FrameState:
-    """Another probe begins to count; what was learned of the volume stays."""
+    """Prepare for a new probe that counts from zero; what was learned of the volume stays."""
     return replace(state, ticks=(), before=totals(state))
 
 
 def tracked(state: FrameState, record: Tracked) -> FrameState:
-    """The probe says what it can tell of the volume."""
+    """Handle the record with which the probe begins to follow the volume."""
     return replace(state, destage_missing=record.destage_missing)
 
 
 def absorb(state: FrameState, tick: Tick) -> FrameState:
-    """Take a tick in. A probe that restarted begins anew: its counters went back to zero."""
+    """Handle a tick. Counters that went back to zero come from a restarted probe."""
     if state.ticks and _restarted(state.ticks[-1], tick):
         state = begin_anew(state)
     if not state.ticks:
@@ -99,7 +101,7 @@ def absorb(state: FrameState, tick: Tick) -> FrameState:
 
 
 def build(state: FrameState, seen: VolumeState, volume: str, now_ns: int) -> Frame:
-    """The frame at `now_ns`; a signal that is missing or stale is None and named in `missing`."""
+    """Return the frame at `now_ns`; a missing or stale signal is None and in `missing`."""
     missing: dict[str, str] = {}
     found = _from_sysfs(volume, seen, now_ns, missing)
     if state.destage_missing:
@@ -112,12 +114,12 @@ def build(state: FrameState, seen: VolumeState, volume: str, now_ns: int) -> Fra
     else:
         found |= _from_probe(state, now_ns)
         found |= _forecasts(found, state, missing, mapped=seen.dm is not None)
-    # Built in one go: of a class with so many fields each copy would cost as much as the rest.
+    # Built in one go: each copy of a class with this many fields costs as much as all the rest.
     return Frame(**found, missing=missing)
 
 
 def _restarted(last: Tick, tick: Tick) -> bool:
-    """Counters only grow while one probe follows the volume; a fresh one starts at zero."""
+    """Return whether counters shrank, which they never do while one probe runs."""
     return (
         tick.at_ns <= last.at_ns
         or tick.destage_done.ios < last.destage_done.ios
@@ -171,21 +173,21 @@ def _from_probe(state: FrameState, now_ns: int) -> Fields:
     if window_ns:
         found |= _over_window(tick, first, window_ns)
     if state.destage_missing:
-        # What was counted without telling destage and users apart is no measurement.
-        for name in _TOLD_BY_CLASS:
+        # These counts mix destage and users' requests.
+        for name in _NEEDS_DESTAGE_CLASS:
             found.pop(name, None)
     return found
 
 
 def _destage_in_flight_ios(tick: Tick) -> int:
-    """An older recording has only the two counts, which drift apart by what was missed."""
+    """Return the count; old recordings have only its parts, which drift apart by losses."""
     if tick.destage_in_flight_ios is not None:
         return tick.destage_in_flight_ios
     return max(0, tick.destage_queued.ios - tick.destage_done.ios)
 
 
 def _over_window(tick: Tick, first: Tick, window_ns: int) -> Fields:
-    """What takes two ticks to know."""
+    """Return the signals that need two ticks."""
     seconds = window_ns / NS_PER_S
     written = _path_bytes(tick, first, Direction.WRITE, "writeback")
     drained = tick.destage_done.bytes - first.destage_done.bytes
@@ -234,10 +236,10 @@ def _paths(tick: Tick, first: Tick) -> dict[tuple[Direction, str], PathLatency]:
 
 
 def _foreground_busy(tick: Tick, first: Tick, window_ns: int) -> float:
-    """Upper bound of the share of time that the backing device worked for users (0..1).
+    """Return an upper bound of the share of time that the backing device worked for users.
 
-    Summed latencies of users' requests there over the window: exact at depth 1, above it too high,
-    which only makes destage under load more careful.
+    The summed latencies of users' requests there over the window: exact at depth 1 and too high
+    above it, which only makes destage under load more careful.
     """
     busy_us = 0.0
     for direction in Direction:
@@ -270,7 +272,7 @@ def _forecasts(
         missing["time_to_full"] = "the dirty level is unknown"
         return {}
     if mapped:
-        # Device-mapper's caches take writes until all of it is dirty; clean blocks make room.
+        # dm caches take writes until all blocks are dirty.
         room = dirty_room_bytes(cache, ratio, 1.0)
     else:
         level = ratio if found["in_use_ratio"] is None else found["in_use_ratio"]
@@ -286,7 +288,7 @@ def _forecasts(
 
 
 def sync_write_share(state: FrameState) -> float | None:
-    """The share (0..1) of recent write requests that were synchronous; None without any."""
+    """Return the share (0..1) of recent write requests that were synchronous; None without any."""
     if not state.ticks:
         return None
     tick, first = (

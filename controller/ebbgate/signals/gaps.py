@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""When is it likely that the load stays away? The wait learned from the idle gaps. Pure.
+"""Learns from idle gaps how long to wait before destage starts. Pure.
 
-Seed: Nishina et al. destage after a fixed quiet time, which starves where a small periodic access
-keeps resetting it. Here the quiet time is chosen from the gaps that were measured. To open after a
-wait w gains the rest of every gap that lasts at least w, and costs one disturbed return for each:
+Nishina et al. destage after a fixed idle time, which starves if a small periodic access keeps
+resetting it. Here the wait is chosen from the measured gaps. Opening after a wait w gains the rest
+of every gap that lasts at least w, and costs one disturbed return for each:
 
-    U(w) = sum over gaps of (gap - w)+   -   price * number of gaps >= w
+    U(w) = sum over gaps of (gap - w)+   -   cost * number of gaps >= w
 
-At its maximum the hazard of the gap's end is 1/price: destage starts as soon as a gap that has
-lasted this long is expected to go on for longer than a disturbed return is worth.
+At the maximum the hazard of the gap's end is 1/cost: destage starts once a gap that has lasted this
+long is expected to go on for longer than a disturbed return costs.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from functools import cache
 from ebbgate.units import NS_PER_MS, NS_PER_S, NS_PER_US
 
 _TRACE = 0.01
-"""A decayed count below this is none."""
+"""A decayed count below this counts as 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class WaitParams:
     """Bounds of the learned wait.
 
-    `disturbance_cost_ns`: the drain time that one disturbed return is worth. `gaps_min`: with fewer
-    gaps in memory (decayed count) the wait is `default_ns`.
+    - `disturbance_cost_ns`: the drain time that one disturbed return is worth.
+    - `gaps_min`: with fewer gaps in memory (decayed count) the wait is `default_ns`.
     """
 
     min_ns: int = 30 * NS_PER_MS
@@ -40,9 +40,7 @@ class WaitParams:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """The wait and what it rests on. `rest_ns`: how much longer a gap lasts that reached the
-    wait.
-    """
+    """The wait and its basis. `rest_ns`: how much longer gaps last that have reached the wait."""
 
     wait_ns: int
     learned: bool
@@ -52,12 +50,12 @@ class Wait:
 
 
 def bucket_edges_ns(bucket: int) -> tuple[int, int]:
-    """Edges of a gap bucket: [2^i, 2^(i+1)) microseconds."""
+    """Return the edges of a gap bucket: [2^i, 2^(i+1)) microseconds."""
     return (1 << bucket) * NS_PER_US, (2 << bucket) * NS_PER_US
 
 
 def reaching(counts: Sequence[float], wait_ns: int) -> float:
-    """How many of the gaps lasted at least `wait_ns`; linear inside a bucket."""
+    """Return how many of the gaps lasted at least `wait_ns`; linear inside a bucket."""
     bucket = (wait_ns // NS_PER_US).bit_length() - 1
     total = float(sum(counts[bucket + 1 :]))
     if 0 <= bucket < len(counts):
@@ -67,7 +65,7 @@ def reaching(counts: Sequence[float], wait_ns: int) -> float:
 
 
 def rest_sum_ns(counts: Sequence[float], wait_ns: int) -> float:
-    """The time that is left of all gaps after `wait_ns` of each; linear inside a bucket."""
+    """Return the time that is left of all gaps after `wait_ns` of each; linear in a bucket."""
     total = 0.0
     for bucket, count in enumerate(counts):
         low, high = bucket_edges_ns(bucket)
@@ -79,11 +77,11 @@ def rest_sum_ns(counts: Sequence[float], wait_ns: int) -> float:
 
 
 def likely_until_ns(counts: Sequence[float], idle_ns: int, share: float) -> int:
-    """How long a gap that has lasted `idle_ns` will last at least, in `share` (0..1) of the cases.
+    """Return how long a gap that has lasted `idle_ns` will last in `share` (0..1) of the cases.
 
-    `idle_ns` itself where the gaps that were measured say nothing of it, and once it has reached
-    the bucket in which they end: gaps of one length would be called sure up to their very end, a
-    little at a time. Good to a bucket, in which the gaps are taken to be spread evenly.
+    That is `idle_ns` itself if no measured gap lasted as long, and once it has reached the bucket
+    in which they end; otherwise gaps of one length would seem likely to last up to their very end.
+    Exact to a bucket, in which gaps are assumed to be spread evenly.
     """
     left = share * reaching(counts, idle_ns)
     if left <= _TRACE:
@@ -100,14 +98,14 @@ def likely_until_ns(counts: Sequence[float], idle_ns: int, share: float) -> int:
 
 
 def learn_wait(counts: Sequence[float], params: WaitParams) -> Wait:
-    """The smallest wait of highest utility, from the decayed gap histogram."""
+    """Return the smallest wait of highest utility, from the decayed gap histogram."""
     gaps = reaching(counts, params.min_ns)
     if gaps < params.gaps_min:
         left = reaching(counts, params.default_ns)
         rest = rest_sum_ns(counts, params.default_ns) / left if left else 0.0
         return Wait(params.default_ns, False, gaps, left, round(rest))
     best_ns, best = params.min_ns, float("-inf")
-    # Done for each frame: only the buckets that any candidate reaches are looked at.
+    # This runs often, so buckets that no candidate reaches are left out.
     spread = tuple(
         (*bucket_edges_ns(bucket), count)
         for bucket, count in enumerate(counts)
@@ -125,7 +123,7 @@ def learn_wait(counts: Sequence[float], params: WaitParams) -> Wait:
 def _utility(
     spread: Sequence[tuple[int, int, float]], wait_ns: int, disturbance_cost_ns: int
 ) -> float:
-    """U(w): `rest_sum_ns` less the price times `reaching`, of (low, high, count) buckets."""
+    """Return U(w) of (low, high, count) buckets: `rest_sum_ns` less the cost of `reaching`."""
     total = 0.0
     for low, high, count in spread:
         if wait_ns <= low:
@@ -138,7 +136,7 @@ def _utility(
 
 @cache
 def _candidates(min_ns: int, max_ns: int) -> tuple[int, ...]:
-    """The minimum, then a quarter octave up at a time, so that a wait is at most 19 % too long."""
+    """Return waits from the minimum in quarter octaves, so that one is at most 19 % too long."""
     found = []
     wait = float(min_ns)
     while wait <= max_ns:

@@ -12,10 +12,10 @@ from ebbgate.model.volume import VolumeState
 def table_reloaded(
     before: VolumeState | None, now: VolumeState, originals: Mapping[str, str]
 ) -> bool:
-    """Was a table loaded? Then the knobs have the kernel's or the table's values, not a user's.
+    """Return whether a table was loaded; if so the knobs have its or the kernel's values.
 
     dm-cache counts promotions and demotions from the last load, and takes its threshold from the
-    table. Where nothing was counted yet, only values as they were before us tell of a load.
+    table. Before anything was counted, only original values show that a table was loaded.
     """
     then, new = before.dm if before else None, now.dm
     if not isinstance(then, CacheStatus) or not isinstance(new, CacheStatus):
@@ -24,5 +24,4 @@ def table_reloaded(
         return bool(originals)
     if then.promotions or then.demotions:
         return False
-    held = originals.items()
-    return bool(held) and all(now.knobs.get(knob) == original for knob, original in held)
+    return bool(originals) and originals.items() <= now.knobs.items()

@@ -17,7 +17,7 @@ from tests.sim.clock import Clock
 from tests.sim.disk import Disk, Request
 from tests.sim.probe import Probe, latency_bucket, log2_bucket
 from tests.sim.scenarios import cold_reads
-from tests.sim.simulation import DISK_BYTES, VOLUME, Pause, Script, Setup, World, scattered
+from tests.sim.simulation import DISK_BYTES, VOLUME, Pause, Script, Setup, Simulation, scattered
 from tests.sim.writeback import AHEAD_NS_MAX, IN_FLIGHT_MAX, Writeback
 
 
@@ -120,11 +120,11 @@ def test_log2_buckets() -> None:
     assert [log2_bucket(v) for v in (0, 1, 2, 3, 4, 1023, 1024)] == [0, 0, 1, 1, 2, 9, 10]
 
 
-def world_after(script: Script) -> World:
-    """A world with some dirty data, after the script."""
-    world = World(Setup(scattered(64 * KIB, 64 * MIB)))
-    world.play(script, limit_ns=60 * NS_PER_S)
-    return world
+def simulation_after(script: Script) -> Simulation:
+    """A simulation with some dirty data, after the script."""
+    simulation = Simulation(Setup(scattered(64 * KIB, 64 * MIB)))
+    simulation.play(script, limit_ns=60 * NS_PER_S)
+    return simulation
 
 
 def test_the_probe_counts_what_users_did_and_nothing_of_destage() -> None:
@@ -132,8 +132,8 @@ def test_the_probe_counts_what_users_did_and_nothing_of_destage() -> None:
         yield from cold_reads(random.Random(1), 50)
         yield Pause(2 * NS_PER_S)
 
-    world = world_after(load())
-    tick = [r for r in map(parse_line, world.lines) if isinstance(r, Tick)][-1]
+    simulation = simulation_after(load())
+    tick = [r for r in map(parse_line, simulation.lines) if isinstance(r, Tick)][-1]
     assert tick.arrivals[Direction.READ].ios == 50
     assert tick.paths[Direction.READ, "miss"].ios == 50
     assert tick.backing_device.flows[Direction.READ, True].ios == 50
@@ -148,8 +148,8 @@ def test_edges_alternate_and_queue_samples_come_only_while_the_gate_is_open() ->
             yield from cold_reads(random.Random(1), 20)
             yield Pause(2 * NS_PER_S)
 
-    world = world_after(load())
-    records = [r for r in map(parse_line, world.lines) if r is not None]
+    simulation = simulation_after(load())
+    records = [r for r in map(parse_line, simulation.lines) if r is not None]
     kinds = [r.kind for r in records if isinstance(r, Edge)]
     assert kinds == [EdgeKind.IDLE, EdgeKind.BUSY] * 2 + [EdgeKind.IDLE]
     idle = False
