@@ -95,7 +95,7 @@ def test_a_dead_probe_means_unknown_signals_until_it_is_back(
         )
 
 
-def test_a_volume_that_goes_away_is_normal_life(guest: Session) -> None:
+def test_the_daemon_survives_a_volume_that_goes_away(guest: Session) -> None:
     product = Product(guest)
     try:
         with BcacheStack(guest) as stack:

@@ -144,7 +144,9 @@ def test_lvm_loads_a_table_of_its_own_and_wins(guest: Session, stack: DmCacheSta
 
 
 @pytest.mark.full
-def test_a_hand_on_the_threshold_is_left_alone(guest: Session, stack: DmCacheStack) -> None:
+def test_a_threshold_set_by_somebody_else_is_left_alone(
+    guest: Session, stack: DmCacheStack
+) -> None:
     with Product(guest) as product, users(stack):
         fio.run(guest, fill_job(stack.device, SMALL), seed=3)
         holds_back(product, stack)
@@ -159,7 +161,7 @@ def test_a_hand_on_the_threshold_is_left_alone(guest: Session, stack: DmCacheSta
 
 
 @pytest.mark.full
-def test_a_volume_that_is_deactivated_is_normal_life(guest: Session) -> None:
+def test_the_daemon_survives_a_volume_that_is_deactivated(guest: Session) -> None:
     product = Product(guest)
     try:
         with DmCacheStack(guest) as stack:
@@ -184,7 +186,7 @@ def test_a_volume_that_is_deactivated_is_normal_life(guest: Session) -> None:
         product.stop(signal.SIGTERM)
 
 
-def test_writecache_is_measured_and_told_what_cannot_be(guest: Session) -> None:
+def test_writecache_is_measured_and_its_limits_are_reported(guest: Session) -> None:
     with DmWritecacheStack(guest) as stack, Product(guest) as product:
         fio.run(guest, fill_job(stack.device, SMALL), seed=5)
         product.wait_until(lambda: product.live(stack.name) or None, 30, "a document of the volume")

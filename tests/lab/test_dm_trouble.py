@@ -56,7 +56,7 @@ def held(product: Product, stack: DmCacheStack) -> Iterator[None]:
         ),
     ],
 )
-def test_a_cache_that_falls_ill_is_left_alone_and_said(
+def test_a_failing_cache_is_left_alone_and_reported(
     guest: Session, reads: bool, said: str, state: str
 ) -> None:
     with DmCacheStack(guest, **BARE) as stack:
@@ -80,7 +80,7 @@ def test_a_cache_that_falls_ill_is_left_alone_and_said(
         assert "migration_threshold" in log[log.index(state) :], "what could not be put back"
 
 
-def test_metadata_that_is_nearly_full_is_told(guest: Session) -> None:
+def test_metadata_that_is_nearly_full_is_reported(guest: Session) -> None:
     # Of a cache of this size that holds nothing yet 28 blocks are in use; its hints find no room.
     with DmCacheStack(guest, metadata_bytes=34 * 4096, **BARE) as stack, Product(guest) as product:
         stack.expect_changed("metadata", "kernel")
@@ -124,7 +124,7 @@ def test_a_volume_that_is_renamed_while_tuned_gets_its_threshold_back(guest: Ses
 
 
 @pytest.mark.full
-def test_a_lock_of_lvm_keeps_nobody_waiting(guest: Session) -> None:
+def test_a_lock_of_lvm_delays_nothing(guest: Session) -> None:
     with DmCacheStack(guest) as stack:
         lock = "/run/lock/lvm/V_vg"
         keeper = guest.spawn(f"flock {lock} sleep 600")

@@ -144,7 +144,7 @@ def test_a_mirrored_folder_is_a_copy_that_follows_when_told(guest: Session) -> N
         shutil.rmtree(folder)
 
 
-def test_waiting_in_vain_says_for_what() -> None:
+def test_a_wait_that_times_out_names_its_condition() -> None:
     with pytest.raises(LabError, match=r"waited 0\.3 s in vain for a miracle"):
         wait_until(lambda: False, 0.1, "a miracle")
 
@@ -239,7 +239,7 @@ def fetched(url: str) -> bytes | None:
 
 
 @pytest.mark.full
-def test_a_silent_guest_is_made_to_say_where_it_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_silent_guest_is_forced_to_print_where_it_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(channel, "GRACE_S", 5.0)
     # Real-time spinners on both CPUs: nobody else runs again, the agent least of all.
     hang = (

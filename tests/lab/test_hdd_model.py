@@ -65,7 +65,7 @@ def test_requests_that_arrive_together_are_served_one_after_the_other() -> None:
     assert done_ns == [1000 + (index + 1) * transfer_ns(65536) for index in range(8)]
 
 
-def test_a_late_arrival_does_not_find_time_saved_up() -> None:
+def test_idle_time_is_not_saved_for_later_requests() -> None:
     model = disk()
     model.finish_ns(0, 0, 65536)
     assert model.finish_ns(10**9, 65536, 65536) == 10**9 + transfer_ns(65536)

@@ -120,7 +120,7 @@ def test_a_write_takes_the_path_of_the_mode(
     assert on_disk == (0 if mode == "writeback" else result.bytes)
 
 
-def test_the_reason_of_a_bypass_is_told(probe: GuestProbe, stack: BcacheStack) -> None:
+def test_the_reason_of_a_bypass_is_reported(probe: GuestProbe, stack: BcacheStack) -> None:
     stack.set_knob("sequential_cutoff", 128 * 1024)
     stream = job(stack, "read", "64k", size="2m", offset="1200m")
     sequential, _ = gained(probe, stack, stream, seed=25)
@@ -139,7 +139,7 @@ def test_the_reason_of_a_bypass_is_told(probe: GuestProbe, stack: BcacheStack) -
     assert around("bypass", "sequential", "ios") == around("bypass", "congested", "ios") == 0
 
 
-def test_congestion_is_told(guest: Session, probe: GuestProbe) -> None:
+def test_congestion_is_reported(guest: Session, probe: GuestProbe) -> None:
     # Only what takes over a millisecond counts as slow (bch_bbio_count_io_errors): a cache on a
     # disk that turns is slow at any speed of this machine.
     settings = {

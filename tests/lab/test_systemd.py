@@ -196,7 +196,7 @@ def test_the_restore_unit_restores_where_the_service_could_not(
 
 
 @pytest.mark.full
-def test_a_service_that_is_kept_from_device_mapper_says_so(machine: Session, both: Both) -> None:
+def test_a_service_without_device_mapper_access_reports_it(machine: Session, both: Both) -> None:
     with drop_in(machine, "DeviceAllow="):
         machine.check(f"systemctl start {UNIT}", timeout_s=120)
         for command in ("status", "doctor"):

@@ -84,14 +84,14 @@ def check(folder: Path, said: list[str], killed_s: float) -> None:
 
 @settings(max_examples=4)
 @given(st.floats(min_value=0.0, max_value=2.0))
-def test_a_writer_that_is_killed_leaves_a_sound_file_and_loses_no_more_than_a_second(
+def test_a_killed_writer_leaves_a_sound_file_and_loses_at_most_a_second(
     after_s: float,
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
         check(Path(folder), *written_until_killed(Path(folder), after_s))
 
 
-def test_a_writer_that_is_killed_again_and_again_loses_nothing_of_before(tmp_path: Path) -> None:
+def test_a_writer_killed_repeatedly_loses_no_earlier_record(tmp_path: Path) -> None:
     kept = 0
     for after_s in (1.4, 0.1, 1.2):
         said, killed_s = written_until_killed(tmp_path, after_s)

@@ -53,7 +53,7 @@ def holding(path: Path, role: LockRole) -> subprocess.Popen[str]:
     return process
 
 
-def test_it_is_root_s_alone_and_names_its_holder(path: Path) -> None:
+def test_only_root_may_open_the_lock_and_it_names_its_holder(path: Path) -> None:
     with own_lock(path):
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
         holder = living_holder(path)
@@ -61,7 +61,7 @@ def test_it_is_root_s_alone_and_names_its_holder(path: Path) -> None:
         assert (holder.pid, holder.role) == (os.getpid(), LockRole.DAEMON)
 
 
-def test_an_older_file_that_others_could_open_loses_their_rights(path: Path) -> None:
+def test_an_older_lock_file_loses_the_rights_of_others(path: Path) -> None:
     path.touch(0o666)
     path.chmod(0o666)
     with own_lock(path):
@@ -85,7 +85,7 @@ def test_living_processes_exclude_each_other_and_are_named(
         pass
 
 
-def test_a_lock_is_waited_for_for_a_moment(path: Path) -> None:
+def test_a_lock_is_awaited_briefly(path: Path) -> None:
     process = holding(path, LockRole.RESTORE)
     timer = Timer(0.3, process.kill)
     timer.start()
@@ -95,7 +95,7 @@ def test_a_lock_is_waited_for_for_a_moment(path: Path) -> None:
     process.communicate()
 
 
-def test_somebody_who_holds_the_lock_without_a_name_is_no_hindrance(path: Path) -> None:
+def test_a_holder_that_the_file_does_not_name_is_ignored(path: Path) -> None:
     """As a child of a dead daemon that hangs in the kernel, or anybody's `flock`."""
     path.touch()
     handle = os.open(path, os.O_RDONLY)
@@ -110,7 +110,7 @@ def test_somebody_who_holds_the_lock_without_a_name_is_no_hindrance(path: Path) 
 
 
 @pytest.mark.parametrize("start", ["1", "0", "x"])
-def test_the_number_of_a_dead_daemon_may_be_another_process_s_now(path: Path, start: str) -> None:
+def test_a_reused_process_id_is_not_taken_for_the_holder(path: Path, start: str) -> None:
     path.write_text(f"{os.getpid()} {start} ebbgated\n")
     handle = os.open(path, os.O_RDONLY)
     fcntl.flock(handle, fcntl.LOCK_EX)
@@ -120,7 +120,7 @@ def test_the_number_of_a_dead_daemon_may_be_another_process_s_now(path: Path, st
     os.close(handle)
 
 
-def test_a_process_that_is_dead_but_not_buried_does_not_live(path: Path, tmp_path: Path) -> None:
+def test_a_zombie_does_not_count_as_holder(path: Path, tmp_path: Path) -> None:
     proc = tmp_path / "proc"
     (proc / "7").mkdir(parents=True)
     line = "7 (a) b) {} " + " ".join(str(number) for number in range(4, 30))
@@ -131,14 +131,14 @@ def test_a_process_that_is_dead_but_not_buried_does_not_live(path: Path, tmp_pat
 
 
 @pytest.mark.parametrize("text", ["", "\n", "4711", "4711 22", "4711 22 init", "x 22 ebbgated"])
-def test_nonsense_in_the_file_names_nobody(path: Path, text: str) -> None:
+def test_an_invalid_lock_file_names_no_holder(path: Path, text: str) -> None:
     path.write_text(text)
     assert living_holder(path) is None
     with own_lock(path):
         pass
 
 
-def test_a_link_in_its_place_is_not_followed(path: Path, tmp_path: Path) -> None:
+def test_a_symbolic_link_as_lock_file_is_refused(path: Path, tmp_path: Path) -> None:
     (tmp_path / "victim").write_text("precious")
     path.symlink_to(tmp_path / "victim")
     with pytest.raises(Unavailable), own_lock(path):
@@ -146,7 +146,7 @@ def test_a_link_in_its_place_is_not_followed(path: Path, tmp_path: Path) -> None
     assert (tmp_path / "victim").read_text() == "precious"
 
 
-def test_it_is_dropped_with_its_context(path: Path) -> None:
+def test_the_lock_is_released_with_its_context(path: Path) -> None:
     for _ in range(3):
         begun_s = time.monotonic()
         with DaemonLock(path, patience_s=5):

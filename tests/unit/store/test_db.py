@@ -42,7 +42,7 @@ def history(path: Path) -> History:
     return History.open(path)
 
 
-def test_a_decision_comes_back_with_its_explanation_and_who_won(store: Store, path: Path) -> None:
+def test_a_decision_is_stored_with_its_explanation_and_winners(store: Store, path: Path) -> None:
     wish = Gate(GateKind.PACED, 10 << 20)
     chosen = decision(
         proposal("idle_destage", gate=wish, reason="idle 410 ms"),
@@ -100,7 +100,7 @@ def test_a_sample_keeps_unknown_apart_from_zero(store: Store, path: Path) -> Non
     assert second["missing"] == {"foreground": "no probe"}
 
 
-def test_samples_are_asked_for_by_time(store: Store, path: Path) -> None:
+def test_samples_are_selected_by_time(store: Store, path: Path) -> None:
     store.add_samples([(frame(), at) for at in (1, 2, 3)])
     found = history(path).samples("bcache0", 2, 3, SAMPLE_SPAN_NS)
     assert [row["at_unix_ns"] for row in found] == [2]
@@ -162,7 +162,7 @@ def test_a_reader_cannot_write(store: Store, path: Path) -> None:
         connection.execute("DELETE FROM decisions")
 
 
-def test_the_file_is_not_for_everybody(store: Store, path: Path) -> None:
+def test_only_root_and_the_group_may_read_the_file(store: Store, path: Path) -> None:
     assert path.stat().st_mode & 0o777 == 0o640
     assert path.parent.stat().st_mode & 0o007 == 0
 
@@ -179,7 +179,7 @@ def test_a_damaged_file_is_named_with_the_next_step(path: Path) -> None:
         Store.open(path)
 
 
-def test_a_folder_that_is_a_file_is_said(tmp_path: Path) -> None:
+def test_a_file_in_place_of_the_folder_is_reported(tmp_path: Path) -> None:
     (tmp_path / "state").write_text("")
     with pytest.raises(Unavailable, match="state"):
         Store.open(tmp_path / "state" / "history.db")

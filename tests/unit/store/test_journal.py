@@ -34,7 +34,7 @@ def journal(path: Path) -> Iterator[Journal]:
     opened.close()
 
 
-def test_an_entry_comes_back_as_it_was(journal: Journal, path: Path) -> None:
+def test_an_entry_is_read_as_it_was_written(journal: Journal, path: Path) -> None:
     entry = journal_entry(device_uuid="6b1e", instance=4711)
     journal.put(entry)
     assert journal.entries(entry.boot_id) == [entry]
@@ -42,7 +42,9 @@ def test_an_entry_comes_back_as_it_was(journal: Journal, path: Path) -> None:
     assert read(path) == [entry]
 
 
-def test_an_original_that_is_back_is_out_and_the_knob_can_be_taken_again(journal: Journal) -> None:
+def test_a_restored_original_is_removed_and_the_knob_can_be_journalled_again(
+    journal: Journal,
+) -> None:
     journal.put(journal_entry(original="10"))
     journal.remove("bcache0", "writeback_percent")
     assert journal.entries() == []
@@ -50,7 +52,7 @@ def test_an_original_that_is_back_is_out_and_the_knob_can_be_taken_again(journal
     assert [kept.original for kept in journal.entries()] == ["20"]
 
 
-def test_knobs_volumes_and_boots_do_not_mix(journal: Journal) -> None:
+def test_entries_are_separate_by_knob_volume_and_boot(journal: Journal) -> None:
     journal.put(journal_entry())
     journal.put(journal_entry(knob="writeback_delay"))
     journal.put(journal_entry(volume="bcache1", boot_id="monday"))
@@ -60,13 +62,13 @@ def test_knobs_volumes_and_boots_do_not_mix(journal: Journal) -> None:
     assert [kept.volume for kept in journal.entries("monday")] == ["bcache1"]
 
 
-def test_nobody_but_root_may_open_it_or_its_log(journal: Journal, path: Path) -> None:
+def test_only_root_may_open_the_journal_and_its_log(journal: Journal, path: Path) -> None:
     journal.put(journal_entry())
     modes = {each.name: stat.S_IMODE(each.stat().st_mode) for each in path.parent.iterdir()}
     assert modes == {"journal.db": 0o600, "journal.db-wal": 0o600, "journal.db-shm": 0o600}
 
 
-def test_a_file_that_others_could_open_is_root_s_alone_from_then_on(path: Path) -> None:
+def test_an_older_journal_loses_the_rights_of_others(path: Path) -> None:
     with closing(Journal.open(path)) as journal:
         journal.put(journal_entry())
     path.chmod(0o666)
@@ -74,7 +76,7 @@ def test_a_file_that_others_could_open_is_root_s_alone_from_then_on(path: Path) 
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_an_entry_is_safe_before_the_call_returns(journal: Journal, path: Path) -> None:
+def test_an_entry_is_durable_when_the_call_returns(journal: Journal, path: Path) -> None:
     """What a killed machine would find: the files as they are now, log included."""
     journal.put(journal_entry())
     crashed = path.parent / "crashed"
@@ -97,7 +99,7 @@ def test_the_schema_refuses_two_originals_of_one_knob(journal: Journal, path: Pa
         )
 
 
-def test_where_no_daemon_ever_ran_there_is_no_journal(path: Path) -> None:
+def test_reading_makes_no_journal(path: Path) -> None:
     with pytest.raises(NothingRecorded):
         read(path)
     assert not path.exists()
@@ -120,7 +122,7 @@ def leaves(path: Path) -> list[int]:
             return []
 
 
-def test_originals_are_read_out_of_a_file_up_to_the_damage_and_from_its_end(path: Path) -> None:
+def test_originals_before_and_after_the_damage_are_read(path: Path) -> None:
     filled(path)
     pages = leaves(path)
     if not pages:
@@ -132,7 +134,7 @@ def test_originals_are_read_out_of_a_file_up_to_the_damage_and_from_its_end(path
     assert {"0", "199"} <= {entry.original for entry in entries}
 
 
-def test_a_damaged_journal_is_begun_anew_with_what_can_be_read(
+def test_a_damaged_journal_is_replaced_by_one_with_its_readable_originals(
     path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     filled(path)
@@ -145,14 +147,14 @@ def test_a_damaged_journal_is_begun_anew_with_what_can_be_read(
     assert "others may be lost" in caplog.text
 
 
-def test_nobody_is_told_to_delete_a_journal_that_cannot_be_used(path: Path) -> None:
+def test_the_hint_for_an_unusable_journal_is_not_to_delete_it(path: Path) -> None:
     path.write_text("somebody's shopping list\n" * 400)
     with pytest.raises(Unavailable) as caught:
         Journal.open(path)
     assert caught.value.hint.startswith("do not delete it: it has the originals of knobs")
 
 
-def test_nobody_is_told_to_delete_a_journal_of_a_newer_version(path: Path) -> None:
+def test_the_hint_for_a_newer_journal_is_not_to_delete_it(path: Path) -> None:
     filled(path)
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA user_version = 99")
@@ -167,7 +169,7 @@ def test_a_file_that_is_no_database_is_moved_aside(path: Path) -> None:
         assert journal.entries() == []
 
 
-def test_a_crash_between_moving_aside_and_beginning_anew_costs_no_original(path: Path) -> None:
+def test_a_crash_while_replacing_the_journal_loses_no_original(path: Path) -> None:
     filled(path.with_name("journal.db.new"))
     with closing(journal_salvage.open_or_renew(path)) as journal:
         assert len(journal.entries()) == 200

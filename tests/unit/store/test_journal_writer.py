@@ -60,7 +60,7 @@ def flushed(writer: JournalWriter) -> bool:
     return True
 
 
-def test_an_original_is_in_the_file_before_the_call_returns(
+def test_an_original_is_in_the_file_when_the_call_returns(
     writer: JournalWriter, path: Path
 ) -> None:
     entry = journal_entry()
@@ -68,7 +68,7 @@ def test_an_original_is_in_the_file_before_the_call_returns(
     assert read(path) == [entry]
 
 
-def test_an_end_that_waits_goes_before_a_new_original(writer: JournalWriter, path: Path) -> None:
+def test_a_pending_removal_is_done_before_a_new_original(writer: JournalWriter, path: Path) -> None:
     writer.put(journal_entry(original="10", at_unix_ns=1))
     writer.close("bcache0", "writeback_percent", "restored")
     assert writer.put(journal_entry(original="20", at_unix_ns=2)).original == "20"
@@ -76,7 +76,7 @@ def test_an_end_that_waits_goes_before_a_new_original(writer: JournalWriter, pat
 
 
 # ---- an entry that is open still -----------------------------------------------------------------
-def test_a_value_of_ours_is_never_taken_for_an_original(writer: JournalWriter, path: Path) -> None:
+def test_a_value_that_ebbgate_wrote_is_never_an_original(writer: JournalWriter, path: Path) -> None:
     """An earlier daemon could not put 10 back: what is there now is its 40."""
     first = journal_entry(original="10", last_written="40", at_unix_ns=1)
     writer.put(first)
@@ -84,7 +84,7 @@ def test_a_value_of_ours_is_never_taken_for_an_original(writer: JournalWriter, p
     assert originals(path) == ["10"]
 
 
-def test_a_value_of_somebody_else_is_the_original_from_then_on(
+def test_a_value_that_somebody_else_wrote_becomes_the_original(
     writer: JournalWriter, path: Path
 ) -> None:
     writer.put(journal_entry(original="10", last_written="40", at_unix_ns=1))
@@ -93,7 +93,7 @@ def test_a_value_of_somebody_else_is_the_original_from_then_on(
 
 
 @pytest.mark.parametrize("other", [{"boot_id": "later"}, {"device_uuid": "other"}, {"instance": 2}])
-def test_an_entry_of_another_device_or_boot_gives_way(
+def test_an_entry_of_another_device_or_boot_is_replaced(
     writer: JournalWriter, path: Path, other: dict[str, Any]
 ) -> None:
     writer.put(journal_entry(original="10", last_written="40", at_unix_ns=1))
@@ -101,7 +101,7 @@ def test_an_entry_of_another_device_or_boot_gives_way(
     assert originals(path) == ["40"]
 
 
-def test_an_entry_that_is_kept_knows_the_values_of_both(
+def test_a_kept_entry_has_the_values_of_both_writes(
     writer: JournalWriter, last: LastWritten
 ) -> None:
     first = journal_entry(original="10", last_written="40", at_unix_ns=1)
@@ -132,7 +132,7 @@ def test_a_knob_that_two_volumes_write_has_one_original(writer: JournalWriter, p
     assert originals(path) == ["1", "1"]
 
 
-def test_the_last_volume_that_gives_a_knob_up_puts_it_back(writer: JournalWriter) -> None:
+def test_the_last_volume_that_releases_a_shared_knob_restores_it(writer: JournalWriter) -> None:
     first, second = writer.put(shared("bcache0", "1", 1)), writer.put(shared("bcache1", "0", 2))
     assert writer.disclaim(first) is True
     assert writer.disclaim(second) is False
@@ -143,7 +143,7 @@ def test_the_last_volume_that_gives_a_knob_up_puts_it_back(writer: JournalWriter
 
 
 # ---- what must not matter ------------------------------------------------------------------------
-def test_a_full_disk_under_the_history_is_no_matter(
+def test_a_full_disk_of_the_history_does_not_affect_the_journal(
     disk: Disk, writer: JournalWriter, path: Path
 ) -> None:
     recorder = Recorder(disk.folder / "history.db")
@@ -159,7 +159,7 @@ def test_a_full_disk_under_the_history_is_no_matter(
         recorder.stop()
 
 
-def test_locks_that_a_reader_of_the_history_holds_are_no_matter(
+def test_a_reader_that_locks_the_history_does_not_affect_the_journal(
     tmp_path: Path, writer: JournalWriter, path: Path
 ) -> None:
     """Whoever may read `history.db` may keep its writer out for good; so may nobody the journal."""
@@ -180,7 +180,7 @@ def test_locks_that_a_reader_of_the_history_holds_are_no_matter(
 
 
 # ---- a file in trouble ---------------------------------------------------------------------------
-def test_on_a_full_disk_an_original_is_refused_and_its_end_is_kept_for_later(
+def test_on_a_full_disk_an_original_is_refused_and_removals_are_retried(
     disk: Disk, last: LastWritten, caplog: pytest.LogCaptureFixture
 ) -> None:
     writer = JournalWriter(disk.folder / "journal.db", last)
@@ -200,7 +200,7 @@ def test_on_a_full_disk_an_original_is_refused_and_its_end_is_kept_for_later(
     assert said(caplog, "the journal can be written again") == 1
 
 
-def test_a_disk_that_does_not_answer_is_an_os_error_and_nothing_is_kept_later(
+def test_a_disk_that_hangs_is_an_os_error_and_the_entry_is_discarded(
     writer: JournalWriter, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     writer.flush()
@@ -215,7 +215,7 @@ def test_a_disk_that_does_not_answer_is_an_os_error_and_nothing_is_kept_later(
     assert originals(path) == []
 
 
-def test_a_journal_that_is_deleted_under_the_daemon_is_begun_anew_with_its_originals(
+def test_a_journal_deleted_in_use_is_made_again_with_its_originals(
     writer: JournalWriter, path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     writer.put(journal_entry(original="10"))
@@ -228,7 +228,7 @@ def test_a_journal_that_is_deleted_under_the_daemon_is_begun_anew_with_its_origi
     assert said(caplog, "was moved or deleted") == 1
 
 
-def test_a_damage_while_the_daemon_runs_costs_no_original(
+def test_damage_in_use_loses_no_original(
     writer: JournalWriter, path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     writer.put(journal_entry(original="10"))
@@ -241,7 +241,7 @@ def test_a_damage_while_the_daemon_runs_costs_no_original(
     assert said(caplog, "damaged") >= 1
 
 
-def test_what_a_restore_could_not_take_out_is_taken_out_by_the_daemon(
+def test_entries_that_a_restore_could_not_remove_are_removed_by_the_daemon(
     path: Path, last: LastWritten
 ) -> None:
     with closing(Journal.open(path)) as journal:
@@ -274,9 +274,7 @@ def test_what_was_last_written_survives_the_process(tmp_path: Path, last: LastWr
     again.close()
 
 
-def test_the_room_of_an_entry_that_is_settled_is_used_again(
-    tmp_path: Path, last: LastWritten
-) -> None:
+def test_the_record_of_a_settled_entry_is_reused(tmp_path: Path, last: LastWritten) -> None:
     for number in range(50):
         entry = journal_entry(at_unix_ns=number)
         last.begin(entry)
@@ -285,7 +283,7 @@ def test_the_room_of_an_entry_that_is_settled_is_used_again(
     assert (tmp_path / "last-written").stat().st_size == 512
 
 
-def test_only_open_entries_are_kept_and_nobody_else_may_look(
+def test_only_open_entries_are_kept_and_only_root_may_read_them(
     tmp_path: Path, last: LastWritten
 ) -> None:
     old, new = journal_entry(at_unix_ns=1), journal_entry(at_unix_ns=2)
@@ -296,7 +294,7 @@ def test_only_open_entries_are_kept_and_nobody_else_may_look(
     assert stat.S_IMODE((tmp_path / "last-written").stat().st_mode) == 0o600
 
 
-def test_nonsense_in_the_file_is_nobody_s_value(tmp_path: Path) -> None:
+def test_invalid_records_are_ignored(tmp_path: Path) -> None:
     path = tmp_path / "last-written"
     path.write_bytes(os.urandom(5000))
     last = LastWritten(path)
@@ -306,7 +304,7 @@ def test_nonsense_in_the_file_is_nobody_s_value(tmp_path: Path) -> None:
     last.close()
 
 
-def test_a_value_that_finds_no_room_is_refused(last: LastWritten) -> None:
+def test_a_value_that_does_not_fit_is_refused(last: LastWritten) -> None:
     entry = journal_entry()
     last.begin(entry)
     with pytest.raises(OSError, match="too long"):

@@ -120,7 +120,7 @@ def test_a_minute_of_which_nothing_is_known_has_no_latencies(harness: StoreHarne
     assert row["latency"] is None
 
 
-def test_latencies_that_make_no_sense_cost_their_minute_and_no_other(harness: StoreHarness) -> None:
+def test_invalid_latencies_cost_only_their_minute(harness: StoreHarness) -> None:
     harness.seconds(120, paths=felt([1]))
     with closing(sqlite3.connect(harness.path)) as connection:
         connection.execute(
@@ -181,7 +181,7 @@ def test_the_span_is_the_shortest_that_gives_no_more_than_the_wanted_points(
     assert set(found.counts) == {None}
 
 
-def test_where_seconds_were_forgotten_minutes_are_shown(harness: StoreHarness) -> None:
+def test_where_seconds_were_deleted_minutes_are_shown(harness: StoreHarness) -> None:
     harness.seconds(300, paths=felt([1]))
     harness.go_on(12 * HOUR_NS)
     harness.seconds(60, paths=felt([1]))

@@ -58,7 +58,7 @@ def size(path: Path, part: str = "") -> int:
     return found.stat().st_size if found.exists() else 0
 
 
-def test_a_log_is_folded_as_long_as_nobody_reads(store: Store, path: Path) -> None:
+def test_the_log_is_folded_while_nobody_reads(store: Store, path: Path) -> None:
     watch = LogWatch(path, SMALL)
     grow(store, path, LOG_BYTES)
     assert watch.look(store, 1, 1) is LogRoom.ALL
@@ -66,7 +66,7 @@ def test_a_log_is_folded_as_long_as_nobody_reads(store: Store, path: Path) -> No
     assert watch.log_bytes == size(path, "-wal")
 
 
-def test_a_reader_of_a_moment_is_waited_for(store: Store, path: Path) -> None:
+def test_a_short_reader_is_awaited(store: Store, path: Path) -> None:
     watch = LogWatch(path, SMALL)
     with reading(path):
         grow(store, path, LOG_BYTES_HELD + 1)
@@ -74,7 +74,7 @@ def test_a_reader_of_a_moment_is_waited_for(store: Store, path: Path) -> None:
     assert (watch.held, size(path, "-wal")) == (False, 0)
 
 
-def test_a_reader_that_goes_on_holds_the_log(store: Store, path: Path) -> None:
+def test_a_long_reader_keeps_the_log_from_being_folded(store: Store, path: Path) -> None:
     watch = LogWatch(path, SMALL)
     with reading(path):
         grow(store, path, LOG_BYTES_HELD + 1)
@@ -107,7 +107,7 @@ def test_file_and_log_never_exceed_the_size(store: Store, path: Path) -> None:
     assert watch.look(store, 1, 1) is LogRoom.ALL
 
 
-def test_a_hold_is_logged_once_and_so_is_its_end(
+def test_a_held_log_and_its_end_are_logged_once(
     store: Store, path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -123,7 +123,7 @@ def test_a_hold_is_logged_once_and_so_is_its_end(
     assert over == "the log of the history is folded again after 2 min"
 
 
-def test_whoever_holds_the_log_is_named(store: Store, path: Path) -> None:
+def test_the_process_that_holds_the_log_is_named(store: Store, path: Path) -> None:
     watch = LogWatch(path, SMALL)
     with holding("transaction", path) as pid:
         grow(store, path, LOG_BYTES_HELD + 1)
@@ -134,7 +134,7 @@ def test_whoever_holds_the_log_is_named(store: Store, path: Path) -> None:
     assert watch.look(store, 2, 2) is LogRoom.ALL
 
 
-def test_a_name_of_a_process_is_not_believed(tmp_path: Path) -> None:
+def test_a_process_name_is_filtered(tmp_path: Path) -> None:
     index = tmp_path / "history.db-shm"
     index.touch()
     proc = tmp_path / "proc"

@@ -84,7 +84,7 @@ def test_volumes_are_rolled_up_apart(harness: StoreHarness) -> None:
 
 
 # ---- the clock -----------------------------------------------------------------------------------
-def test_a_clock_set_back_a_little_leaves_one_account_of_a_minute(harness: StoreHarness) -> None:
+def test_a_clock_set_back_a_little_leaves_one_row_per_minute(harness: StoreHarness) -> None:
     harness.seconds(60, dirty_bytes=0)
     harness.go_on(GRACE_NS)
     harness.maintain()
@@ -119,7 +119,7 @@ def test_what_a_clock_that_was_ahead_has_written_is_rolled_up_too(harness: Store
 
 
 @pytest.mark.parametrize("jump_ns", [3650 * DAY_NS, -3650 * DAY_NS])
-def test_a_clock_that_was_set_takes_nothing_from_the_history(
+def test_nothing_is_deleted_right_after_the_clock_was_set(
     harness: StoreHarness, jump_ns: int
 ) -> None:
     harness.seconds(60)
@@ -135,7 +135,7 @@ def test_a_clock_that_was_set_takes_nothing_from_the_history(
     assert (harness.count("decisions"), len(harness.rows(SECOND_NS))) == (1, 60)
 
 
-def test_a_machine_that_starts_in_1970_takes_nothing_from_the_history(
+def test_nothing_is_deleted_on_a_machine_that_starts_in_1970(
     harness: StoreHarness,
 ) -> None:
     harness.seconds(60)
@@ -152,7 +152,7 @@ def test_a_machine_that_starts_in_1970_takes_nothing_from_the_history(
     assert len(harness.rows(SECOND_NS)) == 4 * 60
 
 
-def test_a_clock_that_was_set_is_believed_after_an_hour(
+def test_a_clock_that_was_set_is_trusted_after_an_hour(
     harness: StoreHarness, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)
@@ -169,7 +169,7 @@ def test_a_clock_that_was_set_is_believed_after_an_hour(
     ) == 1
 
 
-def test_after_a_long_rest_nothing_is_forgotten_for_an_hour(harness: StoreHarness) -> None:
+def test_after_a_long_pause_nothing_is_deleted_for_an_hour(harness: StoreHarness) -> None:
     harness.seconds(60)
     harness.restart()
     harness.go_on(2 * DAY_NS)
@@ -181,7 +181,7 @@ def test_after_a_long_rest_nothing_is_forgotten_for_an_hour(harness: StoreHarnes
 
 
 # ---- bounds of a step, and space -----------------------------------------------------------------
-def test_rows_that_make_no_sense_cost_their_minute_only(
+def test_invalid_rows_cost_only_their_minute(
     harness: StoreHarness, caplog: pytest.LogCaptureFixture
 ) -> None:
     harness.seconds(120)
@@ -197,7 +197,7 @@ def test_rows_that_make_no_sense_cost_their_minute_only(
     assert "skipped invalid rows" in caplog.text
 
 
-def test_space_is_given_back_when_much_is_forgotten(harness: StoreHarness) -> None:
+def test_space_is_freed_when_much_is_deleted(harness: StoreHarness) -> None:
     big = decision(proposal(reason="x" * 12_000))
     for _ in range(10):
         with harness.store.batch():
@@ -232,7 +232,7 @@ def test_no_unused_page_is_kept_in_a_file_that_is_too_large(harness: StoreHarnes
     assert harness.count("decisions") > 100
 
 
-def test_while_all_is_in_order_a_look_costs_next_to_nothing(harness: StoreHarness) -> None:
+def test_maintenance_without_work_runs_at_most_two_statements(harness: StoreHarness) -> None:
     harness.seconds(30)
     harness.maintain()
     statements: list[str] = []

@@ -58,7 +58,9 @@ def test_the_newest_and_what_has_changed_since(recorder: Recorder, path: Path) -
         assert [each.id for each in history.since(3, 1, 10)[0]] == [2, 4]
 
 
-def test_what_an_earlier_daemon_did_not_finish_is_said(recorder: Recorder, path: Path) -> None:
+def test_requests_that_an_earlier_daemon_did_not_finish_get_an_outcome(
+    recorder: Recorder, path: Path
+) -> None:
     recorder.intent(row(1))
     recorder.intent(row(2))
     recorder.abandon_intents(2, "ebbgated ended before this was finished")
@@ -116,7 +118,7 @@ def test_the_last_number_is_known_or_said_to_be_unknown(recorder: Recorder, path
     assert last_number(path.with_name("bad.db")) is None
 
 
-def test_a_row_that_was_spoiled_by_hand_is_still_shown(recorder: Recorder, path: Path) -> None:
+def test_a_row_with_invalid_arguments_is_still_shown(recorder: Recorder, path: Path) -> None:
     recorder.intent(row(1))
     recorder.flush()
     with closing(sqlite3.connect(path)) as connection:

@@ -101,7 +101,7 @@ def test_the_history_is_read_after_the_daemon_ended(state: Path) -> None:
     assert read(state) == ["bcache0"]
 
 
-def test_the_member_can_write_nothing(state: Path) -> None:
+def test_a_member_of_the_group_can_write_nothing(state: Path) -> None:
     def work() -> list[str]:
         done = []
         for path in state.iterdir():

@@ -65,7 +65,7 @@ def test_an_action_names_the_decision_behind_it(recorder: Recorder, path: Path) 
     assert found == [None, None, 1, 2]
 
 
-def test_an_action_never_names_a_decision_long_gone(recorder: Recorder, path: Path) -> None:
+def test_an_action_never_names_an_overwritten_decision(recorder: Recorder, path: Path) -> None:
     for number in range(1, 100):
         recorder.decision(decision(proposal()), number)
     recorder.outcomes([numbered(3)], None)
@@ -87,7 +87,7 @@ def test_a_frame_a_second_is_kept(recorder: Recorder, path: Path) -> None:
     assert count(path, "samples") == 3
 
 
-def test_of_the_live_documents_the_newest_counts(recorder: Recorder, path: Path) -> None:
+def test_only_the_newest_status_document_is_written(recorder: Recorder, path: Path) -> None:
     for number in range(5):
         recorder.live("bcache0", {"number": number})
     recorder.live("bcache1", {"number": 9})
@@ -100,14 +100,14 @@ def test_of_the_live_documents_the_newest_counts(recorder: Recorder, path: Path)
         }
 
 
-def test_a_record_that_cannot_be_written_costs_no_other(recorder: Recorder, path: Path) -> None:
+def test_a_record_that_cannot_be_written_affects_no_other(recorder: Recorder, path: Path) -> None:
     recorder.decision(None, 1)  # type: ignore[arg-type]
     recorder.edge(idle_edge(1), 3)
     recorder.flush()
     assert count(path, "edges") == 1
 
 
-def test_a_live_document_that_cannot_be_written_costs_no_other(
+def test_a_status_document_that_cannot_be_written_affects_no_other(
     recorder: Recorder, path: Path
 ) -> None:
     recorder.live("bcache0", {"what": object()})
@@ -117,16 +117,14 @@ def test_a_live_document_that_cannot_be_written_costs_no_other(
     assert (count(path, "edges"), count(path, "live")) == (1, 1)
 
 
-def test_a_stop_writes_what_is_left(path: Path) -> None:
+def test_stop_writes_what_is_queued(path: Path) -> None:
     recorder = Recorder(path)
     recorder.decision(decision(), 1)
     recorder.stop()
     assert count(path, "decisions") == 1
 
 
-def test_what_is_told_is_written_without_a_flush(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_records_are_written_without_a_flush(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_FLUSH_S", 0.02)
     recorder = Recorder(path)
     recorder.flush()
@@ -149,7 +147,7 @@ def test_a_disk_that_does_not_answer_is_an_os_error(
             recorder.flush(0.05)
 
 
-def test_a_history_that_cannot_be_written_is_said_once_and_nothing_is_lost(
+def test_an_unwritable_history_is_reported_once_and_nothing_is_lost(
     recorder: Recorder, path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     recorder.flush()
@@ -171,7 +169,7 @@ def test_a_history_that_cannot_be_written_is_said_once_and_nothing_is_lost(
     assert recorder.health()["written"]
 
 
-def test_a_disk_that_hangs_drops_what_is_too_much_and_counts_it(
+def test_records_dropped_while_the_disk_hangs_are_counted(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_FLUSH_S", 0.01)

@@ -27,7 +27,7 @@ pytestmark = [
 TOLD = 3
 
 
-class Bench:
+class RecorderLife:
     """A recorder in a child that is told three decisions, one after the other."""
 
     def __init__(self, folder: Path) -> None:
@@ -80,16 +80,16 @@ class Bench:
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Bench:
-    return Bench(tmp_path)
+def recorder_life(tmp_path: Path) -> RecorderLife:
+    return RecorderLife(tmp_path)
 
 
-def test_a_call_that_fails_loses_no_record_or_is_named_once(bench: Bench) -> None:
+def test_a_failing_call_loses_no_record_or_is_reported_once(recorder_life: RecorderLife) -> None:
     # An odd step: each errno meets each kind of call.
-    for place in range(0, bench.calls(), 3):
-        bench.reset()
+    for place in range(0, recorder_life.calls(), 3):
+        recorder_life.reset()
         number = ERRNOS[place % len(ERRNOS)]
-        with Child(bench.life, [bench.path.parent]) as child:
+        with Child(recorder_life.life, [recorder_life.path.parent]) as child:
             for _ in range(place + 1):
                 call = child.next_call()
             if call is None:
@@ -99,17 +99,17 @@ def test_a_call_that_fails_loses_no_record_or_is_named_once(bench: Bench) -> Non
                 pass
         where = f"{place} {call} {errno.errorcode[number]}"
         assert child.exit_code == 0, where
-        errors = json.loads(bench.report.read_text())
+        errors = json.loads(recorder_life.report.read_text())
         assert len(errors) <= 1, f"{where}: {errors}"
-        assert count(bench.path) == TOLD or errors, where
-        assert bench.can_be_written(), where
+        assert count(recorder_life.path) == TOLD or errors, where
+        assert recorder_life.can_be_written(), where
 
 
-def test_a_call_that_hangs_ends_nothing_but_the_history(bench: Bench) -> None:
-    calls = bench.calls()
+def test_a_hanging_call_stops_only_the_history(recorder_life: RecorderLife) -> None:
+    calls = recorder_life.calls()
     for place in range(0, calls, calls // 5):
-        bench.reset()
-        with Child(bench.life, [bench.path.parent]) as child:
+        recorder_life.reset()
+        with Child(recorder_life.life, [recorder_life.path.parent]) as child:
             for _ in range(place + 1):
                 call = child.next_call()
             assert call is not None
@@ -118,5 +118,5 @@ def test_a_call_that_hangs_ends_nothing_but_the_history(bench: Bench) -> None:
             while child.next_call(5.0) is not None:
                 pass
         assert child.exit_code == 0, call
-        assert json.loads(bench.report.read_text()), f"{call} is not named"
-        assert bench.can_be_written(), call
+        assert json.loads(recorder_life.report.read_text()), f"{call} is not named"
+        assert recorder_life.can_be_written(), call

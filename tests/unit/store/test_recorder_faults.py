@@ -84,7 +84,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 # ---- a full disk ---------------------------------------------------------------------------------
-def test_on_a_full_disk_all_that_there_is_room_for_is_kept_and_written_later(
+def test_on_a_full_disk_records_are_queued_and_written_later(
     disk: Disk, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)
@@ -109,7 +109,7 @@ def test_on_a_full_disk_all_that_there_is_room_for_is_kept_and_written_later(
     assert (said(caplog, "cannot be written"), said(caplog, "written again")) == (1, 1)
 
 
-def test_what_there_is_no_room_for_is_counted(
+def test_dropped_records_are_counted(
     disk: Disk, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)
@@ -134,7 +134,7 @@ def test_what_there_is_no_room_for_is_counted(
     assert said(caplog, f"{dropped} records of that time are lost") == 1
 
 
-def test_a_file_that_may_not_grow_any_more_is_a_full_disk(tmp_path: Path) -> None:
+def test_a_file_at_its_size_limit_is_handled_as_a_full_disk(tmp_path: Path) -> None:
     path = tmp_path / "history.db"
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     with recording(path) as recorder:
@@ -182,7 +182,7 @@ recorder.stop()
 """
 
 
-def test_a_folder_without_permission_is_no_end_of_the_thread() -> None:
+def test_the_thread_survives_a_folder_without_permission() -> None:
     if os.geteuid() != 0:
         pytest.skip("needs root, to become somebody else")
     folder = Path(tempfile.mkdtemp())
@@ -207,7 +207,7 @@ def test_a_folder_without_permission_is_no_end_of_the_thread() -> None:
     assert "alive: True False" in found.stdout
 
 
-def test_a_folder_in_place_of_the_file_is_no_end_of_the_thread(tmp_path: Path) -> None:
+def test_the_thread_survives_a_folder_in_place_of_the_file(tmp_path: Path) -> None:
     path = tmp_path / "history.db"
     path.mkdir()
     with recording(path) as recorder:
@@ -232,7 +232,7 @@ def test_samples_are_recorded_with_the_mode_of_their_volume(tmp_path: Path) -> N
     assert modes == [(None,), ("enforce",), ("hold",)]
 
 
-def test_a_volume_that_went_is_not_brought_back_by_what_was_said_of_it_before(
+def test_a_dropped_volume_does_not_come_back_with_an_older_document(
     disk: Disk,
 ) -> None:
     path = disk.folder / "history.db"

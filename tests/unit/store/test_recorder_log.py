@@ -117,7 +117,7 @@ def test_not_even_status_is_written_beyond_the_size(
     assert sound(path)
 
 
-def test_locks_of_a_reader_hold_up_the_writer_only(
+def test_locks_of_a_reader_delay_only_the_writer(
     path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)
@@ -143,7 +143,7 @@ def test_locks_of_a_reader_hold_up_the_writer_only(
     assert sound(path)
 
 
-def test_a_writer_that_starts_beside_such_a_reader_starts_and_recovers(path: Path) -> None:
+def test_a_writer_starts_and_recovers_beside_a_locking_reader(path: Path) -> None:
     with recording(path):
         pass
     with closing(History.open(path)), holding("transaction", path), holding("locks", path):
@@ -157,7 +157,7 @@ def test_a_writer_that_starts_beside_such_a_reader_starts_and_recovers(path: Pat
     assert count(path) == 1
 
 
-def test_a_stop_beside_such_a_reader_ends(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stop_returns_beside_a_locking_reader(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     recorder = Recorder(path, SMALL)
     recorder.flush()
     with holding("locks", path):
@@ -168,7 +168,7 @@ def test_a_stop_beside_such_a_reader_ends(path: Path, monkeypatch: pytest.Monkey
     assert count(path) == 0
 
 
-def test_a_disk_that_hangs_is_said_while_it_hangs(
+def test_a_hanging_disk_is_reported_while_it_hangs(
     path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)

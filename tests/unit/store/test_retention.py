@@ -83,7 +83,7 @@ AGES = st.lists(
 
 @settings(max_examples=25)
 @given(AGES)
-def test_nothing_goes_that_is_younger_than_promised_and_all_that_is_older(ages: list[int]) -> None:
+def test_rows_are_deleted_exactly_by_age(ages: list[int]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         harness = StoreHarness(Path(folder))
         for age_ns in sorted(ages, reverse=True):
@@ -103,7 +103,7 @@ def test_nothing_goes_that_is_younger_than_promised_and_all_that_is_older(ages: 
         harness.store.close()
 
 
-def test_a_shorter_age_shortens_all_but_no_promise_of_hours(harness: StoreHarness) -> None:
+def test_a_shorter_age_applies_only_to_longer_tiers(harness: StoreHarness) -> None:
     short = HistoryLimits(256 * MIB, 2 * DAY_NS)
     kept = {f"{tier.table} {tier.where[:40]}": tier.kept_ns(short) for tier in TIERS}
     assert max(kept.values()) == 24 * DAY_NS
@@ -127,7 +127,7 @@ def fill(harness: StoreHarness, hours: int, padding: int) -> None:
             harness.maintain()
 
 
-def test_the_size_is_held_by_the_oldest_of_the_cheapest(tmp_path: Path) -> None:
+def test_the_size_is_kept_by_deleting_the_oldest_of_the_cheapest(tmp_path: Path) -> None:
     harness = StoreHarness(tmp_path, SMALL)
     fill(harness, 6, padding=9000)
     harness.maintain()
@@ -141,12 +141,12 @@ def test_the_size_is_held_by_the_oldest_of_the_cheapest(tmp_path: Path) -> None:
     harness.store.close()
 
 
-def test_below_the_size_nothing_goes_for_it(harness: StoreHarness) -> None:
+def test_below_the_size_nothing_is_deleted_by_size(harness: StoreHarness) -> None:
     fill(harness, 3, padding=100)
     assert harness.count("decisions") == 3 * 60 * 5
 
 
-def test_what_a_wrong_clock_has_dated_ahead_goes_before_the_size_is_exceeded(
+def test_rows_dated_in_the_future_are_deleted_by_size(
     tmp_path: Path,
 ) -> None:
     harness = StoreHarness(tmp_path, SMALL)
@@ -161,7 +161,7 @@ def test_what_a_wrong_clock_has_dated_ahead_goes_before_the_size_is_exceeded(
     harness.store.close()
 
 
-def test_a_smaller_bound_is_reached_and_the_file_shrinks(tmp_path: Path) -> None:
+def test_with_a_smaller_limit_the_file_shrinks(tmp_path: Path) -> None:
     harness = StoreHarness(tmp_path)
     fill(harness, 6, padding=9000)
     assert harness.size_bytes() > SMALL.size_bytes

@@ -144,7 +144,7 @@ def test_time_without_dirty_data_is_a_share_of_the_time_in_which_it_was_known() 
     assert found["clean_ratio"] == 0.5
 
 
-def test_what_was_destaged_in_gaps_is_told_apart() -> None:
+def test_write_back_in_gaps_is_counted_separately() -> None:
     found = minute(
         {"destage_bytes_per_s": 100.0, "idle": True},
         {"destage_bytes_per_s": 10.0, "idle": False},
@@ -154,7 +154,7 @@ def test_what_was_destaged_in_gaps_is_told_apart() -> None:
     assert found["destage_bytes_per_s"] == 39.0
 
 
-def test_a_slow_tick_stands_for_the_time_to_the_next_and_a_hole_for_none() -> None:
+def test_a_sample_covers_the_time_to_the_next_except_across_a_hole() -> None:
     slow = [second(at, bypass_bytes=10) for at in (0, 10, 20, 30, 40, 50)]
     found = merge(slow, 0, MINUTE_NS)
     assert (found["covered_ns"], found["bypass_bytes"]) == (MINUTE_NS, 600)
@@ -168,7 +168,7 @@ def test_the_regime_is_the_one_that_held_longest_and_unknown_only_where_it_alway
     assert minute({"regime": "unknown"})["regime"] == "unknown"
 
 
-def test_a_mode_that_changed_is_no_mode() -> None:
+def test_a_mode_that_changed_is_unknown() -> None:
     assert minute({"mode": "enforce"}, {"mode": None})["mode"] == "enforce"
     assert minute({"mode": "enforce"}, {"mode": "advise"})["mode"] is None
 

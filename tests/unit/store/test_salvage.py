@@ -50,9 +50,7 @@ def test_a_file_that_is_no_database_is_moved_aside(
     assert said(caplog, f"moved to {old}") == 1
 
 
-def test_a_damage_in_the_middle_is_found_at_start(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_damage_is_found_at_start(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = tmp_path / "history.db"
     filled(path)
     size = path.stat().st_size
@@ -64,7 +62,7 @@ def test_a_damage_in_the_middle_is_found_at_start(
     assert said(caplog, "starting a new one") == 1
 
 
-def test_a_damage_while_the_daemon_runs_ends_with_a_new_history(
+def test_damage_in_use_leads_to_a_new_history(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / "history.db"
@@ -83,7 +81,7 @@ def test_a_damage_while_the_daemon_runs_ends_with_a_new_history(
     assert said(caplog, "damaged") >= 1
 
 
-def test_a_file_cut_off_at_the_end_is_begun_anew(tmp_path: Path) -> None:
+def test_a_truncated_file_is_replaced(tmp_path: Path) -> None:
     path = tmp_path / "history.db"
     filled(path)
     os.truncate(path, path.stat().st_size // 2)
@@ -119,7 +117,7 @@ def test_a_damaged_log_costs_the_last_records_only(tmp_path: Path, damage: str) 
     assert sound(path)
 
 
-def test_a_file_that_is_deleted_under_the_daemon_is_begun_anew(
+def test_a_file_deleted_in_use_is_made_again(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / "history.db"
@@ -144,7 +142,7 @@ def test_only_the_newest_damaged_files_are_kept(tmp_path: Path) -> None:
     assert sorted(kept) == ["nonsense 2", "nonsense 3", "nonsense 4"]
 
 
-def test_a_check_that_takes_too_long_ends_and_is_no_damage(
+def test_a_check_that_takes_too_long_is_stopped_and_finds_no_damage(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)

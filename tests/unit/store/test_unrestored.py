@@ -78,7 +78,7 @@ def refuse_changes(path: Path) -> None:
         )
 
 
-def test_restore_puts_a_knob_back_out_of_a_damaged_journal(machine: Cli) -> None:
+def test_restore_works_with_a_damaged_journal(machine: Cli) -> None:
     damaged(machine.journal_path)
     found = machine("restore", "--json")
     assert (found.code, percent(machine)) == (0, "10")
@@ -86,21 +86,21 @@ def test_restore_puts_a_knob_back_out_of_a_damaged_journal(machine: Cli) -> None
     assert aside(machine.journal_path) == [], "the command line leaves the file as it is"
 
 
-def test_restore_puts_a_knob_back_out_of_a_journal_of_a_newer_version(machine: Cli) -> None:
+def test_restore_works_with_a_journal_of_a_newer_version(machine: Cli) -> None:
     with closing(sqlite3.connect(machine.journal_path)) as connection:
         connection.execute("PRAGMA user_version = 99")
     assert machine("restore").code == 0
     assert percent(machine) == "10"
 
 
-def test_restore_says_so_where_nothing_can_be_read(machine: Cli) -> None:
+def test_restore_reports_an_unreadable_journal(machine: Cli) -> None:
     machine.journal_path.write_bytes(os.urandom(100_000))
     found = machine("restore")
     assert found.code == 69
     assert "cannot be used" in found.err
 
 
-def test_a_daemon_that_starts_puts_back_and_begins_a_new_journal(
+def test_a_starting_daemon_restores_and_replaces_a_damaged_journal(
     machine: Cli, caplog: pytest.LogCaptureFixture
 ) -> None:
     damaged(machine.journal_path)
@@ -108,7 +108,7 @@ def test_a_daemon_that_starts_puts_back_and_begins_a_new_journal(
     assert start(machine) == []
     assert (percent(machine), originals(machine.journal_path)) == ("10", [])
     assert len(aside(machine.journal_path)) == 1
-    assert "put 1 knobs back" in caplog.text
+    assert "restored 1 knobs" in caplog.text
 
 
 def test_a_daemon_starts_where_nothing_can_be_read(
@@ -127,7 +127,7 @@ def test_a_daemon_starts_where_there_is_a_folder_instead_of_a_file(
     assert "whether knobs were left behind is not known" in caplog.text
 
 
-def test_what_is_back_and_could_not_be_marked_so_is_handed_on(
+def test_restored_entries_that_cannot_be_removed_are_passed_on(
     machine: Cli, caplog: pytest.LogCaptureFixture
 ) -> None:
     refuse_changes(machine.journal_path)
@@ -137,7 +137,7 @@ def test_what_is_back_and_could_not_be_marked_so_is_handed_on(
     assert "disk is full" in caplog.text
 
 
-def test_a_daemon_does_not_start_on_a_journal_of_a_newer_version_but_puts_back(
+def test_a_daemon_restores_from_a_newer_journal_but_does_not_start(
     machine: Cli,
 ) -> None:
     with closing(sqlite3.connect(machine.journal_path)) as connection:
