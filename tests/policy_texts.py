@@ -66,7 +66,7 @@ def verdict(source: bytes) -> str:
     if parsed.document is None:
         lines = source.decode("utf-8", "replace").splitlines() or [""]
         for problem in parsed.problems:
-            if not 1 <= problem.place.line <= len(lines) + 1 or problem.place.column < 1:
+            if not 1 <= problem.position.line <= len(lines) + 1 or problem.position.column < 1:
                 return f"no such place: {problem}"
             if not problem.what or not str(problem).startswith("fuzz.yaml:"):
                 return f"no place: {problem}"

@@ -12,10 +12,10 @@ from ebbgate.cli.context import Context, json_option
 from ebbgate.cli.output import Document, print_json
 from ebbgate.errors import ConfigError
 from ebbgate.policy.defaults import IDLE_DESTAGE, STREAM_BYPASS
+from ebbgate.policy.language.diagnostic import Diagnostic
 from ebbgate.policy.language.document import PolicyDocument
 from ebbgate.policy.language.link import link
 from ebbgate.policy.language.parse import parse
-from ebbgate.policy.language.problem import Diagnostic
 from ebbgate.policy_files import reader
 from ebbgate.policy_files.validation import neighbours
 from ebbgate.text import clean_lines
@@ -69,8 +69,8 @@ def _document(document: PolicyDocument) -> dict[str, Any]:
 def _problem(problem: Diagnostic) -> dict[str, Any]:
     return {
         "file": problem.file,
-        "line": problem.place.line,
-        "column": problem.place.column,
+        "line": problem.position.line,
+        "column": problem.position.column,
         "key": problem.key,
         "text": str(problem),
     }

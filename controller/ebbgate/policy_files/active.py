@@ -15,9 +15,9 @@ from ebbgate.model.volume import Volume
 from ebbgate.policy.defaults import Policy
 from ebbgate.policy.language.choose import LocalTime, choose, entry_at
 from ebbgate.policy.language.compile import compile_policy
+from ebbgate.policy.language.diagnostic import Diagnostic
 from ebbgate.policy.language.document import PolicyDocument
 from ebbgate.policy.language.link import link
-from ebbgate.policy.language.problem import Diagnostic
 from ebbgate.policy_files import reader
 
 _LOG = logging.getLogger(__name__)

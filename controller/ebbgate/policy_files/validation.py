@@ -15,10 +15,10 @@ from typing import Any
 from ebbgate.errors import ConfigError, EbbgateError, NotFound
 from ebbgate.model.volume import Kind
 from ebbgate.policy.language.choose import choose_by_name
+from ebbgate.policy.language.diagnostic import Diagnostic
 from ebbgate.policy.language.document import PolicyDocument
 from ebbgate.policy.language.link import link
 from ebbgate.policy.language.parse import Parsed, parse
-from ebbgate.policy.language.problem import Diagnostic
 from ebbgate.policy_files import reader
 
 
@@ -131,8 +131,8 @@ def problem_document(problem: Diagnostic) -> dict[str, Any]:
     key = f"{problem.key}: " if problem.key else ""
     return {
         "file": problem.file,
-        "line": problem.place.line,
-        "column": problem.place.column,
+        "line": problem.position.line,
+        "column": problem.position.column,
         "message": f"{key}{problem.what}",
         "expected": problem.expected or None,
         "nearest": problem.nearest or None,
@@ -144,8 +144,8 @@ def _new(
 ) -> tuple[Diagnostic, ...]:
     """Return the problems that these texts do not have already."""
     # `expected` may list other policies, so it is not compared.
-    before = {(each.file, each.place, each.what) for each in _linked(texts)[1]}
-    return tuple(each for each in problems if (each.file, each.place, each.what) not in before)
+    before = {(each.file, each.position, each.what) for each in _linked(texts)[1]}
+    return tuple(each for each in problems if (each.file, each.position, each.what) not in before)
 
 
 @cache

@@ -18,8 +18,8 @@ from typing import Final
 
 from ebbgate.errors import ActuationError, ConfigError, NotFound, UsageError
 from ebbgate.intents.validation import POLICY_NAME
+from ebbgate.policy.language.diagnostic import Diagnostic
 from ebbgate.policy.language.document import PolicyDocument
-from ebbgate.policy.language.problem import Diagnostic
 from ebbgate.policy_files import reader
 from ebbgate.policy_files.validation import check_in_folder, check_removal
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from ebbgate.errors import EbbgateError
 from ebbgate.intents.validation import POLICY_NAME
+from ebbgate.policy.language.diagnostic import Diagnostic
 from ebbgate.policy.language.parse import parse
-from ebbgate.policy.language.problem import Diagnostic
 from ebbgate.policy_files import reader
 from ebbgate.policy_files.validation import check_in_folder, problem_document
 from ebbgate.store.queries import Live

@@ -17,13 +17,13 @@ from ebbgate.model.volume import Kind
 from ebbgate.policy.defaults import Policy, default_policy
 from ebbgate.policy.engine import State, step
 from ebbgate.policy.language.compile import compile_policy
+from ebbgate.policy.language.diagnostic import Diagnostics
 from ebbgate.policy.language.document import ZERO, PolicyDocument
 from ebbgate.policy.language.grammar import ENTRY, MATCH, OBJECTIVES, POLICY, RULE
 from ebbgate.policy.language.link import link
-from ebbgate.policy.language.params import RECORDS
+from ebbgate.policy.language.object_schema import FieldSchema, ObjectSchema
+from ebbgate.policy.language.params import STRATEGY_PARAMS
 from ebbgate.policy.language.parse import parse
-from ebbgate.policy.language.problem import Diagnostics
-from ebbgate.policy.language.record import FieldSchema, ObjectSchema
 from ebbgate.policy.language.reference import blocks
 from ebbgate.policy.language.schema import schema_text
 from ebbgate.policy.language.settings import LIMITS, SET
@@ -42,11 +42,11 @@ NAMES = ("adaptive", "observe-only", "database", "vm-images", "backup-window", "
 def fields(record: ObjectSchema) -> Iterator[FieldSchema]:
     for field in record.fields:
         yield field
-        if isinstance(field.shape, ObjectSchema):
-            yield from fields(field.shape)
+        if isinstance(field.value, ObjectSchema):
+            yield from fields(field.value)
 
 
-RECORDS_ALL = (POLICY, MATCH, OBJECTIVES, RULE, ENTRY, SET, LIMITS, *RECORDS.values())
+RECORDS_ALL = (POLICY, MATCH, OBJECTIVES, RULE, ENTRY, SET, LIMITS, *STRATEGY_PARAMS.values())
 FIELDS = [field for record in RECORDS_ALL for field in fields(record)]
 
 
@@ -161,7 +161,7 @@ def test_every_example_of_a_key_fits_it(field: FieldSchema) -> None:
     findings = Diagnostics("example")
     node = read_nodes(field.example, findings)
     assert node is not None
-    field.shape.read(node, field.name, findings)
+    field.value.read(node, field.name, findings)
     assert findings.problems == []
 
 
@@ -172,5 +172,5 @@ def test_the_example_of_the_reference_is_right() -> None:
 
 
 def test_a_cutoff_that_may_be_written_is_one_that_would_be() -> None:
-    (quantity,) = {f.shape for f in SET.fields if f.name == CUTOFF}
+    (quantity,) = {f.value for f in SET.fields if f.name == CUTOFF}
     assert (quantity.low, quantity.high) == (BOUNDS[CUTOFF].low, BOUNDS[CUTOFF].high)  # type: ignore[attr-defined]

@@ -1,12 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The policy language: reads, checks and compiles policy files. Pure.
 
-yaml_events   text to nodes with places, everything odd refused
-shapes        what a value may look like: reads a node, and writes JSON Schema
-grammar       the whole language as one table of shapes
-parse         a document out of the text of a file
-link          documents together: includes, overlays, cycles
-choose        which document is for a volume, which overlay for this hour
-compile       a document as the policy that policy.evaluate runs
-schema        JSON Schema, and the tables of policies/README.md
+yaml_events      reads text into nodes with positions; refuses most of YAML
+diagnostic       errors with their positions
+value_schemas    schemas of single values and lists
+object_schema    schema of mappings
+strategy_schema  schemas of strategies and times of the day
+condition        schema of a rule's conditions
+params           parameters of the strategies
+settings         settings of rules and limits
+grammar          the whole language as one table of schemas
+document         a policy as written in a file
+parse            reads a file into a document
+link             resolves includes and schedules
+choose           chooses the document for a volume and a time
+compile          compiles a document for a kind of cache
+schema           prints policies/schema.json
+reference        prints the tables of policies/README.md
 """

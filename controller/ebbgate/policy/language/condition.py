@@ -7,8 +7,8 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from ebbgate.policy.language.problem import Diagnostics, nearest, quoted
-from ebbgate.policy.language.shapes import Schema, figure_schema, scalar, under
+from ebbgate.policy.language.diagnostic import Diagnostics, nearest, quoted
+from ebbgate.policy.language.value_schemas import Schema, figure_schema, scalar, under
 from ebbgate.policy.language.yaml_events import Mapping, Node, Scalar, Sequence
 from ebbgate.policy.quantity import EXAMPLES, NotAQuantity, expected, parse_quantity
 from ebbgate.policy.rule_signals import SIGNALS, Signal
@@ -24,60 +24,62 @@ _FORM: Final = 'for example {dirty_ratio: "> 40%"}, or `all:` or `any:` with a l
 class When:
     """One condition, a list that must `all` hold, or `any` of several such groups; no deeper."""
 
-    def read(self, node: Node, key: str, findings: Diagnostics) -> Groups | None:
+    def read(self, node: Node, key: str, diagnostics: Diagnostics) -> Groups | None:
         if not isinstance(node, Mapping):
-            findings.add(node.place, key, "not a condition", _FORM)
+            diagnostics.add(node.position, key, "not a condition", _FORM)
             return None
-        groups = _any(node, key, findings)
+        groups = _any(node, key, diagnostics)
         count = sum(len(group) for group in groups)
         if count > CHECKS_MAX:
-            findings.add(
-                node.place, key, f"{count} comparisons", f"at most {CHECKS_MAX} are allowed"
+            diagnostics.add(
+                node.position, key, f"{count} comparisons", f"at most {CHECKS_MAX} are allowed"
             )
         return groups
 
     def schema(self) -> Schema:
         return {"$ref": "#/$defs/when"}
 
-    def words(self) -> str:
+    def describe(self) -> str:
         return "comparisons of signals"
 
 
-def _any(node: Mapping, key: str, findings: Diagnostics) -> Groups:
+def _any(node: Mapping, key: str, diagnostics: Diagnostics) -> Groups:
     """Read `any: [...]` as several groups, anything else as one."""
     if [name.text for name, _ in node.entries] != ["any"]:
-        return (_all(node, key, findings),)
+        return (_all(node, key, diagnostics),)
     listed = node.entries[0][1]
-    return tuple(_all(item, under(key, "any"), findings) for item in _items(listed, key, findings))
+    return tuple(
+        _all(item, under(key, "any"), diagnostics) for item in _items(listed, key, diagnostics)
+    )
 
 
-def _all(node: Node, key: str, findings: Diagnostics) -> tuple[Check, ...]:
+def _all(node: Node, key: str, diagnostics: Diagnostics) -> tuple[Check, ...]:
     """Read `all: [...]` or a mapping of comparisons; all of them must hold."""
     if not isinstance(node, Mapping) or not node.entries:
-        findings.add(node.place, key, "not a condition", _FORM)
+        diagnostics.add(node.position, key, "not a condition", _FORM)
         return ()
     if [name.text for name, _ in node.entries] == ["all"]:
-        nodes = _items(node.entries[0][1], under(key, "all"), findings)
-        return tuple(check for each in nodes for check in _side_by_side(each, key, findings))
-    return _side_by_side(node, key, findings)
+        nodes = _items(node.entries[0][1], under(key, "all"), diagnostics)
+        return tuple(check for each in nodes for check in _side_by_side(each, key, diagnostics))
+    return _side_by_side(node, key, diagnostics)
 
 
-def _items(node: Node, key: str, findings: Diagnostics) -> tuple[Node, ...]:
+def _items(node: Node, key: str, diagnostics: Diagnostics) -> tuple[Node, ...]:
     if isinstance(node, Sequence) and node.items:
         return node.items
-    findings.add(node.place, key, "not a list of conditions", _FORM)
+    diagnostics.add(node.position, key, "not a list of conditions", _FORM)
     return ()
 
 
-def _side_by_side(node: Node, key: str, findings: Diagnostics) -> tuple[Check, ...]:
+def _side_by_side(node: Node, key: str, diagnostics: Diagnostics) -> tuple[Check, ...]:
     if not isinstance(node, Mapping) or not node.entries:
-        findings.add(node.place, key, "not a condition", _FORM)
+        diagnostics.add(node.position, key, "not a condition", _FORM)
         return ()
-    found = (_check(name, value, key, findings) for name, value in node.entries)
+    found = (_check(name, value, key, diagnostics) for name, value in node.entries)
     return tuple([check for check in found if check is not None])
 
 
-def _check(name: Scalar, value: Node, key: str, findings: Diagnostics) -> Check | None:
+def _check(name: Scalar, value: Node, key: str, diagnostics: Diagnostics) -> Check | None:
     signal = SIGNALS.get(name.text)
     key = under(key, name.text if name.text.isprintable() else ascii(name.text))[:100]
     if signal is None:
@@ -86,54 +88,58 @@ def _check(name: Scalar, value: Node, key: str, findings: Diagnostics) -> Check 
         else:
             what, listed = "unknown signal", f"known signals: {', '.join(SIGNALS)}"
             near = nearest(name.text, (*SIGNALS, "any", "all"))
-        findings.add(name.place, key, what, listed, near)
+        diagnostics.add(name.position, key, what, listed, near)
         return None
     if signal.unit is None:
-        return _words(signal, value, key, findings)
-    return _figure(signal, value, key, findings)
+        return _words(signal, value, key, diagnostics)
+    return _figure(signal, value, key, diagnostics)
 
 
-def _figure(signal: Signal, node: Node, key: str, findings: Diagnostics) -> Check | None:
+def _figure(signal: Signal, node: Node, key: str, diagnostics: Diagnostics) -> Check | None:
     assert signal.unit is not None
     wanted = f'write a comparison and a value, for example "> {EXAMPLES[signal.unit]}"'
-    text = scalar(node, key, findings, wanted)
+    text = scalar(node, key, diagnostics, wanted)
     if text is None:
         return None
     match = _COMPARISON.fullmatch(text)
     if match is None:
-        findings.add(node.place, key, f"{quoted(text)} has no comparison", wanted)
+        diagnostics.add(node.position, key, f"{quoted(text)} has no comparison", wanted)
         return None
     try:
         bound = parse_quantity(signal.unit, match[2])
     except NotAQuantity as wrong:
-        findings.add(node.place, key, wrong.what, expected(signal.unit), wrong.nearest)
+        diagnostics.add(node.position, key, wrong.what, expected(signal.unit), wrong.nearest)
         return None
     if bound < 0:
-        findings.add(node.place, key, f"{quoted(match[2])} is out of range", "it must be 0 or more")
+        diagnostics.add(
+            node.position, key, f"{quoted(match[2])} is out of range", "it must be 0 or more"
+        )
         return None
     return Check(signal.name, match[1], bound)
 
 
-def _words(signal: Signal, node: Node, key: str, findings: Diagnostics) -> Check | None:
+def _words(signal: Signal, node: Node, key: str, diagnostics: Diagnostics) -> Check | None:
     """Read `burst`, `"!= gap"`, or a list of alternatives."""
     wanted = f"write one of {', '.join(signal.words)}, or a list of these"
     if isinstance(node, Sequence) and node.items:
-        words = tuple([scalar(item, key, findings, wanted) or "" for item in node.items])
+        words = tuple([scalar(item, key, diagnostics, wanted) or "" for item in node.items])
         comparison = "is"
     else:
-        text = scalar(node, key, findings, wanted)
+        text = scalar(node, key, diagnostics, wanted)
         if text is None:
             return None
         match = _COMPARISON.fullmatch(text)
         if match is not None and match[1] not in ("==", "!="):
-            findings.add(node.place, key, f"{match[1]} cannot be used with {signal.name}", wanted)
+            diagnostics.add(
+                node.position, key, f"{match[1]} cannot be used with {signal.name}", wanted
+            )
             return None
         comparison = "is not" if match is not None and match[1] == "!=" else "is"
         words = (match[2] if match is not None else text,)
     for word in words:
         if word and word not in signal.words:
             near = nearest(word, signal.words)
-            findings.add(node.place, key, f"unknown value {quoted(word)}", wanted, near)
+            diagnostics.add(node.position, key, f"unknown value {quoted(word)}", wanted, near)
             return None
     return Check(signal.name, comparison, words)
 

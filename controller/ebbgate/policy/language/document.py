@@ -9,8 +9,8 @@ from typing import Any
 
 from ebbgate.model.volume import Kind
 from ebbgate.policy import ADAPTIVE
-from ebbgate.policy.language.problem import Position
-from ebbgate.policy.language.shapes import Located
+from ebbgate.policy.language.diagnostic import Position
+from ebbgate.policy.language.value_schemas import Located
 from ebbgate.policy.rules import Groups
 
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
@@ -78,7 +78,7 @@ class PolicyDocument:
     strategies: tuple[StrategyUse, ...] | None = None
     rules: tuple[RuleText, ...] = ()
     schedule: tuple[Entry, ...] = ()
-    name_place: Position = field(default_factory=Position)
+    name_position: Position = field(default_factory=Position)
 
 
 ZERO = PolicyDocument(ADAPTIVE, why="Runs where no policy is given.")

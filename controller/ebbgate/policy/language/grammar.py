@@ -13,9 +13,10 @@ from typing import Any, Final
 from ebbgate.model.volume import Kind
 from ebbgate.policy.language.condition import When
 from ebbgate.policy.language.document import DAYS, StrategyUse
-from ebbgate.policy.language.record import FieldSchema, ObjectSchema
+from ebbgate.policy.language.object_schema import FieldSchema, ObjectSchema
 from ebbgate.policy.language.settings import LIMITS, SET
-from ebbgate.policy.language.shapes import (
+from ebbgate.policy.language.strategy_schema import StrategySchema, WindowSchema
+from ebbgate.policy.language.value_schemas import (
     NAME,
     NAME_WANTED,
     ChoiceSchema,
@@ -25,7 +26,6 @@ from ebbgate.policy.language.shapes import (
     TextSchema,
     Values,
 )
-from ebbgate.policy.language.special import StrategySchema, WindowSchema
 from ebbgate.policy.quantity import SignalUnit
 from ebbgate.units import NS_PER_S
 

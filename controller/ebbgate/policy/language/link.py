@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from ebbgate.policy.language.diagnostic import Diagnostic, Position, nearest
 from ebbgate.policy.language.document import Entry, PolicyDocument, RuleText
 from ebbgate.policy.language.parse import parse
-from ebbgate.policy.language.problem import Diagnostic, Position, nearest
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,9 @@ def _twice(documents: Sequence[PolicyDocument]) -> Iterable[Diagnostic]:
         other = first.setdefault(document.name, document)
         if other is not document:
             what = f"{other.file} has the name {document.name!r}, too"
-            yield Diagnostic(document.file, document.name_place, "name", what, "change one of them")
+            yield Diagnostic(
+                document.file, document.name_position, "name", what, "change one of them"
+            )
 
 
 def _included(
@@ -95,11 +97,11 @@ def _included(
     for reference in document.includes:
         found = library.get(reference.text)
         if found is None:
-            raise _unknown(document, "include", reference.text, reference.place, library)
+            raise _unknown(document, "include", reference.text, reference.position, library)
         if found.name in chain:
             what = f"includes itself: {' -> '.join((*chain, found.name))}"
             raise _Wrong(
-                Diagnostic(document.file, reference.place, "include", what, "remove one of them")
+                Diagnostic(document.file, reference.position, "include", what, "remove one of them")
             )
         base = _included(found, library, chain)
         document = replace(
@@ -120,12 +122,12 @@ def _with_overlays(
     def with_overlay(entry: Entry) -> Entry:
         found = local.get(entry.use.text)
         if found is None:
-            raise _unknown(document, "schedule.use", entry.use.text, entry.use.place, local)
+            raise _unknown(document, "schedule.use", entry.use.text, entry.use.position, local)
         if found.name == document.name:
             what = f"uses itself: {document.name} -> {found.name}"
             raise _Wrong(
                 Diagnostic(
-                    document.file, entry.use.place, "schedule.use", what, "use another policy"
+                    document.file, entry.use.position, "schedule.use", what, "use another policy"
                 )
             )
         # The schedule of an overlay is ignored: the overlay applies for this time only.
@@ -141,8 +143,8 @@ def _rules(winning: tuple[RuleText, ...], others: tuple[RuleText, ...]) -> tuple
 
 
 def _unknown(
-    document: PolicyDocument, key: str, name: str, place: Position, known: Mapping[str, object]
+    document: PolicyDocument, key: str, name: str, position: Position, known: Mapping[str, object]
 ) -> _Wrong:
     what = f"unknown policy {name!r}"
     listed = f"known policies: {', '.join(known)}" if known else ""
-    return _Wrong(Diagnostic(document.file, place, key, what, listed, nearest(name, known)))
+    return _Wrong(Diagnostic(document.file, position, key, what, listed, nearest(name, known)))

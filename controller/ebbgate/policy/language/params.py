@@ -1,21 +1,274 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Applies the parameters of strategies. Pure."""
+"""The parameters of each strategy, and how a policy's values are applied. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
 from ebbgate.model.volume import Kind
 from ebbgate.policy.defaults import IDLE_DESTAGE, STREAM_BYPASS
-from ebbgate.policy.language.param_tables import DESTAGE, STREAMS, Param
-from ebbgate.policy.language.record import ObjectSchema
-from ebbgate.policy.language.shapes import Values
+from ebbgate.policy.language.object_schema import FieldSchema, ObjectSchema
+from ebbgate.policy.language.value_schemas import QuantitySchema, Values
+from ebbgate.policy.quantity import SignalUnit, spell
 from ebbgate.policy.strategies.destage_state import DestageParams
 from ebbgate.policy.strategies.stream_bypass import StreamParams
+from ebbgate.units import GIB, KIB, NS_PER_MS, NS_PER_S
 
+AUTO: Final = "auto"
+OFF: Final = "off"
+_BCACHE, _DM_CACHE = (Kind.BCACHE,), (Kind.DM_CACHE,)
+_BOTH: Final = (Kind.BCACHE, Kind.DM_CACHE)
+_MIN_NS, _HOUR_NS = 60 * NS_PER_S, 3600 * NS_PER_S
 Params = TypeVar("Params", DestageParams, StreamParams)
+
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    """One parameter. `path`: the field that it sets; `scale`: the field's unit in base units (10^9
+    for seconds); `kinds`: the kinds of cache on which it has an effect.
+    """
+
+    name: str
+    quantity: QuantitySchema
+    path: tuple[str, ...]
+    about: str
+    kinds: tuple[Kind, ...] = _BOTH
+    scale: int = 1
+
+    def field(self, defaults: object) -> FieldSchema:
+        """Return it as a key of the language, with the default of the code."""
+        value: Any = defaults
+        for name in self.path:
+            value = getattr(value, name)
+        word = self.quantity.or_words[0] if self.quantity.or_words else ""
+        text = word if value is None else spell(self.quantity.unit, round(value * self.scale, 9))
+        kinds = "" if self.kinds == _BOTH else str(self.kinds[0])
+        return FieldSchema(self.name, self.quantity, self.about, text, default=text, of=kinds)
+
+
+def _span(low: float, high: float, *words: str) -> QuantitySchema:
+    return QuantitySchema(SignalUnit.DURATION, low, high, words)
+
+
+def _share(*words: str, high: float = 1.0) -> QuantitySchema:
+    return QuantitySchema(SignalUnit.RATIO, 0.0, high, words)
+
+
+DESTAGE: Final = (
+    Param(
+        "wait",
+        _span(10 * NS_PER_MS, _MIN_NS, AUTO),
+        ("wait_ns",),
+        "Idle time after which write-back starts; `auto` learns it from the gaps measured so far.",
+    ),
+    Param(
+        "wait_min",
+        _span(10 * NS_PER_MS, _MIN_NS),
+        ("wait", "min_ns"),
+        "The shortest wait that `auto` learns.",
+    ),
+    Param(
+        "wait_max",
+        _span(10 * NS_PER_MS, _MIN_NS),
+        ("wait", "max_ns"),
+        "The longest wait that `auto` learns.",
+    ),
+    Param(
+        "wait_first",
+        _span(10 * NS_PER_MS, _MIN_NS),
+        ("wait", "default_ns"),
+        "The wait until enough gaps were measured to learn it.",
+    ),
+    Param(
+        "return_price",
+        _span(1 * NS_PER_MS, _MIN_NS),
+        ("wait", "disturbance_cost_ns"),
+        "Cost of one delayed request after a gap, as time of write-back: a higher value makes the"
+        " learned wait longer.",
+    ),
+    Param(
+        "start_share",
+        _share(),
+        ("start_ratio",),
+        "Write-back starts in a gap if this share of the cache is dirty, and `start_size`.",
+    ),
+    Param(
+        "start_size",
+        QuantitySchema(SignalUnit.SIZE, 0, 1024 * GIB),
+        ("start_bytes_min",),
+        "Write-back starts in a gap if there is this much dirty data, and `start_share`.",
+    ),
+    Param(
+        "free_floor",
+        _share(high=0.9),
+        ("room_ratio_min",),
+        "With less room for dirty data than this share of the cache, and writes arriving, it is"
+        " written back under load.",
+    ),
+    Param(
+        "full_soon",
+        _span(0, _HOUR_NS),
+        ("full_soon_s",),
+        "Dirty data is written back under load if time_to_full is less than this and the load has"
+        " lasted for `burst`.",
+        scale=NS_PER_S,
+    ),
+    Param(
+        "burst",
+        _span(0, _HOUR_NS),
+        ("burst_ns",),
+        "A shorter load is absorbed, however fast it fills the cache.",
+    ),
+    Param(
+        "light_share",
+        _share(),
+        ("light_ratio",),
+        "Without gaps, dirty data is written back under load while users keep the backing device"
+        " less busy than this; 0: never.",
+    ),
+    Param(
+        "light_after",
+        _span(0, _HOUR_NS),
+        ("light_after_ns",),
+        "How long there must have been no gap for `light_share`.",
+    ),
+    Param(
+        "pressure_min",
+        _span(0, _MIN_NS),
+        ("pressure_min_ns",),
+        "Write-back under load lasts at least this long.",
+    ),
+    Param(
+        "drain_share",
+        _share(),
+        ("likely_share",),
+        "More blocks are written back at once as long as this share of similar gaps lasts longer.",
+        _DM_CACHE,
+    ),
+    Param(
+        "queue_target",
+        _span(NS_PER_MS, NS_PER_S),
+        ("pace", "target_ns"),
+        "Time that write-back under way may take in a gap: about what a new request waits.",
+    ),
+    Param(
+        "pressure_queue_target",
+        _span(NS_PER_MS, NS_PER_S),
+        ("pressure_pace", "target_ns"),
+        "The same under load.",
+    ),
+    Param(
+        "seep",
+        _span(200 * NS_PER_MS, _HOUR_NS),
+        ("leak_interval_ns",),
+        "With a closed gate one piece is written back per this time; with a longer one the"
+        " kernel's thread may sleep into the next gap, for at most 2.5 s.",
+        _BCACHE,
+    ),
+    Param(
+        "collect_share",
+        _share(OFF),
+        ("collect_ratio",),
+        "Start a garbage collection once clean buckets that still count as used are this share of"
+        " the cache.",
+        _BCACHE,
+    ),
+    Param(
+        "collect_interval",
+        _span(NS_PER_S, _HOUR_NS),
+        ("collect_interval_ns",),
+        "The shortest time between two garbage collections.",
+        _BCACHE,
+    ),
+)
+STREAMS: Final = (
+    Param(
+        "stream_run",
+        QuantitySchema(SignalUnit.SIZE, 64 * KIB, GIB),
+        ("stream_run_bytes",),
+        "A sequential run of at least this length is a stream.",
+    ),
+    Param(
+        "random_run",
+        QuantitySchema(SignalUnit.SIZE, 4 * KIB, GIB),
+        ("random_run_bytes",),
+        "A run shorter than this counts as random.",
+    ),
+    Param(
+        "stream_rate",
+        QuantitySchema(SignalUnit.RATE, 0, 1024 * GIB),
+        ("stream_bytes_per_s_min",),
+        "Slower streams are left to the kernel.",
+    ),
+    Param(
+        "random_rate",
+        QuantitySchema(SignalUnit.RATE, 0, 1024 * GIB),
+        ("random_bytes_per_s_min",),
+        "From this rate on, random writes take precedence over streams.",
+    ),
+    Param(
+        "fill_target",
+        _share(OFF),
+        ("fill_ratio_max",),
+        "From this dirty_ratio on, no stream is absorbed; `off`: only `reserve` counts.",
+    ),
+    Param(
+        "reserve",
+        _share(high=0.9),
+        ("reserve_ratio",),
+        "Share of the cache that streams leave free.",
+    ),
+    Param(
+        "lookahead",
+        _span(0, _MIN_NS),
+        ("lookahead_s",),
+        "The room must last for this time at dirty_in_rate.",
+        scale=NS_PER_S,
+    ),
+    Param(
+        "hold",
+        _span(0, _HOUR_NS),
+        ("hold_ns",),
+        "Streams are kept out for this long after the reason is gone.",
+    ),
+    Param(
+        "cutoff_min",
+        QuantitySchema(SignalUnit.SIZE, 64 * KIB, GIB),
+        ("cutoff_floor_bytes",),
+        "The lowest sequential cutoff for keeping a stream out.",
+        _BCACHE,
+    ),
+    Param(
+        "cutoff_max",
+        QuantitySchema(SignalUnit.SIZE, 64 * KIB, GIB),
+        ("cutoff_ceiling_bytes",),
+        "The highest sequential cutoff for keeping a stream out.",
+        _BCACHE,
+    ),
+    Param(
+        "cutoff_absorb",
+        QuantitySchema(SignalUnit.SIZE, 64 * KIB, 4 * GIB - 1),
+        ("cutoff_wide_bytes",),
+        "The sequential cutoff while a stream is absorbed.",
+        _BCACHE,
+    ),
+    Param(
+        "promotions",
+        QuantitySchema(SignalUnit.IOPS, 0, 1_000_000),
+        ("promotions_per_s_max",),
+        "With more promotions than this, streams are no longer kept out by request size.",
+        _DM_CACHE,
+    ),
+    Param(
+        "promotions_pause",
+        _span(0, _HOUR_NS),
+        ("split_pause_ns",),
+        "For how long they are then not kept out that way.",
+        _DM_CACHE,
+    ),
+)
 
 _PARAMS: Final[Mapping[str, tuple[tuple[Param, ...], object]]] = {
     IDLE_DESTAGE: (DESTAGE, DestageParams()),
@@ -51,13 +304,15 @@ _CHECKS: Final = {
 }
 
 
-def _record(strategy: str) -> ObjectSchema:
+def _parameters_schema(strategy: str) -> ObjectSchema:
     params, defaults = _PARAMS[strategy]
     fields = tuple(param.field(defaults) for param in params)
     return ObjectSchema(f"the parameters of {strategy}", fields, _CHECKS[strategy])
 
 
-RECORDS: Final[Mapping[str, ObjectSchema]] = {name: _record(name) for name in _PARAMS}
+STRATEGY_PARAMS: Final[Mapping[str, ObjectSchema]] = {
+    name: _parameters_schema(name) for name in _PARAMS
+}
 
 
 def with_values(params: Params, strategy: str, values: Mapping[str, Any], kind: Kind) -> Params:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ebbgate.model.volume import Kind
+from ebbgate.policy.language.diagnostic import Diagnostic, Diagnostics, Position
 from ebbgate.policy.language.document import (
     DAYS,
     Entry,
@@ -15,8 +16,7 @@ from ebbgate.policy.language.document import (
     RuleText,
 )
 from ebbgate.policy.language.grammar import POLICY
-from ebbgate.policy.language.problem import Diagnostic, Diagnostics, Position
-from ebbgate.policy.language.shapes import Values
+from ebbgate.policy.language.value_schemas import Values
 from ebbgate.policy.language.yaml_events import Mapping, Node, read_nodes
 
 
@@ -30,15 +30,15 @@ class Parsed:
 
 def parse(source: str | bytes, file: str) -> Parsed:
     """Read one file; `file` is its name in diagnostics. Never raises."""
-    findings = Diagnostics(file)
-    node = read_nodes(source, findings)
-    values = None if node is None else POLICY.read(node, "", findings)
-    if findings.problems or node is None or values is None:
-        return Parsed(None, tuple(sorted(findings.problems, key=lambda each: each.place)))
-    return Parsed(_document(values, file, _place_of(node, "name")))
+    diagnostics = Diagnostics(file)
+    node = read_nodes(source, diagnostics)
+    values = None if node is None else POLICY.read(node, "", diagnostics)
+    if diagnostics.problems or node is None or values is None:
+        return Parsed(None, tuple(sorted(diagnostics.problems, key=lambda each: each.position)))
+    return Parsed(_document(values, file, _position_of(node, "name")))
 
 
-def _document(values: Values, file: str, name_place: Position) -> PolicyDocument:
+def _document(values: Values, file: str, name_position: Position) -> PolicyDocument:
     strategies = values.get("strategies")
     return PolicyDocument(
         name=values["name"],
@@ -51,7 +51,7 @@ def _document(values: Values, file: str, name_place: Position) -> PolicyDocument
         strategies=strategies,
         rules=tuple(_rule(rule) for rule in values.get("rules", ())),
         schedule=tuple(_entry(entry) for entry in values.get("schedule", ())),
-        name_place=name_place,
+        name_position=name_position,
     )
 
 
@@ -83,6 +83,6 @@ def _entry(values: Any) -> Entry:
     )
 
 
-def _place_of(node: Node, key: str) -> Position:
+def _position_of(node: Node, key: str) -> Position:
     entries = node.entries if isinstance(node, Mapping) else ()
-    return next((value.place for name, value in entries if name.text == key), Position())
+    return next((value.position for name, value in entries if name.text == key), Position())

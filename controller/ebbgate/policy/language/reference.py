@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ebbgate.policy.language.grammar import ENTRY, MATCH, OBJECTIVES, POLICY, RULE
-from ebbgate.policy.language.params import RECORDS
-from ebbgate.policy.language.record import FieldSchema, ObjectSchema
+from ebbgate.policy.language.object_schema import FieldSchema, ObjectSchema
+from ebbgate.policy.language.params import STRATEGY_PARAMS
 from ebbgate.policy.language.settings import LIMITS, SET
 from ebbgate.policy.quantity import EXAMPLES, FACTORS, SignalUnit
 from ebbgate.policy.rule_signals import SIGNALS, Signal
@@ -32,7 +32,7 @@ def tables() -> dict[str, str]:
         "limits": _keys(_limits()),
         "set": _keys(SET.fields),
     }
-    for name, record in RECORDS.items():
+    for name, record in STRATEGY_PARAMS.items():
         found[name] = _keys(record.fields)
     return {
         **found,
@@ -50,10 +50,10 @@ def blocks() -> Iterator[tuple[str, str]]:
 def _limits() -> Iterator[FieldSchema]:
     for each in LIMITS.fields:
         yield each
-        assert isinstance(each.shape, ObjectSchema)
-        for end in each.shape.fields:
+        assert isinstance(each.value, ObjectSchema)
+        for end in each.value.fields:
             yield FieldSchema(
-                f"{each.name}.{end.name}", end.shape, end.about, end.example, of=each.of
+                f"{each.name}.{end.name}", end.value, end.about, end.example, of=each.of
             )
 
 
@@ -64,7 +64,7 @@ def _keys(fields: Iterable[FieldSchema]) -> str:
 def _key(field: FieldSchema) -> str:
     without = "required" if field.required else field.default or "none"
     only = f" Only {field.of}." if field.of else ""
-    cells = (f"`{field.name}`", field.shape.words(), without, f"{field.about}{only}")
+    cells = (f"`{field.name}`", field.value.describe(), without, f"{field.about}{only}")
     return f"| {' | '.join(cells)} | `{field.name.rpartition('.')[2]}: {field.example}` |"
 
 

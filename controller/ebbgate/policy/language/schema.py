@@ -7,7 +7,7 @@ import json
 
 from ebbgate.policy.language.condition import signal_schemas, when_schema
 from ebbgate.policy.language.grammar import POLICY
-from ebbgate.policy.language.shapes import Schema
+from ebbgate.policy.language.value_schemas import Schema
 
 
 def schema() -> Schema:

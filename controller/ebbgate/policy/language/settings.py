@@ -10,9 +10,9 @@ from typing import Any, Final
 from ebbgate.knobs.catalog import BOUNDS, CUTOFF
 from ebbgate.model.decision import Gate, GateKind, Proposal
 from ebbgate.model.volume import Kind
-from ebbgate.policy.language.param_tables import OFF
-from ebbgate.policy.language.record import FieldSchema, ObjectSchema
-from ebbgate.policy.language.shapes import ChoiceSchema, QuantitySchema, Values
+from ebbgate.policy.language.object_schema import FieldSchema, ObjectSchema
+from ebbgate.policy.language.params import OFF
+from ebbgate.policy.language.value_schemas import ChoiceSchema, QuantitySchema, Values
 from ebbgate.policy.limits import NONE, Bounds, Limits
 from ebbgate.policy.quantity import SignalUnit
 from ebbgate.policy.strategies.pace import DEPTH_WIDE_IOS
@@ -119,7 +119,7 @@ LIMITS: Final = ObjectSchema(
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class RuleEffect:
     """A rule's settings on one kind of cache. `cannot`: settings without effect there, and why."""
 
     gate: Gate | None = None
@@ -133,7 +133,7 @@ class Wish:
         return self.gate is None and self.cutoff_bytes is None and self.congestion_bypass is None
 
 
-def wish_of(settings: Mapping[str, Any], kind: Kind) -> Wish:
+def effect_of(settings: Mapping[str, Any], kind: Kind) -> RuleEffect:
     """Translate the settings of a rule for this kind of cache."""
     cannot = [why for name in settings if (why := _why_not(name, settings[name], kind))]
     able = {n: value for n, value in settings.items() if not _why_not(n, value, kind)}
@@ -144,7 +144,7 @@ def wish_of(settings: Mapping[str, Any], kind: Kind) -> Wish:
         depth = int(able[DESTAGE_DEPTH])
         gate = Gate(GateKind.PACED, depth_ios=depth) if depth else Gate(GateKind.CLOSED)
     cutoff = able.get(SEQUENTIAL_CUTOFF)
-    return Wish(
+    return RuleEffect(
         gate,
         None if cutoff is None else int(cutoff),
         False if CONGESTION_BYPASS in able else None,
@@ -152,17 +152,17 @@ def wish_of(settings: Mapping[str, Any], kind: Kind) -> Wish:
     )
 
 
-def proposal_of(strategy: str, why: str, wish: Wish) -> Proposal:
+def proposal_of(strategy: str, why: str, effect: RuleEffect) -> Proposal:
     """Return the proposal that competes with those of the strategies."""
-    lost = "; ".join(wish.cannot)
-    if wish.empty:
+    lost = "; ".join(effect.cannot)
+    if effect.empty:
         return Proposal(strategy, lost, unsupported=lost)
     return Proposal(
         strategy,
         f"on: {why}" + (f" [{lost}]" if lost else ""),
-        gate=wish.gate,
-        sequential_cutoff_bytes=wish.cutoff_bytes,
-        congestion_bypass=wish.congestion_bypass,
+        gate=effect.gate,
+        sequential_cutoff_bytes=effect.cutoff_bytes,
+        congestion_bypass=effect.congestion_bypass,
     )
 
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import yaml  # type: ignore[import-untyped]
 
-from ebbgate.policy.language.problem import Diagnostics, Position, quoted
+from ebbgate.policy.language.diagnostic import Diagnostics, Position, quoted
 
 BYTES_MAX: Final = 64 * 1024
 """The longest shipped policy has 3 KiB."""
@@ -29,7 +29,7 @@ SCALAR_MAX: Final = 1000
 class Scalar:
     """One value without its quotes. `plain`: it had none."""
 
-    place: Position
+    position: Position
     text: str
     plain: bool
 
@@ -38,7 +38,7 @@ class Scalar:
 class Sequence:
     """A list."""
 
-    place: Position
+    position: Position
     items: tuple[Node, ...]
 
 
@@ -46,7 +46,7 @@ class Sequence:
 class Mapping:
     """Keys with their values, in order; no key occurs twice."""
 
-    place: Position
+    position: Position
     entries: tuple[tuple[Scalar, Node], ...]
 
 
@@ -56,19 +56,19 @@ Node = Scalar | Sequence | Mapping
 class _Refused(Exception):
     """Reading of this file stops."""
 
-    def __init__(self, place: Position, what: str, expected: str = "") -> None:
+    def __init__(self, position: Position, what: str, expected: str = "") -> None:
         super().__init__(what)
-        self.place = place
+        self.position = position
         self.what = what
         self.expected = expected
 
 
-def read_nodes(source: str | bytes, findings: Diagnostics) -> Node | None:
+def read_nodes(source: str | bytes, diagnostics: Diagnostics) -> Node | None:
     """Return the document of a file; None after adding a diagnostic."""
     try:
-        return _Builder(_decoded(source), findings).document()
+        return _Builder(_decoded(source), diagnostics).document()
     except _Refused as refused:
-        findings.add(refused.place, "", refused.what, refused.expected)
+        diagnostics.add(refused.position, "", refused.what, refused.expected)
         return None
 
 
@@ -85,16 +85,16 @@ def _decoded(source: str | bytes) -> str:
     except UnicodeDecodeError as error:
         before = source[: error.start]
         column = error.start - (before.rfind(b"\n") + 1) + 1
-        place = Position(before.count(b"\n") + 1, column)
-        raise _Refused(place, "not UTF-8", "save the file in UTF-8") from error
+        position = Position(before.count(b"\n") + 1, column)
+        raise _Refused(position, "not UTF-8", "save the file in UTF-8") from error
 
 
 class _Builder:
     """Turns events into nodes and counts them."""
 
-    def __init__(self, text: str, findings: Diagnostics) -> None:
+    def __init__(self, text: str, diagnostics: Diagnostics) -> None:
         self._text = text
-        self._findings = findings
+        self._diagnostics = diagnostics
         self._nodes = 0
         self._last = Position()
 
@@ -104,7 +104,9 @@ class _Builder:
         for event in events:
             if isinstance(event, yaml.DocumentStartEvent):
                 if found:
-                    raise _Refused(_place(event), "a second document", "write one policy per file")
+                    raise _Refused(
+                        _position(event), "a second document", "write one policy per file"
+                    )
                 found.append(self._node(next(events), events, 0))
         if not found or (isinstance(found[0], Scalar) and not found[0].text):
             raise _Refused(Position(), "the file is empty", "a policy begins with `version: 1`")
@@ -114,78 +116,80 @@ class _Builder:
         """Yield every event; errors of the library become refusals with their position."""
         try:
             for event in yaml.parse(self._text, Loader=yaml.SafeLoader):
-                self._last = _place(event)
+                self._last = _position(event)
                 yield event
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
-            place = Position(mark.line + 1, mark.column + 1) if mark else self._last
-            raise _Refused(place, f"not YAML: {_plain(error.problem)}", _hint(error)) from error
+            position = Position(mark.line + 1, mark.column + 1) if mark else self._last
+            raise _Refused(position, f"not YAML: {_plain(error.problem)}", _hint(error)) from error
         except yaml.reader.ReaderError as error:
             before = self._text[: error.position]
-            place = Position(before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1)
+            position = Position(before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1)
             what = f"a character that YAML does not allow (U+{error.character:04X})"
-            raise _Refused(place, what, "remove it") from error
+            raise _Refused(position, what, "remove it") from error
         except (ValueError, OverflowError) as error:
             # Raised by the library for escapes beyond Unicode and for huge version numbers.
             what = "not YAML: an escape or a number out of range"
             raise _Refused(self._last, what, "write the character or number itself") from error
 
     def _node(self, event: Any, events: Iterator[Any], depth: int) -> Node:
-        place = _place(event)
+        position = _position(event)
         self._nodes += 1
         if depth > DEPTH_MAX:
-            raise _Refused(place, "nested too deeply", f"at most {DEPTH_MAX} levels are allowed")
+            raise _Refused(position, "nested too deeply", f"at most {DEPTH_MAX} levels are allowed")
         if self._nodes > NODES_MAX:
-            raise _Refused(place, "too many values", f"at most {NODES_MAX} are allowed")
+            raise _Refused(position, "too many values", f"at most {NODES_MAX} are allowed")
         if isinstance(event, yaml.AliasEvent) or event.anchor is not None:
-            raise _Refused(place, "anchors and aliases are not allowed", "repeat the value")
+            raise _Refused(position, "anchors and aliases are not allowed", "repeat the value")
         if event.tag is not None:
-            raise _Refused(place, f"tags are not allowed: {quoted(event.tag)}", "remove it")
+            raise _Refused(position, f"tags are not allowed: {quoted(event.tag)}", "remove it")
         if isinstance(event, yaml.ScalarEvent):
-            return self._scalar(event, place)
+            return self._scalar(event, position)
         if isinstance(event, yaml.SequenceStartEvent):
-            return self._sequence(place, events, depth)
-        return self._mapping(place, events, depth)
+            return self._sequence(position, events, depth)
+        return self._mapping(position, events, depth)
 
-    def _scalar(self, event: Any, place: Position) -> Scalar:
+    def _scalar(self, event: Any, position: Position) -> Scalar:
         text = event.value
         if len(text) > SCALAR_MAX:
             raise _Refused(
-                place, "the value is too long", f"at most {SCALAR_MAX} characters are allowed"
+                position, "the value is too long", f"at most {SCALAR_MAX} characters are allowed"
             )
         for character in text:
             # These could confuse a terminal or could not be printed.
             if unicodedata.category(character) in ("Cc", "Cs") and character not in "\n\t":
-                raise _Refused(place, f"a control character (U+{ord(character):04X})", "remove it")
-        return Scalar(place, text, event.style is None)
+                raise _Refused(
+                    position, f"a control character (U+{ord(character):04X})", "remove it"
+                )
+        return Scalar(position, text, event.style is None)
 
-    def _sequence(self, place: Position, events: Iterator[Any], depth: int) -> Sequence:
+    def _sequence(self, position: Position, events: Iterator[Any], depth: int) -> Sequence:
         items = []
         for event in events:
             if isinstance(event, yaml.SequenceEndEvent):
                 break
             items.append(self._node(event, events, depth + 1))
-        return Sequence(place, tuple(items))
+        return Sequence(position, tuple(items))
 
-    def _mapping(self, place: Position, events: Iterator[Any], depth: int) -> Mapping:
+    def _mapping(self, position: Position, events: Iterator[Any], depth: int) -> Mapping:
         entries: dict[str, tuple[Scalar, Node]] = {}
         for event in events:
             if isinstance(event, yaml.MappingEndEvent):
                 break
             key = self._node(event, events, depth + 1)
             if not isinstance(key, Scalar):
-                raise _Refused(key.place, "the key is not a word", "write `key: value`")
+                raise _Refused(key.position, "the key is not a word", "write `key: value`")
             value = self._node(next(events), events, depth + 1)
             if key.text in entries:
-                first = entries[key.text][0].place
+                first = entries[key.text][0].position
                 what = f"duplicate key, first in line {first.line}"
-                self._findings.add(key.place, key.text, what, "remove one of them")
+                self._diagnostics.add(key.position, key.text, what, "remove one of them")
             else:
                 entries[key.text] = (key, value)
-        return Mapping(place, tuple(entries.values()))
+        return Mapping(position, tuple(entries.values()))
 
 
-def _place(event: Any) -> Position:
+def _position(event: Any) -> Position:
     return Position(event.start_mark.line + 1, event.start_mark.column + 1)
 
 

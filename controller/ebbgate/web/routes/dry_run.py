@@ -65,6 +65,6 @@ class DryRuns:
         checked = check_unsaved(text, _FILE, self._databases.config.policy_dir)
         if checked.document is None:
             first = checked.problems[0]
-            place = Place(file=first.file, line=first.place.line, column=first.place.column)
+            place = Place(file=first.file, line=first.position.line, column=first.position.column)
             raise ApiError(422, str(first), "see all of it: /api/v1/policies/check", place=place)
         return checked.document

@@ -12,8 +12,7 @@ from ebbgate.policy.language.choose import LocalTime
 from ebbgate.policy.language.compile import compile_policy, policy_of
 from ebbgate.policy.language.document import ZERO
 from ebbgate.policy.language.link import load
-from ebbgate.policy.language.param_tables import DESTAGE, STREAMS
-from ebbgate.policy.language.params import with_values
+from ebbgate.policy.language.params import DESTAGE, STREAMS, with_values
 from ebbgate.policy.limits import Bounds
 from ebbgate.units import MIB, NS_PER_MS, NS_PER_S
 from tests.builders import volume

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import pytest
 
+from ebbgate.policy.language.diagnostic import PROBLEMS_MAX
 from ebbgate.policy.language.document import PolicyDocument
 from ebbgate.policy.language.parse import parse
-from ebbgate.policy.language.problem import PROBLEMS_MAX
 from ebbgate.policy.language.yaml_events import BYTES_MAX, DEPTH_MAX, NODES_MAX, SCALAR_MAX
 from ebbgate.policy.rules import Check
 from ebbgate.units import KIB, MIB, NS_PER_S

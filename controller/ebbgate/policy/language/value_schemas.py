@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from ebbgate.policy.language.problem import Diagnostics, Position, nearest, quoted
+from ebbgate.policy.language.diagnostic import Diagnostics, Position, nearest, quoted
 from ebbgate.policy.language.yaml_events import Node, Scalar, Sequence
 from ebbgate.policy.quantity import (
     FACTORS,
@@ -30,24 +30,24 @@ Values = dict[str, Any]
 class ValueSchema(Protocol):
     """Reads nodes of one form."""
 
-    def read(self, node: Node, key: str, findings: Diagnostics) -> Any:
+    def read(self, node: Node, key: str, diagnostics: Diagnostics) -> Any:
         """Return the value, or None after adding a diagnostic."""
 
     def schema(self) -> Schema:
         """Return the JSON Schema, for editors."""
 
-    def words(self) -> str:
+    def describe(self) -> str:
         """Return unit and range for people."""
 
 
-def scalar(node: Node, key: str, findings: Diagnostics, wanted: str) -> str | None:
+def scalar(node: Node, key: str, diagnostics: Diagnostics, wanted: str) -> str | None:
     """Return the text of a single value that is not empty."""
     if not isinstance(node, Scalar):
         kind = "a list" if isinstance(node, Sequence) else "a mapping"
-        findings.add(node.place, key, f"{kind} instead of a single value", wanted)
+        diagnostics.add(node.position, key, f"{kind} instead of a single value", wanted)
         return None
     if not node.text.strip():
-        findings.add(node.place, key, "the value is missing", wanted)
+        diagnostics.add(node.position, key, "the value is missing", wanted)
         return None
     return node.text.strip()
 
@@ -57,7 +57,7 @@ class Located:
     """A name and its position, for errors that are only found later."""
 
     text: str
-    place: Position
+    position: Position
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,21 +68,21 @@ class TextSchema:
     pattern: str = r".{1,500}"
     located: bool = False
 
-    def read(self, node: Node, key: str, findings: Diagnostics) -> str | Located | None:
-        text = scalar(node, key, findings, f"expected: {self.wanted}")
+    def read(self, node: Node, key: str, diagnostics: Diagnostics) -> str | Located | None:
+        text = scalar(node, key, diagnostics, f"expected: {self.wanted}")
         if text is None:
             return None
         if re.fullmatch(self.pattern, text, re.DOTALL) is None:
-            findings.add(
-                node.place, key, f"{quoted(text)} is not valid here", f"expected: {self.wanted}"
+            diagnostics.add(
+                node.position, key, f"{quoted(text)} is not valid here", f"expected: {self.wanted}"
             )
             return None
-        return Located(text, node.place) if self.located else text
+        return Located(text, node.position) if self.located else text
 
     def schema(self) -> Schema:
         return {"type": "string", "pattern": f"^{self.pattern}$"}
 
-    def words(self) -> str:
+    def describe(self) -> str:
         return self.wanted
 
 
@@ -92,20 +92,20 @@ class ConstSchema:
 
     number: int
 
-    def read(self, node: Node, key: str, findings: Diagnostics) -> int | None:
+    def read(self, node: Node, key: str, diagnostics: Diagnostics) -> int | None:
         wanted = f"write {self.number}, without quotes"
-        text = scalar(node, key, findings, wanted)
+        text = scalar(node, key, diagnostics, wanted)
         if text is None:
             return None
         if text != str(self.number) or not (isinstance(node, Scalar) and node.plain):
-            findings.add(node.place, key, f"unknown value {quoted(text)}", wanted)
+            diagnostics.add(node.position, key, f"unknown value {quoted(text)}", wanted)
             return None
         return self.number
 
     def schema(self) -> Schema:
         return {"const": self.number}
 
-    def words(self) -> str:
+    def describe(self) -> str:
         return str(self.number)
 
 
@@ -116,20 +116,20 @@ class ChoiceSchema:
     choices: tuple[str, ...]
     loose: tuple[Any, ...] = ()
 
-    def read(self, node: Node, key: str, findings: Diagnostics) -> str | None:
+    def read(self, node: Node, key: str, diagnostics: Diagnostics) -> str | None:
         listed = ", ".join(self.choices)
         wanted = f"write one of {listed}" if len(self.choices) > 1 else f"write {listed}"
-        text = scalar(node, key, findings, wanted)
+        text = scalar(node, key, diagnostics, wanted)
         if text is None or text in self.choices:
             return text
         what = f"unknown value {quoted(text)}"
-        findings.add(node.place, key, what, wanted, nearest(text, self.choices))
+        diagnostics.add(node.position, key, what, wanted, nearest(text, self.choices))
         return None
 
     def schema(self) -> Schema:
         return {"enum": [*self.choices, *self.loose]}
 
-    def words(self) -> str:
+    def describe(self) -> str:
         return ", ".join(f"`{choice}`" for choice in self.choices)
 
 
@@ -142,22 +142,22 @@ class QuantitySchema:
     high: float
     or_words: tuple[str, ...] = ()
 
-    def read(self, node: Node, key: str, findings: Diagnostics) -> float | str | None:
+    def read(self, node: Node, key: str, diagnostics: Diagnostics) -> float | str | None:
         wanted = expected(self.unit)
         if self.or_words:
             wanted += f", or {', '.join(self.or_words)}"
-        text = scalar(node, key, findings, wanted)
+        text = scalar(node, key, diagnostics, wanted)
         if text is None or text in self.or_words:
             return text
         try:
             value = parse_quantity(self.unit, text)
         except NotAQuantity as wrong:
             near = wrong.nearest or nearest(text, self.or_words)
-            findings.add(node.place, key, wrong.what, wanted, near)
+            diagnostics.add(node.position, key, wrong.what, wanted, near)
             return None
         if not self.low <= value <= self.high:
-            findings.add(
-                node.place, key, f"{quoted(text)} is out of range", f"allowed: {self._range()}"
+            diagnostics.add(
+                node.position, key, f"{quoted(text)} is out of range", f"allowed: {self._range()}"
             )
             return None
         return value
@@ -165,7 +165,7 @@ class QuantitySchema:
     def schema(self) -> Schema:
         return {"anyOf": [*figure_schema(self.unit), *({"const": w} for w in self.or_words)]}
 
-    def words(self) -> str:
+    def describe(self) -> str:
         return " or ".join([self._range(), *(f"`{word}`" for word in self.or_words)])
 
     def _range(self) -> str:
@@ -188,18 +188,18 @@ class ListSchema:
     least: int = 0
     most: int = 100
 
-    def read(self, node: Node, key: str, findings: Diagnostics) -> tuple[Any, ...] | None:
+    def read(self, node: Node, key: str, diagnostics: Diagnostics) -> tuple[Any, ...] | None:
         if isinstance(node, Sequence):
             if not self.least <= len(node.items) <= self.most:
                 what = f"{len(node.items)} entries"
-                findings.add(node.place, key, what, f"allowed: {self.least} to {self.most}")
+                diagnostics.add(node.position, key, what, f"allowed: {self.least} to {self.most}")
                 return None
-            items = (self.item.read(item, key, findings) for item in node.items)
+            items = (self.item.read(item, key, diagnostics) for item in node.items)
             return tuple([item for item in items if item is not None])
         if self.single:
-            item = self.item.read(node, key, findings)
+            item = self.item.read(node, key, diagnostics)
             return None if item is None else (item,)
-        findings.add(node.place, key, "not a list", "write `- ` before each entry")
+        diagnostics.add(node.position, key, "not a list", "write `- ` before each entry")
         return None
 
     def schema(self) -> Schema:
@@ -208,8 +208,8 @@ class ListSchema:
             listed["minItems"] = self.least
         return {"anyOf": [self.item.schema(), listed]} if self.single else listed
 
-    def words(self) -> str:
-        return f"{self.item.words()}; one, or a list" if self.single else self.item.words()
+    def describe(self) -> str:
+        return f"{self.item.describe()}; one, or a list" if self.single else self.item.describe()
 
 
 def under(key: str, name: str) -> str:

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from ebbgate.policy.language.problem import Diagnostics, nearest
-from ebbgate.policy.language.shapes import Schema, Values, ValueSchema, under
+from ebbgate.policy.language.diagnostic import Diagnostics, nearest
+from ebbgate.policy.language.value_schemas import Schema, Values, ValueSchema, under
 from ebbgate.policy.language.yaml_events import Mapping, Node, Scalar
 
 
@@ -19,7 +19,7 @@ class FieldSchema:
     """
 
     name: str
-    shape: ValueSchema
+    value: ValueSchema
     about: str
     example: str
     required: bool = False
@@ -40,33 +40,33 @@ class ObjectSchema:
     check: Check | None = None
     least: int = 0
 
-    def read(self, node: Node, key: str, findings: Diagnostics) -> Values | None:
+    def read(self, node: Node, key: str, diagnostics: Diagnostics) -> Values | None:
         if not isinstance(node, Mapping):
             listed = ", ".join(field.name for field in self.fields)
-            findings.add(
-                node.place, key, f"not {self.what}", f"write a mapping with the keys {listed}"
+            diagnostics.add(
+                node.position, key, f"not {self.what}", f"write a mapping with the keys {listed}"
             )
             return None
-        before = findings.count
+        before = diagnostics.count
         values: Values = {}
         known = {field.name: field for field in self.fields}
         for name, value in node.entries:
             field = known.get(name.text)
             if field is None:
-                self._unknown(name, key, findings)
+                self._unknown(name, key, diagnostics)
             else:
-                values[name.text] = field.shape.read(value, under(key, name.text), findings)
-        self._missing(node, key, findings)
-        if findings.count == before and self.check is not None:
-            places = {name.text: value.place for name, value in node.entries}
+                values[name.text] = field.value.read(value, under(key, name.text), diagnostics)
+        self._missing(node, key, diagnostics)
+        if diagnostics.count == before and self.check is not None:
+            positions = {name.text: value.position for name, value in node.entries}
             for name_, what, wanted in self.check(values):
-                place = places.get(name_, node.place)
-                findings.add(place, under(key, name_), what, wanted)
+                position = positions.get(name_, node.position)
+                diagnostics.add(position, under(key, name_), what, wanted)
         return values
 
     def schema(self) -> Schema:
         properties = {
-            field.name: {**field.shape.schema(), "description": field.about}
+            field.name: {**field.value.schema(), "description": field.about}
             for field in self.fields
         }
         found: Schema = {
@@ -81,22 +81,24 @@ class ObjectSchema:
             found["minProperties"] = self.least
         return found
 
-    def words(self) -> str:
+    def describe(self) -> str:
         return "a mapping, see below"
 
-    def _unknown(self, name: Scalar, key: str, findings: Diagnostics) -> None:
+    def _unknown(self, name: Scalar, key: str, diagnostics: Diagnostics) -> None:
         names = [field.name for field in self.fields]
         what = f"unknown key in {self.what}"
         listed = f"known keys: {', '.join(names)}"
         where = under(key, name.text if name.text.isprintable() else ascii(name.text))
-        findings.add(name.place, where[:100], what, listed, nearest(name.text, names))
+        diagnostics.add(name.position, where[:100], what, listed, nearest(name.text, names))
 
-    def _missing(self, node: Mapping, key: str, findings: Diagnostics) -> None:
+    def _missing(self, node: Mapping, key: str, diagnostics: Diagnostics) -> None:
         there = {name.text for name, _ in node.entries}
         for field in self.fields:
             if field.required and field.name not in there:
                 wanted = f"add for example `{field.name}: {field.example}`"
-                findings.add(node.place, under(key, field.name), "the key is missing", wanted)
+                diagnostics.add(node.position, under(key, field.name), "the key is missing", wanted)
         if len(node.entries) < self.least:
             listed = ", ".join(field.name for field in self.fields)
-            findings.add(node.place, key, f"{self.what} is empty", f"add at least one of {listed}")
+            diagnostics.add(
+                node.position, key, f"{self.what} is empty", f"add at least one of {listed}"
+            )

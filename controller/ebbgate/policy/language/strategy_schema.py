@@ -7,10 +7,10 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from ebbgate.policy.language.diagnostic import Diagnostics, nearest, quoted
 from ebbgate.policy.language.document import StrategyUse
-from ebbgate.policy.language.params import RECORDS
-from ebbgate.policy.language.problem import Diagnostics, nearest, quoted
-from ebbgate.policy.language.shapes import Schema, scalar
+from ebbgate.policy.language.params import STRATEGY_PARAMS
+from ebbgate.policy.language.value_schemas import Schema, scalar
 from ebbgate.policy.language.yaml_events import Mapping, Node
 
 _CLOCK: Final = r"([01]\d|2[0-3]):[0-5]\d"
@@ -21,21 +21,21 @@ _WINDOW: Final = re.compile(rf"{_CLOCK}-({_CLOCK}|24:00)", re.ASCII)
 class StrategySchema:
     """`idle_destage`, or `idle_destage: {wait: 300ms}`."""
 
-    def read(self, node: Node, key: str, findings: Diagnostics) -> StrategyUse | None:
-        wanted = f"write one of {', '.join(RECORDS)}"
+    def read(self, node: Node, key: str, diagnostics: Diagnostics) -> StrategyUse | None:
+        wanted = f"write one of {', '.join(STRATEGY_PARAMS)}"
         if not isinstance(node, Mapping):
-            name = scalar(node, key, findings, wanted)
-            if name is None or not self._known(name, node, key, findings):
+            name = scalar(node, key, diagnostics, wanted)
+            if name is None or not self._known(name, node, key, diagnostics):
                 return None
             return StrategyUse(name)
         if len(node.entries) != 1:
             what = f"one entry has {len(node.entries)} keys"
-            findings.add(node.place, key, what, "write one strategy per entry, after `- `")
+            diagnostics.add(node.position, key, what, "write one strategy per entry, after `- `")
             return None
         (word, params), *_ = node.entries
-        if not self._known(word.text, word, key, findings):
+        if not self._known(word.text, word, key, diagnostics):
             return None
-        values = RECORDS[word.text].read(params, f"{key}.{word.text}", findings)
+        values = STRATEGY_PARAMS[word.text].read(params, f"{key}.{word.text}", diagnostics)
         return None if values is None else StrategyUse(word.text, values)
 
     def schema(self) -> Schema:
@@ -46,19 +46,19 @@ class StrategySchema:
                 "required": [name],
                 "additionalProperties": False,
             }
-            for name, record in RECORDS.items()
+            for name, record in STRATEGY_PARAMS.items()
         ]
-        return {"anyOf": [{"enum": list(RECORDS)}, *named]}
+        return {"anyOf": [{"enum": list(STRATEGY_PARAMS)}, *named]}
 
-    def words(self) -> str:
-        return ", ".join(f"`{name}`" for name in RECORDS)
+    def describe(self) -> str:
+        return ", ".join(f"`{name}`" for name in STRATEGY_PARAMS)
 
-    def _known(self, name: str, node: Node, key: str, findings: Diagnostics) -> bool:
-        if name in RECORDS:
+    def _known(self, name: str, node: Node, key: str, diagnostics: Diagnostics) -> bool:
+        if name in STRATEGY_PARAMS:
             return True
         what = f"unknown strategy: {quoted(name)}"
-        wanted = f"known strategies: {', '.join(RECORDS)}"
-        findings.add(node.place, key, what, wanted, nearest(name, RECORDS))
+        wanted = f"known strategies: {', '.join(STRATEGY_PARAMS)}"
+        diagnostics.add(node.position, key, what, wanted, nearest(name, STRATEGY_PARAMS))
         return False
 
 
@@ -66,18 +66,18 @@ class StrategySchema:
 class WindowSchema:
     """`01:00-05:00`; an end before the start is on the next day."""
 
-    def read(self, node: Node, key: str, findings: Diagnostics) -> tuple[int, int] | None:
+    def read(self, node: Node, key: str, diagnostics: Diagnostics) -> tuple[int, int] | None:
         wanted = 'write start and end in local time, for example "22:30-06:00"'
-        text = scalar(node, key, findings, wanted)
+        text = scalar(node, key, diagnostics, wanted)
         if text is None:
             return None
         if _WINDOW.fullmatch(text) is None:
-            findings.add(node.place, key, f"{quoted(text)} is not a time span", wanted)
+            diagnostics.add(node.position, key, f"{quoted(text)} is not a time span", wanted)
             return None
         start, end = (_minutes(part) for part in text.split("-"))
         if start == end:
-            findings.add(
-                node.place, key, "start and end are the same", 'for all day write "00:00-24:00"'
+            diagnostics.add(
+                node.position, key, "start and end are the same", 'for all day write "00:00-24:00"'
             )
             return None
         return start, end
@@ -86,7 +86,7 @@ class WindowSchema:
         clock = "[0-2][0-9]:[0-5][0-9]"
         return {"type": "string", "pattern": f"^{clock}-{clock}$"}
 
-    def words(self) -> str:
+    def describe(self) -> str:
         return "`HH:MM-HH:MM`, 00:00 to 24:00"
 
 

@@ -26,14 +26,14 @@ class Diagnostic:
     """`FILE:LINE:COLUMN: key: what is wrong; what is expected; did you mean X?`"""
 
     file: str
-    place: Position
+    position: Position
     key: str
     what: str
     expected: str = ""
     nearest: str = ""
 
     def __str__(self) -> str:
-        where = f"{self.file}:{self.place.line}:{self.place.column}: "
+        where = f"{self.file}:{self.position.line}:{self.position.column}: "
         key = f"{self.key}: " if self.key else ""
         expected = f"; {self.expected}" if self.expected else ""
         nearest = f"; did you mean {self.nearest}?" if self.nearest else ""
@@ -49,12 +49,12 @@ class Diagnostics:
     count: int = 0
 
     def add(
-        self, place: Position, key: str, what: str, expected: str = "", nearest: str = ""
+        self, position: Position, key: str, what: str, expected: str = "", nearest: str = ""
     ) -> None:
         """Add a problem; it is dropped if there are too many."""
         self.count += 1
         if len(self.problems) < PROBLEMS_MAX:
-            self.problems.append(Diagnostic(self.file, place, key, what, expected, nearest))
+            self.problems.append(Diagnostic(self.file, position, key, what, expected, nearest))
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
