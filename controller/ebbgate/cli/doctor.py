@@ -18,6 +18,7 @@ from ebbgate.cli.status import hidden_document
 from ebbgate.doctor import cost, report, signals
 from ebbgate.doctor.model import Facts
 from ebbgate.errors import PermissionDenied
+from ebbgate.model.status_json import status_from_json
 from ebbgate.model.volume import Volume, VolumeState
 from ebbgate.probes.topology import discover, find
 from ebbgate.probes.volume_state import read_state
@@ -93,7 +94,7 @@ def _volume(context: Context, link: Link, volume: Volume) -> dict[str, Any]:
 
 def _facts(context: Context, volume: Volume, state: VolumeState, document: Document) -> Facts:
     live = document if document["live"] else {}
-    return report.facts(context.sysfs, volume, state, document["knobs"], live)
+    return report.facts(context.sysfs, volume, state, document["knobs"], status_from_json(live))
 
 
 def _cost(context: Context, seconds: float | None) -> cost.Cost:

@@ -22,6 +22,7 @@ from ebbgate.kernel.sysfs import Sysfs
 from ebbgate.knobs.settable import checked_value, is_trigger
 from ebbgate.knobs.values import format_value
 from ebbgate.model.decision import OutcomeKind
+from ebbgate.model.status import VolumeStatus
 from ebbgate.policy.overrides import OVERRIDE
 from ebbgate.probes.volume_state import read_state
 from ebbgate.store.intent_rows import IntentRow
@@ -87,7 +88,7 @@ class AdviceIntents:
         owned: Mapping[str, Mapping[str, str | None]] = {
             knob: {"value": state.knobs.get(knob), "owner": "ebbgate"} for knob in held
         }
-        found = advise(report.facts(self._target.sysfs, volume, state, owned, {}))
+        found = advise(report.facts(self._target.sysfs, volume, state, owned, VolumeStatus()))
         return remedy.by_daemon(remedy.advice_by_id(found, number, volume), volume, mode)
 
     def _loop(self, intent: IntentRow, action: KnobWrite) -> VolumeLoop:

@@ -152,7 +152,7 @@ def _threshold(facts: Facts) -> Iterator[Advice]:
         return
     better = max(THRESHOLD_SECTORS_STOCK, least)
     argv = _threshold_argv(facts, better)
-    measured, title = evidence.destage(facts.live), facts.volume.title
+    measured, title = evidence.destage(facts.status), facts.volume.title
     several = (
         " The limit was measured with one disk; several disks are faster, so try and compare."
         if facts.several_disks

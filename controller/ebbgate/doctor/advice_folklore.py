@@ -53,7 +53,7 @@ def congested(facts: Facts) -> Iterator[Advice]:
     guide = (read, write) != tuple(str(us) for us in CONGESTED_STOCK_US)
     raised = " Raising the thresholds, as guides do, only makes it rarer." if guide else ""
     cache_set, name = f"/sys/fs/bcache/{facts.volume.set_uuid}", facts.volume.name
-    measured = evidence.congested(facts.live)
+    measured = evidence.congested(facts.status)
     yield Advice(
         "EBB-205",
         measured.weight,
@@ -73,7 +73,7 @@ def detector_off(facts: Facts) -> Iterator[Advice]:
     """EBB-206: sequential_cutoff 0."""
     if facts.set_by_hand(CUTOFF) != 0:
         return
-    name, measured = facts.volume.name, evidence.streams(facts.live, CUTOFF_STOCK)
+    name, measured = facts.volume.name, evidence.streams(facts.status, CUTOFF_STOCK)
     seen = {
         True: "",
         False: " Recently there were hardly any streams, so the setting matters little now.",
@@ -99,7 +99,7 @@ def percent_high(facts: Facts) -> Iterator[Advice]:
     percent = facts.set_by_hand(PERCENT)
     if percent is None or percent < PERCENT_HIGH:
         return
-    name, measured = facts.volume.name, evidence.level(facts.live, PERCENT_HIGH / 100)
+    name, measured = facts.volume.name, evidence.level(facts.status, PERCENT_HIGH / 100)
     yield Advice(
         "EBB-209",
         measured.weight,
@@ -121,7 +121,7 @@ def percent_zero(facts: Facts) -> Iterator[Advice]:
     """EBB-210: writeback_percent 0."""
     if facts.set_by_hand(PERCENT) != 0:
         return
-    name, measured = facts.volume.name, evidence.destage(facts.live)
+    name, measured = facts.volume.name, evidence.destage(facts.status)
     yield Advice(
         "EBB-210",
         measured.weight,
@@ -167,7 +167,7 @@ def percent_low(facts: Facts) -> Iterator[Advice]:
         " users.",
         write_command(PERCENT_STOCK, _knob_file(facts, PERCENT)),
         lasts=LASTS_KNOB,
-        evidence=evidence.destage(facts.live).text,
+        evidence=evidence.destage(facts.status).text,
         effect="fewer writes to the disk; in enforce ebbgate writes back in gaps",
         change=Change(((PERCENT, str(PERCENT_STOCK)),)),
     )
@@ -188,7 +188,7 @@ def rate_minimum(facts: Facts) -> Iterator[Advice]:
         + (" For several disks that may be little." if facts.several_disks else ""),
         write_command(8, _knob_file(facts, RATE_MINIMUM)),
         lasts=LASTS_SYSFS,
-        evidence=evidence.destage(facts.live).text,
+        evidence=evidence.destage(facts.status).text,
         effect="the kernel slows write-back down while users are active",
     )
 
@@ -199,7 +199,7 @@ def cutoff_tiny(facts: Facts) -> Iterator[Advice]:
     if cutoff is None or not 0 < cutoff < BOUNDS[CUTOFF].low:
         return
     name, everything = facts.volume.name, cutoff <= sectors_to_bytes(1)
-    measured = evidence.streams(facts.live, max(cutoff, sectors_to_bytes(1)))
+    measured = evidence.streams(facts.status, max(cutoff, sectors_to_bytes(1)))
     yield Advice(
         "EBB-213",
         Weight.ADVICE if everything else measured.weight,

@@ -3,15 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from ebbgate.doctor.model import Weight
+from ebbgate.model.status import VolumeStatus
 from ebbgate.signals.histogram import share_beyond
 from ebbgate.units import format_bytes, format_ns, format_rate, format_ratio
-
-Live = Mapping[str, Any]
 
 STREAM_SHARE_MIN: Final = 0.05
 """With a smaller share of streams, a limit for streams has no noticeable effect."""
@@ -32,11 +30,11 @@ class Evidence:
         return Weight.ADVICE if self.supports else Weight.NOTE
 
 
-def streams(live: Live, cutoff_bytes: int) -> Evidence:
+def streams(status: VolumeStatus, cutoff_bytes: int) -> Evidence:
     """Measure the share of recent bytes in streams that a cutoff would keep out."""
     shares = {
         direction: share
-        for direction, runs in (live.get("run_bytes") or {}).items()
+        for direction, runs in status.run_bytes.items()
         if (share := share_beyond(runs, cutoff_bytes)) is not None
     }
     if not shares:
@@ -46,18 +44,18 @@ def streams(live: Live, cutoff_bytes: int) -> Evidence:
     return Evidence(text, max(shares.values()) >= STREAM_SHARE_MIN)
 
 
-def congested(live: Live) -> Evidence:
+def congested(status: VolumeStatus) -> Evidence:
     """Measure the bytes that bypassed the cache in the last second because it was slow."""
-    count = (live.get("bypass_bytes") or {}).get("congested")
+    count = status.bypass_bytes.get("congested")
     if count is None:
         return Evidence()
     text = f"{format_bytes(count)} bypassed the cache for this reason in the last second"
     return Evidence(text, count > 0)
 
 
-def level(live: Live, high_ratio: float) -> Evidence:
+def level(status: VolumeStatus, high_ratio: float) -> Evidence:
     """Measure the share of dirty data; it supports the advice from `high_ratio` (0..1) on."""
-    ratio, full_s = live.get("dirty_ratio"), live.get("time_to_full_s")
+    ratio, full_s = status.dirty_ratio, status.time_to_full_s
     if ratio is None:
         return Evidence()
     text = f"{format_ratio(ratio)} of the cache is dirty now"
@@ -67,17 +65,13 @@ def level(live: Live, high_ratio: float) -> Evidence:
     return Evidence(text, ratio >= high_ratio)
 
 
-def destage(live: Live) -> Evidence:
+def destage(status: VolumeStatus) -> Evidence:
     """Measure the rate of write-back, and the latency of users meanwhile."""
-    rate, p99_ns = live.get("destage_bytes_per_s"), _worst_p99_ns(live)
+    rate = status.destage_bytes_per_s
+    p99_ns = max((path.p99_ns for path in status.paths if path.p99_ns), default=None)
     if rate is None:
         return Evidence()
     text = f"dirty data is being written back at {format_rate(rate)}"
     if p99_ns is None:
         return Evidence(text, supports=False)
     return Evidence(f"{text}, and the p99 latency of users is {format_ns(p99_ns)}", rate > 0)
-
-
-def _worst_p99_ns(live: Live) -> int | None:
-    found = [path["p99_ns"] for path in live.get("paths") or () if path.get("p99_ns")]
-    return max(found, default=None)

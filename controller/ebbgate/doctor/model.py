@@ -6,9 +6,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Final
+from typing import Final
 
 from ebbgate.doctor.disk_kind import DiskKind
+from ebbgate.model.status import VolumeStatus
 from ebbgate.model.volume import Device, Volume, VolumeState
 
 
@@ -79,7 +80,7 @@ class Facts:
     discards: tuple[str, ...] = ()
     held: frozenset[str] = frozenset()
     io_errors: dict[str, int] = field(default_factory=dict)
-    live: Mapping[str, Any] = field(default_factory=dict)
+    status: VolumeStatus = field(default_factory=VolumeStatus)
     kinds: Mapping[str, DiskKind] = field(default_factory=dict)
     whole_disks: Mapping[str, str] = field(default_factory=dict)
     cachevol: bool | None = None

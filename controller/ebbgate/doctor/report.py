@@ -14,6 +14,7 @@ from ebbgate.doctor.disk_kind import DiskKind, disk_kind
 from ebbgate.doctor.model import SEVERITY, Advice, Facts
 from ebbgate.kernel.sysfs import Sysfs
 from ebbgate.knobs.catalog import knob_path, knobs_of
+from ebbgate.model.status import VolumeStatus
 from ebbgate.model.volume import Volume, VolumeState
 from ebbgate.probes.block import physical_devices, whole_disk
 
@@ -25,11 +26,11 @@ def facts(
     volume: Volume,
     state: VolumeState,
     owned: Mapping[str, Mapping[str, str | None]],
-    live: Mapping[str, Any],
+    status: VolumeStatus,
 ) -> Facts:
     """Collect what the advice is based on.
 
-    `owned`: knobs with their owners; `live`: the daemon's status of the volume.
+    `owned`: knobs with their owners; `status`: the daemon's.
     """
     held = frozenset(name for name, knob in owned.items() if knob.get("owner") == "ebbgate")
     # Values read at the same time as their owners: later ones may be ebbgate's own.
@@ -53,7 +54,7 @@ def facts(
         tuple(discards),
         held,
         errors,
-        live,
+        status,
         kinds={name: _kind(sysfs, whole[name]) for name in names},
         whole_disks=whole,
         cachevol=_cachevol(sysfs, volume),

@@ -22,6 +22,7 @@ from ebbgate.doctor.model import SEVERITY, Advice, Facts
 from ebbgate.doctor.remedy import Applied, ApplyRequest
 from ebbgate.kernel.sysfs import Sysfs
 from ebbgate.knobs.catalog import knob_path, knobs_of
+from ebbgate.model.status_json import status_from_json
 from ebbgate.model.volume import Volume, VolumeState
 from ebbgate.probes.topology import discover
 from ebbgate.probes.volume_state import read_state
@@ -138,7 +139,7 @@ def advice_row(found: Advice, inspected: _Inspected) -> Document:
 def _inspect(sysfs: Sysfs, volume: Volume, status: DaemonStatus) -> _Inspected:
     state = read_state(sysfs, volume, time.monotonic_ns())
     live = status.volumes.get(volume.name) or {}
-    facts = report.facts(sysfs, volume, state, _owned(live, state), live)
+    facts = report.facts(sysfs, volume, state, _owned(live, state), status_from_json(live))
     return _Inspected(volume, state, live, facts)
 
 

@@ -25,7 +25,7 @@ STATUS_STALE_NS: Final = 5 * NS_PER_S
 class GateStatus:
     """The gate as it was last requested; `state`: the phase of idle_destage."""
 
-    kind: GateKind = GateKind.RELEASED
+    kind: GateKind
     rate_bytes_per_s: int = 0
     depth_ios: int = 0
     state: str = "unknown"
@@ -119,7 +119,7 @@ class VolumeStatus:
     kernel_sleep: KernelSleepStatus | None = None
     state: str | None = None
     cache_mode: str | None = None
-    regime: Regime = Regime.UNKNOWN
+    regime: Regime | None = None
     gate: GateStatus | None = None
     dirty_bytes: int | None = None
     dirty_ratio: float | None = None

@@ -16,6 +16,8 @@ from ebbgate.doctor.disk_kind import DiskKind, disk_kind
 from ebbgate.doctor.model import SEVERITY, Advice, Facts, Weight
 from ebbgate.doctor.remedy import KNOBS_OF
 from ebbgate.knobs.settable import checked_value, is_trigger
+from ebbgate.model.records import Direction
+from ebbgate.model.status import PathStatus, VolumeStatus
 from ebbgate.model.volume import VolumeState
 from tests.builders import device, volume
 
@@ -268,14 +270,14 @@ def test_the_command_names_a_scheduler_that_the_kernel_has() -> None:
 
 
 # ---- folklore -----------------------------------------------------------------------------------
-LIVE = {
-    "run_bytes": {"read": [], "write": [*[0] * 12, 10.0, *[0] * 3, 90.0]},
-    "bypass_bytes": {"congested": 3 << 20},
-    "dirty_ratio": 0.36,
-    "time_to_full_s": 12.0,
-    "destage_bytes_per_s": 5.0 * (1 << 20),
-    "paths": [{"p99_ns": 41_000_000}, {"p99_ns": None}],
-}
+LIVE = VolumeStatus(
+    run_bytes={Direction.WRITE: (*[0] * 12, 10.0, *[0] * 3, 90.0)},
+    bypass_bytes={"congested": 3 << 20},
+    dirty_ratio=0.36,
+    time_to_full_s=12.0,
+    destage_bytes_per_s=5.0 * (1 << 20),
+    paths=(PathStatus(p99_ns=41_000_000), PathStatus()),
+)
 
 
 @pytest.mark.parametrize(
@@ -301,23 +303,23 @@ LIVE = {
     ],
 )
 def test_folklore_is_met_with_what_was_measured_here(knobs: dict[str, str], evidence: str) -> None:
-    (found,) = advise(facts(state=state(knobs=knobs), live=LIVE))
+    (found,) = advise(facts(state=state(knobs=knobs), status=LIVE))
     assert found.evidence == evidence
     assert found.effect
     (without,) = advise(facts(state=state(knobs=knobs)))
     assert (without.id, without.evidence) == (found.id, "")
-    (idle,) = advise(facts(state=state(knobs=knobs), live={"paths": [], "run_bytes": None}))
+    (idle,) = advise(facts(state=state(knobs=knobs), status=VolumeStatus()))
     assert idle.evidence == ""
 
 
-SILENT = {
-    "run_bytes": {"read": [], "write": [100.0, *[0] * 16]},
-    "bypass_bytes": {"congested": 0},
-    "dirty_ratio": 0.02,
-    "time_to_full_s": float("inf"),
-    "destage_bytes_per_s": 0.0,
-    "paths": [{"p99_ns": 41_000_000}],
-}
+SILENT = VolumeStatus(
+    run_bytes={Direction.WRITE: (100.0, *[0] * 16)},
+    bypass_bytes={"congested": 0},
+    dirty_ratio=0.02,
+    time_to_full_s=float("inf"),
+    destage_bytes_per_s=0.0,
+    paths=(PathStatus(p99_ns=41_000_000),),
+)
 
 
 @pytest.mark.parametrize(
@@ -335,19 +337,19 @@ def test_nothing_is_recommended_that_the_measurement_does_not_speak_for(
 ) -> None:
     """`worth it` stood beside a measured 0%."""
     weights = [
-        next(each.weight for each in advise(facts(state=state(knobs=knobs), live=live)))
-        for live in (LIVE, SILENT, {})
+        advise(facts(state=state(knobs=knobs), status=status))[0].weight
+        for status in (LIVE, SILENT, VolumeStatus())
     ]
     assert weights == [Weight.ADVICE, Weight.NOTE, Weight.NOTE]
 
 
 def test_a_cutoff_that_caches_nothing_needs_no_measurement() -> None:
-    (found,) = advise(facts(state=state(knobs={"sequential_cutoff": "1"}), live=SILENT))
+    (found,) = advise(facts(state=state(knobs={"sequential_cutoff": "1"}), status=SILENT))
     assert found.weight is Weight.ADVICE
 
 
 def test_a_high_writeback_percent_is_told_with_what_it_gains() -> None:
-    (found,) = advise(facts(state=state(knobs={"writeback_percent": "40"}), live=SILENT))
+    (found,) = advise(facts(state=state(knobs={"writeback_percent": "40"}), status=SILENT))
     assert "nothing gets faster" not in found.text
     assert "reach the disk less often" in found.text
     assert found.evidence == "2.0% of the cache is dirty now"

@@ -12,6 +12,7 @@ from ebbgate.doctor.advice import advise
 from ebbgate.doctor.disk_kind import DiskKind
 from ebbgate.doctor.model import Advice, Facts, Weight
 from ebbgate.model.dm import CacheStatus, DmHealth, WritecacheStatus
+from ebbgate.model.status_json import status_from_json
 from ebbgate.model.volume import Kind, Volume, VolumeState
 from ebbgate.units import MIB
 from tests.builders import cache_status, device, dm_volume
@@ -146,7 +147,7 @@ def test_a_large_threshold_is_recommended_against_where_users_wait_on_one_disk(
 ) -> None:
     line = cache_status(migration_threshold_sectors=40960)
     state = VolumeState(0, "dirty", "writeback", 1, 2, 0.5, {}, line)
-    facts = Facts(dm_volume(), state, (device("dm-4"),), kinds=kinds, live=live)
+    facts = Facts(dm_volume(), state, (device("dm-4"),), kinds=kinds, status=status_from_json(live))
     advice = next(each for each in advise(facts) if each.id == "EBB-305")
     assert advice.weight is weight
     assert ("several disks" in advice.text) == bool(kinds)

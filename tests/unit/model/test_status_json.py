@@ -49,6 +49,7 @@ def test_missing_keys_leave_the_defaults() -> None:
         {"knobs": {"writeback_percent": 40}},
         {"foreground": {"sideways": {"iops": 1, "bytes_per_s": 1}}},
         {"foreground": {"read": {"iops": 1}}},
+        {"gate": {"kind": "ajar"}},
         {"gap_counts": {"0": 1}},
         {"an unknown key": 1},
     ],

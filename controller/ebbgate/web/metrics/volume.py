@@ -12,6 +12,8 @@ from ebbgate.knobs.knob import KnobUnit
 from ebbgate.model.decision import GateKind
 from ebbgate.model.dm import DmHealth
 from ebbgate.model.frame import Regime
+from ebbgate.model.status import VolumeStatus
+from ebbgate.model.status_json import status_from_json
 from ebbgate.model.volume import Mode
 from ebbgate.signals.histogram import COARSE_BUCKETS, coarse_edge_us
 from ebbgate.units import KIB, NS_PER_S, SECTOR_BYTES
@@ -72,49 +74,41 @@ def mapping(value: Any) -> Document:
 
 def add_volume(page: Page, name: str, document: Document) -> None:
     """Add what is known of the volume now: levels, states, knobs."""
-    volume = {"volume": name}
+    volume, status = {"volume": name}, status_from_json(document)
     # An empty label is the same as none, so an unknown title makes no other series.
-    about = {key: document.get(key) or "" for key in _ABOUT}
+    about = {key: getattr(status, key) or "" for key in _ABOUT}
     page.add("ebbgate_volume", {**volume, **about}, 1)
     for metric, key in _LEVELS.items():
-        page.add(metric, volume, document.get(key))
-    wait_ns = document.get("wait_ns")
-    if isinstance(wait_ns, int):
-        page.add("ebbgate_idle_wait_seconds", volume, wait_ns / NS_PER_S)
-    _add_states(page, volume, document)
-    _add_knobs(page, volume, mapping(document.get("knobs")))
-
-
-def _add_states(page: Page, volume: Document, document: Document) -> None:
-    mode = HOLD if document.get("held") else document.get("mode")
-    if mode in _MODES:
-        page.add_states("ebbgate_mode", volume, _MODES, mode)
-    state = document.get("state")
-    if isinstance(state, str):
-        state = state if state in _STATES else _OTHER
-        page.add_states("ebbgate_volume_state", volume, _STATES, state)
-    regime = document.get("regime")
-    if regime in _REGIMES:
-        page.add_states("ebbgate_regime", volume, _REGIMES, regime)
-    gate = mapping(document.get("gate")).get("kind")
-    if gate in _GATES:
-        page.add_states("ebbgate_gate_state", volume, _GATES, gate)
-
-
-def _add_knobs(page: Page, volume: Document, knobs: Document) -> None:
-    for knob, about in sorted(knobs.items()):
-        found = knob_number(knob, mapping(about).get("value"))
+        page.add(metric, volume, getattr(status, key))
+    if status.wait_ns is not None:
+        page.add("ebbgate_idle_wait_seconds", volume, status.wait_ns / NS_PER_S)
+    _add_states(page, volume, status)
+    for knob, about_knob in sorted(status.knobs.items()):
+        found = knob_number(knob, about_knob.value)
         if found is not None:
             unit, value = found
             page.add("ebbgate_knob_value", {**volume, "knob": knob, "unit": unit}, value)
-            manual = mapping(about).get("owner") == "manual"
+            manual = about_knob.owner == "manual"
             page.add("ebbgate_knob_manual", {**volume, "knob": knob}, manual)
 
 
-def knob_number(knob: str, text: object) -> tuple[str, float] | None:
+def _add_states(page: Page, volume: Document, status: VolumeStatus) -> None:
+    mode = HOLD if status.frozen else status.mode
+    if mode is not None:
+        page.add_states("ebbgate_mode", volume, _MODES, mode)
+    if status.state is not None:
+        state = status.state if status.state in _STATES else _OTHER
+        page.add_states("ebbgate_volume_state", volume, _STATES, state)
+    if status.regime is not None:
+        page.add_states("ebbgate_regime", volume, _REGIMES, status.regime)
+    if status.gate is not None:
+        page.add_states("ebbgate_gate_state", volume, _GATES, status.gate.kind)
+
+
+def knob_number(knob: str, text: str | None) -> tuple[str, float] | None:
     """Return unit and value of a knob; None for text that is not a number, or an unlisted knob."""
     measure = _MEASURES.get(BY_NAME[knob].unit) if knob in BY_NAME else None
-    if measure is None or not isinstance(text, str):
+    if measure is None or text is None:
         return None
     try:
         return measure.unit, int(text) * measure.scale
