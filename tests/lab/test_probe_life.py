@@ -158,7 +158,7 @@ def test_what_is_no_volume_of_device_mapper_is_refused(guest: Session) -> None:
     disk, other = (guest.read(f"/sys/block/{guest.device(d)}/dev") for d in ("hdd0", "ssd0"))
     with GuestProbe(guest) as probe:
         probe.say(f"track v kind=dm-cache volume={disk} cache={other} backing={disk}")
-        assert "no volume of dm-cache" in probe.wait_for("error")["text"]
+        assert "not a volume of dm-cache" in probe.wait_for("error")["text"]
 
 
 def test_a_detached_volume_is_still_followed(guest: Session) -> None:
