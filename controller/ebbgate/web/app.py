@@ -25,10 +25,9 @@ from ebbgate.web import openapi, responses
 from ebbgate.web.changes import Event
 from ebbgate.web.errors import ApiError
 from ebbgate.web.events import Broadcaster, Poller
-from ebbgate.web.routes.decisions import routes_decisions
 from ebbgate.web.routes.declare import refusals
 from ebbgate.web.routes.doctor import routes_doctor
-from ebbgate.web.routes.history import routes_history
+from ebbgate.web.routes.history import routes_decisions, routes_history
 from ebbgate.web.routes.intents import routes_intents
 from ebbgate.web.routes.live import routes_events, routes_live
 from ebbgate.web.routes.metrics import routes_metrics

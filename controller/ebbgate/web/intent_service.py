@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Sends requests of people to the daemon. I/O: the control socket; any thread.
+"""Sends requests to the daemon. I/O: the control socket; any thread.
 
-The history has a request a second after the daemon accepted it; until then it is remembered here.
+A request is in the history a second after the daemon accepted it; until then it is remembered
+here.
 """
 
 from __future__ import annotations
@@ -17,22 +18,22 @@ from ebbgate.intents import validation
 from ebbgate.intents.client import Busy, ControlClient, NotAnswering, NotRunning, Refused
 from ebbgate.store.connection import NothingRecorded
 from ebbgate.units import NS_PER_S
-from ebbgate.web.changes import intent as shaped
+from ebbgate.web.changes import intent
 from ebbgate.web.errors import ApiError
 from ebbgate.web.models.intents import Intent, NewIntent
 from ebbgate.web.snapshot import Databases
 
 _TIMEOUT_S: Final = 3.0
-"""From the connection to the daemon's answer. Its outcome is not waited for."""
+"""From connecting to the daemon's answer, without waiting for the outcome."""
 _AT_ONCE: Final = 4
-"""Requests that wait for the daemon: the threads that are left answer readers."""
+"""How many requests may wait for the daemon, so that threads are left for readers."""
 _REMEMBERED: Final = 256
 _REMEMBERED_S: Final = 60.0
 _NO_SUCH_VOLUME: Final = "no such volume"
 
 
-class Requests:
-    """What people asked for through this process, and what the history says of all requests."""
+class IntentService:
+    """Requests made through this process, and those in the history."""
 
     def __init__(self, databases: Databases) -> None:
         self._databases = databases
@@ -40,16 +41,16 @@ class Requests:
         self._lock = Lock()
         self._accepted: OrderedDict[int, tuple[float, Intent]] = OrderedDict()
 
-    def add(self, wanted: NewIntent, label: str) -> Intent:
+    def add(self, request: NewIntent, label: str) -> Intent:
         """Send it; return it once the daemon has accepted it. Raises ApiError and EbbgateError."""
-        if not isinstance(wanted.args, dict):
+        if not isinstance(request.args, dict):
             raise ApiError(422, "args: must be an object")
-        validation.check_intent(wanted.kind, wanted.volume, wanted.args)
+        validation.check_intent(request.kind, request.volume, request.args)
         if not self._places.acquire(blocking=False):
             text = f"{_AT_ONCE} requests wait for the daemon already"
             raise ApiError(503, text, "try again in a moment", retry_after_s=2)
         try:
-            number = self._send(wanted, label)
+            number = self._send(request, label)
         except NotRunning as error:
             raise ApiError(
                 503, error.message, error.hint, code="no_daemon", retry_after_s=5
@@ -63,15 +64,15 @@ class Requests:
             raise ApiError(status, error.message, error.hint) from error
         finally:
             self._places.release()
-        accepted = self._as_accepted(number, wanted, label)
+        accepted = self._as_accepted(number, request, label)
         self._remember(accepted)
         return accepted
 
     def newest(self, limit: int, before_id: int) -> list[Intent]:
-        """The newest first. Raises EbbgateError where the history cannot be read."""
+        """Return requests, newest first. Raises EbbgateError if the history cannot be read."""
         try:
             with self._databases.history() as history:
-                rows = [shaped(row) for row in history.intents.newest(limit, before_id)]
+                rows = [intent(row) for row in history.intents.newest(limit, before_id)]
         except NothingRecorded:
             rows = []
         newest = rows[0].id if rows else 0
@@ -79,29 +80,29 @@ class Requests:
         return [*sorted(fresh, key=lambda each: -each.id), *rows][:limit]
 
     def get(self, number: int) -> Intent | None:
-        """One request as it is now. Raises EbbgateError where the history cannot be read."""
+        """Return one request as it is now. Raises EbbgateError if the history cannot be read."""
         try:
             with self._databases.history() as history:
                 row = history.intents.get(number)
         except NothingRecorded:
             row = None
         if row is not None:
-            return shaped(row)
+            return intent(row)
         return next((each for each in self._remembered() if each.id == number), None)
 
-    def _send(self, wanted: NewIntent, label: str) -> int:
+    def _send(self, request: NewIntent, label: str) -> int:
         deadline_s = time.monotonic() + _TIMEOUT_S
         path = self._databases.config.socket_path
         with ControlClient.connect(path, _TIMEOUT_S) as client:
             left_s = max(0.0, deadline_s - time.monotonic())
-            return client.send(wanted.kind, wanted.volume, wanted.args, label, left_s)
+            return client.send(request.kind, request.volume, request.args, label, left_s)
 
-    def _as_accepted(self, number: int, wanted: NewIntent, label: str) -> Intent:
+    def _as_accepted(self, number: int, request: NewIntent, label: str) -> Intent:
         return Intent(
             id=number,
-            kind=wanted.kind,
-            volume=wanted.volume,
-            args=wanted.args,
+            kind=request.kind,
+            volume=request.volume,
+            args=request.args,
             who=f"{_user()} ({label})" if label else _user(),
             at_unix_s=self._databases.wall_ns() / NS_PER_S,
             resolved_unix_s=None,
@@ -140,7 +141,7 @@ def _short(value: object) -> object:
 
 
 def _user() -> str:
-    """This process's user, as the daemon sees it on the socket."""
+    """Return this process's user, as the daemon sees it on the socket."""
     try:
         return pwd.getpwuid(os.geteuid()).pw_name
     except KeyError:

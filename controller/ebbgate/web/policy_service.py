@@ -1,22 +1,31 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Policies: files, shipped ones, and what runs. I/O: reads policy files."""
+"""Policies: files, shipped ones, what runs, dry runs. I/O: reads policy files and the history."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from threading import Lock
+from typing import Any, Final
 
 from ebbgate.errors import EbbgateError
 from ebbgate.intents.validation import POLICY_NAME
+from ebbgate.model.volume import Kind
 from ebbgate.policy.language.diagnostic import Diagnostic
+from ebbgate.policy.language.document import PolicyDocument
 from ebbgate.policy.language.parse import parse
 from ebbgate.policy_files import reader
-from ebbgate.policy_files.validation import check_in_folder, problem_document
+from ebbgate.policy_files.validation import check_in_folder, check_unsaved, problem_document
+from ebbgate.replay import compare, history
+from ebbgate.replay.history import Subject
 from ebbgate.store.queries import Live
-from ebbgate.web.errors import ApiError
+from ebbgate.units import NS_PER_S
+from ebbgate.web.errors import ApiError, Place
 from ebbgate.web.models.policies import (
+    HOURS_MAX,
+    DryRunRequest,
+    DryRunResult,
     EffectivePolicy,
     Policies,
     PolicyCheck,
@@ -24,11 +33,15 @@ from ebbgate.web.models.policies import (
     PolicyProblem,
     ShippedPolicy,
 )
+from ebbgate.web.snapshot import Databases
+
+_HOUR_S: Final = 3600
+_FILE: Final = "the policy"
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
-    """What was read; `marks`: of the files that it was read from."""
+class _Checked:
+    """The policies of the files with these `marks`."""
 
     marks: object
     files: list[PolicyFile]
@@ -41,10 +54,10 @@ class PolicyCatalog:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._found: _Found | None = None
+        self._checked: _Checked | None = None
 
     def now(self, live: Mapping[str, Live]) -> Policies:
-        """Everything; a folder or a file that cannot be read is said so."""
+        """Return all policies, and why a folder or a file cannot be read."""
         why = None
         paths: list[Path] = []
         try:
@@ -64,20 +77,20 @@ class PolicyCatalog:
             ],
         )
 
-    def _read(self, paths: list[Path]) -> _Found:
+    def _read(self, paths: list[Path]) -> _Checked:
         ours = reader.policy_files(reader.shipped_folder())
-        # Before the files are read: what changes meanwhile is seen at the next look.
+        # Before the files are read, so a change meanwhile is seen the next time.
         marks = [_mark(path) for path in (*paths, *ours)]
-        known = self._found
+        known = self._checked
         if known is not None and known.marks == marks:
             return known
         files = [_file(path, self._folder) for path in paths]
-        self._found = _Found(marks, files, _shipped(), _names(paths))
-        return self._found
+        self._checked = _Checked(marks, files, _shipped(), _names(paths))
+        return self._checked
 
 
 def _mark(path: Path) -> tuple[object, ...]:
-    """What differs once a file was written, replaced or given other rights."""
+    """Return what changes when a file is written, replaced or given other rights."""
     try:
         found = path.stat()
     except OSError:
@@ -86,12 +99,62 @@ def _mark(path: Path) -> tuple[object, ...]:
 
 
 def check(name: str, text: str, folder: Path) -> PolicyCheck:
-    """A text as if it were NAME.yaml of the folder. Raises ApiError for a name that is none."""
+    """Check a text as if it were NAME.yaml in the folder. Raises ApiError for an invalid name."""
     if not POLICY_NAME.fullmatch(name):
-        what = f"{name[:80]!r} is no name of a policy's file"
+        what = f"{name[:80]!r} is not a valid policy name"
         raise ApiError(422, f"name: {what}", "a-z, 0-9 and -, at most 64 of them")
     checked = check_in_folder(text, str(folder / f"{name}.yaml"), folder)
     return PolicyCheck(ok=checked.document is not None, errors=_problems(checked.problems))
+
+
+class DryRuns:
+    """Runs dry runs, one at a time, since each takes a processor for seconds."""
+
+    def __init__(self, databases: Databases) -> None:
+        self._databases = databases
+        self._one = Lock()
+
+    def run(self, request: DryRunRequest) -> DryRunResult:
+        """Run one. Raises ApiError and EbbgateError."""
+        if not 0 < request.hours <= HOURS_MAX:
+            # Not as `g`: it fails for a whole number that no float can hold.
+            text = f"hours: {str(request.hours)[:20]} is not in 0..{HOURS_MAX:g}"
+            raise ApiError(422, text, "for example 24")
+        subject = self._subject(request.volume)
+        folder = self._databases.config.policy_dir
+        documents = (
+            self._candidate(request.text),
+            history.compared_with(request.against, subject, folder),
+        )
+        until_ns = self._databases.wall_ns()
+        since_ns = until_ns - round(request.hours * _HOUR_S * NS_PER_S)
+        if not self._one.acquire(blocking=False):
+            raise ApiError(503, "another dry run is under way", "wait for it", retry_after_s=3)
+        try:
+            path = self._databases.config.history_path
+            found = history.run(path, subject, documents, since_ns, until_ns)
+        finally:
+            self._one.release()
+        return DryRunResult.read(compare.dry_run_to_json(found))
+
+    def _subject(self, volume: str) -> Subject:
+        """Return the volume as the daemon last described it."""
+        snapshot = self._databases.snapshot()
+        if snapshot.why is not None:
+            raise ApiError(503, snapshot.why, "see /api/v1/health", retry_after_s=2)
+        live = snapshot.live.get(volume)
+        kind = None if live is None or not volume else live.document.get("kind")
+        if live is None or kind not in tuple(Kind):
+            raise ApiError(404, f"the daemon does not follow {volume[:128]}", "see /api/v1/volumes")
+        return Subject(volume, str(live.document.get("title") or volume), Kind(kind))
+
+    def _candidate(self, text: str) -> PolicyDocument:
+        checked = check_unsaved(text, _FILE, self._databases.config.policy_dir)
+        if checked.document is None:
+            first = checked.problems[0]
+            place = Place(file=first.file, line=first.position.line, column=first.position.column)
+            raise ApiError(422, str(first), "see all of it: /api/v1/policies/check", place=place)
+        return checked.document
 
 
 def _file(path: Path, folder: Path) -> PolicyFile:
@@ -117,7 +180,7 @@ def _shipped() -> list[ShippedPolicy]:
 
 
 def _names(paths: list[Path]) -> dict[str, str]:
-    """The file of each policy by the policy's own name."""
+    """Return the file of each policy by the policy's own name."""
     found: dict[str, str] = {}
     for path in paths:
         try:

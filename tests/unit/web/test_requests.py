@@ -229,7 +229,7 @@ def test_a_daemon_that_does_not_answer_costs_a_bounded_time_and_no_reader(
 
 
 def test_beyond_the_daemons_limit_a_client_is_asked_to_slow_down(web: Bench) -> None:
-    requests = intent_service.Requests(web.api.databases)
+    requests = intent_service.IntentService(web.api.databases)
     wanted = NewIntent(kind=IntentKind.RESTORE)
     with web.daemon():
         for _ in range(PENDING_PER_UID):
@@ -244,7 +244,7 @@ def test_only_so_many_requests_wait_for_the_daemon(
     web: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(intent_service, "_AT_ONCE", 1)
-    requests = intent_service.Requests(web.api.databases)
+    requests = intent_service.IntentService(web.api.databases)
     held, over = Event(), Event()
 
     def slow(*_: object) -> int:
@@ -268,7 +268,7 @@ def test_only_so_many_requests_wait_for_the_daemon(
 
 
 def test_what_is_remembered_is_bounded(web: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    requests = intent_service.Requests(web.api.databases)
+    requests = intent_service.IntentService(web.api.databases)
     numbers = iter(range(100, 1000))
     monkeypatch.setattr(requests, "_send", lambda *_: next(numbers))
     text = "version: 1\n" + "# long\n" * 1000

@@ -10,8 +10,8 @@ export interface paths {
         };
         /**
          * Advice, and what was applied
-         * @description What `ebbgate doctor` says, as far as a process without rights can know it; what it could
-         *     not look at is in `unknown`.
+         * @description What `ebbgate doctor` says, as far as an unprivileged process can know it; the rest is in
+         *     `unknown`.
          */
         get: operations["advice"];
         put?: never;
@@ -31,7 +31,7 @@ export interface paths {
         };
         /**
          * Decisions
-         * @description The newest first, of all that is kept; `before_id` turns the page.
+         * @description All recorded decisions, newest first; `before_id` turns the page.
          */
         get: operations["decisions"];
         put?: never;
@@ -51,7 +51,7 @@ export interface paths {
         };
         /**
          * One decision, explained
-         * @description All that was compared for it, also by those that did not win.
+         * @description A decision with all comparisons, also of strategies that did not decide.
          */
         get: operations["decision"];
         put?: never;
@@ -70,7 +70,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What works here
+         * Report of the doctor
          * @description Kernel, probe, signals, cost and volumes, and what is missing.
          */
         get: operations["doctor"];
@@ -91,8 +91,8 @@ export interface paths {
         };
         /**
          * Live data
-         * @description Server-sent events. A browser that comes back with Last-Event-ID is told what it missed,
-         *     up to a thousand events. A comment each 15 s says that the line is alive.
+         * @description Server-sent events. A browser that returns with Last-Event-ID gets what it missed, up to
+         *     1000 events. A comment every 15 s shows that the connection is alive.
          */
         get: operations["events"];
         put?: never;
@@ -111,9 +111,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What works and what does not
-         * @description Always answered, with what is known: a database that is missing, locked or damaged, and
-         *     a daemon that is dead, are data.
+         * Health
+         * @description What works and what does not. Always answers: a missing, locked or damaged database and a
+         *     dead daemon are data.
          */
         get: operations["health"];
         put?: never;
@@ -133,14 +133,14 @@ export interface paths {
         };
         /**
          * Requests
-         * @description What people asked for, the newest first, and the outcomes.
+         * @description Requests and their outcomes, newest first.
          */
         get: operations["intents"];
         put?: never;
         /**
-         * Ask for something
-         * @description Answered once the daemon has accepted or refused the request. It is carried out within a
-         *     second or two: follow it by its number, or by the event stream.
+         * Make a request
+         * @description Answers once the daemon has accepted or refused the request, which is carried out within
+         *     a second or two: follow it by its number, or on the event stream.
          */
         post: operations["add"];
         delete?: never;
@@ -158,7 +158,7 @@ export interface paths {
         };
         /**
          * One request
-         * @description What was asked for, and its outcome.
+         * @description A request and its outcome.
          */
         get: operations["intent"];
         put?: never;
@@ -178,7 +178,7 @@ export interface paths {
         };
         /**
          * All policies
-         * @description The administrator's files, the shipped ones, and what runs for each volume.
+         * @description The administrator's files, the shipped policies, and what runs for each volume.
          */
         get: operations["policies"];
         put?: never;
@@ -199,8 +199,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Is a policy right?
-         * @description A text as if it were a file of the folder. Changes nothing, and so needs no token.
+         * Check a policy
+         * @description Checks a text as if it were a file in the folder. Changes nothing and needs no token.
          */
         post: operations["check"];
         delete?: never;
@@ -219,9 +219,9 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * What a policy would have decided
-         * @description On what the history has of the last hours, beside another policy. Changes nothing, and so
-         *     needs no token; one at a time.
+         * Dry run of a policy
+         * @description Compares a policy with another one on the last hours of the history. Changes nothing and
+         *     needs no token. One at a time.
          */
         post: operations["dry_run"];
         delete?: never;
@@ -239,7 +239,7 @@ export interface paths {
         };
         /**
          * The policy language
-         * @description For editors: every key with its type, its range and what it is for.
+         * @description For editors: every key with its type, range and purpose.
          */
         get: operations["policy_schema"];
         put?: never;
@@ -258,8 +258,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Is the token right?
-         * @description Answered with a right token only.
+         * Check the token
+         * @description Answers only with a valid token.
          */
         get: operations["token"];
         put?: never;
@@ -278,8 +278,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Every volume as it is now
-         * @description Every volume that the daemon follows; none, and why, where nothing can be read.
+         * All volumes
+         * @description All volumes that the daemon follows; none, and why, if the history cannot be read.
          */
         get: operations["volumes"];
         put?: never;
@@ -319,7 +319,7 @@ export interface paths {
         };
         /**
          * Knob writes
-         * @description Knob writes of a volume, the newest first; without a time those of the last day.
+         * @description Knob writes of a volume, newest first; by default of the last day.
          */
         get: operations["actions"];
         put?: never;
@@ -339,7 +339,7 @@ export interface paths {
         };
         /**
          * Latencies
-         * @description How long requests took, as a heat map; without a time the last hour.
+         * @description Latencies of requests as a heat map; by default of the last hour.
          */
         get: operations["latency"];
         put?: never;
@@ -358,8 +358,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The course of a volume
-         * @description Columns on a regular grid of seconds, minutes or hours; without a time the last hour.
+         * History of a volume
+         * @description Columns on a regular grid of seconds, minutes or hours; by default the last hour.
          *     Nothing is interpolated: a hole in the history is null in every column.
          */
         get: operations["samples"];
@@ -380,8 +380,8 @@ export interface paths {
         };
         /**
          * For Prometheus
-         * @description All volumes as they are now. Where the history cannot be read the scrape fails, so that
-         *     Prometheus knows of it.
+         * @description All volumes as they are now. If the history cannot be read the scrape fails, so that
+         *     Prometheus notices.
          */
         get: operations["metrics"];
         put?: never;
@@ -906,7 +906,7 @@ export interface components {
             who: string;
         };
         /**
-         * @description What a person may ask for.
+         * @description What a person may request.
          * @enum {string}
          */
         IntentKind: "mode" | "hold" | "restore" | "clean" | "set" | "drain" | "release" | "apply" | "undo" | "policy_save" | "policy_remove";
@@ -1408,15 +1408,15 @@ export interface operations {
                 knob?: string | null;
                 /** @description Only of this strategy. */
                 strategy?: string | null;
-                /** @description Only of this outcome of a knob write. */
+                /** @description Only of this outcome of a write. */
                 outcome?: string | null;
                 /** @description From this time on. Unit: s since 1970. */
                 since_unix_s?: number | null;
                 /** @description Up to this time; now, if left out. Unit: s since 1970. */
                 until_unix_s?: number | null;
-                /** @description Only older ones than this number. */
+                /** @description Only those before this number. */
                 before_id?: number | null;
-                /** @description At most so many. */
+                /** @description Largest number of results. */
                 limit?: number;
             };
             header?: never;
@@ -1673,9 +1673,9 @@ export interface operations {
     intents: {
         parameters: {
             query?: {
-                /** @description At most so many. */
+                /** @description Largest number of results. */
                 limit?: number;
-                /** @description Only older ones than this number. */
+                /** @description Only those before this number. */
                 before_id?: number | null;
             };
             header?: never;
@@ -1735,7 +1735,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Who sits before the page, for the record. */
+                /** @description The name of the person, for the record. */
                 "X-Ebbgate-Who"?: string;
             };
             path?: never;
@@ -2371,7 +2371,7 @@ export interface operations {
                 since_unix_s?: number | null;
                 /** @description Up to this time; now, if left out. Unit: s since 1970. */
                 until_unix_s?: number | null;
-                /** @description At most so many. */
+                /** @description Largest number of results. */
                 limit?: number;
             };
             header?: never;
@@ -2442,13 +2442,13 @@ export interface operations {
     latency: {
         parameters: {
             query?: {
-                /** @description Of reads, or of writes. */
+                /** @description Reads or writes. */
                 op?: "read" | "write";
                 /** @description From this time on. Unit: s since 1970. */
                 since_unix_s?: number | null;
                 /** @description Up to this time; now, if left out. Unit: s since 1970. */
                 until_unix_s?: number | null;
-                /** @description At most so many points. Unit: points. */
+                /** @description Largest number of points. Unit: points. */
                 points?: number;
             };
             header?: never;
@@ -2523,7 +2523,7 @@ export interface operations {
                 since_unix_s?: number | null;
                 /** @description Up to this time; now, if left out. Unit: s since 1970. */
                 until_unix_s?: number | null;
-                /** @description At most so many points. Unit: points. */
+                /** @description Largest number of points. Unit: points. */
                 points?: number;
             };
             header?: never;

@@ -21,22 +21,22 @@ from ebbgate.web.responses import reply
 from ebbgate.web.snapshot import Databases, Snapshot
 
 _REQUESTS_MAX: Final = 1000
-"""How far back an applied advice is looked for among all requests."""
+"""How many of the newest requests are searched for applied advice."""
 
 
 def routes_doctor(databases: Databases, sysfs: Sysfs, proc: Path) -> APIRouter:
-    """Their routes."""
+    """Return the routes."""
     router = APIRouter(tags=["doctor"])
 
     @router.get("/advice", summary="Advice, and what was applied", response_model=AdviceList)
     def advice() -> Response:
-        """What `ebbgate doctor` says, as far as a process without rights can know it; what it could
-        not look at is in `unknown`.
+        """What `ebbgate doctor` says, as far as an unprivileged process can know it; the rest is in
+        `unknown`.
         """
         found = unprivileged.advice(sysfs, said(databases.snapshot()), _apply_requests(databases))
         return reply(AdviceList.read(found))
 
-    @router.get("/doctor", summary="What works here", response_model=DoctorReport)
+    @router.get("/doctor", summary="Report of the doctor", response_model=DoctorReport)
     def doctor() -> Response:
         """Kernel, probe, signals, cost and volumes, and what is missing."""
         return reply(
@@ -47,7 +47,7 @@ def routes_doctor(databases: Databases, sysfs: Sysfs, proc: Path) -> APIRouter:
 
 
 def _apply_requests(databases: Databases) -> list[ApplyRequest]:
-    """The advice that people applied, the newest first; none where the list cannot be read."""
+    """Return the advice that people applied, newest first; none if the list cannot be read."""
     try:
         with databases.history() as history:
             rows = history.intents.newest(_REQUESTS_MAX)
@@ -66,7 +66,7 @@ def _apply_requests(databases: Databases) -> list[ApplyRequest]:
 
 
 def said(look: Snapshot) -> DaemonStatus:
-    """What the daemon says and is fresh; nothing of a dead one."""
+    """Return the fresh statuses of the daemon; nothing if it is dead."""
     fresh = {
         name: each.document
         for name, each in look.live.items()

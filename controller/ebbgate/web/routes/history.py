@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Samples and knob writes. I/O: HTTP, reads the history."""
+"""Samples, knob writes and decisions of the past. I/O: HTTP, reads the history."""
 
 from __future__ import annotations
 
@@ -10,48 +10,64 @@ from starlette.responses import Response
 
 from ebbgate.model.records import Direction
 from ebbgate.store.queries_latency import LatencyGrid
-from ebbgate.store.queries_web import WebHistory
+from ebbgate.store.queries_web import DecisionFilter, WebHistory
 from ebbgate.store.rollup import HOUR_NS, MINUTE_NS, SECOND_NS
 from ebbgate.units import NS_PER_S
 from ebbgate.web import convert, time_series
 from ebbgate.web.errors import ApiError
-from ebbgate.web.models.history import Actions, Latency, Samples
+from ebbgate.web.models.history import Actions, Decisions, ExplainedDecision, Latency, Samples
 from ebbgate.web.responses import reply
-from ebbgate.web.routes.declare import SINCE, UNTIL, VOLUME, refusals, stretch_ns
+from ebbgate.web.routes.declare import (
+    NUMBER,
+    NUMBER_MAX,
+    SINCE,
+    UNTIL,
+    VOLUME,
+    refusals,
+    stretch_ns,
+)
 from ebbgate.web.snapshot import Databases
 from ebbgate.web.time_series import Grid
 
 _POINTS_MAX: Final = 5000
 _DAY_S: Final = 86_400.0
 _POINTS: Final[Any] = Query(
-    600, ge=1, le=_POINTS_MAX, description="At most so many points. Unit: points."
+    600, ge=1, le=_POINTS_MAX, description="Largest number of points. Unit: points."
 )
-_CELLS: Final[Any] = Query(300, ge=1, le=2000, description="At most so many points. Unit: points.")
-_OP: Final[Any] = Query("read", description="Of reads, or of writes.")
-_WRITES: Final[Any] = Query(500, ge=1, le=5000, description="At most so many.")
+_CELLS: Final[Any] = Query(
+    300, ge=1, le=2000, description="Largest number of points. Unit: points."
+)
+_OP: Final[Any] = Query("read", description="Reads or writes.")
+_WRITES: Final[Any] = Query(500, ge=1, le=5000, description="Largest number of results.")
+_LIMIT: Final[Any] = Query(100, ge=1, le=1000, description="Largest number of results.")
+_BEFORE: Final[Any] = Query(None, ge=1, le=NUMBER_MAX, description="Only those before this number.")
+_OF_VOLUME: Final[Any] = Query(None, max_length=128, description="Only of this volume.")
+_OF_KNOB: Final[Any] = Query(None, max_length=128, description="Only of this knob.")
+_OF_STRATEGY: Final[Any] = Query(None, max_length=128, description="Only of this strategy.")
+_OF_OUTCOME: Final[Any] = Query(
+    None, max_length=128, description="Only of this outcome of a write."
+)
 
 
 def routes_history(databases: Databases) -> APIRouter:
-    """Their routes."""
+    """Return the routes."""
     router = APIRouter(tags=["history"], responses=refusals(404, 422, 503))
 
-    @router.get(
-        "/volumes/{volume}/samples", summary="The course of a volume", response_model=Samples
-    )
+    @router.get("/volumes/{volume}/samples", summary="History of a volume", response_model=Samples)
     def samples(
         volume: str = VOLUME,
         since_unix_s: float | None = SINCE,
         until_unix_s: float | None = UNTIL,
         points: int = _POINTS,
     ) -> Response:
-        """Columns on a regular grid of seconds, minutes or hours; without a time the last hour.
+        """Columns on a regular grid of seconds, minutes or hours; by default the last hour.
         Nothing is interpolated: a hole in the history is null in every column.
         """
         stretch = stretch_ns(since_unix_s, until_unix_s, databases.wall_ns(), 3600.0)
         with databases.history() as history:
             need_volume(history, volume)
             grid = grid_of(history, volume, stretch, points)
-            # A sample of before the first point may still stand for it.
+            # A sample from before the first point may still cover it.
             early_ns = 30 * NS_PER_S if grid.span_ns == SECOND_NS else 0
             rows = history.rows(volume, grid.since_ns - early_ns, grid.until_ns, grid.span_ns)
         return reply(time_series.samples(volume, rows, grid))
@@ -64,7 +80,7 @@ def routes_history(databases: Databases) -> APIRouter:
         until_unix_s: float | None = UNTIL,
         points: int = _CELLS,
     ) -> Response:
-        """How long requests took, as a heat map; without a time the last hour."""
+        """Latencies of requests as a heat map; by default of the last hour."""
         stretch = stretch_ns(since_unix_s, until_unix_s, databases.wall_ns(), 3600.0)
         with databases.history() as history:
             need_volume(history, volume)
@@ -78,12 +94,67 @@ def routes_history(databases: Databases) -> APIRouter:
         until_unix_s: float | None = UNTIL,
         limit: int = _WRITES,
     ) -> Response:
-        """Knob writes of a volume, the newest first; without a time those of the last day."""
+        """Knob writes of a volume, newest first; by default of the last day."""
         stretch = stretch_ns(since_unix_s, until_unix_s, databases.wall_ns(), _DAY_S)
         with databases.history() as history:
             need_volume(history, volume)
             rows = history.actions_between(volume, *stretch, limit)
         return reply(Actions(actions=[convert.action(row) for row in rows]))
+
+    return router
+
+
+def routes_decisions(databases: Databases) -> APIRouter:
+    """Return the routes."""
+    router = APIRouter(tags=["history"])
+
+    @router.get(
+        "/decisions",
+        summary="Decisions",
+        response_model=Decisions,
+        responses=refusals(422, 503),
+    )
+    def decisions(
+        volume: str | None = _OF_VOLUME,
+        knob: str | None = _OF_KNOB,
+        strategy: str | None = _OF_STRATEGY,
+        outcome: str | None = _OF_OUTCOME,
+        since_unix_s: float | None = SINCE,
+        until_unix_s: float | None = UNTIL,
+        before_id: int | None = _BEFORE,
+        limit: int = _LIMIT,
+    ) -> Response:
+        """All recorded decisions, newest first; `before_id` turns the page."""
+        now_ns = databases.wall_ns()
+        since_s = 0.0 if since_unix_s is None else since_unix_s
+        stretch = stretch_ns(since_s, until_unix_s, now_ns + NS_PER_S, 0.0)
+        before = {} if before_id is None else {"before_id": before_id}
+        wanted = DecisionFilter(
+            volume, knob, strategy, outcome, *stretch, limit=limit + 1, **before
+        )
+        with databases.history() as history:
+            rows = history.filtered_decisions(wanted)
+            page = rows[:limit]
+            writes = history.actions_of(row["id"] for row in page)
+        found = [convert.decision(row, writes.get(row["id"], ())) for row in page]
+        older = found[-1].id if len(rows) > limit else None
+        return reply(Decisions(decisions=found, next_before_id=older))
+
+    @router.get(
+        "/decisions/{number}",
+        summary="One decision, explained",
+        response_model=ExplainedDecision,
+        responses=refusals(404, 422, 503),
+    )
+    def decision(number: int = NUMBER) -> Response:
+        """A decision with all comparisons, also of strategies that did not decide."""
+        with databases.history() as history:
+            row = history.decision(number)
+            if row is None:
+                text = f"no decision {number}, or it is no longer kept"
+                raise ApiError(404, text, "decisions without a knob write are kept for a day")
+            writes = history.actions_of([number])
+        return reply(convert.explained(row, writes.get(number, ())))
 
     return router
 
@@ -100,13 +171,13 @@ def _latency(volume: str, op: str, grid: LatencyGrid) -> Latency:
 
 
 def need_volume(history: WebHistory, volume: str) -> None:
-    """Raises ApiError for a name of which nothing is kept."""
+    """Raises ApiError for a volume without any record."""
     if not history.is_volume(volume):
-        raise ApiError(404, f"nothing was ever recorded of {volume}", "see /api/v1/volumes")
+        raise ApiError(404, f"no record of {volume}", "see /api/v1/volumes")
 
 
 def grid_of(history: WebHistory, volume: str, stretch: tuple[int, int], points: int) -> Grid:
-    """The grid for a time, of minutes or hours where seconds or minutes are not kept that long.
+    """Return the grid for a time, of minutes or hours where finer samples are not kept that long.
 
     Raises ApiError.
     """

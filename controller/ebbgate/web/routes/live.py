@@ -34,19 +34,19 @@ _EVENT: Final = {
 
 
 def routes_live(databases: Databases) -> APIRouter:
-    """Their routes."""
+    """Return the routes."""
     router = APIRouter(tags=["now"])
 
-    @router.get("/health", summary="What works and what does not", response_model=Health)
+    @router.get("/health", summary="Health", response_model=Health)
     def health() -> Response:
-        """Always answered, with what is known: a database that is missing, locked or damaged, and
-        a daemon that is dead, are data.
+        """What works and what does not. Always answers: a missing, locked or damaged database and a
+        dead daemon are data.
         """
         return as_json(databases.snapshot(_AGE_S).health_json)
 
-    @router.get("/volumes", summary="Every volume as it is now", response_model=Volumes)
+    @router.get("/volumes", summary="All volumes", response_model=Volumes)
     def volumes() -> Response:
-        """Every volume that the daemon follows; none, and why, where nothing can be read."""
+        """All volumes that the daemon follows; none, and why, if the history cannot be read."""
         return as_json(databases.snapshot(_AGE_S).volumes_json)
 
     @router.get(
@@ -66,19 +66,19 @@ def routes_live(databases: Databases) -> APIRouter:
         try:
             found = convert.volume(live, look.hits.get(volume), look.now_unix_ns, look.alive)
         except ValidationError as error:
-            text = f"what the daemon says of {volume} is of another version: {error}"
+            text = f"the status of {volume} was written by another version: {error}"
             raise ApiError(503, text, "install both anew and restart both") from error
         return reply(found)
 
     @router.get(
         "/token",
-        summary="Is the token right?",
+        summary="Check the token",
         response_model=TokenCheck,
         responses=refusals(401, 503),
         dependencies=[TOKEN],
     )
     def token() -> Response:
-        """Answered with a right token only."""
+        """Answers only with a valid token."""
         return reply(TokenCheck(ok=True))
 
     return router
@@ -101,8 +101,8 @@ def routes_events(databases: Databases, broadcaster: Broadcaster, poller: Poller
         responses=shown | refusals(503),
     )
     async def events(request: Request) -> Response:
-        """Server-sent events. A browser that comes back with Last-Event-ID is told what it missed,
-        up to a thousand events. A comment each 15 s says that the line is alive.
+        """Server-sent events. A browser that returns with Last-Event-ID gets what it missed, up to
+        1000 events. A comment every 15 s shows that the connection is alive.
         """
         reader = broadcaster.join(client_of(request.scope))
         if reader is None:

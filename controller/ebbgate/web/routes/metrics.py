@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What Prometheus scrapes. I/O: HTTP, reads the history."""
+"""The page for Prometheus. I/O: HTTP, reads the history."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TEXT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
 def routes_metrics(databases: Databases) -> APIRouter:
-    """Its route."""
+    """Return the route."""
     router = APIRouter(tags=["metrics"])
     shown = of_type(
         "OpenMetrics, or the older text format where only that is accepted.",
@@ -35,8 +35,8 @@ def routes_metrics(databases: Databases) -> APIRouter:
         responses=shown | refusals(503),
     )
     def metrics(request: Request) -> Response:
-        """All volumes as they are now. Where the history cannot be read the scrape fails, so that
-        Prometheus knows of it.
+        """All volumes as they are now. If the history cannot be read the scrape fails, so that
+        Prometheus notices.
         """
         look = databases.snapshot(0.25)
         if look.why is not None and look.alive:
@@ -51,7 +51,7 @@ def routes_metrics(databases: Databases) -> APIRouter:
 
 
 def wants_openmetrics(accept: str) -> bool:
-    """Does an Accept header prefer OpenMetrics? Without a word of it the older format is safe."""
+    """Return whether an Accept header prefers OpenMetrics; the older format is the default."""
     best = {"application/openmetrics-text": 0.0, "text/plain": 0.0}
     for each in accept.lower().split(","):
         kind, *parameters = (part.strip() for part in each.split(";"))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Policies: what there is, and whether a text is right. I/O: HTTP, reads policy files."""
+"""Policies, checks and dry runs. I/O: HTTP, reads policy files and the history."""
 
 from __future__ import annotations
 
@@ -19,22 +19,21 @@ from ebbgate.web.models.policies import (
 )
 from ebbgate.web.responses import reply
 from ebbgate.web.routes.declare import JSON_BODY, of_type, refusals
-from ebbgate.web.routes.dry_run import DryRuns
 from ebbgate.web.snapshot import Databases
 
 
 def routes_policies(databases: Databases) -> APIRouter:
-    """Their routes."""
+    """Return the routes."""
     router = APIRouter(tags=["policies"])
     folder = databases.config.policy_dir
-    everything = policy_service.PolicyCatalog(folder)
-    runs = DryRuns(databases)
+    catalog = policy_service.PolicyCatalog(folder)
+    dry_runs = policy_service.DryRuns(databases)
     language = json.dumps(schema()).encode()
 
     @router.get("/policies", summary="All policies", response_model=Policies)
     def policies() -> Response:
-        """The administrator's files, the shipped ones, and what runs for each volume."""
-        return reply(everything.now(databases.snapshot(1.0).live))
+        """The administrator's files, the shipped policies, and what runs for each volume."""
+        return reply(catalog.now(databases.snapshot(1.0).live))
 
     @router.get(
         "/policy-schema",
@@ -45,31 +44,31 @@ def routes_policies(databases: Databases) -> APIRouter:
         ),
     )
     def policy_schema() -> Response:
-        """For editors: every key with its type, its range and what it is for."""
+        """For editors: every key with its type, range and purpose."""
         return Response(language, media_type="application/schema+json")
 
     @router.post(
         "/policies/check",
-        summary="Is a policy right?",
+        summary="Check a policy",
         response_model=PolicyCheck,
         responses=refusals(400, 403, 413, 415, 422),
         dependencies=[JSON_BODY],
     )
-    def check(asked: PolicyText) -> Response:
-        """A text as if it were a file of the folder. Changes nothing, and so needs no token."""
-        return reply(policy_service.check(asked.name, asked.text, folder))
+    def check(request: PolicyText) -> Response:
+        """Checks a text as if it were a file in the folder. Changes nothing and needs no token."""
+        return reply(policy_service.check(request.name, request.text, folder))
 
     @router.post(
         "/policies/dry-run",
-        summary="What a policy would have decided",
+        summary="Dry run of a policy",
         response_model=DryRunResult,
         responses=refusals(400, 403, 404, 413, 415, 422, 503),
         dependencies=[JSON_BODY],
     )
-    def dry_run(asked: DryRunRequest) -> Response:
-        """On what the history has of the last hours, beside another policy. Changes nothing, and so
-        needs no token; one at a time.
+    def dry_run(request: DryRunRequest) -> Response:
+        """Compares a policy with another one on the last hours of the history. Changes nothing and
+        needs no token. One at a time.
         """
-        return reply(runs.run(asked))
+        return reply(dry_runs.run(request))
 
     return router
