@@ -157,7 +157,7 @@ class Asked:
 
     def flush(self) -> None:
         """All that was to be written is."""
-        self.registry._save()
+        asyncio.run(self.registry.saved())
         self.writer.submit(lambda database: None).result(DEADLINE_S)
 
     def kept(self) -> tuple[Override, ...]:

@@ -11,12 +11,11 @@ from ebbgate.cli.context import Context
 from ebbgate.errors import PermissionDenied, Unavailable
 from ebbgate.intents.client import Busy, NotAnswering, NotRunning, greet
 from ebbgate.model.decision import JournalEntry
-from ebbgate.model.status import STATUS_STALE_NS
+from ebbgate.model.status import DAEMON, STATUS_STALE_NS
 from ebbgate.store import journal
 from ebbgate.store.connection import NothingRecorded
 from ebbgate.store.queries import History, Live
 
-DAEMON = ""
 _GREET_S = 1.0
 
 

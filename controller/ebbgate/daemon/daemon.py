@@ -26,6 +26,7 @@ from ebbgate.errors import ActuationError
 from ebbgate.intents.server import ControlServer
 from ebbgate.kernel.sysfs import Sysfs
 from ebbgate.model.records import Edge, ProbeWarning, Record, Untracked
+from ebbgate.model.status import DAEMON
 from ebbgate.model.volume import Mode
 from ebbgate.probes.ebpf import EbpfProbe, track_command
 from ebbgate.store.journal_writer import JournalWriter
@@ -194,7 +195,7 @@ class Daemon:
             "policies": self.policies.status_document(),
             "probe": self.probe.health.document(),
         }
-        self.recorder.live("", document)
+        self.recorder.live(DAEMON, document)
 
     # ---- called by the dispatcher --------------------------------------------------------------
     async def publish(self, names: Collection[str]) -> None:

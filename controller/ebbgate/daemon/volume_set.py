@@ -22,6 +22,7 @@ from ebbgate.daemon.override_registry import OverrideRegistry
 from ebbgate.daemon.policy_follower import PolicyFollower
 from ebbgate.intents.override_writer import OverrideWriter
 from ebbgate.kernel.sysfs import Sysfs
+from ebbgate.model.status import DAEMON
 from ebbgate.model.volume import Volume, VolumeState
 from ebbgate.policy_files.active import ActivePolicies
 from ebbgate.probes.ebpf import track_command
@@ -240,7 +241,7 @@ class VolumeSet:
             elif loop.writer.owned:
                 left.append(name)
             self._recorder.drop_live(name)
-        self._recorder.drop_live("")
+        self._recorder.drop_live(DAEMON)
         return left
 
 

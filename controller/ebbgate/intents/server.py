@@ -29,7 +29,7 @@ from ebbgate.intents.protocol import (
     encode_greeting,
 )
 from ebbgate.intents.users import UserNames
-from ebbgate.store.access import group_id
+from ebbgate.store.access import ROOT_MODE, group_id
 
 _LOG = logging.getLogger(__name__)
 _BACKLOG: Final = 64
@@ -37,7 +37,6 @@ _ACCEPT_S: Final = 0.002
 """Between two connections: at most 500 per second."""
 _PEER: Final = struct.Struct("3i")
 _GROUP_MODE: Final = 0o660
-_ROOT_MODE: Final = 0o600
 _ERRORS_S: Final = 1.0
 """Pause after `accept` has failed, for example without free file descriptors."""
 
@@ -169,7 +168,7 @@ def _listening(path: Path) -> socket.socket:
             made.bind(str(new))
         finally:
             os.umask(before)
-        new.chmod(_GROUP_MODE if _given_to_group(new) else _ROOT_MODE)
+        new.chmod(_GROUP_MODE if _given_to_group(new) else ROOT_MODE)
         made.listen(_BACKLOG)
         new.replace(path)
     except BaseException:

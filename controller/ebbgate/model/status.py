@@ -17,6 +17,8 @@ from ebbgate.model.records import Direction
 from ebbgate.model.volume import Mode
 from ebbgate.units import NS_PER_S
 
+DAEMON: Final = ""
+"""The name under which the daemon records its own status, beside those of the volumes."""
 STATUS_STALE_NS: Final = 5 * NS_PER_S
 """The daemon writes every second: if a status is older, the daemon hangs or has ended."""
 

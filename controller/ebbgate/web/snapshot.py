@@ -22,7 +22,7 @@ from pydantic import ValidationError
 
 from ebbgate.config.settings import Config
 from ebbgate.errors import EbbgateError, Unavailable
-from ebbgate.model.status import STATUS_STALE_NS
+from ebbgate.model.status import DAEMON, STATUS_STALE_NS
 from ebbgate.store.queries import Live
 from ebbgate.store.queries_web import LiveRow, WebHistory
 from ebbgate.units import NS_PER_S
@@ -34,7 +34,6 @@ from ebbgate.web.models.live import Availability, Health
 
 _HITS_NS: Final = 5 * NS_PER_S
 """How long a ratio over minutes is kept."""
-_DAEMON: Final = ""
 
 
 class CachedStatus:
@@ -82,7 +81,7 @@ class Snapshot:
     @property
     def alive(self) -> bool | None:
         """Whether the daemon runs; None if unknown."""
-        status = self.live.get(_DAEMON)
+        status = self.live.get(DAEMON)
         if self.daemon.running is None and status is not None:
             # This process may not ask it, but it writes its own status once a second.
             return True if self.now_unix_ns - status.at_unix_ns <= STATUS_STALE_NS else None
@@ -128,7 +127,7 @@ class Snapshot:
     def health(self) -> Health:
         """Return the health as the API shows it."""
         return convert.health(
-            self.live.get(_DAEMON),
+            self.live.get(DAEMON),
             self.daemon.pid,
             self.alive,
             Availability(ok=self.why is None, why=self.why),

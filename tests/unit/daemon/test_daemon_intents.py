@@ -20,13 +20,13 @@ from ebbgate.model.volume import Mode
 from ebbgate.store.intent_rows import IntentRow
 from ebbgate.store.queries import History
 from ebbgate.store.queries_intents import IntentHistory
-from tests.unit.daemon.test_daemon_volumes import Bench
+from tests.unit.daemon.test_volume_set import Bench
 from tests.volume_loop_fixture import DEADLINE_S
 
 CUTOFF = "sequential_cutoff"
 
 
-class Machine(Bench):
+class IntentBench(Bench):
     """The same with a folder of policies, and a person at the control socket's other end."""
 
     def __init__(self, folder: Path) -> None:
@@ -45,99 +45,99 @@ class Machine(Bench):
 
 
 @pytest.fixture
-def machine(tmp_path: Path) -> Iterator[Machine]:
-    made = Machine(tmp_path)
+def bench(tmp_path: Path) -> Iterator[IntentBench]:
+    made = IntentBench(tmp_path)
     yield made
     made.stop()
 
 
-def test_a_policy_that_is_saved_runs(machine: Machine) -> None:
+def test_a_policy_that_is_saved_runs(bench: IntentBench) -> None:
     text = "version: 1\nname: mine\nwhy: A test.\nstrategies: []\n"
 
     async def scenario() -> None:
-        await machine.looks(1)
-        answered = await machine.ask(IntentKind.POLICY_SAVE, None, name="mine", text=text)
+        await bench.looks(1)
+        answered = await bench.ask(IntentKind.POLICY_SAVE, None, name="mine", text=text)
         assert answered.ok, answered.text
         assert "used by: bcache0" in str(answered.text)
-        assert machine.daemon.volumes["bcache0"].policy.name == "mine"
-        removed = await machine.ask(IntentKind.POLICY_REMOVE, None, name="mine")
+        assert bench.daemon.volumes["bcache0"].policy.name == "mine"
+        removed = await bench.ask(IntentKind.POLICY_REMOVE, None, name="mine")
         assert "bcache0 now uses adaptive" in str(removed.text)
-        assert machine.daemon.volumes["bcache0"].policy.name == "adaptive"
+        assert bench.daemon.volumes["bcache0"].policy.name == "adaptive"
 
-    machine.run(scenario)
+    bench.run(scenario)
 
 
-def test_a_mode_is_in_the_history_when_it_is_answered(machine: Machine) -> None:
+def test_a_mode_is_in_the_history_when_it_is_answered(bench: IntentBench) -> None:
     async def scenario() -> None:
-        await machine.looks(2)
-        answered = await machine.ask(IntentKind.MODE, "bcache0", mode="observe")
+        await bench.looks(2)
+        answered = await bench.ask(IntentKind.MODE, "bcache0", mode="observe")
         assert answered.ok, answered.text
-        with closing(History.open(machine.folder / "state/history.db")) as history:
+        with closing(History.open(bench.folder / "state/history.db")) as history:
             assert history.live()["bcache0"].document["mode"] == "observe"
-        with closing(IntentHistory.open(machine.folder / "state/history.db")) as intents:
+        with closing(IntentHistory.open(bench.folder / "state/history.db")) as intents:
             (row,) = intents.newest(9)
         assert (row.who, row.ok, row.outcome) == ("jo", True, "bcache0: mode observe")
 
-    machine.run(scenario)
+    bench.run(scenario)
 
 
-def test_a_restore_is_answered_when_the_knobs_are_back(machine: Machine) -> None:
-    before = machine.knobs()
+def test_a_restore_is_answered_when_the_knobs_are_back(bench: IntentBench) -> None:
+    before = bench.knobs()
 
     async def scenario() -> None:
-        await machine.looks(2)
-        assert (await machine.ask(IntentKind.MODE, "bcache0", mode="enforce")).ok
-        await machine.looks(2)
-        await machine.ask(IntentKind.SET, "bcache0", knob=CUTOFF, value="1MiB")
-        assert machine.knobs() != before
-        restored = await machine.ask(IntentKind.RESTORE, None)
-        assert (restored.ok, machine.knobs()) == (True, before), restored.text
-        assert machine.daemon.overrides.active == {}
+        await bench.looks(2)
+        assert (await bench.ask(IntentKind.MODE, "bcache0", mode="enforce")).ok
+        await bench.looks(2)
+        await bench.ask(IntentKind.SET, "bcache0", knob=CUTOFF, value="1MiB")
+        assert bench.knobs() != before
+        restored = await bench.ask(IntentKind.RESTORE, None)
+        assert (restored.ok, bench.knobs()) == (True, before), restored.text
+        assert bench.daemon.overrides.active == {}
 
-    machine.run(scenario)
+    bench.run(scenario)
 
 
 def test_the_requests_of_a_daemon_that_was_killed_are_closed_and_counted_on(
-    machine: Machine,
+    bench: IntentBench,
 ) -> None:
-    machine.recorder.intent(IntentRow(41, "hold", None, {}, "jo", 7))
-    machine.recorder.flush()
-    Daemon(machine.daemon.config, machine.sysfs, machine.recorder, machine.journal, "this boot")
-    machine.recorder.flush()
-    with closing(IntentHistory.open(machine.folder / "state/history.db")) as intents:
+    bench.recorder.intent(IntentRow(41, "hold", None, {}, "jo", 7))
+    bench.recorder.flush()
+    Daemon(bench.daemon.config, bench.sysfs, bench.recorder, bench.journal, "this boot")
+    bench.recorder.flush()
+    with closing(IntentHistory.open(bench.folder / "state/history.db")) as intents:
         (row,) = intents.newest(9)
         assert (row.ok, row.outcome) == (False, ENDED)
 
     async def scenario() -> None:
         daemon = Daemon(
-            machine.daemon.config, machine.sysfs, machine.recorder, machine.journal, "this boot"
+            bench.daemon.config, bench.sysfs, bench.recorder, bench.journal, "this boot"
         )
         number, outcome = daemon.intents.submit(IntentKind.HOLD, None, {}, "jo")
         assert (number, (await outcome).ok) == (42, True)
 
-    machine.run(scenario)
+    bench.run(scenario)
 
 
-def test_an_advice_is_applied_undone_and_released(machine: Machine) -> None:
-    machine.fake.write("/sys/block/bcache0/bcache/sequential_cutoff", "0")
+def test_an_advice_is_applied_undone_and_released(bench: IntentBench) -> None:
+    bench.fake.write("/sys/block/bcache0/bcache/sequential_cutoff", "0")
 
     async def scenario() -> None:
-        await machine.looks(2)
-        applied = await machine.ask(IntentKind.APPLY, "bcache0", id="EBB-206")
+        await bench.looks(2)
+        applied = await bench.ask(IntentKind.APPLY, "bcache0", id="EBB-206")
         assert applied.ok, applied.text
-        assert machine.knobs()[CUTOFF] == "4194304"
-        await machine.ask(IntentKind.SET, "bcache0", knob=CUTOFF, value="1MiB")
-        await asyncio.to_thread(machine.recorder.flush)
-        undone = await machine.ask(IntentKind.UNDO, None, action_id=2)
+        assert bench.knobs()[CUTOFF] == "4194304"
+        await bench.ask(IntentKind.SET, "bcache0", knob=CUTOFF, value="1MiB")
+        await asyncio.to_thread(bench.recorder.flush)
+        undone = await bench.ask(IntentKind.UNDO, None, action_id=2)
         assert undone.ok, undone.text
         assert "it was 4 MiB before the write 2 of wish" in str(undone.text)
-        assert machine.knobs()[CUTOFF] == "4194304"
-        refused = await machine.ask(IntentKind.UNDO, None, action_id=1)
+        assert bench.knobs()[CUTOFF] == "4194304"
+        refused = await bench.ask(IntentKind.UNDO, None, action_id=1)
         assert not refused.ok, "0 is what it was, and no value for it"
         assert "0 is out of bounds" in str(refused.text)
-        released = await machine.ask(IntentKind.RELEASE, "bcache0", knob=CUTOFF)
+        released = await bench.ask(IntentKind.RELEASE, "bcache0", knob=CUTOFF)
         assert released.ok
-        await machine.looks(2)
-        assert machine.knobs()[CUTOFF] == "0"
+        await bench.looks(2)
+        assert bench.knobs()[CUTOFF] == "0"
 
-    machine.run(scenario)
+    bench.run(scenario)

@@ -20,7 +20,7 @@ from ebbgate.web import convert
 from tests.fake_dm import FakeDm
 from tests.fake_sysfs import fake_bcache
 from tests.unit.conftest import NOW_NS, Cli
-from tests.unit.daemon.test_daemon_volumes import Bench
+from tests.unit.daemon.test_volume_set import Bench
 
 MISSING = "/dev/mapper/control is missing"
 ASKS = "ebbgated cannot query device-mapper"

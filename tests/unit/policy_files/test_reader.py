@@ -17,7 +17,7 @@ from ebbgate.policy_files import reader, writer
 from ebbgate.policy_files.active import ActivePolicies
 from ebbgate.units import KIB
 from tests.control_fixture import SILENCE_NS_MAX
-from tests.unit.daemon.test_daemon_volumes import Bench
+from tests.unit.daemon.test_volume_set import Bench
 
 _CONDITION = '{dirty_ratio: "> 40%"}'
 
