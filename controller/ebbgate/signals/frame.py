@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TypedDict
 
 from ebbgate.model.dm import CacheStatus
 from ebbgate.model.frame import Frame, PathLatency, Rates, Regime
@@ -33,16 +33,42 @@ STREAM_RUN_BYTES = 512 * KIB
 BURST_IOPS = 20
 """Fewer requests per second are a light load."""
 
-_NEEDS_DESTAGE_CLASS = (
-    "destage_in_flight_ios",
-    "destage_bytes_per_s",
-    "backing_busy_foreground_ratio",
-)
-"""Fields of a frame that need destage to be distinguished from users' requests."""
-
 Runs = Mapping[Direction, tuple[float, ...]]
-Fields = dict[str, Any]
-"""Fields of a frame that is being built."""
+
+
+class _Fields(TypedDict, total=False):
+    """Fields of a frame that is being built."""
+
+    volume: str
+    at_ns: int
+    probed_at_ns: int | None
+    window_ns: int
+    idle: bool | None
+    idle_ns: int | None
+    foreground: Mapping[Direction, Rates] | None
+    in_flight_ios: int | None
+    run_bytes: Mapping[Direction, Histogram]
+    run_delta_bytes: Mapping[Direction, Histogram]
+    gap_counts: tuple[float, ...]
+    paths: Mapping[tuple[Direction, str], PathLatency]
+    bypass_bytes: Mapping[str, int]
+    backing_depth_ios: int | None
+    backing_busy_foreground_ratio: float | None
+    destage_in_flight_ios: int | None
+    destage_bytes_per_s: float | None
+    dirty_in_bytes_per_s: float | None
+    dirty_bytes: int | None
+    cache_bytes: int | None
+    dirty_ratio: float | None
+    in_use_ratio: float | None
+    dirty_room_bytes: int | None
+    time_to_full_s: float | None
+    time_to_clean_s: float | None
+    promotions: int | None
+    cache_mode: str | None
+    state: str | None
+    regime: Regime
+    knobs: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +153,7 @@ def _restarted(last: Tick, tick: Tick) -> bool:
     )
 
 
-def _from_sysfs(volume: str, seen: VolumeState, now_ns: int, missing: dict[str, str]) -> Fields:
+def _from_sysfs(volume: str, seen: VolumeState, now_ns: int, missing: dict[str, str]) -> _Fields:
     for name in ("dirty_bytes", "cache_bytes", "in_use_ratio", "state", "cache_mode"):
         if getattr(seen, name) is None:
             missing[name] = "not in sysfs"
@@ -154,11 +180,11 @@ def _from_sysfs(volume: str, seen: VolumeState, now_ns: int, missing: dict[str, 
     }
 
 
-def _from_probe(state: FrameState, now_ns: int) -> Fields:
+def _from_probe(state: FrameState, now_ns: int) -> _Fields:
     tick, first = state.ticks[-1], state.ticks[0]
     window_ns = tick.at_ns - first.at_ns
     depth_ios = tick.backing_device.depth_read_ios + tick.backing_device.depth_write_ios
-    found: Fields = {
+    found: _Fields = {
         "probed_at_ns": tick.at_ns,
         "window_ns": window_ns,
         "idle": tick.idle,
@@ -174,8 +200,9 @@ def _from_probe(state: FrameState, now_ns: int) -> Fields:
         found |= _over_window(tick, first, window_ns)
     if state.destage_missing:
         # These counts mix destage and users' requests.
-        for name in _NEEDS_DESTAGE_CLASS:
-            found.pop(name, None)
+        found.pop("destage_in_flight_ios", None)
+        found.pop("destage_bytes_per_s", None)
+        found.pop("backing_busy_foreground_ratio", None)
     return found
 
 
@@ -186,7 +213,7 @@ def _destage_in_flight_ios(tick: Tick) -> int:
     return max(0, tick.destage_queued.ios - tick.destage_done.ios)
 
 
-def _over_window(tick: Tick, first: Tick, window_ns: int) -> Fields:
+def _over_window(tick: Tick, first: Tick, window_ns: int) -> _Fields:
     """Return the signals that need two ticks."""
     seconds = window_ns / NS_PER_S
     written = _path_bytes(tick, first, Direction.WRITE, "writeback")
@@ -265,8 +292,8 @@ def _regime(foreground: Mapping[Direction, Rates], deltas: Mapping[Direction, Hi
 
 
 def _forecasts(
-    found: Fields, state: FrameState, missing: dict[str, str], *, mapped: bool
-) -> Fields:
+    found: _Fields, state: FrameState, missing: dict[str, str], *, mapped: bool
+) -> _Fields:
     cache, dirty, ratio = found["cache_bytes"], found["dirty_bytes"], found["dirty_ratio"]
     if dirty is None or not cache or ratio is None:
         missing["time_to_full"] = "the dirty level is unknown"
@@ -277,13 +304,13 @@ def _forecasts(
     else:
         level = ratio if found["in_use_ratio"] is None else found["in_use_ratio"]
         room = dirty_room_bytes(cache, max(level, ratio), cutoff_ratio(sync_write_share(state)))
-    if "destage_bytes_per_s" not in found:
+    arriving, leaving = found.get("dirty_in_bytes_per_s"), found.get("destage_bytes_per_s")
+    if arriving is None or leaving is None:
         return {"dirty_room_bytes": room}
-    rates = (found["dirty_in_bytes_per_s"], found["destage_bytes_per_s"])
     return {
         "dirty_room_bytes": room,
-        "time_to_full_s": time_to_full_s(room, *rates),
-        "time_to_clean_s": time_to_clean_s(dirty, *rates),
+        "time_to_full_s": time_to_full_s(room, arriving, leaving),
+        "time_to_clean_s": time_to_clean_s(dirty, arriving, leaving),
     }
 
 
