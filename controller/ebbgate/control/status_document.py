@@ -25,8 +25,8 @@ from ebbgate.policy.cleaning import Cleaning, eta_s
 from ebbgate.policy.engine import (
     DRAIN,
     IDLE_DESTAGE,
-    NO_REGRET,
     OVERRIDE,
+    ROLLBACK_GUARD,
     DestageParams,
     Outcome,
     Phase,
@@ -131,7 +131,7 @@ def summary(view: StatusInputs, frame: Frame, state: State, decision: Decision) 
         return _cleaning_sentence(view.cleaning, frame)
     if view.frozen:
         return "On hold: no knob is changed"
-    own = [p for p in decision.proposals if p.strategy not in (OVERRIDE, DRAIN, NO_REGRET)]
+    own = [p for p in decision.proposals if p.strategy not in (OVERRIDE, DRAIN, ROLLBACK_GUARD)]
     reasons = [p.unsupported for p in own if p.unsupported]
     if reasons and len(reasons) == len(own):
         return f"Nothing to tune: {reasons[0]}"

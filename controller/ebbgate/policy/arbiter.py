@@ -23,9 +23,9 @@ from ebbgate.policy.strategies.destage_state import DestageParams, Phase
 from ebbgate.policy.strategies.stream_bypass import StreamMode
 from ebbgate.units import format_ns
 
-NO_REGRET = "no_regret"
+ROLLBACK_GUARD = "rollback_guard"
 _STREAM_KNOBS = frozenset({CUTOFF, MAX_SECTORS})
-_ABOVE = frozenset({overrides.OVERRIDE, drain.DRAIN, NO_REGRET})
+_ABOVE = frozenset({overrides.OVERRIDE, drain.DRAIN, ROLLBACK_GUARD})
 """These proposals come and go; those of rules and strategies are there all the time."""
 _EASE = 2.0
 """Hysteresis as in idle_destage: the level itself moves as soon as the gate opens."""
@@ -145,7 +145,7 @@ def _ruling(state: State, proposed: Gate | None, policy: Policy, now_ns: int) ->
     if rolled_back and _presses(state) and not must_destage(state.frame, params):
         closed = replace(state.destage, phase=Phase.WAIT)
         shut = limits.clamp_gate(idle_destage.gate_of(closed, params), policy.limits)
-        return Ruling(shut, NO_REGRET, "users waited longer after the gate was opened")
+        return Ruling(shut, ROLLBACK_GUARD, "users waited longer after the gate was opened")
     return own
 
 
@@ -199,10 +199,10 @@ def _rollback_proposal(found: Verdict, state: State, ruled: Ruling, now_ns: int)
         f"{what} is suspended for {format_ns(max(0, left))}: the p99 of"
         f" {found.direction}s rose from {before} to {after} after it"
     )
-    if yields and ruled.by != NO_REGRET:
+    if yields and ruled.by != ROLLBACK_GUARD:
         reason += "; ignored, since dirty data must be written back"
     return Proposal(
-        NO_REGRET,
+        ROLLBACK_GUARD,
         reason,
         (
             Condition(
@@ -213,6 +213,6 @@ def _rollback_proposal(found: Verdict, state: State, ruled: Ruling, now_ns: int)
                 True,
             ),
         ),
-        gate=ruled.gate if ruled.by == NO_REGRET else None,
+        gate=ruled.gate if ruled.by == ROLLBACK_GUARD else None,
         suppresses=(str(found.setting),),
     )

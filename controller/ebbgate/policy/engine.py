@@ -14,7 +14,7 @@ from ebbgate.model.decision import Decision, Gate, Proposal
 from ebbgate.model.frame import Frame
 from ebbgate.model.records import Edge, QueueSample
 from ebbgate.policy import arbiter, evaluate
-from ebbgate.policy.arbiter import NO_REGRET, DecisionKey, Ruling
+from ebbgate.policy.arbiter import ROLLBACK_GUARD, DecisionKey, Ruling
 from ebbgate.policy.defaults import IDLE_DESTAGE, STREAM_BYPASS, Policy
 from ebbgate.policy.drain import DRAIN
 from ebbgate.policy.evaluate import PACE_PERIOD_NS, ProbeSettings
@@ -27,9 +27,9 @@ from ebbgate.policy.strategies.idle_destage import start_bytes
 __all__ = [
     "DRAIN",
     "IDLE_DESTAGE",
-    "NO_REGRET",
     "OVERRIDE",
     "PACE_PERIOD_NS",
+    "ROLLBACK_GUARD",
     "STREAM_BYPASS",
     "DecisionKey",
     "DestageParams",

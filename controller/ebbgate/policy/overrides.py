@@ -15,7 +15,9 @@ from ebbgate.model.override import ActiveOverride, Override, OverrideKind
 from ebbgate.model.volume import UNWRITABLE, VolumeState
 from ebbgate.units import format_ns
 
-OVERRIDE = "wish"
+OVERRIDE = "override"
+OVERRIDE_NAMES = frozenset({OVERRIDE, "wish"})
+"""Version 0.1 wrote `wish` into the history."""
 
 
 def ends_ns(override: Override, wall_ns: int, now_ns: int) -> int | None:

@@ -196,20 +196,20 @@ def test_the_wish_is_a_decision_with_who_and_until_when(enforced: LoopBench) -> 
     wish(enforced, standing("sequential_cutoff", str(MIB)))
     decision = enforced.kept.decisions[-1]
     first = decision.proposals[0]
-    assert first.strategy == "wish"
+    assert first.strategy == "override"
     assert first.reason == "sequential_cutoff 1 MiB, requested by jo, until released"
-    assert (decision.sequential_cutoff_bytes, decision.cutoff_strategy) == (MIB, "wish")
+    assert (decision.sequential_cutoff_bytes, decision.cutoff_strategy) == (MIB, "override")
     assert [p.strategy for p in decision.proposals[1:]] == ["idle_destage", "stream_bypass"]
     (shown,) = enforced.kept.document["wishes"]
     assert (shown["knob"], shown["who"], shown["left_ns"]) == ("sequential_cutoff", "jo", None)
     proposals = {p["strategy"]: p for p in enforced.kept.document["proposals"]}
-    assert proposals["wish"]["wins"] == ["sequential_cutoff"]
+    assert proposals["override"]["wins"] == ["sequential_cutoff"]
 
 
 def test_each_write_of_a_wish_names_who_asked(enforced: LoopBench) -> None:
     wish(enforced, standing())
     (write,) = [
-        o for o in enforced.kept.written if o.action.strategy == "wish" and o.action.new == "20"
+        o for o in enforced.kept.written if o.action.strategy == "override" and o.action.new == "20"
     ]
     assert write.kind is OutcomeKind.CHANGED
     assert write.action.reason == "writeback_percent 20%, requested by jo, until released"

@@ -63,12 +63,12 @@ def test_destage_beside_the_load_that_users_feel_is_taken_back_and_said(users: U
     users.reads(8, SLOW)
     assert users.bench.gate() is GateKind.CLOSED
     decision = users.bench.kept.decisions[-1]
-    assert decision.gate_strategy == "no_regret"
+    assert decision.gate_strategy == "rollback_guard"
     assert "write-back under load is suspended for" in decision.proposals[0].reason
-    written = [o for o in users.bench.kept.written if o.action.strategy == "no_regret"]
+    written = [o for o in users.bench.kept.written if o.action.strategy == "rollback_guard"]
     assert written, "no knob was written for it"
     proposals = {each["strategy"]: each for each in users.bench.kept.document["proposals"]}
-    assert proposals["no_regret"]["wins"] == ["destage"]
+    assert proposals["rollback_guard"]["wins"] == ["destage"]
     assert users.bench.kept.document["totals"]["guard_trips"] == {"gate": 1, "streams": 0}
 
 
@@ -86,7 +86,7 @@ def test_what_users_do_not_feel_goes_on(users: Users) -> None:
     users.reads(8, FAST)
     assert users.bench.gate() is GateKind.PACED
     names = {p.strategy for d in users.bench.kept.decisions for p in d.proposals}
-    assert "no_regret" not in names
+    assert "rollback_guard" not in names
 
 
 def test_a_cache_that_runs_full_is_drained_whatever_users_feel(users: Users) -> None:
@@ -95,7 +95,7 @@ def test_a_cache_that_runs_full_is_drained_whatever_users_feel(users: Users) -> 
     assert users.bench.gate() is GateKind.PACED
     assert users.bench.kept.decisions[-1].gate_strategy == "idle_destage"
     first = users.bench.kept.decisions[-1].proposals[0]
-    assert first.strategy == "no_regret"
+    assert first.strategy == "rollback_guard"
     assert first.reason.endswith("ignored, since dirty data must be written back")
 
 

@@ -105,17 +105,17 @@ def test_without_wishes_and_regrets_the_strategies_decide() -> None:
 def test_a_wish_for_a_knob_of_the_gate_releases_the_gate() -> None:
     over = wished("writeback_percent", "20", "20%")
     decision = decide(over, state(Phase.PRESSURE), POLICY, SECOND)
-    assert (decision.gate, decision.gate_strategy) == (Gate(GateKind.RELEASED), "wish")
+    assert (decision.gate, decision.gate_strategy) == (Gate(GateKind.RELEASED), "override")
     assert decision.proposals[0].knobs == (("writeback_percent", "20"),)
     assert decision.proposals[1].gate is not None, "the loser is no longer visible"
-    assert ruling(over, state(Phase.PRESSURE), POLICY, SECOND).by == "wish"
+    assert ruling(over, state(Phase.PRESSURE), POLICY, SECOND).by == "override"
 
 
 def test_a_wish_for_the_cutoff_beats_the_stance() -> None:
     decision = decide(
         wished("sequential_cutoff", str(8 * MIB)), state(mode=StreamMode.BYPASS), POLICY, SECOND
     )
-    assert (decision.sequential_cutoff_bytes, decision.cutoff_strategy) == (8 * MIB, "wish")
+    assert (decision.sequential_cutoff_bytes, decision.cutoff_strategy) == (8 * MIB, "override")
     assert decision.gate_strategy == "idle_destage"
 
 
@@ -123,7 +123,7 @@ def test_a_wish_for_the_length_of_requests_keeps_them_whole() -> None:
     over = wished("max_sectors_kb", "512")
     decision = decide(over, state(mode=StreamMode.BYPASS), POLICY, SECOND)
     assert not decision.split_requests
-    assert decision.cutoff_strategy == "wish"
+    assert decision.cutoff_strategy == "override"
 
 
 def test_a_wish_for_a_threshold_of_congestion_leaves_both_alone() -> None:
@@ -173,9 +173,9 @@ def test_pressure_that_users_feel_is_taken_back() -> None:
     pressed = state(Phase.PRESSURE)
     decision = decide(over, pressed, POLICY, now_ns)
     assert decision.gate is not None
-    assert (decision.gate.kind, decision.gate_strategy) == (GateKind.CLOSED, "no_regret")
+    assert (decision.gate.kind, decision.gate_strategy) == (GateKind.CLOSED, "rollback_guard")
     first = decision.proposals[0]
-    assert first.strategy == "no_regret"
+    assert first.strategy == "rollback_guard"
     assert "write-back under load is suspended for" in first.reason
     (condition,) = first.conditions
     assert (condition.measured, condition.threshold) == ("60 ms", "24.0 ms (before: 12.0 ms)")
@@ -208,7 +208,7 @@ def test_a_gap_is_drained_whatever_was_regretted() -> None:
 def test_a_stance_on_streams_that_users_feel_is_taken_back() -> None:
     over, now_ns = regretted(mode=StreamMode.ABSORB)
     decision = decide(over, state(mode=StreamMode.ABSORB), POLICY, now_ns)
-    assert (decision.sequential_cutoff_bytes, decision.cutoff_strategy) == (None, "no_regret")
+    assert (decision.sequential_cutoff_bytes, decision.cutoff_strategy) == (None, "rollback_guard")
     assert decision.proposals[0].suppresses == (str(WatchedSetting.STREAMS),)
     assert decision.gate_strategy == "idle_destage"
 
@@ -238,7 +238,7 @@ def test_what_a_person_wants_is_not_regretted() -> None:
         acting = state(Phase.PRESSURE, StreamMode.ABSORB) if bad else state()
         over = ticked(over, now, acting, POLICY, applied=True)
     decision = decide(over, acting, POLICY, now.at_ns)
-    assert "no_regret" not in [p.strategy for p in decision.proposals]
+    assert "rollback_guard" not in [p.strategy for p in decision.proposals]
 
 
 RULE = Proposal("rule:open", "wide open", gate=Gate(GateKind.OPEN))
@@ -258,12 +258,12 @@ def test_what_a_rule_does_is_not_blamed_on_a_strategy() -> None:
         now = seen(100 + number / 4, 60 if bad else 12)
         over = ticked(over, now, ruled(acting, RULE, CUTOFF), POLICY, applied=True)
     decision = decide(over, acting, POLICY, now.at_ns)
-    assert "no_regret" not in [p.strategy for p in decision.proposals]
+    assert "rollback_guard" not in [p.strategy for p in decision.proposals]
 
 
 def test_the_guard_leaves_the_gate_of_a_rule_open() -> None:
     over, now_ns = regretted(Phase.PRESSURE)
-    assert ruling(over, state(Phase.PRESSURE), POLICY, now_ns).by == "no_regret"
+    assert ruling(over, state(Phase.PRESSURE), POLICY, now_ns).by == "rollback_guard"
     now = ruled(state(Phase.PRESSURE), RULE)
     found = ruling(over, now, POLICY, now_ns)
     assert (found.gate, found.by) == (RULE.gate, "rule:open")
@@ -284,7 +284,7 @@ def test_a_gate_that_the_guard_shuts_stays_within_the_limits() -> None:
     over, now_ns = regretted(Phase.PRESSURE)
     policy = replace(POLICY, limits=Limits(destage_rate=Bounds(low=2 * MIB)))
     found = ruling(over, state(Phase.PRESSURE), policy, now_ns)
-    assert (found.gate, found.by) == (Gate(GateKind.PACED, 2 * MIB), "no_regret")
+    assert (found.gate, found.by) == (Gate(GateKind.PACED, 2 * MIB), "rollback_guard")
 
 
 def test_pressing_is_what_idle_destage_calls_pressing() -> None:

@@ -108,9 +108,9 @@ function known(): Record<string, (readonly [string, string])[]> {
       [
         "idle_destage",
         "stream_bypass",
-        "wish",
+        "override",
         "drain",
-        "no_regret",
+        "rollback_guard",
         ...all.flatMap((each) => each.proposals.map((one) => one.strategy)),
       ],
       strategyLabel,

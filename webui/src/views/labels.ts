@@ -32,7 +32,10 @@ const SETTINGS: Readonly<Record<string, string>> = {
   sequential_cutoff: "sequential cutoff",
   congestion_bypass: "congestion bypass",
 };
-const STRATEGIES: Readonly<Record<string, string>> = { wish: "override" };
+const STRATEGIES: Readonly<Record<string, string>> = {
+  wish: "override",
+  no_regret: "rollback_guard",
+};
 
 export function loadLabel(volume: Volume): string {
   return volume.regime === "gap" ? "idle" : volume.regime;

@@ -110,11 +110,11 @@ _OF_A_VOLUME: Final = (
            " that the label names."),
     Family("ebbgate_knob_manual", GAUGE, "1: somebody else changed it, so ebbgate leaves it alone"
            " until `ebbgate release`."),
-    Family("ebbgate_knob_changes", COUNTER, "Writes that changed a knob, by strategy; wish: a"
-           " person asked ebbgate; manual: somebody wrote over ours."),
+    Family("ebbgate_knob_changes", COUNTER, "Writes that changed a knob, by strategy;"
+           " override: a user set it; manual: someone else wrote it."),
     Family("ebbgate_decisions", COUNTER, "Decisions that differed from the one before."),
-    Family("ebbgate_guard_trips", COUNTER, "How often the no-regret guard took a setting back,"
-           " since users waited longer after it."),
+    Family("ebbgate_guard_trips", COUNTER, "How often the rollback guard rolled a setting"
+           " back because users waited longer after it."),
     Family("ebbgate_probe_lost", COUNTER, "What the probe could not count; streams: pushed out of"
            " its table, which a random load does all the time and which loses no bytes."),
     Family("ebbgate_counting_since_timestamp_seconds", GAUGE, "When the counters of the volume"
