@@ -89,7 +89,7 @@ def test_a_dead_probe_means_unknown_signals_until_it_is_back(
         fio.run(guest, gap_drain.fill_job(stack.device, SMALL), seed=2)
         guest.check("pkill -9 -x ebbgate-probe")
         logged(product, "the probe ended")
-        logged(product, "idle_destage: unknown: foreground unknown")
+        logged(product, "idle_destage: unknown: the load is unknown")
         product.wait_until(
             lambda: "unknown" not in product.last_decision(), 60, "the probe to be back"
         )
