@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from difflib import SequenceMatcher
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -14,7 +15,6 @@ import click
 from ebbgate.cli import format
 from ebbgate.cli.context import Context, json_option
 from ebbgate.cli.output import Document, emit
-from ebbgate.cli.replay_diff import differences, time_by_gate
 from ebbgate.cli.replay_history import draw_gates, history_run
 from ebbgate.errors import NotFound, UsageError
 from ebbgate.model.decision import Decision
@@ -184,3 +184,48 @@ def _cells(decision: Document) -> tuple[Cell, ...]:
         format.size(decision["sequential_cutoff_bytes"]),
         "; ".join(reasons),
     )
+
+
+def differences(old: Sequence[Document], new: Sequence[Document]) -> list[tuple[str, Document]]:
+    """Merge decisions of two policies in time order.
+
+    `-`: only of the old policy; `+`: only of the new one; blank: of both.
+    """
+    matcher = SequenceMatcher(
+        None, [_identity(r) for r in old], [_identity(r) for r in new], autojunk=False
+    )
+    found: list[tuple[str, Document]] = []
+    for tag, old_from, old_to, new_from, new_to in matcher.get_opcodes():
+        if tag == "equal":
+            found += [(" ", row) for row in new[new_from:new_to]]
+            continue
+        changed = [("-", row) for row in old[old_from:old_to]]
+        changed += [("+", row) for row in new[new_from:new_to]]
+        found += sorted(changed, key=lambda each: each[1]["after_ns"])
+    return found
+
+
+def time_by_gate(rows: Sequence[Document], end_ns: int) -> dict[str, int]:
+    """Return for how long (ns) each kind of gate was decided until `end_ns`.
+
+    Before the first decision the kernel's settings apply (`released`).
+    """
+    spans: dict[str, int] = {}
+    for since_ns, until_ns, kind in _gates_over_time(rows, end_ns):
+        spans[kind] = spans.get(kind, 0) + until_ns - since_ns
+    return {kind: span_ns for kind, span_ns in spans.items() if span_ns > 0}
+
+
+def _gates_over_time(rows: Sequence[Document], end_ns: int) -> Iterable[tuple[int, int, str]]:
+    since_ns, kind = 0, "released"
+    for row in rows:
+        yield since_ns, row["after_ns"], kind
+        gate = row["gate"] or {}
+        since_ns, kind = row["after_ns"], gate.get("kind", "released")
+    yield since_ns, max(end_ns, since_ns), kind
+
+
+def _identity(row: Document) -> tuple[object, ...]:
+    gate = row["gate"] or {}
+    reasons = tuple(each["reason"] for each in row["proposals"] if each["wins"])
+    return row["after_ns"], gate.get("kind"), row["sequential_cutoff_bytes"], reasons

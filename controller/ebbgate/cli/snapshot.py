@@ -9,7 +9,7 @@ from typing import Any
 
 from ebbgate.cli.context import Context
 from ebbgate.cli.daemon_status import Link
-from ebbgate.doctor.device import device_document
+from ebbgate.doctor.model import device_document
 from ebbgate.model.status import DAEMON
 from ebbgate.model.volume import Volume, VolumeState
 from ebbgate.probes.volume_state import read_state

@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from ebbgate.cli import dm_view, format
+from ebbgate.cli import format
 from ebbgate.cli.context import Context, json_option
 from ebbgate.cli.daemon_status import look
 from ebbgate.cli.output import Document, emit
@@ -124,7 +125,7 @@ def _facts(volume: Document) -> list[tuple[str, str]]:
         ("cache", f"{format.bar(volume['in_use_ratio'], limits, cells=30)} {level}"),
         *_limits(volume, limits),
         ("dirty data", format.size(volume["dirty_bytes"])),
-        *(dm_view.facts(volume["mapping"]) if "mapping" in volume else ()),
+        *(_dm_facts(volume["mapping"]) if "mapping" in volume else ()),
     ]
     if not volume["live"]:
         return facts
@@ -144,6 +145,51 @@ def _limits(volume: Document, limits: tuple[float, float]) -> list[tuple[str, st
         return []
     levels = f"{format.ratio(limits[0])} (asynchronous), {format.ratio(limits[1])} (synchronous)"
     return [("", f"┆ writes cached to {levels}")]
+
+
+def _dm_facts(mapping: Document) -> list[tuple[str, str]]:
+    """Return names, metadata and the kernel's counters of a dm volume."""
+    found = [("names", ", ".join(_dm_names(mapping)))]
+    status = mapping["status"]
+    if status is None:
+        return found
+    if "policy" not in status:
+        counters = {name.replace("_", " "): count for name, count in status["counters"]}
+        return [*found, *_counted({"under writeback": status["under_writeback"], **counters})]
+    metadata = format.device(mapping["metadata"]) if mapping["metadata"] else format.UNKNOWN
+    used, total = status["metadata_used"], status["metadata_total"]
+    return [
+        *found,
+        ("metadata", f"{metadata}, {format.ratio(used / total if total else None)} used"),
+        ("policy", f"{_dm_policy(status)}, blocks of {format.size(status['block_bytes'])}"),
+        ("reads", f"{_hits(status, 'read')} since the metadata was made"),
+        ("writes", _hits(status, "write")),
+        ("moved", f"{status['promotions']} promotions, {status['demotions']} demotions since the "
+                  "table was loaded"),
+    ]  # fmt: skip
+
+
+def _dm_names(mapping: Document) -> list[str]:
+    """Return the names in LVM, device-mapper and the kernel."""
+    known = (mapping["lvm_name"], mapping["dm_name"], mapping["kernel_name"])
+    return [name for name in known if name]
+
+
+def _dm_policy(status: Document) -> str:
+    """Name the cache policy; for `mq` in the table the kernel runs smq."""
+    return "smq (as mq)" if status["policy"] == "mq" else str(status["policy"])
+
+
+def _hits(status: Document, way: str) -> str:
+    hits, misses = status[f"{way}_hits"], status[f"{way}_misses"]
+    if not hits + misses:
+        return "none"
+    return f"{format.ratio(hits / (hits + misses))} hits of {hits + misses}"
+
+
+def _counted(counters: Mapping[str, int]) -> list[tuple[str, str]]:
+    text = ", ".join(f"{count} {name}" for name, count in counters.items())
+    return [("counters", f"{text} (blocks)")] if text else []
 
 
 def _paths(page: Page, volume: Document) -> None:

@@ -45,8 +45,7 @@ from typing import Final
 from ebbgate.doctor.advice_disks import depth, rotational, scheduler, stacked
 from ebbgate.doctor.advice_dm import DM_RULES
 from ebbgate.doctor.advice_folklore import BCACHE_RULES, congested, detector_off, mq_settings
-from ebbgate.doctor.disk_kind import DiskKind
-from ebbgate.doctor.model import Advice, Change, Facts, Weight, write_command
+from ebbgate.doctor.model import Advice, Change, DiskKind, Facts, Weight, write_command
 from ebbgate.knobs.catalog import TRIGGER_GC
 from ebbgate.model.volume import Kind
 

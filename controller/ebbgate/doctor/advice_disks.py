@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from ebbgate.doctor.disk_kind import DiskKind
 from ebbgate.doctor.model import (
     LASTS_UDEV,
     Advice,
+    DiskKind,
     Facts,
     Weight,
     udev_rule,

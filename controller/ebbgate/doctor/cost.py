@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Measures what the running probe costs: runs and nanoseconds of each BPF program.
 
-I/O: /proc. The kernel counts only while kernel.bpf_stats_enabled is 1. Counting itself costs about
-20 ns per run, so it is off by default; `measure` switches it on for some seconds.
+I/O: /proc, bpf(2). The kernel counts only while kernel.bpf_stats_enabled is 1. Counting itself
+costs about 20 ns per run, so it is off by default; `measure` switches it on for some seconds.
 """
 
 from __future__ import annotations
 
+import ctypes
+import os
+import platform
+import struct
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -14,13 +18,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from ebbgate.doctor.bpf_names import program_name
 from ebbgate.units import NS_PER_S
 
 PROBE_COMM: Final = "ebbgate-probe"
 _SWITCH: Final = "sys/kernel/bpf_stats_enabled"
 # Count of a program that does nothing (measured on 6.18, 2.5 GHz).
 EMPTY_RUN_NS: Final = 35
+# System call numbers differ by architecture (asm/unistd.h).
+_SYSCALLS: Final = {"x86_64": 321, "aarch64": 280, "riscv64": 280, "ppc64le": 361, "s390x": 351}
+_PROG_GET_FD_BY_ID: Final = 13
+_OBJ_GET_INFO_BY_FD: Final = 15
+# struct bpf_prog_info up to and with `name`; the kernel fills as much as it is given room for.
+_INFO_BYTES: Final = 80
+_NAME: Final = slice(64, 80)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,3 +149,32 @@ def _program(fdinfo: Path) -> Program | None:
         )
     except (OSError, KeyError, ValueError):
         return None
+
+
+def program_name(number: int) -> str:
+    """Return the first 15 characters of a program's name, which /proc does not have.
+
+    Empty without root and on other architectures.
+    """
+    handle = _bpf(_PROG_GET_FD_BY_ID, struct.pack("=III", number, 0, 0))
+    if handle < 0:
+        return ""
+    try:
+        info = ctypes.create_string_buffer(_INFO_BYTES)
+        attributes = struct.pack("=IIQ", handle, _INFO_BYTES, ctypes.addressof(info))
+        if _bpf(_OBJ_GET_INFO_BY_FD, attributes) < 0:
+            return ""
+        return info.raw[_NAME].partition(b"\0")[0].decode(errors="replace")
+    finally:
+        os.close(handle)
+
+
+def _bpf(command: int, attributes: bytes) -> int:
+    """Call bpf(2); negative on failure and on unknown architectures."""
+    syscall = _SYSCALLS.get(platform.machine())
+    if syscall is None:
+        return -1
+    buffer = ctypes.create_string_buffer(attributes, len(attributes))
+    libc = ctypes.CDLL(None, use_errno=True)
+    result: int = libc.syscall(syscall, command, buffer, len(attributes))
+    return result

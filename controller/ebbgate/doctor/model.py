@@ -1,16 +1,60 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Advice, and the facts that it is based on. Pure."""
+"""Advice, and the facts that it is based on. Pure.
+
+Good advice depends on the kind of disk: one drive gains from a short queue, an array needs a long
+one, and what a virtual disk needs only its host knows. SCSI's vendor and model tell them apart:
+SATA drives have the vendor `ATA`, and arrays and hypervisors use their own names.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 
-from ebbgate.doctor.disk_kind import DiskKind
 from ebbgate.model.status import VolumeStatus
 from ebbgate.model.volume import Device, Volume, VolumeState
+
+
+class DiskKind(StrEnum):
+    """`unknown`: gets the same careful advice as an array."""
+
+    SINGLE = "single disk"
+    ARRAY = "array"
+    VIRTUAL = "virtual disk"
+    UNKNOWN = "unknown"
+
+
+_VIRTUAL_NAME: Final = re.compile(r"(vd|xvd|rbd|nbd|ublkb|loop)")
+_VIRTUAL: Final = re.compile(
+    r"qemu|vmware|virtual disk|vbox|persistentdisk|elastic block store|nutanix", re.I
+)
+_ARRAY: Final = re.compile(
+    r"raid|perc\b|logical volume|^(lsi|avago|broadcom|adaptec|areca|3ware|mscc)\b|lio-org|^iet\b"
+    r"|netapp|^(emc|dgc|pure|3pardata|nimble|compelnt|eqlogic|synology|qnap|datacore)\b"
+    r"|truenas|freenas|scst|^hitachi +open|^ibm +(2145|2107|flashsystem)|^hpe? +(msa|p2000|open)",
+    re.I,
+)
+_DRIVE: Final = re.compile(
+    r"^(ata|seagate|hgst|hitachi|wdc?|western digital|toshiba|fujitsu|samsung|micron|intel|kioxia"
+    r"|ibm-esxs)\b",
+    re.I,
+)
+_DRIVE_NAME: Final = re.compile(r"(nvme|mmcblk|hd[a-z])")
+
+
+def disk_kind(name: str, vendor: str | None, model: str | None) -> DiskKind:
+    """`name`: of the whole disk; `vendor`, `model`: as sysfs has them, None where it has none."""
+    words = f"{(vendor or '').strip()} {(model or '').strip()}".strip()
+    if _VIRTUAL_NAME.match(name) or _VIRTUAL.search(words):
+        return DiskKind.VIRTUAL
+    if _ARRAY.search(words):
+        return DiskKind.ARRAY
+    if _DRIVE.match(words) or _DRIVE_NAME.match(name):
+        return DiskKind.SINGLE
+    return DiskKind.UNKNOWN
 
 
 class Weight(StrEnum):
@@ -104,6 +148,20 @@ class Facts:
         return len(self.disks) > 1 or any(
             self.kind(device.name) is DiskKind.ARRAY for device in self.disks
         )
+
+
+def device_document(device: Device) -> dict[str, Any]:
+    """Return a device and its queue."""
+    return {
+        "name": device.name,
+        "devno": f"{device.devno[0]}:{device.devno[1]}",
+        "size_bytes": device.size_bytes,
+        "rotational": device.rotational,
+        "scheduler": device.scheduler,
+        "schedulers": list(device.schedulers),
+        "nr_requests": device.nr_requests,
+        "queue_depth": device.queue_depth,
+    }
 
 
 def write_command(value: str | int, *files: str) -> str:

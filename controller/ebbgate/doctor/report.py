@@ -10,8 +10,7 @@ from typing import Any
 
 from ebbgate.doctor.advice import advise
 from ebbgate.doctor.cost import EMPTY_RUN_NS, Cost
-from ebbgate.doctor.disk_kind import DiskKind, disk_kind
-from ebbgate.doctor.model import SEVERITY, Advice, Facts
+from ebbgate.doctor.model import SEVERITY, Advice, DiskKind, Facts, disk_kind
 from ebbgate.kernel.sysfs import Sysfs
 from ebbgate.knobs.catalog import knob_path, knobs_of
 from ebbgate.model.status import VolumeStatus

@@ -17,8 +17,7 @@ from typing import Any, Final
 
 from ebbgate.doctor import cost, device_mapper, remedy, report
 from ebbgate.doctor.advice import advise
-from ebbgate.doctor.device import device_document
-from ebbgate.doctor.model import SEVERITY, Advice, Facts
+from ebbgate.doctor.model import SEVERITY, Advice, Facts, device_document
 from ebbgate.doctor.remedy import Applied, ApplyRequest
 from ebbgate.kernel.sysfs import Sysfs
 from ebbgate.knobs.catalog import knob_path, knobs_of

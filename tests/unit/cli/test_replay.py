@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ebbgate.cli.replay_diff import time_by_gate
+from ebbgate.cli.replay import time_by_gate
 from ebbgate.model.volume import VolumeState
 from ebbgate.probes.recording import header_line, sysfs_line
 from ebbgate.units import GIB, MIB, NS_PER_MS, NS_PER_S

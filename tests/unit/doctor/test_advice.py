@@ -12,8 +12,7 @@ import pytest
 from ebbgate.doctor import advice
 from ebbgate.doctor.advice import advise
 from ebbgate.doctor.advice_disks import depth_inside
-from ebbgate.doctor.disk_kind import DiskKind, disk_kind
-from ebbgate.doctor.model import SEVERITY, Advice, Facts, Weight
+from ebbgate.doctor.model import SEVERITY, Advice, DiskKind, Facts, Weight, disk_kind
 from ebbgate.doctor.remedy import KNOBS_OF
 from ebbgate.knobs.settable import checked_value, is_trigger
 from ebbgate.model.records import Direction

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from ebbgate.doctor.advice import advise
-from ebbgate.doctor.disk_kind import DiskKind
-from ebbgate.doctor.model import Advice, Facts, Weight
+from ebbgate.doctor.model import Advice, DiskKind, Facts, Weight
 from ebbgate.model.dm import CacheStatus, DmHealth, WritecacheStatus
 from ebbgate.model.status_json import status_from_json
 from ebbgate.model.volume import Kind, Volume, VolumeState

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ebbgate.cli.replay_diff import time_by_gate
+from ebbgate.cli.replay import time_by_gate
 from ebbgate.errors import ConfigError, NotFound
 from ebbgate.model.decision import GateKind
 from ebbgate.model.records import Edge, EdgeKind
