@@ -61,7 +61,7 @@ class _Followed:
 class VolumeSet:
     """`loops`: of the volumes that are followed, by name. `command`: sends the probe a line.
 
-    `device_mapper_blocked`: why device-mapper cannot be asked; empty if it can.
+    `device_mapper_blocked`: why device-mapper cannot be queried; empty if it can.
     """
 
     def __init__(
@@ -176,7 +176,7 @@ class VolumeSet:
     def _log_device_mapper(self, blocked: str) -> None:
         """Log once that half of the product is missing."""
         if blocked and blocked != self.device_mapper_blocked:
-            _LOG.error("device-mapper cannot be asked (%s): its volumes are not tuned", blocked)
+            _LOG.error("device-mapper cannot be queried (%s): its volumes are not tuned", blocked)
         self.device_mapper_blocked = blocked
 
     def _add(self, volume: Volume) -> None:

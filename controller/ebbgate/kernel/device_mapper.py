@@ -254,7 +254,7 @@ class DeviceMapper:
                 self._handle = os.open(self._control, os.O_RDWR | os.O_CLOEXEC)
             except OSError as error:
                 raise Unavailable(
-                    f"device-mapper cannot be asked: {self._control}: {error.strerror}",
+                    f"device-mapper cannot be queried: {self._control}: {error.strerror}",
                     "modprobe dm-mod; reading it needs root",
                 ) from error
         return self._handle

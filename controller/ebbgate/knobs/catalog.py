@@ -329,17 +329,17 @@ NEVER: Final[Mapping[str, str]] = {
     "invalidate_cblocks": "discards cached data",
     **{knob.name: knob.never for knob in KNOBS if knob.never},
 }
-"""File or message -> why ebbgate never writes it, whoever asks (bcache/sysfs.c, super.c; dm-cache).
-Most of them are no settings, so they have no row."""
+"""File or message -> why ebbgate never writes it (bcache/sysfs.c, super.c; dm-cache). Most of them
+are no settings and have no row."""
 
 
 def knobs_of(volume: Volume) -> tuple[Knob, ...]:
-    """Every knob that volumes of this kind may have and show."""
+    """Return every knob that a volume of this kind may have and show."""
     return tuple(knob for knob in KNOBS if knob.kind is volume.kind and knob.listed)
 
 
 def knob_path(volume: Volume, name: str) -> str | None:
-    """The knob's file, or `dm:REF/SETTING`; None for one that this volume does not have now.
+    """Return the knob's file, or `dm:REF/SETTING`; None where the volume does not have it now.
 
     Raises KeyError for a name that is not in the catalogue.
     """
@@ -349,7 +349,7 @@ def knob_path(volume: Volume, name: str) -> str | None:
 
 
 def place_folder(volume: Volume, place: KnobPlace) -> str | None:
-    """The folder that holds the knobs of `place`; None for a set while no cache is attached."""
+    """Return the folder of the knobs of `place`; None for a set while no cache is attached."""
     if place is KnobPlace.BACKING:
         return f"/sys/block/{volume.name}/bcache"
     if place is KnobPlace.QUEUE:
@@ -363,14 +363,14 @@ def place_folder(volume: Volume, place: KnobPlace) -> str | None:
 
 
 def dm_reference(volume: Volume) -> str:
-    """How device-mapper is told which device: by uuid where it has one, since names change."""
+    """Return the name of the dm device for the kernel: by uuid where it has one; names change."""
     assert volume.mapping is not None
     uuid = volume.mapping.uuid
     return f"uuid={uuid}" if uuid else volume.mapping.dm_name
 
 
 def same_value(name: str, written: str, seen: str) -> bool:
-    """Is `seen` (rounded by the kernel to one decimal where it is a size) what we wrote?"""
+    """Is `seen` the value that was written? The kernel rounds sizes to one decimal."""
     if written == seen:
         return True
     try:

@@ -129,9 +129,9 @@ class Knob:
 
 
 def parse_value(form: ValueForm, text: str) -> str:
-    """What the kernel printed, in the unit in which it takes the value; odd text stays as it is.
+    """Convert what the kernel prints into the unit in which it takes the value.
 
-    Rounded figures are exact to 5 %: remember what was written to such a knob.
+    Odd text stays as it is. A rounded value is exact to 5 %.
     """
     try:
         if form is ValueForm.CHOICE:
@@ -146,7 +146,7 @@ def parse_value(form: ValueForm, text: str) -> str:
 
 
 def chosen_word(text: str) -> str | None:
-    """The word in brackets of `writethrough [writeback] writearound none`."""
+    """Return the word in brackets of `writethrough [writeback] writearound none`."""
     for word in text.split():
         if word.startswith("[") and word.endswith("]"):
             return word[1:-1]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The table of knobs in README.md, "Safety". Pure.
+"""Prints the table of knobs in README.md, "Safety". Pure.
 
 `python -m ebbgate.knobs.reference` prints it; a test holds the README to it.
 """
@@ -14,7 +14,7 @@ _HEAD = "| knob | cache | bounds | what for | reset by |\n|---|---|---|---|---|"
 
 
 def block() -> str:
-    """Every knob that ebbgate writes, between the marks under which the README has them."""
+    """Return the table of every knob that ebbgate writes, between the marks of the README."""
     rows = [_HEAD, *(_row(knob) for knob in KNOBS if knob.written)]
     return "\n".join(("<!-- knobs -->", *rows, "<!-- end of knobs -->"))
 

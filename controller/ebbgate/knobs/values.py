@@ -39,7 +39,7 @@ _FIGURE: Final = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?)\s*([A-Za-z/%]*)")
 
 
 def clamped(knob: str, value: int) -> tuple[int, str]:
-    """The nearest value within the bounds, and a note where that is another; else nothing.
+    """Return the nearest value within the bounds, and a note if it is another one.
 
     Raises KeyError for a knob that is not in `BOUNDS`: it cannot be written.
     """
@@ -51,7 +51,7 @@ def clamped(knob: str, value: int) -> tuple[int, str]:
 
 
 def parse_figure(knob: str, text: str) -> int:
-    """What a person wrote, in the kernel's unit; a bare number is in that unit already.
+    """Parse a value with a unit into the kernel's unit; a bare number has that unit already.
 
     Raises ValueError, which says what may be written.
     """
@@ -69,7 +69,7 @@ def parse_figure(knob: str, text: str) -> int:
 
 
 def format_value(knob: str, value: int) -> str:
-    """A value with its unit, for people: `4 MiB`, `10 MiB/s`, `20%`."""
+    """Return a value with its unit, for people: `4 MiB`, `10 MiB/s`, `20%`."""
     unit = BY_NAME[knob].unit
     if unit is KnobUnit.PERCENT:
         return f"{value}%"
@@ -82,6 +82,6 @@ def format_value(knob: str, value: int) -> str:
 
 
 def format_range(knob: str) -> str:
-    """The range that is allowed, for people."""
+    """Return the allowed range, for people."""
     bounds = BOUNDS[knob]
     return f"{format_value(knob, bounds.low)} to {format_value(knob, bounds.high)}"

@@ -88,7 +88,7 @@ def test_nothing_counts_as_gone_without_a_control_device(fake: FakeSysfs) -> Non
     journal = FakeJournal([identified(sysfs, entry_of(find(sysfs, "vg/data")))])
     (outcome,) = restore(journal, Sysfs(fake.root, NO_DM), "this boot")
     assert outcome.kind is OutcomeKind.FAILED
-    assert "device-mapper cannot be asked" in outcome.error
+    assert "device-mapper cannot be queried" in outcome.error
     assert list(journal.open) == [THRESHOLD]
 
 

@@ -97,6 +97,6 @@ def test_a_missing_control_device_is_an_error_and_not_a_missing_device(tmp_path:
         lambda: sysfs.dm_device("dm:vg-data/migration_threshold"),
         sysfs.dm_names,
     ):
-        with pytest.raises(OSError, match="cannot be asked") as caught:
+        with pytest.raises(OSError, match="cannot be queried") as caught:
             call()
         assert caught.value.errno not in (errno.ENOENT, errno.ENXIO)

@@ -121,5 +121,5 @@ def test_the_daemon_logs_it_once_and_publishes_it(
         bench.daemon.send_status()
     finally:
         bench.stop()
-    assert caplog.text.count("device-mapper cannot be asked (only root may open") == 1
+    assert caplog.text.count("device-mapper cannot be queried (only root may open") == 1
     assert "only root may open" in published[-1]["device_mapper"]
