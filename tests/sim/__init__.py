@@ -8,6 +8,6 @@ Everything runs on one simulated clock, so minutes pass in milliseconds and ever
     writeback  bcache's writeback thread with its rate limit
     probe      what ebbgate-probe would say, as lines of its protocol
     hand       the gate thread: the plan's knob writes, each of which takes time
-    simulation      all of it, with the real policy code in the loop
+    simulation  all of it, with the real engine in the loop
     scenarios  loads with what is measured of them
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Simulated time: events in the order of their time, equal times in the order of asking. Pure."""
+"""Simulated time: runs events in order of time, equal times in order of scheduling. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Event = Callable[[], None]
 
 
 class Clock:
-    """Time stands still while an event runs."""
+    """A clock that does not advance while an event runs."""
 
     def __init__(self) -> None:
         self.now_ns = 0
@@ -19,7 +19,7 @@ class Clock:
         self._events: list[tuple[int, int, Event]] = []
 
     def at(self, when_ns: int, event: Event) -> None:
-        """Run `event` at `when_ns`; at once (in turn) if that is past."""
+        """Run `event` at `when_ns`, or next if that is past."""
         heapq.heappush(self._events, (max(when_ns, self.now_ns), next(self._order), event))
 
     def after(self, delay_ns: int, event: Event) -> None:
@@ -27,7 +27,7 @@ class Clock:
         self.at(self.now_ns + delay_ns, event)
 
     def every(self, period_ns: int, event: Event) -> None:
-        """Run `event` at each whole period from now on, for ever."""
+        """Run `event` at each whole period from now on."""
 
         def again() -> None:
             event()
@@ -36,13 +36,13 @@ class Clock:
         self.after(period_ns, again)
 
     def run_until(self, deadline_ns: int) -> None:
-        """Let time pass."""
+        """Advance the clock."""
         while self._events and self._events[0][0] <= deadline_ns:
             self._step()
         self.now_ns = max(self.now_ns, deadline_ns)
 
     def run_while(self, condition: Callable[[], bool], deadline_ns: int) -> None:
-        """Let time pass while `condition` holds. Raises TimeoutError at the deadline."""
+        """Advance the clock while `condition` holds. Raises TimeoutError at the deadline."""
         while condition():
             if not self._events or self._events[0][0] > deadline_ns:
                 raise TimeoutError(f"still so after {deadline_ns} ns of simulated time")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A hard disk behind a queue of its own and one in the block layer. Pure: simulated time.
+"""Simulates a hard disk with its own queue and one in the block layer. Pure: simulated time.
 
 The worst ordinary case for a request that comes back: the disk serves its queue first come first
 served, so the request waits for everything that was sent before it.
@@ -17,7 +17,7 @@ from tests.sim.clock import Clock
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One I/O. `destage`: of the cache itself, not of users; `done` is called when it is served."""
+    """One I/O. `destage`: of the cache, not of users. `done`: called on completion."""
 
     offset_bytes: int
     length_bytes: int
@@ -45,7 +45,7 @@ class Disk:
 
     @property
     def depth_ios(self) -> int:
-        """Requests that were submitted and are not done."""
+        """Requests that were submitted and not completed."""
         return len(self._device) + len(self._waiting) + self._serving
 
     def submit(self, request: Request) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What ebbgate-probe would say of the simulated volume, in its protocol. Pure: simulated time.
+"""Emits the records of ebbgate-probe for the simulated volume. Pure: simulated time.
 
 It knows only what the real one can see: requests at the volume and at the backing device, and the
 pieces that the writeback thread has under way.
@@ -34,7 +34,7 @@ def latency_bucket(latency_us: int) -> int:
 
 
 RELAXED_PERIODS = 3
-"""As in bpf/queue.c: of a shallow queue one sample in so many."""
+"""As in bpf/queue.c: one sample in this many periods while the queue is shallow."""
 
 
 class _Flow:
@@ -79,9 +79,9 @@ class Probe:
         self._backing: dict[Direction, _Flow] = {d: _Flow() for d in Direction}
         self._backing_in_flight = dict.fromkeys(Direction, 0)
 
-    # ---- what happens --------------------------------------------------------------------------
+    # ---- requests -------------------------------------------------------------------------------
     def start(self, tick_ns: int) -> None:
-        """Say hello, follow the volume, tick."""
+        """Emit hello, follow the volume, tick."""
         self._emit(
             "hello",
             protocol=PROTOCOL_VERSION,
@@ -92,10 +92,10 @@ class Probe:
         )
         self._emit("track", vol=self._volume)
         self._clock.every(tick_ns, self._tick)
-        self._watch_quiet()
+        self._watch_idle()
 
     def arrives(self, direction: Direction, offset_bytes: int, length_bytes: int) -> None:
-        """A user's request comes in at the volume."""
+        """Handle a user's request at the volume."""
         idle_ns = self._clock.now_ns - self._last_ns
         if not any(self._in_flight.values()) and idle_ns >= NS_PER_MS:
             self._gaps[log2_bucket(idle_ns // NS_PER_US)] += 1
@@ -113,28 +113,28 @@ class Probe:
         self._runs[direction][log2_bucket(run // SECTOR_BYTES)] += length_bytes
 
     def reaches_backing(self, direction: Direction) -> None:
-        """The request goes on to the backing device."""
+        """Handle a request that goes on to the backing device."""
         self._backing_in_flight[direction] += 1
 
     def completes(
         self, direction: Direction, path: str, length_bytes: int, latency_ns: int
     ) -> None:
-        """A user's request is done; all but hits and cached writes were on the backing device."""
+        """Handle a completion; all but hits and cached writes used the backing device."""
         self._in_flight[direction] -= 1
         self._last_ns = self._clock.now_ns
         self._paths[direction, path].add(length_bytes, latency_ns)
         if path not in ("hit", "writeback"):
             self._backing_in_flight[direction] -= 1
             self._backing[direction].add(length_bytes, latency_ns)
-        self._watch_quiet()
+        self._watch_idle()
 
-    # ---- what it is told -----------------------------------------------------------------------
+    # ---- commands -------------------------------------------------------------------------------
     def command(self, line: str) -> None:
-        """One line of stdin."""
+        """Handle a line of stdin."""
         verb, _, value, *above = line.split()
         if verb == "wait":
             self.wait_ns = int(value)
-            self._watch_quiet()
+            self._watch_idle()
         elif verb == "pace":
             began = not self.pace_period_ns
             self.pace_period_ns = int(value)
@@ -146,18 +146,18 @@ class Probe:
         else:
             raise ValueError(f"no such command: {line}")
 
-    # ---- what it says --------------------------------------------------------------------------
-    def _watch_quiet(self) -> None:
+    # ---- records --------------------------------------------------------------------------------
+    def _watch_idle(self) -> None:
         self._clock.at(self._last_ns + self.wait_ns, self._maybe_idle)
 
     def _maybe_idle(self) -> None:
-        """A timer that a later arrival or a longer wait overtook finds too little quiet."""
-        if self.idle or any(self._in_flight.values()) or self._quiet_ns() < self.wait_ns:
+        """Emit an idle edge if no arrival or longer wait came after the timer was set."""
+        if self.idle or any(self._in_flight.values()) or self._idle_ns() < self.wait_ns:
             return
         self.idle = True
-        self._emit("edge", vol=self._volume, edge="idle", idle_ns=self._quiet_ns())
+        self._emit("edge", vol=self._volume, edge="idle", idle_ns=self._idle_ns())
 
-    def _quiet_ns(self) -> int:
+    def _idle_ns(self) -> int:
         return self._clock.now_ns - self._last_ns
 
     def _sample_queue(self, run: int) -> None:

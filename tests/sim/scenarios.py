@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Loads on the simulated volume, and what is measured of them. Pure: simulated time."""
+"""Loads on the simulated volume, with their measurements. Pure: simulated time."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class GapDrain:
 
     @property
     def drained_total_bytes(self) -> int:
-        """Over all gaps."""
+        """The total over all gaps."""
         return sum(self.drained_bytes)
 
     @property
@@ -41,19 +41,19 @@ class GapDrain:
 
 
 def random_offset(rng: random.Random, length_bytes: int = 4 * KIB) -> int:
-    """A place on the disk, aligned to the length."""
+    """Return an address on the disk, aligned to the length."""
     return rng.randrange(DISK_BYTES // length_bytes) * length_bytes
 
 
 def cold_reads(rng: random.Random, count: int, think_ns: int = NS_PER_MS) -> Script:
-    """Random reads that all go to the hard disk."""
+    """Yield random reads that all go to the hard disk."""
     for _ in range(count):
         yield Io(Direction.READ, random_offset(rng))
         yield Pause(think_ns)
 
 
 def gap_drain(setup: Setup, gaps: int = 3) -> GapDrain:
-    """Gaps of 2.5 s between bursts of 200 reads."""
+    """Run bursts of 200 reads with gaps of 2.5 s."""
     simulation = Simulation(setup)
     done: list[int] = []
     crowded = _watch_queue(simulation)
@@ -81,7 +81,7 @@ def gap_drain(setup: Setup, gaps: int = 3) -> GapDrain:
 
 
 def _watch_queue(simulation: Simulation) -> list[bool]:
-    """A look each 5 ms in which the gate is open: is too much in flight?"""
+    """Record every 5 ms whether too much is in flight while the gate is open."""
     crowded: list[bool] = []
 
     def look() -> None:
@@ -96,7 +96,7 @@ def _watch_queue(simulation: Simulation) -> list[bool]:
 
 @dataclass(frozen=True, slots=True)
 class Trickle:
-    """A lone read that keeps coming back. `clean_after_ns`: None if it never became clean."""
+    """The result of a periodic read. `clean_after_ns`: None if it never became clean."""
 
     clean_after_ns: int | None
     wait_ns: int
@@ -104,7 +104,7 @@ class Trickle:
 
 
 def trickle(setup: Setup, period_ns: int = NS_PER_S, reads: int = 60) -> Trickle:
-    """A lone periodic read over dirty data."""
+    """Run a lone periodic read over dirty data."""
     simulation = Simulation(setup)
     clean: list[int] = []
 

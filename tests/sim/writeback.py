@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""bcache's writeback thread and its rate limit. Pure: simulated time.
+"""Simulates bcache's writeback thread and its rate limit. Pure: simulated time.
 
 After drivers/md/bcache/writeback.c (read_dirty, writeback_delay) and util.c (bch_next_delay) of
 Linux 6.1: dirty pieces in the order of their address, each read from the cache device and then
@@ -30,7 +30,7 @@ Piece = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """How fast the thread and the cache device are: the defaults are those of an emulated guest."""
+    """The speed of the thread and the cache device; the defaults are those of an emulated guest."""
 
     pass_ns: int = 250 * NS_PER_US
     cache_read_ns: int = 500 * NS_PER_US
@@ -44,12 +44,12 @@ class _Thread(Enum):
     RUNNING = auto()
     SLEEPING = auto()
     BLOCKED = auto()
-    """As much is under way as may be."""
+    """The limit of pieces under way is reached."""
     CLEAN = auto()
 
 
 class Writeback:
-    """The thread, what is dirty, and the two knobs that drive it."""
+    """The thread, the dirty data, and the two knobs that control it."""
 
     def __init__(
         self, clock: Clock, disk: Disk, pieces: Iterable[Piece], machine: Machine = EMULATED
@@ -74,16 +74,16 @@ class Writeback:
 
     @property
     def in_flight_ios(self) -> int:
-        """Pieces under way, in either half."""
+        """Pieces being read or written."""
         return self.reading_ios + self.writing_ios
 
     def wake(self) -> None:
-        """What a write to writeback_running does: the thread looks at its delay again."""
+        """Make the thread compute its delay again, as a write to writeback_running does."""
         if self._thread is _Thread.SLEEPING:
             self._rest(self._delay_ns(0))
 
     def add(self, piece: Piece) -> None:
-        """A write of a user that the cache took."""
+        """Handle a user's write that the cache took."""
         insort(self._dirty, piece, key=lambda dirty: -dirty[0])
         self.dirty_bytes += piece[1]
         if self._thread is _Thread.CLEAN:
@@ -100,7 +100,7 @@ class Writeback:
         return max(0, self._next_ns - now_ns) // JIFFY_NS * JIFFY_NS
 
     def _rest(self, delay_ns: int) -> None:
-        """Sleep; whoever wakes the thread earlier makes the timer stale."""
+        """Sleep; an earlier wake-up makes the timer stale."""
         self._nap += 1
         if delay_ns == 0:
             self._thread = _Thread.RUNNING

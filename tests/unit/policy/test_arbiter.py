@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Wishes of people go above all strategies, the guard above them unless data must go."""
+"""Overrides beat all strategies; the guard beats strategies unless dirty data must go."""
 
 from __future__ import annotations
 
@@ -67,10 +67,10 @@ def ticked(
     return arbiter.on_frame(replace(now, arbiter=over), at, policy, applied=applied).arbiter
 
 
-def regretted(
+def rolled_back(
     phase: Phase = Phase.WAIT, mode: StreamMode = StreamMode.REST
 ) -> tuple[ArbiterState, int]:
-    """The guard once users have waited longer after this, and the time."""
+    """Return the state after users have waited longer, and the time."""
     over, calm = ArbiterState(), state()
     acting = state(phase, mode)
     for number in range(200):
@@ -87,13 +87,13 @@ def standing(
     return ActiveOverride(Override(kind, "bcache0", "jo", 0, until, knob, value), until)
 
 
-def wished(knob: str, value: str, words: str = "") -> ArbiterState:
+def overridden(knob: str, value: str, words: str = "") -> ArbiterState:
     each = standing(OverrideKind.SET, knob, value)
     return ArbiterState(sets=((each, words or value),), gate_knobs=GATE_KNOBS)
 
 
 # ---- without any --------------------------------------------------------------------------------
-def test_without_wishes_and_regrets_the_strategies_decide() -> None:
+def test_strategies_decide_without_overrides_and_rollbacks() -> None:
     over, now = ArbiterState(), state(Phase.PRESSURE, StreamMode.BYPASS)
     decision = decide(over, now, POLICY, SECOND)
     assert [p.strategy for p in decision.proposals] == ["idle_destage", "stream_bypass"]
@@ -101,9 +101,9 @@ def test_without_wishes_and_regrets_the_strategies_decide() -> None:
     assert ruling(over, now, POLICY, SECOND).by == "idle_destage"
 
 
-# ---- wishes -------------------------------------------------------------------------------------
-def test_a_wish_for_a_knob_of_the_gate_releases_the_gate() -> None:
-    over = wished("writeback_percent", "20", "20%")
+# ---- overrides ----------------------------------------------------------------------------------
+def test_override_of_a_gate_knob_releases_the_gate() -> None:
+    over = overridden("writeback_percent", "20", "20%")
     decision = decide(over, state(Phase.PRESSURE), POLICY, SECOND)
     assert (decision.gate, decision.gate_strategy) == (Gate(GateKind.RELEASED), "override")
     assert decision.proposals[0].knobs == (("writeback_percent", "20"),)
@@ -111,39 +111,39 @@ def test_a_wish_for_a_knob_of_the_gate_releases_the_gate() -> None:
     assert ruling(over, state(Phase.PRESSURE), POLICY, SECOND).by == "override"
 
 
-def test_a_wish_for_the_cutoff_beats_the_stance() -> None:
+def test_override_of_the_cutoff_beats_stream_bypass() -> None:
     decision = decide(
-        wished("sequential_cutoff", str(8 * MIB)), state(mode=StreamMode.BYPASS), POLICY, SECOND
+        overridden("sequential_cutoff", str(8 * MIB)), state(mode=StreamMode.BYPASS), POLICY, SECOND
     )
     assert (decision.sequential_cutoff_bytes, decision.cutoff_strategy) == (8 * MIB, "override")
     assert decision.gate_strategy == "idle_destage"
 
 
-def test_a_wish_for_the_length_of_requests_keeps_them_whole() -> None:
-    over = wished("max_sectors_kb", "512")
+def test_override_of_the_request_length_stops_splitting() -> None:
+    over = overridden("max_sectors_kb", "512")
     decision = decide(over, state(mode=StreamMode.BYPASS), POLICY, SECOND)
     assert not decision.split_requests
     assert decision.cutoff_strategy == "override"
 
 
-def test_a_wish_for_a_threshold_of_congestion_leaves_both_alone() -> None:
-    over = wished("congested_read_threshold_us", "5000")
+def test_override_of_a_congestion_threshold_leaves_both_alone() -> None:
+    over = overridden("congested_read_threshold_us", "5000")
     now = replace(state(), congested=True)
     assert decide(ArbiterState(), now, POLICY, SECOND).congestion_bypass is False
     assert decide(over, now, POLICY, SECOND).congestion_bypass is None
 
 
-def test_a_decision_under_a_wish_is_another_decision() -> None:
-    now, over = state(), wished("congested_read_threshold_us", "5000")
+def test_override_changes_the_decision_key() -> None:
+    now, over = state(), overridden("congested_read_threshold_us", "5000")
     keys = {
         decision_key(now, decide(each, now, POLICY, SECOND))
-        for each in (ArbiterState(), over, wished("congested_read_threshold_us", "6000"))
+        for each in (ArbiterState(), over, overridden("congested_read_threshold_us", "6000"))
     }
     assert len(keys) == 3
 
 
 # ---- drains -------------------------------------------------------------------------------------
-def test_a_drain_opens_a_closed_gate_and_says_so() -> None:
+def test_drain_opens_a_closed_gate() -> None:
     over = ArbiterState(drain=standing(OverrideKind.DRAIN, ends_s=100))
     over = ticked(over, seen(1), state(), POLICY, applied=True)
     decision = decide(over, state(), POLICY, SECOND)
@@ -154,22 +154,22 @@ def test_a_drain_opens_a_closed_gate_and_says_so() -> None:
     assert found.why.startswith("400 MiB dirty, needs ")
 
 
-def test_a_drain_leaves_a_released_gate_to_the_kernel() -> None:
+def test_drain_leaves_a_released_gate_to_the_kernel() -> None:
     over = ArbiterState(drain=standing(OverrideKind.DRAIN, ends_s=100))
     over = ticked(over, seen(1), state(), POLICY, applied=True)
     found = ruling(over, state(Phase.UNKNOWN), POLICY, SECOND)
     assert (found.gate, found.by) == (Gate(GateKind.RELEASED), "idle_destage")
 
 
-def test_where_nothing_can_be_tuned_a_drain_and_a_guard_change_nothing() -> None:
-    over, now_ns = regretted(Phase.PRESSURE)
+def test_drain_and_guard_change_nothing_where_nothing_can_be_tuned() -> None:
+    over, now_ns = rolled_back(Phase.PRESSURE)
     over = replace(over, drain=standing(OverrideKind.DRAIN, ends_s=1000))
     assert ruling(over, state(), Policy(destage=None), now_ns).gate is None
 
 
 # ---- the guard ----------------------------------------------------------------------------------
-def test_pressure_that_users_feel_is_taken_back() -> None:
-    over, now_ns = regretted(Phase.PRESSURE)
+def test_pressure_that_slows_users_is_rolled_back() -> None:
+    over, now_ns = rolled_back(Phase.PRESSURE)
     pressed = state(Phase.PRESSURE)
     decision = decide(over, pressed, POLICY, now_ns)
     assert decision.gate is not None
@@ -193,33 +193,33 @@ def test_pressure_that_users_feel_is_taken_back() -> None:
     ],
 )
 def test_data_that_must_go_beats_the_guard(signals: dict[str, Any]) -> None:
-    over, now_ns = regretted(Phase.PRESSURE)
+    over, now_ns = rolled_back(Phase.PRESSURE)
     decision = decide(over, state(Phase.PRESSURE, **signals), POLICY, now_ns)
     assert decision.gate_strategy == "idle_destage"
     assert decision.proposals[0].reason.endswith("; ignored, since dirty data must be written back")
 
 
-def test_a_gap_is_drained_whatever_was_regretted() -> None:
-    over, now_ns = regretted(Phase.PRESSURE)
+def test_gap_is_drained_after_a_rollback() -> None:
+    over, now_ns = rolled_back(Phase.PRESSURE)
     found = ruling(over, state(Phase.DESTAGE), POLICY, now_ns)
     assert found.by == "idle_destage"
 
 
-def test_a_stance_on_streams_that_users_feel_is_taken_back() -> None:
-    over, now_ns = regretted(mode=StreamMode.ABSORB)
+def test_stream_mode_that_slows_users_is_rolled_back() -> None:
+    over, now_ns = rolled_back(mode=StreamMode.ABSORB)
     decision = decide(over, state(mode=StreamMode.ABSORB), POLICY, now_ns)
     assert (decision.sequential_cutoff_bytes, decision.cutoff_strategy) == (None, "rollback_guard")
     assert decision.proposals[0].suppresses == (str(WatchedSetting.STREAMS),)
     assert decision.gate_strategy == "idle_destage"
 
 
-def test_after_the_holding_off_the_strategy_decides_again() -> None:
-    over, now_ns = regretted(mode=StreamMode.ABSORB)
+def test_strategy_decides_again_after_the_suspension() -> None:
+    over, now_ns = rolled_back(mode=StreamMode.ABSORB)
     decision = decide(over, state(mode=StreamMode.ABSORB), POLICY, now_ns + 60 * SECOND)
     assert decision.cutoff_strategy == "stream_bypass"
 
 
-def test_what_is_not_applied_is_not_regretted() -> None:
+def test_decision_that_is_not_applied_is_not_rolled_back() -> None:
     over = ArbiterState()
     for number in range(200):
         bad = number >= 100
@@ -229,8 +229,8 @@ def test_what_is_not_applied_is_not_regretted() -> None:
     assert decide(over, acting, POLICY, now.at_ns).gate_strategy == "idle_destage"
 
 
-def test_what_a_person_wants_is_not_regretted() -> None:
-    over = wished("sequential_cutoff", str(MIB))
+def test_override_is_not_rolled_back() -> None:
+    over = overridden("sequential_cutoff", str(MIB))
     over = replace(over, drain=standing(OverrideKind.DRAIN, ends_s=1000))
     for number in range(200):
         bad = number >= 100
@@ -250,7 +250,7 @@ def ruled(now: State, *wishes: Proposal) -> State:
     return replace(now, rules=RulesState(in_force=wishes))
 
 
-def test_what_a_rule_does_is_not_blamed_on_a_strategy() -> None:
+def test_strategy_is_not_rolled_back_for_a_rule() -> None:
     over = ArbiterState()
     for number in range(200):
         bad = number >= 100
@@ -262,7 +262,7 @@ def test_what_a_rule_does_is_not_blamed_on_a_strategy() -> None:
 
 
 def test_the_guard_leaves_the_gate_of_a_rule_open() -> None:
-    over, now_ns = regretted(Phase.PRESSURE)
+    over, now_ns = rolled_back(Phase.PRESSURE)
     assert ruling(over, state(Phase.PRESSURE), POLICY, now_ns).by == "rollback_guard"
     now = ruled(state(Phase.PRESSURE), RULE)
     found = ruling(over, now, POLICY, now_ns)
@@ -270,7 +270,7 @@ def test_the_guard_leaves_the_gate_of_a_rule_open() -> None:
 
 
 def test_the_guard_leaves_the_cutoff_of_a_rule() -> None:
-    over, now_ns = regretted(mode=StreamMode.ABSORB)
+    over, now_ns = rolled_back(mode=StreamMode.ABSORB)
     policy = replace(POLICY, rules=(Rule("cutoff", "small", (), CUTOFF, ("sequential_cutoff",)),))
     acting = ruled(state(mode=StreamMode.ABSORB), CUTOFF)
     decision = decide(over, acting, policy, now_ns, explained=False)
@@ -281,13 +281,13 @@ def test_the_guard_leaves_the_cutoff_of_a_rule() -> None:
 
 
 def test_a_gate_that_the_guard_shuts_stays_within_the_limits() -> None:
-    over, now_ns = regretted(Phase.PRESSURE)
+    over, now_ns = rolled_back(Phase.PRESSURE)
     policy = replace(POLICY, limits=Limits(destage_rate=Bounds(low=2 * MIB)))
     found = ruling(over, state(Phase.PRESSURE), policy, now_ns)
     assert (found.gate, found.by) == (Gate(GateKind.PACED, 2 * MIB), "rollback_guard")
 
 
-def test_pressing_is_what_idle_destage_calls_pressing() -> None:
+def test_must_destage_has_the_thresholds_of_idle_destage() -> None:
     params = DestageParams()
     assert arbiter.must_destage(None, params)
     assert not arbiter.must_destage(seen(1), params)
@@ -295,17 +295,17 @@ def test_pressing_is_what_idle_destage_calls_pressing() -> None:
     assert not arbiter.must_destage(seen(1, time_to_full_s=41.0), params)
 
 
-# ---- when wishes end ----------------------------------------------------------------------------
+# ---- when overrides end -------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("wall_s", "ends_s"),
     [(0, 110), (60, 50), (100, 10), (1000, 10), (-1000, 110)],
 )
-def test_a_wish_that_is_taken_up_lasts_for_what_is_left_of_it(wall_s: int, ends_s: int) -> None:
+def test_override_lasts_for_what_is_left_of_it(wall_s: int, ends_s: int) -> None:
     wish = Override(OverrideKind.SET, "bcache0", "jo", 0, 100 * SECOND)
     assert overrides.ends_ns(wish, wall_s * SECOND, 10 * SECOND) == ends_s * SECOND
 
 
-def test_a_wish_without_an_end_has_none() -> None:
+def test_override_without_an_end_has_none() -> None:
     each = standing(OverrideKind.HOLD)
     assert overrides.ends_ns(each.override, 0, 0) is None
     assert not overrides.is_over(each, 1 << 62, 1 << 62)

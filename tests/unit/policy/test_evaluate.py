@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""One decision out of the proposals: who wins, who loses, what cannot be tuned at all."""
+"""Proposals become one decision; what cannot be tuned has a reason."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def decided(*events: Frame | Edge | QueueSample, policy: Policy = POLICY) -> Dec
     return evaluate.decide(after(*events, policy=policy), policy, 7)
 
 
-def test_every_strategy_says_something_and_wins_what_it_alone_wishes() -> None:
+def test_every_strategy_proposes_and_wins_what_it_alone_sets() -> None:
     decision = decided(idle_frame(**READS))
     assert [p.strategy for p in decision.proposals] == ["idle_destage", "stream_bypass"]
     assert (decision.volume, decision.at_ns) == ("bcache0", 7)
@@ -54,7 +54,7 @@ def test_every_strategy_says_something_and_wins_what_it_alone_wishes() -> None:
     assert decision.cutoff_strategy == "stream_bypass"
 
 
-def test_no_stream_no_wish_for_a_cutoff() -> None:
+def test_without_a_stream_no_cutoff_is_set() -> None:
     decision = decided(busy_frame())
     assert (decision.sequential_cutoff_bytes, decision.cutoff_strategy) == (None, "")
 
@@ -115,7 +115,7 @@ def test_a_volume_that_can_be_tuned_again_is_tuned_again() -> None:
     assert state.destage.phase is Phase.DESTAGE
 
 
-def test_a_strategy_that_is_off_wishes_nothing() -> None:
+def test_strategy_that_is_off_proposes_nothing() -> None:
     only_streams = Policy(destage=None)
     events = (idle_frame(**READS), busy_edge(1100), idle_edge(1500), queue_sample(1510, 3))
     decision = decided(*events, policy=only_streams)
@@ -207,7 +207,7 @@ def test_before_the_first_frame_the_kernels_settings_stay() -> None:
     assert decision.volume == ""
 
 
-def same_essence(one: State, other: State) -> bool:
+def same_key(one: State, other: State) -> bool:
     return decision_key(one, evaluate.decide(one, POLICY, 1)) == decision_key(
         other, evaluate.decide(other, POLICY, 2)
     )
@@ -218,8 +218,8 @@ def test_another_pace_is_no_other_decision_but_another_phase_is() -> None:
     faster = after(idle_frame(), queue_sample(1010, 1, 5))
     pulsed = after(idle_frame(), *(queue_sample(1000 + 8 * i, 0, 5) for i in range(4)))
     assert evaluate.gate(pulsed, POLICY) != evaluate.gate(opened, POLICY)
-    assert same_essence(opened, faster)
-    assert same_essence(opened, pulsed)
-    assert not same_essence(opened, after(busy_frame()))
-    assert not same_essence(opened, after(idle_frame(**READS)))
-    assert not same_essence(opened, after(idle_frame(cache_mode="none")))
+    assert same_key(opened, faster)
+    assert same_key(opened, pulsed)
+    assert not same_key(opened, after(busy_frame()))
+    assert not same_key(opened, after(idle_frame(**READS)))
+    assert not same_key(opened, after(idle_frame(cache_mode="none")))

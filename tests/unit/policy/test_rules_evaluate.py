@@ -65,7 +65,7 @@ def test_of_two_rules_the_first_wins() -> None:
     assert decided(policy, busy_frame()).gate_strategy == "rule hold"
 
 
-def test_a_rule_that_is_off_is_shown_and_wishes_nothing() -> None:
+def test_rule_that_is_off_is_shown_and_proposes_nothing() -> None:
     policy = Policy(rules=(rule("drain", NEVER, gate=OPEN),))
     found = decided(policy, busy_frame())
     assert found.proposals[0].reason == "off: its conditions do not hold"

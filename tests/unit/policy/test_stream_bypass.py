@@ -78,7 +78,7 @@ def after(*frames: Frame) -> StreamState:
         (load(write=80, cache_bytes=None), StreamMode.REST, "unknown"),
     ],
 )
-def test_stances(frame: Frame, mode: StreamMode, why: str) -> None:
+def test_modes(frame: Frame, mode: StreamMode, why: str) -> None:
     state = after(frame)
     assert state.mode is mode
     assert why in state.why
