@@ -100,13 +100,48 @@ class KernelSleepStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class KnobChanges:
+    """How often an actor has changed a knob."""
+
+    knob: str = ""
+    actor: str = ""
+    count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FlowTotals:
+    """Bytes of one kind of request; the latency only of user requests by path."""
+
+    bytes: int | None = None
+    latency_counts: tuple[int, ...] = ()
+    latency_sum_ns: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeTotals:
+    """What readers use of the totals, which `signals.totals.totals_to_json` writes."""
+
+    paths: Mapping[str, FlowTotals] = field(default_factory=dict)
+    bypass: Mapping[str, FlowTotals] = field(default_factory=dict)
+    run_bytes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    gap_counts: tuple[int, ...] = ()
+    gap_sum_ns: int | None = None
+    destage: FlowTotals = field(default_factory=FlowTotals)
+    lost: Mapping[str, int] = field(default_factory=dict)
+    since_unix_ns: int | None = None
+    decisions: int | None = None
+    rollbacks: Mapping[str, int] = field(default_factory=dict, metadata={"json": "guard_trips"})
+    knob_changes: tuple[KnobChanges, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class VolumeStatus:
     """A volume as the daemon last saw it.
 
     `frozen`: every knob stays where it is. `summary`: what ebbgate does now, and why, in one
     sentence. `dirty_floor_bytes`: with less dirty data no gap is used. `paths`, `bypass_bytes`: of
     the last second. `gap_counts`, `run_bytes`: histograms that decay. `totals`: what was counted
-    since the daemon follows the volume, as `signals.totals.totals_to_json` returns it.
+    since the daemon follows the volume; `totals_from_json` reads it.
     """
 
     volume: str = ""

@@ -14,7 +14,7 @@ from enum import StrEnum
 from functools import cache
 from typing import Union, get_args, get_origin, get_type_hints
 
-from ebbgate.model.status import VolumeStatus
+from ebbgate.model.status import VolumeStatus, VolumeTotals
 
 _Decode = Callable[[object], object]
 
@@ -28,6 +28,13 @@ def status_from_json(document: Mapping[str, object]) -> VolumeStatus:
     """Return the status that a JSON object holds; what cannot be read has its default."""
     found = _decoder(VolumeStatus)(document)
     assert isinstance(found, VolumeStatus)
+    return found
+
+
+def totals_from_json(totals: Mapping[str, object]) -> VolumeTotals:
+    """Return the totals that a JSON object holds; what cannot be read has its default."""
+    found = _decoder(VolumeTotals)(totals)
+    assert isinstance(found, VolumeTotals)
     return found
 
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ebbgate import __version__
+from ebbgate.model.status_json import status_from_json, totals_from_json
 from ebbgate.store.queries import Live
 from ebbgate.units import NS_PER_S
 from ebbgate.web.metrics.families import Page
@@ -70,8 +71,9 @@ def render(
         age_ns = max(0, now_unix_ns - found.at_unix_ns)
         page.add("ebbgate_sample_age_seconds", {"volume": name}, age_ns / NS_PER_S)
         if name in shown:
-            add_volume(page, name, found.document)
-            add_totals(page, name, mapping(found.document.get("totals")))
+            status = status_from_json(found.document)
+            add_volume(page, name, status)
+            add_totals(page, name, totals_from_json(status.totals))
     return page.text(openmetrics=openmetrics)
 
 

@@ -12,8 +12,7 @@ from ebbgate.knobs.knob import KnobUnit
 from ebbgate.model.decision import GateKind
 from ebbgate.model.dm import DmHealth
 from ebbgate.model.frame import Regime
-from ebbgate.model.status import VolumeStatus
-from ebbgate.model.status_json import status_from_json
+from ebbgate.model.status import FlowTotals, VolumeStatus, VolumeTotals
 from ebbgate.model.volume import Mode
 from ebbgate.signals.histogram import COARSE_BUCKETS, coarse_edge_us
 from ebbgate.units import KIB, NS_PER_S, SECTOR_BYTES
@@ -72,9 +71,9 @@ def mapping(value: Any) -> Document:
     return value if isinstance(value, dict) else {}
 
 
-def add_volume(page: Page, name: str, document: Document) -> None:
+def add_volume(page: Page, name: str, status: VolumeStatus) -> None:
     """Add what is known of the volume now: levels, states, knobs."""
-    volume, status = {"volume": name}, status_from_json(document)
+    volume = {"volume": name}
     # An empty label is the same as none, so an unknown title makes no other series.
     about = {key: getattr(status, key) or "" for key in _ABOUT}
     page.add("ebbgate_volume", {**volume, **about}, 1)
@@ -134,59 +133,48 @@ _RUN_BUCKETS: Final = range(2, 22)
 _RUN_EDGES_BYTES: Final = [float(SECTOR_BYTES * (2 << bucket)) for bucket in _RUN_BUCKETS]
 
 
-def add_totals(page: Page, name: str, totals: Document) -> None:
+def add_totals(page: Page, name: str, totals: VolumeTotals) -> None:
     """Add what was counted since the volume is followed; an older daemon counts nothing."""
     volume = {"volume": name}
-    for way, flow in sorted(mapping(totals.get("paths")).items()):
+    for way, flow in sorted(totals.paths.items()):
         op, _, path = way.partition(" ")
-        _add_flow(page, {**volume, "op": op, "path": path}, mapping(flow))
-    for reason, flow in sorted(mapping(totals.get("bypass")).items()):
-        page.add("ebbgate_bypass_bytes", {**volume, "reason": reason}, mapping(flow).get("bytes"))
-    for op, counts in sorted(mapping(totals.get("run_bytes")).items()):
-        runs = Buckets(_RUN_EDGES_BYTES, list(_merged(_counts(counts), _RUN_BUCKETS)), None)
+        _add_flow(page, {**volume, "op": op, "path": path}, flow)
+    for reason, flow in sorted(totals.bypass.items()):
+        page.add("ebbgate_bypass_bytes", {**volume, "reason": reason}, flow.bytes)
+    for op, counts in sorted(totals.run_bytes.items()):
+        runs = Buckets(_RUN_EDGES_BYTES, list(_merged(counts, _RUN_BUCKETS)), None)
         page.add_histogram("ebbgate_seq_run_bytes", {**volume, "op": op}, runs)
-    _add_gaps(page, volume, totals)
-    page.add("ebbgate_destage_bytes", volume, mapping(totals.get("destage")).get("bytes"))
-    for what, lost in sorted(mapping(totals.get("lost")).items()):
+    sum_ns = number(totals.gap_sum_ns)
+    if sum_ns is not None:
+        gaps = list(_merged(totals.gap_counts, _GAP_BUCKETS))
+        buckets = Buckets(_GAP_EDGES_S, gaps, sum_ns / NS_PER_S)
+        page.add_histogram("ebbgate_idle_gap_seconds", volume, buckets)
+    page.add("ebbgate_destage_bytes", volume, totals.destage.bytes)
+    for what, lost in sorted(totals.lost.items()):
         page.add("ebbgate_probe_lost", {**volume, "what": what}, lost)
     _add_own(page, volume, totals)
 
 
-def _add_flow(page: Page, labels: Document, flow: Document) -> None:
-    total_ns = number(flow.get("latency_sum_ns"))
-    page.add("ebbgate_io_bytes", labels, flow.get("bytes"))
+def _add_flow(page: Page, labels: Document, flow: FlowTotals) -> None:
+    page.add("ebbgate_io_bytes", labels, flow.bytes)
+    total_ns = number(flow.latency_sum_ns)
     if total_ns is not None:
-        counts = list(_merged(_counts(flow.get("latency_counts")), _IO_BUCKETS))
-        page.add_histogram(
-            "ebbgate_io_seconds", labels, Buckets(_IO_EDGES_S, counts, total_ns / NS_PER_S)
-        )
+        counts = list(_merged(flow.latency_counts, _IO_BUCKETS))
+        buckets = Buckets(_IO_EDGES_S, counts, total_ns / NS_PER_S)
+        page.add_histogram("ebbgate_io_seconds", labels, buckets)
 
 
-def _add_gaps(page: Page, volume: Document, totals: Document) -> None:
-    sum_ns = number(totals.get("gap_sum_ns"))
-    if sum_ns is not None:
-        counts = list(_merged(_counts(totals.get("gap_counts")), _GAP_BUCKETS))
-        gaps = Buckets(_GAP_EDGES_S, counts, sum_ns / NS_PER_S)
-        page.add_histogram("ebbgate_idle_gap_seconds", volume, gaps)
-
-
-def _add_own(page: Page, volume: Mapping[str, Any], totals: Document) -> None:
+def _add_own(page: Page, volume: Document, totals: VolumeTotals) -> None:
     """Add what ebbgate itself did."""
-    changes = totals.get("knob_changes")
-    for change in map(mapping, changes if isinstance(changes, list) else ()):
-        labels = {**volume, "knob": change.get("knob", ""), "actor": change.get("actor", "")}
-        page.add("ebbgate_knob_changes", labels, change.get("count"))
-    page.add("ebbgate_decisions", volume, totals.get("decisions"))
-    for setting, trips in sorted(mapping(totals.get("guard_trips")).items()):
-        page.add("ebbgate_guard_trips", {**volume, "setting": setting}, trips)
-    since_ns = number(totals.get("since_unix_ns"))
+    for each in totals.knob_changes:
+        labels = {**volume, "knob": each.knob, "actor": each.actor}
+        page.add("ebbgate_knob_changes", labels, each.count)
+    page.add("ebbgate_decisions", volume, totals.decisions)
+    for setting, rollbacks in sorted(totals.rollbacks.items()):
+        page.add("ebbgate_guard_trips", {**volume, "setting": setting}, rollbacks)
+    since_ns = number(totals.since_unix_ns)
     if since_ns is not None:
         page.add("ebbgate_counting_since_timestamp_seconds", volume, since_ns / NS_PER_S)
-
-
-def _counts(value: Any) -> Sequence[int]:
-    known = isinstance(value, list) and all(type(count) is int for count in value)
-    return value if known else ()
 
 
 def _merged(counts: Sequence[int], buckets: Iterable[int]) -> Iterator[int]:
