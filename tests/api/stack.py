@@ -68,4 +68,4 @@ def served(folder: Path, state: Path, name: str, port: int = 0) -> Iterator[Site
     with running(folder, f"web-{name}", argv) as web:
         yield Site(web, until("it", lambda: web.said(r"(http://127\.0\.0\.1:\d+)/")))
     # What the log says of a bug, a test is to know of, whatever status it was answered with.
-    assert not re.search("a bug of ebbgate-web|Traceback", web.log.read_text()), web.log
+    assert not re.search("internal error|Traceback", web.log.read_text()), web.log

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The whole application: routes, pages, errors, what lives as long as it does. I/O: HTTP."""
+"""The application: routes, pages, error handlers, lifetime. I/O: HTTP."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ from ebbgate.web.snapshot import Databases
 
 PREFIX = "/api/v1"
 _THREADS: Final = 8
-"""So many answers are made at once: each may take some MiB, and more of them are none faster."""
+"""Answers made at once: each may take some MiB, and more threads would not be faster."""
 
 
 class Api:
-    """The application as ASGI: its guard around it, and its streams."""
+    """The guarded application as ASGI."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class Api:
         self._guarded = Guard(self.app, config.web)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        # By hand: FastAPI 0.92 takes no `lifespan`, and current ones give `on_event` up.
+        # By hand: FastAPI 0.92 has no `lifespan`, and current versions drop `on_event`.
         if scope["type"] == "lifespan":
             await self._live(receive, send)
         else:
@@ -91,7 +91,7 @@ class Api:
         await send({"type": "lifespan.shutdown.complete"})
 
     def _publish(self, events: list[Event]) -> None:
-        """From the poller's thread."""
+        """Publish events; runs in the poller's thread."""
         assert self._loop is not None
         self._loop.call_soon_threadsafe(self.broadcaster.publish, events)
 
@@ -125,8 +125,8 @@ class Api:
         return Response(self._document, media_type="application/json")
 
     async def _on_http(self, request: Request, error: Exception) -> Response:
-        """A method that does not go with a path of the API: the router alone would name those of
-        one route where a path has two, and leave the rest to the pages, which are mounted last.
+        """Handle HTTP errors. For a wrong method on a path of the API name all methods: the router
+        names those of one route only, and passes the rest to the pages, which are mounted last.
         """
         allowed = openapi.methods(self.app.openapi(), request.url.path)
         if not allowed or request.method in allowed:
@@ -139,10 +139,10 @@ _OF_A_FILE: Final = (200, 206, 304)
 
 
 class Pages(StaticFiles):
-    """The built pages: the only answers that a browser may keep, and asks about before each use."""
+    """The built pages: the only answers that a browser may cache, with a check before each use."""
 
     async def get_response(self, path: str, scope: Scope) -> Response:
-        """The file. Raises HTTPException 404 also for a name that no file system takes."""
+        """Return a file. Raises HTTPException 404, also for names that no file system takes."""
         try:
             found = await super().get_response(path, scope)
         except (OSError, ValueError) as error:
@@ -153,13 +153,13 @@ class Pages(StaticFiles):
 
 
 def _add_pages(app: FastAPI, folder: Path) -> None:
-    """The built pages; without them the API answers all the same."""
+    """Mount the built pages; the API works without them."""
     if folder.is_dir():
         app.mount("/", Pages(directory=str(folder), html=True))
         return
 
     def missing() -> Response:
-        text = f"the pages are not in {folder}"
-        raise ApiError(404, text, "build them, or say --ui DIR; the API is at /api/v1/")
+        text = f"no pages in {folder}"
+        raise ApiError(404, text, "build them, or give --ui DIR; the API is at /api/v1/")
 
     app.get("/", include_in_schema=False)(missing)

@@ -21,7 +21,7 @@ from ebbgate.text import clean_lines
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Entry point; the exit code says what went wrong (errors.py)."""
+    """Entry point; errors.py lists the exit codes."""
     options = _options(argv)
     handler = logging.StreamHandler(sys.stderr)
     journal = bool(os.environ.get("JOURNAL_STREAM"))
@@ -44,10 +44,10 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--state-dir", type=Path, help="default: /var/lib/ebbgate")
     parser.add_argument("--runtime-dir", type=Path, help="default: /run/ebbgate")
     parser.add_argument("--policy-dir", type=Path, help="default: /etc/ebbgate/policies.d")
-    parser.add_argument("--ui", type=Path, help="the folder of the built pages")
+    parser.add_argument("--ui", type=Path, help="folder of the built pages")
     parser.add_argument("--listen", help=f"default: {web_settings.LISTEN}; port 0: any")
     parser.add_argument("--token-file", type=Path, help=f"default: {web_settings.TOKEN_FILE}")
-    parser.add_argument("--as-root", action="store_true", help="run although this is root")
+    parser.add_argument("--as-root", action="store_true", help="run as root")
     parser.add_argument("--openapi", action="store_true", help="print the OpenAPI document")
     parser.add_argument("--verbose", action="store_true")
     parser.add_argument("--version", action="version", version=f"ebbgate-web {__version__}")
@@ -57,7 +57,7 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
 def _run(options: argparse.Namespace) -> int:
     config = _configured(options)
     try:
-        # Not before: without FastAPI there is to be an error that says what to install.
+        # Imported late, so that a missing FastAPI gives an error with the packages to install.
         from ebbgate.web import app, openapi, server  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise Unavailable(
@@ -71,7 +71,7 @@ def _run(options: argparse.Namespace) -> int:
     if os.geteuid() == 0 and not options.as_root:
         raise UsageError(
             "ebbgate-web does not run as root",
-            "start it with systemd, or: sudo -u ebbgate ebbgate-web (or say --as-root)",
+            "start it with systemd, or: sudo -u ebbgate ebbgate-web (or give --as-root)",
         )
     return server.serve(api)
 

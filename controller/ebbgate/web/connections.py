@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Who gets a connection when there are too many: pure, time is an argument.
+"""Decides who gets a connection when there are too many. Pure: time is an argument.
 
 A connection is *silent* while the client owes the next bytes: the rest of a request, or the next
-one. Silent connections cost their client nothing, so they are the first to go; a connection whose
-request is being answered is closed only for a client that holds fewer than its owner does.
+one. Silent connections cost their client nothing, so they are closed first; a connection whose
+request is being answered is closed only for a client that holds fewer than its owner.
 
 What a client is: from another machine its address (of IPv6 its /64, since one machine may use all
 of it). On the loopback every user of the machine comes from the same address, and may come from
@@ -23,18 +23,18 @@ from typing import Final, Generic, Protocol, TypeVar
 from ebbgate.units import KIB, MIB
 
 CONNECTIONS_MAX: Final = 800
-"""In all. Most systems let a process have 1024 files open; the rest is for databases and pages."""
+"""Total. Most systems let a process have 1024 files open; the rest is for databases and pages."""
 CONNECTIONS_PER_CLIENT_MAX: Final = CONNECTIONS_MAX // 2
 HEAD_TIMEOUT_S: Final = 10.0
 """From accept to the end of the first request's head."""
 IDLE_TIMEOUT_S: Final = 20.0
 """From the end of an answer to the end of the next request's head."""
 STUCK_TIMEOUT_S: Final = 30.0
-"""How long a client may take (nearly) nothing of an answer that waits for it."""
+"""How long a client may read (nearly) nothing of an answer that waits for it."""
 UNSENT_BYTES_MAX: Final = 64 * MIB
-"""Of answers that wait for their clients, in all: they are this process's memory."""
+"""Total of answers that wait for their clients in this process's memory."""
 TAKEN_BYTES_MIN: Final = 64 * KIB
-"""What a client has to take of an answer within `STUCK_TIMEOUT_S`, or all that is left of it."""
+"""What a client must read of an answer within `STUCK_TIMEOUT_S`, unless less is left."""
 _IPV6_PREFIX: Final = 64
 
 
@@ -55,14 +55,14 @@ C = TypeVar("C", bound=OpenConnection)
 
 @dataclass(frozen=True, slots=True)
 class Room(Generic[C]):
-    """Whether a new connection is taken, and which open one is closed for it."""
+    """Whether a new connection is accepted, and which open one is closed for it."""
 
     granted: bool
     close: C | None = None
 
 
 def client_name(address: str, uid: int | None) -> str:
-    """The client behind a connection; `uid`: of the other end, where that is on this machine."""
+    """Return the client of a connection; `uid`: of the other end, if on this machine."""
     if uid is not None:
         return f"uid {uid}"
     try:
@@ -81,7 +81,7 @@ def make_room(
     most: int = CONNECTIONS_MAX,
     most_per_client: int = CONNECTIONS_PER_CLIENT_MAX,
 ) -> Room[C]:
-    """Whether `client` gets one more connection, and what is closed for it.
+    """Decide whether `client` gets one more connection, and what is closed for it.
 
     A client at its own limit pays with its own connections. Where the limit of all is reached, the
     client with the most connections pays: first with one that is silent.

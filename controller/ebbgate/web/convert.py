@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What is in the history, as the API says it. Pure: time is an argument."""
+"""Converts statuses and rows of the history to models of the API. Pure: time is an argument."""
 
 from __future__ import annotations
 
@@ -37,37 +37,37 @@ _MAY_BE_NEVER: Final = ("time_to_full_s", "time_to_clean_s")
 
 
 def volume(live: Live, hit: float | None, now_unix_ns: int, daemon_alive: bool | None) -> Volume:
-    """One volume. Raises ValidationError for a document of another version."""
-    said = dict(live.document)
-    never = [name for name in _MAY_BE_NEVER if said.get(name) == math.inf]
-    said |= dict.fromkeys(never)
-    known = (said.get("dirty_bytes"), said.get("room_bytes"))
+    """Return a volume. Raises ValidationError for a document of another version."""
+    document = dict(live.document)
+    never = [name for name in _MAY_BE_NEVER if document.get(name) == math.inf]
+    document |= dict.fromkeys(never)
+    known = (document.get("dirty_bytes"), document.get("room_bytes"))
     cutoff = None if None in known else sum(each for each in known if each is not None)
-    said |= {
+    document |= {
         "at_unix_s": live.at_unix_ns / NS_PER_S,
         "never": never,
         "hit_ratio_window_s": HIT_WINDOW_NS / NS_PER_S,
         "cutoff_dirty_bytes": cutoff,
-        "dirty_floor_bytes": said.get("dirty_floor_bytes"),
-        "knobs": _knobs(said.get("knobs")),
+        "dirty_floor_bytes": document.get("dirty_floor_bytes"),
+        "knobs": _knobs(document.get("knobs")),
     }
-    return Volume.read(said | passing(live, hit, now_unix_ns, daemon_alive))
+    return Volume.read(document | time_fields(live, hit, now_unix_ns, daemon_alive))
 
 
-def _knobs(told: Any) -> Any:
-    """With what a person may ask for; a document of another version stays as it is."""
-    if not isinstance(told, dict):
-        return told
+def _knobs(knobs: Any) -> Any:
+    """Add which knobs people can set; leave a document of another version as it is."""
+    if not isinstance(knobs, dict):
+        return knobs
     return {
         name: {**each, "settable": may_be_set(name)} if isinstance(each, dict) else each
-        for name, each in told.items()
+        for name, each in knobs.items()
     }
 
 
-def passing(
+def time_fields(
     live: Live, hit: float | None, now_unix_ns: int, daemon_alive: bool | None
 ) -> dict[str, Any]:
-    """The fields of a volume that change while the daemon says nothing new of it."""
+    """Return the fields of a volume that change with time alone."""
     age_ns = now_unix_ns - live.at_unix_ns
     return {
         "age_s": max(0.0, age_ns / NS_PER_S),
@@ -84,8 +84,8 @@ def health(
     intents: Availability,
     now_unix_ns: int,
 ) -> Health:
-    """What works. `daemon_pid`: the process that answers on the control socket, where known."""
-    said: Document = daemon.document if daemon else {}
+    """Return what works. `daemon_pid`: the process behind the control socket, if known."""
+    status: Document = daemon.document if daemon else {}
     age_ns = now_unix_ns - daemon.at_unix_ns if daemon else None
     fresh = age_ns is not None and age_ns <= STATUS_STALE_NS
     return Health(
@@ -93,45 +93,45 @@ def health(
         version=__version__,
         daemon=DaemonHealth(
             alive=alive,
-            pid=daemon_pid or (said.get("pid") if fresh else None),
-            version=said.get("version"),
+            pid=daemon_pid or (status.get("pid") if fresh else None),
+            version=status.get("version"),
             at_unix_s=daemon.at_unix_ns / NS_PER_S if daemon else None,
             age_s=None if age_ns is None else max(0.0, age_ns / NS_PER_S),
-            started_unix_s=_seconds(said.get("started_unix_ns")),
-            tick_s=_seconds(said.get("tick_ns")),
-            probe=_part(ProbeStatus, said.get("probe")),
-            policies=_part(PolicyStatus, said.get("policies")),
-            errors=_errors(said, alive, fresh, _seconds(age_ns)),
+            started_unix_s=_seconds(status.get("started_unix_ns")),
+            tick_s=_seconds(status.get("tick_ns")),
+            probe=_part(ProbeStatus, status.get("probe")),
+            policies=_part(PolicyStatus, status.get("policies")),
+            errors=_errors(status, alive, fresh, _seconds(age_ns)),
         ),
         history=history,
         intents=intents,
     )
 
 
-def _errors(said: Document, alive: bool | None, fresh: bool, age_s: float | None) -> list[str]:
+def _errors(status: Document, alive: bool | None, fresh: bool, age_s: float | None) -> list[str]:
     found = []
     if alive is False:
-        found.append("the daemon does not run: nothing is measured or tuned")
+        found.append("the daemon is not running: nothing is measured or tuned")
     elif alive and not fresh:
-        since = "nothing yet" if age_s is None else f"its last word is {age_s:.0f} s old"
+        since = "has no status yet" if age_s is None else f"its status is {age_s:.0f} s old"
         found.append(f"the daemon runs, but {since}")
-    history = said.get("history") or {}
+    history = status.get("history") or {}
     if history.get("written") is False:
         found.append(f"the history cannot be written: {(history.get('trouble') or {}).get('why')}")
     else:
         found += filter(None, [log_warning(history)])
-    if said.get("intents_error"):
-        found.append(f"requests are not accepted, or not kept: {said['intents_error']}")
-    if why := said.get("device_mapper"):
+    if status.get("intents_error"):
+        found.append(f"requests are not accepted, or not saved: {status['intents_error']}")
+    if why := status.get("device_mapper"):
         found.append(device_mapper.of_daemon(why))
-    probe = said.get("probe") or {}
+    probe = status.get("probe") or {}
     if probe and probe.get("state") != "running":
         found.append(f"the probe: {probe.get('state')}")
-    return [*found, *(said.get("policies") or {}).get("problems", ())]
+    return [*found, *(status.get("policies") or {}).get("problems", ())]
 
 
 def action(row: Document) -> Action:
-    """A knob write."""
+    """Return a knob write."""
     return Action(
         id=row["id"],
         at_unix_s=row["at_unix_ns"] / NS_PER_S,
@@ -156,12 +156,12 @@ def _is_gate(knob: str) -> bool:
 
 
 def decision(row: Document, actions: Iterable[Document]) -> Decision:
-    """A decision without its explanation."""
+    """Return a decision without its explanation."""
     return Decision(**_decided(row, actions))
 
 
 def explained(row: Document, actions: Iterable[Document]) -> ExplainedDecision:
-    """A decision with all that was compared."""
+    """Return a decision with all comparisons."""
     proposals = [Proposal.read(each) for each in row["proposals"]]
     return ExplainedDecision(**_decided(row, actions), proposals=proposals)
 
@@ -182,14 +182,14 @@ def _decided(row: Document, actions: Iterable[Document]) -> dict[str, Any]:
 
 
 def reason(proposals: Iterable[Document]) -> str:
-    """Why, by those that won; where nobody did, by the first."""
+    """Return the reasons of the strategies that decided; of the first one if none did."""
     known = list(proposals)
     winners = [each["reason"] for each in known if each["wins"]]
     return "; ".join(winners or [each["unsupported"] or each["reason"] for each in known[:1]])
 
 
 def _part(cls: type[M], document: object) -> M | None:
-    """None for a part that is missing, or comes from another version."""
+    """Return a part; None if it is missing or comes from another version."""
     try:
         return cls.read(document)
     except ValidationError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The one shape of every error over HTTP. Pure."""
+"""The shape of every HTTP error. Pure."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ CODES: Final = {
     500: "internal_error",
     503: "unavailable",
 }
-"""The word for each status that this API answers with."""
+"""The code of each HTTP status that this API uses."""
 
 
 class Place(Model):
-    """Where in a text something is wrong."""
+    """A place in a text."""
 
-    file: Annotated[str, doc("The name of the file, or of the part of the request.")]
+    file: Annotated[str, doc("Name of the file, or of the part of the request.")]
     line: Annotated[int, doc("From 1.", "line")]
     column: Annotated[int, doc("From 1.", "column")]
 
@@ -45,20 +45,20 @@ class Place(Model):
 class ErrorBody(Model):
     """What went wrong and what to do next."""
 
-    code: Annotated[str, doc("A word that stays the same, for programs.", example="not_found")]
-    message: Annotated[str, doc("What is wrong, in a sentence.")]
-    hint: Annotated[str | None, doc("The next step; null where there is none.")]
-    place: Annotated[Place | None, doc("Where in a text it is wrong; null where unknown.")]
+    code: Annotated[str, doc("A stable word, for programs.", example="not_found")]
+    message: Annotated[str, doc("What is wrong.")]
+    hint: Annotated[str | None, doc("The next step; null if there is none.")]
+    place: Annotated[Place | None, doc("The place in a text; null if unknown.")]
 
 
 class Error(Model):
-    """Every answer with a status from 400 on has this shape."""
+    """The shape of every answer with a status of 400 or more."""
 
     error: Annotated[ErrorBody, doc("The error.")]
 
 
 class ApiError(Exception):
-    """An error with its HTTP status. `retry_after_s`: when it may be better."""
+    """An error with its HTTP status. `retry_after_s`: when to try again."""
 
     def __init__(
         self,
@@ -90,10 +90,10 @@ _STATUS: Final[tuple[tuple[type[EbbgateError], int], ...]] = (
 
 
 def api_error(error: EbbgateError) -> ApiError:
-    """The error of a module below, for a client."""
+    """Return the error of a lower module as an HTTP error."""
     hint = error.hint
     if isinstance(error, PermissionDenied):
-        hint = "the user of ebbgate-web must be in the group ebbgate, and the file must be of it"
+        hint = "the user of ebbgate-web must be in group ebbgate, which must own the file"
     status = next((number for kind, number in _STATUS if isinstance(error, kind)), 500)
     retry_after_s = 2.0 if status == 503 else None  # noqa: PLR2004 - a status is its own name
     return ApiError(status, error.message, hint, retry_after_s=retry_after_s)

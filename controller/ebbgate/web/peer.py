@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Which user of this machine is at the other end of a loopback connection. I/O: a netlink socket.
+"""Finds the user at the other end of a loopback connection. I/O: a netlink socket.
 
 The kernel is asked for one socket by its addresses (sock_diag(7)), which takes some microseconds
-and no right. /proc/net/tcp says the same, but lists every socket of the machine at each look.
+and no privilege. /proc/net/tcp has the same, but lists every socket of the machine each time.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _MESSAGE: Final = struct.Struct("=BBBB48xIIIII")
 
 
 def loopback_uid(remote: Any, local: Any) -> int | None:
-    """The user who owns the other end of an established TCP connection; None where it is on another
-    machine, is gone already, or the kernel does not say (no sock_diag).
+    """Return the user who owns the other end of a TCP connection; None if it is on another machine,
+    is gone already, or the kernel has no sock_diag.
 
     `remote`, `local`: socket addresses as `getpeername` and `getsockname` have them.
     """
@@ -71,5 +71,5 @@ def _parsed(answer: bytes) -> int | None:
     if kind != _SOCK_DIAG_BY_FAMILY:
         return None
     _, state, _, _, _, _, _, uid, _ = _MESSAGE.unpack_from(answer, _HEADER.size)
-    # The kernel says 0 for a socket that nobody has open any more, which would be root's.
+    # The kernel reports 0, which would be root, for a socket that nobody has open any more.
     return int(uid) if state == _TCP_ESTABLISHED else None

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""uvicorn's HTTP/1.1 connection with limits from accept on. I/O: sockets, by asyncio.
+"""uvicorn's HTTP/1.1 connection with timeouts and limits. I/O: sockets, by asyncio.
 
-uvicorn itself waits for ever for a request's first bytes, and answers 503 to everybody once there
-are too many connections, whoever has them. The methods that are replaced here exist from Debian
-12's uvicorn (0.17) to current versions; the tests run on both.
+uvicorn itself waits forever for the first bytes of a request, and answers 503 to everybody once
+there are too many connections, whoever has them. The methods that are replaced here exist from
+Debian 12's uvicorn (0.17) to current versions; the tests run on both.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _NOT_HTTP: Final = ApiError(400, "this is not a valid HTTP/1.1 request")
 
 
 class LimitedConnection(H11Protocol):  # type: ignore[misc]
-    """One connection. `connections`: the open ones of this server, in the order of their accept."""
+    """One connection. `connections`: the open ones of this server, oldest first."""
 
     app: Any
 
@@ -57,14 +57,14 @@ class LimitedConnection(H11Protocol):  # type: ignore[misc]
 
     @property
     def silent_since_s(self) -> float | None:
-        """Since when the client owes the next bytes; None while the server is at work."""
+        """Since when the client owes the next bytes; None while the server works."""
         cycle = self.cycle
         at_work = cycle is not None and not cycle.response_complete and not cycle.more_body
         return None if at_work else self._silent_since_s
 
     # ---- the hooks of asyncio and uvicorn --------------------------------------------------------
     def connection_made(self, transport: asyncio.Transport) -> None:
-        """Take the connection, or refuse it."""
+        """Accept or refuse the connection."""
         super().connection_made(transport)
         remote, local = (transport.get_extra_info(each) for each in ("peername", "sockname"))
         self.owner = client_name(str(remote[0]) if remote else "", loopback_uid(remote, local))
@@ -91,7 +91,7 @@ class LimitedConnection(H11Protocol):  # type: ignore[misc]
             super().data_received(data)
 
     def handle_events(self) -> None:
-        """Parse what has come. A complete head ends the wait for it."""
+        """Parse what arrived. A complete head ends the wait for it."""
         before = self.cycle
         try:
             super().handle_events()
@@ -103,13 +103,13 @@ class LimitedConnection(H11Protocol):  # type: ignore[misc]
             self._deadline = None
 
     def on_response_complete(self) -> None:
-        """The answer is handed over: the client owes the next request, or to take the answer."""
+        """The answer is handed over: now the client must read it, or send the next request."""
         self._wait_for_request(IDLE_TIMEOUT_S)
         super().on_response_complete()
 
     def send_400_response(self, msg: str) -> None:
-        """What is not HTTP gets an error of this API's shape. In the middle of an answer there is
-        no place for one: the connection is cut.
+        """Answer invalid HTTP with an error of this API's shape; in the middle of an answer, close
+        the connection.
         """
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             self._answer_and_close(_NOT_HTTP)
@@ -117,7 +117,7 @@ class LimitedConnection(H11Protocol):  # type: ignore[misc]
             self.transport.abort()
 
     def pause_writing(self) -> None:
-        """The client takes an answer more slowly than it comes, or not at all."""
+        """The client reads an answer slowly, or not at all."""
         super().pause_writing()
         self._watch_unsent()
         waiting = {each: each.transport.get_write_buffer_size() for each in self._open}
@@ -125,7 +125,7 @@ class LimitedConnection(H11Protocol):  # type: ignore[misc]
             max(waiting, key=lambda each: waiting[each]).transport.abort()
 
     def resume_writing(self) -> None:
-        """The client takes it."""
+        """The client reads again."""
         super().resume_writing()
         if self._stuck is not None:
             self._stuck.cancel()
@@ -152,7 +152,7 @@ class LimitedConnection(H11Protocol):  # type: ignore[misc]
         self._stuck = self.loop.call_later(STUCK_TIMEOUT_S, self._look_at_unsent)
 
     def _look_at_unsent(self) -> None:
-        """A client that took nothing of what waits for it is cut off with all that waits."""
+        """Close the connection of a client that read nothing of what waits for it."""
         self._stuck = None
         unsent = self.transport.get_write_buffer_size()
         if unsent and self._unsent_bytes - unsent < TAKEN_BYTES_MIN:
@@ -180,6 +180,6 @@ class LimitedConnection(H11Protocol):  # type: ignore[misc]
         self.transport.close()
 
     async def _with_client(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """The application, which learns whose connection this is and how to cut it."""
+        """Call the application with the client of this connection, and how to close it."""
         scope[CLIENT], scope[ABORT] = self.owner, self.transport.abort
         await self._application(scope, receive, send)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Answers: dataclasses as JSON, errors in their one shape. I/O: HTTP."""
+"""Responses: models as JSON, errors in their one shape. I/O: HTTP."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ _LOG = logging.getLogger(__name__)
 
 
 def reply(value: Any, status: int = 200) -> Response:
-    """A dataclass as JSON."""
+    """Return a response with a model as JSON."""
     return as_json(to_json(value), status)
 
 
 def as_json(body: bytes, status: int = 200) -> Response:
-    """JSON that is made. What it says is true for a moment only, so nobody may keep it."""
+    """Return a response with encoded JSON. It holds for a moment only, so nobody may cache it."""
     headers = {"cache-control": "no-store"}
     return Response(body, status, headers, media_type="application/json")
 
 
 def refusal(error: ApiError) -> Response:
-    """An error in its one shape."""
+    """Return the response for an error."""
     answer = reply(error.body, error.status)
     if error.retry_after_s is not None:
         answer.headers["retry-after"] = str(max(1, math.ceil(error.retry_after_s)))
@@ -39,25 +39,25 @@ def refusal(error: ApiError) -> Response:
 
 
 async def on_api_error(_: Request, error: Exception) -> Response:
-    """An error of this API's own."""
+    """Handle an error of this API."""
     assert isinstance(error, ApiError)
     return refusal(error)
 
 
 async def on_ours(_: Request, error: Exception) -> Response:
-    """An error of a module below."""
+    """Handle an error of a lower module."""
     assert isinstance(error, EbbgateError)
     return refusal(api_error(error))
 
 
 async def on_http(request: Request, error: Exception) -> Response:
-    """No such path, no such method: what the router says."""
+    """Handle an unknown path or method."""
     assert isinstance(error, HTTPException)
     status = error.status_code if error.status_code in CODES else 400
     path = request.url.path[:200]
     texts = {
-        404: (f"there is no {path}", "see /api/v1/openapi.json for all there is"),
-        405: (f"{request.method} does not go with {path}", "see /api/v1/openapi.json"),
+        404: (f"no such path: {path}", "see /api/v1/openapi.json for all paths"),
+        405: (f"{path} does not take {request.method}", "see /api/v1/openapi.json"),
     }
     message, hint = texts.get(status, (str(error.detail), ""))
     answer = refusal(ApiError(status, message, hint))
@@ -67,7 +67,7 @@ async def on_http(request: Request, error: Exception) -> Response:
 
 
 async def on_validation(_: Request, error: Exception) -> Response:
-    """A parameter or a body that is not what the path takes."""
+    """Handle an invalid parameter or body."""
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
     part, *rest = first["loc"]
@@ -86,6 +86,8 @@ def _not_json(body: str, at: int) -> ApiError:
 
 
 async def on_bug(request: Request, error: Exception) -> Response:
-    """A bug of ours. The server logs it, too, with its stack."""
+    """Handle a bug. The server logs it with its stack."""
     _LOG.error("%s %s: %s", request.method, request.url.path, error)
-    return refusal(ApiError(500, "a bug of ebbgate-web", "see its log: journalctl -u ebbgate-web"))
+    return refusal(
+        ApiError(500, "internal error in ebbgate-web", "see its log: journalctl -u ebbgate-web")
+    )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""uvicorn, as ebbgate-web uses it. I/O: a listening socket."""
+"""Runs uvicorn. I/O: a listening socket."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BACKLOG: Final = 256
 
 
 def serve(api: Api) -> int:
-    """Until SIGTERM or SIGINT. Raises Unavailable where it cannot listen."""
+    """Serve until SIGTERM or SIGINT. Raises Unavailable if it cannot listen."""
     listening = listen(api.config.web.host, api.config.web.port)
     host, port = listening.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
@@ -32,7 +32,7 @@ def serve(api: Api) -> int:
 
 
 def server_of(api: Api) -> uvicorn.Server:
-    """The server, not yet running."""
+    """Return the server, not yet running."""
     config = uvicorn.Config(
         api,
         log_config=None,
@@ -52,7 +52,7 @@ def server_of(api: Api) -> uvicorn.Server:
     end = server.handle_exit
 
     def end_streams_first(sig: int, frame: FrameType | None) -> None:
-        # An orderly end would wait for them for ever.
+        # An orderly end would wait for the streams forever.
         api.broadcaster.close()
         end(sig, frame)
 
@@ -61,14 +61,14 @@ def server_of(api: Api) -> uvicorn.Server:
 
 
 def _without_stack(record: logging.LogRecord) -> bool:
-    """A line for what is no HTTP: anybody can send it, and Debian 12's uvicorn tells its stack."""
+    """Log one line for invalid HTTP, which anybody can send; Debian 12's uvicorn logs a stack."""
     if record.getMessage().startswith("Invalid HTTP request"):
         record.exc_info = None
     return True
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A listening socket. Raises Unavailable."""
+    """Return a listening socket. Raises Unavailable."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM)
     try:
@@ -78,7 +78,7 @@ def listen(host: str, port: int) -> socket.socket:
     except OSError as error:
         listening.close()
         raise Unavailable(
-            f"{host} port {port} cannot be listened on: {error.strerror}",
-            "see who does: ss -ltnp; or choose another with --listen",
+            f"cannot listen on {host} port {port}: {error.strerror}",
+            "see who uses it: ss -ltnp; or choose another port with --listen",
         ) from error
     return listening

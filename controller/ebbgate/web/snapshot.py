@@ -52,7 +52,7 @@ class CachedStatus:
             found = dict(vars(convert.volume(self.live, None, self.live.at_unix_ns, None)))
         except ValidationError:
             return None
-        for name in convert.passing(self.live, None, self.live.at_unix_ns, None):
+        for name in convert.time_fields(self.live, None, self.live.at_unix_ns, None):
             del found[name]
         return to_json(found)
 
@@ -109,8 +109,8 @@ class Snapshot:
                 unreadable.append(name)
                 continue
             hit = self.hits.get(name)
-            passing = convert.passing(each.live, hit, self.now_unix_ns, self.alive)
-            found.append(merged(to_json(passing), each.steady_json))
+            times = convert.time_fields(each.live, hit, self.now_unix_ns, self.alive)
+            found.append(merged(to_json(times), each.steady_json))
         head = {
             "now_unix_s": self.now_unix_ns / NS_PER_S,
             "daemon_alive": self.alive,

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Rows of samples on a regular grid: a hole in the history is a hole in every column. Pure.
 
-Nothing is interpolated. A sample of a second stands for the time to the next one, so that a tick
-that is slower than a second makes no holes; a longer rest does.
+Nothing is interpolated. A sample of a second covers the time to the next one, so that a tick that
+is slower than a second makes no holes; a longer pause does.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from ebbgate.web.models.history import Columns, PathColumns, Samples
 
 _COLUMNS: Final = tuple(Columns.__annotations__)
 SPANS_NS: Final = (SECOND_NS, MINUTE_NS, HOUR_NS)
-_PATIENCE: Final = 1.5
-"""A sample stands for so many times the usual distance: a little late is no hole."""
-_STANDS_NS_MAX: Final = 30 * NS_PER_S
-"""No tick is slower than 10 s, so a longer rest is always a hole."""
+_INTERVALS_COVERED: Final = 1.5
+"""A sample covers so many usual intervals, so that a little delay is no hole."""
+_COVERED_NS_MAX: Final = 30 * NS_PER_S
+"""No tick is slower than 10 s, so a longer pause is always a hole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +40,12 @@ class Grid:
         return self.since_ns + self.count * self.span_ns
 
     def at_ns(self, number: int) -> int:
-        """The begin of a point."""
+        """Return the start of a point."""
         return self.since_ns + number * self.span_ns
 
 
 def grid(since_ns: int, until_ns: int, points: int, finest_ns: int = SECOND_NS) -> Grid | None:
-    """The finest grid with at most `points` points that covers `[since, until)`; None where even
+    """Return the finest grid of at most `points` points that covers `[since, until)`; None if even
     hours are too many.
     """
     for span_ns in SPANS_NS:
@@ -57,31 +57,31 @@ def grid(since_ns: int, until_ns: int, points: int, finest_ns: int = SECOND_NS) 
 
 
 def place(rows: Sequence[Row], grid: Grid) -> list[Row | None]:
-    """The row of each point; None where there is none. `rows`: oldest first."""
+    """Return the row of each point, or None. `rows`: oldest first."""
     if grid.span_ns != SECOND_NS:
         at = {bucket_ns(row["at_unix_ns"], grid.span_ns): row for row in rows}
         return [at.get(grid.at_ns(number)) for number in range(grid.count)]
-    stands_ns = standing_ns(rows)
+    each_covers_ns = covered_ns(rows)
     found: list[Row | None] = []
     newest = -1
     for number in range(grid.count):
         begin_ns = grid.at_ns(number)
         while newest + 1 < len(rows) and rows[newest + 1]["at_unix_ns"] < begin_ns + grid.span_ns:
             newest += 1
-        known = newest >= 0 and rows[newest]["at_unix_ns"] + stands_ns > begin_ns
+        known = newest >= 0 and rows[newest]["at_unix_ns"] + each_covers_ns > begin_ns
         found.append(rows[newest] if known else None)
     return found
 
 
-def standing_ns(rows: Sequence[Row]) -> int:
-    """How long a sample of a second speaks for."""
+def covered_ns(rows: Sequence[Row]) -> int:
+    """Return how long a sample of a second is valid."""
     apart = [later["at_unix_ns"] - row["at_unix_ns"] for row, later in pairwise(rows)]
     usual_ns = median(apart) if apart else SECOND_NS
-    return round(min(max(usual_ns, SECOND_NS) * _PATIENCE, _STANDS_NS_MAX))
+    return round(min(max(usual_ns, SECOND_NS) * _INTERVALS_COVERED, _COVERED_NS_MAX))
 
 
 def samples(volume: str, rows: Sequence[Row], grid: Grid) -> Samples:
-    """The columns of a volume."""
+    """Return the columns of a volume."""
     placed = place(rows, grid)
     names = sorted({name for row in placed if row is not None for name in row["paths"]})
     return Samples.unchecked(
@@ -115,5 +115,5 @@ def _seconds(duration_ns: float | None) -> float | None:
 
 
 def _finite(value: float | None) -> float | None:
-    """`never` has no point on a chart."""
+    """Return a value for a chart, which has no point for `never`."""
     return None if value is None or not math.isfinite(value) else value

@@ -127,7 +127,7 @@ def test_a_port_that_is_taken_is_said(tmp_path: Path, capsys: pytest.CaptureFixt
         options = ["--as-root", "--state-dir", str(tmp_path)]
         options += ["--runtime-dir", str(tmp_path), "--listen", f"127.0.0.1:{port}"]
         assert main(options) == 69
-    assert "cannot be listened on" in capsys.readouterr().err
+    assert "cannot listen on" in capsys.readouterr().err
 
 
 # ---- the token ---------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from ebbgate.store.queries_web import WebHistory
 from ebbgate.store.rollup import COLUMNS, HOUR_NS, MINUTE_NS, SECOND_NS, Row
 from ebbgate.units import NS_PER_S
 from ebbgate.web.routes.history import grid_of
-from ebbgate.web.time_series import Grid, grid, place, samples, standing_ns
+from ebbgate.web.time_series import Grid, covered_ns, grid, place, samples
 from tests.unit.store.store_fixture import T0_NS, StoreHarness
 
 S = NS_PER_S
@@ -81,13 +81,13 @@ def test_a_hole_is_a_rest_that_is_longer_than_usual(at_s: list[float], seen: str
 
 def test_a_slow_tick_leaves_no_hole_and_a_long_rest_does() -> None:
     rows = [row(each) for each in (0, 10, 20, 80, 90)]
-    assert standing_ns(rows) == 15 * S
+    assert covered_ns(rows) == 15 * S
     placed = marks(place(rows, Grid(0, SECOND_NS, 100)))
     assert placed == "x" * 35 + "." * 45 + "x" * 20
 
 
 def test_no_sample_stands_for_more_than_half_a_minute() -> None:
-    assert standing_ns([row(0), row(600), row(1200)]) == 30 * S
+    assert covered_ns([row(0), row(600), row(1200)]) == 30 * S
 
 
 @given(st.lists(st.integers(0, 200 * 1000), min_size=1, max_size=60, unique=True))
@@ -98,7 +98,7 @@ def test_every_point_shows_a_sample_that_was_measured_just_before(at_ms: list[in
         if each is not None:
             end_ns = found.at_ns(number) + SECOND_NS
             assert each["at_unix_ns"] < end_ns
-            assert end_ns - SECOND_NS - each["at_unix_ns"] < standing_ns(rows)
+            assert end_ns - SECOND_NS - each["at_unix_ns"] < covered_ns(rows)
             later = [r for r in rows if each["at_unix_ns"] < r["at_unix_ns"] < end_ns]
             assert later == []
 

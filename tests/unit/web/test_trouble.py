@@ -137,7 +137,7 @@ def test_while_the_history_cannot_be_read_requests_are_accepted_and_shown(
 def test_a_dead_daemon_makes_everything_old_and_says_so(web: Bench) -> None:
     health = web.get("/health").json["daemon"]
     assert health["alive"] is False
-    assert any("does not run" in each for each in health["errors"])
+    assert any("is not running" in each for each in health["errors"])
     assert all(each["stale"] for each in web.get("/volumes").json["volumes"])
     assert web.get("/volumes").json["daemon_alive"] is False
 
@@ -163,7 +163,7 @@ def test_a_daemon_that_hangs_is_alive_and_its_word_is_old(web: Bench) -> None:
         health = web.get("/health").json["daemon"]
         assert health["alive"] is True
         assert health["age_s"] == 20
-        assert health["errors"] == ["the daemon runs, but its last word is 20 s old"]
+        assert health["errors"] == ["the daemon runs, but its status is 20 s old"]
         assert all(each["stale"] for each in web.get("/volumes").json["volumes"])
 
 

@@ -807,7 +807,7 @@ export interface components {
             /** @description The volume. */
             volume: string;
         };
-        /** @description Every answer with a status from 400 on has this shape. */
+        /** @description The shape of every answer with a status of 400 or more. */
         Error: {
             /** @description The error. */
             error: components["schemas"]["ErrorBody"];
@@ -815,15 +815,15 @@ export interface components {
         /** @description What went wrong and what to do next. */
         ErrorBody: {
             /**
-             * @description A word that stays the same, for programs.
+             * @description A stable word, for programs.
              * @example not_found
              */
             code: string;
-            /** @description The next step; null where there is none. */
+            /** @description The next step; null if there is none. */
             hint: string | null;
-            /** @description What is wrong, in a sentence. */
+            /** @description What is wrong. */
             message: string;
-            /** @description Where in a text it is wrong; null where unknown. */
+            /** @description The place in a text; null if unknown. */
             place: components["schemas"]["Place"] | null;
         };
         /** @description A decision with all comparisons. */
@@ -1027,11 +1027,11 @@ export interface components {
             /** @description hit, miss, bypass, writeback or writethrough. */
             path: string;
         };
-        /** @description Where in a text something is wrong. */
+        /** @description A place in a text. */
         Place: {
             /** @description From 1. Unit: column. */
             column: number;
-            /** @description The name of the file, or of the part of the request. */
+            /** @description Name of the file, or of the part of the request. */
             file: string;
             /** @description From 1. Unit: line. */
             line: number;

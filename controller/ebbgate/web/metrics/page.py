@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What Prometheus scrapes: the live documents of the daemon as metrics. Pure.
+"""The page for Prometheus: the statuses of the daemon as metrics. Pure.
 
-What is not known is left out, never zero. Of a daemon that is not there only that is said, and how
-old its last word is: counters that no longer count, and levels of long ago, would pass for those of
-now. The same holds for a volume of which the daemon has said nothing for `SERIES_STALE_NS`. Labels
-have a bounded number of values: what a name may be is a table here, or bounded where it is counted
-(`signals.totals`). Open advice is no metric: it takes a look at the kernel, which only
-`ebbgate doctor` and the page Advice do.
+What is unknown is left out, never zero. Without a daemon only that is shown, and the age of its
+last status: old counters would pass for current ones. The same holds for a volume without a
+status for `SERIES_STALE_NS`. Labels have a bounded number of values: from a table here, or bounded
+where they are counted (`signals.totals`). Open advice is no metric: it needs a look at the kernel,
+which only `ebbgate doctor` and the page Advice take.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _PROBE_STATES: Final = ("starting", "running", "down")
 
 @dataclass(frozen=True, slots=True)
 class HistoryFiles:
-    """What the history takes on the disk, in bytes; `limit_bytes`: of file and log together."""
+    """Sizes of the history on the disk; `limit_bytes`: of file and log together."""
 
     file_bytes: int
     log_bytes: int
@@ -43,11 +42,10 @@ def render(
     openmetrics: bool,
     files: HistoryFiles | None = None,
 ) -> str:
-    """The whole page, from all live documents (the daemon's own is under the empty name).
+    """Return the page of all statuses (the daemon's own is under the empty name).
 
-    `daemon_alive`: None where nobody can tell; then what is fresh is shown, and only that question
-    is left open. `openmetrics`: in that format, else in the older text format of Prometheus.
-    `files`: None where there is no history yet.
+    `daemon_alive`: None if unknown; then fresh statuses are shown, without `ebbgate_up`.
+    `openmetrics`: in that format, else in the older text format. `files`: None without a history.
     """
     page = Page()
     page.add("ebbgate_up", {}, daemon_alive)
@@ -58,7 +56,7 @@ def render(
         if daemon_alive is not False and now_unix_ns - found.at_unix_ns <= SERIES_STALE_NS
     }
     if files is not None:
-        # Looked at here: a log that cannot grow any more is a reason for the daemon to say nothing.
+        # Not from the daemon, which may be silent because the log cannot grow.
         page.add("ebbgate_history_file_bytes", {}, files.file_bytes)
         page.add("ebbgate_history_log_bytes", {}, files.log_bytes)
         page.add("ebbgate_history_limit_bytes", {}, files.limit_bytes)
@@ -67,7 +65,7 @@ def render(
     for name, found in sorted(live.items()):
         if not name:
             continue
-        # By a clock that was set back a document may come from the future.
+        # After a clock was set back a document may come from the future.
         age_ns = max(0, now_unix_ns - found.at_unix_ns)
         page.add("ebbgate_sample_age_seconds", {"volume": name}, age_ns / NS_PER_S)
         if name in shown:

@@ -33,14 +33,16 @@ def routes_doctor(databases: Databases, sysfs: Sysfs, proc: Path) -> APIRouter:
         """What `ebbgate doctor` says, as far as an unprivileged process can know it; the rest is in
         `unknown`.
         """
-        found = unprivileged.advice(sysfs, said(databases.snapshot()), _apply_requests(databases))
+        found = unprivileged.advice(
+            sysfs, fresh_status(databases.snapshot()), _apply_requests(databases)
+        )
         return reply(AdviceList.read(found))
 
     @router.get("/doctor", summary="Report of the doctor", response_model=DoctorReport)
     def doctor() -> Response:
         """Kernel, probe, signals, cost and volumes, and what is missing."""
         return reply(
-            DoctorReport.read(unprivileged.doctor(sysfs, proc, said(databases.snapshot())))
+            DoctorReport.read(unprivileged.doctor(sysfs, proc, fresh_status(databases.snapshot())))
         )
 
     return router
@@ -65,12 +67,12 @@ def _apply_requests(databases: Databases) -> list[ApplyRequest]:
     ]
 
 
-def said(look: Snapshot) -> DaemonStatus:
+def fresh_status(snapshot: Snapshot) -> DaemonStatus:
     """Return the fresh statuses of the daemon; nothing if it is dead."""
     fresh = {
         name: each.document
-        for name, each in look.live.items()
-        if look.alive and look.now_unix_ns - each.at_unix_ns <= STATUS_STALE_NS
+        for name, each in snapshot.live.items()
+        if snapshot.alive and snapshot.now_unix_ns - each.at_unix_ns <= STATUS_STALE_NS
     }
     daemon = fresh.pop("", {})
     return DaemonStatus(daemon, fresh)

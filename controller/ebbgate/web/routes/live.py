@@ -57,14 +57,16 @@ def routes_live(databases: Databases) -> APIRouter:
     )
     def volume(volume: str = VOLUME) -> Response:
         """One volume as it is now."""
-        look = databases.snapshot(_AGE_S)
-        if look.why is not None:
-            raise ApiError(503, look.why, "see /api/v1/health", retry_after_s=2)
-        live = look.live.get(volume)
+        snapshot = databases.snapshot(_AGE_S)
+        if snapshot.why is not None:
+            raise ApiError(503, snapshot.why, "see /api/v1/health", retry_after_s=2)
+        live = snapshot.live.get(volume)
         if live is None or not volume:
             raise ApiError(404, f"the daemon does not follow {volume}", "see /api/v1/volumes")
         try:
-            found = convert.volume(live, look.hits.get(volume), look.now_unix_ns, look.alive)
+            found = convert.volume(
+                live, snapshot.hits.get(volume), snapshot.now_unix_ns, snapshot.alive
+            )
         except ValidationError as error:
             text = f"the status of {volume} was written by another version: {error}"
             raise ApiError(503, text, "install both anew and restart both") from error

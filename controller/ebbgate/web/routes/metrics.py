@@ -38,11 +38,13 @@ def routes_metrics(databases: Databases) -> APIRouter:
         """All volumes as they are now. If the history cannot be read the scrape fails, so that
         Prometheus notices.
         """
-        look = databases.snapshot(0.25)
-        if look.why is not None and look.alive:
-            raise ApiError(503, look.why, "see /api/v1/health", retry_after_s=5)
+        snapshot = databases.snapshot(0.25)
+        if snapshot.why is not None and snapshot.alive:
+            raise ApiError(503, snapshot.why, "see /api/v1/health", retry_after_s=5)
         opened = wants_openmetrics(request.headers.get("accept", ""))
-        page = render(look.live, look.now_unix_ns, look.alive, opened, databases.files())
+        page = render(
+            snapshot.live, snapshot.now_unix_ns, snapshot.alive, opened, databases.files()
+        )
         # Not as `media_type`, to which starlette adds a charset of its own.
         kind = OPENMETRICS_TYPE if opened else TEXT_TYPE
         return Response(page, headers={"content-type": kind})
