@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""One line for every noun that a test needs; what is not said is ordinary and valid. Pure."""
+"""Builds valid objects for tests, one line each; unnamed fields have ordinary values. Pure."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def dm_volume(kind: Kind = Kind.DM_CACHE, **parts: Any) -> Volume:
 
 
 def cache_status(**parts: Any) -> CacheStatus:
-    """dm-cache in order, with 6 MiB dirty."""
+    """A healthy dm-cache with 6 MiB dirty."""
     known: dict[str, Any] = {
         "metadata_used": 40,
         "metadata_total": 2048,
@@ -113,12 +113,12 @@ def proposal(strategy: str = "idle_destage", **wishes: Any) -> Proposal:
 
 
 def decision(*proposals: Proposal, volume: str = "bcache0", **parts: Any) -> Decision:
-    """A decision out of these proposals."""
+    """A decision from these proposals."""
     return Decision(volume=volume, at_ns=1_000_000_000, proposals=proposals, **parts)
 
 
 def action(knob: str = "writeback_percent", old: str | None = "10", new: str = "40") -> Action:
-    """One knob to write."""
+    """An action that writes one knob."""
     return Action("bcache0", knob, old, new, "idle_destage", "idle for 410 ms (needs 300)")
 
 
@@ -139,7 +139,7 @@ def journal_entry(
 
 
 def live_document(**parts: Any) -> dict[str, Any]:
-    """What the daemon says once a second of a volume that it tunes."""
+    """A status document of a volume that is tuned."""
     rates = {
         "read": {"iops": 120.0, "bytes_per_s": 1.2 * MIB},
         "write": {"iops": 0.0, "bytes_per_s": 0.0},
@@ -183,7 +183,7 @@ def live_document(**parts: Any) -> dict[str, Any]:
 
 
 def probe_tick(**fields: Any) -> dict[str, Any]:
-    """A `tick` record as the probe prints it: nothing happened."""
+    """A `tick` record without activity, as the probe prints it."""
     nothing = {"ios": 0, "bytes": 0}
     side = {"fg": nothing, "bg": nothing}
     device_stats = {"read": side, "write": side, "depth": {"read": 0, "write": 0}}
@@ -215,17 +215,17 @@ def tick(**fields: Any) -> Tick:
 
 
 def idle_edge(at_ms: int, quiet_ms: int = 300, name: str = "bcache0") -> Edge:
-    """The load has been away for a while."""
+    """An edge to idle."""
     return Edge(name, at_ms * NS_PER_MS, EdgeKind.IDLE, quiet_ms * NS_PER_MS)
 
 
 def busy_edge(at_ms: int, gap_ms: int = 2500, name: str = "bcache0") -> Edge:
-    """The first arrival after a gap."""
+    """An edge to busy: the first request after a gap."""
     return Edge(name, at_ms * NS_PER_MS, EdgeKind.BUSY, gap_ms * NS_PER_MS)
 
 
 def queue_sample(at_ms: float, in_flight_ios: int, done_ios: int = 0, **parts: Any) -> QueueSample:
-    """The backing device's queue, in pieces of 64 KiB."""
+    """A sample of the backing device's queue, in pieces of 64 KiB."""
     known: dict[str, Any] = {
         "in_flight_bytes": in_flight_ios * 64 * KIB,
         "done_bytes": done_ios * 64 * KIB,
@@ -237,7 +237,7 @@ def queue_sample(at_ms: float, in_flight_ios: int, done_ios: int = 0, **parts: A
 
 
 def volume_state(**parts: Any) -> VolumeState:
-    """What sysfs says of a cache of 1 GiB with 420 MiB of dirty data."""
+    """The state in sysfs of a cache of 1 GiB with 420 MiB of dirty data."""
     known: dict[str, Any] = {
         "at_ns": NS_PER_S,
         "state": "dirty",
@@ -251,7 +251,7 @@ def volume_state(**parts: Any) -> VolumeState:
 
 
 def busy_frame(at_ms: int = 1000, **signals: Any) -> Frame:
-    """A frame in which all is known: users keep the disk busy, 420 MiB of 1 GiB are dirty."""
+    """A frame with all signals: users keep the disk busy, 420 MiB of 1 GiB are dirty."""
     known: dict[str, Any] = {
         "at_ns": at_ms * NS_PER_MS,
         "probed_at_ns": at_ms * NS_PER_MS,

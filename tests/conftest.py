@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What all tiers share: hypothesis without deadlines, since a slow machine is no failure."""
+"""Settings of all tiers: hypothesis without deadlines, since a slow machine is no failure."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
 def pytest_configure(config: object) -> None:
-    """Markers; `--strict-markers` refuses any other."""
+    """Register markers; `--strict-markers` refuses others."""
     add = config.addinivalue_line  # type: ignore[attr-defined]
     add("markers", "full: a long variant, run by `make test-full` only")
 
 
 def pytest_collection_finish() -> None:
-    """What was collected stays to the end: no search for garbage has to look at it again."""
+    """Exclude collected tests, which live to the end, from garbage collection."""
     gc.collect()
     gc.freeze()

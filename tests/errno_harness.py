@@ -22,27 +22,27 @@ from tests.syscalls import Call
 
 ERRNOS: Final = (errno.EACCES, errno.ENOMEM, errno.EINTR, errno.EIO, errno.ENOSPC)
 _PATIENCE_S: Final = 0.2
-"""For which the journal is waited for in a life whose disk hangs, instead of ten seconds."""
+"""How long a life whose disk hangs waits for the journal, instead of ten seconds."""
 HANG_S: Final = 8.0
-"""More than a life takes whose every step waits for the journal in vain."""
+"""Longer than a life in which every step waits for the journal in vain."""
 _BAD: Final = (OutcomeKind.FAILED, OutcomeKind.REFUSED)
 
 
 @dataclass(frozen=True, slots=True)
 class LifeReport:
-    """What a life said. `outcomes`: knob, value, kind and error of each; `errors`: in the log."""
+    """Results of a life. `outcomes`: knob, value, kind and error of each; `errors`: logged ones."""
 
     outcomes: tuple[tuple[str, ...], ...]
     errors: tuple[str, ...]
 
     @property
     def bad(self) -> list[tuple[str, ...]]:
-        """Outcomes that name a failure."""
+        """Outcomes that report a failure."""
         return [outcome for outcome in self.outcomes if outcome[2] in _BAD]
 
     @property
     def named(self) -> bool:
-        """Does anything name a failure?"""
+        """Whether anything reports a failure."""
         return bool(self.bad or self.errors)
 
 
@@ -58,13 +58,13 @@ class FaultResult:
 
 
 class ErrnoHarness:
-    """Lives on one machine; `expected`: what an undisturbed one says."""
+    """Runs lives on one machine; `expected`: the results of an undisturbed one."""
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
         self._report = machine.told
         self.calls = machine.calls(self._work)
-        self.expected = self._told()
+        self.expected = self._read_report()
 
     def fails(self, place: int, number: int) -> FaultResult:
         """Call `place` of a life returns errno `number`; then the life goes on to its end, and
@@ -104,7 +104,7 @@ class ErrnoHarness:
             except TimeoutError:
                 broken.append("it does not end")
         home = self.machine.home
-        if not broken and not child.exit_code and not self._told().named:
+        if not broken and not child.exit_code and not self._read_report().named:
             broken.append("it is not named")
         home.put_back()
         broken += [f"{knob} is {what}" for knob, what in self.machine.wrong().items()]
@@ -112,7 +112,7 @@ class ErrnoHarness:
         return FaultResult(call, 0, broken)
 
     def restore_fails(self, held: Snapshot, place: int, number: int) -> FaultResult:
-        """The same for `restore`, from the files of a life that was killed."""
+        """Make one call of a `restore` fail, which starts from the files of a killed life."""
         self.machine.load(held)
         call, code = self._run(place, number, self._restore, fresh=False)
         home = self.machine.home
@@ -143,12 +143,12 @@ class ErrnoHarness:
 
     @staticmethod
     def _ended_at_start(call: Call | None, code: int | None) -> bool:
-        """Without its file of last values ebbgate does not start, and touches nothing."""
+        """Return whether it did not start, as without its file of last values."""
         return bool(code) and call is not None and Path(call.path).name == "last-written"
 
     def _said_wrong(self, call: Call | None, number: int) -> list[str]:
-        """Is the failure named, and named once?"""
-        told = self._told()
+        """Return what is wrong with the report of the failure: it must be reported once."""
+        told = self._read_report()
         broken = []
         if len(told.bad) > 1:
             broken.append(f"named more than once: {told.bad}")
@@ -164,27 +164,27 @@ class ErrnoHarness:
         return broken
 
     def _is_write(self, call: Call) -> bool:
-        """Does the call give a value to a knob for which somebody then has to answer?"""
+        """Return whether the call writes a knob, whose failure must name that knob."""
         written = call.name in ("write", "rename") and "/state/" not in call.path
         return written and knob_of(call) in knobs(self.machine.volume)
 
     def _left_unsaid(self) -> list[str]:
-        told = {outcome[0] for outcome in self._told().bad}
+        told = {outcome[0] for outcome in self._read_report().bad}
         wrong = self.machine.wrong().keys()
         return [f"{knob} is not back, and that is not said" for knob in wrong - told]
 
     def _work(self) -> None:
-        self._tell(lambda: self.machine.home.live(self.machine.volume))
+        self._report_to_file(lambda: self.machine.home.live(self.machine.volume))
 
     def _impatient(self) -> None:
         journal_writer.__dict__["_TIMEOUT_S"] = _PATIENCE_S
         self._work()
 
     def _restore(self) -> None:
-        self._tell(self.machine.home.put_back)
+        self._report_to_file(self.machine.home.put_back)
 
-    def _tell(self, work: Callable[[], Sequence[Outcome]]) -> None:
-        """In the child: what it says goes into a file."""
+    def _report_to_file(self, work: Callable[[], Sequence[Outcome]]) -> None:
+        """In the child: write the results to a file."""
         errors: list[str] = []
         handler = logging.Handler(logging.ERROR)
         handler.emit = lambda record: errors.append(record.getMessage())  # type: ignore[method-assign]
@@ -192,6 +192,6 @@ class ErrnoHarness:
         outcomes = [(o.action.knob, o.action.new, o.kind, o.error) for o in work()]
         self._report.write_text(json.dumps([outcomes, errors]))
 
-    def _told(self) -> LifeReport:
+    def _read_report(self) -> LifeReport:
         outcomes, errors = json.loads(self._report.read_text())
         return LifeReport(tuple(tuple(outcome) for outcome in outcomes), tuple(errors))

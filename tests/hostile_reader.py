@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A process that may only read a database, and that holds its writer up as far as it can.
+"""A process that may only read a database and delays its writer as far as it can.
 
 `python -m tests.hostile_reader locks FILE`: takes read locks on every byte of the log's index that
 SQLite locks, which needs no more than the right to read that file.
@@ -26,7 +26,7 @@ FIRST_BYTE, BYTES = 120, 8
 
 
 def hold(kind: str, path: Path) -> None:
-    """Until the input ends."""
+    """Hold the database until the input ends."""
     if kind == "locks":
         handle = os.open(f"{path}-shm", os.O_RDONLY)
         fcntl.lockf(handle, fcntl.LOCK_SH, BYTES, FIRST_BYTE)
@@ -40,7 +40,7 @@ def hold(kind: str, path: Path) -> None:
 
 @contextmanager
 def holding(kind: str, path: Path) -> Iterator[int]:
-    """The process at work; yields its PID. It is gone afterwards."""
+    """Run such a process during the body; yields its PID."""
     argv = [sys.executable, "-m", "tests.hostile_reader", kind, str(path)]
     env = {**os.environ, "PYTHONPATH": f"{REPO / 'controller'}:{REPO}"}
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env) as process:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The machine on which this runs, as one on which a life of the actuators can be disturbed.
+"""The machine on which this runs, for lives of the actuators that are disturbed.
 
 I/O: knobs of the kernel, files of one folder, children of this process.
 """
@@ -19,11 +19,11 @@ from tests.stop_harness import Machine
 from tests.syscalls import Child
 
 _BY_KERNEL = ("writeback_rate",)
-"""The kernel's own loop writes it every few seconds: a new value tells nothing."""
+"""The kernel itself writes it every few seconds, so a new value means nothing."""
 
 
 class RealMachine(Machine):
-    """One real volume. Snapshots make no sense here: the kernel's state is no file."""
+    """One real volume, without snapshots: the kernel's state is no file."""
 
     @classmethod
     def of(cls, volume_name: str, folder: Path) -> Self:
@@ -36,7 +36,7 @@ class RealMachine(Machine):
         return made
 
     def reset(self) -> None:
-        """An empty journal, and originals where the last life has not brought them back."""
+        """Empty the journal and restore what the last life left changed."""
         shutil.rmtree(self.home.folder, ignore_errors=True)
         self.home.folder.mkdir(parents=True)
         # Made here: each life makes the same calls then.

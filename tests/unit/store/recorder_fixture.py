@@ -37,7 +37,7 @@ def until(holds: Callable[[], bool], what: str) -> None:
 
 
 def written(recorder: Recorder) -> bool:
-    """Everything told so far is on the disk."""
+    """Return whether everything recorded so far is on the disk."""
     try:
         recorder.flush()
     except OSError:
@@ -65,7 +65,7 @@ def aside(path: Path) -> list[Path]:
 
 
 def filled(path: Path, decisions: int = 300) -> None:
-    """A history with much in it."""
+    """Make a history with many records."""
     with closing(Store.open(path)) as store, store.batch():
         for at in range(decisions):
             store.add_decision(decision(proposal(reason="x" * 2000)), at)
