@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Every conversion between kernel, wire and human quantities, in one place. Pure.
+"""Converts between quantities of the kernel, of messages and of people. Pure.
 
 The core counts in bytes and nanoseconds. Sectors (512 B) exist only where the kernel speaks them.
 """
@@ -31,7 +31,7 @@ _UNSAFE: Final = ("Cc", "Cf", "Cs", "Zl", "Zp")
 SIZES: Final[Mapping[str, int]] = {
     suffix: 1024**power for power, suffix in enumerate(_BYTE_SUFFIXES[:-1])
 }
-"""What may stand behind a size that a person writes, in bytes."""
+"""Units of sizes that people write, in bytes."""
 DURATIONS: Final[Mapping[str, int]] = {
     "ns": 1,
     "us": NS_PER_US,
@@ -41,22 +41,22 @@ DURATIONS: Final[Mapping[str, int]] = {
     "h": 3600 * NS_PER_S,
     "d": 24 * 3600 * NS_PER_S,
 }
-"""The same for a time, in nanoseconds."""
+"""Units of durations, in nanoseconds."""
 _FIGURE: Final = re.compile(r"^(\d+(?:\.\d+)?)\s*([A-Za-z]+)$")
 
 
 def sectors_to_bytes(sectors: int) -> int:
-    """512-byte sectors to bytes."""
+    """Convert 512-byte sectors to bytes."""
     return sectors * SECTOR_BYTES
 
 
 def bytes_to_sectors(count_bytes: int) -> int:
-    """Bytes to whole 512-byte sectors, rounded down."""
+    """Convert bytes to 512-byte sectors, rounded down."""
     return count_bytes // SECTOR_BYTES
 
 
 def parse_hprint(text: str) -> int:
-    """Bytes from a figure that bcache prints for humans: `4.0M`, `512`, `0.9T`.
+    """Parse bytes as bcache prints them for humans: `4.0M`, `512`, `0.9T`.
 
     The kernel prints one decimal, so the result is exact to 5 % at worst (`1.0k` may be 1.09k).
     Raises ValueError on anything else.
@@ -70,12 +70,12 @@ def parse_hprint(text: str) -> int:
 
 
 def parse_duration_ns(text: str) -> int:
-    """Nanoseconds from `300ms`, `2.5 s`, `5min`. Raises ValueError with the known units."""
+    """Parse nanoseconds from `300ms`, `2.5 s`, `5min`. Raises ValueError with the known units."""
     return _parse(text, DURATIONS, "duration")
 
 
 def parse_size_bytes(text: str) -> int:
-    """Bytes from `64MiB`, `1.5 GiB`. Raises ValueError with the known units."""
+    """Parse bytes from `64MiB`, `1.5 GiB`. Raises ValueError with the known units."""
     return _parse(text, SIZES, "size")
 
 
@@ -89,7 +89,7 @@ def _parse(text: str, factors: Mapping[str, int], what: str) -> int:
 
 
 def format_bytes(count_bytes: float) -> str:
-    """`64 KiB`, `1.5 GiB`; three significant digits at most."""
+    """Format bytes: `64 KiB`, `1.5 GiB`; three significant digits at most."""
     value = float(count_bytes)
     for suffix in _BYTE_SUFFIXES:
         if abs(value) < KIB or suffix == _BYTE_SUFFIXES[-1]:
@@ -99,12 +99,12 @@ def format_bytes(count_bytes: float) -> str:
 
 
 def format_rate(bytes_per_s: float) -> str:
-    """`12.5 MiB/s`."""
+    """Format a rate: `12.5 MiB/s`."""
     return f"{format_bytes(bytes_per_s)}/s"
 
 
 def format_ns(duration_ns: float) -> str:
-    """`410 ms`, `2.5 s`, `4 min`; for people."""
+    """Format a duration: `410 ms`, `2.5 s`, `4 min`."""
     value = float(duration_ns)
     if value == 0:
         return "0 s"
@@ -122,7 +122,7 @@ def format_ns(duration_ns: float) -> str:
 
 
 def format_ratio(ratio: float) -> str:
-    """`34%`, `3.4%`; 0..1 in."""
+    """Format a ratio (0..1): `34%`, `3.4%`."""
     percent = ratio * 100
     return f"{percent:.0f}%" if abs(percent) >= _TWO_DIGITS or percent == 0 else f"{percent:.1f}%"
 

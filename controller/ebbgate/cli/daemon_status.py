@@ -21,31 +21,31 @@ _GREET_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """What is known of the daemon.
+    """The state of the daemon and its last status documents.
 
-    `answers`: False where it runs but does not answer. `left_behind`: knobs that no running daemon
-    looks after.
+    `answers`: False if it runs but does not answer. `left_behind`: knobs that were changed and that
+    no running daemon manages.
     """
 
     alive: bool
     pid: int | None
     answers: bool = True
-    said: Mapping[str, Live] = field(default_factory=dict)
+    statuses: Mapping[str, Live] = field(default_factory=dict)
     left_behind: tuple[JournalEntry, ...] = ()
 
     def volume(self, name: str, now_ns: int) -> Live | None:
-        """What it says of a volume, if that is fresh."""
-        live = self.said.get(name)
+        """Return the status of a volume if it is recent."""
+        live = self.statuses.get(name)
         fresh = live is not None and now_ns - live.at_unix_ns <= STATUS_STALE_NS
         return live if self.alive and fresh else None
 
 
 def look(context: Context) -> Link:
-    """All that can be had without a request.
+    """Return the state of the daemon without sending a request.
 
-    Whether the daemon runs is decided by its greeting on the control socket, and by how fresh the
-    history is where this process has no right to the socket. Raises PermissionDenied where it has
-    no right to the history, either, and Unavailable for damage.
+    The daemon runs if it greets on the control socket or, without access to the socket, if its
+    status is recent. Raises PermissionDenied without access to the history, and Unavailable for
+    damage.
     """
     link = _greeted(context)
     try:
@@ -53,16 +53,16 @@ def look(context: Context) -> Link:
     except NothingRecorded:
         return link or Link(alive=False, pid=None)
     try:
-        said = history.live()
-        link = link or _by_freshness(said, context.wall_ns())
+        statuses = history.live()
+        link = link or _by_freshness(statuses, context.wall_ns())
     finally:
         history.close()
     left = () if link.alive else _left_behind(context)
-    return replace(link, said=said, left_behind=left)
+    return replace(link, statuses=statuses, left_behind=left)
 
 
 def _left_behind(context: Context) -> tuple[JournalEntry, ...]:
-    """Knobs that are not back; nothing for whoever may not read the journal, which only root may.
+    """Return knobs that are not restored; none unless root, who alone may read the journal.
 
     Raises Unavailable for a damaged file.
     """
@@ -75,12 +75,12 @@ def _left_behind(context: Context) -> tuple[JournalEntry, ...]:
 
 
 def need_daemon(context: Context) -> None:
-    """Raises Unavailable where no daemon runs, PermissionDenied without a right to ask it."""
+    """Raises Unavailable if no daemon runs, PermissionDenied without access to its socket."""
     greet(context.config.socket_path, context.answer_timeout_s)
 
 
 def _greeted(context: Context) -> Link | None:
-    """By the socket; None without a right to it."""
+    """Return the state from the socket; None without access to it."""
     try:
         greeting = greet(context.config.socket_path, _GREET_S)
     except NotRunning:
@@ -88,16 +88,16 @@ def _greeted(context: Context) -> Link | None:
     except NotAnswering as error:
         return Link(alive=True, pid=error.pid, answers=False)
     except Busy:
-        # All connections are in use: whoever says so is alive.
+        # All connections are in use, so it is alive.
         return Link(alive=True, pid=None)
     except PermissionDenied:
         return None
     return Link(alive=True, pid=greeting.pid)
 
 
-def _by_freshness(said: Mapping[str, Live], now_ns: int) -> Link:
-    """By what the daemon last said of itself."""
-    live = said.get(DAEMON)
+def _by_freshness(statuses: Mapping[str, Live], now_ns: int) -> Link:
+    """Return the state from the age of the daemon's last status."""
+    live = statuses.get(DAEMON)
     if live is None or now_ns - live.at_unix_ns > STATUS_STALE_NS:
         return Link(alive=False, pid=None)
     return Link(alive=True, pid=live.document.get("pid"))

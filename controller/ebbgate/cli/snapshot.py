@@ -17,9 +17,9 @@ from ebbgate.units import sectors_to_bytes
 
 
 def volume_document(context: Context, link: Link, volume: Volume) -> dict[str, Any]:
-    """The keys of the daemon's live document; without a daemon those that sysfs knows.
+    """Return the daemon's status of a volume; without a daemon, what sysfs has.
 
-    `live` tells which it is. What is not known is null.
+    `live` tells which one it is. Unknown values are null.
     """
     live = link.volume(volume.name, context.wall_ns())
     state = read_state(context.sysfs, volume, time.monotonic_ns())
@@ -55,7 +55,7 @@ def volume_document(context: Context, link: Link, volume: Volume) -> dict[str, A
 
 
 def mapping_document(volume: Volume, state: VolumeState) -> dict[str, Any]:
-    """How a mapped volume is called and put together, and its status line in words."""
+    """Return names, parts and kernel status of a dm volume."""
     assert volume.mapping is not None
     return {
         "dm_name": volume.mapping.dm_name,
@@ -68,10 +68,10 @@ def mapping_document(volume: Volume, state: VolumeState) -> dict[str, Any]:
 
 
 def daemon_document(link: Link) -> dict[str, Any]:
-    """Whether a daemon runs and what it says of itself."""
-    said = link.said.get(DAEMON)
+    """Return whether a daemon runs, and its own status."""
+    status = link.statuses.get(DAEMON)
     return {
-        **(said.document if said and link.alive else {}),
+        **(status.document if status and link.alive else {}),
         "alive": link.alive,
         "pid": link.pid,
         "answers": link.alive and link.answers,

@@ -50,7 +50,7 @@ class ArgSpec:
     """An argument of a request. `check`: raises UsageError for an invalid value."""
 
     about: str
-    check: Callable[[Any], None]
+    check: Callable[[object], object]
     required: bool = True
 
 
@@ -63,66 +63,67 @@ class IntentSpec:
     args: Mapping[str, ArgSpec]
 
 
-def _text(value: Any) -> None:
+def _text(value: object) -> str:
     if not isinstance(value, str) or not value:
         raise UsageError("must be a text that is not empty")
+    return value
 
 
-def _word(value: Any) -> None:
+def _word(value: object) -> None:
     """Check a short text for one line of a terminal."""
-    _text(value)
-    if len(value) > _WORD_MAX:
+    text = _text(value)
+    if len(text) > _WORD_MAX:
         raise UsageError(f"must not be longer than {_WORD_MAX} characters")
-    if clean_text(value) != value:
+    if clean_text(text) != text:
         raise UsageError("has a character that cannot be displayed", "use plain characters")
 
 
-def _flag(value: Any) -> None:
+def _flag(value: object) -> None:
     if not isinstance(value, bool):
         raise UsageError("must be true or false")
 
 
-def _mode(value: Any) -> None:
+def _mode(value: object) -> None:
     if value not in tuple(Mode):
         raise UsageError(f"unknown mode {_shown(value)}", f"known modes: {', '.join(Mode)}")
 
 
-def _duration(value: Any) -> None:
+def _duration(value: object) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or value <= 0:
         raise UsageError("must be a time in whole nanoseconds", "for example 600000000000: 10 min")
     if value > OVERRIDE_NS_MAX:
         raise UsageError(f"{format_ns(value)} is longer than 30 days", "omit the time")
 
 
-def _advice(value: Any) -> None:
+def _advice(value: object) -> None:
     if not isinstance(value, str) or not ADVICE_ID.fullmatch(value):
         raise UsageError(f"{_shown(value)} is not the number of an advice", "for example EBB-206")
 
 
-def _row_id(value: Any) -> None:
+def _row_id(value: object) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or not 0 < value <= _ROW_ID_MAX:
         raise UsageError(
             f"{_shown(value)} is not the number of a knob write", "see the decisions of a volume"
         )
 
 
-def _policy_name(value: Any) -> None:
+def _policy_name(value: object) -> None:
     if not isinstance(value, str) or not POLICY_NAME.fullmatch(value):
         raise UsageError("must have only a-z, 0-9 and -, at most 64 of them", "for example night")
 
 
-def _policy_text(value: Any) -> None:
-    _text(value)
+def _policy_text(value: object) -> None:
+    text = _text(value)
     # Half of a surrogate pair: JSON can have it, a file cannot.
-    if _HALF_PAIR.search(value):
+    if _HALF_PAIR.search(text):
         raise UsageError("must be Unicode text", "save it in UTF-8")
-    length = len(value.encode())
+    length = len(text.encode())
     if length > BYTES_MAX:
         why = f"must not be longer than {format_bytes(BYTES_MAX)}, but has {format_bytes(length)}"
         raise UsageError(why, "split it into two policies")
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     return repr(clean_text(str(value), _WORD_MAX))
 
 
@@ -232,7 +233,7 @@ def _check_scope(kind: str, spec: IntentSpec, volume: Volume | str | None) -> No
         raise UsageError(f"{kind} takes no volume", "omit the volume")
 
 
-def _check_arg(kind: str, name: str, arg: ArgSpec, value: Any) -> None:
+def _check_arg(kind: str, name: str, arg: ArgSpec, value: object) -> None:
     try:
         arg.check(value)
     except UsageError as error:

@@ -49,7 +49,7 @@ def test_a_knob_is_set_through_the_daemon_and_the_undo_is_said(off: Cli, number:
 def test_an_advice_of_two_knobs_has_two_commands_that_undo_it(off: Cli) -> None:
     with off.daemon(answers=(True, "done\nundo: one\nundo: the other")):
         document = off("apply", "EBB-205", "bcache0", "--yes", "--json").document
-    assert document["outcome"] == ["done"], "the undo is said once"
+    assert document["outcome"] == ["done"], "the undo is printed once"
     assert document["undo"] == [
         "ebbgate release bcache0 congested_read_threshold_us",
         "ebbgate release bcache0 congested_write_threshold_us",
@@ -148,15 +148,15 @@ def test_doctor_says_which_advice_can_be_applied(off: Cli) -> None:
 # ---- LVM ----------------------------------------------------------------------------------------
 @pytest.fixture
 def mapped(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A machine with LVM's vg/data, and an lvchange that keeps what it was told."""
-    told = tmp_path / "told"
+    """A machine with LVM's vg/data, and an lvchange that records its arguments."""
+    log = tmp_path / "log"
     programs = tmp_path / "bin"
     programs.mkdir()
     program = programs / "lvchange"
-    program.write_text(f'#!/bin/sh\necho "$@" >> {told}\necho "Logical volume vg/data changed."\n')
+    program.write_text(f'#!/bin/sh\necho "$@" >> {log}\necho "Logical volume vg/data changed."\n')
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
-    yield told
+    yield log
 
 
 def test_a_command_of_lvm_is_run_and_its_undo_said(cli: Cli, mapped: Path) -> None:

@@ -18,8 +18,8 @@ HOSTILE = "jo\x1b[2J\x1b]0;owned\x07 \x9b31m \u202eevil\u2066 a\u200bb\x7f\x00 [
 
 
 def shown(capsys: pytest.CaptureFixture[str]) -> str:
-    told = capsys.readouterr()
-    return told.out + told.err
+    captured = capsys.readouterr()
+    return captured.out + captured.err
 
 
 def assert_clean(text: str) -> None:

@@ -66,10 +66,10 @@ def test_an_unsupported_strategy_says_why(cli: Cli) -> None:
 
 
 def test_the_history_is_there_without_a_daemon(cli: Cli) -> None:
-    wish = Gate(GateKind.PACED, 1 << 20)
+    gate = Gate(GateKind.PACED, 1 << 20)
     chosen = decision(
-        proposal("idle_destage", gate=wish, reason="quiet for 410 ms"),
-        gate=wish,
+        proposal("idle_destage", gate=gate, reason="quiet for 410 ms"),
+        gate=gate,
         gate_strategy="idle_destage",
     )
     with cli.daemon() as store:

@@ -163,7 +163,7 @@ def test_a_refusal_of_the_daemon_brings_its_own_next_step(cli: Cli) -> None:
 
 @pytest.mark.parametrize("command", ["status", "explain"])
 def test_active_overrides_are_shown_with_user_and_time_left(cli: Cli, command: str) -> None:
-    wishes = [
+    active = [
         {
             "kind": "set",
             "knob": "sequential_cutoff",
@@ -184,7 +184,7 @@ def test_active_overrides_are_shown_with_user_and_time_left(cli: Cli, command: s
         },
     ]
     with cli.daemon() as store:
-        store.set_live("bcache0", live_document(wishes=wishes), NOW_NS)
+        store.set_live("bcache0", live_document(wishes=active), NOW_NS)
         out = cli(command, "bcache0").out
     assert "override: sequential_cutoff 1 MiB, requested by jo, for another 9.5 min" in out
     assert "override: hold, requested by jo, until released" in out

@@ -139,20 +139,20 @@ def test_a_policy_may_be_a_file(cli: Cli, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("policy", "text", "said", "code"),
+    ("policy", "text", "message", "code"),
     [
         ("nosuch", "", "unknown policy: nosuch", 66),
         ("bad.yaml", "version: 1\nname: x\nwhy: y.\nstratgies: []\n", "bad.yaml:4:1", 78),
     ],
 )
 def test_a_policy_that_is_none_is_refused(
-    cli: Cli, tmp_path: Path, policy: str, text: str, said: str, code: int
+    cli: Cli, tmp_path: Path, policy: str, text: str, message: str, code: int
 ) -> None:
     if text:
         (tmp_path / policy).write_text(text)
         policy = str(tmp_path / policy)
     result = cli("replay", keep(tmp_path, recording()), "--policy", policy)
-    assert (result.code, said in result.err.replace("\n", "")) == (code, True)
+    assert (result.code, message in result.err.replace("\n", "")) == (code, True)
 
 
 def test_the_time_at_each_gate_adds_up() -> None:

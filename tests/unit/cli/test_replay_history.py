@@ -63,7 +63,7 @@ def test_the_other_one_is_what_the_volume_is_under(lived: Cli) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "said"),
+    ("words", "code", "message"),
     [
         (("replay",), 64, "see ebbgate replay --help"),
         (
@@ -79,10 +79,10 @@ def test_the_other_one_is_what_the_volume_is_under(lived: Cli) -> None:
     ],
 )
 def test_what_cannot_be_replayed_is_said(
-    cli: Cli, words: tuple[str, ...], code: int, said: str
+    cli: Cli, words: tuple[str, ...], code: int, message: str
 ) -> None:
     result = cli(*words)
-    assert (result.code, said in result.err) == (code, True)
+    assert (result.code, message in result.err) == (code, True)
     assert cli.now_ns == NOW_NS
 
 

@@ -94,12 +94,12 @@ def test_a_gap_is_used_when_a_knob_was_written_for_it_and_counts_once(
     store, at_ns = harness.store, harness.wall_ns
     for stand, writes in (("destage", 2), ("destage", 0), ("wait", 1), ("pressure", 1)):
         store.add_edge(busy_edge(1, gap_ms=2000), 1, at_ns)
-        wish = decision(
+        decided = decision(
             proposal("idle_destage", gate=OPEN, reason=f"{stand}: idle 410 ms"),
             gate=OPEN,
             gate_strategy="idle_destage",
         )
-        number = store.add_decision(wish, at_ns)
+        number = store.add_decision(decided, at_ns)
         for _ in range(writes):
             store.add_outcomes([Outcome(action(), OutcomeKind.CHANGED, 1)], number, at_ns)
     gaps = document(cli)["done"]["gaps"]
@@ -151,8 +151,8 @@ def test_an_administrators_hand_is_named_with_time_and_value(
 def test_streams_that_were_kept_out_are_counted_with_the_bytes(
     cli: Cli, harness: StoreHarness
 ) -> None:
-    wish = decision(proposal("stream_bypass", reason="bypass: the room runs out"))
-    number = harness.store.add_decision(wish, harness.wall_ns)
+    decided = decision(proposal("stream_bypass", reason="bypass: the room runs out"))
+    number = harness.store.add_decision(decided, harness.wall_ns)
     narrower = Action("bcache0", "sequential_cutoff", None, "1048576", "stream_bypass", "")
     outcome = Outcome(narrower, OutcomeKind.CHANGED, 1)
     harness.store.add_outcomes([outcome], number, harness.wall_ns)

@@ -206,50 +206,52 @@ def test_what_somebody_else_has_changed_stays_and_is_named(cli: Cli) -> None:
     assert still_open(cli) == []
 
 
-# ---- wishes -------------------------------------------------------------------------------------
-def wish(cli: Cli, kind: OverrideKind, volume: str = "bcache0", knob: str = "") -> None:
+# ---- overrides ----------------------------------------------------------------------------------
+def add_override(cli: Cli, kind: OverrideKind, volume: str = "bcache0", knob: str = "") -> None:
     value = {"": "", "writeback_percent": "20"}.get(knob, "1048576")
     with closing(OverrideDatabase.open(cli.state_dir / "overrides.db")) as database:
         until = 2 if kind is OverrideKind.DRAIN else None
         database.add([Override(kind, volume, "jo", 1, until, knob, value)])
 
 
-def standing(cli: Cli) -> list[tuple[str, str]]:
+def active_overrides(cli: Cli) -> list[tuple[str, str]]:
     with closing(OverrideDatabase.open(cli.state_dir / "overrides.db")) as database:
         return [(each.volume, str(each.kind)) for each in database.load().overrides]
 
 
 def test_overrides_are_ended_and_named(cli: Cli) -> None:
-    wish(cli, OverrideKind.SET, knob="writeback_percent")
-    wish(cli, OverrideKind.HOLD, "bcache1")
-    wish(cli, OverrideKind.MANUAL, knob="sequential_cutoff")
+    add_override(cli, OverrideKind.SET, knob="writeback_percent")
+    add_override(cli, OverrideKind.HOLD, "bcache1")
+    add_override(cli, OverrideKind.MANUAL, knob="sequential_cutoff")
     leave(cli, "writeback_percent", "10")
     result = cli("restore")
     assert cli.fake.read(PERCENT) == "10"
     assert "bcache0: writeback_percent 20, requested by jo, ended\n" in result.out
     assert "bcache1: hold, requested by jo, ended\n" in result.out
-    assert standing(cli) == [("bcache0", "manual")], "nobody wished for it, it was found"
+    assert active_overrides(cli) == [("bcache0", "manual")], (
+        "a manual value is not an override of a person"
+    )
 
 
-def test_of_one_volume_only_its_wishes_end(cli: Cli) -> None:
-    wish(cli, OverrideKind.HOLD)
-    wish(cli, OverrideKind.HOLD, "bcache1")
+def test_restore_of_one_volume_ends_only_its_overrides(cli: Cli) -> None:
+    add_override(cli, OverrideKind.HOLD)
+    add_override(cli, OverrideKind.HOLD, "bcache1")
     cli("restore", "/dev/bcache0")
-    assert standing(cli) == [("bcache1", "hold")]
+    assert active_overrides(cli) == [("bcache1", "hold")]
 
 
 def test_systemd_keeps_them_for_the_next_daemon(cli: Cli) -> None:
-    wish(cli, OverrideKind.SET, knob="writeback_percent")
+    add_override(cli, OverrideKind.SET, knob="writeback_percent")
     leave(cli, "writeback_percent", "10")
     result = cli("restore", "--keep-overrides")
     assert (result.code, cli.fake.read(PERCENT)) == (0, "10")
-    assert standing(cli) == [("bcache0", "set")]
+    assert active_overrides(cli) == [("bcache0", "set")]
     for unit in (REPO / "packaging/systemd").glob("*.service.in"):
         if "ebbgate restore" in unit.read_text():
             assert "ebbgate restore --keep-overrides\n" in unit.read_text(), unit.name
 
 
-def test_wishes_that_cannot_be_ended_keep_no_knob_from_coming_back(cli: Cli) -> None:
+def test_knobs_are_restored_when_overrides_cannot_be_ended(cli: Cli) -> None:
     leave(cli, "writeback_percent", "10")
     (cli.state_dir / "overrides.db").write_bytes(b"no database" * 100)
     result = cli("restore")

@@ -61,8 +61,8 @@ def test_a_history_that_somebody_keeps_reading_is_said(cli: Cli, words: tuple[st
     with cli.daemon() as store:
         store.set_live("", {"version": "0.1.0", "history": history}, NOW_NS)
         out = " ".join(cli(*words).out.split())
-        said = "python3 (pid 12, uid 33) keeps reading the history: its log has grown to 9 MiB."
-        assert said in out
+        text = "python3 (pid 12, uid 33) keeps reading the history: its log has grown to 9 MiB."
+        assert text in out
         store.set_live("", {"history": {**history, "log": {**log, "held_since_unix_ns": None}}}, 1)
         assert "keeps reading" not in cli(*words).out
 
@@ -76,17 +76,19 @@ def test_a_policy_of_ones_own_is_named_with_its_hour(cli: Cli) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kept", "said"), [(True, "the last valid ones apply"), (False, "nothing is tuned until")]
+    ("kept", "text"), [(True, "the last valid ones apply"), (False, "nothing is tuned until")]
 )
 def test_policies_that_are_not_right_are_said_with_every_error(
-    cli: Cli, kept: bool, said: str
+    cli: Cli, kept: bool, text: str
 ) -> None:
-    told = {"folder": "/etc/ebbgate/policies.d", "names": [], "kept": kept}
+    policies = {"folder": "/etc/ebbgate/policies.d", "names": [], "kept": kept}
     problems = ["/etc/ebbgate/policies.d/a.yaml:3:1: nmae: no such key; did you mean name?"]
     with cli.daemon() as store:
-        store.set_live("", {"version": "0.1.0", "policies": {**told, "problems": problems}}, NOW_NS)
+        store.set_live(
+            "", {"version": "0.1.0", "policies": {**policies, "problems": problems}}, NOW_NS
+        )
         out = " ".join(cli("status").out.split())
-    assert said in out
+    assert text in out
     assert problems[0] in out
 
 
@@ -154,11 +156,11 @@ def test_a_daemon_whose_connections_are_all_in_use_is_alive(
 
 def test_stored_text_is_shown_without_control_characters(cli: Cli) -> None:
     hostile = "x\x1b[2J\x9b1m\u202ey [red]z[/red]"
-    wish = {"kind": "hold", "knob": None, "value": None, "who": hostile, "left_ns": None}
+    override = {"kind": "hold", "knob": None, "value": None, "who": hostile, "left_ns": None}
     policies = {"problems": [hostile], "folder": hostile, "names": [hostile], "kept": True}
     with cli.daemon() as store:
         store.set_live("", {"version": hostile, "policies": policies}, NOW_NS)
-        document = live_document(title=hostile, now=hostile, policy=hostile, wishes=[wish])
+        document = live_document(title=hostile, now=hostile, policy=hostile, wishes=[override])
         store.set_live("bcache0", document, NOW_NS)
         for words in (("status",), ("status", "bcache0"), ("explain", "bcache0"), ("doctor",)):
             for more in ((), ("--json",)):

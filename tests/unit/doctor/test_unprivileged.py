@@ -63,10 +63,10 @@ def without_rights(work: Callable[[], Any]) -> Any:
             os._exit(code)
     os.close(writable)
     with os.fdopen(readable, "rb") as pipe:
-        said = pipe.read()
+        output = pipe.read()
     _, status = os.waitpid(pid, 0)
     assert status == 0, "the child failed"
-    return json.loads(said)
+    return json.loads(output)
 
 
 def ids(document: dict[str, Any]) -> list[str]:
@@ -99,8 +99,8 @@ def test_an_advice_says_whether_it_can_be_applied_and_undone(fake: FakeSysfs) ->
 def test_in_enforce_a_knob_of_the_gate_cannot_be_applied(fake: FakeSysfs) -> None:
     fake.write("/sys/block/bcache0/bcache/writeback_percent", "39")
     knobs = {"writeback_percent": {"value": "39", "original": None, "owner": "manual"}}
-    said = DaemonStatus(DAEMON, {"bcache0": live_document(mode="enforce", knobs=knobs)})
-    (row,) = (r for r in unprivileged.advice(fake.sysfs, said)["advice"] if r["id"] == "EBB-209")
+    status = DaemonStatus(DAEMON, {"bcache0": live_document(mode="enforce", knobs=knobs)})
+    (row,) = (r for r in unprivileged.advice(fake.sysfs, status)["advice"] if r["id"] == "EBB-209")
     assert row["can_apply"] is False
     assert "ebbgate tunes writeback_percent already" in row["why_not"]
 
@@ -115,8 +115,8 @@ def test_what_the_daemon_measures_is_the_evidence(fake: FakeSysfs) -> None:
 def test_what_ebbgate_has_set_is_nobodys_choice(fake: FakeSysfs) -> None:
     fake.write("/sys/block/bcache0/bcache/sequential_cutoff", "0")
     knobs = {"sequential_cutoff": {"value": "0", "original": "4194304", "owner": "ebbgate"}}
-    said = DaemonStatus(DAEMON, {"bcache0": live_document(knobs=knobs)})
-    assert "EBB-206" not in ids(unprivileged.advice(fake.sysfs, said))
+    status = DaemonStatus(DAEMON, {"bcache0": live_document(knobs=knobs)})
+    assert "EBB-206" not in ids(unprivileged.advice(fake.sysfs, status))
 
 
 # ---- what was applied ---------------------------------------------------------------------------
@@ -134,8 +134,8 @@ def undoable(
     fake: FakeSysfs, overrides: list[dict[str, Any]], *requests: ApplyRequest
 ) -> list[tuple[str, list[str]]]:
     """The advice that the page can undo, each with the knobs that it would release."""
-    said = DaemonStatus(DAEMON, {"bcache0": live_document(knobs={}, wishes=overrides)})
-    rows = unprivileged.advice(fake.sysfs, said, requests)["applied"]
+    status = DaemonStatus(DAEMON, {"bcache0": live_document(knobs={}, wishes=overrides)})
+    rows = unprivileged.advice(fake.sysfs, status, requests)["applied"]
     return [(row["id"], [each["knob"] for each in row["knobs"]]) for row in rows]
 
 

@@ -112,8 +112,8 @@ def test_without_the_right_the_next_step_is_the_group(tmp_path: Path) -> None:
         listening.bind(str(folder / "s"))
         listening.listen(1)
         (folder / "s").chmod(0o600)
-        told = _as_nobody(folder / "s")
-    assert told == (
+        message = _as_nobody(folder / "s")
+    assert message == (
         f"no access to {folder / 's'}\n  run this as root or as a member of the group ebbgate\n"
     )
 
@@ -138,8 +138,8 @@ def _as_nobody(path: Path) -> str:
         finally:
             os._exit(status)
     os.close(writing)
-    with os.fdopen(reading) as told:
-        text = told.read()
+    with os.fdopen(reading) as pipe:
+        text = pipe.read()
     assert os.waitpid(child, 0)[1] == 0
     return text
 

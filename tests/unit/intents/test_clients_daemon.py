@@ -43,8 +43,8 @@ class Machine:
         folders += ["--runtime-dir", str(self.folder / "run")]
         self.capture.readouterr()
         code = main([*folders, "--patience", str(patience_s), *words], context)
-        told = self.capture.readouterr()
-        return code, told.out, told.err
+        captured = self.capture.readouterr()
+        return code, captured.out, captured.err
 
     def volume(self) -> Any:
         """As `status --json` shows it."""
@@ -89,7 +89,7 @@ def test_the_web_asks_the_daemon_and_follows_the_request(there: Machine) -> None
     done = there.outcome(number)
     assert (done["ok"], done["outcome"]) == (True, "bcache0: mode observe")
     assert done["who"] == answer.json["who"] == f"{USER} (jo)"
-    # `done` is said once it can be read.
+    # `done` is sent once it can be read.
     assert there.web.get("/volumes").json["volumes"][0]["mode"] == "observe"
     assert there.web.get("/intents").json["intents"][0] == done
 

@@ -187,10 +187,10 @@ def test_a_row_that_makes_no_sense_is_set_aside_and_the_others_stay(
     with closing(OverrideDatabase.open(path)) as database:
         found = database.load()
         assert found.overrides == good
-        (said,) = found.set_aside
-        assert said.startswith(f"overrides.db: override 2 is set aside: {why}")
-        assert said.isprintable()
-        assert database.load().set_aside == (), "said once"
+        (report,) = found.set_aside
+        assert report.startswith(f"overrides.db: override 2 is set aside: {why}")
+        assert report.isprintable()
+        assert database.load().set_aside == (), "reported once"
     marked = invalid(path)
     assert marked[0] is None
     assert str(marked[1]).startswith(why), "it stays in the file, with the reason"
@@ -256,12 +256,12 @@ def test_bad_rows_do_not_keep_a_daemon_from_starting(
     asked.poll()
     asked.poll()
     assert asked.percent() == "30"
-    said = [r for r in caplog.records if "is set aside" in r.getMessage()]
-    assert len(said) == len(BAD)
+    report = [r for r in caplog.records if "is set aside" in r.getMessage()]
+    assert len(report) == len(BAD)
     caplog.clear()
     asked.writer._close()
     asked.start()
-    assert not [r for r in caplog.records if r.levelno >= logging.ERROR], "said once"
+    assert not [r for r in caplog.records if r.levelno >= logging.ERROR], "reported once"
 
 
 # ---- files that make no sense -------------------------------------------------------------------

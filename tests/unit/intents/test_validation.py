@@ -89,7 +89,7 @@ def test_nonsense_is_refused_or_passes_and_never_breaks(kind: str, args: dict[st
 
 
 @pytest.mark.parametrize(
-    ("kind", "args", "said"),
+    ("kind", "args", "message"),
     [
         ("mode", {"mode": "turbo"}, "unknown mode 'turbo'"),
         ("hold", {"on": "yes"}, "must be true or false"),
@@ -114,9 +114,9 @@ def test_nonsense_is_refused_or_passes_and_never_breaks(kind: str, args: dict[st
     ],
 )
 def test_what_cannot_be_meant_is_refused_with_the_reason(
-    kind: str, args: dict[str, Any], said: str
+    kind: str, args: dict[str, Any], message: str
 ) -> None:
-    assert said in refused(kind, args)
+    assert message in refused(kind, args)
 
 
 @pytest.mark.parametrize(

@@ -88,7 +88,7 @@ def test_a_bad_file_never_replaces_a_good_policy(
     assert problem.startswith(f"{path}:5:1: ")
     assert "strategies" in problem
     book.look(again=True)
-    assert [r.message for r in caplog.records].count(problem) == 1, "said once"
+    assert [r.message for r in caplog.records].count(problem) == 1, "logged once"
     path.write_text("version: 1\nname: mine\nwhy: Right again.\nstrategies: [idle_destage]\n")
     book.look()
     assert book.problems == ()

@@ -105,7 +105,7 @@ def test_each_runs_on_each_kind_of_cache(kind: Kind, document: PolicyDocument) -
     assert outcome.explained().gate == outcome.gate
 
 
-def test_observe_only_wishes_nothing() -> None:
+def test_observe_only_proposes_nothing() -> None:
     policy = compiled("observe-only")
     found = step(State(), idle_frame(), policy, 1)[1].explained()
     assert (found.proposals, found.gate, found.sequential_cutoff_bytes) == ((), None, None)

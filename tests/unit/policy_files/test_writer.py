@@ -62,12 +62,12 @@ def test_of_a_bad_text_nothing_is_written_and_every_error_is_said(folder: Path) 
     bad = text(more="stratgies: []\nrules: 7\n")
     with pytest.raises(ConfigError) as caught:
         writer.save(folder, "night", bad)
-    said = str(caught.value)
+    message = str(caught.value)
     path = folder / "night.yaml"
-    assert "2 errors in night; nothing was written" in said
-    assert f"{path}:4:1: " in said
-    assert f"{path}:5:" in said
-    assert "did you mean strategies?" in said
+    assert "2 errors in night; nothing was written" in message
+    assert f"{path}:4:1: " in message
+    assert f"{path}:5:" in message
+    assert "did you mean strategies?" in message
     assert (path.read_text(), names(folder)) == (text(), ["night.yaml"])
 
 

@@ -185,8 +185,8 @@ ENTRY: Final = ObjectSchema(
         FieldSchema(
             "use",
             _REFERENCE,
-            "The policy that applies on top of this one meanwhile: a shipped one, or one of the"
-            " same folder.",
+            "The policy that applies on top of this one then: a shipped one, or one of the same"
+            " folder.",
             "backup-window",
             required=True,
         ),

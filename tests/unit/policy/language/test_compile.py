@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A document becomes the policy that runs on a kind of cache; what it cannot do there is said."""
+"""A document is compiled for each kind of cache; unsupported settings are named."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_a_rule_that_a_kind_cannot_follow_says_so(kind: Kind, settings: str, why
     assert rule.proposal.gate is None
 
 
-def test_of_a_rule_that_is_half_supported_the_rest_is_wished_and_the_loss_said() -> None:
+def test_unsupported_settings_of_a_rule_are_named_and_the_rest_applies() -> None:
     (rule,) = compiled(RULE % "{destage_rate: 0, sequential_cutoff: 1MiB}", Kind.DM_CACHE).rules
     assert (rule.proposal.gate, rule.proposal.unsupported) == (Gate(GateKind.CLOSED), "")
     assert rule.proposal.reason == "on: w [sequential_cutoff: dm-cache has no such setting]"

@@ -75,7 +75,7 @@ def test_conditions_are_an_or_of_ands(when: str, groups: list[list[tuple[str, st
 
 
 @pytest.mark.parametrize(
-    ("source", "said"),
+    ("source", "message"),
     [
         ("", "1:1: the file is empty; a policy begins with `version: 1`"),
         ("# nothing\n", "1:1: the file is empty; a policy begins with `version: 1`"),
@@ -102,12 +102,12 @@ def test_conditions_are_an_or_of_ands(when: str, groups: list[list[tuple[str, st
         (f"{HEAD}\tname: x", "3:1: not YAML: found character '\\t' that cannot start any token"),
     ],
 )
-def test_what_is_no_policy_at_all_is_refused(source: str | bytes, said: str) -> None:
-    assert problems(source)[0].startswith(said)
+def test_text_that_is_not_a_policy_is_refused(source: str | bytes, message: str) -> None:
+    assert problems(source)[0].startswith(message)
 
 
 @pytest.mark.parametrize(
-    ("rest", "said"),
+    ("rest", "message"),
     [
         (
             "ruels: []",
@@ -163,12 +163,12 @@ def test_what_is_no_policy_at_all_is_refused(source: str | bytes, said: str) -> 
         ("include: ../etc", "3:10: include: '../etc' is not valid here"),
     ],
 )
-def test_what_does_not_fit_is_named_with_its_place(rest: str, said: str) -> None:
-    assert problems(f"{HEAD}{rest}\n")[0].startswith(said)
+def test_an_invalid_value_is_reported_with_its_position(rest: str, message: str) -> None:
+    assert problems(f"{HEAD}{rest}\n")[0].startswith(message)
 
 
 @pytest.mark.parametrize(
-    ("when", "said"),
+    ("when", "message"),
     [
         (
             "{dirty_ratio: > 40%}",
@@ -190,12 +190,12 @@ def test_what_does_not_fit_is_named_with_its_place(rest: str, said: str) -> None
         (MANY, ": rules.when: 21 comparisons; at most 20"),
     ],
 )
-def test_a_wrong_condition_is_named(when: str, said: str) -> None:
+def test_an_invalid_condition_is_reported(when: str, message: str) -> None:
     text = f"{HEAD}{RULE}  when: {when}\n  set: {{destage_rate: 0}}\n"
     (first, *_) = problems(text)
     line, _, rest = first.partition(":")
     assert line == "6"
-    assert f":{rest.partition(':')[2]}".startswith(said)
+    assert f":{rest.partition(':')[2]}".startswith(message)
 
 
 @pytest.mark.parametrize(
