@@ -16,7 +16,9 @@ from ebbgate.doctor.unprivileged import DaemonStatus
 from ebbgate.kernel.device_mapper import DeviceMapper
 from ebbgate.kernel.sysfs import Sysfs
 from ebbgate.model.volume import Mode
+from ebbgate.store.queries import Live
 from ebbgate.web import convert
+from ebbgate.web.models.live import Availability
 from tests.fake_dm import FakeDm
 from tests.fake_sysfs import fake_bcache
 from tests.unit.conftest import NOW_NS, Cli
@@ -105,7 +107,9 @@ def test_the_web_says_it_in_doctor_and_health(tmp_path: Path) -> None:
         fake_bcache(tmp_path / "sys").sysfs, Path("/proc"), DaemonStatus(told)
     )
     assert any(ASKS in line for line in document["missing"])
-    assert any(ASKS in line for line in convert._errors(told, True, True, 1.0))
+    works = Availability(ok=True, why=None)
+    health = convert.health(Live("", NOW_NS, told), 1, True, works, works, NOW_NS)
+    assert any(ASKS in line for line in health.daemon.errors)
 
 
 def test_the_daemon_logs_it_once_and_publishes_it(

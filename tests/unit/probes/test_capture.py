@@ -48,9 +48,12 @@ def probe(tmp_path: Path, *, before: str = "", follows: bool = True) -> Path:
 
 
 def capture(
-    tmp_path: Path, program: Path, seconds: float | None = 0.5
+    tmp_path: Path,
+    program: Path,
+    seconds: float | None = 0.5,
+    out: io.BytesIO | None = None,
 ) -> tuple[Captured, list[dict[str, Any]], bytes]:
-    out = io.BytesIO()
+    out = io.BytesIO() if out is None else out
     fake = fake_bcache(tmp_path / "sys")
     settings = CaptureSettings(wait_ns=200 * NS_PER_MS, pace_ns=10 * NS_PER_MS)
     captured = Capture(program, fake.sysfs, volume(), out).run(settings, seconds)
@@ -137,18 +140,17 @@ def test_a_damaged_line_is_recorded_unchanged(tmp_path: Path) -> None:
     assert b"\n{half\n" in out.getvalue()
 
 
-def test_an_interrupt_ends_the_recording_cleanly(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    calls = []
-    original = Capture._take
+class InterruptedFile(io.BytesIO):
+    """Raises KeyboardInterrupt at the fifth line of the probe."""
 
-    def interrupted(self: Capture, line: bytes) -> None:
-        original(self, line)
-        calls.append(line)
-        if len(calls) == 5:
+    flushes = 0
+
+    def flush(self) -> None:
+        self.flushes += 1
+        if self.flushes == 5:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(Capture, "_take", interrupted)
-    captured, lines, _ = capture(tmp_path, probe(tmp_path), seconds=None)
+
+def test_an_interrupt_ends_the_recording_cleanly(tmp_path: Path) -> None:
+    captured, lines, _ = capture(tmp_path, probe(tmp_path), seconds=None, out=InterruptedFile())
     assert (lines[-1]["t"], captured.ended) == ("bye", "")
