@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A replay as text that a person can review and a diff can show. Pure.
+"""Formats a replay as text for review and diffs. Pure.
 
 A line for each decision with the reason and the conditions of every strategy (`+` holds, `-` does
 not), and between decisions what the pace did and when the learned wait changed.
@@ -29,7 +29,7 @@ _INDENT = " " * 12
 
 @dataclass(slots=True)
 class _Paced:
-    """What the pace did since the gate opened; nothing of it is a decision of its own."""
+    """What the pace did since the gate opened; none of it is a decision."""
 
     since_ns: int
     rates: list[int] = field(default_factory=list)
@@ -60,13 +60,13 @@ class _Paced:
 
 @dataclass(slots=True)
 class _Volume:
-    """What was said of a volume already."""
+    """The state of the text of one volume."""
 
     wait_ns: int = 0
     paced: _Paced | None = None
 
     def texts(self, step: Step) -> Iterator[str]:
-        """What there is to say of one event."""
+        """Yield the lines for one event."""
         state = step.after.state
         if isinstance(step.event, QueueSample) and self.paced is not None and step.outcome:
             self.paced.take(step.event, step.outcome.gate)
@@ -87,7 +87,7 @@ class _Volume:
 
 
 def replay_lines(lines: Iterable[str]) -> Iterator[str]:
-    """The replay of a recording, line by line; times in seconds since its first record."""
+    """Yield the replay of a recording, line by line; times in seconds since its first record."""
     events = list(read_recording(lines))
     policy = default_policy(recorded_kind(events))
     start_ns = next((at_ns for event in events if (at_ns := _at_ns(event)) is not None), 0)
@@ -98,8 +98,8 @@ def replay_lines(lines: Iterable[str]) -> Iterator[str]:
         texts: Iterable[str] = (_note(event),) if _note(event) else ()
         if getattr(event, "volume", ""):
             step = next(replayed)
-            said = volumes.setdefault(step.volume, _Volume())
-            texts = (*texts, *said.texts(step))
+            text_of_volume = volumes.setdefault(step.volume, _Volume())
+            texts = (*texts, *text_of_volume.texts(step))
         for text in texts:
             at_s = (now_ns - start_ns) / NS_PER_S
             yield text if text.startswith(_INDENT) else f"{at_s:8.3f} s  {text}"
@@ -112,7 +112,7 @@ def _at_ns(event: Recorded) -> int | None:
 
 
 def _note(event: Recorded) -> str:
-    """What an event says by itself; most say nothing."""
+    """Return the note on an event, empty for most."""
     match event:
         case RecordingHeader():
             return f"origin: {event.text}"

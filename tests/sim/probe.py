@@ -54,15 +54,15 @@ class _Flow:
 
 
 class Probe:
-    """`say` gets each line; `wait_ns` and `pace_period_ns` are set by commands, as on stdin."""
+    """`emit` gets each line; `wait_ns` and `pace_period_ns` are set by commands, as on stdin."""
 
     def __init__(
-        self, clock: Clock, volume: str, writeback: Writeback, say: Callable[[str], None]
+        self, clock: Clock, volume: str, writeback: Writeback, emit: Callable[[str], None]
     ) -> None:
         self._clock = clock
         self._volume = volume
         self._writeback = writeback
-        self._say = say
+        self._send_line = emit
         self.wait_ns = 300 * NS_PER_MS
         self.pace_period_ns = 0
         self._above: int | None = None
@@ -221,7 +221,7 @@ class Probe:
 
     def _emit(self, kind: str, **fields: Any) -> None:
         record = {"t": kind, "ns": self._clock.now_ns, **fields}
-        self._say(json.dumps(record, separators=(",", ":")))
+        self._send_line(json.dumps(record, separators=(",", ":")))
 
 
 def _trimmed(counts: Counts) -> list[int]:

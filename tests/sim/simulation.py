@@ -184,12 +184,12 @@ class Simulation:
         if not self.gates or gate != self.gates[-1][1] or gate.kind is GateKind.PULSED:
             self.gates.append((self.clock.now_ns, gate))
             self.writer.set_gate(gate)
-        wished = outcome.probe_settings
-        if self._sent_settings is None or wished.wait_ns != self._sent_settings.wait_ns:
-            self.probe.command(f"wait {VOLUME} {wished.wait_ns}")
-        if self._sent_settings is None or wished.pace != self._sent_settings.pace:
-            self.probe.command(f"pace {VOLUME} {' '.join(str(word) for word in wished.pace)}")
-        self._sent_settings = wished
+        settings = outcome.probe_settings
+        if self._sent_settings is None or settings.wait_ns != self._sent_settings.wait_ns:
+            self.probe.command(f"wait {VOLUME} {settings.wait_ns}")
+        if self._sent_settings is None or settings.pace != self._sent_settings.pace:
+            self.probe.command(f"pace {VOLUME} {' '.join(str(word) for word in settings.pace)}")
+        self._sent_settings = settings
 
 
 def _path(io: Io) -> str:

@@ -245,9 +245,9 @@ RULE = Proposal("rule:open", "wide open", gate=Gate(GateKind.OPEN))
 CUTOFF = Proposal("rule:cutoff", "small", sequential_cutoff_bytes=256 * KIB)
 
 
-def ruled(now: State, *wishes: Proposal) -> State:
+def ruled(now: State, *proposals: Proposal) -> State:
     """The same state with these rules in force."""
-    return replace(now, rules=RulesState(in_force=wishes))
+    return replace(now, rules=RulesState(in_force=proposals))
 
 
 def test_strategy_is_not_rolled_back_for_a_rule() -> None:
@@ -301,8 +301,8 @@ def test_must_destage_has_the_thresholds_of_idle_destage() -> None:
     [(0, 110), (60, 50), (100, 10), (1000, 10), (-1000, 110)],
 )
 def test_override_lasts_for_what_is_left_of_it(wall_s: int, ends_s: int) -> None:
-    wish = Override(OverrideKind.SET, "bcache0", "jo", 0, 100 * SECOND)
-    assert overrides.ends_ns(wish, wall_s * SECOND, 10 * SECOND) == ends_s * SECOND
+    override = Override(OverrideKind.SET, "bcache0", "jo", 0, 100 * SECOND)
+    assert overrides.ends_ns(override, wall_s * SECOND, 10 * SECOND) == ends_s * SECOND
 
 
 def test_override_without_an_end_has_none() -> None:

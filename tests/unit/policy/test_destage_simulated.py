@@ -39,7 +39,7 @@ def as_fast_as_it_goes(piece_bytes: int) -> GapDrain:
 
 @lru_cache
 def destage_off() -> GapDrain:
-    """The other control arm: nothing but what seeps."""
+    """The other control arm: only what leaks."""
     pieces = scattered(64 * KIB, DIRTY_BYTES[64 * KIB])
     return gap_drain(Setup(pieces, gate=lambda _: Gate(GateKind.CLOSED, 512)), GAPS)
 

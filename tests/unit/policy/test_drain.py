@@ -154,10 +154,10 @@ def test_of_dm_cache_it_is_the_number_under_way(
 
 
 def test_it_says_what_is_needed_beside_what_is_measured() -> None:
-    wish = Override(OverrideKind.DRAIN, "bcache0", "jo", 0, 100 * NS_PER_S)
-    standing = ActiveOverride(wish, 150 * NS_PER_S)
+    override = Override(OverrideKind.DRAIN, "bcache0", "jo", 0, 100 * NS_PER_S)
+    active = ActiveOverride(override, 150 * NS_PER_S)
     found = plan(destage_bytes_per_s=4.0 * MIB)
-    said = proposal(found, standing, 50 * NS_PER_S, None)
+    said = proposal(found, active, 50 * NS_PER_S, None)
     assert said.reason == (
         "requested by jo, 100 s left: 800 MiB dirty, needs 10 MiB/s, done in about 3.3 min:"
         " NOT in time at this rate"
@@ -167,4 +167,4 @@ def test_it_says_what_is_needed_beside_what_is_measured() -> None:
     assert not condition.holds
     assert plan_text(plan(dirty_bytes=0)) == "nothing is dirty"
     assert "in time" in plan_text(plan(destage_bytes_per_s=20.0 * MIB))
-    assert "the dirty level is unknown" in proposal(None, standing, 0, None).reason
+    assert "the dirty level is unknown" in proposal(None, active, 0, None).reason

@@ -193,7 +193,7 @@ def test_a_frame_without_a_window_says_nothing() -> None:
 )
 def test_what_users_feel(paths: Paths, setting: str, p99_ms: float | None) -> None:
     found = latency_samples(Run().frame(paths), WatchedSetting(setting), PARAMS)
-    assert [felt.p99_ns for felt in found.values()] == (
+    assert [sample.p99_ns for sample in found.values()] == (
         [] if p99_ms is None else [p99_ms * NS_PER_MS]
     )
 

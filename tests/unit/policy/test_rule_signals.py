@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Every signal of a rule: its value out of a frame, and None where the frame does not say."""
+"""Every signal of a rule has its value from a frame, and None if it is unknown."""
 
 from __future__ import annotations
 

@@ -24,8 +24,8 @@ TICK_NS = 250 * NS_PER_MS
 
 def rule(name: str = "guard", **parts: Any) -> Rule:
     """Drains above 40 % dirty, at once and for as long as that holds."""
-    wish = Proposal(f"rule {name}", "on: w", gate=Gate(GateKind.OPEN))
-    known: dict[str, Any] = {"why": "w", "when": ABOVE, "proposal": wish, "settings": ("gate",)}
+    proposal = Proposal(f"rule {name}", "on: w", gate=Gate(GateKind.OPEN))
+    known: dict[str, Any] = {"why": "w", "when": ABOVE, "proposal": proposal, "settings": ("gate",)}
     return Rule(name, **{**known, **parts})
 
 
@@ -125,10 +125,10 @@ def test_rules_that_fight_change_a_setting_at_most_once_in_the_interval(
     for step in range(10 * 60 * 4):
         frame = busy_frame(dirty_ratio=levels[step % len(levels)], at_ns=step * TICK_NS)
         state = rules.on_frame(state, frame, ruled, frame.at_ns)
-        wish = state.in_force[0].gate if state.in_force else None
-        if wish != last:
+        gate = state.in_force[0].gate if state.in_force else None
+        if gate != last:
             changes.append(frame.at_ns)
-            last = wish
+            last = gate
     assert all(b - a >= INTERVAL_NS for a, b in pairwise(changes))
 
 

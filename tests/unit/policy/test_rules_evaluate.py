@@ -30,8 +30,8 @@ RATE = Limits(destage_rate=Bounds(MIB, 64 * MIB))
 DEPTH = Limits(destage_depth=Bounds(1, 8))
 
 
-def rule(name: str, when: Any = ALWAYS, **wishes: Any) -> Rule:
-    return Rule(name, "w", when, Proposal(f"rule {name}", "on: w", **wishes), ("gate",))
+def rule(name: str, when: Any = ALWAYS, **settings: Any) -> Rule:
+    return Rule(name, "w", when, Proposal(f"rule {name}", "on: w", **settings), ("gate",))
 
 
 def after(policy: Policy, *events: Frame | Edge) -> State:

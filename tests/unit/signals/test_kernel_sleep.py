@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The sleep of the kernel's thread is told for as long as it can last, and no longer."""
+"""The sleep of the kernel's thread is reported for as long as it can last."""
 
 from __future__ import annotations
 

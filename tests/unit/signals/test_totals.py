@@ -26,7 +26,7 @@ from tests.volume_loop_fixture import LoopBench
 COUNTS = st.lists(st.integers(min_value=0, max_value=1 << 40), max_size=108)
 STEPS = st.lists(
     st.tuples(
-        st.sampled_from(["grows", "is told to begin anew", "begins anew"]),
+        st.sampled_from(["grows", "is reset", "restarts"]),
         st.integers(min_value=0, max_value=1000),
         st.lists(st.integers(min_value=0, max_value=9), max_size=12),
     ),
@@ -71,8 +71,8 @@ def test_no_total_ever_falls(steps: list[tuple[str, int, list[int]]]) -> None:
         grown = drawn if more else []
         if what == "grows":
             ios, counts = ios + more, add(counts, grown)
-        elif what == "begins anew":
-            # What nobody is told of shows in counters that fell.
+        elif what == "restarts":
+            # A restart that is not announced shows in counters that fell.
             ios, counts = 0, []
         else:
             state, ios, counts = begin_anew(state), more, grown
