@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from ebbgate.model.records import PROTOCOL_VERSION
-from ebbgate.signals.totals import plus
+from ebbgate.signals.totals import add_counts
 from ebbgate.units import NS_PER_S
 
 Record = dict[str, Any]
@@ -74,10 +74,11 @@ def play(volume: str, names: Sequence[str], commands: FileIO) -> None:
             if asked_to_end(commands, (moved["ns"] - time.monotonic_ns()) / NS_PER_S):
                 return
             so_far = {key: record[key] for key in _COUNTED[record["t"]]}
-            total = {key: plus(before[key], so_far[key]) for key in so_far if key in before}
+            known = {key: so_far[key] for key in so_far if key in before}
+            total = add_counts({key: before[key] for key in known}, known)
             say({**record, **so_far, **total, **moved, "vol": volume})
             last |= so_far
-        before = plus(before, last)
+        before = add_counts(before, last)
 
 
 def rest(volume: str, name: str, commands: FileIO) -> None:

@@ -17,7 +17,7 @@ from ebbgate.model.volume import VolumeState
 from ebbgate.policy.engine import DestageParams, Event, Policy, ProbeSettings, State, step
 from ebbgate.probes.protocol import parse_line
 from ebbgate.probes.recording import sysfs_line
-from ebbgate.signals.frame import FrameState, absorb, build
+from ebbgate.signals.frame import FrameState, build, on_tick
 from ebbgate.units import GIB, NS_PER_MS, NS_PER_US
 from tests.lab.hdd_model import HddModel
 from tests.sim.clock import Clock
@@ -159,7 +159,7 @@ class Simulation:
     def _take(self, line: str) -> None:
         record = parse_line(line)
         if isinstance(record, Tick):
-            self._frames = absorb(self._frames, record)
+            self._frames = on_tick(self._frames, record)
         elif isinstance(record, Edge | QueueSample):
             self._step(record)
 

@@ -12,7 +12,7 @@ from ebbgate.model.frame import Frame
 from ebbgate.model.records import Tick, Tracked
 from ebbgate.model.volume import VolumeState
 from ebbgate.signals import kernel_sleep
-from ebbgate.signals.frame import FrameState, absorb, begin_anew, build, totals, tracked
+from ebbgate.signals.frame import FrameState, build, on_tick, on_tracked, reset_counters, totals
 from ebbgate.signals.kernel_sleep import KernelSleep
 from ebbgate.signals.reload import table_reloaded
 from ebbgate.signals.totals import Changes, Totals
@@ -36,18 +36,18 @@ class VolumeSignals:
     def on_record(self, record: Tick | Tracked) -> None:
         """Take a record of the probe."""
         if isinstance(record, Tracked):
-            self._frames = tracked(self._frames, record)
+            self._frames = on_tracked(self._frames, record)
             return
-        self._frames = absorb(self._frames, record)
+        self._frames = on_tick(self._frames, record)
         self.lost = dict(record.lost)
         # The end of the kernel thread's sleep is known once we have changed its delay.
         delay = self.writer.owned.get(DELAY)
         ours = (delay.owned_since_ns, delay.original) if delay else None
-        self._kernel_sleep = kernel_sleep.followed(self._kernel_sleep, ours, record)
+        self._kernel_sleep = kernel_sleep.on_tick(self._kernel_sleep, ours, record)
 
     def on_probe_restart(self) -> None:
         """Expect a new probe that counts from zero."""
-        self._frames = begin_anew(self._frames)
+        self._frames = reset_counters(self._frames)
 
     def frame(self, seen: VolumeState) -> Frame:
         """Return what is known at this look at sysfs."""

@@ -17,7 +17,7 @@ from ebbgate.model.records import Edge, QueueSample, Tick, Tracked
 from ebbgate.model.volume import VolumeState
 from ebbgate.policy.engine import DecisionKey, Outcome, Policy, State, step
 from ebbgate.probes.recording import Recorded, SysfsSnapshot
-from ebbgate.signals.frame import FrameState, absorb, begin_anew, build, tracked
+from ebbgate.signals.frame import FrameState, build, on_tick, on_tracked, reset_counters
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +81,12 @@ def _step(name: str, before: Replayed, event: Recorded, policy: Policy) -> Step:
 def _absorbed(before: Replayed, event: Recorded) -> Replayed:
     """Return the volume with what the event adds to its signals."""
     if isinstance(event, Tick):
-        return replace(before, frames=absorb(before.frames, event))
+        return replace(before, frames=on_tick(before.frames, event))
     if isinstance(event, SysfsSnapshot):
         return replace(before, has_sysfs=True)
     if isinstance(event, Tracked):
         # The probe starts to follow the volume: its counters begin anew, as in the loop.
-        return replace(before, frames=tracked(begin_anew(before.frames), event))
+        return replace(before, frames=on_tracked(reset_counters(before.frames), event))
     return before
 
 

@@ -18,7 +18,7 @@ from ebbgate.signals.forecast import (
     time_to_full_s,
 )
 from ebbgate.signals.histogram import bytes_beyond, decay_add, latency_percentile_ns, subtract
-from ebbgate.signals.totals import Counts, counted, plus
+from ebbgate.signals.totals import Counts, add_counts, tick_counts
 from ebbgate.units import KIB, NS_PER_MS, NS_PER_S
 
 WINDOW_NS = NS_PER_S
@@ -90,25 +90,25 @@ def totals(state: FrameState) -> Counts | None:
     """Return what this probe and earlier ones counted; None without any record."""
     if not state.ticks:
         return state.before
-    now = counted(state.ticks[-1])
-    found: Counts = now if state.before is None else plus(state.before, now)
+    now = tick_counts(state.ticks[-1])
+    found: Counts = now if state.before is None else add_counts(state.before, now)
     return found
 
 
-def begin_anew(state: FrameState) -> FrameState:
+def reset_counters(state: FrameState) -> FrameState:
     """Prepare for a new probe that counts from zero; what was learned of the volume stays."""
     return replace(state, ticks=(), before=totals(state))
 
 
-def tracked(state: FrameState, record: Tracked) -> FrameState:
+def on_tracked(state: FrameState, record: Tracked) -> FrameState:
     """Handle the record with which the probe begins to follow the volume."""
     return replace(state, destage_missing=record.destage_missing)
 
 
-def absorb(state: FrameState, tick: Tick) -> FrameState:
+def on_tick(state: FrameState, tick: Tick) -> FrameState:
     """Handle a tick. Counters that went back to zero come from a restarted probe."""
     if state.ticks and _restarted(state.ticks[-1], tick):
-        state = begin_anew(state)
+        state = reset_counters(state)
     if not state.ticks:
         return replace(state, ticks=(tick,))
     last = state.ticks[-1]

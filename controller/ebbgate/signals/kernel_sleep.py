@@ -30,7 +30,7 @@ class KernelSleep:
     over: bool = False
 
 
-def followed(
+def on_tick(
     state: KernelSleep | None, ours: tuple[int, str] | None, tick: Tick
 ) -> KernelSleep | None:
     """Handle a tick. `ours`: when ebbgate changed the knob, and its original seconds."""

@@ -46,7 +46,7 @@ class Totals:
     rollbacks: Mapping[str, int] = field(default_factory=dict)
 
 
-def counted(tick: Tick) -> Counts:
+def tick_counts(tick: Tick) -> Counts:
     """Return what a probe has counted so far, with latencies in buckets of `coarse_latency`."""
     return {
         "arrivals": {_word(d): {"ios": a.ios, "bytes": a.bytes} for d, a in tick.arrivals.items()},
@@ -81,14 +81,14 @@ def _path(direction: Direction, path: str) -> str:
     return f"{direction} {path}"
 
 
-def plus(one: Counts, other: Counts) -> Counts:
+def add_counts(one: Counts, other: Counts) -> Counts:
     """Return the sum of both counts; what only one of them has is kept."""
     return {**one, **other, **{key: _plus(one[key], other[key]) for key in one if key in other}}
 
 
 def _plus(one: Count, other: Count) -> Count:
     if isinstance(one, dict) and isinstance(other, dict):
-        return plus(one, other)
+        return add_counts(one, other)
     if isinstance(one, list) and isinstance(other, list):
         return add(one, other)
     assert isinstance(one, int) and isinstance(other, int)

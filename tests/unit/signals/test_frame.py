@@ -15,10 +15,10 @@ from ebbgate.signals.frame import (
     MEMORY_HALF_LIFE_NS,
     PROBE_STALE_NS,
     FrameState,
-    absorb,
     build,
+    on_tick,
+    on_tracked,
     sync_write_share,
-    tracked,
 )
 from ebbgate.units import GIB, KIB, MIB, NS_PER_MS, NS_PER_S
 from tests.builders import tick, volume_state
@@ -42,7 +42,7 @@ def writes(ios: int, size_bytes: int = 4 * KIB, **parts: int) -> dict[str, Any]:
 def absorbed(*ticks: dict[str, Any]) -> FrameState:
     state = FrameState()
     for fields in ticks:
-        state = absorb(state, tick(**fields))
+        state = on_tick(state, tick(**fields))
     return state
 
 
@@ -92,7 +92,7 @@ def test_a_probe_that_restarted_gives_no_false_rates() -> None:
 def test_a_restart_keeps_what_was_learned_of_gaps() -> None:
     state = absorbed(at(0, gaps=[0] * 21), at(250, gaps=[*[0] * 20, 5]), at(500, gaps=[]))
     assert sum(state.gap_counts) == pytest.approx(5, rel=0.01)
-    after = absorb(absorb(state, tick(**at(100))), tick(**at(200, gaps=[1])))
+    after = on_tick(on_tick(state, tick(**at(100))), tick(**at(200, gaps=[1])))
     assert sum(after.gap_counts) == pytest.approx(6, rel=0.01)
 
 
@@ -152,9 +152,9 @@ def test_the_probe_says_how_much_destage_is_under_way() -> None:
 
 
 def test_where_destage_cannot_be_told_nothing_is_said_of_it() -> None:
-    state = tracked(FrameState(), Tracked("bcache0", START_NS, "its address is hidden"))
+    state = on_tracked(FrameState(), Tracked("bcache0", START_NS, "its address is hidden"))
     for fields in (at(0), at(250, fg=reads(10))):
-        state = absorb(state, tick(**fields))
+        state = on_tick(state, tick(**fields))
     now_ns = START_NS + 250 * NS_PER_MS
     frame = build(state, volume_state(at_ns=now_ns), "bcache0", now_ns)
     assert frame.missing["destage"] == "its address is hidden"
@@ -162,7 +162,7 @@ def test_where_destage_cannot_be_told_nothing_is_said_of_it() -> None:
     assert frame.backing_busy_foreground_ratio is None
     assert frame.foreground is not None
     assert frame.idle is True
-    again = tracked(state, Tracked("bcache0", START_NS))
+    again = on_tracked(state, Tracked("bcache0", START_NS))
     assert "destage" not in build(again, volume_state(at_ns=now_ns), "bcache0", now_ns).missing
 
 
@@ -291,7 +291,7 @@ def test_no_sequence_of_counters_gives_a_negative_rate(
     for number, (read, run, done) in enumerate(counters):
         destage = {"done_ios": done, "done_bytes": done, "queued_ios": done, "queued_bytes": 0}
         fields = at(number * step_ms, fg=reads(read), runs={"read": [run]}, destage=destage)
-        state = absorb(state, tick(**fields))
+        state = on_tick(state, tick(**fields))
         now_ns = fields["ns"]
         frame = build(state, volume_state(at_ns=now_ns), "bcache0", now_ns)
         rates = frame.foreground or {}

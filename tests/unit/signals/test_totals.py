@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ebbgate.model.decision import Outcome, OutcomeKind
 from ebbgate.model.records import Tick
-from ebbgate.signals.frame import FrameState, absorb, begin_anew, totals
+from ebbgate.signals.frame import FrameState, on_tick, reset_counters, totals
 from ebbgate.signals.histogram import (
     COARSE_BUCKETS,
     add,
@@ -19,7 +19,14 @@ from ebbgate.signals.histogram import (
     latency_bucket_us,
     latency_sum_ns,
 )
-from ebbgate.signals.totals import OTHERS, Totals, add_changes, add_pairs, plus, totals_to_json
+from ebbgate.signals.totals import (
+    OTHERS,
+    Totals,
+    add_changes,
+    add_counts,
+    add_pairs,
+    totals_to_json,
+)
 from tests.builders import action, tick
 from tests.volume_loop_fixture import LoopBench
 
@@ -75,16 +82,16 @@ def test_no_total_ever_falls(steps: list[tuple[str, int, list[int]]]) -> None:
             # A restart that is not announced shows in counters that fell.
             ios, counts = 0, []
         else:
-            state, ios, counts = begin_anew(state), more, grown
-        state = absorb(state, ticked(1000 + number, ios, counts))
+            state, ios, counts = reset_counters(state), more, grown
+        state = on_tick(state, ticked(1000 + number, ios, counts))
         after = totals(state)
         assert all(one <= other for one, other in pairs(before, after))
         before = after
 
 
 def test_what_probes_counted_that_have_ended_is_added() -> None:
-    state = absorb(FrameState(), ticked(1, 10, [1, 2]))
-    state = absorb(begin_anew(state), ticked(2, 30, [0, 0, 5]))
+    state = on_tick(FrameState(), ticked(1, 10, [1, 2]))
+    state = on_tick(reset_counters(state), ticked(2, 30, [0, 0, 5]))
     found: Any = totals(state)
     assert found["paths"]["read hit"]["ios"] == 40
     assert found["paths"]["read hit"]["latency_counts"] == [1, 2, 5]
@@ -94,13 +101,13 @@ def test_what_probes_counted_that_have_ended_is_added() -> None:
 
 
 def test_a_probe_that_has_ended_keeps_its_totals_until_the_next_one_counts() -> None:
-    state = absorb(FrameState(), ticked(1, 10, []))
-    assert totals(begin_anew(state)) == totals(state)
-    assert totals(begin_anew(begin_anew(state))) == totals(state)
+    state = on_tick(FrameState(), ticked(1, 10, []))
+    assert totals(reset_counters(state)) == totals(state)
+    assert totals(reset_counters(reset_counters(state))) == totals(state)
 
 
 def test_without_a_word_of_the_probe_its_totals_are_unknown_and_not_zero() -> None:
-    assert totals(begin_anew(FrameState())) is None
+    assert totals(reset_counters(FrameState())) is None
     found = totals_to_json(Totals(7, None, {("writeback_rate", "idle_destage"): 2}, 3, {"gate": 1}))
     assert found["paths"] is found["gap_counts"] is found["lost"] is None
     assert (found["since_unix_ns"], found["decisions"]) == (7, 3)
@@ -112,7 +119,7 @@ def test_without_a_word_of_the_probe_its_totals_are_unknown_and_not_zero() -> No
 
 @given(COUNTS, COUNTS)
 def test_plus_adds_what_is_in_both_and_keeps_the_rest(one: list[int], other: list[int]) -> None:
-    found: Any = plus({"a": one, "b": {"x": 1}}, {"a": other, "b": {"x": 2, "y": 5}, "c": 7})
+    found: Any = add_counts({"a": one, "b": {"x": 1}}, {"a": other, "b": {"x": 2, "y": 5}, "c": 7})
     assert found == {"a": add(one, other), "b": {"x": 3, "y": 5}, "c": 7}
     assert sum(found["a"]) == sum(one) + sum(other)
 

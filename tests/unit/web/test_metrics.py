@@ -16,7 +16,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ebbgate.signals.totals import Totals, counted, totals_to_json
+from ebbgate.signals.totals import Totals, tick_counts, totals_to_json
 from ebbgate.store.queries import Live
 from ebbgate.units import NS_PER_S
 from ebbgate.web.metrics.families import FAMILIES, Type
@@ -57,7 +57,8 @@ def busy_totals(**parts: Any) -> dict[str, Any]:
     )
     changes = {("writeback_rate", "idle_destage"): 12, ("writeback_percent", "manual"): 1}
     return (
-        totals_to_json(Totals(NOW_NS, counted(seen), changes, 9, {"gate": 0, "streams": 2})) | parts
+        totals_to_json(Totals(NOW_NS, tick_counts(seen), changes, 9, {"gate": 0, "streams": 2}))
+        | parts
     )
 
 
@@ -299,7 +300,7 @@ def test_buckets_are_cumulative_and_the_last_one_is_the_count(
         gaps=log2,
         runs={"read": log2},
     )
-    found = samples(page(totals=totals_to_json(Totals(1, counted(seen)))))
+    found = samples(page(totals=totals_to_json(Totals(1, tick_counts(seen)))))
     wanted = {
         "ebbgate_io_seconds": sum(latencies),
         "ebbgate_idle_gap_seconds": sum(log2),
@@ -356,5 +357,5 @@ def test_a_volume_has_a_bounded_number_of_series() -> None:
         runs=dict.fromkeys(("read", "write"), [1] * 32),
         gaps=[1] * 32,
     )
-    one = len(samples(page(totals=totals_to_json(Totals(1, counted(seen))))))
+    one = len(samples(page(totals=totals_to_json(Totals(1, tick_counts(seen))))))
     assert one < 330
