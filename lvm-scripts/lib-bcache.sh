@@ -202,6 +202,18 @@ stop_line() { # FOLDER FILE: stops what is registered in FOLDER by writing to FI
     echo "if [ -e $1 ]; then echo 1 > $2; timeout 60 sh -c 'while [ -e $1 ]; do sleep 0.2; done'; fi"
 }
 
-unmake_line() { quoted wipefs --offset "$BCACHE_MAGIC_OFFSET" --types bcache "$1"; }
+# The kernel closes a device a moment after its folder is gone; until then wipefs finds it busy.
+unmake_line() { # DEVICE: removes its superblock of bcache
+    echo "timeout $PATIENCE_SECONDS sh -c 'until wipefs --offset $BCACHE_MAGIC_OFFSET --types bcache $1; do sleep 0.2; done'"
+}
+
+# unmake DEVICE: a step: the same.
+unmake() {
+    local command=(wipefs --offset "$BCACHE_MAGIC_OFFSET" --types bcache "$1")
+    stop_if_interrupted
+    show "$(quoted "${command[@]}")"
+    if ((dry_run)); then return; fi
+    uninterrupted wait_for "$PATIENCE_SECONDS" "${command[@]}" || step_failed "failed: $(quoted "${command[@]}")"
+}
 
 state_line() { echo "timeout 3600 sh -c 'until grep -q \"$2\" $1/state; do sleep 0.2; done'"; }

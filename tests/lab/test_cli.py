@@ -146,7 +146,10 @@ def test_after_kill_9_status_warns_and_restore_puts_every_knob_back(
     left = as_json(product, "status")["daemon"]["left_behind"]
     assert changed <= {row["knob"] for row in left}
     restored = as_json(product, "restore")
-    assert {row["outcome"] for row in restored["knobs"]} == {"changed"}
+    # A knob may have had its original again when the daemon died.
+    outcomes = {row["knob"]: row["outcome"] for row in restored["knobs"]}
+    assert set(outcomes.values()) <= {"changed", "unchanged"}
+    assert {outcomes[knob] for knob in changed} == {"changed"}
     # The kernel's own rate loop goes on from the rate that was put back.
     assert set(stack.changed_knobs()) <= {"writeback_rate"}
     assert as_json(product, "restore")["knobs"] == []
