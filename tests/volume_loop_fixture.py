@@ -23,8 +23,8 @@ from tests.fake_sysfs import WatchedSysfs, fake_bcache
 DEADLINE_S = 5.0
 
 
-class Kept:
-    """The outbox and the journal: keeps all that the loop tells."""
+class RecordingSink:
+    """An event sink and a journal that record what the loop sends."""
 
     def __init__(self) -> None:
         self.decisions: list[Decision] = []
@@ -77,7 +77,7 @@ class LoopBench:
         self.fake = fake_bcache(root)
         self.fake.write(f"/sys/fs/bcache/{volume().set_uuid}/internal/trigger_gc", "")
         self.sysfs = WatchedSysfs(root)
-        self.kept = Kept()
+        self.kept = RecordingSink()
         self.said: list[str] = []
         self.now_ms = 10_000
         self.loop = VolumeLoop(

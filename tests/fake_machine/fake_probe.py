@@ -62,7 +62,7 @@ def main() -> None:
 
 
 def play(volume: str, names: Sequence[str], commands: FileIO) -> None:
-    """All recordings, for ever."""
+    """Play all recordings, endlessly."""
     say({"t": "track", "ns": time.monotonic_ns(), "vol": volume})
     before: Record = {}
     for name in cycle(names):
@@ -82,7 +82,7 @@ def play(volume: str, names: Sequence[str], commands: FileIO) -> None:
 
 
 def rest(volume: str, name: str, commands: FileIO) -> None:
-    """The first tick, each quarter of a second, for ever."""
+    """Repeat the first tick each quarter of a second, endlessly."""
     say({"t": "track", "ns": time.monotonic_ns(), "vol": volume})
     first = next(record for record in read(name) if record["t"] == "tick")
     shift_ns = time.monotonic_ns() - first["ns"]
@@ -92,7 +92,7 @@ def rest(volume: str, name: str, commands: FileIO) -> None:
 
 
 def read(name: str) -> Iterator[Record]:
-    """What the probe said of the volume."""
+    """Yield the records of one recording."""
     for line in (_FOLDER / f"{name}.jsonl").read_text().splitlines():
         record: Record = json.loads(line)
         if record["t"] in ("tick", "edge", "queue"):
@@ -100,7 +100,7 @@ def read(name: str) -> Iterator[Record]:
 
 
 def asked_to_end(commands: FileIO, within_s: float) -> bool:
-    """Waits so long for `quit` or the end of the commands; others change nothing."""
+    """Wait `within_s` at most for `quit` or the end of the commands; ignore others."""
     due_s = time.monotonic() + within_s
     while (left_s := due_s - time.monotonic()) > 0:
         ready, _, _ = select.select([commands], [], [], left_s)
@@ -110,7 +110,7 @@ def asked_to_end(commands: FileIO, within_s: float) -> bool:
 
 
 def say(record: Record) -> None:
-    """A line, at once."""
+    """Print a line at once."""
     print(json.dumps(record), flush=True)
 
 

@@ -17,32 +17,32 @@ from tests.unit.control.test_volume_loop_knobs import busy, streaming
 from tests.volume_loop_fixture import LoopBench
 
 
-def standing(knob: str = "writeback_percent", value: str = "20", number: int = 1) -> ActiveOverride:
-    wish = Override(OverrideKind.SET, "bcache0", "jo", 1, None, knob, value, number)
-    return ActiveOverride(wish, None)
+def setting(knob: str = "writeback_percent", value: str = "20", number: int = 1) -> ActiveOverride:
+    override = Override(OverrideKind.SET, "bcache0", "jo", 1, None, knob, value, number)
+    return ActiveOverride(override, None)
 
 
 def drain(bench: LoopBench, seconds: int = 100) -> ActiveOverride:
-    wish = Override(OverrideKind.DRAIN, "bcache0", "jo", 1, 1 + seconds * NS_PER_S, id=7)
-    return ActiveOverride(wish, bench.now_ns() + seconds * NS_PER_S)
+    override = Override(OverrideKind.DRAIN, "bcache0", "jo", 1, 1 + seconds * NS_PER_S, id=7)
+    return ActiveOverride(override, bench.now_ns() + seconds * NS_PER_S)
 
 
 def ends(bench: LoopBench) -> dict[int, str]:
     """Which overrides are over from now on, and why."""
     found: dict[int, str] = {}
-    bench.loop.overrides.on_end = lambda wish, why: found.update({wish.id: why})
+    bench.loop.overrides.on_end = lambda override, why: found.update({override.id: why})
     return found
 
 
-def wish(bench: LoopBench, *wishes: ActiveOverride) -> None:
-    bench.loop.set_overrides(wishes)
+def put_in_force(bench: LoopBench, *overrides: ActiveOverride) -> None:
+    bench.loop.set_overrides(overrides)
     bench.settle()
     bench.tick()
 
 
 # ---- knobs --------------------------------------------------------------------------------------
 def test_a_knob_of_the_gate_that_is_set_ends_the_tuning_of_the_gate(enforced: LoopBench) -> None:
-    wish(enforced, standing())
+    put_in_force(enforced, setting())
     expected = {**enforced.before, "writeback_percent": "20"}
     assert enforced.knobs() == expected
     enforced.gap_and_back()
@@ -51,11 +51,11 @@ def test_a_knob_of_the_gate_that_is_set_ends_the_tuning_of_the_gate(enforced: Lo
     assert enforced.loop.writer.manual == set()
 
 
-def test_the_end_of_a_wish_puts_the_original_back_and_strategies_go_on(
+def test_the_end_of_an_override_puts_the_original_back_and_strategies_go_on(
     enforced: LoopBench,
 ) -> None:
-    wish(enforced, standing())
-    wish(enforced)
+    put_in_force(enforced, setting())
+    put_in_force(enforced)
     assert enforced.gate() is GateKind.CLOSED
     assert enforced.knob("writeback_percent") == "40"
     enforced.loop.release("ebbgated stops")
@@ -66,13 +66,13 @@ def test_the_end_of_a_wish_puts_the_original_back_and_strategies_go_on(
 def test_a_cutoff_that_is_set_stays_under_a_stream_and_the_gate_goes_on(
     enforced: LoopBench,
 ) -> None:
-    wish(enforced, standing("sequential_cutoff", str(MIB)))
+    put_in_force(enforced, setting("sequential_cutoff", str(MIB)))
     streaming(enforced, write=40)
     assert enforced.knob("sequential_cutoff") == str(MIB)
     enforced.tick()
     enforced.idle()
     assert enforced.gate() is GateKind.PACED
-    wish(enforced)
+    put_in_force(enforced)
     assert enforced.knob("sequential_cutoff") == enforced.before["sequential_cutoff"] == "4194304"
 
 
@@ -80,21 +80,21 @@ def test_a_cutoff_set_while_a_strategy_has_it_keeps_the_first_original(
     enforced: LoopBench,
 ) -> None:
     streaming(enforced, write=40)
-    wish(enforced, standing("sequential_cutoff", str(MIB)))
+    put_in_force(enforced, setting("sequential_cutoff", str(MIB)))
     enforced.now_ms += 1000
     enforced.tick()
     assert enforced.knob("sequential_cutoff") == str(MIB)
-    wish(enforced)
+    put_in_force(enforced)
     for _ in range(20):
         enforced.tick()
     assert enforced.knob("sequential_cutoff") == "4194304"
 
 
 def test_a_congestion_threshold_that_is_set_stays(enforced: LoopBench) -> None:
-    wish(enforced, standing("congested_read_threshold_us", "5000"))
+    put_in_force(enforced, setting("congested_read_threshold_us", "5000"))
     enforced.tick(knobs={**enforced.knobs()})
     assert enforced.knob("congested_read_threshold_us") == "5000"
-    wish(enforced)
+    put_in_force(enforced)
     assert enforced.knobs()["congested_read_threshold_us"] == "2000"
 
 
@@ -104,28 +104,28 @@ def test_a_person_may_set_a_knob_in_every_mode(
 ) -> None:
     bench = make_loop(mode)
     bench.tick()
-    wish(bench, standing())
+    put_in_force(bench, setting())
     assert bench.knobs() == {**bench.before, "writeback_percent": "20"}
-    wish(bench)
+    put_in_force(bench)
     assert bench.knobs() == bench.before
 
 
 def test_a_rate_that_the_kernel_overwrites_is_set_again(enforced: LoopBench) -> None:
     over = ends(enforced)
-    wish(enforced, standing("writeback_rate", "20480"))
+    put_in_force(enforced, setting("writeback_rate", "20480"))
     enforced.someone_writes("writeback_rate", "4.0k")
     enforced.tick()
     assert enforced.knob("writeback_rate") == "20480"
     assert over == {}
 
 
-def test_somebody_elses_write_beats_the_wish(enforced: LoopBench) -> None:
+def test_somebody_elses_write_beats_the_override(enforced: LoopBench) -> None:
     over = ends(enforced)
-    wish(enforced, standing(number=4))
+    put_in_force(enforced, setting(number=4))
     enforced.someone_writes("writeback_percent", "30")
     enforced.tick()
     assert over == {4: "somebody else has written writeback_percent since"}
-    wish(enforced)
+    put_in_force(enforced)
     assert enforced.knobs() == {**enforced.before, "writeback_percent": "30"}
     assert enforced.loop.resume_control("writeback_percent") == ("writeback_percent",)
     enforced.tick()
@@ -135,9 +135,9 @@ def test_somebody_elses_write_beats_the_wish(enforced: LoopBench) -> None:
 def test_a_manual_knob_that_is_set_is_nobody_elses_any_more(enforced: LoopBench) -> None:
     enforced.someone_writes("writeback_percent", "30")
     enforced.tick()
-    wish(enforced, standing())
+    put_in_force(enforced, setting())
     assert enforced.loop.writer.manual == set()
-    wish(enforced)
+    put_in_force(enforced)
     enforced.loop.release("ebbgated stops")
     enforced.settle()
     assert enforced.knob("writeback_percent") == "30"
@@ -145,7 +145,7 @@ def test_a_manual_knob_that_is_set_is_nobody_elses_any_more(enforced: LoopBench)
 
 def test_a_refused_write_is_replied_and_repeated(enforced: LoopBench) -> None:
     enforced.sysfs.before["writeback_percent"] = busy
-    enforced.loop.set_overrides((each := standing(),))
+    enforced.loop.set_overrides((each := setting(),))
     reply = enforced.loop.overrides.first_write(each.override)
     enforced.tick()
     assert str(reply.exception(0)) == str(OSError(errno.EBUSY, "Device or resource busy"))
@@ -155,7 +155,7 @@ def test_a_refused_write_is_replied_and_repeated(enforced: LoopBench) -> None:
 
 
 def test_an_override_that_ends_before_its_knob_is_written_says_why(enforced: LoopBench) -> None:
-    overrides, first, second = enforced.loop.overrides, standing(), standing(number=2)
+    overrides, first, second = enforced.loop.overrides, setting(), setting(number=2)
     enforced.loop.set_overrides((first,))
     replies = [overrides.first_write(first.override)]
     overrides.ending(first.override, "its time is over")
@@ -169,7 +169,7 @@ def test_an_override_that_ends_before_its_knob_is_written_says_why(enforced: Loo
 
 
 def test_an_override_that_is_not_in_force_was_never_written(enforced: LoopBench) -> None:
-    reply = enforced.loop.overrides.first_write(standing().override)
+    reply = enforced.loop.overrides.first_write(setting().override)
     assert str(reply.exception(0)) == "it could not be applied"
 
 
@@ -178,7 +178,7 @@ def test_nothing_is_written_while_the_state_forbids_it(
     make_loop: Callable[[Mode], LoopBench], state: str | None
 ) -> None:
     bench = make_loop(Mode.ADVISE)
-    bench.loop.set_overrides((each := standing(),))
+    bench.loop.set_overrides((each := setting(),))
     reply = bench.loop.overrides.first_write(each.override)
     for _ in range(3):
         bench.now_ms += 250
@@ -192,8 +192,8 @@ def test_nothing_is_written_while_the_state_forbids_it(
     assert bench.knob("writeback_percent") == "20"
 
 
-def test_the_wish_is_a_decision_with_who_and_until_when(enforced: LoopBench) -> None:
-    wish(enforced, standing("sequential_cutoff", str(MIB)))
+def test_the_override_is_a_decision_with_who_and_until_when(enforced: LoopBench) -> None:
+    put_in_force(enforced, setting("sequential_cutoff", str(MIB)))
     decision = enforced.kept.decisions[-1]
     first = decision.proposals[0]
     assert first.strategy == "override"
@@ -206,8 +206,8 @@ def test_the_wish_is_a_decision_with_who_and_until_when(enforced: LoopBench) -> 
     assert proposals["override"]["wins"] == ["sequential_cutoff"]
 
 
-def test_each_write_of_a_wish_names_who_asked(enforced: LoopBench) -> None:
-    wish(enforced, standing())
+def test_each_write_of_an_override_names_who_asked(enforced: LoopBench) -> None:
+    put_in_force(enforced, setting())
     (write,) = [
         o for o in enforced.kept.written if o.action.strategy == "override" and o.action.new == "20"
     ]
@@ -219,7 +219,7 @@ def test_each_write_of_a_wish_names_who_asked(enforced: LoopBench) -> None:
 def test_a_drain_opens_the_gate_under_load_as_wide_as_needed(enforced: LoopBench) -> None:
     enforced.tick()
     assert enforced.gate() is GateKind.CLOSED
-    wish(enforced, drain(enforced))
+    put_in_force(enforced, drain(enforced))
     enforced.tick()
     # 420 MiB within 100 s, of which a part is kept in reserve, rounded up.
     assert enforced.gate() is GateKind.PACED
@@ -232,31 +232,31 @@ def test_a_drain_opens_the_gate_under_load_as_wide_as_needed(enforced: LoopBench
 
 def test_a_drain_that_is_over_closes_the_gate(enforced: LoopBench) -> None:
     enforced.tick()
-    wish(enforced, drain(enforced))
+    put_in_force(enforced, drain(enforced))
     enforced.tick()
-    wish(enforced)
+    put_in_force(enforced)
     assert enforced.gate() is GateKind.CLOSED
 
 
 def test_a_drain_is_over_once_nothing_is_dirty(enforced: LoopBench) -> None:
     over = ends(enforced)
-    wish(enforced, drain(enforced))
+    put_in_force(enforced, drain(enforced))
     enforced.tick(dirty_bytes=0)
     assert over == {7: "clean, 99.5 s before its time"}
 
 
 def test_what_is_left_of_a_drain_is_said(enforced: LoopBench) -> None:
-    wish(enforced, drain(enforced))
+    put_in_force(enforced, drain(enforced))
     assert enforced.loop.overrides.unfinished(drain(enforced).override) == (
         "its time is over with 420 MiB dirty"
     )
-    assert enforced.loop.overrides.unfinished(standing().override) == ""
+    assert enforced.loop.overrides.unfinished(setting().override) == ""
 
 
 def test_without_the_foreground_a_drain_leaves_the_gate_to_the_kernel(
     enforced: LoopBench,
 ) -> None:
-    wish(enforced, drain(enforced))
+    put_in_force(enforced, drain(enforced))
     for _ in range(20):
         enforced.tick(probe=False)
     assert enforced.gate() is GateKind.RELEASED

@@ -46,7 +46,7 @@ def test_a_threshold_that_is_set_ends_the_tuning_of_the_gate(bench: MappedBench)
     assert bench.cache.threshold == 2048
 
 
-def test_a_table_that_is_loaded_anew_does_not_end_a_wish(bench: MappedBench) -> None:
+def test_a_table_that_is_loaded_anew_does_not_end_an_override(bench: MappedBench) -> None:
     over: dict[int, str] = {}
     bench.loop.overrides.on_end = lambda wish, why: over.update({wish.id: why})
     wish(bench, "migration_threshold", "4096")
@@ -58,7 +58,9 @@ def test_a_table_that_is_loaded_anew_does_not_end_a_wish(bench: MappedBench) -> 
     assert over == {}
 
 
-def test_a_cleaning_does_not_end_a_wish_and_is_left_alone_meanwhile(bench: MappedBench) -> None:
+def test_a_cleaning_does_not_end_an_override_and_is_left_alone_meanwhile(
+    bench: MappedBench,
+) -> None:
     wish(bench, "migration_threshold", "4096")
     bench.loop.clean(60 * NS_PER_S, "jo")
     bench.settle()

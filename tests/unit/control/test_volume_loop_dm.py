@@ -23,7 +23,7 @@ from ebbgate.units import MIB, NS_PER_MS, NS_PER_S
 from tests.builders import busy_edge, idle_edge, queue_sample, tick
 from tests.fake_dm import CACHE_TABLE, LENGTH_SECTORS, FakeCache, fake_lvm
 from tests.fake_sysfs import FakeSysfs, WatchedSysfs
-from tests.volume_loop_fixture import DEADLINE_S, Kept
+from tests.volume_loop_fixture import DEADLINE_S, RecordingSink
 
 NAME = "vg-data"
 STREAM = {"read": [], "write": [0] * 14 + [64 * MIB]}
@@ -40,7 +40,7 @@ class MappedBench:
         self.fake = fake
         self.sysfs = WatchedSysfs(root, self.dm)
         self.volume = find(self.sysfs, "vg/data")
-        self.kept = Kept()
+        self.kept = RecordingSink()
         self.now_ms = 10_000
         self.done = 0
         self.loop = VolumeLoop(

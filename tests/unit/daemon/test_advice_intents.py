@@ -60,7 +60,7 @@ def test_what_does_not_hold_now_is_not_applied(asked: Asked) -> None:
     assert asked.kept() == ()
 
 
-def test_what_a_wish_has_set_already_is_not_advised_again(asked: Asked) -> None:
+def test_what_an_override_has_set_already_is_not_advised_again(asked: Asked) -> None:
     asked.bench.fake.write(CUTOFF_FILE, "0")
     asked.bench.tick()
     assert apply(asked, "EBB-206").ok is True
@@ -103,7 +103,7 @@ def test_one_knob_that_cannot_be_written_leaves_none(asked: Asked) -> None:
     assert asked.kept() == ()
 
 
-def test_what_was_wished_before_a_failure_is_wished_after_it(asked: Asked) -> None:
+def test_a_failed_advice_puts_the_former_override_back(asked: Asked) -> None:
     assert asked.ask(IntentKind.SET, knob=READ, value="1500").ok
     asked.bench.sysfs.before[WRITE] = lambda: (_ for _ in ()).throw(OSError(5, "I/O error"))
     asked.bench.now_ms += 2000
@@ -116,7 +116,7 @@ def test_what_was_wished_before_a_failure_is_wished_after_it(asked: Asked) -> No
     assert values(asked, READ) == ["1500"]
 
 
-def test_a_database_that_takes_one_wish_only_leaves_none(asked: Asked) -> None:
+def test_a_database_that_takes_one_override_only_leaves_none(asked: Asked) -> None:
     assert asked.ask(IntentKind.SET, knob=READ, value="1500").ok
     with closing(sqlite3.connect(asked.path)) as connection:
         connection.execute(

@@ -118,7 +118,7 @@ def test_an_unknown_kind_is_refused(asked: Asked) -> None:
     assert (ok, text.startswith("unknown request: warm\n  known: mode")) == (False, True)
 
 
-def test_what_the_kernel_refuses_is_the_answer_and_no_wish_is_left(asked: Asked) -> None:
+def test_what_the_kernel_refuses_is_the_answer_and_no_override_is_left(asked: Asked) -> None:
     asked.bench.sysfs.before["writeback_percent"] = busy
     ok, text = asked.set()
     assert ok is False
@@ -149,7 +149,7 @@ def test_what_is_not_written_in_time_leaves_nothing_behind(asked: Asked) -> None
     assert asked.ended() == ["it took too long"]
 
 
-def test_somebody_elses_write_ends_the_wish(asked: Asked) -> None:
+def test_somebody_elses_write_ends_the_override(asked: Asked) -> None:
     asked.set()
     asked.bench.someone_writes("writeback_percent", "30")
     asked.bench.tick()
@@ -159,7 +159,7 @@ def test_somebody_elses_write_ends_the_wish(asked: Asked) -> None:
 
 
 @pytest.mark.parametrize("words", [{"kind": IntentKind.RESTORE}, {"kind": IntentKind.MODE}])
-def test_a_restore_and_a_mode_that_touches_nothing_end_every_wish(
+def test_a_restore_and_a_mode_that_touches_nothing_end_every_override(
     asked: Asked, words: dict[str, Any]
 ) -> None:
     asked.set(for_ns=HOUR_NS)
@@ -171,7 +171,7 @@ def test_a_restore_and_a_mode_that_touches_nothing_end_every_wish(
 
 
 # ---- restarts and clocks ------------------------------------------------------------------------
-def test_a_wish_outlives_the_daemon_and_ends_in_time(asked: Asked) -> None:
+def test_an_override_outlives_the_daemon_and_ends_in_time(asked: Asked) -> None:
     asked.set(for_ns=10 * MINUTE_NS)
     asked.bench.loop.release("ebbgated stops")
     asked.bench.loop.set_overrides(())
@@ -185,7 +185,7 @@ def test_a_wish_outlives_the_daemon_and_ends_in_time(asked: Asked) -> None:
     assert asked.percent() == "10"
 
 
-def test_a_wish_whose_time_ended_while_no_daemon_ran_is_not_taken_up(asked: Asked) -> None:
+def test_an_override_whose_time_ended_while_no_daemon_ran_is_not_taken_up(asked: Asked) -> None:
     asked.set(for_ns=10 * MINUTE_NS)
     asked.bench.loop.set_overrides(())
     asked.bench.settle()
@@ -197,7 +197,7 @@ def test_a_wish_whose_time_ended_while_no_daemon_ran_is_not_taken_up(asked: Aske
     assert asked.kept() == ()
 
 
-def test_a_wish_for_a_volume_that_is_away_ends_in_time(asked: Asked) -> None:
+def test_an_override_for_a_volume_that_is_away_ends_in_time(asked: Asked) -> None:
     asked.set(for_ns=10 * MINUTE_NS)
     asked.daemon.volumes.clear()
     asked.clocks.passes(11 * MINUTE_NS)
@@ -206,7 +206,7 @@ def test_a_wish_for_a_volume_that_is_away_ends_in_time(asked: Asked) -> None:
 
 
 @pytest.mark.parametrize("step_ns", [-HOUR_NS, -1000 * HOUR_NS])
-def test_a_clock_that_is_set_back_does_not_prolong_a_wish(asked: Asked, step_ns: int) -> None:
+def test_a_clock_that_is_set_back_does_not_prolong_an_override(asked: Asked, step_ns: int) -> None:
     asked.set(for_ns=10 * MINUTE_NS)
     asked.clocks.wall_ns += step_ns
     asked.clocks.passes(10 * MINUTE_NS)
@@ -225,7 +225,7 @@ def test_a_clock_that_is_set_back_over_a_restart_prolongs_by_what_was_asked_at_m
     assert asked.percent() == "10"
 
 
-def test_a_clock_that_is_set_forward_ends_a_wish_early(asked: Asked) -> None:
+def test_a_clock_that_is_set_forward_ends_an_override_early(asked: Asked) -> None:
     asked.set(for_ns=10 * MINUTE_NS)
     asked.clocks.wall_ns += HOUR_NS
     asked.poll()

@@ -177,7 +177,7 @@ def test_a_volume_that_was_registered_anew_between_two_looks_is_tuned_again(
     bench.run(scenario)
 
 
-def test_a_wish_comes_back_with_its_volume(make_bench: Callable[[Mode], Bench]) -> None:
+def test_an_override_comes_back_with_its_volume(make_bench: Callable[[Mode], Bench]) -> None:
     bench = make_bench(Mode.ADVISE)
 
     async def scenario() -> None:
@@ -195,7 +195,7 @@ def test_a_wish_comes_back_with_its_volume(make_bench: Callable[[Mode], Bench]) 
 
 
 @pytest.mark.parametrize("how", ["released", "timed out"])
-def test_a_wish_that_is_over_meanwhile_does_not_come_back(
+def test_an_override_that_is_over_meanwhile_does_not_come_back(
     make_bench: Callable[[Mode], Bench], how: str
 ) -> None:
     bench = make_bench(Mode.ADVISE)
@@ -250,7 +250,7 @@ def test_a_volume_that_comes_back_without_its_cache_is_left_alone(bench: Bench) 
     assert bench.daemon.volumes == {}
 
 
-def test_an_inconsistent_volume_gets_neither_policy_nor_wish(bench: Bench) -> None:
+def test_an_inconsistent_volume_gets_neither_policy_nor_override(bench: Bench) -> None:
     async def scenario() -> None:
         bench.fake.write("/sys/block/bcache0/bcache/state", "inconsistent")
         await bench.looks(1)
