@@ -61,8 +61,6 @@ KNOBS: Final[tuple[Knob, ...]] = (
             "bcache/request.c, check_should_bypass",
         ),
         interval_ns=NS_PER_S,
-        written=True,
-        settable=True,
     ),
     _backing(
         name=PERCENT,
@@ -73,8 +71,6 @@ KNOBS: Final[tuple[Knob, ...]] = (
         bounds=KnobBounds(
             0, 40, "above it no write is cached", "bcache/sysfs.c, bch_cutoff_writeback"
         ),
-        written=True,
-        settable=True,
         gate=True,
         verified=False,
     ),
@@ -86,8 +82,6 @@ KNOBS: Final[tuple[Knob, ...]] = (
         purpose="the pace of destage; written again where the kernel overwrote it",
         resets=_REGISTERED | {ResetCause.KERNEL},
         bounds=KnobBounds(1, 1 << 30, "0 is not a rate; higher values overflow", "bcache/util.c"),
-        written=True,
-        settable=True,
         gate=True,
         verified=False,
     ),
@@ -107,8 +101,6 @@ KNOBS: Final[tuple[Knob, ...]] = (
             "the kernel's own range",
             "bcache/writeback.h, WRITEBACK_RATE_UPDATE_SECS_MAX",
         ),
-        written=True,
-        settable=True,
         gate=True,
     ),
     _backing(
@@ -120,8 +112,6 @@ KNOBS: Final[tuple[Knob, ...]] = (
         bounds=KnobBounds(
             0, 3600, "nothing interrupts this sleep", "bcache/writeback.c, writeback_delay"
         ),
-        written=True,
-        settable=True,
         gate=True,
     ),
     _backing(
@@ -130,8 +120,6 @@ KNOBS: Final[tuple[Knob, ...]] = (
         about="destage on or off; writing 1 wakes it",
         purpose="wakes the kernel's thread; leaves no value behind",
         bounds=KnobBounds(1, 1, "0 would stop destage; 1 wakes its thread", "bcache/sysfs.c"),
-        written=True,
-        settable=True,
         trigger=True,
         verified=False,
     ),
@@ -183,8 +171,6 @@ KNOBS: Final[tuple[Knob, ...]] = (
         purpose=_CONGESTED_PURPOSE,
         bounds=_CONGESTED_BOUNDS,
         interval_ns=NS_PER_S,
-        written=True,
-        settable=True,
     ),
     _set(
         name=CONGESTED[1],
@@ -193,8 +179,6 @@ KNOBS: Final[tuple[Knob, ...]] = (
         purpose=_CONGESTED_PURPOSE,
         bounds=_CONGESTED_BOUNDS,
         interval_ns=NS_PER_S,
-        written=True,
-        settable=True,
     ),
     _set(
         name="journal_delay_ms",
@@ -207,8 +191,6 @@ KNOBS: Final[tuple[Knob, ...]] = (
         about="destage at full rate after 30 s idle",
         purpose="0: the kernel does not open the gate by itself after 30 s",
         bounds=KnobBounds(0, 1, "on or off", "bcache/sysfs.c"),
-        written=True,
-        settable=True,
         gate=True,
     ),
     _internal(
@@ -219,8 +201,6 @@ KNOBS: Final[tuple[Knob, ...]] = (
         purpose="frees drained buckets; leaves no value behind",
         bounds=KnobBounds(1, 1, "any write starts garbage collection", "bcache/sysfs.c"),
         interval_ns=NS_PER_S,
-        written=True,
-        settable=True,
         trigger=True,
     ),
     _internal(
@@ -255,8 +235,6 @@ KNOBS: Final[tuple[Knob, ...]] = (
             "512 MiB in flight keep a disk busy for seconds",
             "dm-cache-target.c, spare_migration_bandwidth",
         ),
-        written=True,
-        settable=True,
         gate=True,
         verified=False,
     ),
@@ -277,8 +255,6 @@ KNOBS: Final[tuple[Knob, ...]] = (
             "block/blk-sysfs.c, queue_max_sectors_store",
         ),
         interval_ns=NS_PER_S,
-        written=True,
-        settable=True,
     ),
     Knob(
         name=TABLE,
@@ -288,7 +264,6 @@ KNOBS: Final[tuple[Knob, ...]] = (
         about="loaded by `ebbgate clean` only",
         purpose="only `ebbgate clean`: the same cache with the policy cleaner, and back",
         resets=_LOADED,
-        written=True,
         verified=False,
         listed=False,
     ),
@@ -301,7 +276,6 @@ KNOBS: Final[tuple[Knob, ...]] = (
         about="sent by `ebbgate clean` only",
         purpose="only `ebbgate clean`: writes everything back; leaves no value behind",
         resets=_PERSISTS,
-        written=True,
         trigger=True,
         listed=False,
     ),

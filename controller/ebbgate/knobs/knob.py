@@ -83,8 +83,7 @@ class Knob:
 
     `about`: what it does, for lists; `purpose`: what ebbgate writes it for.
     `resets`: empty where the value is kept on the disk or never changes.
-    `written`: by ebbgate, in enforce or at a person's request; `settable`: by a person through
-    ebbgate; `never`: why ebbgate never writes it.
+    `bounds`: None for a knob that ebbgate only shows; `never`: why ebbgate never writes it.
     `interval_ns`: the shortest time between two writes; 0 for a gate, whose close a request waits
     for. A restore never waits.
     `gate`: driven with the other knobs of the gate, which make sense only together.
@@ -104,13 +103,21 @@ class Knob:
     resets: frozenset[ResetCause]
     bounds: KnobBounds | None = None
     interval_ns: int = 0
-    written: bool = False
-    settable: bool = False
     never: str = ""
     gate: bool = False
     trigger: bool = False
     verified: bool = True
     listed: bool = True
+
+    @property
+    def settable(self) -> bool:
+        """May a person set it through ebbgate?"""
+        return self.bounds is not None
+
+    @property
+    def written(self) -> bool:
+        """Does ebbgate write it, in enforce or at a person's request?"""
+        return self.settable or not self.listed
 
     @property
     def kernel_writes(self) -> bool:
