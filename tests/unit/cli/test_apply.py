@@ -35,7 +35,7 @@ def asked(cli: Cli) -> list[tuple[str, dict[str, Any]]]:
 
 
 @pytest.mark.parametrize("number", ["EBB-206", "ebb-206", "206"])
-def test_a_knob_is_set_through_the_daemon_and_the_undo_is_said(off: Cli, number: str) -> None:
+def test_apply_sets_a_knob_and_prints_the_undo(off: Cli, number: str) -> None:
     with off.daemon(answers=(True, "bcache0: sequential_cutoff = 4 MiB until it is released")):
         result = off("apply", number, "bcache0", "--yes")
     assert result.code == 0
@@ -46,7 +46,7 @@ def test_a_knob_is_set_through_the_daemon_and_the_undo_is_said(off: Cli, number:
     assert asked(off) == [("apply", {"id": "EBB-206"})]
 
 
-def test_an_advice_of_two_knobs_has_two_commands_that_undo_it(off: Cli) -> None:
+def test_advice_with_two_knobs_has_two_undo_commands(off: Cli) -> None:
     with off.daemon(answers=(True, "done\nundo: one\nundo: the other")):
         document = off("apply", "EBB-205", "bcache0", "--yes", "--json").document
     assert document["outcome"] == ["done"], "the undo is printed once"
@@ -57,14 +57,14 @@ def test_an_advice_of_two_knobs_has_two_commands_that_undo_it(off: Cli) -> None:
     assert asked(off) == [("apply", {"id": "EBB-205"})]
 
 
-def test_of_a_refusal_nothing_is_left(off: Cli) -> None:
+def test_a_refused_apply_changes_nothing(off: Cli) -> None:
     with off.daemon(answers=(False, "it is suspended")):
         result = off("apply", "EBB-205", "bcache0", "--yes")
     assert (result.code, "it is suspended" in result.err) == (74, True)
     assert [kind for kind, _ in asked(off)] == ["apply"]
 
 
-def test_what_a_trigger_starts_needs_no_undo(cli: Cli) -> None:
+def test_a_trigger_needs_no_undo(cli: Cli) -> None:
     cli.fake.write(
         "/sys/fs/bcache/11111111-2222-3333-4444-555555555555/cache_available_percent", "2"
     )
@@ -75,7 +75,7 @@ def test_what_a_trigger_starts_needs_no_undo(cli: Cli) -> None:
 
 # ---- asking -------------------------------------------------------------------------------------
 @pytest.mark.parametrize(("typed", "code", "kinds"), [("y\n", 0, ["apply"]), ("n\n", 130, [])])
-def test_a_person_at_a_terminal_is_asked(
+def test_apply_asks_on_a_terminal(
     off: Cli, monkeypatch: pytest.MonkeyPatch, typed: str, code: int, kinds: list[str]
 ) -> None:
     monkeypatch.setattr("sys.stdin", Terminal(typed))
@@ -87,7 +87,7 @@ def test_a_person_at_a_terminal_is_asked(
     assert [kind for kind, _ in asked(off)] == kinds
 
 
-def test_without_a_terminal_it_wants_a_yes(off: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_apply_without_a_terminal_needs_yes(off: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
     with off.daemon(answers=(True, "done")):
         result = off("apply", "EBB-206", "bcache0")
@@ -96,7 +96,7 @@ def test_without_a_terminal_it_wants_a_yes(off: Cli, monkeypatch: pytest.MonkeyP
 
 
 # ---- refusals -----------------------------------------------------------------------------------
-def test_what_is_the_administrators_alone_is_refused_with_its_command(cli: Cli) -> None:
+def test_advice_without_a_change_is_refused_with_its_command(cli: Cli) -> None:
     cli.fake.write("/sys/block/vda/queue/scheduler", "mq-deadline [none]")
     result = cli("apply", "EBB-101", "bcache0", "--yes")
     assert (result.code, result.err) == (
@@ -108,20 +108,20 @@ def test_what_is_the_administrators_alone_is_refused_with_its_command(cli: Cli) 
 
 
 @pytest.mark.parametrize("number", ["EBB-206", "EBB-999", "nonsense"])
-def test_what_is_not_advised_here_is_not_found(cli: Cli, number: str) -> None:
+def test_advice_that_does_not_apply_is_not_found(cli: Cli, number: str) -> None:
     result = cli("apply", number, "bcache0", "--yes")
     assert result.code == 66
     assert "does not apply to bcache0" in result.err
     assert "these apply now: EBB-205" in result.err
 
 
-def test_without_a_daemon_no_knob_is_written(off: Cli) -> None:
+def test_apply_without_a_daemon_writes_nothing(off: Cli) -> None:
     result = off("apply", "EBB-206", "bcache0", "--yes")
     assert (result.code, "ebbgated is not running" in result.err) == (69, True)
     assert off.fake.read("/sys/block/bcache0/bcache/sequential_cutoff") == "0"
 
 
-def test_in_enforce_a_knob_of_the_gate_is_ebbgates_own(cli: Cli) -> None:
+def test_a_gate_knob_cannot_be_applied_in_enforce(cli: Cli) -> None:
     cli.fake.write("/sys/block/bcache0/bcache/writeback_percent", "40")
     with cli.daemon(answers=(True, "done")) as store:
         store.set_live("bcache0", live_document(mode="enforce", knobs={}), NOW_NS)
@@ -137,7 +137,7 @@ def test_without_root_the_next_step_is_sudo(cli: Cli) -> None:
     assert cli("apply", "EBB-206", "bcache0").code == 77
 
 
-def test_doctor_says_which_advice_can_be_applied(off: Cli) -> None:
+def test_doctor_shows_which_advice_can_be_applied(off: Cli) -> None:
     rows = off("doctor", "--json").document["volumes"][0]["advice"]
     assert {row["id"]: row["apply"] for row in rows} == {"EBB-205": True, "EBB-206": True}
     out = off("doctor").out
@@ -159,7 +159,7 @@ def mapped(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterato
     yield log
 
 
-def test_a_command_of_lvm_is_run_and_its_undo_said(cli: Cli, mapped: Path) -> None:
+def test_an_lvm_command_is_run_and_its_undo_printed(cli: Cli, mapped: Path) -> None:
     machine = fake_lvm(cli.fake, FakeCache(threshold=40960))
     cli.fake.sysfs = Sysfs(cli.fake.root, machine)
     result = cli("apply", "EBB-305", "vg/data", "--yes")

@@ -21,7 +21,7 @@ def test_the_shipped_policies_pass_with_one_line_each(cli: Cli) -> None:
     assert len(result.out.splitlines()) == len(SHIPPED)
 
 
-def test_a_line_says_for_what_the_policy_is_and_what_it_does(cli: Cli, tmp_path: Path) -> None:
+def test_the_summary_has_volumes_strategies_and_rules(cli: Cli, tmp_path: Path) -> None:
     file = keep(tmp_path, "p.yaml", EXAMPLE)
     assert cli("check-policy", file).out == (
         f"{file}: nas-evening: bcache* of bcache; idle_destage, stream_bypass;"
@@ -29,7 +29,7 @@ def test_a_line_says_for_what_the_policy_is_and_what_it_does(cli: Cli, tmp_path:
     )
 
 
-def test_every_error_is_a_line_that_begins_with_its_place(cli: Cli, tmp_path: Path) -> None:
+def test_every_error_line_begins_with_its_position(cli: Cli, tmp_path: Path) -> None:
     bad = keep(tmp_path, "p.yaml", "version: 2\nname: X\n")
     result = cli("check-policy", bad)
     assert result.code == 78
@@ -40,7 +40,7 @@ def test_every_error_is_a_line_that_begins_with_its_place(cli: Cli, tmp_path: Pa
     assert result.err.startswith("ebbgate: 2 errors in 1 of 1 policy files\n")
 
 
-def test_what_is_included_and_used_is_checked_too(cli: Cli, tmp_path: Path) -> None:
+def test_included_and_used_policies_are_checked(cli: Cli, tmp_path: Path) -> None:
     entry = "schedule: [{name: n, at: '01:00-02:00', use: near}]\n"
     own = keep(tmp_path, "p.yaml", f"version: 1\nname: own\ninclude: database\n{entry}")
     missing = cli("check-policy", own)
@@ -50,19 +50,19 @@ def test_what_is_included_and_used_is_checked_too(cli: Cli, tmp_path: Path) -> N
     assert cli("check-policy", own).code == 0
 
 
-def test_a_broken_neighbour_is_no_error_of_the_file(cli: Cli, tmp_path: Path) -> None:
+def test_errors_in_other_files_are_ignored(cli: Cli, tmp_path: Path) -> None:
     own = keep(tmp_path, "p.yaml", "version: 1\nname: own\n")
     keep(tmp_path, "q.yaml", "version: [")
     assert cli("check-policy", own).code == 0
 
 
-def test_a_file_that_is_not_there_is_said(cli: Cli, tmp_path: Path) -> None:
+def test_a_missing_policy_file_is_an_error(cli: Cli, tmp_path: Path) -> None:
     result = cli("check-policy", str(tmp_path / "none.yaml"))
     assert (result.code, "no such file" in result.err) == (66, True)
     assert cli("check-policy", str(tmp_path)).code == 78
 
 
-def test_as_a_document(cli: Cli, tmp_path: Path) -> None:
+def test_json_has_policies_and_problems(cli: Cli, tmp_path: Path) -> None:
     good = keep(tmp_path, "p.yaml", EXAMPLE)
     (policy,) = cli("check-policy", good, "--json").document["policies"]
     assert (policy["name"], policy["kinds"], policy["rules"]) == (

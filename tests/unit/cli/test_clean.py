@@ -23,18 +23,18 @@ def test_bcache_is_refused_with_the_reason(cli: Cli) -> None:
 
 
 @pytest.mark.parametrize("within", ["soon", "1s", "1000h"])
-def test_a_time_that_makes_no_sense_is_refused(mapped: Cli, within: str) -> None:
+def test_an_invalid_time_is_refused(mapped: Cli, within: str) -> None:
     result = mapped("clean", "vg/data", "--within", within, "--yes")
     assert result.code == 64
     assert "--within" in result.err
     assert mapped.intents() == []
 
 
-def test_without_a_daemon_nobody_is_asked(mapped: Cli) -> None:
+def test_clean_without_a_daemon_asks_nothing(mapped: Cli) -> None:
     assert mapped("clean", "vg/data").code == 69
 
 
-def test_what_is_asked_reaches_the_daemon(mapped: Cli) -> None:
+def test_clean_reaches_the_daemon(mapped: Cli) -> None:
     with mapped.daemon(answers=(True, "vg/data: cleans 398 MiB, for 2 min at most")):
         result = mapped("clean", "vg/data", "--within", "2min", "--yes")
     assert (result.code, result.out) == (0, "vg/data: cleans 398 MiB, for 2 min at most\n")

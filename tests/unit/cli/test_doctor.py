@@ -24,7 +24,7 @@ def probe(tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.usefixtures("probe")
-def test_the_page_has_every_part(cli: Cli) -> None:
+def test_the_doctor_page_has_every_part(cli: Cli) -> None:
     out = cli("doctor").out
     assert "path    missing: the bcache module is not loaded" in out
     assert "no probe is running" in out
@@ -34,7 +34,7 @@ def test_the_page_has_every_part(cli: Cli) -> None:
 
 
 @pytest.mark.usefixtures("probe")
-def test_every_knob_says_whether_it_may_be_touched(cli: Cli) -> None:
+def test_every_knob_shows_whether_ebbgate_may_write_it(cli: Cli) -> None:
     with cli.daemon() as store:
         knobs = {
             "writeback_percent": {"value": "40", "original": "10", "owner": "ebbgate"},
@@ -112,7 +112,7 @@ def test_the_kind_of_disk_comes_from_its_vendor_and_model(
 
 
 @pytest.mark.usefixtures("probe")
-def test_what_ebbgate_has_written_a_moment_ago_is_nobodys_choice(cli: Cli) -> None:
+def test_values_written_by_ebbgate_cause_no_advice(cli: Cli) -> None:
     names = ("congested_read_threshold_us", "congested_write_threshold_us")
     stock = {
         name: {"value": value, "original": None, "owner": "kernel"}
@@ -127,7 +127,7 @@ def test_what_ebbgate_has_written_a_moment_ago_is_nobodys_choice(cli: Cli) -> No
 
 
 @pytest.mark.usefixtures("probe")
-def test_what_the_daemon_says_during_a_measurement_counts(
+def test_the_status_is_read_after_the_measurement(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with cli.daemon() as store:
@@ -142,7 +142,7 @@ def test_what_the_daemon_says_during_a_measurement_counts(
 
 
 @pytest.mark.usefixtures("probe")
-def test_it_writes_to_no_file(cli: Cli, tmp_path: Path) -> None:
+def test_doctor_writes_no_file(cli: Cli, tmp_path: Path) -> None:
     def contents() -> dict[Path, bytes]:
         files = (path for path in tmp_path.rglob("*") if path.is_file())
         return {path: path.read_bytes() for path in files}
@@ -154,15 +154,13 @@ def test_it_writes_to_no_file(cli: Cli, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("probe")
-def test_a_person_without_root_still_gets_the_rest(
-    cli: Cli, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_doctor_without_root_shows_the_rest(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     cli.euid = 1000
     assert cli("doctor").code == 0
     assert cli("doctor", "--json").document["root"] is False
 
 
-def test_a_kernel_without_types_and_a_missing_probe_are_said(
+def test_missing_btf_and_missing_probe_are_reported(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("EBBGATE_PROBE", "/no/such/probe")

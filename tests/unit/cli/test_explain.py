@@ -50,7 +50,7 @@ def test_every_condition_shows_measured_beside_threshold(cli: Cli) -> None:
     assert line.split() == ["idle", "for", "410", "ms", ">=", "300", "ms", "yes"]
 
 
-def test_an_unknown_signal_is_unknown_and_does_not_hold(cli: Cli) -> None:
+def test_an_unknown_signal_is_shown_as_unknown(cli: Cli) -> None:
     with cli.daemon() as store:
         store.set_live("bcache0", live_document(proposals=PROPOSALS), NOW_NS)
         out = cli("explain", "bcache0").out
@@ -88,7 +88,7 @@ def test_only_the_last_decisions_come(cli: Cli) -> None:
     assert [row["at_unix_ns"] - NOW_NS for row in document["history"]] == [4, 3]
 
 
-def test_nothing_to_explain_is_said_with_the_next_step(cli: Cli) -> None:
+def test_explain_without_decisions_names_the_next_step(cli: Cli) -> None:
     result = cli("explain", "bcache0")
     assert result.code == 69
     assert result.err == (

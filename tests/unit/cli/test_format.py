@@ -26,12 +26,12 @@ def test_a_knob_reads_in_its_unit(name: str, value: str | None, text: str) -> No
     assert format.knob_value(name, value) == text
 
 
-def test_what_is_unknown_is_a_dash() -> None:
+def test_an_unknown_value_is_a_dash() -> None:
     unknown = [format.size(None), format.rate(None), format.ratio(None), format.span(None)]
     assert {*unknown, format.seconds(None), format.load(None), format.gate(None)} == {"-"}
 
 
-def test_what_never_happens_is_never() -> None:
+def test_infinity_is_shown_as_never() -> None:
     assert format.seconds(float("inf")) == "never"
     assert format.seconds(240.0) == "4 min"
 

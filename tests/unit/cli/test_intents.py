@@ -26,7 +26,7 @@ ME = pwd.getpwuid(os.geteuid()).pw_name
 
 
 @pytest.mark.parametrize("mode", ["observe", "advise", "enforce"])
-def test_a_mode_is_asked_for_and_answered(cli: Cli, mode: str) -> None:
+def test_a_mode_request_prints_the_outcome(cli: Cli, mode: str) -> None:
     with cli.daemon(answers=(True, f"bcache0: mode {mode}")):
         result = cli(mode, "/dev/bcache0")
     assert (result.code, result.out) == (0, f"bcache0: mode {mode}\n")
@@ -39,7 +39,7 @@ def test_a_mode_is_asked_for_and_answered(cli: Cli, mode: str) -> None:
     ("user", "who"),
     [("jo", f"{ME} (jo)"), ("root", ME), ("x" * 65, ME), ("a\x1bb", ME)],
 )
-def test_the_person_behind_sudo_is_shown_beside_the_user(
+def test_the_sudo_user_is_sent_as_label(
     cli: Cli, monkeypatch: pytest.MonkeyPatch, user: str, who: str
 ) -> None:
     monkeypatch.setenv("SUDO_USER", user)
@@ -65,7 +65,7 @@ def test_hold_is_for_one_or_all_and_can_be_taken_back(
     assert (intent["kind"], intent["volume"], intent["args"]) == ("hold", volume, {"on": on})
 
 
-def test_json_tells_what_was_asked_and_what_became_of_it(cli: Cli) -> None:
+def test_json_has_request_and_outcome(cli: Cli) -> None:
     with cli.daemon(answers=(True, "bcache0: mode enforce")):
         document = cli("enforce", "bcache0", "--json").document
     assert document == {
@@ -93,7 +93,7 @@ def test_a_refusal_is_an_error_with_its_next_step(cli: Cli) -> None:
     assert cli.intents() == []
 
 
-def test_a_volume_that_the_daemon_does_not_follow(cli: Cli) -> None:
+def test_an_unmanaged_volume_is_not_found(cli: Cli) -> None:
     with cli.daemon(answers=(False, "no such volume: bcache0")):
         result = cli("enforce", "bcache0")
     assert result.code == 66
@@ -104,7 +104,7 @@ def test_a_volume_that_the_daemon_does_not_follow(cli: Cli) -> None:
     "words",
     [("enforce", "bcache0"), ("hold",), ("drain", "bcache0", "--within", "1h"), ("hold", "--off")],
 )
-def test_no_daemon_is_said_at_once_with_the_next_step(cli: Cli, words: tuple[str, ...]) -> None:
+def test_without_a_daemon_commands_fail_at_once(cli: Cli, words: tuple[str, ...]) -> None:
     cli.timeout_s = 60.0
     result = cli(*words)
     assert result.code == 69
@@ -115,13 +115,13 @@ def test_no_daemon_is_said_at_once_with_the_next_step(cli: Cli, words: tuple[str
     assert [*cli.state_dir.iterdir(), *cli.runtime_dir.iterdir()] == [], "nothing is left for later"
 
 
-def test_what_the_table_refuses_is_not_sent(cli: Cli) -> None:
+def test_an_invalid_request_is_not_sent(cli: Cli) -> None:
     # The same sentence as of the daemon, which is not there.
     result = cli("release", "bcache0", "writeback_precent")
     assert (result.code, "did you mean writeback_percent?" in result.err) == (64, True)
 
 
-def test_a_request_without_an_outcome_in_time_goes_on_and_says_its_number(cli: Cli) -> None:
+def test_a_late_outcome_names_the_request_number(cli: Cli) -> None:
     cli.timeout_s = 1.0
     with cli.daemon():
         result = cli("enforce", "bcache0")
@@ -130,7 +130,7 @@ def test_a_request_without_an_outcome_in_time_goes_on_and_says_its_number(cli: C
     assert "journalctl -u ebbgated" in result.err
 
 
-def test_patience_is_a_persons_own(cli: Cli) -> None:
+def test_patience_sets_the_timeout(cli: Cli) -> None:
     cli.timeout_s = 60.0
     with cli.daemon():
         result = cli("--patience", "1.5", "enforce", "bcache0")
@@ -146,7 +146,7 @@ def interruptible() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("interruptible")
-def test_who_interrupts_the_waiting_is_told_that_the_request_goes_on(cli: Cli) -> None:
+def test_an_interrupt_reports_that_the_request_continues(cli: Cli) -> None:
     cli.timeout_s = 60.0
     main = threading.main_thread().ident
     assert main is not None
@@ -161,7 +161,7 @@ def test_who_interrupts_the_waiting_is_told_that_the_request_goes_on(cli: Cli) -
     assert "request 5 was accepted and continues" in result.err
 
 
-def test_a_daemon_that_hangs_is_said_with_its_process(cli: Cli) -> None:
+def test_a_hanging_daemon_is_named_with_its_pid(cli: Cli) -> None:
     cli.timeout_s = 0.3
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
         listening.bind(str(cli.runtime_dir / "control.sock"))
@@ -173,7 +173,7 @@ def test_a_daemon_that_hangs_is_said_with_its_process(cli: Cli) -> None:
     assert f"ebbgated (pid {os.getpid()}) does not answer" in shown.out
 
 
-def test_on_a_terminal_it_says_what_it_waits_for(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_is_reported_on_a_terminal(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     cli.timeout_s = 0.5
     monkeypatch.setattr(intents, "_NOTE_AFTER_S", 0.1)
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
@@ -200,7 +200,7 @@ def test_text_of_the_daemon_reaches_the_terminal_without_control_characters(cli:
         assert cli("hold").err.startswith("ebbgate: no?]0;x?\n")
 
 
-def test_who_is_not_root_may_ask_for_a_mapped_volume_by_its_name(cli: Cli) -> None:
+def test_a_dm_volume_can_be_named_without_root(cli: Cli) -> None:
     # Device-mapper answers root alone; the daemon, which is root, knows the volume.
     cli.fake.sysfs = Sysfs(cli.fake.root, FakeDm(allowed=False))
     cli.euid = 1000
@@ -278,7 +278,7 @@ def test_every_command_has_help_and_json(cli: Cli, command: str) -> None:
     assert "--json" in result.out
 
 
-def test_no_file_of_the_daemon_is_written_by_looking(cli: Cli) -> None:
+def test_read_only_commands_write_no_file(cli: Cli) -> None:
     for words in (("status",), ("status", "bcache0"), ("explain", "bcache0")):
         cli(*words)
     assert list(cli.state_dir.iterdir()) == []

@@ -42,7 +42,7 @@ def asked(cli: Cli) -> tuple[str, str | None, dict[str, Any]]:
         (("--for", "10min"), {"for_ns": 600 * NS_PER_S}),
     ],
 )
-def test_a_set_is_asked_for_and_answered(
+def test_a_set_request_prints_the_outcome(
     cli: Cli, words: tuple[str, ...], args: dict[str, int]
 ) -> None:
     with cli.daemon(answers=(True, "bcache0: sequential_cutoff = 1 MiB")):
@@ -73,7 +73,7 @@ def test_a_set_is_asked_for_and_answered(
         (("writeback_percent",), "Missing argument 'VALUE'", "see ebbgate set --help"),
     ],
 )
-def test_a_set_that_cannot_be_is_refused_before_anybody_is_asked(
+def test_an_invalid_set_is_refused_before_it_is_sent(
     cli: Cli, words: tuple[str, ...], message: str, hint: str
 ) -> None:
     with cli.daemon(answers=(True, "done")):
@@ -152,7 +152,7 @@ def test_a_hold_may_have_an_end(cli: Cli) -> None:
     assert cli("hold", "--off", "--for", "1min").code == 64
 
 
-def test_a_refusal_of_the_daemon_brings_its_own_next_step(cli: Cli) -> None:
+def test_a_refusal_has_the_daemons_next_step(cli: Cli) -> None:
     refusal = (
         "bcache0 is in advise, in which the gate is left alone\n  first: ebbgate enforce bcache0"
     )

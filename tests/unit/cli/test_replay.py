@@ -81,7 +81,7 @@ def test_standard_input_is_a_file(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> 
     assert cli("replay", "-", "--json").document["decisions"]
 
 
-def test_damaged_lines_are_skipped_and_said(cli: Cli, tmp_path: Path) -> None:
+def test_damaged_lines_are_skipped_and_counted(cli: Cli, tmp_path: Path) -> None:
     lines = recording()
     lines[5] = lines[5][:40]
     result = cli("replay", keep(tmp_path, lines))
@@ -90,7 +90,7 @@ def test_damaged_lines_are_skipped_and_said(cli: Cli, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "hello\n", "[]\n", '{"t":"origin","text":"x"}\n'])
-def test_what_is_no_recording_is_66(cli: Cli, tmp_path: Path, text: str) -> None:
+def test_a_file_that_is_not_a_recording_is_66(cli: Cli, tmp_path: Path, text: str) -> None:
     path = tmp_path / "letter.txt"
     path.write_text(text)
     result = cli("replay", str(path))
@@ -145,7 +145,7 @@ def test_a_policy_may_be_a_file(cli: Cli, tmp_path: Path) -> None:
         ("bad.yaml", "version: 1\nname: x\nwhy: y.\nstratgies: []\n", "bad.yaml:4:1", 78),
     ],
 )
-def test_a_policy_that_is_none_is_refused(
+def test_an_unknown_policy_is_refused(
     cli: Cli, tmp_path: Path, policy: str, text: str, message: str, code: int
 ) -> None:
     if text:

@@ -28,7 +28,7 @@ def run(cli: Cli, *words: str) -> tuple[str, ...]:
     return ("--config", str(cli.state_dir / "ebbgate.toml"), "replay", "--history", *words)
 
 
-def test_the_page_has_differences_gates_and_what_is_not_known(lived: Cli) -> None:
+def test_the_page_has_differences_gates_and_notes(lived: Cli) -> None:
     result = lived(*run(lived, "bcache0", "--since", "30s", "--policy", "observe-only"))
     assert result.code == 0
     assert "24 samples" in result.out
@@ -39,7 +39,7 @@ def test_the_page_has_differences_gates_and_what_is_not_known(lived: Cli) -> Non
     assert max(map(len, result.out.splitlines())) <= 80
 
 
-def test_json_has_it_all(lived: Cli) -> None:
+def test_replay_json_has_all_figures(lived: Cli) -> None:
     words = ("bcache0", "--since", "30s", "--policy", "observe-only", "--json")
     document = lived(*run(lived, *words)).document
     assert (document["policy"], document["against"]) == ("observe-only", "adaptive")
@@ -53,7 +53,7 @@ def test_json_has_it_all(lived: Cli) -> None:
     assert document["coverage_ratio"] == pytest.approx(1.0, abs=0.1)
 
 
-def test_the_other_one_is_what_the_volume_is_under(lived: Cli) -> None:
+def test_history_is_compared_with_the_present_policy(lived: Cli) -> None:
     text = "version: 1\nname: mine\nwhy: A test.\nstrategies: []\n"
     (lived.state_dir / "policies.d/mine.yaml").write_text(text)
     document = lived(*run(lived, "bcache0", "--since", "30s", "--json")).document
@@ -78,7 +78,7 @@ def test_the_other_one_is_what_the_volume_is_under(lived: Cli) -> None:
         (("replay", "--history", "bcache0", "--policy", "x"), 66, "unknown policy: x"),
     ],
 )
-def test_what_cannot_be_replayed_is_said(
+def test_an_impossible_replay_is_an_error(
     cli: Cli, words: tuple[str, ...], code: int, message: str
 ) -> None:
     result = cli(*words)
@@ -86,7 +86,7 @@ def test_what_cannot_be_replayed_is_said(
     assert cli.now_ns == NOW_NS
 
 
-def test_a_time_of_which_nothing_is_kept_is_said(lived: Cli) -> None:
+def test_replay_of_a_time_without_samples_is_an_error(lived: Cli) -> None:
     lived.now_ns += 3600 * NS_PER_S
     result = lived(*run(lived, "bcache0", "--since", "10min"))
     assert (result.code, "the history has nothing on bcache0" in result.err) == (66, True)

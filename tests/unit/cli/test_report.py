@@ -72,7 +72,7 @@ def document(cli: Cli, *words: str) -> dict[str, Any]:
 
 
 # ---- what was done -------------------------------------------------------------------------------
-def test_knob_writes_are_counted_by_who_which_and_what_became_of_them(
+def test_knob_writes_are_counted_by_strategy_knob_and_outcome(
     cli: Cli, harness: StoreHarness
 ) -> None:
     kinds = [OutcomeKind.CHANGED, OutcomeKind.CHANGED, OutcomeKind.REFUSED]
@@ -107,7 +107,7 @@ def test_a_gap_is_used_when_a_knob_was_written_for_it_and_counts_once(
     assert "4 seen, 8 s in total; 1 used, 1 times under pressure" in cli("report").out
 
 
-def test_counts_outlive_the_events_that_they_count(cli: Cli, harness: StoreHarness) -> None:
+def test_counts_remain_after_events_are_deleted(cli: Cli, harness: StoreHarness) -> None:
     harness.maintain()
     harness.wall_ns -= 20 * DAY_NS
     for _ in range(7):
@@ -120,9 +120,7 @@ def test_counts_outlive_the_events_that_they_count(cli: Cli, harness: StoreHarne
     assert document(cli, "--since", "30d")["done"]["gaps"]["seen"] == 7
 
 
-def test_what_is_destaged_in_gaps_is_told_from_what_is_under_load(
-    cli: Cli, harness: StoreHarness
-) -> None:
+def test_write_back_in_gaps_and_under_load_are_separate(cli: Cli, harness: StoreHarness) -> None:
     hours(harness, 1, "enforce", **load(1, destage_bytes_per_s=2.0 * MIB, idle=True))
     hours(harness, 1, "enforce", **load(1, destage_bytes_per_s=1.0 * MIB))
     destaged = document(cli)["done"]["destaged"]
@@ -136,9 +134,7 @@ def by_somebody(harness: StoreHarness, knob: str, value: str) -> None:
     harness.store.add_outcomes([found], None, harness.wall_ns)
 
 
-def test_an_administrators_hand_is_named_with_time_and_value(
-    cli: Cli, harness: StoreHarness
-) -> None:
+def test_a_manual_change_has_time_and_value(cli: Cli, harness: StoreHarness) -> None:
     by_somebody(harness, "sequential_cutoff", "0")
     refused = Outcome(action("writeback_delay"), OutcomeKind.MANUAL, 1)
     harness.store.add_outcomes([refused], None, harness.wall_ns)
@@ -179,7 +175,7 @@ def test_the_latency_with_tuning_stands_beside_that_without(
     assert " ".join(line.split()) == "read hit 40 ms 10 ms 36000 / 36000"
 
 
-def test_too_little_load_is_no_comparison(cli: Cli, harness: StoreHarness) -> None:
+def test_too_little_load_gives_no_comparison(cli: Cli, harness: StoreHarness) -> None:
     hours(harness, 1, "advise", **load(40, ios=5))
     hours(harness, 1, "enforce", **load(10))
     (hit, _) = document(cli)["brought"]["latency"]
@@ -187,9 +183,7 @@ def test_too_little_load_is_no_comparison(cli: Cli, harness: StoreHarness) -> No
     assert "unknown" in next(x for x in cli("report").out.splitlines() if "read hit" in x)
 
 
-def test_an_hour_in_which_the_mode_changed_is_on_neither_side(
-    cli: Cli, harness: StoreHarness
-) -> None:
+def test_an_hour_with_a_mode_change_is_not_compared(cli: Cli, harness: StoreHarness) -> None:
     for mode in ("advise", "enforce") * 30:
         with harness.store.batch():
             for _ in range(3):
@@ -227,7 +221,7 @@ def test_a_spark_line_is_relative_to_its_highest_point() -> None:
     assert spark([None]) == "?"
 
 
-def test_what_nobody_measured_is_unknown_and_not_zero(cli: Cli, harness: StoreHarness) -> None:
+def test_unmeasured_figures_are_unknown_not_zero(cli: Cli, harness: StoreHarness) -> None:
     harness.seconds(30)
     found = document(cli)
     assert found["done"]["destaged"] == {"in_gaps_bytes": None, "under_load_bytes": None}
@@ -240,7 +234,7 @@ def test_what_nobody_measured_is_unknown_and_not_zero(cli: Cli, harness: StoreHa
 
 
 # ---- the time ------------------------------------------------------------------------------------
-def test_each_time_counts_once_whatever_span_it_is_kept_in(cli: Cli, harness: StoreHarness) -> None:
+def test_overlapping_rollups_count_once(cli: Cli, harness: StoreHarness) -> None:
     hours(harness, 2, "enforce", **load(1))
     harness.wall_ns = NOW_NS - 90 * NS_PER_S
     harness.seconds(90, **load(1))
@@ -252,7 +246,7 @@ def test_each_time_counts_once_whatever_span_it_is_kept_in(cli: Cli, harness: St
     assert document(cli)["recorded_s"] == pytest.approx(2 * 3600 + 90, rel=0.01)
 
 
-def test_a_time_of_which_nothing_is_kept_says_so(cli: Cli, harness: StoreHarness) -> None:
+def test_a_report_without_records_says_so(cli: Cli, harness: StoreHarness) -> None:
     harness.seconds(60)
     harness.wall_ns = NOW_NS
     out = cli("report", "--since", "2h").out
@@ -310,13 +304,13 @@ def test_a_wrong_since_names_what_can_be_written(cli: Cli, text: str, what: str)
 
 
 # ---- which volumes, which form -------------------------------------------------------------------
-def test_a_volume_that_is_gone_can_be_asked_for(cli: Cli, harness: StoreHarness) -> None:
+def test_a_report_on_a_removed_volume_works(cli: Cli, harness: StoreHarness) -> None:
     harness.sample(frame("bcache7"), frame("bcache0"))
     assert document(cli, "--volume", "bcache7")["volume"] == "bcache7"
     assert document(cli, "--volume", "/dev/bcache0")["volume"] == "bcache0"
 
 
-def test_a_volume_of_which_nothing_is_kept_is_refused(cli: Cli, harness: StoreHarness) -> None:
+def test_an_unrecorded_volume_is_refused(cli: Cli, harness: StoreHarness) -> None:
     harness.sample(frame("bcache0"))
     found = cli("report", "--volume", "nonsense")
     assert found.code == 66
@@ -336,7 +330,7 @@ def test_a_history_of_an_unreleased_version_is_refused(cli: Cli) -> None:
     assert "has schema 3, of an ebbgate that was never released" in found.err
 
 
-def test_as_csv_it_is_a_figure_a_line(cli: Cli, harness: StoreHarness) -> None:
+def test_csv_has_one_figure_per_line(cli: Cli, harness: StoreHarness) -> None:
     harness.store.add_outcomes([Outcome(action(), OutcomeKind.CHANGED, 1)], None, harness.wall_ns)
     harness.seconds(30, dirty_bytes=0)
     by_somebody(harness, "sequential_cutoff", "0")
@@ -349,9 +343,7 @@ def test_as_csv_it_is_a_figure_a_line(cli: Cli, harness: StoreHarness) -> None:
     assert (figures["brought.dirty.mean_bytes"], figures["brought.hit_ratio"]) == ("0", "unknown")
 
 
-def test_the_daemon_is_never_held_up_and_nothing_is_written(
-    cli: Cli, harness: StoreHarness
-) -> None:
+def test_a_report_neither_blocks_the_daemon_nor_writes(cli: Cli, harness: StoreHarness) -> None:
     harness.seconds(30)
     with closing(ReportHistory.open(harness.path)) as review:
         with review.one_snapshot():

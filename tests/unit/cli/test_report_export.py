@@ -68,7 +68,7 @@ def test_an_export_of_nothing_is_a_head_or_an_empty_list(cli: Cli, harness: Stor
     assert cli("report", "--export", "actions", "--json").document == []
 
 
-def test_an_export_is_no_text_for_people(cli: Cli, harness: StoreHarness) -> None:
+def test_an_export_as_text_is_refused(cli: Cli, harness: StoreHarness) -> None:
     found = cli("report", "--export", "samples", "--format", "text")
     assert found.code == 64
     assert "use --format csv or json" in found.err

@@ -72,7 +72,7 @@ def test_a_device_that_is_gone_took_its_knobs_along(cli: Cli) -> None:
     assert "the device is gone" in result.out
 
 
-def test_only_the_volume_that_was_named(cli: Cli) -> None:
+def test_restore_of_one_volume_leaves_others(cli: Cli) -> None:
     leave(cli, "writeback_percent", "10")
     cli("restore", "bcache1")
     assert cli.fake.read(PERCENT) == "0"
@@ -103,7 +103,7 @@ def test_a_journal_that_cannot_be_written_does_not_keep_a_knob_from_coming_back(
     assert "the journal could not be brought up to date: database or disk is full" in result.out
 
 
-def test_a_living_daemon_is_asked_instead(cli: Cli) -> None:
+def test_a_running_daemon_restores(cli: Cli) -> None:
     with cli.daemon(answers=(True, "bcache0: every knob is back; mode advise")):
         cli.journal(journal_entry(boot_id=BOOT_ID))
         cli.fake.write(PERCENT, "0")
@@ -132,9 +132,7 @@ def test_json_lists_each_knob(cli: Cli) -> None:
 
 
 # ---- who may go on ------------------------------------------------------------------------------
-def test_a_daemon_that_starts_is_waited_for_and_asked(
-    cli: Cli, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_restore_waits_for_a_starting_daemon(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     """It has the lock and not its socket yet."""
     monkeypatch.setattr(module, "_LOOK_S", 0.01)
     leave(cli, "writeback_percent", "10")
@@ -155,7 +153,7 @@ def test_a_daemon_that_starts_is_waited_for_and_asked(
     assert cli.fake.read(PERCENT) == "0", "the daemon's to put back"
 
 
-def test_a_daemon_that_stops_is_waited_for(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_restore_waits_for_a_stopping_daemon(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_LOOK_S", 0.01)
     leave(cli, "writeback_percent", "10")
     lock = DaemonLock(cli.runtime_dir / "ebbgated.lock")
@@ -169,9 +167,7 @@ def test_a_daemon_that_stops_is_waited_for(cli: Cli, monkeypatch: pytest.MonkeyP
     assert (cli("restore").code, cli.fake.read(PERCENT)) == (0, "10")
 
 
-def test_another_restore_is_waited_for_and_then_named(
-    cli: Cli, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_restore_waits_for_another_restore(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_LOOK_S", 0.01)
     monkeypatch.setattr(module, "_PATIENCE_S", 0.1)
     with DaemonLock(cli.runtime_dir / "ebbgated.lock", LockRole.RESTORE):
@@ -194,7 +190,7 @@ def test_a_daemon_that_hangs_is_named_with_the_next_step(
     assert "systemctl kill -s KILL ebbgated" in result.err
 
 
-def test_what_somebody_else_has_changed_stays_and_is_named(cli: Cli) -> None:
+def test_values_of_others_are_kept_and_named(cli: Cli) -> None:
     leave(cli, "writeback_percent", "10")
     with closing(LastWritten(cli.runtime_dir / "last-written")) as last:
         (entry,) = read(cli.journal_path)
@@ -240,7 +236,7 @@ def test_restore_of_one_volume_ends_only_its_overrides(cli: Cli) -> None:
     assert active_overrides(cli) == [("bcache1", "hold")]
 
 
-def test_systemd_keeps_them_for_the_next_daemon(cli: Cli) -> None:
+def test_keep_overrides_keeps_them(cli: Cli) -> None:
     add_override(cli, OverrideKind.SET, knob="writeback_percent")
     leave(cli, "writeback_percent", "10")
     result = cli("restore", "--keep-overrides")

@@ -34,7 +34,7 @@ def test_without_a_daemon_the_kernels_own_files_are_shown(cli: Cli) -> None:
     )
 
 
-def test_with_a_daemon_its_sentence_is_shown(cli: Cli) -> None:
+def test_with_a_daemon_its_status_is_shown(cli: Cli) -> None:
     with cli.daemon() as store:
         store.set_live("bcache0", live_document(now="Writing back 420 MiB at 41 MiB/s"), NOW_NS)
         store.set_live("", {"version": "0.1.0", "probe": {"kind": "ebpf", "state": "running"}}, 1)
@@ -45,7 +45,7 @@ def test_with_a_daemon_its_sentence_is_shown(cli: Cli) -> None:
     assert f"daemon 0.1.0 (pid {os.getpid()}), probe ebpf: running" in result.out
 
 
-def test_a_history_that_could_not_be_written_is_said(cli: Cli) -> None:
+def test_lost_history_records_are_reported(cli: Cli) -> None:
     history = {"written": True, "dropped": 12, "trouble": {"why": "database or disk is full"}}
     with cli.daemon() as store:
         store.set_live("", {"version": "0.1.0", "history": history}, NOW_NS)
@@ -55,7 +55,7 @@ def test_a_history_that_could_not_be_written_is_said(cli: Cli) -> None:
 
 
 @pytest.mark.parametrize("words", [("status",), ("doctor",)])
-def test_a_history_that_somebody_keeps_reading_is_said(cli: Cli, words: tuple[str, ...]) -> None:
+def test_a_long_reader_of_the_history_is_reported(cli: Cli, words: tuple[str, ...]) -> None:
     log = {"bytes": 9 << 20, "held_since_unix_ns": 7, "held_by": "python3 (pid 12, uid 33)"}
     history = {"written": True, "dropped": 0, "trouble": None, "log": log}
     with cli.daemon() as store:
@@ -67,7 +67,7 @@ def test_a_history_that_somebody_keeps_reading_is_said(cli: Cli, words: tuple[st
         assert "keeps reading" not in cli(*words).out
 
 
-def test_a_policy_of_ones_own_is_named_with_its_hour(cli: Cli) -> None:
+def test_the_policy_and_its_schedule_entry_are_shown(cli: Cli) -> None:
     with cli.daemon() as store:
         store.set_live("bcache0", live_document(policy="nas", overlay="night"), NOW_NS)
         status, explain = cli("status").out, cli("explain", "bcache0").out
@@ -78,9 +78,7 @@ def test_a_policy_of_ones_own_is_named_with_its_hour(cli: Cli) -> None:
 @pytest.mark.parametrize(
     ("kept", "text"), [(True, "the last valid ones apply"), (False, "nothing is tuned until")]
 )
-def test_policies_that_are_not_right_are_said_with_every_error(
-    cli: Cli, kept: bool, text: str
-) -> None:
+def test_policy_errors_are_listed(cli: Cli, kept: bool, text: str) -> None:
     policies = {"folder": "/etc/ebbgate/policies.d", "names": [], "kept": kept}
     problems = ["/etc/ebbgate/policies.d/a.yaml:3:1: nmae: no such key; did you mean name?"]
     with cli.daemon() as store:
@@ -92,7 +90,7 @@ def test_policies_that_are_not_right_are_said_with_every_error(
     assert problems[0] in out
 
 
-def test_a_daemon_that_hangs_is_not_believed(cli: Cli) -> None:
+def test_a_hanging_daemon_is_reported(cli: Cli) -> None:
     with cli.daemon() as store:
         store.set_live("bcache0", live_document(), NOW_NS - 6_000_000_000)
         result = cli("status", "--json")
@@ -100,14 +98,14 @@ def test_a_daemon_that_hangs_is_not_believed(cli: Cli) -> None:
     assert (volume["live"], volume["mode"]) == (False, None)
 
 
-def test_what_a_dead_daemon_said_is_not_shown_as_now(cli: Cli) -> None:
+def test_old_status_of_a_dead_daemon_is_not_shown(cli: Cli) -> None:
     with cli.daemon() as store:
         store.set_live("bcache0", live_document(), NOW_NS)
     (volume,) = cli("status", "--json").document["volumes"]
     assert (volume["live"], volume["mode"]) == (False, None)
 
 
-def test_knobs_that_a_dead_daemon_left_are_announced(cli: Cli) -> None:
+def test_knobs_left_by_a_dead_daemon_are_reported(cli: Cli) -> None:
     with cli.daemon():
         cli.journal(
             journal_entry(boot_id=BOOT_ID, original="10"),
@@ -125,7 +123,7 @@ def _no_right(path: Path, timeout_s: float) -> Greeting:
     raise PermissionDenied(f"no access to {path}", "ask root")
 
 
-def test_without_a_right_to_the_socket_the_history_says_whether_a_daemon_runs(
+def test_without_socket_access_the_history_tells_if_a_daemon_runs(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(daemon_status, "greet", _no_right)
@@ -210,7 +208,7 @@ def test_a_volume_without_cache_has_nothing_to_tune(cli: Cli) -> None:
     assert "no cache attached: nothing to tune" in cli("status").out
 
 
-def test_what_sysfs_lacks_is_a_dash_and_null(cli: Cli) -> None:
+def test_missing_sysfs_values_are_dash_and_null(cli: Cli) -> None:
     cli.fake.remove("/sys/block/bcache0/bcache/dirty_data")
     (volume,) = cli("status", "--json").document["volumes"]
     assert volume["dirty_bytes"] is None
@@ -221,7 +219,7 @@ def test_json_before_and_after_the_command_is_the_same(cli: Cli) -> None:
     assert cli("--json", "status").out == cli("status", "--json").out
 
 
-def test_the_command_starts_without_what_only_the_daemon_needs() -> None:
+def test_status_does_not_import_daemon_modules() -> None:
     code = "import sys, ebbgate.cli.status, ebbgate.cli.page; print(*sys.modules)"
     loaded = host.run([sys.executable, "-c", code], env={"PYTHONPATH": ":".join(sys.path)}).split()
     assert "ebbgate.cli.status" in loaded

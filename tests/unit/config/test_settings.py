@@ -48,20 +48,20 @@ def test_every_key_is_read(tmp_path: Path) -> None:
     assert config.lock_path == Path("/run/ebbgate-test/ebbgated.lock")
 
 
-def test_a_name_beats_a_pattern_beats_the_default(tmp_path: Path) -> None:
+def test_a_name_takes_precedence_over_a_pattern(tmp_path: Path) -> None:
     config = load(tmp_path, WHOLE)
     assert config.mode_of("bcache1") is Mode.ENFORCE
     assert config.mode_of("bcache0") is Mode.ADVISE
     assert config.mode_of("vg-data") is Mode.OBSERVE
 
 
-def test_without_a_file_trust_is_not_taken(tmp_path: Path) -> None:
+def test_the_default_mode_is_advise(tmp_path: Path) -> None:
     assert not DEFAULT_FILE.exists(), "this test needs a machine without settings"
     config = load_config(environ={})
     assert (config.mode, config.state_dir) == (Mode.ADVISE, Path("/var/lib/ebbgate"))
 
 
-def test_an_option_beats_the_environment_beats_the_file(tmp_path: Path) -> None:
+def test_options_take_precedence_over_environment_and_file(tmp_path: Path) -> None:
     file = tmp_path / "ebbgate.toml"
     file.write_text(WHOLE)
     environ = {"EBBGATE_STATE_DIR": "/from/env", "EBBGATE_PROBE": "/env/probe"}
@@ -74,7 +74,7 @@ def test_an_option_beats_the_environment_beats_the_file(tmp_path: Path) -> None:
     assert (config.state_dir, config.probe_path) == (tmp_path, tmp_path)
 
 
-def test_a_mode_option_is_for_every_volume(tmp_path: Path) -> None:
+def test_the_mode_option_applies_to_every_volume(tmp_path: Path) -> None:
     assert load(tmp_path, WHOLE, mode=Mode.OBSERVE).mode_of("bcache1") is Mode.OBSERVE
 
 
@@ -104,7 +104,7 @@ def test_a_mode_option_is_for_every_volume(tmp_path: Path) -> None:
         ("mode = x", "ebbgate.toml: Invalid value (at line 1", "toml.io"),
     ],
 )
-def test_a_mistake_names_line_key_and_next_step(
+def test_an_error_names_line_key_and_next_step(
     tmp_path: Path, text: str, message: str, hint: str
 ) -> None:
     with pytest.raises(ConfigError) as caught:
@@ -122,12 +122,12 @@ def test_a_tick_out_of_range_is_refused(tmp_path: Path, tick: str) -> None:
         load(tmp_path, "", tick_ms=1)
 
 
-def test_a_file_that_was_asked_for_must_exist(tmp_path: Path) -> None:
+def test_a_given_settings_file_must_exist(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no such file"):
         load_config(tmp_path / "none.toml", environ={})
 
 
-def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
+def test_a_binary_settings_file_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "ebbgate.toml"
     file.write_bytes(b"\xff\xfe")
     with pytest.raises(ConfigError, match="cannot be read"):

@@ -167,7 +167,9 @@ def test_a_solid_state_backing_device_may_have_no_scheduler_and_a_deep_queue() -
         ("sda", None, None, DiskKind.UNKNOWN),
     ],
 )
-def test_what_a_disk_is(name: str, vendor: str | None, model: str | None, kind: DiskKind) -> None:
+def test_disk_kind_follows_from_vendor_and_model(
+    name: str, vendor: str | None, model: str | None, kind: DiskKind
+) -> None:
     assert disk_kind(name, vendor, model) is kind
 
 
@@ -255,7 +257,7 @@ def test_what_the_idle_class_is_worth_depends_on_the_disk(
     assert says in found.text
 
 
-def test_what_is_unknown_gives_no_advice() -> None:
+def test_unknown_facts_give_no_advice() -> None:
     nothing = VolumeState(0, None, None, None, None, None, {})
     unknown = disk(rotational=None, scheduler=None, queue_depth=None, nr_requests=None)
     assert advise(facts(state=nothing, disks=unknown)) == ()
@@ -301,7 +303,7 @@ LIVE = VolumeStatus(
         ),
     ],
 )
-def test_folklore_is_met_with_what_was_measured_here(knobs: dict[str, str], evidence: str) -> None:
+def test_advice_on_guides_has_measured_evidence(knobs: dict[str, str], evidence: str) -> None:
     (found,) = advise(facts(state=state(knobs=knobs), status=LIVE))
     assert found.evidence == evidence
     assert found.effect
@@ -331,7 +333,7 @@ SILENT = VolumeStatus(
         {"writeback_percent": "0"},
     ],
 )
-def test_nothing_is_recommended_that_the_measurement_does_not_speak_for(
+def test_advice_without_supporting_evidence_is_info(
     knobs: dict[str, str],
 ) -> None:
     """`worth it` stood beside a measured 0%."""
@@ -354,7 +356,7 @@ def test_a_high_writeback_percent_is_told_with_what_it_gains() -> None:
     assert found.evidence == "2.0% of the cache is dirty now"
 
 
-def test_of_the_known_recipe_the_right_half_is_said_to_be_right() -> None:
+def test_thresholds_of_0_are_confirmed() -> None:
     found = advise(facts(state=state(knobs={"sequential_cutoff": "0", **CALM})))
     assert [each.id for each in found] == ["EBB-206", "EBB-214"]
     assert "that is right" in found[1].text
@@ -372,11 +374,11 @@ def test_raised_thresholds_are_told_from_the_kernels_own() -> None:
 
 @pytest.mark.parametrize("knob", ["writeback_percent", "sequential_cutoff"])
 @pytest.mark.parametrize("value", ["0", "1", "40"])
-def test_what_ebbgate_itself_holds_is_no_folklore(knob: str, value: str) -> None:
+def test_knobs_set_by_ebbgate_get_no_advice(knob: str, value: str) -> None:
     assert advise(facts(state=state(knobs={knob: value}), held=frozenset({knob}))) == ()
 
 
-def test_what_may_be_applied_is_within_the_bounds_and_documented() -> None:
+def test_applicable_changes_are_within_bounds_and_documented() -> None:
     many = {
         "sequential_cutoff": "0",
         "congested_read_threshold_us": "2000",

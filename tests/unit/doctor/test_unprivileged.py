@@ -190,9 +190,7 @@ def test_a_file_that_is_closed_is_unknown_and_not_fine(fake: FakeSysfs) -> None:
     assert "may not read /sys/block/bcache0/bcache/sequential_cutoff: run" in row["why"]
 
 
-def test_a_mapped_volume_is_unknown_by_name_where_a_daemon_names_it(
-    fake: FakeSysfs, folder: Path
-) -> None:
+def test_a_hidden_dm_volume_is_named_if_the_daemon_knows_it(fake: FakeSysfs, folder: Path) -> None:
     sysfs = Sysfs(fake.root, closed_control(folder))
     live = live_document(volume="vg-data", title="vg/data", kind="dm-cache")
     theirs = without_rights(
@@ -208,9 +206,7 @@ def test_a_mapped_volume_is_unknown_by_name_where_a_daemon_names_it(
     ]
 
 
-def test_without_a_daemon_nobody_knows_whether_there_are_mapped_volumes(
-    fake: FakeSysfs, folder: Path
-) -> None:
+def test_without_a_daemon_hidden_dm_volumes_are_unknown(fake: FakeSysfs, folder: Path) -> None:
     sysfs = Sysfs(fake.root, closed_control(folder))
     (row,) = without_rights(lambda: unprivileged.advice(sysfs, DaemonStatus()))["unknown"]
     assert (row["volume"], "is not known" in row["why"]) == (None, True)
@@ -223,7 +219,7 @@ def closed_control(folder: Path) -> DeviceMapper:
     return DeviceMapper(control)
 
 
-def test_whoever_may_ask_device_mapper_advises_on_its_volumes(fake: FakeSysfs) -> None:
+def test_with_access_to_device_mapper_its_volumes_get_advice(fake: FakeSysfs) -> None:
     machine = fake_lvm(fake, FakeCache(threshold=40960))
     rows = unprivileged.advice(Sysfs(fake.root, machine), DaemonStatus())["advice"]
     (row,) = (row for row in rows if row["id"] == "EBB-305")

@@ -178,7 +178,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("changed", "why"), BAD)
-def test_a_row_that_makes_no_sense_is_set_aside_and_the_others_stay(
+def test_an_invalid_row_is_set_aside_and_the_others_stay(
     path: Path, changed: dict[str, Any], why: str
 ) -> None:
     with closing(OverrideDatabase.open(path)) as database:
@@ -206,7 +206,7 @@ def test_a_text_that_is_no_utf8_is_set_aside(path: Path) -> None:
         assert "volume: has an invalid character" in database.load().set_aside[0]
 
 
-def test_the_same_twice_is_set_aside(path: Path) -> None:
+def test_a_duplicate_override_is_set_aside(path: Path) -> None:
     OverrideDatabase.open(path).close()
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("DROP INDEX overrides_in_force")
@@ -227,9 +227,7 @@ def test_the_same_twice_is_set_aside(path: Path) -> None:
         ((b"\xff", "advise"), "volume: not a text"),
     ],
 )
-def test_a_mode_that_makes_no_sense_is_set_aside(
-    path: Path, row: tuple[Any, Any], why: str
-) -> None:
+def test_an_invalid_mode_is_set_aside(path: Path, row: tuple[Any, Any], why: str) -> None:
     with closing(OverrideDatabase.open(path)) as database:
         database.set_mode("bcache1", Mode.ADVISE, AT_NS)
     with closing(sqlite3.connect(path)) as connection:
@@ -279,7 +277,7 @@ def test_a_file_that_is_no_database_of_overrides_is_kept_aside(path: Path, spoil
     assert path.with_name("overrides.db.damaged").exists() is (spoil != "empty")
 
 
-def test_a_failure_is_said_once_and_the_database_is_opened_again(
+def test_a_failure_is_logged_once_and_the_database_reopened(
     path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)

@@ -61,7 +61,7 @@ def test_who_goes_on_beyond_the_limit_is_cut_off(
     assert cut_off(client).startswith("too many requests")
 
 
-def test_so_many_requests_of_one_user_may_be_pending(bench: Bench, client: Client) -> None:
+def test_pending_requests_of_a_user_are_bounded(bench: Bench, client: Client) -> None:
     bench.hold = True
     for number in range(PENDING_PER_UID + 1):
         client.ask(id=f"a{number}")

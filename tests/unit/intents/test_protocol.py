@@ -92,7 +92,7 @@ def bad(text: str = "", **changed: object) -> bytes:
         (bad(args={"a\x1b": 1}), r"args: 'a\?' is not a name"),
     ],
 )
-def test_what_is_no_request_is_named(line: bytes, why: str) -> None:
+def test_an_invalid_request_line_is_reported(line: bytes, why: str) -> None:
     with pytest.raises(ProtocolError, match=why):
         decode_request(line)
 

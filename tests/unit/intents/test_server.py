@@ -214,7 +214,7 @@ def test_a_second_request_of_the_same_id_is_refused(bench: Bench, client: Client
     assert client.read()["state"] == "accepted"
 
 
-def test_an_exception_in_a_handler_is_answered_and_said_once(
+def test_an_exception_in_a_handler_is_answered_and_logged_once(
     bench: Bench, client: Client, caplog: pytest.LogCaptureFixture
 ) -> None:
     client.ask(kind="bug")
@@ -236,7 +236,7 @@ def test_a_socket_that_is_removed_is_made_again(bench: Bench) -> None:
     answers(bench)
 
 
-def test_a_folder_that_is_not_there_is_said_once_and_tried_again(
+def test_a_missing_folder_is_logged_once_and_tried_again(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     folder = tmp_path / "run"

@@ -43,7 +43,7 @@ def refused(kind: str, args: dict[str, Any]) -> str:
     return str(caught.value)
 
 
-def test_every_kind_is_in_the_table_and_every_word_is_explained() -> None:
+def test_every_kind_and_argument_is_documented() -> None:
     assert set(INTENT_SPECS) == set(IntentKind) == set(GOOD)
     for request in INTENT_SPECS.values():
         assert request.about
@@ -51,7 +51,7 @@ def test_every_kind_is_in_the_table_and_every_word_is_explained() -> None:
 
 
 @pytest.mark.parametrize("kind", GOOD)
-def test_what_can_be_meant_passes(kind: str) -> None:
+def test_a_valid_request_passes(kind: str) -> None:
     check_intent(kind, volume_for(kind), GOOD[kind])
 
 
@@ -59,13 +59,13 @@ def test_what_can_be_meant_passes(kind: str) -> None:
     ("kind", "word"),
     [(k, w) for k, r in INTENT_SPECS.items() for w in r.args if r.args[w].required],
 )
-def test_a_word_that_is_missing_is_named(kind: str, word: str) -> None:
+def test_a_missing_argument_is_named(kind: str, word: str) -> None:
     args = {name: value for name, value in GOOD[kind].items() if name != word}
     assert f"{kind} needs {word}" in refused(kind, args)
 
 
 @pytest.mark.parametrize("kind", GOOD)
-def test_a_word_too_many_is_named(kind: str) -> None:
+def test_an_unknown_argument_is_named(kind: str) -> None:
     assert f"{kind}: unknown argument colour" in refused(kind, {**GOOD[kind], "colour": 1})
 
 
@@ -113,7 +113,7 @@ def test_nonsense_is_refused_or_passes_and_never_breaks(kind: str, args: dict[st
         ),
     ],
 )
-def test_what_cannot_be_meant_is_refused_with_the_reason(
+def test_an_invalid_argument_is_refused_with_the_reason(
     kind: str, args: dict[str, Any], message: str
 ) -> None:
     assert message in refused(kind, args)
@@ -139,7 +139,7 @@ def test_what_cannot_be_meant_is_refused_with_the_reason(
         None,
     ],
 )
-def test_a_file_name_that_leads_elsewhere_is_none(name: Any) -> None:
+def test_an_unsafe_policy_name_is_refused(name: Any) -> None:
     assert "must have only a-z, 0-9 and -" in refused("policy_remove", {"name": name})
 
 
@@ -150,7 +150,7 @@ def test_without_a_volume_it_is_refused(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["policy_save", "policy_remove"])
-def test_a_policy_is_of_no_volume(kind: str) -> None:
+def test_a_policy_request_takes_no_volume(kind: str) -> None:
     with pytest.raises(UsageError, match="takes no volume"):
         check_intent(kind, "bcache0", GOOD[kind])
 

@@ -52,7 +52,7 @@ def test_without_a_folder_everything_is_as_without_configuration(folder: Path) -
     assert (book.problems, book.status_document()["names"]) == ((), [])
 
 
-def test_a_file_that_appears_changes_and_goes_is_followed(folder: Path) -> None:
+def test_added_changed_and_removed_files_are_followed(folder: Path) -> None:
     book = ActivePolicies(folder)
     before = book.key_of(volume())
     path = write(folder, "mine", "strategies: [stream_bypass]\n")
@@ -75,7 +75,7 @@ def test_the_first_file_that_matches_counts(folder: Path) -> None:
     assert book.policy_of(replace(volume(), kind=Kind.DM_CACHE)).name == "a"
 
 
-def test_a_bad_file_never_replaces_a_good_policy(
+def test_a_file_with_errors_keeps_the_last_valid_policy(
     folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = write(folder, "mine", "strategies: []\n")
@@ -95,9 +95,7 @@ def test_a_bad_file_never_replaces_a_good_policy(
     assert book.policy_of(volume()).destage is not None
 
 
-def test_the_same_policy_made_right_again_is_said(
-    folder: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_fixed_policy_is_announced(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     path = write(folder, "mine", "strategies: []\n")
     book, text = ActivePolicies(folder), path.read_text()
@@ -108,7 +106,7 @@ def test_the_same_policy_made_right_again_is_said(
     assert caplog.records[-1].message == "policies: mine"
 
 
-def test_where_there_never_was_a_good_one_nothing_is_tuned(folder: Path) -> None:
+def test_without_any_valid_policy_nothing_is_tuned(folder: Path) -> None:
     path = write(folder, "mine", "nonsense: 1\n")
     book = ActivePolicies(folder)
     policy = book.policy_of(volume())
@@ -119,7 +117,7 @@ def test_where_there_never_was_a_good_one_nothing_is_tuned(folder: Path) -> None
     assert book.policy_of(volume()) == policy_for(volume())
 
 
-def test_a_file_that_cannot_be_read_is_a_bad_one(folder: Path) -> None:
+def test_an_unreadable_file_is_an_error(folder: Path) -> None:
     write(folder, "mine", "strategies: []\n")
     book = ActivePolicies(folder)
     (folder / "other.yaml").symlink_to(folder / "other.yaml")
@@ -129,7 +127,7 @@ def test_a_file_that_cannot_be_read_is_a_bad_one(folder: Path) -> None:
     assert book.policy_of(volume()).name == "mine"
 
 
-def test_the_hour_decides_about_an_overlay(folder: Path, clock: Clock) -> None:
+def test_the_schedule_selects_the_overlay(folder: Path, clock: Clock) -> None:
     schedule = 'schedule:\n  - {name: night, at: "23:00-05:00", use: observe-only}\n'
     write(folder, "mine", schedule)
     book = ActivePolicies(folder, clock)

@@ -85,7 +85,7 @@ def test_the_same_text_is_parsed_once(tmp_path: Path, monkeypatch: pytest.Monkey
         (17, 64 * KIB, "at most 1 MiB are allowed"),
     ],
 )
-def test_too_many_files_or_bytes_leave_the_last_good_policies(
+def test_too_many_files_or_bytes_keep_the_last_valid_policies(
     tmp_path: Path, count: int, size_bytes: int, why: str
 ) -> None:
     (tmp_path / "mine.yaml").write_text("version: 1\nname: mine\nwhy: A test.\n")
@@ -102,7 +102,7 @@ def test_too_many_files_or_bytes_leave_the_last_good_policies(
     assert not (tmp_path / "other.yaml").exists()
 
 
-def test_a_flood_of_problems_is_cut(tmp_path: Path) -> None:
+def test_the_number_of_reported_problems_is_bounded(tmp_path: Path) -> None:
     for number in range(30):
         (tmp_path / f"p{number:02}.yaml").write_text("nonsense: 1\n")
     book = ActivePolicies(tmp_path)

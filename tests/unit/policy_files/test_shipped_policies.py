@@ -73,12 +73,12 @@ def level(at_s: float, dirty_bytes: int, busy: float = 0.0) -> Frame:
     )
 
 
-def test_all_that_are_asked_for_are_there() -> None:
+def test_all_shipped_policies_exist() -> None:
     assert set(DOCUMENTS) == {*NAMES, "drain-now"}
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
-def test_each_is_right_named_like_its_file_and_says_for_whom(path: Path) -> None:
+def test_each_policy_is_valid_named_like_its_file_and_documented(path: Path) -> None:
     text = path.read_text()
     parsed = parse(text, str(path))
     assert parsed.problems == ()
@@ -118,13 +118,13 @@ def test_drain_now_drains_under_load_and_then_leaves_the_kernel_alone(kind: Kind
     assert gates(compiled("drain-now", kind), *frames) == [wide, wide, None, None]
 
 
-def test_nas_sleep_holds_while_nobody_needs_the_disk() -> None:
+def test_nas_sleep_holds_while_the_disk_is_idle() -> None:
     assert gates(
         compiled("nas-sleep", Kind.DM_CACHE), *(level(60 * n, 100 * MIB) for n in range(1, 5))
     )[2:] == [GateKind.CLOSED, GateKind.CLOSED]
 
 
-def test_nas_sleep_lets_go_when_the_disk_works_anyway() -> None:
+def test_nas_sleep_writes_back_when_the_disk_is_in_use() -> None:
     policy = compiled("nas-sleep", Kind.DM_CACHE)
     held = [level(60 * n, 100 * MIB) for n in range(1, 5)]
     awake = level(300, 100 * MIB, busy=0.05)
@@ -157,7 +157,7 @@ def test_every_key_and_signal_is_in_the_reference(name: str) -> None:
 
 
 @pytest.mark.parametrize("field", FIELDS, ids=lambda field: field.name)
-def test_every_example_of_a_key_fits_it(field: FieldSchema) -> None:
+def test_every_example_is_valid(field: FieldSchema) -> None:
     findings = Diagnostics("example")
     node = read_nodes(field.example, findings)
     assert node is not None
@@ -165,7 +165,7 @@ def test_every_example_of_a_key_fits_it(field: FieldSchema) -> None:
     assert findings.problems == []
 
 
-def test_the_example_of_the_reference_is_right() -> None:
+def test_the_example_of_the_reference_is_valid() -> None:
     parsed = parse(EXAMPLE, "nas-evening.yaml")
     assert parsed.document is not None
     assert link([parsed.document], DOCUMENTS.values()).problems == ()

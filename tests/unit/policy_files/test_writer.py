@@ -26,7 +26,7 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_a_policy_is_kept_for_everybody_to_read_whatever_the_mask(folder: Path) -> None:
+def test_a_saved_policy_is_readable_for_any_umask(folder: Path) -> None:
     mask = os.umask(0o077)
     try:
         assert writer.save(folder, "night", text()).name == "night"
@@ -38,7 +38,7 @@ def test_a_policy_is_kept_for_everybody_to_read_whatever_the_mask(folder: Path) 
     assert names(folder) == ["night.yaml"]
 
 
-def test_what_it_said_before_stays_and_saving_that_goes_back(folder: Path) -> None:
+def test_the_former_text_is_kept_and_can_be_saved_again(folder: Path) -> None:
     old, new = text(), text(more="strategies: []\n")
     writer.save(folder, "night", old)
     assert writer.former(folder, "night") is None
@@ -50,14 +50,14 @@ def test_what_it_said_before_stays_and_saving_that_goes_back(folder: Path) -> No
     assert names(folder) == ["night.yaml", "night.yaml~"], "one version, however often"
 
 
-def test_the_same_again_does_not_push_the_former_one_out(folder: Path) -> None:
+def test_saving_the_same_text_keeps_the_former_one(folder: Path) -> None:
     writer.save(folder, "night", text())
     writer.save(folder, "night", text(more="strategies: []\n"))
     writer.save(folder, "night", text(more="strategies: []\n"))
     assert writer.former(folder, "night") == text()
 
 
-def test_of_a_bad_text_nothing_is_written_and_every_error_is_said(folder: Path) -> None:
+def test_an_invalid_policy_is_not_written_and_all_errors_are_listed(folder: Path) -> None:
     writer.save(folder, "night", text())
     bad = text(more="stratgies: []\nrules: 7\n")
     with pytest.raises(ConfigError) as caught:
@@ -71,7 +71,7 @@ def test_of_a_bad_text_nothing_is_written_and_every_error_is_said(folder: Path) 
     assert (path.read_text(), names(folder)) == (text(), ["night.yaml"])
 
 
-def test_a_neighbour_that_is_wrong_by_hand_stops_nothing(folder: Path) -> None:
+def test_errors_in_other_files_do_not_prevent_saving(folder: Path) -> None:
     folder.mkdir(parents=True)
     (folder / "a.yaml").write_text("nonsense: [")
     (folder / "b.yaml").write_bytes(b"\xff\xfe")
@@ -81,7 +81,7 @@ def test_a_neighbour_that_is_wrong_by_hand_stops_nothing(folder: Path) -> None:
     assert (folder / "night.yaml").read_text() == text()
 
 
-def test_a_name_that_another_file_has_is_refused(folder: Path) -> None:
+def test_a_duplicate_policy_name_is_refused(folder: Path) -> None:
     writer.save(folder, "night", text())
     for file in ("day", "zzz"):
         with pytest.raises(ConfigError, match="has the name 'night', too"):
@@ -89,7 +89,7 @@ def test_a_name_that_another_file_has_is_refused(folder: Path) -> None:
     assert names(folder) == ["night.yaml"]
 
 
-def test_what_another_policy_uses_is_neither_renamed_nor_removed(folder: Path) -> None:
+def test_a_used_policy_cannot_be_renamed_or_removed(folder: Path) -> None:
     writer.save(folder, "over", text("over"))
     schedule = 'schedule:\n  - {name: n, at: "23:00-05:00", use: over}\n'
     writer.save(folder, "night", text(more=schedule))
@@ -100,7 +100,7 @@ def test_what_another_policy_uses_is_neither_renamed_nor_removed(folder: Path) -
     assert names(folder) == ["night.yaml", "over.yaml"]
 
 
-def test_a_removal_keeps_what_it_said(folder: Path) -> None:
+def test_removal_keeps_the_former_text(folder: Path) -> None:
     writer.save(folder, "night", text())
     writer.remove(folder, "night")
     assert names(folder) == ["night.yaml~"]
@@ -109,14 +109,14 @@ def test_a_removal_keeps_what_it_said(folder: Path) -> None:
         writer.remove(folder, "night")
 
 
-def test_nothing_is_removed_from_a_folder_that_is_not_there(folder: Path) -> None:
+def test_removal_from_a_missing_folder_is_an_error(folder: Path) -> None:
     with pytest.raises(NotFound):
         writer.remove(folder, "night")
     assert not folder.exists()
 
 
 @pytest.mark.parametrize("name", ["../night", "a/b", "", ".", "night.yaml", "a" * 65])
-def test_no_name_leads_outside(folder: Path, name: str) -> None:
+def test_a_name_cannot_leave_the_folder(folder: Path, name: str) -> None:
     with pytest.raises(UsageError):
         writer.save(folder, name, text())
     with pytest.raises(UsageError):
