@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the loop of a volume tells while a recording is played to it. I/O: files of a fake machine.
+"""Replays a recording to the loop of a volume, and records what it writes. I/O: a fake machine.
 
-The real loop with its real hand on a fake /sys: the knobs of the recording are left out, those that
-the hand has written are looked at instead.
+The real loop writes knobs of a fake /sys; these replace the knobs of the recording.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ _SETTLES_S = 5.0
 
 @dataclass(slots=True)
 class Tape:
-    """The loop's outbox and journal; each note with the time (ns from the begin) it was told at."""
+    """The event sink and journal of the loop; each entry with its time (ns from the start)."""
 
     length_ns: int = 0
     now_ns: int = 0
@@ -65,27 +64,27 @@ class Tape:
         self.edges.append((self._at(), edge, 1_000_000))
 
     def put(self, entry: JournalEntry) -> JournalEntry:
-        """The journal of a fake machine is of no use to anybody."""
+        """A fake machine needs no journal."""
         return entry
 
     def writing(self, entry: JournalEntry, new: str, before: str) -> None:
-        """The same."""
+        """See put."""
 
     def disclaim(self, entry: JournalEntry) -> bool:
         return False
 
     def reclaim(self, entry: JournalEntry) -> None:
-        """There is one volume only."""
+        """See put."""
 
     def close(self, volume: str, knob: str, how: str) -> None:
-        """The same."""
+        """See put."""
 
     def _at(self) -> int:
         return self.now_ns - self.begin_ns
 
 
 def play(recording: str, mode: Mode, folder: Path) -> Tape:
-    """A recording of tests/replay, by name, played to the loop of a volume in this mode."""
+    """Replay a recording of tests/replay, by name, to the loop of a volume in this mode."""
     with (RECORDINGS / f"{recording}.jsonl").open() as lines:
         events = [e for e in read_recording(lines) if not isinstance(e, RecordingHeader | Damaged)]
     times = [_at_ns(event) for event in events]

@@ -8,30 +8,30 @@ from typing import Any
 
 import schemathesis
 
-# ---- what can be meant ---------------------------------------------------------------------------
-# Random texts are hardly ever a policy, nor random words a wish. None of these may be refused.
+# ---- valid requests ------------------------------------------------------------------------------
+# Random text is hardly ever a policy or a request. None of these may be refused.
 _POLICY = "version: 1\nname: night\nwhy: A test.\nlimits:\n  sequential_cutoff: {max: 64MiB}\n"
 
 
-def _wish(kind: str, volume: str | None = "bcache0", **args: Any) -> dict[str, Any]:
+def _intent(kind: str, volume: str | None = "bcache0", **args: Any) -> dict[str, Any]:
     return {"kind": kind, "volume": volume, "args": args}
 
 
 GOOD: dict[str, list[dict[str, Any]]] = {
     "POST /api/v1/intents": [
-        _wish("mode", mode="enforce"),
-        _wish("hold", None),
-        _wish("hold", on=False, for_ns=None),
-        _wish("restore", "vg-data2"),
-        _wish("clean", "vg-data2", within_ns=10**9),
-        _wish("set", knob="sequential_cutoff", value="1MiB", for_ns=10**10),
-        _wish("drain", for_ns=3600 * 10**9),
-        _wish("release"),
-        _wish("release", knob="writeback_percent"),
-        _wish("apply", id="EBB-206"),
-        _wish("undo", None, action_id=1),
-        _wish("policy_save", None, name="night", text=_POLICY),
-        _wish("policy_remove", None, name="night"),
+        _intent("mode", mode="enforce"),
+        _intent("hold", None),
+        _intent("hold", on=False, for_ns=None),
+        _intent("restore", "vg-data2"),
+        _intent("clean", "vg-data2", within_ns=10**9),
+        _intent("set", knob="sequential_cutoff", value="1MiB", for_ns=10**10),
+        _intent("drain", for_ns=3600 * 10**9),
+        _intent("release"),
+        _intent("release", knob="writeback_percent"),
+        _intent("apply", id="EBB-206"),
+        _intent("undo", None, action_id=1),
+        _intent("policy_save", None, name="night", text=_POLICY),
+        _intent("policy_remove", None, name="night"),
     ],
     "POST /api/v1/policies/check": [
         {"name": "night", "text": _POLICY},
@@ -46,17 +46,17 @@ GOOD: dict[str, list[dict[str, Any]]] = {
 
 
 def before_add_examples(context: Any, examples: list[Any]) -> None:
-    """Each of them is tried once."""
+    """Try each of them once."""
     for body in GOOD.get(context.operation.label, ()):
         examples.append(context.operation.Case(body=body, media_type="application/json"))
 
 
-# ---- what no schema says -------------------------------------------------------------------------
+# ---- what no schema has --------------------------------------------------------------------------
 _TIMES = (
     "^since_unix_s is not before until_unix_s$",
     " points, since none is longer than an hour$",
 )
-# By operation: refusals of what is well formed and yet cannot be meant together.
+# By operation: errors of valid parts that do not fit together.
 _RELATIONS: dict[str, tuple[str, ...]] = {
     "GET /api/v1/decisions": _TIMES,
     "GET /api/v1/volumes/{volume}/actions": _TIMES,
@@ -74,7 +74,7 @@ _RELATIONS: dict[str, tuple[str, ...]] = {
 
 
 def filter_failure(_context: Any, failure: Any, case: Any, response: Any) -> bool:
-    """False for a refusal of a case that is good by its schema, for a reason that no schema has."""
+    """Return False for an error of a valid case, for a reason that no schema can express."""
     label = case.operation.label
     if failure.code != "ST202" or response.status_code != 422 or case.body in GOOD.get(label, ()):
         return True

@@ -145,7 +145,7 @@ os.kill(os.getpid(), 9)
 
 @needs_root
 @pytest.mark.usefixtures("daemon")
-def test_it_can_spoil_nothing_of_the_history(folder: Path) -> None:
+def test_web_user_cannot_change_the_history(folder: Path) -> None:
     said = as_web(folder, SPOIL)
     assert said.pop("error") in ("PermissionDenied", "OperationalError")
     assert set(said) == {"history.db", "history.db-wal", "history.db-shm", "folder"}
@@ -154,12 +154,12 @@ def test_it_can_spoil_nothing_of_the_history(folder: Path) -> None:
 
 @needs_root
 @pytest.mark.usefixtures("daemon")
-def test_nobody_of_another_group_gets_in(folder: Path) -> None:
+def test_other_groups_have_no_access(folder: Path) -> None:
     assert as_web(folder, READ, gid=FOREIGN_GID) == {"error": "PermissionDenied"}
 
 
 @needs_root
-def test_no_file_is_ever_of_the_web_user(folder: Path, daemon: ExitStack) -> None:
+def test_web_user_owns_no_file(folder: Path, daemon: ExitStack) -> None:
     as_web(folder, READ)
     daemon.close()
     as_web(folder, READ)
@@ -176,9 +176,7 @@ def test_a_history_that_was_closed_by_hand_stays_closed(tmp_path: Path) -> None:
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_folder_that_is_there_stays_as_it_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_existing_folder_keeps_its_mode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(access, "group_id", lambda: GID)
     tmp_path.chmod(0o700)
     access.make_folder(tmp_path)

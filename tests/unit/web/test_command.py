@@ -71,7 +71,7 @@ def test_every_setting_is_taken(write: Write) -> None:
         ('tokenfile = "/t"', "unknown key"),
     ],
 )
-def test_a_wrong_setting_is_named_with_its_line_and_the_next_step(
+def test_invalid_setting_is_reported_with_line_and_next_step(
     write: Write, line: str, what: str
 ) -> None:
     with pytest.raises(ConfigError) as caught:
@@ -119,7 +119,7 @@ def test_a_wrong_option_is_refused(
     assert said in capsys.readouterr().err
 
 
-def test_a_port_that_is_taken_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_port_in_use_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     import socket  # noqa: PLC0415
 
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -138,7 +138,7 @@ def token_file(cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Pat
     return path
 
 
-def test_a_new_token_is_long_and_no_other(cli: Cli, token_file: Path) -> None:
+def test_new_token_is_long_and_unique(cli: Cli, token_file: Path) -> None:
     first, second = (cli("web-token", "--new").out.strip() for _ in range(2))
     assert first != second
     assert len(second) >= 40
@@ -163,7 +163,7 @@ def test_a_token_is_readable_for_root_and_the_group(
     assert found.st_gid == (group or os.getegid())
 
 
-def test_without_a_token_the_next_step_is_said(cli: Cli, token_file: Path) -> None:
+def test_missing_token_is_reported_with_next_step(cli: Cli, token_file: Path) -> None:
     result = cli("web-token")
     assert result.code == 69
     assert "web-token --new" in result.err
@@ -179,7 +179,7 @@ def test_only_root_makes_a_token(cli: Cli, token_file: Path) -> None:
 
 
 # ---- the unit ----------------------------------------------------------------------------------
-def test_the_unit_gives_it_no_right() -> None:
+def test_unit_grants_no_capability() -> None:
     unit = (REPO / "packaging/systemd/ebbgate-web.service.in").read_text()
     for line in (
         f"User={access.GROUP}",
@@ -194,7 +194,7 @@ def test_the_unit_gives_it_no_right() -> None:
     assert "AmbientCapabilities" not in unit
 
 
-def test_the_daemons_folder_is_the_groups_to_read_where_the_group_is() -> None:
+def test_group_can_read_the_daemons_folder() -> None:
     unit = (REPO / "packaging/systemd/group.conf").read_text()
     assert f"Group={access.GROUP}" in unit
     assert "StateDirectoryMode=2750" in unit

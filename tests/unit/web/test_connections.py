@@ -43,24 +43,24 @@ def room(open_connections: list[Fake], client: str) -> Room[Fake]:
     return make_room(open_connections, client, most=4, most_per_client=3)
 
 
-def test_below_the_limits_everybody_gets_in() -> None:
+def test_below_the_limits_every_client_is_accepted() -> None:
     assert room(busy("a", 2), "a") == Room(granted=True)
     assert room([*busy("a", 2), *busy("b")], "a") == Room(granted=True)
 
 
-def test_at_its_own_limit_a_client_pays_with_what_is_silent_for_longest() -> None:
+def test_client_at_its_limit_loses_its_longest_silent_connection() -> None:
     mine, yours = [Fake("a", 7.0), Fake("a", 5.0), *busy("a")], Fake("b", 1.0)
     assert room([*mine, yours], "a") == Room(granted=True, close=mine[1])
     assert room([*busy("a", 3), yours], "a") == Room(granted=False)
 
 
-def test_at_the_limit_of_all_the_greediest_client_pays() -> None:
+def test_at_the_total_limit_the_greediest_client_loses_a_connection() -> None:
     greedy = [Fake("a", 9.0), Fake("a", 8.0), *busy("a")]
     assert room([Fake("b", 1.0), *greedy], "c") == Room(granted=True, close=greedy[1])
     assert room([Fake("b", 1.0), *busy("a", 3)], "c").close == Fake("b", 1.0)
 
 
-def test_with_nothing_silent_only_who_has_fewer_gets_in() -> None:
+def test_without_silent_connections_only_clients_with_fewer_are_accepted() -> None:
     greedy = busy("a", 3)
     assert room([*busy("b"), *greedy], "c").close is greedy[0]
     assert room([*busy("b", 2), *busy("a", 2)], "c").close is not None
@@ -78,11 +78,11 @@ def test_with_nothing_silent_only_who_has_fewer_gets_in() -> None:
         ("", None, ""),
     ],
 )
-def test_who_a_client_is(address: str, uid: int | None, name: str) -> None:
+def test_client_name(address: str, uid: int | None, name: str) -> None:
     assert client_name(address, uid) == name
 
 
-def test_streams_too_are_shared_fairly(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_streams_are_shared_fairly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(events, "READERS_MAX", 4)
     monkeypatch.setattr(events, "READERS_PER_CLIENT_MAX", 3)
     streams = Broadcaster()
@@ -112,9 +112,7 @@ def connected(family: socket.AddressFamily, host: str) -> Iterator[tuple[socket.
 @pytest.mark.parametrize(
     ("family", "host"), [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")]
 )
-def test_the_kernel_says_whose_socket_is_at_the_other_end(
-    family: socket.AddressFamily, host: str
-) -> None:
+def test_kernel_reports_the_user_of_the_other_end(family: socket.AddressFamily, host: str) -> None:
     with connected(family, host) as (client, accepted):
         remote, local = accepted.getpeername(), accepted.getsockname()
         assert loopback_uid(remote, local) == os.geteuid()
@@ -123,7 +121,7 @@ def test_the_kernel_says_whose_socket_is_at_the_other_end(
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be somebody else")
-def test_another_users_socket_is_told_from_ours() -> None:
+def test_socket_of_another_user_is_recognised() -> None:
     with connected(socket.AF_INET, "127.0.0.1") as (client, accepted):
         os.fchown(client.fileno(), 64_321, -1)
         assert loopback_uid(accepted.getpeername(), accepted.getsockname()) == 64_321
@@ -140,7 +138,7 @@ def test_another_users_socket_is_told_from_ours() -> None:
         ("", ""),
     ],
 )
-def test_whoever_is_elsewhere_or_gone_has_no_uid(remote: object, local: object) -> None:
+def test_remote_or_closed_peer_has_no_uid(remote: object, local: object) -> None:
     assert loopback_uid(remote, local) is None
 
 
@@ -186,7 +184,7 @@ def real(web_history: Path) -> Iterator[Served]:
 
 
 @pytest.mark.parametrize("sent", [b"", b"GET / HT", HEAD_AND_NO_BODY], ids=["none", "half", "body"])
-def test_silent_connections_lock_nobody_out(real: Served, sent: bytes) -> None:
+def test_silent_connections_do_not_lock_others_out(real: Served, sent: bytes) -> None:
     """999 of them made everybody else get 503, and more than 1000 whoever had any."""
     with ExitStack() as stack:
         for _ in range(1200):
@@ -200,7 +198,7 @@ def test_silent_connections_lock_nobody_out(real: Served, sent: bytes) -> None:
 
 
 @pytest.mark.parametrize("sent", [b"", b"GET / HTTP/1.1\r\nHost: loc"])
-def test_a_request_that_never_comes_is_waited_for_so_long(
+def test_connection_without_a_request_is_closed_in_time(
     web: Bench, monkeypatch: pytest.MonkeyPatch, sent: bytes
 ) -> None:
     monkeypatch.setattr(protocol, "HEAD_TIMEOUT_S", 0.5)
@@ -209,7 +207,7 @@ def test_a_request_that_never_comes_is_waited_for_so_long(
         assert 0.3 < lasts_s(line) < 5.0
 
 
-def test_bytes_that_drip_prolong_nothing(web: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slow_bytes_do_not_extend_the_timeout(web: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(protocol, "HEAD_TIMEOUT_S", 0.5)
     with running(web) as address, closing(socket.create_connection(address)) as line:
         begun_s = time.monotonic()
@@ -220,9 +218,7 @@ def test_bytes_that_drip_prolong_nothing(web: Bench, monkeypatch: pytest.MonkeyP
         assert time.monotonic() - begun_s < 5.0
 
 
-def test_after_an_answer_the_next_request_is_waited_for_so_long(
-    web: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_idle_connection_is_closed_in_time(web: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(protocol, "IDLE_TIMEOUT_S", 0.5)
     with running(web) as address, closing(socket.create_connection(address, DEADLINE_S)) as line:
         line.sendall(b"GET /api/v1/health HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -231,7 +227,7 @@ def test_after_an_answer_the_next_request_is_waited_for_so_long(
         assert 0.3 < lasts_s(line) < 5.0
 
 
-def test_a_stream_is_no_silent_connection(web: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stream_is_not_a_silent_connection(web: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("HEAD_TIMEOUT_S", "IDLE_TIMEOUT_S"):
         monkeypatch.setattr(protocol, name, 0.3)
     monkeypatch.setattr(connections.make_room, "__kwdefaults__", {"most": 9, "most_per_client": 5})
@@ -245,7 +241,7 @@ def test_a_stream_is_no_silent_connection(web: Bench, monkeypatch: pytest.Monkey
         assert len(web.api.broadcaster) == 1
 
 
-def test_a_client_with_nothing_silent_is_refused_in_the_one_shape(
+def test_client_without_silent_connections_gets_a_503(
     web: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connections.make_room, "__kwdefaults__", {"most": 9, "most_per_client": 2})
@@ -267,9 +263,7 @@ def test_a_client_with_nothing_silent_is_refused_in_the_one_shape(
     assert b'"code":"unavailable"' in body
 
 
-def test_an_answer_that_nobody_takes_is_thrown_away(
-    web: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_answer_that_is_not_read_is_dropped(web: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(protocol, "STUCK_TIMEOUT_S", 0.4)
     page = web.config.web.ui_dir
     page.mkdir(exist_ok=True)
@@ -288,9 +282,7 @@ def test_an_answer_that_nobody_takes_is_thrown_away(
         assert status(address) == 200
 
 
-def test_answers_that_wait_for_slow_clients_are_bounded_in_all(
-    web: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_total_of_unsent_answers_is_bounded(web: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(protocol, "UNSENT_BYTES_MAX", 150_000)
     page = web.config.web.ui_dir
     page.mkdir(exist_ok=True)
@@ -334,13 +326,13 @@ def _taken(line: socket.socket) -> int:
         b"GET /api/v1/decisions/" + b"9" * 5000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
     ],
 )
-def test_what_is_no_good_request_gets_4xx_and_leaves_no_stack(real: Served, sent: bytes) -> None:
+def test_malformed_request_gets_4xx_without_a_stack_in_the_log(real: Served, sent: bytes) -> None:
     """`served` looks at the log."""
     found = status(("127.0.0.1", real.port), sent)
     assert 400 <= found < 500
 
 
-def test_garbage_in_the_middle_of_an_answer_cuts_the_connection(real: Served) -> None:
+def test_garbage_during_an_answer_closes_the_connection(real: Served) -> None:
     with closing(socket.create_connection(("127.0.0.1", real.port), DEADLINE_S)) as line:
         head = b"GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n"
         line.sendall(head + b"Transfer-Encoding: chunked\r\n\r\n")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Live data: events arrive, a reader that comes back catches up, a slow one costs little."""
+"""Live data: events arrive, a returning reader catches up, a slow one costs little."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def write_knob(folder: Path, number: int) -> None:
 
 
 # ---- over the wire -----------------------------------------------------------------------------
-def test_a_stream_begins_with_how_everything_is(shared: Served) -> None:
+def test_stream_starts_with_the_current_state(shared: Served) -> None:
     with shared.events() as events:
         first = dict((name, data) for name, _, data in (next(events), next(events)))
     assert [each["volume"] for each in first["volumes"]["volumes"]] == [
@@ -81,7 +81,7 @@ def test_a_stream_begins_with_how_everything_is(shared: Served) -> None:
     assert first["health"]["history"] == {"ok": True, "why": None}
 
 
-def test_what_happens_is_told_within_a_moment(shared: Served, shared_folder: Path) -> None:
+def test_changes_are_sent_within_a_moment(shared: Served, shared_folder: Path) -> None:
     with shared.events() as events:
         next(events)
         number = decide(shared_folder)[0]
@@ -101,7 +101,7 @@ def test_what_happens_is_told_within_a_moment(shared: Served, shared_folder: Pat
     assert (answered["id"], answered["outcome"]) == (5, "held")
 
 
-def test_volumes_of_which_nothing_is_new_are_told_once(running: Served, folder: Path) -> None:
+def test_unchanged_volumes_are_sent_once(running: Served, folder: Path) -> None:
     with running.events() as events:
         assert {next(events)[0], next(events)[0]} == {"volumes", "health"}
         for _ in range(3):
@@ -119,7 +119,7 @@ def _up_to_decision(
             return
 
 
-def test_a_new_live_document_is_told(running: Served, folder: Path) -> None:
+def test_new_status_is_sent(running: Served, folder: Path) -> None:
     with running.events() as events, closing(Store.open(folder / "history.db")) as store:
         next(events)
         store.drop_live("bcache1")
@@ -127,9 +127,7 @@ def test_a_new_live_document_is_told(running: Served, folder: Path) -> None:
     assert [each["volume"] for each in left["volumes"]] == ["bcache0", "vg-data2"]
 
 
-def test_a_reader_that_comes_back_is_told_what_it_missed_once(
-    shared: Served, shared_folder: Path
-) -> None:
+def test_returning_reader_gets_what_it_missed_once(shared: Served, shared_folder: Path) -> None:
     with shared.events() as events:
         last = next(events)[1]
     missed = decide(shared_folder, 20)
@@ -148,13 +146,13 @@ def test_a_reader_that_comes_back_is_told_what_it_missed_once(
     "last",
     ["", "yesterday", "1.2.3", "999999.1.1.1.1.0", "-1.0.0.0.0.0", "1.2.3.4.5.6.7", "1" * 500],
 )
-def test_a_reader_from_nowhere_begins_anew(shared: Served, last: str) -> None:
+def test_unknown_event_id_resets_the_reader(shared: Served, last: str) -> None:
     with shared.events(last) as events:
         assert next(events)[0] == RESET
         assert {next(events)[0], next(events)[0]} == {"volumes", "health"}
 
 
-def test_a_reader_that_missed_too_much_begins_anew(shared: Served, shared_folder: Path) -> None:
+def test_reader_that_missed_too_much_is_reset(shared: Served, shared_folder: Path) -> None:
     with shared.events() as events:
         last = next(events)[1]
     numbers = decide(shared_folder, NEWS_MAX + 1)
@@ -166,7 +164,7 @@ def test_a_reader_that_missed_too_much_begins_anew(shared: Served, shared_folder
     assert found.decision == numbers[-1]
 
 
-def test_a_history_that_is_begun_anew_resets_its_readers(running: Served, folder: Path) -> None:
+def test_replaced_history_resets_readers(running: Served, folder: Path) -> None:
     with running.events() as events:
         next(events)
         # The look for all streams has begun, too, once it has told of something.
@@ -180,9 +178,7 @@ def test_a_history_that_is_begun_anew_resets_its_readers(running: Served, folder
         assert next(d["id"] for n, _, d in events if n == "decision") == fresh
 
 
-def test_a_reader_that_slept_while_the_history_was_begun_anew_and_outgrew_it_begins_anew(
-    running: Served, folder: Path
-) -> None:
+def test_returning_reader_of_a_replaced_history_is_reset(running: Served, folder: Path) -> None:
     with running.events() as events:
         known = parse(next(events)[1])
         assert known is not None
@@ -200,7 +196,7 @@ def test_a_reader_that_slept_while_the_history_was_begun_anew_and_outgrew_it_beg
     assert found.history not in (0, known.history)
 
 
-def test_beyond_the_bound_a_reader_is_asked_to_wait(running: Served) -> None:
+def test_too_many_streams_get_a_503(running: Served) -> None:
     with ExitStack() as stack:
         for _ in range(READERS_PER_CLIENT_MAX):
             stack.enter_context(running.events())
@@ -219,7 +215,7 @@ def _status(running: Served) -> int:
         return 503
 
 
-def test_what_is_no_http_leaves_no_stack_in_the_log(folder: Path) -> None:
+def test_invalid_http_leaves_no_stack_in_the_log(folder: Path) -> None:
     """Debian 12's uvicorn tells one; `served` looks at the log."""
     with served(folder) as server:
         address = ("127.0.0.1", server.port)
@@ -229,7 +225,7 @@ def test_what_is_no_http_leaves_no_stack_in_the_log(folder: Path) -> None:
         line.close()
 
 
-def test_a_server_that_ends_does_not_wait_for_its_readers(folder: Path) -> None:
+def test_stopping_server_does_not_wait_for_readers(folder: Path) -> None:
     with ExitStack() as stack:
         with served(folder) as running:
             events = stack.enter_context(running.events())
@@ -240,7 +236,7 @@ def test_a_server_that_ends_does_not_wait_for_its_readers(folder: Path) -> None:
 
 
 # ---- a reader that is stuck ----------------------------------------------------------------------
-def test_a_reader_that_takes_nothing_is_dropped_with_its_connection(
+def test_stuck_reader_is_dropped_with_its_connection(
     web: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(web_events, "STUCK_S", 0.3)
@@ -267,7 +263,7 @@ def test_a_reader_that_takes_nothing_is_dropped_with_its_connection(
     assert not thread.is_alive()
 
 
-def test_what_waits_for_a_reader_is_bounded() -> None:
+def test_queue_of_a_reader_is_bounded() -> None:
     async def overrun() -> list[Event]:
         reader = Reader()
         for number in range(1, 3 * NEWS_MAX):
@@ -288,7 +284,7 @@ def test_what_waits_for_a_reader_is_bounded() -> None:
     assert last.decision == 3 * NEWS_MAX - 1
 
 
-def test_a_hub_that_closes_ends_its_readers_and_takes_no_more() -> None:
+def test_closing_broadcaster_ends_readers_and_accepts_none() -> None:
     async def closing_hub() -> None:
         hub = Broadcaster()
         reader = hub.join()
@@ -302,7 +298,7 @@ def test_a_hub_that_closes_ends_its_readers_and_takes_no_more() -> None:
 
 
 # ---- the cursor --------------------------------------------------------------------------------
-def test_a_cursor_is_read_as_it_is_written() -> None:
+def test_cursor_round_trips() -> None:
     cursor = Cursor(12, 34, 5, 4, 3, 678)
     assert parse(str(cursor)) == cursor
 
@@ -311,7 +307,7 @@ def test_a_cursor_is_read_as_it_is_written() -> None:
     "text",
     ["", "1.2.3.4.5", "1.2.3.4.5.6.7", "a.b.c.d.e.f", "1.2.3.4.-5.6", "1.2.3.4.5.6\n"],
 )
-def test_what_is_no_cursor_is_none(text: str) -> None:
+def test_malformed_cursor_is_none(text: str) -> None:
     assert parse(text) is None
 
 
@@ -323,7 +319,7 @@ def test_an_event_moves_only_its_own_part_of_the_cursor() -> None:
     assert anew == Cursor(1, 1, 1, 1, 1)
 
 
-def test_a_cursor_of_another_file_covers_nothing_however_far_it_is() -> None:
+def test_cursor_of_another_file_covers_nothing() -> None:
     here = Cursor(90, 90, 90, 90, 90, history=7)
     assert here.covers(Cursor(10, 10, 1, 1, 1, history=7))
     assert here.covers(Cursor(decision=10)), "an event says nothing of files"

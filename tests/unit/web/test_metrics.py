@@ -109,7 +109,7 @@ def names(text: str) -> set[str]:
 
 # ---- formats ------------------------------------------------------------------------------------
 @pytest.mark.parametrize("openmetrics", [False, True])
-def test_the_page_is_the_reviewed_one(openmetrics: bool) -> None:
+def test_page_equals_the_golden_file(openmetrics: bool) -> None:
     golden = GOLDEN / f"metrics.{'openmetrics' if openmetrics else 'text'}"
     text = page(openmetrics=openmetrics)
     if UPDATE:
@@ -138,7 +138,7 @@ def test_a_unit_is_the_end_of_its_name_and_counters_are_named_as_such() -> None:
             assert f"{family.name}_total" in found
 
 
-def test_the_older_format_knows_neither_unit_nor_end_nor_state_sets() -> None:
+def test_older_format_has_no_units_end_or_state_sets() -> None:
     text = page()
     assert "# UNIT" not in text
     assert "# EOF" not in text
@@ -148,11 +148,11 @@ def test_the_older_format_knows_neither_unit_nor_end_nor_state_sets() -> None:
     assert page(openmetrics=True).endswith("\n# EOF\n")
 
 
-def test_both_formats_say_the_same() -> None:
+def test_both_formats_have_the_same_samples() -> None:
     assert samples(page()) == samples(page(openmetrics=True))
 
 
-def test_label_values_are_escaped_and_cut() -> None:
+def test_label_values_are_escaped_and_truncated() -> None:
     text = page(title='a"b\\c\nd', policy="p" * 500, overlay="\ud800")
     assert 'title="a\\"b\\\\c\\nd"' in text
     assert f'policy="{"p" * 128}"' in text
@@ -204,20 +204,20 @@ def test_levels_and_knobs_are_in_base_units() -> None:
         ("totals", "ebbgate_decisions_total"),
     ],
 )
-def test_what_is_unknown_is_left_out_and_never_zero(key: str, metric: str) -> None:
+def test_unknown_values_are_left_out(key: str, metric: str) -> None:
     assert metric in names(page())
     unknown: dict[str, Any] = {key: None}
     assert metric not in names(page(**unknown))
 
 
-def test_without_a_word_of_the_probe_nothing_of_it_is_counted() -> None:
+def test_without_probe_records_its_metrics_are_left_out() -> None:
     found = names(page(totals=totals_to_json(Totals(1, None, {}, 3, {"gate": 0}))))
     assert "ebbgate_decisions_total" in found
     assert not {n for n in found if n.startswith(("ebbgate_io", "ebbgate_seq", "ebbgate_idle_gap"))}
     assert not {"ebbgate_destage_bytes_total", "ebbgate_probe_lost_total"} & found
 
 
-def test_one_state_of_each_set_holds() -> None:
+def test_one_state_of_each_set_is_1() -> None:
     found = samples(page(held=True, state="a new word", regime="stream"))
     sums: dict[str, float] = defaultdict(float)
     for (name, labels), v in found.items():
@@ -230,7 +230,7 @@ def test_one_state_of_each_set_holds() -> None:
     assert value(found, "ebbgate_probe_state", ebbgate_probe_state="running") == 1
 
 
-def test_a_probe_that_is_down_is_down_whatever_the_reason() -> None:
+def test_probe_is_down_for_any_reason() -> None:
     probe = {"probe": {"kind": "ebpf", "state": "down: no BTF", "restarts": 3}}
     found = samples(render({"": Live("", NOW_NS, {**DAEMON, **probe})}, NOW_NS, True, False))
     assert value(found, "ebbgate_probe_state", ebbgate_probe_state="down") == 1
@@ -238,7 +238,7 @@ def test_a_probe_that_is_down_is_down_whatever_the_reason() -> None:
 
 
 # ---- what is not there --------------------------------------------------------------------------
-def test_of_a_dead_daemon_only_that_is_said_and_how_old_its_last_word_is() -> None:
+def test_dead_daemon_leaves_only_up_and_ages() -> None:
     found = samples(page(alive=False, age_s=90))
     assert {n for n, _ in found} == {
         "ebbgate_up",
@@ -252,7 +252,7 @@ def test_of_a_dead_daemon_only_that_is_said_and_how_old_its_last_word_is() -> No
     assert value(found, "ebbgate_sample_age_seconds", volume="bcache0") == 90
 
 
-def test_of_a_volume_that_was_not_told_of_for_long_only_the_age_is_said() -> None:
+def test_stale_volume_leaves_only_its_age() -> None:
     fresh, old = (
         {n for n, labels in samples(page(age_s=age_s)) if ("volume", "bcache0") in labels}
         for age_s in (SERIES_STALE_NS / NS_PER_S, SERIES_STALE_NS / NS_PER_S + 1)
@@ -261,24 +261,24 @@ def test_of_a_volume_that_was_not_told_of_for_long_only_the_age_is_said() -> Non
     assert old == {"ebbgate_sample_age_seconds"}
 
 
-def test_where_nobody_can_tell_whether_the_daemon_is_there_what_is_fresh_is_shown() -> None:
+def test_fresh_volumes_are_shown_if_the_daemon_state_is_unknown() -> None:
     live = {"bcache0": Live("bcache0", NOW_NS, live_document())}
     found = names(render(live, NOW_NS, None, False))
     assert "ebbgate_dirty_data_bytes" in found
     assert "ebbgate_up" not in found
 
 
-def test_a_document_from_the_future_is_no_age_below_zero() -> None:
+def test_age_of_a_future_document_is_zero() -> None:
     assert value(samples(page(age_s=-50)), "ebbgate_sample_age_seconds") == 0
 
 
-def test_without_anything_the_page_says_that_nobody_is_there() -> None:
+def test_page_without_statuses_has_up_and_build() -> None:
     assert names(render({}, NOW_NS, False, False)) == {"ebbgate_up", "ebbgate_build_info"}
     assert render({}, NOW_NS, False, True).endswith("# EOF\n")
 
 
 @given(st.dictionaries(st.sampled_from(sorted(live_document())) | st.just("totals"), ANYTHING))
-def test_a_document_of_another_version_breaks_nothing(parts: dict[str, Any]) -> None:
+def test_document_of_another_version_is_harmless(parts: dict[str, Any]) -> None:
     well_formed(page(**parts))
 
 
@@ -286,7 +286,7 @@ def test_a_document_of_another_version_breaks_nothing(parts: dict[str, Any]) -> 
 @given(st.dictionaries(st.sampled_from(sorted(busy_totals())), ANYTHING))
 @example({"knob_changes": [None, {"count": 10**400}]})
 @example({"paths": {"read hit": {"latency_sum_ns": 1.5, "latency_counts": ["many"]}}})
-def test_totals_of_another_version_break_nothing(parts: dict[str, Any]) -> None:
+def test_totals_of_another_version_are_harmless(parts: dict[str, Any]) -> None:
     well_formed(page(totals=busy_totals(**parts)))
 
 

@@ -53,12 +53,12 @@ def test_the_installed_document_is_served(tmp_path: Path) -> None:
     assert Bench(tmp_path).get("/openapi.json").body == COMMITTED.read_bytes()
 
 
-def test_every_field_says_what_it_is() -> None:
+def test_every_field_has_a_description() -> None:
     silent = [name for name, each in properties() if not each.get("description")]
     assert silent == []
 
 
-def test_every_figure_says_its_unit() -> None:
+def test_every_figure_has_a_unit() -> None:
     bare = [
         name
         for name, each in properties()
@@ -85,7 +85,7 @@ def _is_figure(schema: Any) -> bool:
     return bool({"integer", "number"} & kinds)
 
 
-def test_every_operation_names_its_refusals_and_its_parameters() -> None:
+def test_every_operation_describes_errors_and_parameters() -> None:
     for path, operations in DOCUMENT["paths"].items():
         for method, each in operations.items():
             where = f"{method} {path}"
@@ -99,7 +99,7 @@ def test_every_operation_names_its_refusals_and_its_parameters() -> None:
                     assert schema["$ref"].endswith("/Error"), where
 
 
-def test_every_reference_leads_somewhere() -> None:
+def test_every_reference_resolves() -> None:
     known = DOCUMENT["components"]["schemas"]
 
     def walk(value: Any) -> None:
@@ -115,7 +115,7 @@ def test_every_reference_leads_somewhere() -> None:
     walk(DOCUMENT)
 
 
-def test_changes_and_nothing_else_need_the_token() -> None:
+def test_only_changes_need_the_token() -> None:
     secured = {
         (method, path)
         for path, operations in DOCUMENT["paths"].items()
@@ -126,7 +126,7 @@ def test_changes_and_nothing_else_need_the_token() -> None:
 
 
 # ---- the models behind it ------------------------------------------------------------------------
-def test_a_live_document_has_no_key_that_the_api_does_not_know(still: Bench) -> None:
+def test_every_key_of_a_status_is_in_the_api(still: Bench) -> None:
     live = still.api.databases.snapshot().live["bcache0"].document
     assert set(live) - set(Volume.__annotations__) == {"totals"}, "what Prometheus alone reads"
 
@@ -142,15 +142,13 @@ def test_a_live_document_has_no_key_that_the_api_does_not_know(still: Bench) -> 
         ({"kind": True}, "kind"),
     ],
 )
-def test_a_body_that_does_not_fit_is_422_with_the_name_of_the_field(
-    still: Bench, document: Any, where: str
-) -> None:
+def test_invalid_body_is_422_with_the_field_name(still: Bench, document: Any, where: str) -> None:
     answer = still.post("/intents", document, **RIGHT)
     assert answer.status == 422
     assert answer.error["message"].startswith(where)
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_what_json_does_not_know_is_never_written(value: float) -> None:
+def test_infinity_and_nan_are_never_written(value: float) -> None:
     with pytest.raises(ValueError, match="JSON"):
         to_json([value])

@@ -33,7 +33,7 @@ def test_a_policy_is_checked_with_the_place_of_each_error(still: Bench) -> None:
     assert (error["line"], error["column"], error["nearest"]) == (3, 1, "strategies")
 
 
-def test_a_right_policy_is_right_and_nothing_is_written(web: Bench) -> None:
+def test_valid_policy_passes_and_is_not_saved(web: Bench) -> None:
     answer = web.post("/policies/check", {"name": "night", "text": "version: 1\nname: night\n"})
     assert answer.json == {"ok": True, "errors": []}
     assert not web.policies.exists()
@@ -54,15 +54,13 @@ def test_a_right_policy_is_right_and_nothing_is_written(web: Bench) -> None:
         (b'{"name": "X", "text": ""}', 422),
     ],
 )
-def test_a_body_that_is_not_what_was_asked_for_is_refused(
-    still: Bench, body: bytes, status: int
-) -> None:
+def test_invalid_body_is_refused(still: Bench, body: bytes, status: int) -> None:
     answer = still.post("/policies/check", body)
     assert answer.status == status
     assert answer.error["message"]
 
 
-def test_the_files_of_the_folder_are_shown_with_what_is_wrong(web: Bench) -> None:
+def test_policy_files_are_listed_with_their_errors(web: Bench) -> None:
     web.policies.mkdir()
     (web.policies / "a.yaml").write_text("version: 1\nname: a\n")
     (web.policies / "b.yaml").write_text("version: 2\nname: b\n")
@@ -72,7 +70,7 @@ def test_the_files_of_the_folder_are_shown_with_what_is_wrong(web: Bench) -> Non
     assert files[1]["errors"][0]["line"] == 1
 
 
-def test_a_policy_file_that_changes_is_seen_at_the_next_look(web: Bench) -> None:
+def test_changed_policy_file_is_read_again(web: Bench) -> None:
     def files() -> dict[str, bool]:
         return {each["name"]: each["ok"] for each in web.get("/policies").json["files"]}
 
@@ -89,7 +87,7 @@ def test_a_policy_file_that_changes_is_seen_at_the_next_look(web: Bench) -> None
     assert files() == {}
 
 
-def test_what_runs_where_is_told_under_the_names_that_people_use(still: Bench) -> None:
+def test_effective_policies_have_the_titles_of_volumes(still: Bench) -> None:
     told = {each["title"]: each for each in still.get("/policies").json["effective"]}
     assert list(told) == ["bcache0", "bcache1", "vg/data2"]
     assert told["vg/data2"] == {
@@ -101,7 +99,7 @@ def test_what_runs_where_is_told_under_the_names_that_people_use(still: Bench) -
     }
 
 
-def test_the_language_is_the_shipped_schema(still: Bench) -> None:
+def test_policy_schema_is_served(still: Bench) -> None:
     answer = still.get("/policy-schema")
     assert answer.headers["content-type"] == "application/schema+json"
     assert answer.json["title"] == "ebbgate policy"
@@ -110,7 +108,7 @@ def test_the_language_is_the_shipped_schema(still: Bench) -> None:
 NAS = "version: 1\nname: mine\nstrategies:\n  - stream_bypass: {}\n"
 
 
-def test_a_dry_run_says_what_would_have_been_otherwise(still: Bench) -> None:
+def test_dry_run_lists_differences(still: Bench) -> None:
     asked = {"volume": "bcache0", "text": NAS, "against": "adaptive", "hours": 0.25}
     answer = still.post("/policies/dry-run", asked)
     assert answer.status == 200, answer.body
@@ -132,9 +130,7 @@ def test_a_dry_run_says_what_would_have_been_otherwise(still: Bench) -> None:
         ({"text": "version: 1\nname: mine\nrulez: []\n"}, 422),
     ],
 )
-def test_a_dry_run_that_cannot_be_meant_is_refused(
-    still: Bench, change: dict[str, Any], status: int
-) -> None:
+def test_invalid_dry_run_is_refused(still: Bench, change: dict[str, Any], status: int) -> None:
     asked = {"volume": "bcache0", "text": NAS, "against": None, "hours": 1, **change}
     answer = still.post("/policies/dry-run", asked)
     assert answer.status == status, answer.body
@@ -143,14 +139,14 @@ def test_a_dry_run_that_cannot_be_meant_is_refused(
 
 
 # ---- requests ----------------------------------------------------------------------------------
-def wish(kind: str, volume: str | None = "bcache0", **args: Any) -> dict[str, Any]:
+def intent_json(kind: str, volume: str | None = "bcache0", **args: Any) -> dict[str, Any]:
     return {"kind": kind, "volume": volume, "args": args}
 
 
-def test_a_request_is_sent_to_the_daemon_and_can_be_followed(web: Bench) -> None:
+def test_request_is_sent_and_can_be_followed(web: Bench) -> None:
     with web.daemon() as asked:
         answer = web.post(
-            "/intents", wish("mode", mode="enforce"), **RIGHT, **{"x-ebbgate-who": "jo"}
+            "/intents", intent_json("mode", mode="enforce"), **RIGHT, **{"x-ebbgate-who": "jo"}
         )
     assert answer.status == 202
     (request,) = asked.requests
@@ -179,19 +175,19 @@ def test_a_request_is_sent_to_the_daemon_and_can_be_followed(web: Bench) -> None
     assert [each["id"] for each in web.get("/intents?before_id=5").json["intents"]] == [4, 3, 2, 1]
 
 
-def test_the_history_knows_better_than_what_was_remembered(web: Bench) -> None:
+def test_history_overrides_remembered_requests(web: Bench) -> None:
     with (
         closing(Store.open(web.config.history_path)) as store,
         web.daemon(lambda _: (True, "bcache0: mode enforce"), store),
     ):
-        assert web.post("/intents", wish("mode", mode="enforce"), **RIGHT).status == 202
+        assert web.post("/intents", intent_json("mode", mode="enforce"), **RIGHT).status == 202
         until(lambda: web.get("/intents/5").json["ok"], "the outcome")
     assert web.get("/intents/5").json["outcome"] == "bcache0: mode enforce"
     assert [each["id"] for each in web.get("/intents").json["intents"]] == [5, 4, 3, 2, 1]
 
 
 def test_without_a_daemon_nothing_is_accepted(web: Bench) -> None:
-    answer = web.post("/intents", wish("mode", mode="enforce"), **RIGHT)
+    answer = web.post("/intents", intent_json("mode", mode="enforce"), **RIGHT)
     assert answer.status == 503
     assert answer.error["code"] == "no_daemon"
     assert "systemctl start ebbgated" in answer.error["hint"]
@@ -199,9 +195,9 @@ def test_without_a_daemon_nothing_is_accepted(web: Bench) -> None:
     assert web.get("/intents/5").status == 404
 
 
-def test_a_refusal_of_the_daemon_has_its_sentence(web: Bench) -> None:
+def test_refusal_of_the_daemon_is_passed_on(web: Bench) -> None:
     with web.daemon(refuse):
-        answer = web.post("/intents", wish("mode", mode="enforce"), **RIGHT)
+        answer = web.post("/intents", intent_json("mode", mode="enforce"), **RIGHT)
     assert answer.status == 409
     assert (answer.error["message"], answer.error["hint"]) == (
         "the test refuses this",
@@ -210,7 +206,7 @@ def test_a_refusal_of_the_daemon_has_its_sentence(web: Bench) -> None:
     assert web.get("/intents/5").status == 404
 
 
-def test_a_daemon_that_does_not_answer_costs_a_bounded_time_and_no_reader(
+def test_silent_daemon_costs_bounded_time_and_blocks_no_reader(
     web: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(intent_service, "_TIMEOUT_S", 0.3)
@@ -218,7 +214,7 @@ def test_a_daemon_that_does_not_answer_costs_a_bounded_time_and_no_reader(
         listening.bind(str(web.config.socket_path))
         listening.listen(8)
         began_s = time.monotonic()
-        answer = web.post("/intents", wish("restore", None), **RIGHT)
+        answer = web.post("/intents", intent_json("restore", None), **RIGHT)
         assert time.monotonic() - began_s < 5.0
         health = web.get("/health").json
     assert answer.status == 503
@@ -228,7 +224,7 @@ def test_a_daemon_that_does_not_answer_costs_a_bounded_time_and_no_reader(
     assert "does not answer" in health["intents"]["why"]
 
 
-def test_beyond_the_daemons_limit_a_client_is_asked_to_slow_down(web: Bench) -> None:
+def test_limit_of_the_daemon_is_429(web: Bench) -> None:
     requests = intent_service.IntentService(web.api.databases)
     wanted = NewIntent(kind=IntentKind.RESTORE)
     with web.daemon():
@@ -240,9 +236,7 @@ def test_beyond_the_daemons_limit_a_client_is_asked_to_slow_down(web: Bench) -> 
     assert int(answer.headers["retry-after"]) > 0
 
 
-def test_only_so_many_requests_wait_for_the_daemon(
-    web: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_waiting_requests_are_bounded(web: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(intent_service, "_AT_ONCE", 1)
     requests = intent_service.IntentService(web.api.databases)
     held, over = Event(), Event()
@@ -267,7 +261,7 @@ def test_only_so_many_requests_wait_for_the_daemon(
     assert requests.add(wanted, "").id == 5
 
 
-def test_what_is_remembered_is_bounded(web: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_remembered_requests_are_bounded(web: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     requests = intent_service.IntentService(web.api.databases)
     numbers = iter(range(100, 1000))
     monkeypatch.setattr(requests, "_send", lambda *_: next(numbers))
@@ -282,10 +276,10 @@ def test_what_is_remembered_is_bounded(web: Bench, monkeypatch: pytest.MonkeyPat
     assert [each.id for each in requests.newest(1000, 1 << 53)] == [4, 3, 2, 1]
 
 
-def test_a_long_policy_that_fits_no_line_is_refused(web: Bench) -> None:
+def test_policy_that_exceeds_a_line_is_refused(web: Bench) -> None:
     with web.daemon() as asked:
         text = "# \u00fc" * 10_000
-        saved = wish("policy_save", None, name="night", text=text)
+        saved = intent_json("policy_save", None, name="night", text=text)
         answer = web.post("/intents", saved, **RIGHT)
     assert answer.status == 422
     assert asked.requests == []
@@ -294,23 +288,21 @@ def test_a_long_policy_that_fits_no_line_is_refused(web: Bench) -> None:
 @pytest.mark.parametrize(
     ("wanted", "status"),
     [
-        (wish("fly"), 422),
-        (wish("mode", mode="brave"), 422),
-        (wish("mode", None, mode="enforce"), 422),
-        (wish("set", knob="stop", value="1"), 422),
-        (wish("set", knob="sequential_cutoff", value="0"), 422),
-        (wish("set", knob="sequential_cutoff", value="1MiB", for_s=1), 422),
-        (wish("drain", for_ns=0), 422),
-        (wish("hold", on="yes"), 422),
-        (wish("undo", action_id=-1), 422),
+        (intent_json("fly"), 422),
+        (intent_json("mode", mode="brave"), 422),
+        (intent_json("mode", None, mode="enforce"), 422),
+        (intent_json("set", knob="stop", value="1"), 422),
+        (intent_json("set", knob="sequential_cutoff", value="0"), 422),
+        (intent_json("set", knob="sequential_cutoff", value="1MiB", for_s=1), 422),
+        (intent_json("drain", for_ns=0), 422),
+        (intent_json("hold", on="yes"), 422),
+        (intent_json("undo", action_id=-1), 422),
         ({"kind": "mode", "volume": 1, "args": {}}, 422),
         ({"kind": "mode", "args": []}, 422),
         ({"volume": "bcache0"}, 422),
     ],
 )
-def test_a_wish_that_cannot_be_meant_is_refused_and_not_kept(
-    web: Bench, wanted: Any, status: int
-) -> None:
+def test_invalid_request_is_refused_and_not_saved(web: Bench, wanted: Any, status: int) -> None:
     with web.daemon() as asked:
         answer = web.post("/intents", wanted, **RIGHT)
     assert answer.status == status, answer.body
@@ -320,7 +312,9 @@ def test_a_wish_that_cannot_be_meant_is_refused_and_not_kept(
 
 
 @pytest.mark.parametrize("who", ["x" * 65, "a\x07b", "a\x9bb"])
-def test_an_odd_name_of_a_person_is_refused(web: Bench, who: str) -> None:
+def test_unprintable_or_long_name_is_refused(web: Bench, who: str) -> None:
     with web.daemon():
-        answer = web.post("/intents", wish("restore", None), **RIGHT, **{"x-ebbgate-who": who})
+        answer = web.post(
+            "/intents", intent_json("restore", None), **RIGHT, **{"x-ebbgate-who": who}
+        )
     assert answer.status == 422

@@ -78,7 +78,7 @@ def schema_of(path: str, method: str, status: int) -> Any:
 
 
 @pytest.mark.parametrize("path", GOOD)
-def test_an_answer_is_as_described(still: Bench, path: str) -> None:
+def test_answer_matches_the_document(still: Bench, path: str) -> None:
     answer = still.get(path, **RIGHT)
     assert answer.status == 200, answer.body
     assert complaint(answer.json, schema_of(path, "get", 200)) == ""
@@ -86,7 +86,7 @@ def test_an_answer_is_as_described(still: Bench, path: str) -> None:
 
 
 @pytest.mark.parametrize("path", BAD)
-def test_a_refusal_has_the_one_shape_and_a_next_step(still: Bench, path: str) -> None:
+def test_error_matches_the_document_and_has_a_hint(still: Bench, path: str) -> None:
     answer = still.get(path)
     assert answer.status == BAD[path], answer.body
     assert answer.error["message"]
@@ -97,7 +97,7 @@ def test_a_refusal_has_the_one_shape_and_a_next_step(still: Bench, path: str) ->
 
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE"])
-def test_a_method_that_there_is_not_is_405(still: Bench, method: str) -> None:
+def test_unknown_method_is_405(still: Bench, method: str) -> None:
     headers = {**RIGHT, "content-type": "application/json"}
     answer = still.ask(method, "/api/v1/volumes", headers)
     assert answer.status == 405
@@ -105,7 +105,7 @@ def test_a_method_that_there_is_not_is_405(still: Bench, method: str) -> None:
     assert answer.headers["allow"] == "GET"
 
 
-def test_no_answer_holds_what_json_does_not_know(still: Bench) -> None:
+def test_answers_are_valid_json(still: Bench) -> None:
     def refuse(word: str) -> None:
         raise AssertionError(word)
 
@@ -113,7 +113,7 @@ def test_no_answer_holds_what_json_does_not_know(still: Bench) -> None:
         json.loads(still.get(path, **RIGHT).body, parse_constant=refuse)
 
 
-def test_a_forecast_that_never_comes_true_is_null_and_named(web: Bench) -> None:
+def test_forecast_of_never_is_null_and_listed(web: Bench) -> None:
     with closing(Store.open(web.config.history_path)) as store:
         with closing(History.open(web.config.history_path)) as history:
             document = history.live()["bcache0"].document
@@ -123,7 +123,7 @@ def test_a_forecast_that_never_comes_true_is_null_and_named(web: Bench) -> None:
     assert "time_to_full_s" in said["never"]
 
 
-def test_the_level_at_which_the_kernel_stops_is_what_is_dirty_and_the_room(still: Bench) -> None:
+def test_cutoff_is_dirty_data_plus_room(still: Bench) -> None:
     said = still.get("/volumes/bcache0").json
     assert said["cutoff_dirty_bytes"] == said["dirty_bytes"] + said["room_bytes"]
 
@@ -141,7 +141,7 @@ def test_the_hit_ratio_counts_reads_of_the_last_minutes(still: Bench) -> None:
 
 # ---- decisions ---------------------------------------------------------------------------------
 @pytest.mark.parametrize("of", ["", "volume=bcache0&"])
-def test_pages_of_decisions_follow_each_other_without_a_gap(still: Bench, of: str) -> None:
+def test_pages_of_decisions_have_no_gap(still: Bench, of: str) -> None:
     whole = [each["id"] for each in still.get(f"/decisions?{of}limit=40").json["decisions"]]
     pages: list[int] = []
     query = f"/decisions?{of}limit=7"
@@ -170,9 +170,7 @@ def test_pages_of_decisions_follow_each_other_without_a_gap(still: Bench, of: st
         (f"until_unix_s={NOW_S - 600}", lambda d: d["at_unix_s"] < NOW_S - 600),
     ],
 )
-def test_a_filter_lets_through_what_it_says(
-    still: Bench, query: str, holds: Callable[[Any], bool]
-) -> None:
+def test_filter_of_decisions(still: Bench, query: str, holds: Callable[[Any], bool]) -> None:
     found = still.get(f"/decisions?limit=200&{query}").json["decisions"]
     assert found
     assert all(map(holds, found))
@@ -192,7 +190,7 @@ def test_a_decision_is_explained_with_its_writes(still: Bench) -> None:
 
 
 # ---- advice ------------------------------------------------------------------------------------
-def test_advice_is_what_the_doctor_says_and_knows_what_it_cannot_see(web: Bench) -> None:
+def test_advice_lists_what_could_not_be_checked(web: Bench) -> None:
     with web.daemon():
         found = web.get("/advice").json
     assert {each["volume"] for each in found["advice"]} <= {"bcache0"}
@@ -200,7 +198,7 @@ def test_advice_is_what_the_doctor_says_and_knows_what_it_cannot_see(web: Bench)
     assert all(each["why"] for each in found["unknown"])
 
 
-def test_a_knob_that_is_advised_on_shows_up(web: Bench) -> None:
+def test_advice_on_a_knob_is_listed(web: Bench) -> None:
     web.fake.write("/sys/block/bcache0/bcache/sequential_cutoff", "0")
     found = web.get("/advice").json["advice"]
     assert any("sequential_cutoff" in each["text"] + each["about"] for each in found)
@@ -227,7 +225,7 @@ def test_a_knob_that_is_advised_on_shows_up(web: Bench) -> None:
         ("application/openmetrics-text;q=x", "text/plain; version=0.0.4; charset=utf-8"),
     ],
 )
-def test_metrics_come_in_the_format_that_is_asked_for(still: Bench, accept: str, kind: str) -> None:
+def test_metrics_have_the_accepted_format(still: Bench, accept: str, kind: str) -> None:
     with still.daemon():
         answer = still.ask("GET", "/metrics", {"accept": accept})
     assert answer.status == 200
@@ -236,13 +234,13 @@ def test_metrics_come_in_the_format_that_is_asked_for(still: Bench, accept: str,
     assert answer.body.endswith(b"# EOF\n") == kind.startswith("application")
 
 
-def test_without_pages_the_root_says_where_they_would_be(still: Bench) -> None:
+def test_missing_pages_are_reported_at_the_root(still: Bench) -> None:
     answer = still.ask("GET", "/")
     assert answer.status == 404
     assert str(still.config.web.ui_dir) in answer.error["message"]
 
 
-def test_pages_are_served_from_their_folder_and_from_no_other(
+def test_pages_are_served_from_their_folder_only(
     tmp_path: Path,
 ) -> None:
     pages = tmp_path / "pages"
@@ -259,7 +257,7 @@ def test_pages_are_served_from_their_folder_and_from_no_other(
 
 
 # ---- a history of another version ---------------------------------------------------------------
-def test_a_document_of_another_version_is_named_and_hides_no_other(web: Bench) -> None:
+def test_status_of_another_version_is_listed_and_hides_no_other(web: Bench) -> None:
     with closing(open_writer(web.config.history_path, HISTORY)) as connection:
         connection.execute("UPDATE live SET document = '{\"odd\": 1}' WHERE volume = 'bcache1'")
     said = web.get("/volumes").json

@@ -17,16 +17,16 @@ from ebbgate.web.security import (
 )
 from tests.unit.web.web_fixture import JSON, RIGHT, TOKEN, Bench
 
-WISH = b'{"kind": "restore"}'
+REQUEST = b'{"kind": "restore"}'
 OURS = "http://localhost:8380"
 
 
-def wish(bench: Bench, *headers: tuple[str, str], client: str = "127.0.0.1") -> int:
-    """The status of a wish with these headers beside those that it needs."""
+def send_request(bench: Bench, *headers: tuple[str, str], client: str = "127.0.0.1") -> int:
+    """Send a request with these headers and those that it needs; return the status."""
     given = {name for name, _ in headers}
     rest = [each for each in {**JSON, **RIGHT}.items() if each[0] not in given]
     pairs = [*headers, *rest]
-    return bench.ask("POST", "/api/v1/intents", pairs, [WISH], client).status
+    return bench.ask("POST", "/api/v1/intents", pairs, [REQUEST], client).status
 
 
 # ---- headers -----------------------------------------------------------------------------------
@@ -63,7 +63,7 @@ def test_every_answer_has_the_strict_headers(
         assert answer.error["code"]
 
 
-def test_only_a_file_of_the_pages_may_be_kept(tmp_path: Path) -> None:
+def test_only_page_files_may_be_cached(tmp_path: Path) -> None:
     (tmp_path / "ui").mkdir()
     (tmp_path / "ui/index.html").write_text("the page")
     bench = Bench(tmp_path)
@@ -75,7 +75,7 @@ def test_only_a_file_of_the_pages_may_be_kept(tmp_path: Path) -> None:
         assert bench.ask("GET", path).headers["cache-control"] == "no-store", path
 
 
-def test_a_bug_is_an_error_of_the_one_shape_with_the_headers(
+def test_internal_error_has_the_shape_and_headers(
     web: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(_: float = 0.0) -> None:
@@ -111,7 +111,7 @@ def test_a_bug_is_an_error_of_the_one_shape_with_the_headers(
         (":80", None),
     ],
 )
-def test_the_name_of_a_host_header(header: str, name: str | None) -> None:
+def test_host_name(header: str, name: str | None) -> None:
     assert host_name(header) == name
 
 
@@ -136,7 +136,7 @@ def test_the_name_of_a_host_header(header: str, name: str | None) -> None:
         ("0x7f.1", "127.0.0.1", False),
     ],
 )
-def test_only_names_of_this_machine_are_answered(header: str, listen: str, allowed: bool) -> None:
+def test_host_allowed(header: str, listen: str, allowed: bool) -> None:
     assert host_allowed(header, listen, ("nas.example.org",)) is allowed
 
 
@@ -147,7 +147,7 @@ def test_a_foreign_name_gets_421(still: Bench) -> None:
 
 
 @pytest.mark.parametrize("hosts", [["localhost", "evil.example"], ["localhost", "localhost"]])
-def test_two_host_headers_are_none(still: Bench, hosts: list[str]) -> None:
+def test_two_host_headers_are_refused(still: Bench, hosts: list[str]) -> None:
     pairs = [("host", each) for each in hosts]
     assert still.ask("GET", "/api/v1/health", pairs).status == 421
 
@@ -167,7 +167,7 @@ def test_two_host_headers_are_none(still: Bench, hosts: list[str]) -> None:
         ("http://[", "localhost:8380", False),
     ],
 )
-def test_the_same_origin_is_scheme_name_and_port(origin: str, host: str, same: bool) -> None:
+def test_same_origin(origin: str, host: str, same: bool) -> None:
     assert same_origin(origin, host) is same
 
 
@@ -183,7 +183,7 @@ def test_the_same_origin_is_scheme_name_and_port(origin: str, host: str, same: b
 )
 def test_a_page_of_another_site_changes_nothing(web: Bench, headers: list[tuple[str, str]]) -> None:
     with web.daemon():
-        assert wish(web, *headers) == 403
+        assert send_request(web, *headers) == 403
     assert len(web.get("/intents").json["intents"]) == 4
 
 
@@ -191,12 +191,12 @@ def test_a_page_of_another_site_changes_nothing(web: Bench, headers: list[tuple[
     "headers",
     [[], [("origin", OURS), ("sec-fetch-site", "same-origin")], [("sec-fetch-site", "none")]],
 )
-def test_its_own_page_and_a_program_may(web: Bench, headers: list[tuple[str, str]]) -> None:
+def test_own_page_and_programs_may_change(web: Bench, headers: list[tuple[str, str]]) -> None:
     with web.daemon():
-        assert wish(web, *headers) == 202
+        assert send_request(web, *headers) == 202
 
 
-def test_a_page_of_another_site_gets_no_answer_to_a_check_either(still: Bench) -> None:
+def test_page_of_another_site_cannot_check_a_policy(still: Bench) -> None:
     answer = still.post("/policies/check", {"name": "a", "text": ""}, origin="http://evil.example")
     assert answer.status == 403
 
@@ -216,18 +216,18 @@ def test_a_page_of_another_site_gets_no_answer_to_a_check_either(still: Bench) -
         "Bearer \xe4\xf6\xfc",
     ],
 )
-def test_without_the_very_token_nothing_changes(web: Bench, value: str) -> None:
+def test_wrong_token_changes_nothing(web: Bench, value: str) -> None:
     with web.daemon():
-        assert wish(web, ("authorization", value)) == 401
+        assert send_request(web, ("authorization", value)) == 401
     assert len(web.get("/intents").json["intents"]) == 4
 
 
-def test_a_token_in_a_cookie_or_in_the_address_is_none(still: Bench) -> None:
+def test_token_in_cookie_or_url_is_ignored(still: Bench) -> None:
     headers = {**JSON, "cookie": f"token={TOKEN}; authorization=Bearer {TOKEN}"}
-    assert still.ask("POST", f"/api/v1/intents?token={TOKEN}", headers, [WISH]).status == 401
+    assert still.ask("POST", f"/api/v1/intents?token={TOKEN}", headers, [REQUEST]).status == 401
 
 
-def test_a_401_says_what_is_wanted(still: Bench) -> None:
+def test_401_names_the_scheme(still: Bench) -> None:
     answer = still.get("/token")
     assert answer.status == 401
     assert answer.headers["www-authenticate"] == "Bearer"
@@ -235,7 +235,7 @@ def test_a_401_says_what_is_wanted(still: Bench) -> None:
 
 
 @pytest.mark.parametrize("text", [None, "", "short", "a token with spaces in it, too long"])
-def test_without_a_good_token_on_the_machine_nobody_gets_in(web: Bench, text: str | None) -> None:
+def test_invalid_token_file_accepts_no_token(web: Bench, text: str | None) -> None:
     path = web.config.web.token_file
     if text is None:
         path.unlink()
@@ -246,14 +246,14 @@ def test_without_a_good_token_on_the_machine_nobody_gets_in(web: Bench, text: st
     assert answer.status != 200
 
 
-def test_a_new_token_counts_at_once(web: Bench) -> None:
+def test_new_token_is_valid_at_once(web: Bench) -> None:
     other = "another-token-that-is-long-enough"
     web.config.web.token_file.write_text(other)
     assert web.get("/token", **RIGHT).status == 401
     assert web.get("/token", authorization=f"Bearer {other}").status == 200
 
 
-def test_where_reading_is_closed_all_but_the_pages_needs_the_token(tmp_path: Path) -> None:
+def test_closed_reading_needs_the_token_except_for_pages(tmp_path: Path) -> None:
     (tmp_path / "ui").mkdir()
     (tmp_path / "ui/index.html").write_text("the page")
     closed = Bench(tmp_path, reading="token")
@@ -267,19 +267,19 @@ def test_where_reading_is_closed_all_but_the_pages_needs_the_token(tmp_path: Pat
 
 # ---- how much ----------------------------------------------------------------------------------
 @pytest.mark.parametrize("kind", ["", "text/plain", "application/x-www-form-urlencoded"])
-def test_only_json_is_taken(still: Bench, kind: str) -> None:
+def test_only_json_bodies_are_accepted(still: Bench, kind: str) -> None:
     headers = {"content-type": kind}
     answer = still.ask("POST", "/api/v1/policies/check", headers, [b"{}"])
     assert answer.status == 415
     assert answer.error["code"] == "unsupported_media_type"
 
 
-def test_a_length_that_is_too_large_is_refused_before_it_is_read(still: Bench) -> None:
+def test_too_large_content_length_is_refused_at_once(still: Bench) -> None:
     headers = {**JSON, "content-length": str(BODY_BYTES_MAX + 1)}
     assert still.ask("POST", "/api/v1/policies/check", headers, [b"{}"]).status == 413
 
 
-def test_a_body_without_a_length_is_refused_once_it_is_too_large(still: Bench) -> None:
+def test_too_large_body_without_length_is_refused(still: Bench) -> None:
     part = b" " * 4096
     parts = [part] * (BODY_BYTES_MAX // len(part) + 1)
     assert still.ask("POST", "/api/v1/policies/check", JSON, parts).status == 413
@@ -291,12 +291,12 @@ def test_a_body_in_parts_is_one_body(still: Bench) -> None:
     assert answer.json == {"ok": True, "errors": []}
 
 
-def test_the_largest_body_is_taken(still: Bench) -> None:
+def test_largest_body_is_accepted(still: Bench) -> None:
     text = b'{"name": "a", "text": ""}'
     answer = still.ask("POST", "/api/v1/policies/check", JSON, [text.ljust(BODY_BYTES_MAX)])
     assert answer.status == 200
 
 
-def test_nothing_but_requests_is_let_through(still: Bench) -> None:
+def test_web_sockets_are_refused(still: Bench) -> None:
     scope: Scope = {"type": "websocket", "path": "/api/v1/events", "headers": []}
     assert still.told_by(scope) == []

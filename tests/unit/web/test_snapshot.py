@@ -21,7 +21,7 @@ def _rows(web: Bench) -> list[LiveRow]:
         return history.live_rows()
 
 
-def test_only_what_is_said_anew_is_made_anew(web: Bench) -> None:
+def test_only_changed_statuses_are_encoded_again(web: Bench) -> None:
     rows = _rows(web)
     before = cached_statuses(rows, {})
     changed = [
@@ -35,7 +35,7 @@ def test_only_what_is_said_anew_is_made_anew(web: Bench) -> None:
     assert set(cached_statuses(rows[1:], before)) == {row.volume for row in rows[1:]}
 
 
-def test_a_volume_is_the_same_in_the_list_and_by_itself(web: Bench) -> None:
+def test_volume_is_equal_in_the_list_and_alone(web: Bench) -> None:
     with web.daemon():
         listed = web.get("/volumes").json["volumes"]
         assert len(listed) == 3
@@ -43,7 +43,7 @@ def test_a_volume_is_the_same_in_the_list_and_by_itself(web: Bench) -> None:
             assert web.get(f"/volumes/{each['volume']}").json == each
 
 
-def test_a_knob_that_cannot_be_set_is_one_that_is_refused(web: Bench) -> None:
+def test_settable_knobs_are_those_that_a_request_accepts(web: Bench) -> None:
     (volume,) = (row for row in _rows(web) if row.volume == "bcache0")
     document = json.loads(volume.text)
     knobs = {"cache_mode": {"value": "writeback", "original": None, "owner": "kernel"}}
@@ -61,7 +61,7 @@ def test_a_knob_that_cannot_be_set_is_one_that_is_refused(web: Bench) -> None:
     assert not said["cache_mode"]["settable"]
 
 
-def test_what_time_changes_is_of_the_time_of_the_look(web: Bench) -> None:
+def test_age_is_that_of_the_snapshot(web: Bench) -> None:
     with web.daemon():
         first = {each["volume"]: each for each in web.get("/volumes").json["volumes"]}
         assert not any(each["stale"] for each in first.values())
@@ -73,7 +73,7 @@ def test_what_time_changes_is_of_the_time_of_the_look(web: Bench) -> None:
         assert each["at_unix_s"] == first[each["volume"]]["at_unix_s"]
 
 
-def test_a_document_of_another_version_is_named_and_hides_no_other(web: Bench) -> None:
+def test_status_of_another_version_is_listed_and_hides_no_other(web: Bench) -> None:
     rows = _rows(web)
     broken = rows[-1]._replace(text="{}")
     found = cached_statuses([*rows[:-1], broken], {})
@@ -82,7 +82,7 @@ def test_a_document_of_another_version_is_named_and_hides_no_other(web: Bench) -
 
 
 @pytest.mark.parametrize("window_s", [1, 300, 7200])
-def test_the_hit_ratio_is_that_of_all_samples_together(web_history: Path, window_s: int) -> None:
+def test_hit_ratio_covers_all_samples(web_history: Path, window_s: int) -> None:
     until_ns = NOW_S * NS_PER_S
     since_ns = until_ns - window_s * NS_PER_S
     with closing(WebHistory.open(web_history / "history.db")) as history:

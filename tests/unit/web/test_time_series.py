@@ -49,9 +49,7 @@ def test_the_grid_is_the_finest_that_fits(length_ns: int, points: int, span_ns: 
 
 
 @given(st.integers(0, 10**18), st.integers(1, 400 * DAY_NS), st.integers(1, 5000))
-def test_a_grid_covers_all_that_was_asked_for_and_no_point_more(
-    since_ns: int, length_ns: int, points: int
-) -> None:
+def test_grid_covers_the_requested_time_exactly(since_ns: int, length_ns: int, points: int) -> None:
     found = grid(since_ns, since_ns + length_ns, points)
     if found is None:
         assert length_ns > (points - 2) * HOUR_NS
@@ -75,18 +73,18 @@ def test_a_grid_covers_all_that_was_asked_for_and_no_point_more(
         ([0, 2, 4, 6], "xxxxxxxx"),
     ],
 )
-def test_a_hole_is_a_rest_that_is_longer_than_usual(at_s: list[float], seen: str) -> None:
+def test_long_pause_is_a_hole(at_s: list[float], seen: str) -> None:
     assert marks(place([row(each) for each in at_s], Grid(0, SECOND_NS, 8))) == seen
 
 
-def test_a_slow_tick_leaves_no_hole_and_a_long_rest_does() -> None:
+def test_slow_tick_is_no_hole() -> None:
     rows = [row(each) for each in (0, 10, 20, 80, 90)]
     assert covered_ns(rows) == 15 * S
     placed = marks(place(rows, Grid(0, SECOND_NS, 100)))
     assert placed == "x" * 35 + "." * 45 + "x" * 20
 
 
-def test_no_sample_stands_for_more_than_half_a_minute() -> None:
+def test_sample_covers_at_most_half_a_minute() -> None:
     assert covered_ns([row(0), row(600), row(1200)]) == 30 * S
 
 
@@ -134,7 +132,7 @@ def test_the_present_minute_and_hour_are_there_before_they_are_rolled_up(tmp_pat
     history.close()
 
 
-def test_where_seconds_are_not_kept_any_more_minutes_are_shown(tmp_path: Path) -> None:
+def test_minutes_are_shown_where_seconds_are_gone(tmp_path: Path) -> None:
     harness = StoreHarness(tmp_path)
     harness.seconds(600)
     harness.maintain()

@@ -66,7 +66,7 @@ each_trouble = pytest.mark.parametrize(
 
 
 @each_trouble
-def test_a_history_that_cannot_be_read_is_said_and_comes_back(
+def test_unreadable_history_is_reported_and_recovers(
     web: Bench, trouble: DatabaseFault, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(snapshot, "time", _Clock())
@@ -91,7 +91,7 @@ def test_a_history_that_cannot_be_read_is_said_and_comes_back(
         assert web.get(path).status == 200, path
 
 
-def test_a_history_that_somebody_keeps_reading_is_said(web: Bench) -> None:
+def test_long_reader_of_the_history_is_reported(web: Bench) -> None:
     log = {"bytes": 9 << 20, "held_since_unix_ns": 7, "held_by": "python3 (pid 12, uid 33)"}
     history = {"written": True, "dropped": 0, "trouble": None, "log": log}
     with closing(Store.open(web.config.history_path)) as store, web.daemon():
@@ -119,7 +119,7 @@ def test_size_of_the_history_on_the_disk_is_a_metric(web: Bench) -> None:
 
 
 @each_trouble
-def test_while_the_history_cannot_be_read_requests_are_accepted_and_shown(
+def test_requests_are_accepted_while_the_history_is_unreadable(
     web: Bench, trouble: DatabaseFault, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(snapshot, "time", _Clock())
@@ -134,7 +134,7 @@ def test_while_the_history_cannot_be_read_requests_are_accepted_and_shown(
 
 
 # ---- the daemon --------------------------------------------------------------------------------
-def test_a_dead_daemon_makes_everything_old_and_says_so(web: Bench) -> None:
+def test_dead_daemon_is_reported_and_all_is_stale(web: Bench) -> None:
     health = web.get("/health").json["daemon"]
     assert health["alive"] is False
     assert any("is not running" in each for each in health["errors"])
@@ -142,9 +142,7 @@ def test_a_dead_daemon_makes_everything_old_and_says_so(web: Bench) -> None:
     assert web.get("/volumes").json["daemon_alive"] is False
 
 
-def test_a_daemon_that_is_back_makes_it_fresh_again(
-    web: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_restarted_daemon_makes_volumes_fresh(web: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(snapshot, "time", _Clock())
     monkeypatch.setattr(liveness, "time", _Clock())
     assert web.get("/volumes").json["daemon_alive"] is False
@@ -157,7 +155,7 @@ def test_a_daemon_that_is_back_makes_it_fresh_again(
         assert (health["alive"], health["pid"], health["errors"]) == (True, os.getpid(), [])
 
 
-def test_a_daemon_that_hangs_is_alive_and_its_word_is_old(web: Bench) -> None:
+def test_hanging_daemon_is_alive_with_an_old_status(web: Bench) -> None:
     web.now_ns += 20_000_000_000
     with web.daemon():
         health = web.get("/health").json["daemon"]
@@ -167,9 +165,7 @@ def test_a_daemon_that_hangs_is_alive_and_its_word_is_old(web: Bench) -> None:
         assert all(each["stale"] for each in web.get("/volumes").json["volumes"])
 
 
-def test_many_looks_are_one_connection_a_second(
-    web: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_daemon_is_asked_once_a_second(web: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Path] = []
 
     def counted(path: Path, timeout_s: float) -> Greeting:
@@ -185,7 +181,7 @@ def test_many_looks_are_one_connection_a_second(
     assert len(asked) <= 1 + (time.monotonic() - began_s)
 
 
-def test_without_a_right_to_the_socket_the_history_says_whether_it_runs(
+def test_without_socket_access_the_history_shows_if_the_daemon_runs(
     web: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def closed(path: Path, timeout_s: float) -> Greeting:
@@ -200,7 +196,7 @@ def test_without_a_right_to_the_socket_the_history_says_whether_it_runs(
     assert web.get("/health").json["daemon"]["alive"] is None
 
 
-def test_what_the_daemon_complains_of_is_in_the_health(web: Bench) -> None:
+def test_errors_of_the_daemon_are_in_the_health(web: Bench) -> None:
     with closing(Store.open(web.config.history_path)) as store:
         document = {
             "pid": 4711,
@@ -217,7 +213,7 @@ def test_what_the_daemon_complains_of_is_in_the_health(web: Bench) -> None:
         assert any(part in each for each in errors)
 
 
-def test_nothing_was_ever_there(tmp_path: Path) -> None:
+def test_missing_history_and_daemon(tmp_path: Path) -> None:
     web = Bench(tmp_path)
     health = web.get("/health").json
     assert (health["history"]["ok"], health["daemon"]["alive"]) == (False, False)
@@ -227,7 +223,7 @@ def test_nothing_was_ever_there(tmp_path: Path) -> None:
 
 
 # ---- over the wire -----------------------------------------------------------------------------
-def test_a_stream_outlives_a_history_that_goes_and_comes(web_history: Path, tmp_path: Path) -> None:
+def test_stream_survives_a_history_that_returns(web_history: Path, tmp_path: Path) -> None:
     shutil.copy(web_history / "history.db", tmp_path)
     with served(tmp_path) as running, running.events() as events:
         next(events)
