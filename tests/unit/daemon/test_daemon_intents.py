@@ -130,7 +130,7 @@ def test_an_advice_is_applied_undone_and_released(bench: IntentBench) -> None:
         await asyncio.to_thread(bench.recorder.flush)
         undone = await bench.ask(IntentKind.UNDO, None, action_id=2)
         assert undone.ok, undone.text
-        assert "it was 4 MiB before the write 2 of wish" in str(undone.text)
+        assert "it was 4 MiB before the write 2 of override" in str(undone.text)
         assert bench.knobs()[CUTOFF] == "4194304"
         refused = await bench.ask(IntentKind.UNDO, None, action_id=1)
         assert not refused.ok, "0 is what it was, and no value for it"
