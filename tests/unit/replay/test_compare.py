@@ -14,11 +14,13 @@ from hypothesis import strategies as st
 from ebbgate.cli.replay import time_by_gate
 from ebbgate.errors import ConfigError, NotFound
 from ebbgate.model.decision import GateKind
-from ebbgate.model.records import Edge, EdgeKind
+from ebbgate.model.frame import Frame
+from ebbgate.model.records import Direction, Edge, EdgeKind
 from ebbgate.model.volume import Kind
 from ebbgate.policy.language.choose import LocalTime
 from ebbgate.policy.language.compile import compile_policy
 from ebbgate.policy.language.document import PolicyDocument
+from ebbgate.policy.rule_signals import SIGNALS
 from ebbgate.policy_files.validation import named
 from ebbgate.replay import history
 from ebbgate.replay.compare import (
@@ -31,7 +33,7 @@ from ebbgate.replay.compare import (
     dry_run_to_json,
 )
 from ebbgate.replay.history import Subject, parse_candidate, policy_at
-from ebbgate.replay.history_events import HistoryWindow
+from ebbgate.replay.history_events import UNKEPT, HistoryWindow, events, gaps_of
 from ebbgate.replay.recording import replay
 from ebbgate.store.documents import decision_document
 from ebbgate.store.rollup import COLUMNS, MINUTE_NS
@@ -263,6 +265,21 @@ def test_a_rule_on_what_is_not_kept_never_fires_and_is_named(signal: str) -> Non
     assert found.notes[0] == (
         f"rule r uses {name}, which the history does not keep: here its condition never holds"
     )
+
+
+def test_every_signal_is_kept_or_named_as_not_kept() -> None:
+    full = {"paths": {f"{way} hit": [9, 9, 9, 9] for way in Direction}}
+    rows = seconds(2, time_to_full_s=600.0, time_to_clean_s=9.0, **full)
+    rows[1]["paths"] = {**rows[1]["paths"], "read miss": [9, 9, 9, 9]}
+    gaps = gaps_of(gap(0.2, 1.8))
+    frames = [each.payload for each in events(past(rows), gaps, lambda _: None)]
+    known = {
+        name
+        for name, signal in SIGNALS.items()
+        if any(isinstance(each, Frame) and signal.of(each) is not None for each in frames)
+    }
+    assert known.isdisjoint(UNKEPT)
+    assert known | set(UNKEPT) == set(SIGNALS)
 
 
 def test_room_is_known_once_a_forecast_has_shown_the_kernels_level() -> None:
