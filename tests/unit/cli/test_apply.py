@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`apply` does what an advice says, asks first, says how to undo it, and refuses the rest."""
+"""`apply` asks, applies one advice, prints the undo, and refuses what it cannot apply."""
 
 from __future__ import annotations
 

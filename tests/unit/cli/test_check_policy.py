@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`check-policy`: one line for each good file, or every error with its place."""
+"""`check-policy` prints one line per valid file, or every error with its position."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`ebbgate clean`: only where there is something to clean, within a time, and after a yes."""
+"""`clean` checks the volume and the time, and asks before it sends the request."""
 
 from __future__ import annotations
 

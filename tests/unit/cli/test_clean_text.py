@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Whatever another process has stored, the command line shows it without control characters."""
+"""The command line shows no control characters of stored text."""
 
 from __future__ import annotations
 

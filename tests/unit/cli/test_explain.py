@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`explain` puts the measured value beside each threshold, and says what is missing and who won."""
+"""`explain` shows measured values, thresholds, missing signals and what decided."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Figures as people read them: units where they help, a dash where nothing is known."""
+"""Figures have units, and unknown ones are a dash."""
 
 from __future__ import annotations
 

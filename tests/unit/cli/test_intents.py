@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Modes and hold: the daemon is asked, its answer is shown, and every refusal has its exit code."""
+"""Modes and hold are sent to the daemon; refusals have their exit codes."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def test_waiting_is_reported_on_a_terminal(cli: Cli, monkeypatch: pytest.MonkeyP
         assert "request 5 was accepted; waiting for its result (0 s)" in (
             cli("enforce", "bcache0").err
         )
-        assert "waiting for its outcome" not in cli("enforce", "bcache0", "--json").err
+        assert "waiting for its result" not in cli("enforce", "bcache0", "--json").err
 
 
 @pytest.mark.parametrize("words", [("restore",), ("record", "bcache0")])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`set`, `drain`, `release` and a timed hold: asked with units, refused with what is allowed."""
+"""`set`, `drain`, `release` and a timed hold are checked and sent."""
 
 from __future__ import annotations
 

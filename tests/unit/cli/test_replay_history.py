@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`replay --history` shows what a policy would have done otherwise, and what it cannot know."""
+"""`replay --history` shows where policies differ, and what samples cannot show."""
 
 from __future__ import annotations
 

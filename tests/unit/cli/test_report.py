@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`report`: what was done and what it brought, from whatever is kept of the time; exports."""
+"""`report` summarizes changes and their gain from the history, and exports rows."""
 
 from __future__ import annotations
 

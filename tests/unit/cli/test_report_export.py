@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`report --export`: the rows themselves, alike as CSV and JSON, unknown apart from zero."""
+"""`report --export` has the same rows as CSV and JSON; unknown differs from zero."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`restore` puts originals back with or without a daemon, and keeps those that it could not."""
+"""`restore` restores originals with or without a daemon, and keeps those that fail."""
 
 from __future__ import annotations
 

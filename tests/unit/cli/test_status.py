@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`status` tells what is known, from the daemon or without it, and never calls unknown zero."""
+"""`status` works with and without a daemon, and never shows unknown as zero."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_knobs_left_by_a_dead_daemon_are_reported(cli: Cli) -> None:
             journal_entry(boot_id=BOOT_ID, original="10"),
             journal_entry("writeback_delay", boot_id="an older boot"),
         )
-        assert "still hold values of ebbgate" not in cli("status").out
+        assert "still have values from ebbgate" not in cli("status").out
     result = cli("status")
     assert "1 knobs still have values from ebbgate; restore them: ebbgate restore" in result.out
     (volume,) = cli("status", "--json").document["volumes"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Settings: every mistake names its file, its line, its key and the next step."""
+"""Errors in settings name file, line, key and next step."""
 
 from __future__ import annotations
 

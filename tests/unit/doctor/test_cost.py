@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The cost of the probe is the kernel's own count, and the switch is left as it was found."""
+"""The cost of the probe comes from the kernel; the switch is restored."""
 
 from __future__ import annotations
 

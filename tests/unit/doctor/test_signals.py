@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the probe says of this kernel, and every way in which it can fail to say it."""
+"""`--check` of the probe, and all its failures."""
 
 from __future__ import annotations
 

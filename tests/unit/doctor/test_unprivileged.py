@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Without rights the web says what can be known, and of the rest that it is unknown and why."""
+"""Without root, unknown parts of advice and report are named with the reason."""
 
 from __future__ import annotations
 

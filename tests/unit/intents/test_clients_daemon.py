@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Command line and web ask a real daemon, which runs as a process on a machine of files."""
+"""Command line and web send requests to a real daemon on a fake machine."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The real daemon, as a process on a machine of files, asked through its socket. I/O: processes."""
+"""A real daemon on a fake machine takes requests on its socket. I/O: processes."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""overrides.db: root's alone, durable, and a row that makes no sense stops nothing."""
+"""overrides.db belongs to root, is durable, and tolerates invalid rows."""
 
 from __future__ import annotations
 

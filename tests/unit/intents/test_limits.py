@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The control socket's limits: floods, and clients that are slow, silent or do not read."""
+"""Limits of the control socket for clients that flood, are slow or do not read."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The control socket's messages: what is well-formed comes through, all else is named."""
+"""Valid messages pass, invalid ones are reported."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What people ask for is looked at in one way, whoever adds the row."""
+"""Requests and their arguments are checked."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Policies of a folder: followed when they change, and never replaced by what is wrong."""
+"""Changes of policy files are followed; files with errors never replace valid policies."""
 
 from __future__ import annotations
 

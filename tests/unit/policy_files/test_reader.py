@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Policies are read and parsed beside the event loop, and bounded in number and bytes."""
+"""Policies are read in a thread, and bounded in number and bytes."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What is shipped in policies/: right, current with the code, and what each says it does."""
+"""The shipped policies are valid and do what they say; schema and reference are current."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A policy is kept whole or not at all, never outside its folder, and the last one stays beside."""
+"""Policies are saved atomically and only in their folder; the former text is kept."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Whatever a file holds: never a crash, never an unknown key accepted, always a place."""
+"""Any text gives a policy or errors with positions, and never a crash."""
 
 from __future__ import annotations
 

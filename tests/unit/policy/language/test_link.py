@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Documents together: which one is for a volume, what it includes, what its schedule uses."""
+"""Documents are chosen for volumes, and linked with what they include and use."""
 
 from __future__ import annotations
 

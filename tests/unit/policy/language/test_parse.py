@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A policy file becomes a document, or every error of it with its place."""
+"""A policy file becomes a document, or all its errors with positions."""
 
 from __future__ import annotations
 
