@@ -7,7 +7,6 @@ The core counts in bytes and nanoseconds. Sectors (512 B) exist only where the k
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Mapping
 from typing import Final
 
@@ -26,8 +25,6 @@ _BYTE_SUFFIXES: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 # bcache's own letters (bch_hprint in drivers/md/bcache/util.c): one letter, powers of 1024.
 _HPRINT_LETTERS: Final = "kMGTPEZY"
 _HPRINT: Final = re.compile(r"^(-?\d+(?:\.\d+)?)([kMGTPEZY]?)$")
-_UNSAFE: Final = ("Cc", "Cf", "Cs", "Zl", "Zp")
-"""Unicode categories that can change what a terminal or a log line shows."""
 SIZES: Final[Mapping[str, int]] = {
     suffix: 1024**power for power, suffix in enumerate(_BYTE_SUFFIXES[:-1])
 }
@@ -131,23 +128,3 @@ def _short(value: float) -> str:
     if value == int(value) or abs(value) >= _THREE_DIGITS:
         return f"{value:.0f}"
     return f"{value:.1f}"
-
-
-def clean_text(text: str, length_max: int = 0) -> str:
-    """Return a text of another process in a form that is safe for a terminal and a log line.
-
-    Control characters (C0, DEL, C1), line and paragraph separators, format characters
-    (bidirectional overrides, zero-width) and surrogates become `?`; tabs and newlines become a
-    space. A text longer than `length_max` characters (0: any length) is cut and ends with `...`.
-    """
-    if length_max and len(text) > length_max:
-        text = text[: max(0, length_max - 3)] + "..."
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(_clean_letter(letter) for letter in text)
-
-
-def _clean_letter(letter: str) -> str:
-    if letter in "\t\r\n":
-        return " "
-    return "?" if unicodedata.category(letter) in _UNSAFE else letter

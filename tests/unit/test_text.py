@@ -9,8 +9,8 @@ import logging
 
 import pytest
 
-from ebbgate.log_format import CleanFormatter
 from ebbgate.text import clean_lines, escape_json
+from ebbgate.web.command import CleanFormatter
 
 UNSAFE = (
     "\x1b]0;owned\x07",

@@ -30,7 +30,7 @@ from ebbgate.kernel.run import run
 from ebbgate.model.override import IntentKind
 from ebbgate.model.volume import Volume
 from ebbgate.probes.topology import find
-from ebbgate.units import clean_text
+from ebbgate.text import clean_text
 
 if TYPE_CHECKING:
     from ebbgate.cli.page import Page

@@ -13,7 +13,8 @@ from ebbgate.errors import UsageError
 from ebbgate.model.override import IntentKind
 from ebbgate.model.volume import Kind
 from ebbgate.probes.topology import find
-from ebbgate.units import NS_PER_S, clean_text, parse_duration_ns
+from ebbgate.text import clean_text
+from ebbgate.units import NS_PER_S, parse_duration_ns
 
 _SHORTEST_NS = 10 * NS_PER_S
 _LONGEST_NS = 7 * 24 * 3600 * NS_PER_S

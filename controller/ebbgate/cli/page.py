@@ -16,8 +16,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from ebbgate.text import clean_lines
-from ebbgate.units import clean_text
+from ebbgate.text import clean_lines, clean_text
 
 # Wider lines are hard to read even where the terminal has them.
 _WIDTH_MAX = 120

@@ -13,7 +13,7 @@ from ebbgate.cli.context import Context, json_option
 from ebbgate.cli.daemon_status import look
 from ebbgate.cli.output import Document, emit
 from ebbgate.cli.snapshot import daemon_document, volume_document
-from ebbgate.doctor import device_mapper
+from ebbgate.doctor.remedy import device_mapper_text
 from ebbgate.model.volume import Kind
 from ebbgate.policy import ADAPTIVE
 from ebbgate.probes.topology import discover, find
@@ -242,11 +242,12 @@ def _missing(page: Page, volume: Document) -> None:
 def hidden_document(context: Context) -> dict[str, Any]:
     """Return whether dm volumes are hidden from this process, and why."""
     why = context.sysfs.dm.blocked()
+    if not why:
+        return {"hidden": False, "hidden_why": None}
     root = context.euid() == 0
-    return {
-        "hidden": bool(why),
-        "hidden_why": device_mapper.of_this_process(why, root=root) if why else None,
-    }
+    step = "run this where /dev/mapper/control can be opened" if root else "run this as root"
+    volumes = "dm-cache and dm-writecache volumes, if any, are not shown"
+    return {"hidden": True, "hidden_why": f"cannot query device-mapper ({why}): {volumes}; {step}"}
 
 
 def draw_hidden(page: Page, document: Document) -> None:
@@ -271,7 +272,7 @@ def draw_daemon(page: Page, daemon: Document, *, indent: int = 0) -> None:
             indent=indent,
         )
         if why := daemon.get("device_mapper"):
-            page.line(device_mapper.of_daemon(why), "bold red", indent=indent)
+            page.line(device_mapper_text(why), "bold red", indent=indent)
         lost = (daemon.get("history") or {}).get("dropped")
         if lost:
             text = f"{lost} records of the history were lost: it could not be written for a time"

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 
 from ebbgate.actuators.knob_writer import KnobWriter
 from ebbgate.knobs.catalog import DELAY
+from ebbgate.model.dm import CacheStatus
 from ebbgate.model.frame import Frame
 from ebbgate.model.records import Tick, Tracked
 from ebbgate.model.volume import VolumeState
 from ebbgate.signals import kernel_sleep
 from ebbgate.signals.frame import FrameState, build, on_tick, on_tracked, reset_counters, totals
 from ebbgate.signals.kernel_sleep import KernelSleep
-from ebbgate.signals.reload import table_reloaded
 from ebbgate.signals.totals import Changes, Totals
 
 
@@ -54,8 +54,20 @@ class VolumeSignals:
         return build(self._frames, seen, self.writer.volume.name, self.now_ns())
 
     def table_reloaded(self, seen: VolumeState) -> bool:
-        """Whether the volume's table was loaded again since the last look."""
-        return table_reloaded(self.last_seen, seen, self.originals())
+        """Whether the table was loaded again since the last look; it resets the knobs.
+
+        dm-cache counts promotions and demotions from the last load, and takes its threshold from
+        the table. Before anything was counted, only original values show that a table was loaded.
+        """
+        then, new = self.last_seen.dm if self.last_seen else None, seen.dm
+        if not isinstance(then, CacheStatus) or not isinstance(new, CacheStatus):
+            return False
+        originals = self.originals()
+        if new.promotions < then.promotions or new.demotions < then.demotions:
+            return bool(originals)
+        if then.promotions or then.demotions:
+            return False
+        return bool(originals) and originals.items() <= seen.knobs.items()
 
     def originals(self) -> dict[str, str]:
         """Return the original values of the knobs that ebbgate has changed."""

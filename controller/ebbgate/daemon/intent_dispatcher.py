@@ -30,7 +30,7 @@ from ebbgate.model.override import IntentKind, OverrideKind
 from ebbgate.model.volume import Mode, Volume
 from ebbgate.policy_files.active import ActivePolicies
 from ebbgate.store.intent_rows import IntentRow
-from ebbgate.units import clean_text
+from ebbgate.text import clean_text
 
 _LOG = logging.getLogger(__name__)
 DEADLINE_S: Final = 30.0

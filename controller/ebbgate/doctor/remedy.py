@@ -26,6 +26,15 @@ UNDO: Final = "undo: "
 NOTHING_LEFT: Final = "there is nothing to undo"
 
 
+def device_mapper_text(why: str) -> str:
+    """Return the text for a daemon that cannot query it; `why` as DeviceMapper.blocked gives it."""
+    return (
+        f"ebbgated cannot query device-mapper ({why}): dm-cache and dm-writecache volumes are not"
+        " tuned; check DeviceAllow= and CapabilityBoundingSet= (systemctl cat ebbgated), then run:"
+        " systemctl restart ebbgated"
+    )
+
+
 def advice_id(text: str) -> str:
     """Normalize `ebb-206` or `206` to `EBB-206`."""
     return f"EBB-{text.upper().removeprefix('EBB-')}"

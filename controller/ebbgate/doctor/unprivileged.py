@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from ebbgate.doctor import cost, device_mapper, remedy, report
+from ebbgate.doctor import cost, remedy, report
 from ebbgate.doctor.advice import advise
 from ebbgate.doctor.model import SEVERITY, Advice, Facts, device_document
 from ebbgate.doctor.remedy import Applied, ApplyRequest
@@ -210,7 +210,7 @@ def _missing(
     elif not signals:
         yield "signals: the probe has not reported yet which signals this kernel supports"
     if why := status.daemon.get("device_mapper"):
-        yield device_mapper.of_daemon(why)
+        yield remedy.device_mapper_text(why)
     for name, word in signals.items():
         if word != "ok":
             yield f"{name}: {word}"

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import pwd
 import socket
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Any, Final, Protocol
 
+from ebbgate.background import BackgroundWorker
 from ebbgate.errors import EbbgateError
 from ebbgate.intents.limits import Quotas
 from ebbgate.intents.protocol import (
@@ -27,8 +29,8 @@ from ebbgate.intents.protocol import (
     decode_request,
     encode_answer,
 )
-from ebbgate.intents.users import UserNames
-from ebbgate.units import NS_PER_S, clean_text
+from ebbgate.text import clean_text
+from ebbgate.units import NS_PER_S
 
 _LOG = logging.getLogger(__name__)
 _TRY_AGAIN: Final = "try again in a moment"
@@ -247,3 +249,32 @@ class Connection:
             return
         with suppress(OSError, RuntimeError):
             self._writer.close()
+
+
+_WAIT_S: Final = 1.0
+_KEPT: Final = 256
+_NAME_MAX: Final = 64
+
+
+class UserNames:
+    """Looks up each user once."""
+
+    def __init__(self) -> None:
+        self._names: dict[int, str] = {0: "root"}
+        self._worker = BackgroundWorker("users")
+
+    async def name_of(self, uid: int) -> str:
+        """Return the name of a user; `uid N` if there is none or the lookup takes too long."""
+        known = self._names.get(uid)
+        if known is not None:
+            return known
+        unknown = f"uid {uid}"
+        try:
+            async with asyncio.timeout(_WAIT_S):
+                name = await self._worker.run(lambda: pwd.getpwuid(uid).pw_name)
+        except (KeyError, TimeoutError, EbbgateError):
+            return unknown
+        if len(self._names) >= _KEPT:
+            self._names = {0: "root"}
+        self._names[uid] = clean_text(name, _NAME_MAX)
+        return self._names[uid]

@@ -26,7 +26,8 @@ from ebbgate.model.volume import Mode
 from ebbgate.store.access import ROOT_MODE
 from ebbgate.store.connection import Damaged, durable, is_damage, open_writer
 from ebbgate.store.schema import OVERRIDES
-from ebbgate.units import NS_PER_S, clean_text
+from ebbgate.text import clean_text
+from ebbgate.units import NS_PER_S
 
 _LOG = logging.getLogger(__name__)
 _ENDED_KEPT: Final = 1_000

@@ -16,7 +16,8 @@ from enum import StrEnum
 from typing import Any, Final, TypeGuard
 
 from ebbgate.errors import EbbgateError, UsageError
-from ebbgate.units import KIB, NS_PER_S, clean_text
+from ebbgate.text import clean_text
+from ebbgate.units import KIB, NS_PER_S
 
 VERSION: Final = 1
 LINE_BYTES_MAX: Final = 64 * KIB

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ebbgate import __version__
-from ebbgate.intents.connection import Connection, Submit
+from ebbgate.intents.connection import Connection, Submit, UserNames
 from ebbgate.intents.limits import Quotas
 from ebbgate.intents.protocol import (
     Answer,
@@ -28,7 +28,6 @@ from ebbgate.intents.protocol import (
     encode_answer,
     encode_greeting,
 )
-from ebbgate.intents.users import UserNames
 from ebbgate.store.access import ROOT_MODE, group_id
 
 _LOG = logging.getLogger(__name__)

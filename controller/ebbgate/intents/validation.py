@@ -25,7 +25,8 @@ from ebbgate.knobs.settable import (
 from ebbgate.model.override import IntentKind
 from ebbgate.model.volume import Mode, Volume
 from ebbgate.policy.language.yaml_events import BYTES_MAX
-from ebbgate.units import NS_PER_S, clean_text, format_bytes, format_ns
+from ebbgate.text import clean_text
+from ebbgate.units import NS_PER_S, format_bytes, format_ns
 
 OVERRIDE_NS_MAX: Final = 30 * 24 * 3600 * NS_PER_S
 """A longer override should be made without an end."""

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import copy
 import logging
 import os
 import sys
@@ -16,7 +17,6 @@ from ebbgate.config import web_settings
 from ebbgate.config.settings import Config, load_config
 from ebbgate.config.web_settings import WebSettingsError
 from ebbgate.errors import EbbgateError, Unavailable, UsageError
-from ebbgate.log_format import CleanFormatter
 from ebbgate.text import clean_lines
 
 
@@ -95,3 +95,12 @@ def _configured(options: argparse.Namespace) -> Config:
     except WebSettingsError as error:
         raise UsageError(f"--{error.key}: {error.what}", error.hint) from error
     return replace(config, web=web)
+
+
+class CleanFormatter(logging.Formatter):
+    """Replaces unsafe characters of the whole record; the lines of a stack trace stay lines."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        shown = copy.copy(record)
+        shown.msg, shown.args = record.getMessage().replace("\n", " "), None
+        return clean_lines(super().format(shown))

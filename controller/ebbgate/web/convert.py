@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 from pydantic import ValidationError
 
 from ebbgate import __version__
-from ebbgate.doctor import device_mapper
+from ebbgate.doctor import remedy
 from ebbgate.knobs.catalog import BY_NAME
 from ebbgate.knobs.settable import may_be_set
 from ebbgate.model.status import STATUS_STALE_NS
@@ -123,7 +123,7 @@ def _errors(status: Document, alive: bool | None, fresh: bool, age_s: float | No
     if status.get("intents_error"):
         found.append(f"requests are not accepted, or not saved: {status['intents_error']}")
     if why := status.get("device_mapper"):
-        found.append(device_mapper.of_daemon(why))
+        found.append(remedy.device_mapper_text(why))
     probe = status.get("probe") or {}
     if probe and probe.get("state") != "running":
         found.append(f"the probe: {probe.get('state')}")

@@ -21,7 +21,7 @@ from ebbgate.intents.protocol import (
     encode_greeting,
     encode_request,
 )
-from ebbgate.units import clean_text
+from ebbgate.text import clean_text
 
 REQUESTS = (
     Request("a1", "restore"),
