@@ -229,7 +229,7 @@ demo: venv probe webui | $(BUILD)/.deps-lab ## a real bcache, stock against ebbg
 install: probe webui ## to PREFIX (/usr/local), DESTDIR respected
 	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(SBINDIR) $(DESTDIR)$(UNITDIR) $(DESTDIR)$(LIBDIR)
 	rm -rf $(DESTDIR)$(LIBDIR)/ebbgate
-	cd controller && find ebbgate \( -name '*.py' -o -name '*.sql' \) \
+	cd controller && find ebbgate -name '*.py' \
 		-exec install -D -m 644 {} $(DESTDIR)$(LIBDIR)/{} \;
 	env -u PYTHONPYCACHEPREFIX $(SYSTEM_PYTHON) -m compileall -q -s '$(DESTDIR)' $(DESTDIR)$(LIBDIR)
 	install -m 755 $(PROBE) $(DESTDIR)$(SBINDIR)/ebbgate-probe
