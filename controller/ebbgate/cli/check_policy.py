@@ -11,7 +11,7 @@ import click
 from ebbgate.cli.context import Context, json_option
 from ebbgate.cli.output import Document, print_json
 from ebbgate.errors import ConfigError
-from ebbgate.policy.defaults import IDLE_DESTAGE, STREAM_BYPASS
+from ebbgate.policy.defaults import STRATEGIES
 from ebbgate.policy.language.diagnostic import Diagnostic
 from ebbgate.policy.language.document import PolicyDocument
 from ebbgate.policy.language.link import link
@@ -60,7 +60,7 @@ def _document(document: PolicyDocument) -> dict[str, Any]:
         "why": document.why,
         "volumes": list(document.match.volumes),
         "kinds": [str(kind) for kind in document.match.kinds],
-        "strategies": [IDLE_DESTAGE, STREAM_BYPASS] if uses is None else [u.name for u in uses],
+        "strategies": list(STRATEGIES) if uses is None else [u.name for u in uses],
         "rules": [rule.name for rule in document.rules],
         "schedule": [entry.name for entry in document.schedule],
     }

@@ -11,7 +11,7 @@ from ebbgate.cli.context import Context
 from ebbgate.cli.daemon_status import Link
 from ebbgate.doctor.model import device_document
 from ebbgate.model.status import DAEMON
-from ebbgate.model.volume import Volume, VolumeState
+from ebbgate.model.volume import STATE_LEVELS, Volume, VolumeState
 from ebbgate.probes.volume_state import read_state
 from ebbgate.units import sectors_to_bytes
 
@@ -29,12 +29,8 @@ def volume_document(context: Context, link: Link, volume: Volume) -> dict[str, A
         "kind": str(volume.kind),
         "live": live is not None,
         "mode": None,
-        "state": state.state,
-        "cache_mode": state.cache_mode,
         "size_bytes": volume.size_bytes,
-        "dirty_bytes": state.dirty_bytes,
-        "cache_bytes": state.cache_bytes,
-        "in_use_ratio": state.in_use_ratio,
+        **{name: getattr(state, name) for name in STATE_LEVELS},
         "backing": device_document(volume.backing),
         "caches": [device_document(device) for device in volume.caches],
         "knobs": {

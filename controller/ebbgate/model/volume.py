@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Final
 
@@ -112,3 +112,9 @@ class VolumeState:
     in_use_ratio: float | None
     knobs: Mapping[str, str]
     dm: CacheStatus | WritecacheStatus | None = None
+
+
+STATE_LEVELS: Final = tuple(
+    each.name for each in fields(VolumeState) if each.name not in ("at_ns", "knobs", "dm")
+)
+"""The fields of one value each, which recordings and `ebbgate status` have."""

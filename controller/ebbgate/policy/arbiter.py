@@ -192,7 +192,7 @@ def _streams(decision: Decision, own: list[Proposal]) -> Decision:
 
 def _rollback_proposal(found: Verdict, state: State, ruled: Ruling, now_ns: int) -> Proposal:
     left = state.arbiter.rollback.of(found.setting).suspended_until_ns - now_ns
-    what = "stream_bypass" if found.setting is WatchedSetting.STREAMS else "write-back under load"
+    what = STREAM_BYPASS if found.setting is WatchedSetting.STREAMS else "write-back under load"
     before, after = format_ns(found.before_ns), format_ns(found.after_ns)
     yields = found.setting is WatchedSetting.GATE and _presses(state)
     reason = (

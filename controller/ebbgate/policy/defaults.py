@@ -19,6 +19,8 @@ from ebbgate.units import NS_PER_MS
 
 IDLE_DESTAGE = "idle_destage"
 STREAM_BYPASS = "stream_bypass"
+STRATEGIES = (IDLE_DESTAGE, STREAM_BYPASS)
+"""In the order of a policy that names none."""
 STREAM_READS = "stream_bypass of reads"
 
 _DM_CACHE_CANNOT: Mapping[str, str] = {
@@ -69,7 +71,7 @@ class Policy:
     cannot: Mapping[str, str] = field(default_factory=dict)
     rollback: RollbackParams = field(default_factory=RollbackParams)
     name: str = ADAPTIVE
-    order: tuple[str, ...] = (IDLE_DESTAGE, STREAM_BYPASS)
+    order: tuple[str, ...] = STRATEGIES
     rules: tuple[Rule, ...] = ()
     limits: Limits = field(default_factory=Limits)
     overlay: str = ""
@@ -87,5 +89,6 @@ def default_policy(kind: Kind, scheduler: str | None = None) -> Policy:
     if kind is Kind.DM_CACHE:
         # There is no garbage to collect, and a clean block is no less free than an empty one.
         destage = DestageParams(pace=_DM_PACE, pressure_pace=_DM_PRESSURE_PACE, collect_ratio=None)
-        return Policy(destage, StreamParams(reads=False, by_size=True), _DM_CACHE_CANNOT)
+        streams = StreamParams(reads=False, by_size=True)
+        return Policy(destage=destage, streams=streams, cannot=_DM_CACHE_CANNOT)
     return Policy(destage=DestageParams(pace=params_for(scheduler)))

@@ -63,7 +63,14 @@ def on_frame(state: State, frame: Frame, policy: Policy) -> State:
         streams = stream_bypass.on_frame(state.streams, frame, policy.streams)
     congested = state.congested or frame.bypass_bytes.get("congested", 0) > 0
     # Built in one go: each copy of a frozen class costs as much as a strategy.
-    return State(destage, streams, ruled, congested, frame, None, state.arbiter)
+    return State(
+        destage=destage,
+        streams=streams,
+        rules=ruled,
+        congested=congested,
+        frame=frame,
+        arbiter=state.arbiter,
+    )
 
 
 def on_edge(state: State, edge: Edge, policy: Policy) -> State:

@@ -19,7 +19,7 @@ from typing import Any
 
 from ebbgate.model.dm import CacheStatus, DmHealth, WritecacheStatus
 from ebbgate.model.records import Record
-from ebbgate.model.volume import Kind, VolumeState
+from ebbgate.model.volume import STATE_LEVELS, Kind, VolumeState
 from ebbgate.probes.protocol import BadRecord, parse_line
 
 
@@ -56,17 +56,8 @@ def header_line(text: str) -> str:
 
 def sysfs_line(volume: str, seen: VolumeState) -> str:
     """Return the line for the state at one tick, without a line end."""
-    document = {
-        "t": "sysfs",
-        "ns": seen.at_ns,
-        "vol": volume,
-        "state": seen.state,
-        "cache_mode": seen.cache_mode,
-        "dirty_bytes": seen.dirty_bytes,
-        "cache_bytes": seen.cache_bytes,
-        "in_use_ratio": seen.in_use_ratio,
-        "knobs": dict(seen.knobs),
-    }
+    levels = {name: getattr(seen, name) for name in STATE_LEVELS}
+    document = {"t": "sysfs", "ns": seen.at_ns, "vol": volume, **levels, "knobs": dict(seen.knobs)}
     if seen.dm is not None:
         target = "cache" if isinstance(seen.dm, CacheStatus) else "writecache"
         document["dm"] = {"target": target, **asdict(seen.dm)}
@@ -113,11 +104,7 @@ def _own(line: str) -> SysfsSnapshot | RecordingHeader | None:
 def _seen(raw: Mapping[str, Any]) -> SysfsSnapshot:
     state = VolumeState(
         at_ns=raw["ns"],
-        state=raw.get("state"),
-        cache_mode=raw.get("cache_mode"),
-        dirty_bytes=raw.get("dirty_bytes"),
-        cache_bytes=raw.get("cache_bytes"),
-        in_use_ratio=raw.get("in_use_ratio"),
+        **{name: raw.get(name) for name in STATE_LEVELS},
         knobs=raw.get("knobs", {}),
         dm=_dm_status(raw["dm"]) if "dm" in raw else None,
     )

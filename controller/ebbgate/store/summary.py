@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from ebbgate.policy.defaults import IDLE_DESTAGE, STREAM_BYPASS
 from ebbgate.store.rollup import IOS, P99, Row, hit_ratio, mean, merge_paths, weight
 from ebbgate.units import NS_PER_S
 
@@ -94,8 +95,8 @@ def gaps(tallies: Iterable[HourlyCount]) -> Document:
     return {
         "seen": sum(tally.count for tally in seen),
         "length_ns": sum(tally.amount for tally in seen),
-        "used": _acted(tallies, "idle_destage", "destage"),
-        "pressure": _acted(tallies, "idle_destage", "pressure"),
+        "used": _acted(tallies, IDLE_DESTAGE, "destage"),
+        "pressure": _acted(tallies, IDLE_DESTAGE, "pressure"),
     }
 
 
@@ -117,7 +118,7 @@ def streams(rows: Iterable[Row], tallies: Iterable[HourlyCount]) -> Document:
     """Return how often streams were kept out of the cache, and all bytes that bypassed it."""
     bypassed = [row["bypass_bytes"] for row in rows if row["bypass_bytes"] is not None]
     return {
-        "kept_out": _acted(tallies, "stream_bypass", "bypass"),
+        "kept_out": _acted(tallies, STREAM_BYPASS, "bypass"),
         "bypassed_bytes": sum(bypassed) if bypassed else None,
     }
 

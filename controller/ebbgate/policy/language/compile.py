@@ -12,6 +12,7 @@ from dataclasses import replace
 from ebbgate.model.volume import Kind, Volume
 from ebbgate.policy.defaults import (
     IDLE_DESTAGE,
+    STRATEGIES,
     STREAM_BYPASS,
     Policy,
     default_policy,
@@ -23,8 +24,6 @@ from ebbgate.policy.language.params import with_values
 from ebbgate.policy.language.settings import effect_of, limits_of, proposal_of
 from ebbgate.policy.rules import Rule
 from ebbgate.policy.strategies.destage_state import DestageParams
-
-_ALL = (StrategyUse(IDLE_DESTAGE), StrategyUse(STREAM_BYPASS))
 
 
 def policy_of(documents: tuple[PolicyDocument, ...], volume: Volume, at: LocalTime) -> Policy:
@@ -44,9 +43,8 @@ def compile_policy(
     if entry is not None and entry.overlay is not None:
         document = overlaid(document, entry.overlay)
     base = default_policy(kind, scheduler)
-    uses = {use.name: use for use in document.strategies or ()}
-    if document.strategies is None:
-        uses = {use.name: use for use in _ALL}
+    named = document.strategies
+    uses = {use.name: use for use in (map(StrategyUse, STRATEGIES) if named is None else named)}
     cannot = {name: why for name, why in base.cannot.items() if name.split(" ")[0] in uses}
     return replace(
         base,

@@ -307,7 +307,7 @@ _CHECKS: Final = {
 def _parameters_schema(strategy: str) -> ObjectSchema:
     params, defaults = _PARAMS[strategy]
     fields = tuple(param.field(defaults) for param in params)
-    return ObjectSchema(f"the parameters of {strategy}", fields, _CHECKS[strategy])
+    return ObjectSchema(f"the parameters of {strategy}", fields, _CHECKS.get(strategy))
 
 
 STRATEGY_PARAMS: Final[Mapping[str, ObjectSchema]] = {
