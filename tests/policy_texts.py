@@ -12,7 +12,7 @@ import fastjsonschema  # type: ignore[import-untyped]
 import yaml  # type: ignore[import-untyped]
 
 from ebbgate.policy.language.parse import parse
-from ebbgate.policy.language.schema import schema
+from ebbgate.policy.language.reference import schema
 
 FOLDER: Final = Path(__file__).resolve().parents[1] / "policies"
 SHIPPED: Final = tuple(sorted(FOLDER.glob("*.yaml")))

@@ -208,14 +208,22 @@ def measure(context: Context, seed: int) -> dict[str, float]:
         }
 
 
+OLDEST: Final = {
+    "seconds": f"SELECT min(at_unix_ns) FROM samples WHERE span_ns = {SECOND_NS}",
+    "minutes": f"SELECT min(at_unix_ns) FROM samples WHERE span_ns = {MINUTE_NS}",
+    "hours": f"SELECT min(at_unix_ns) FROM samples WHERE span_ns = {HOUR_NS}",
+    "decisions": "SELECT min(at_unix_ns) FROM decisions",
+    "actions": "SELECT min(at_unix_ns) FROM actions",
+    "edges": "SELECT min(at_unix_ns) FROM edges",
+}
+
+
 def kept_days(path: Path) -> dict[str, float]:
     """How far back what is kept reaches."""
     until_ns = BEGIN_NS + DAYS * DAY_NS
-    history = History.open(path)
-    try:
-        oldest = history.oldest_ns()
-    finally:
-        history.close()
+    with closing(open_reader(path, HISTORY)) as history:
+        found = {what: history.execute(query).fetchone()[0] for what, query in OLDEST.items()}
+    oldest = {what: at_ns for what, at_ns in found.items() if at_ns is not None}
     return {f"days_of_{what}": (until_ns - at_ns) / DAY_NS for what, at_ns in oldest.items()}
 
 

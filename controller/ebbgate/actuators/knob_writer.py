@@ -16,8 +16,7 @@ from threading import Event
 from ebbgate.actuators import ownership
 from ebbgate.actuators.bcache_steps import Step, StepKind
 from ebbgate.actuators.gate_plan import GatePlan, plan_for
-from ebbgate.actuators.owned_knob import Journal, OwnedKnob
-from ebbgate.actuators.ownership import Owner
+from ebbgate.actuators.ownership import Journal, OwnedKnob, Owner
 from ebbgate.kernel.sysfs import Sysfs, is_gone
 from ebbgate.knobs.catalog import (
     BY_NAME,

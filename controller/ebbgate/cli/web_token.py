@@ -12,7 +12,7 @@ import click
 
 from ebbgate.cli.context import Context, json_option
 from ebbgate.cli.output import Document, emit
-from ebbgate.config.access_token import read_token
+from ebbgate.config.web_settings import read_token
 from ebbgate.errors import PermissionDenied
 from ebbgate.store.access import READ_MODE, group_id
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The settings of `ebbgate-web`: the table `[web]` of ebbgate.toml. Pure.
+"""The settings of `ebbgate-web`: the table `[web]` of ebbgate.toml. I/O: the access token.
 
 [web]
 listen = "127.0.0.1:8380"              # address and port; see `reading` for others
@@ -11,6 +11,7 @@ hosts = []                             # host names allowed in browsers, besides
 
 from __future__ import annotations
 
+import hmac
 import ipaddress
 import re
 from collections.abc import Mapping
@@ -18,8 +19,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from ebbgate.errors import ConfigError, PermissionDenied, Unavailable
+
 LISTEN: Final = "127.0.0.1:8380"
 TOKEN_FILE: Final = Path("/etc/ebbgate/web-token")
+TOKEN_LENGTH_MIN: Final = 20
+_TOKEN_HINT: Final = "make one, as root: ebbgate web-token --new"
 READINGS: Final = ("open", "token")
 _PORT_MAX: Final = 65535
 _NAME: Final = re.compile(r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$")
@@ -122,3 +127,33 @@ def _hosts(value: object) -> tuple[str, ...]:
         if not isinstance(each, str) or not _NAME.match(each.lower()):
             raise WebSettingsError("hosts", f"{each!r} is not a host name", hint)
     return tuple(each.lower() for each in value)
+
+
+def read_token(path: Path) -> str:
+    """Return the token. Raises Unavailable if there is none, PermissionDenied, ConfigError."""
+    try:
+        text = path.read_text(encoding="ascii").strip()
+    except FileNotFoundError as error:
+        raise Unavailable(f"there is no token: {path} does not exist", _TOKEN_HINT) from error
+    except PermissionError as error:
+        raise PermissionDenied(
+            f"no access to {path}", "run this as root or as a member of the group ebbgate"
+        ) from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: cannot be read: {error}", _TOKEN_HINT) from error
+    if len(text) < TOKEN_LENGTH_MIN or len(text.split()) != 1:
+        raise ConfigError(
+            f"{path} has no token of at least {TOKEN_LENGTH_MIN} characters", _TOKEN_HINT
+        )
+    return text
+
+
+def is_token(given: str, path: Path) -> bool:
+    """Whether it is the token, compared in constant time. Raises as `read_token`."""
+    return hmac.compare_digest(given.encode(), read_token(path).encode())
+
+
+def bearer(header: str | None) -> str | None:
+    """Return the token of an Authorization header; None if it has none."""
+    kind, _, value = (header or "").partition(" ")
+    return value.strip() if kind.lower() == "bearer" and value.strip() else None

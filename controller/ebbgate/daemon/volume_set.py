@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,7 +17,6 @@ from ebbgate.actuators.knob_writer import KnobWriter
 from ebbgate.background import BackgroundWorker, PatientTasks
 from ebbgate.config.settings import Config
 from ebbgate.control.volume_loop import VolumeLoop
-from ebbgate.control.volume_reader import VolumeReader
 from ebbgate.daemon.override_registry import OverrideRegistry
 from ebbgate.daemon.policy_follower import PolicyFollower
 from ebbgate.intents.override_writer import OverrideWriter
@@ -27,6 +26,7 @@ from ebbgate.model.volume import Volume, VolumeState
 from ebbgate.policy_files.active import ActivePolicies
 from ebbgate.probes.ebpf import track_command
 from ebbgate.probes.topology import device_generation, discover
+from ebbgate.probes.volume_state import read_state
 from ebbgate.store.journal_writer import JournalWriter
 from ebbgate.store.recorder import Recorder
 from ebbgate.units import NS_PER_S
@@ -40,6 +40,38 @@ _STOP_S: Final = 10.0
 """How long all volumes together have to restore their knobs at the end."""
 _URGENT_FACTOR: Final = 6
 """Expensive reads run 6x less often while a gate is open: an edge would wait for them."""
+
+
+class VolumeReader:
+    """Reads the state of one volume on a thread of its own.
+
+    Most files of bcache take its global lock, which the kernel holds while a device is registered:
+    a read may then take minutes, and must keep neither the event loop nor another volume waiting.
+    The writer's `reading_since_ns` is set during a read.
+    """
+
+    def __init__(self, writer: KnobWriter) -> None:
+        self._writer = writer
+        self._worker = BackgroundWorker(f"read-{writer.volume.name}")
+
+    async def read(
+        self, now_ns: int, previous: VolumeState | None, fresh: Collection[str]
+    ) -> VolumeState:
+        """See probes.volume_state.read_state."""
+        writer = self._writer
+
+        def work() -> VolumeState:
+            writer.reading_since_ns = writer.now_ns()
+            try:
+                return read_state(writer.sysfs, writer.volume, now_ns, previous, fresh)
+            finally:
+                writer.reading_since_ns = None
+
+        return await asyncio.wrap_future(self._worker.submit(work))
+
+    def end(self) -> None:
+        """End the thread; no more reads follow."""
+        self._worker.end()
 
 
 @dataclass(slots=True)

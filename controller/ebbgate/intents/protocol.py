@@ -95,11 +95,6 @@ class Answer:
     hint: str = ""
     busy: bool = False
 
-    @property
-    def final(self) -> bool:
-        """Whether no other answer to the same request follows."""
-        return self.state is not State.ACCEPTED
-
 
 class ProtocolError(EbbgateError):
     """A line is not a valid message. Without an `id` the connection cannot continue.

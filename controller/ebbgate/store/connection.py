@@ -103,14 +103,6 @@ def identity_of(connection: sqlite3.Connection) -> int:
     return found
 
 
-def open_in_memory(schema: Schema) -> sqlite3.Connection:
-    """Open a database in memory, for use while the file cannot be used."""
-    connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-    migrate(connection, schema, "memory")
-    connection.row_factory = sqlite3.Row
-    return connection
-
-
 def open_reader(path: Path, schema: Schema, advice: str = "") -> sqlite3.Connection:
     """Open a database read-only. Raises NothingRecorded where the file does not exist yet."""
     with _explained(path, advice):

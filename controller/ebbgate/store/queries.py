@@ -20,18 +20,8 @@ from ebbgate.store import samples
 from ebbgate.store.connection import open_reader
 from ebbgate.store.documents import Document
 from ebbgate.store.queries_latency import LatencyGrid, latency_grid
-from ebbgate.store.rollup import HOUR_NS, MINUTE_NS, SECOND_NS, Row, bucket_ns
+from ebbgate.store.rollup import MINUTE_NS, SECOND_NS, Row, bucket_ns
 from ebbgate.store.schema import HISTORY
-
-_OLDEST: Final = {
-    "seconds": f"SELECT min(at_unix_ns) FROM samples WHERE span_ns = {SECOND_NS}",
-    "minutes": f"SELECT min(at_unix_ns) FROM samples WHERE span_ns = {MINUTE_NS}",
-    "hours": f"SELECT min(at_unix_ns) FROM samples WHERE span_ns = {HOUR_NS}",
-    "decisions": "SELECT min(at_unix_ns) FROM decisions",
-    "actions": "SELECT min(at_unix_ns) FROM actions",
-    "edges": "SELECT min(at_unix_ns) FROM edges",
-}
-
 
 EDGES_MAX: Final = 20_000
 """Of a window, the newest: about one a second over the six hours for which edges are kept."""
@@ -67,7 +57,7 @@ class Live:
     document: Document
 
 
-class History:
+class HistoryReader:
     """The history database, open for reading. One thread only."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
@@ -81,6 +71,10 @@ class History:
     def close(self) -> None:
         """Close the file."""
         self._connection.close()
+
+
+class History(HistoryReader):
+    """Its queries for the command line, and a base for those of the web."""
 
     def live(self) -> dict[str, Live]:
         """Return all status documents by volume."""
@@ -125,13 +119,6 @@ class History:
     ) -> LatencyGrid:
         """Return how long requests took, by time (`store.queries_latency`)."""
         return latency_grid(self._connection, volume, op, (since_unix_ns, until_unix_ns), points)
-
-    def oldest_ns(self) -> dict[str, int]:
-        """Return the oldest time of each kind of record; kinds without records are left out."""
-        found = {
-            what: self._connection.execute(query).fetchone()[0] for what, query in _OLDEST.items()
-        }
-        return {what: at_ns for what, at_ns in found.items() if at_ns is not None}
 
 
 def read_window(

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import sqlite3
 from pathlib import Path
-from typing import Final, Self
+from typing import Final
 
 from ebbgate.errors import Unavailable
-from ebbgate.store.connection import NothingRecorded, identity_of, open_reader
+from ebbgate.store.connection import NothingRecorded, identity_of
 from ebbgate.store.intent_rows import IntentRow, read
-from ebbgate.store.schema import HISTORY
+from ebbgate.store.queries import HistoryReader
 
 _NEWEST: Final = "SELECT * FROM intents WHERE id < ? ORDER BY id DESC LIMIT ?"
 _CHANGED: Final = """
@@ -26,20 +26,8 @@ _LAST: Final = """
 """
 
 
-class IntentHistory:
+class IntentHistory(HistoryReader):
     """The history's requests, open for one answer. One thread only."""
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-
-    @classmethod
-    def open(cls, path: Path) -> Self:
-        """Open `history.db`. Raises NothingRecorded, PermissionDenied, Unavailable."""
-        return cls(open_reader(path, HISTORY))
-
-    def close(self) -> None:
-        """Close the file."""
-        self._connection.close()
 
     def identity(self) -> int:
         """Return the number that identifies this file; a new history has another one."""

@@ -7,18 +7,15 @@ Each period is read in the longest span that it was rolled up to.
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import groupby
-from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from ebbgate.store import samples
-from ebbgate.store.connection import open_reader
+from ebbgate.store.queries import HistoryReader
 from ebbgate.store.retention import volumes
 from ebbgate.store.rollup import HOUR_NS, MINUTE_NS, SECOND_NS, Row, bucket_ns, merge
-from ebbgate.store.schema import HISTORY
 from ebbgate.store.summary import HourlyCount, ManualWrite
 
 Window = tuple[int, int]
@@ -34,20 +31,8 @@ _IN_TIME: Final = """
 """
 
 
-class ReportHistory:
+class ReportHistory(HistoryReader):
     """The history, open for a report. One thread only."""
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-
-    @classmethod
-    def open(cls, path: Path) -> Self:
-        """Raises NothingRecorded, PermissionDenied, Unavailable for a bad or an older file."""
-        return cls(open_reader(path, HISTORY))
-
-    def close(self) -> None:
-        """Close the file."""
-        self._connection.close()
 
     @contextmanager
     def one_snapshot(self) -> Iterator[None]:

@@ -18,8 +18,7 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
 
-from ebbgate.config.access_token import bearer, is_token
-from ebbgate.config.web_settings import WebSettings
+from ebbgate.config.web_settings import WebSettings, bearer, is_token
 from ebbgate.errors import EbbgateError
 from ebbgate.web.errors import ApiError, api_error
 from ebbgate.web.responses import refusal

@@ -24,8 +24,7 @@ from ebbgate.policy.language.link import link
 from ebbgate.policy.language.object_schema import FieldSchema, ObjectSchema
 from ebbgate.policy.language.params import STRATEGY_PARAMS
 from ebbgate.policy.language.parse import parse
-from ebbgate.policy.language.reference import blocks
-from ebbgate.policy.language.schema import schema_text
+from ebbgate.policy.language.reference import blocks, schema_text
 from ebbgate.policy.language.settings import LIMITS, SET
 from ebbgate.policy.language.yaml_events import read_nodes
 from ebbgate.policy.rule_signals import SIGNALS
@@ -142,7 +141,7 @@ def test_nas_sleep_bursts_at_the_bounds_of_level_and_age() -> None:
 
 def test_the_schema_is_that_of_the_code() -> None:
     kept = (FOLDER / "schema.json").read_text()
-    assert kept == schema_text(), "run: python -m ebbgate.policy.language.schema"
+    assert kept == schema_text(), "run: python -m ebbgate.policy.language.reference schema"
     assert json.loads(kept)["properties"].keys() == {field.name for field in POLICY.fields}
 
 

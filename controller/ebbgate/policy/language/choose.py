@@ -21,7 +21,7 @@ class LocalTime:
 
 def choose(documents: Iterable[PolicyDocument], volume: Volume) -> PolicyDocument:
     """Return the first document, by file name, that matches; `adaptive` if none does."""
-    return choose_by_name(documents, _names(volume), volume.kind)
+    return choose_by_name(documents, {volume.name, volume.title, volume.kernel_name}, volume.kind)
 
 
 def choose_by_name(
@@ -33,15 +33,6 @@ def choose_by_name(
         if matches_name(document, names, kind):
             return document
     return ZERO
-
-
-def matches(document: PolicyDocument, volume: Volume) -> bool:
-    """Whether the document is for this volume."""
-    return matches_name(document, _names(volume), volume.kind)
-
-
-def _names(volume: Volume) -> set[str]:
-    return {volume.name, volume.title, volume.kernel_name}
 
 
 def matches_name(document: PolicyDocument, names: Iterable[str], kind: Kind) -> bool:

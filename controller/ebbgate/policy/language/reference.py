@@ -1,17 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Prints the tables of policies/README.md: keys, parameters, settings, signals. Pure.
 
-`python -m ebbgate.policy.language.reference` prints them; a test compares the README.
+`python -m ebbgate.policy.language.reference` prints them, and with the word `schema` the JSON
+Schema of the language for editors, policies/schema.json; a test compares both.
 """
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Iterable, Iterator
 
+from ebbgate.policy.language.condition import signal_schemas, when_schema
 from ebbgate.policy.language.grammar import ENTRY, MATCH, OBJECTIVES, POLICY, RULE
 from ebbgate.policy.language.object_schema import FieldSchema, ObjectSchema
 from ebbgate.policy.language.params import STRATEGY_PARAMS
 from ebbgate.policy.language.settings import LIMITS, SET
+from ebbgate.policy.language.value_schemas import Schema
 from ebbgate.policy.quantity import EXAMPLES, FACTORS, SignalUnit
 from ebbgate.policy.rule_signals import SIGNALS, Signal
 
@@ -83,5 +88,22 @@ def _unit(unit: SignalUnit) -> str:
     return f"| {unit} | {names} | `{EXAMPLES[unit]}` |"
 
 
+def schema() -> Schema:
+    """Return the schema; references and the order of bounds cannot be checked by it."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "ebbgate policy",
+        "description": "Printed from the code: python -m ebbgate.policy.language.reference schema",
+        **POLICY.schema(),
+        "$defs": {"signals": signal_schemas(), "when": when_schema()},
+    }
+
+
+def schema_text() -> str:
+    """Return the content of policies/schema.json."""
+    return json.dumps(schema(), indent=1, ensure_ascii=False) + "\n"
+
+
 if __name__ == "__main__":
-    print("\n\n".join(block for _, block in blocks()))
+    tables_text = "\n\n".join(block for _, block in blocks()) + "\n"
+    print(schema_text() if "schema" in sys.argv[1:] else tables_text, end="")

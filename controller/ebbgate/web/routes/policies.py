@@ -8,7 +8,7 @@ import json
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from ebbgate.policy.language.schema import schema
+from ebbgate.policy.language.reference import schema
 from ebbgate.web import policy_service
 from ebbgate.web.models.policies import (
     DryRunRequest,
