@@ -7,14 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
-from ebbgate.actuators.bcache_steps import (
-    GATE_KNOBS,
-    Step,
-    StepKind,
-    base_steps,
-    gate_steps,
-    write,
-)
+from ebbgate.actuators.bcache_steps import GATE_KNOBS, Step, StepKind, base_steps, gate_steps, write
 from ebbgate.knobs.catalog import MAX_SECTORS, PERCENT, RATE, TABLE, THRESHOLD
 from ebbgate.model.decision import Gate, GateKind
 from ebbgate.model.dm import CLEANER

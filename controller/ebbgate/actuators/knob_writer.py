@@ -18,13 +18,7 @@ from ebbgate.actuators.bcache_steps import Step, StepKind
 from ebbgate.actuators.gate_plan import GatePlan, plan_for
 from ebbgate.actuators.ownership import Journal, OwnedKnob, Owner
 from ebbgate.kernel.sysfs import Sysfs, is_gone
-from ebbgate.knobs.catalog import (
-    BY_NAME,
-    TABLE,
-    THRESHOLD,
-    knob_path,
-    same_value,
-)
+from ebbgate.knobs.catalog import BY_NAME, TABLE, THRESHOLD, knob_path, same_value
 from ebbgate.knobs.knob import Knob, parse_value
 from ebbgate.model.decision import Action, JournalEntry, Outcome, OutcomeKind
 from ebbgate.model.volume import Volume

@@ -16,13 +16,7 @@ from typing import Final, Protocol
 from ebbgate.actuators import ownership
 from ebbgate.actuators.ownership import Owner
 from ebbgate.kernel.sysfs import Sysfs
-from ebbgate.knobs.catalog import (
-    BY_NAME,
-    PERCENT,
-    RUNNING,
-    TABLE,
-    same_value,
-)
+from ebbgate.knobs.catalog import BY_NAME, PERCENT, RUNNING, TABLE, same_value
 from ebbgate.knobs.knob import parse_value
 from ebbgate.model.decision import Action, JournalEntry, Outcome, OutcomeKind
 

@@ -23,11 +23,7 @@ from ebbgate.units import NS_PER_S
 if TYPE_CHECKING:
     from ebbgate.cli.page import Cell, Page
 
-_MARKS: dict[bool | None, Any] = {
-    True: ("yes", "green"),
-    False: "no",
-    None: ("unknown", "yellow"),
-}
+_MARKS: dict[bool | None, Any] = {True: ("yes", "green"), False: "no", None: ("unknown", "yellow")}
 
 
 @click.command()

@@ -13,13 +13,7 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Any, Protocol
 
-from ebbgate.actuators.bcache_steps import (
-    Step,
-    StepKind,
-    congestion_off_steps,
-    cutoff_steps,
-    write,
-)
+from ebbgate.actuators.bcache_steps import Step, StepKind, congestion_off_steps, cutoff_steps, write
 from ebbgate.actuators.gate_plan import cleaner_step, split_steps
 from ebbgate.actuators.gate_worker import GateWorker, Job, Later
 from ebbgate.actuators.knob_writer import KnobWriter, Reason

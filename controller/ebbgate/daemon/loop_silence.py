@@ -54,11 +54,7 @@ class LoopSilence:
 
     def report(self) -> dict[str, int]:
         """Return the figures for the daemon's status; the next `last_ns` begins now."""
-        found = {
-            "last_ns": self.last_ns,
-            "max_ns": self.max_ns,
-            "max_unix_ns": self.max_unix_ns,
-        }
+        found = {"last_ns": self.last_ns, "max_ns": self.max_ns, "max_unix_ns": self.max_unix_ns}
         self.last_ns = 0
         return found
 

@@ -102,12 +102,7 @@ class ControlClient:
         self._socket.close()
 
     def send(
-        self,
-        kind: str,
-        volume: str | None,
-        args: Mapping[str, Any],
-        label: str,
-        timeout_s: float,
+        self, kind: str, volume: str | None, args: Mapping[str, Any], label: str, timeout_s: float
     ) -> int:
         """Send a request; return its number once the daemon has accepted it.
 
@@ -159,8 +154,7 @@ class ControlClient:
             message = decode_message(self._line(deadline_s))
         except ProtocolError as error:
             raise Unavailable(
-                f"ebbgated sent an invalid message: {error.message}",
-                error.hint or LOG,
+                f"ebbgated sent an invalid message: {error.message}", error.hint or LOG
             ) from error
         if isinstance(message, Answer) and message.state is State.ERROR:
             kind = Busy if message.busy else Unavailable

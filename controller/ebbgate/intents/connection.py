@@ -72,12 +72,7 @@ class Connection:
     """Serves one client. Accepted requests are carried out even if the client leaves."""
 
     def __init__(
-        self,
-        client: socket.socket,
-        uid: int,
-        quotas: Quotas,
-        names: UserNames,
-        submit: Submit,
+        self, client: socket.socket, uid: int, quotas: Quotas, names: UserNames, submit: Submit
     ) -> None:
         self._socket = client
         self._uid = uid

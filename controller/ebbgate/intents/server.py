@@ -21,13 +21,7 @@ from typing import Any, Final
 from ebbgate import __version__
 from ebbgate.intents.connection import Connection, Submit, UserNames
 from ebbgate.intents.limits import Quotas
-from ebbgate.intents.protocol import (
-    Answer,
-    Greeting,
-    State,
-    encode_answer,
-    encode_greeting,
-)
+from ebbgate.intents.protocol import Answer, Greeting, State, encode_answer, encode_greeting
 from ebbgate.store.access import ROOT_MODE, group_id
 
 _LOG = logging.getLogger(__name__)

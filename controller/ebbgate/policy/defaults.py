@@ -26,7 +26,7 @@ STREAM_READS = "stream_bypass of reads"
 _DM_CACHE_CANNOT: Mapping[str, str] = {
     STREAM_READS: (
         "stock dm-cache cannot keep a read stream out: a scan promotes the blocks it reads"
-    ),
+    )
 }
 _WRITECACHE_CANNOT: Mapping[str, str] = {
     IDLE_DESTAGE: (

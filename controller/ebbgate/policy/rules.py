@@ -210,11 +210,7 @@ def _explained(
 
 
 def _waits_for(
-    state: RulesState,
-    mine: RuleState,
-    rule: Rule,
-    values: Mapping[str, Value | None],
-    now_ns: int,
+    state: RulesState, mine: RuleState, rule: Rule, values: Mapping[str, Value | None], now_ns: int
 ) -> str:
     """Return what is missing before it comes on."""
     if not holds(rule.when, values):

@@ -14,12 +14,7 @@ from ebbgate.kernel.sysfs import Sysfs
 from ebbgate.model.dm import DmMapping
 from ebbgate.model.volume import Device, Kind, Volume
 from ebbgate.probes.block import describe_device
-from ebbgate.probes.dm_status import (
-    BadLine,
-    lvm_name,
-    parse_cache_table,
-    parse_writecache_table,
-)
+from ebbgate.probes.dm_status import BadLine, lvm_name, parse_cache_table, parse_writecache_table
 
 _KINDS = {"cache": Kind.DM_CACHE, "writecache": Kind.DM_WRITECACHE}
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9+_.:-]{1,60}")

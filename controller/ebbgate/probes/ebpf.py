@@ -87,10 +87,7 @@ class EbpfProbe:
     """The child process and its commands. `on_record` is called on the event loop."""
 
     def __init__(
-        self,
-        program: Path,
-        on_record: Callable[[Record], None],
-        on_restart: Callable[[], None],
+        self, program: Path, on_record: Callable[[Record], None], on_restart: Callable[[], None]
     ) -> None:
         self._program = program
         self._on_record = on_record

@@ -52,11 +52,7 @@ def read_state(
 
 # ---- bcache -------------------------------------------------------------------------------------
 def _read_bcache(
-    sysfs: Sysfs,
-    volume: Volume,
-    now_ns: int,
-    previous: VolumeState | None,
-    fresh: Collection[str],
+    sysfs: Sysfs, volume: Volume, now_ns: int, previous: VolumeState | None, fresh: Collection[str]
 ) -> VolumeState:
     state, dirty, available = _level_files(volume)
     knobs = _refreshed(sysfs, volume, previous, fresh) if previous else read_knobs(sysfs, volume)

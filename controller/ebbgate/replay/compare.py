@@ -16,15 +16,7 @@ from typing import Final
 
 from ebbgate.model.decision import Decision, Gate, GateKind
 from ebbgate.model.volume import Kind
-from ebbgate.policy.engine import (
-    IDLE_DESTAGE,
-    STREAM_BYPASS,
-    Outcome,
-    Phase,
-    Policy,
-    State,
-    step,
-)
+from ebbgate.policy.engine import IDLE_DESTAGE, STREAM_BYPASS, Outcome, Phase, Policy, State, step
 from ebbgate.replay.history_events import (
     Gap,
     HistoryEvent,

@@ -107,10 +107,7 @@ def open_reader(path: Path, schema: Schema, advice: str = "") -> sqlite3.Connect
     """Open a database read-only. Raises NothingRecorded where the file does not exist yet."""
     with _explained(path, advice):
         if not _is_file(path):
-            raise NothingRecorded(
-                f"nothing was recorded yet: {path} does not exist",
-                _START,
-            )
+            raise NothingRecorded(f"nothing was recorded yet: {path} does not exist", _START)
         connection = sqlite3.connect(_reading(path), uri=True, timeout=READ_TIMEOUT_S)
         try:
             connection.execute("PRAGMA query_only = ON")
@@ -221,7 +218,4 @@ def _explained(path: Path, advice: str = "") -> Iterator[None]:
         if "readonly" in text or "unable to open" in text:
             raise PermissionDenied(f"no access to {path} ({text})", "run this as root") from error
         kind = Damaged if is_damage(error) else Unavailable
-        raise kind(
-            f"{path} cannot be used: {text}",
-            advice or away,
-        ) from error
+        raise kind(f"{path} cannot be used: {text}", advice or away) from error

@@ -101,8 +101,7 @@ def scan(connection: sqlite3.Connection, order: str) -> Iterator[tuple[int, Jour
 
 def _entries(connection: sqlite3.Connection, boot_id: str | None) -> list[JournalEntry]:
     rows = connection.execute(
-        f"SELECT {_COLUMNS} FROM originals WHERE ?1 IS NULL OR boot_id = ?1 ORDER BY id",
-        (boot_id,),
+        f"SELECT {_COLUMNS} FROM originals WHERE ?1 IS NULL OR boot_id = ?1 ORDER BY id", (boot_id,)
     )
     return [_entry(row) for row in rows]
 

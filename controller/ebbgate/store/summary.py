@@ -108,10 +108,7 @@ def destaged(rows: Iterable[Row]) -> Document:
     in_gaps = [row["gap_destage_bytes"] for row in rows if row["gap_destage_bytes"] is not None]
     if not known or not in_gaps:
         return {"in_gaps_bytes": None, "under_load_bytes": None}
-    return {
-        "in_gaps_bytes": sum(in_gaps),
-        "under_load_bytes": max(0, round(total) - sum(in_gaps)),
-    }
+    return {"in_gaps_bytes": sum(in_gaps), "under_load_bytes": max(0, round(total) - sum(in_gaps))}
 
 
 def streams(rows: Iterable[Row], tallies: Iterable[HourlyCount]) -> Document:

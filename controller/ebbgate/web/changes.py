@@ -54,8 +54,7 @@ class Cursor:
     def beyond(self, other: Cursor) -> Cursor:
         """Return the farther of both, part by part."""
         return replace(
-            Cursor(*map(max, self.parts, other.parts)),
-            history=other.history or self.history,
+            Cursor(*map(max, self.parts, other.parts)), history=other.history or self.history
         )
 
 

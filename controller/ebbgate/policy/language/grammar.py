@@ -100,11 +100,7 @@ OBJECTIVES: Final = ObjectSchema(
             default="no bound",
         ),
         FieldSchema(
-            "write_latency_p99",
-            _P99,
-            "The same for write_latency_p99.",
-            "10ms",
-            default="no bound",
+            "write_latency_p99", _P99, "The same for write_latency_p99.", "10ms", default="no bound"
         ),
         FieldSchema(
             "dirty_age_max",

@@ -69,11 +69,7 @@ class ObjectSchema:
             field.name: {**field.value.schema(), "description": field.about}
             for field in self.fields
         }
-        found: Schema = {
-            "type": "object",
-            "properties": properties,
-            "additionalProperties": False,
-        }
+        found: Schema = {"type": "object", "properties": properties, "additionalProperties": False}
         required = [field.name for field in self.fields if field.required]
         if required:
             found["required"] = required

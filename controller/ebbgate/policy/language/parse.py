@@ -8,13 +8,7 @@ from typing import Any
 
 from ebbgate.model.volume import Kind
 from ebbgate.policy.language.diagnostic import Diagnostic, Diagnostics, Position
-from ebbgate.policy.language.document import (
-    DAYS,
-    Entry,
-    Match,
-    PolicyDocument,
-    RuleText,
-)
+from ebbgate.policy.language.document import DAYS, Entry, Match, PolicyDocument, RuleText
 from ebbgate.policy.language.grammar import POLICY
 from ebbgate.policy.language.value_schemas import Values
 from ebbgate.policy.language.yaml_events import Mapping, Node, read_nodes

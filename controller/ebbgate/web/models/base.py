@@ -30,10 +30,7 @@ class Model(BaseModel):
 
 
 def doc(
-    text: str,
-    unit: str = "",
-    example: object = None,
-    bounds: Mapping[str, object] | None = None,
+    text: str, unit: str = "", example: object = None, bounds: Mapping[str, object] | None = None
 ) -> Any:
     """Describe a required field. `unit`: of figures; `1` for a share from 0 to 1.
 

@@ -73,8 +73,7 @@ class Latency(Model):
     edges_s: Annotated[
         list[float],
         doc(
-            "Upper edges of the buckets, ascending; the last bucket includes slower requests.",
-            "s",
+            "Upper edges of the buckets, ascending; the last bucket includes slower requests.", "s"
         ),
     ]
     counts: Annotated[

@@ -71,8 +71,7 @@ class PolicyText(Model, extra="forbid"):
     """A policy to check as if it were a file in the folder."""
 
     name: Annotated[
-        StrictStr,
-        doc("File name without extension.", example="night", bounds={"pattern": _NAME}),
+        StrictStr, doc("File name without extension.", example="night", bounds={"pattern": _NAME})
     ]
     text: Annotated[StrictStr, doc("Its text.")]
 
@@ -90,8 +89,7 @@ class DryRunRequest(Model, extra="forbid"):
     volume: Annotated[StrictStr, doc("The volume.", example="bcache0")]
     text: Annotated[StrictStr, doc("Text of the policy.")]
     against: Annotated[
-        StrictStr | None,
-        doc("Name of the policy to compare with; null for the current one."),
+        StrictStr | None, doc("Name of the policy to compare with; null for the current one.")
     ] = None
     hours: Annotated[StrictFloat | StrictInt, doc("How far back.", "h", bounds=_HOURS)] = HOURS_MAX
 

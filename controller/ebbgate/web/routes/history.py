@@ -109,10 +109,7 @@ def routes_decisions(databases: Databases) -> APIRouter:
     router = APIRouter(tags=["history"])
 
     @router.get(
-        "/decisions",
-        summary="Decisions",
-        response_model=Decisions,
-        responses=refusals(422, 503),
+        "/decisions", summary="Decisions", response_model=Decisions, responses=refusals(422, 503)
     )
     def decisions(
         volume: str | None = _OF_VOLUME,

@@ -97,10 +97,7 @@ def routes_events(databases: Databases, broadcaster: Broadcaster, poller: Poller
     )
 
     @router.get(
-        "/events",
-        summary="Live data",
-        response_class=Response,
-        responses=shown | refusals(503),
+        "/events", summary="Live data", response_class=Response, responses=shown | refusals(503)
     )
     async def events(request: Request) -> Response:
         """Server-sent events. A browser that returns with Last-Event-ID gets what it missed, up to
