@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import tempfile
 import time
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
@@ -21,11 +22,13 @@ from ebbgate.model.frame import Frame, PathLatency, Rates, Regime
 from ebbgate.model.records import Direction, Edge, EdgeKind
 from ebbgate.policy.engine import Policy, State, step
 from ebbgate.signals.histogram import latency_bucket_us
+from ebbgate.store.connection import open_reader
 from ebbgate.store.db import Store
 from ebbgate.store.limits import DAY_NS, DEFAULT_LIMITS
 from ebbgate.store.maintenance import Maintenance
 from ebbgate.store.queries import History
 from ebbgate.store.rollup import HOUR_NS, MINUTE_NS, SECOND_NS
+from ebbgate.store.schema import HISTORY
 from ebbgate.units import GIB, MIB, NS_PER_MS
 from tests.bench.context import Context, Scenario
 from tests.bench.report import Report
@@ -208,7 +211,7 @@ def measure(context: Context, seed: int) -> dict[str, float]:
         }
 
 
-OLDEST: Final = {
+OLDEST = {
     "seconds": f"SELECT min(at_unix_ns) FROM samples WHERE span_ns = {SECOND_NS}",
     "minutes": f"SELECT min(at_unix_ns) FROM samples WHERE span_ns = {MINUTE_NS}",
     "hours": f"SELECT min(at_unix_ns) FROM samples WHERE span_ns = {HOUR_NS}",
