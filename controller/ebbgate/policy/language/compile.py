@@ -10,13 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ebbgate.model.volume import Kind, Volume
-from ebbgate.policy.defaults import (
-    IDLE_DESTAGE,
-    STRATEGIES,
-    STREAM_BYPASS,
-    Policy,
-    default_policy,
-)
+from ebbgate.policy.defaults import IDLE_DESTAGE, STRATEGIES, STREAM_BYPASS, Policy, default_policy
 from ebbgate.policy.language.choose import LocalTime, choose, entry_at
 from ebbgate.policy.language.document import PolicyDocument, RuleText, StrategyUse
 from ebbgate.policy.language.link import overlaid
@@ -33,10 +27,7 @@ def policy_of(documents: tuple[PolicyDocument, ...], volume: Volume, at: LocalTi
 
 
 def compile_policy(
-    document: PolicyDocument,
-    kind: Kind,
-    scheduler: str | None = None,
-    at: LocalTime | None = None,
+    document: PolicyDocument, kind: Kind, scheduler: str | None = None, at: LocalTime | None = None
 ) -> Policy:
     """Compile a linked document; without a time the schedule is ignored."""
     entry = None if at is None else entry_at(document, at)
