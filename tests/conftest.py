@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
+import inspect
 import os
 
+import pytest
 from hypothesis import settings
 
 settings.register_profile(
@@ -19,6 +22,16 @@ def pytest_configure(config: object) -> None:
     """Register markers; `--strict-markers` refuses others."""
     add = config.addinivalue_line  # type: ignore[attr-defined]
     add("markers", "full: a long variant, run by `make test-full` only")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run a test that is a coroutine on an event loop of its own."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    names = inspect.signature(pyfuncitem.obj).parameters
+    asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
+    return True
 
 
 def pytest_collection_finish() -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -161,6 +162,15 @@ def fake_bcache(root: Path) -> FakeSysfs:
     fake.disk("vdb", "254:16", size_bytes=GIB, rotational=False, scheduler="[none] mq-deadline")
     fake.bcache()
     return fake
+
+
+def failing(number: int) -> Callable[[], None]:
+    """Return a hook of `WatchedSysfs` that raises this error of the kernel."""
+
+    def fail() -> None:
+        raise OSError(number, os.strerror(number))
+
+    return fail
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ The real loop writes knobs of a fake /sys; these replace the knobs of the record
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -30,6 +29,7 @@ from ebbgate.probes.recording import (
 from ebbgate.probes.volume_state import read_knobs
 from tests.builders import dm_volume, volume
 from tests.fake_sysfs import WatchedSysfs, fake_bcache
+from tests.waiting import until
 
 RECORDINGS = Path(__file__).parent / "replay"
 _SETTLES_S = 5.0
@@ -136,7 +136,4 @@ def _at_ns(event: Recorded) -> int:
 
 
 def _settle(loop: VolumeLoop) -> None:
-    deadline = time.monotonic() + _SETTLES_S
-    while not loop.worker.idle:
-        assert time.monotonic() < deadline, "a knob was never written"
-        time.sleep(0.0005)
+    until(lambda: loop.worker.idle, "a knob is written", _SETTLES_S)

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +17,7 @@ from ebbgate.probes.volume_state import read_knobs
 from ebbgate.units import NS_PER_MS
 from tests.builders import busy_edge, idle_edge, queue_sample, tick, volume, volume_state
 from tests.fake_sysfs import WatchedSysfs, fake_bcache
+from tests.waiting import until
 
 DEADLINE_S = 5.0
 
@@ -127,13 +126,7 @@ class LoopBench:
         self.settle()
 
     def settle(self) -> None:
-        self.until(lambda: self.loop.worker.idle)
-
-    def until(self, condition: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + DEADLINE_S
-        while not condition():
-            assert time.monotonic() < deadline, "did not come true"
-            time.sleep(0.0005)
+        until(lambda: self.loop.worker.idle)
 
     def gate(self) -> GateKind:
         """As the knobs show it."""

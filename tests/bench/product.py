@@ -13,7 +13,6 @@ import shutil
 import signal
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from tests.lab.errors import CommandFailed, LabError
@@ -70,12 +69,7 @@ class Product:
         self.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def start(self) -> None:

@@ -12,7 +12,6 @@ import socket
 import urllib.request
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from tests.bench.product import FOLDERS, PYTHON
@@ -60,12 +59,7 @@ class Web:
         wait_until(self._answers, _START_S, f"ebbgate-web at {self.url}")
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for process in self._processes:
             process.kill()
             process.wait(30)

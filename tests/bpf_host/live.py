@@ -16,7 +16,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import pytest
@@ -81,12 +80,7 @@ class LiveProbe:
         self.wait_for("hello")
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.end()
 
     def end(self) -> int:
@@ -167,12 +161,7 @@ class LoopDisk:
         run(["losetup", "--partscan", self.path, str(self._file)])
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         run(["losetup", "--detach", self.path])
         deadline = time.monotonic() + DEADLINE_S
         with LOOP_CONTROL.open("rb") as control:
@@ -200,12 +189,7 @@ class ZramDisk:
         Path(f"/sys/block/zram{number}/disksize").write_text(str(self._size_bytes))
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         (self.CONTROL / "hot_remove").write_text(self.path.removeprefix("/dev/zram"))
 
 

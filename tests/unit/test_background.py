@@ -41,19 +41,15 @@ def test_what_it_raises_is_raised_to_whoever_asked(
         asyncio.run(BackgroundWorker("test").run(work))
 
 
-def test_a_job_that_nobody_waits_for_any_more_is_skipped() -> None:
+async def test_a_job_that_nobody_waits_for_any_more_is_skipped() -> None:
     worker, free, done = BackgroundWorker("test"), Event(), list[int]()
-
-    async def scenario() -> None:
-        first = worker.submit(lambda: free.wait(DEADLINE_S))
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.01):
-                await worker.run(lambda: done.append(1))
-        free.set()
-        assert await worker.run(lambda: 7) == 7
-        assert first.done()
-
-    asyncio.run(scenario())
+    first = worker.submit(lambda: free.wait(DEADLINE_S))
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.01):
+            await worker.run(lambda: done.append(1))
+    free.set()
+    assert await worker.run(lambda: 7) == 7
+    assert first.done()
     assert done == []
 
 
@@ -74,7 +70,7 @@ def test_too_many_jobs_are_refused() -> None:
 
 
 # ---- tasks by name ------------------------------------------------------------------------------
-def test_those_who_ask_at_once_share_a_task_that_begins_after_they_asked() -> None:
+async def test_those_who_ask_at_once_share_a_task_that_begins_after_they_asked() -> None:
     running, most, begun = 0, 0, 0
 
     async def work() -> None:
@@ -84,28 +80,22 @@ def test_those_who_ask_at_once_share_a_task_that_begins_after_they_asked() -> No
         await asyncio.sleep(0.01)
         running -= 1
 
-    async def scenario() -> None:
-        tasks = PatientTasks(5.0)
-        asked = [tasks.run("bcache0", work) for _ in range(4)]
-        assert await asyncio.gather(*asked) == [True] * 4
-
-    asyncio.run(scenario())
+    tasks = PatientTasks(5.0)
+    asked = [tasks.run("bcache0", work) for _ in range(4)]
+    assert await asyncio.gather(*asked) == [True] * 4
     assert (begun, most) == (2, 1)
 
 
-def test_one_that_is_late_raises_when_it_is_asked_for_next() -> None:
-    async def scenario() -> None:
-        tasks, let_go = PatientTasks(0.01), asyncio.Event()
+async def test_one_that_is_late_raises_when_it_is_asked_for_next() -> None:
+    tasks, let_go = PatientTasks(0.01), asyncio.Event()
 
-        async def fails() -> None:
-            await let_go.wait()
-            raise ZeroDivisionError
+    async def fails() -> None:
+        await let_go.wait()
+        raise ZeroDivisionError
 
-        assert not await tasks.run("bcache0", fails)
-        assert not await tasks.run("bcache0", fails)
-        let_go.set()
-        await asyncio.sleep(0.01)
-        with pytest.raises(ZeroDivisionError):
-            await tasks.run("bcache0", fails)
-
-    asyncio.run(scenario())
+    assert not await tasks.run("bcache0", fails)
+    assert not await tasks.run("bcache0", fails)
+    let_go.set()
+    await asyncio.sleep(0.01)
+    with pytest.raises(ZeroDivisionError):
+        await tasks.run("bcache0", fails)

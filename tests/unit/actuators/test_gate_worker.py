@@ -19,6 +19,7 @@ from ebbgate.units import MIB, NS_PER_S
 from tests.builders import volume
 from tests.fake_journal import FakeJournal
 from tests.fake_sysfs import WatchedSysfs, fake_bcache
+from tests.waiting import until
 
 REASON = Reason("idle_destage", "a test")
 PULSE = Gate(GateKind.PULSED, 8 * MIB, pulse_ns=30 * NS_PER_S)
@@ -53,12 +54,6 @@ class Bench:
     def wish(self, gate: Gate, name: str = "gate", since_ns: int | None = None) -> None:
         self.worker.set_gate(gate, REASON, name, since_ns)
 
-    def until(self, condition: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + DEADLINE_S
-        while not condition():
-            assert time.monotonic() < deadline, "did not come true"
-            time.sleep(0.001)
-
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[Bench]:
@@ -89,7 +84,7 @@ def test_only_the_newest_waiting_gate_is_set(bench: Bench) -> None:
     bench.let_go.set()
     bench.report()
     bench.report()
-    bench.until(lambda: bench.worker.idle)
+    until(lambda: bench.worker.idle)
     rates = [value for knob, value in bench.sysfs.log if knob == "writeback_rate"]
     assert rates == [str(1 * MIB // 512), str(8 * MIB // 512)]
     with pytest.raises(Empty):
@@ -98,7 +93,7 @@ def test_only_the_newest_waiting_gate_is_set(bench: Bench) -> None:
 
 def test_a_close_does_not_wait_for_a_pulse(bench: Bench) -> None:
     bench.wish(PULSE)
-    bench.until(lambda: ("writeback_running", "1") in bench.sysfs.log)
+    until(lambda: ("writeback_running", "1") in bench.sysfs.log)
     begun = time.monotonic()
     bench.wish(CLOSED)
     bench.report()
@@ -137,7 +132,7 @@ def test_all_jobs_run_in_order_after_the_gate(bench: Bench) -> None:
 
 
 def test_the_generation_grows_with_each_write(bench: Bench) -> None:
-    bench.until(lambda: bench.worker.idle)
+    until(lambda: bench.worker.idle)
     before = bench.worker.generation
     bench.hang_at("writeback_delay")
     bench.wish(paced(1))
@@ -145,7 +140,7 @@ def test_the_generation_grows_with_each_write(bench: Bench) -> None:
     assert not bench.worker.idle
     assert bench.worker.generation > before
     bench.let_go.set()
-    bench.until(lambda: bench.worker.idle)
+    until(lambda: bench.worker.idle)
     assert bench.worker.generation == before + 2
 
 
@@ -169,7 +164,7 @@ def ours(bench: Bench) -> None:
     """Write the knobs of the gate once, so that they are owned."""
     bench.wish(paced(1))
     bench.report()
-    bench.until(lambda: bench.worker.idle)
+    until(lambda: bench.worker.idle)
 
 
 @pytest.mark.parametrize("gate", [CLOSED, paced(9)])
@@ -278,7 +273,7 @@ def test_the_end_of_a_pulse_waits_for_a_running_job(timed: tuple[Bench, Timers])
     assert bench.stuck.wait(DEADLINE_S)
     timers.fire()
     bench.let_go.set()
-    bench.until(lambda: bench.worker.idle)
+    until(lambda: bench.worker.idle)
     assert bench.sysfs.log[-1] == ("writeback_percent", "40")
 
 
@@ -305,5 +300,5 @@ def test_a_close_is_left_to_the_thread_while_a_read_hangs(timed: tuple[Bench, Ti
     assert time.monotonic() - begun < DEADLINE_S / 2, "the caller hung with the write"
     assert bench.stuck.wait(DEADLINE_S)
     bench.let_go.set()
-    bench.until(lambda: bench.worker.idle)
+    until(lambda: bench.worker.idle)
     assert ("writeback_rate", "1") in bench.sysfs.log

@@ -16,6 +16,7 @@ from ebbgate.model.decision import Gate, GateKind, JournalEntry, OutcomeKind
 from ebbgate.model.volume import Kind
 from ebbgate.units import KIB, MIB, NS_PER_MS
 from tests.builders import volume
+from tests.fake_sysfs import failing
 from tests.knob_writer_fixture import CLOSED, PACED, REASON, WriterHarness, kinds
 
 
@@ -118,11 +119,8 @@ def test_a_value_that_the_kernel_changed_is_a_failure_and_not_manual(
 def test_a_value_that_cannot_be_read_back_is_a_failure_and_not_manual(bench: WriterHarness) -> None:
     bench.writer.apply((write("sequential_cutoff", MIB),), REASON)
 
-    def fails() -> None:
-        raise OSError(errno.EIO, "Input/output error")
-
     bench.sysfs.after["sequential_cutoff"] = lambda: bench.sysfs.reading.update(
-        sequential_cutoff=fails
+        sequential_cutoff=failing(errno.EIO)
     )
     bench.now_ms += 2000
     (found,) = bench.writer.apply((write("sequential_cutoff", 2 * MIB),), REASON)
@@ -174,11 +172,8 @@ def test_a_knob_that_the_kernel_changes_is_written_again(bench: WriterHarness) -
 
 
 def test_a_failure_ends_the_steps_and_names_the_kernels_reason(bench: WriterHarness) -> None:
-    def busy() -> None:
-        raise OSError(errno.EBUSY, "Device or resource busy")
-
     bench.drive(PACED)
-    bench.sysfs.before["writeback_rate"] = busy
+    bench.sysfs.before["writeback_rate"] = failing(errno.EBUSY)
     outcomes = bench.drive(Gate(GateKind.PULSED, 16 * MIB, 1000))
     assert kinds(outcomes) == [OutcomeKind.FAILED]
     assert "busy" in outcomes[0].error

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import errno
-import os
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -13,12 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ebbgate.actuators.bcache_steps import GATE_KNOBS, write
-from ebbgate.knobs.catalog import same_value
 from ebbgate.model.decision import Gate, GateKind, JournalEntry, OutcomeKind
 from ebbgate.probes.volume_state import read_knobs
 from ebbgate.store.last_written import Values
 from tests.builders import journal_entry, volume
-from tests.fake_sysfs import WatchedSysfs
+from tests.fake_sysfs import failing
 from tests.knob_writer_fixture import CLOSED, PACED, REASON, RELEASED, WriterHarness, kinds
 
 
@@ -90,25 +88,6 @@ def test_a_value_that_the_kernel_rounds_is_not_manual(bench: WriterHarness) -> N
     bench.writer.apply((write("sequential_cutoff", 1_300_000),), REASON)
     bench.someone_writes("sequential_cutoff", "1.2M")
     assert bench.look() == []
-
-
-@pytest.mark.parametrize(
-    ("knob", "written", "seen", "same"),
-    [
-        ("sequential_cutoff", "4194304", "4194304", True),
-        ("sequential_cutoff", "4194303", "4089446", True),
-        ("sequential_cutoff", "4194304", "3670016", False),
-        ("sequential_cutoff", "4194304", "0", False),
-        ("sequential_cutoff", "4194304", "much", False),
-        ("writeback_percent", "40", "40", True),
-        ("writeback_percent", "40", "39", False),
-        ("writeback_delay", "0", "1", False),
-        ("writeback_rate", "16384", "16588", True),
-        ("writeback_rate", "1", "2", True),
-    ],
-)
-def test_same_value(knob: str, written: str, seen: str, same: bool) -> None:
-    assert same_value(knob, written, seen) is same
 
 
 def test_a_release_never_overwrites_a_value_written_since_the_last_check(
@@ -224,10 +203,7 @@ def test_an_unreadable_knob_is_not_released_and_stays_owned(
     bench.drive(PACED)
     del bench.sysfs.log[:]
 
-    def fails() -> None:
-        raise OSError(number, os.strerror(number))
-
-    bench.sysfs.reading["writeback_delay"] = fails
+    bench.sysfs.reading["writeback_delay"] = failing(number)
     outcomes = {outcome.action.knob: outcome for outcome in bench.drive(RELEASED)}
     assert outcomes["writeback_delay"].kind is OutcomeKind.FAILED
     assert list(bench.writer.owned) == ["writeback_delay"]
@@ -286,11 +262,8 @@ def test_a_release_restores_in_reverse_order(bench: WriterHarness) -> None:
 def test_a_knob_that_could_not_be_restored_stays_owned_and_is_restored_later(
     bench: WriterHarness,
 ) -> None:
-    def busy() -> None:
-        raise OSError(errno.EBUSY, "Device or resource busy")
-
     bench.drive(PACED)
-    bench.sysfs.before["writeback_delay"] = busy
+    bench.sysfs.before["writeback_delay"] = failing(errno.EBUSY)
     outcomes = bench.drive(RELEASED)
     assert kinds(outcomes).count(OutcomeKind.FAILED) == 1
     assert list(bench.writer.owned) == ["writeback_delay"]
@@ -333,7 +306,7 @@ def test_a_stop_restores_all_but_values_of_somebody_else(
         before = dict(read_knobs(bench.sysfs, volume()))
         foreign: dict[str, str] = {}
         if refused is not None:
-            bench.sysfs.before[refused] = lambda: fail_once(bench.sysfs, refused)
+            bench.sysfs.before[refused] = lambda: fail_once(bench, refused)
         for step in steps:
             if isinstance(step, Gate):
                 bench.drive(step)
@@ -350,6 +323,6 @@ def test_a_stop_restores_all_but_values_of_somebody_else(
         assert after == {**before, **foreign}
 
 
-def fail_once(sysfs: WatchedSysfs, knob: str) -> None:
-    del sysfs.before[knob]
-    raise OSError(errno.EIO, "Input/output error")
+def fail_once(bench: WriterHarness, knob: str) -> None:
+    del bench.sysfs.before[knob]
+    failing(errno.EIO)()

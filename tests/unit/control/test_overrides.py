@@ -13,7 +13,8 @@ from ebbgate.model.override import ActiveOverride, Override, OverrideKind
 from ebbgate.model.volume import Mode
 from ebbgate.units import MIB, NS_PER_S
 from tests.builders import volume_state
-from tests.unit.control.test_volume_loop_knobs import busy, streaming
+from tests.fake_sysfs import failing
+from tests.unit.control.test_volume_loop_knobs import streaming
 from tests.volume_loop_fixture import LoopBench
 
 
@@ -144,7 +145,7 @@ def test_a_manual_knob_that_is_set_is_nobody_elses_any_more(enforced: LoopBench)
 
 
 def test_a_refused_write_is_replied_and_repeated(enforced: LoopBench) -> None:
-    enforced.sysfs.before["writeback_percent"] = busy
+    enforced.sysfs.before["writeback_percent"] = failing(errno.EBUSY)
     enforced.loop.set_overrides((each := setting(),))
     reply = enforced.loop.overrides.first_write(each.override)
     enforced.tick()

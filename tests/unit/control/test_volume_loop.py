@@ -14,6 +14,7 @@ from ebbgate.policy.engine import PACE_PERIOD_NS, Phase
 from ebbgate.units import NS_PER_MS
 from tests.builders import busy_edge, idle_edge, queue_sample
 from tests.volume_loop_fixture import LoopBench
+from tests.waiting import until
 
 
 # ---- modes --------------------------------------------------------------------------------------
@@ -66,7 +67,7 @@ def test_where_destage_cannot_be_followed_nothing_is_driven_and_the_reason_is_to
     why = "the kernel hides the address of dirty_endio: set kernel.kptr_restrict to 1"
     enforced.loop.on_record(Tracked("bcache0", 1, why))
     enforced.gap_and_back()
-    enforced.until(lambda: enforced.knobs() == enforced.before)
+    until(lambda: enforced.knobs() == enforced.before)
     assert enforced.gate() is GateKind.RELEASED
     assert enforced.said[-1] == "pace bcache0 0"
     (proposal,) = (

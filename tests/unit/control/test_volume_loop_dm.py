@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import errno
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +23,7 @@ from tests.builders import busy_edge, idle_edge, queue_sample, tick
 from tests.fake_dm import CACHE_TABLE, LENGTH_SECTORS, FakeCache, fake_lvm
 from tests.fake_sysfs import FakeSysfs, WatchedSysfs
 from tests.volume_loop_fixture import DEADLINE_S, RecordingSink
+from tests.waiting import until
 
 NAME = "vg-data"
 STREAM = {"read": [], "write": [0] * 14 + [64 * MIB]}
@@ -90,10 +90,7 @@ class MappedBench:
         self.settle()
 
     def settle(self) -> None:
-        deadline = time.monotonic() + DEADLINE_S
-        while not self.loop.worker.idle:
-            assert time.monotonic() < deadline
-            time.sleep(0.0005)
+        until(lambda: self.loop.worker.idle)
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from ebbgate.model.decision import GateKind, OutcomeKind
 from ebbgate.model.volume import Mode
 from ebbgate.units import MIB, NS_PER_MS
 from tests.builders import tick, volume_state
+from tests.fake_sysfs import failing
 from tests.volume_loop_fixture import LoopBench
 
 
@@ -67,14 +68,9 @@ def test_a_rate_that_the_kernel_opened_by_itself_is_closed_again(enforced: LoopB
     assert enforced.gate() is GateKind.CLOSED
 
 
-def busy() -> None:
-    """A write that the kernel refuses."""
-    raise OSError(errno.EBUSY, "Device or resource busy")
-
-
 def test_a_close_that_failed_is_tried_again_at_the_next_tick(enforced: LoopBench) -> None:
     enforced.idle()
-    enforced.sysfs.before["writeback_rate"] = busy
+    enforced.sysfs.before["writeback_rate"] = failing(errno.EBUSY)
     enforced.busy()
     assert enforced.gate() is GateKind.PACED
     assert enforced.kept.written[-1].kind is OutcomeKind.FAILED
@@ -84,7 +80,7 @@ def test_a_close_that_failed_is_tried_again_at_the_next_tick(enforced: LoopBench
 
 
 def test_a_release_that_failed_is_tried_again_at_the_next_tick(enforced: LoopBench) -> None:
-    enforced.sysfs.before["writeback_delay"] = busy
+    enforced.sysfs.before["writeback_delay"] = failing(errno.EBUSY)
     enforced.tick(dirty_bytes=None)
     assert enforced.knob("writeback_delay") == "0"
     del enforced.sysfs.before["writeback_delay"]
@@ -93,7 +89,7 @@ def test_a_release_that_failed_is_tried_again_at_the_next_tick(enforced: LoopBen
 
 
 def test_a_restore_that_failed_is_tried_again(enforced: LoopBench) -> None:
-    enforced.sysfs.before["writeback_delay"] = busy
+    enforced.sysfs.before["writeback_delay"] = failing(errno.EBUSY)
     enforced.loop.set_mode(Mode.ADVISE, "a person")
     enforced.settle()
     enforced.tick()
@@ -110,7 +106,7 @@ def test_what_fails_again_and_again_is_said_once(
     enforced: LoopBench, caplog: pytest.LogCaptureFixture
 ) -> None:
     enforced.idle()
-    enforced.sysfs.before["writeback_rate"] = busy
+    enforced.sysfs.before["writeback_rate"] = failing(errno.EBUSY)
     enforced.busy()
     for _ in range(3):
         enforced.tick()
@@ -167,7 +163,7 @@ def test_a_stream_moves_the_cutoff_and_its_end_gives_it_back(
 
 
 def test_a_cutoff_that_failed_is_tried_again(enforced: LoopBench) -> None:
-    enforced.sysfs.before["sequential_cutoff"] = busy
+    enforced.sysfs.before["sequential_cutoff"] = failing(errno.EBUSY)
     streaming(enforced, write=40)
     assert enforced.knob("sequential_cutoff") == enforced.before["sequential_cutoff"]
     del enforced.sysfs.before["sequential_cutoff"]

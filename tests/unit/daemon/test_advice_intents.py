@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -19,6 +20,7 @@ from ebbgate.policy.limits import Bounds, Limits
 from ebbgate.policy.overrides import OVERRIDE
 from ebbgate.store.db import Store
 from ebbgate.units import MIB
+from tests.fake_sysfs import failing
 from tests.intent_fixture import Answered, Asked, answer
 from tests.volume_loop_fixture import LoopBench
 
@@ -91,10 +93,7 @@ def test_in_enforce_a_knob_of_the_gate_is_ebbgates_own(enforced_asked: Asked) ->
 
 
 def test_one_knob_that_cannot_be_written_leaves_none(asked: Asked) -> None:
-    def fails() -> None:
-        raise OSError(5, "Input/output error")
-
-    asked.bench.sysfs.before[WRITE] = fails
+    asked.bench.sysfs.before[WRITE] = failing(errno.EIO)
     ok, text = answer(apply(asked, "EBB-205"))
     assert ok is False
     assert f"{WRITE} could not be written" in str(text)
@@ -105,7 +104,7 @@ def test_one_knob_that_cannot_be_written_leaves_none(asked: Asked) -> None:
 
 def test_a_failed_advice_puts_the_former_override_back(asked: Asked) -> None:
     assert asked.ask(IntentKind.SET, knob=READ, value="1500").ok
-    asked.bench.sysfs.before[WRITE] = lambda: (_ for _ in ()).throw(OSError(5, "I/O error"))
+    asked.bench.sysfs.before[WRITE] = failing(errno.EIO)
     asked.bench.now_ms += 2000
     assert apply(asked, "EBB-205").ok is False
     asked.bench.now_ms += 2000

@@ -51,53 +51,42 @@ def bench(tmp_path: Path) -> Iterator[IntentBench]:
     made.stop()
 
 
-def test_a_policy_that_is_saved_runs(bench: IntentBench) -> None:
+async def test_a_policy_that_is_saved_runs(bench: IntentBench) -> None:
     text = "version: 1\nname: mine\nwhy: A test.\nstrategies: []\n"
-
-    async def scenario() -> None:
-        await bench.looks(1)
-        answered = await bench.ask(IntentKind.POLICY_SAVE, None, name="mine", text=text)
-        assert answered.ok, answered.text
-        assert "used by: bcache0" in str(answered.text)
-        assert bench.daemon.volumes["bcache0"].policy.name == "mine"
-        removed = await bench.ask(IntentKind.POLICY_REMOVE, None, name="mine")
-        assert "bcache0 now uses adaptive" in str(removed.text)
-        assert bench.daemon.volumes["bcache0"].policy.name == "adaptive"
-
-    bench.run(scenario)
+    await bench.looks(1)
+    answered = await bench.ask(IntentKind.POLICY_SAVE, None, name="mine", text=text)
+    assert answered.ok, answered.text
+    assert "used by: bcache0" in str(answered.text)
+    assert bench.daemon.volumes["bcache0"].policy.name == "mine"
+    removed = await bench.ask(IntentKind.POLICY_REMOVE, None, name="mine")
+    assert "bcache0 now uses adaptive" in str(removed.text)
+    assert bench.daemon.volumes["bcache0"].policy.name == "adaptive"
 
 
-def test_a_mode_is_in_the_history_when_it_is_answered(bench: IntentBench) -> None:
-    async def scenario() -> None:
-        await bench.looks(2)
-        answered = await bench.ask(IntentKind.MODE, "bcache0", mode="observe")
-        assert answered.ok, answered.text
-        with closing(History.open(bench.folder / "state/history.db")) as history:
-            assert history.live()["bcache0"].document["mode"] == "observe"
-        with closing(IntentHistory.open(bench.folder / "state/history.db")) as intents:
-            (row,) = intents.newest(9)
-        assert (row.who, row.ok, row.outcome) == ("jo", True, "bcache0: mode observe")
-
-    bench.run(scenario)
+async def test_a_mode_is_in_the_history_when_it_is_answered(bench: IntentBench) -> None:
+    await bench.looks(2)
+    answered = await bench.ask(IntentKind.MODE, "bcache0", mode="observe")
+    assert answered.ok, answered.text
+    with closing(History.open(bench.folder / "state/history.db")) as history:
+        assert history.live()["bcache0"].document["mode"] == "observe"
+    with closing(IntentHistory.open(bench.folder / "state/history.db")) as intents:
+        (row,) = intents.newest(9)
+    assert (row.who, row.ok, row.outcome) == ("jo", True, "bcache0: mode observe")
 
 
-def test_a_restore_is_answered_when_the_knobs_are_back(bench: IntentBench) -> None:
+async def test_a_restore_is_answered_when_the_knobs_are_back(bench: IntentBench) -> None:
     before = bench.knobs()
-
-    async def scenario() -> None:
-        await bench.looks(2)
-        assert (await bench.ask(IntentKind.MODE, "bcache0", mode="enforce")).ok
-        await bench.looks(2)
-        await bench.ask(IntentKind.SET, "bcache0", knob=CUTOFF, value="1MiB")
-        assert bench.knobs() != before
-        restored = await bench.ask(IntentKind.RESTORE, None)
-        assert (restored.ok, bench.knobs()) == (True, before), restored.text
-        assert bench.daemon.overrides.active == {}
-
-    bench.run(scenario)
+    await bench.looks(2)
+    assert (await bench.ask(IntentKind.MODE, "bcache0", mode="enforce")).ok
+    await bench.looks(2)
+    await bench.ask(IntentKind.SET, "bcache0", knob=CUTOFF, value="1MiB")
+    assert bench.knobs() != before
+    restored = await bench.ask(IntentKind.RESTORE, None)
+    assert (restored.ok, bench.knobs()) == (True, before), restored.text
+    assert bench.daemon.overrides.active == {}
 
 
-def test_the_requests_of_a_daemon_that_was_killed_are_closed_and_counted_on(
+async def test_the_requests_of_a_daemon_that_was_killed_are_closed_and_counted_on(
     bench: IntentBench,
 ) -> None:
     bench.recorder.intent(IntentRow(41, "hold", None, {}, "jo", 7))
@@ -107,37 +96,27 @@ def test_the_requests_of_a_daemon_that_was_killed_are_closed_and_counted_on(
     with closing(IntentHistory.open(bench.folder / "state/history.db")) as intents:
         (row,) = intents.newest(9)
         assert (row.ok, row.outcome) == (False, ENDED)
-
-    async def scenario() -> None:
-        daemon = Daemon(
-            bench.daemon.config, bench.sysfs, bench.recorder, bench.journal, "this boot"
-        )
-        number, outcome = daemon.intents.submit(IntentKind.HOLD, None, {}, "jo")
-        assert (number, (await outcome).ok) == (42, True)
-
-    bench.run(scenario)
+    daemon = Daemon(bench.daemon.config, bench.sysfs, bench.recorder, bench.journal, "this boot")
+    number, outcome = daemon.intents.submit(IntentKind.HOLD, None, {}, "jo")
+    assert (number, (await outcome).ok) == (42, True)
 
 
-def test_an_advice_is_applied_undone_and_released(bench: IntentBench) -> None:
+async def test_an_advice_is_applied_undone_and_released(bench: IntentBench) -> None:
     bench.fake.write("/sys/block/bcache0/bcache/sequential_cutoff", "0")
-
-    async def scenario() -> None:
-        await bench.looks(2)
-        applied = await bench.ask(IntentKind.APPLY, "bcache0", id="EBB-206")
-        assert applied.ok, applied.text
-        assert bench.knobs()[CUTOFF] == "4194304"
-        await bench.ask(IntentKind.SET, "bcache0", knob=CUTOFF, value="1MiB")
-        await asyncio.to_thread(bench.recorder.flush)
-        undone = await bench.ask(IntentKind.UNDO, None, action_id=2)
-        assert undone.ok, undone.text
-        assert "it was 4 MiB before the write 2 of override" in str(undone.text)
-        assert bench.knobs()[CUTOFF] == "4194304"
-        refused = await bench.ask(IntentKind.UNDO, None, action_id=1)
-        assert not refused.ok, "0 is what it was, and no value for it"
-        assert "0 is out of bounds" in str(refused.text)
-        released = await bench.ask(IntentKind.RELEASE, "bcache0", knob=CUTOFF)
-        assert released.ok
-        await bench.looks(2)
-        assert bench.knobs()[CUTOFF] == "0"
-
-    bench.run(scenario)
+    await bench.looks(2)
+    applied = await bench.ask(IntentKind.APPLY, "bcache0", id="EBB-206")
+    assert applied.ok, applied.text
+    assert bench.knobs()[CUTOFF] == "4194304"
+    await bench.ask(IntentKind.SET, "bcache0", knob=CUTOFF, value="1MiB")
+    await asyncio.to_thread(bench.recorder.flush)
+    undone = await bench.ask(IntentKind.UNDO, None, action_id=2)
+    assert undone.ok, undone.text
+    assert "it was 4 MiB before the write 2 of override" in str(undone.text)
+    assert bench.knobs()[CUTOFF] == "4194304"
+    refused = await bench.ask(IntentKind.UNDO, None, action_id=1)
+    assert not refused.ok, "0 is what it was, and no value for it"
+    assert "0 is out of bounds" in str(refused.text)
+    released = await bench.ask(IntentKind.RELEASE, "bcache0", knob=CUTOFF)
+    assert released.ok
+    await bench.looks(2)
+    assert bench.knobs()[CUTOFF] == "0"

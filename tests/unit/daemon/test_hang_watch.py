@@ -14,6 +14,7 @@ from ebbgate.daemon import hang_watch as module
 from ebbgate.daemon.hang_watch import HangWatch
 from ebbgate.units import NS_PER_S
 from tests.knob_writer_fixture import REASON, WriterHarness
+from tests.waiting import until
 
 
 def said(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -59,10 +60,7 @@ def test_a_write_that_hangs_is_seen_from_another_thread(
     step = write("writeback_percent", 40)
     writer = Thread(target=lambda: bench.writer.apply((step,), REASON))
     writer.start()
-    deadline_s = time.monotonic() + 10
-    while not said(caplog):
-        assert time.monotonic() < deadline_s, "never said"
-        time.sleep(0.01)
+    until(lambda: said(caplog), "it is said")
     let_go.set()
     writer.join()
     watch.stop()

@@ -159,16 +159,13 @@ def test_the_end_of_the_daemon_ends_what_is_under_way(person: Asked) -> None:
     assert person.kept() == ()
 
 
-def test_a_volume_that_goes_meanwhile_is_said(person: Asked, daemon: Daemon) -> None:
-    async def scenario() -> None:
-        args = {"knob": "writeback_percent", "value": "20"}
-        _, outcome = person.dispatcher.submit(IntentKind.SET, "bcache0", args, "jo")
-        await asyncio.sleep(0.05)
-        daemon.volumes.pop("bcache0").overrides.abandon("the volume is gone")
-        found = await outcome
-        assert (found.ok, "the volume is gone" in found.text) == (False, True)
-
-    asyncio.run(scenario())
+async def test_a_volume_that_goes_meanwhile_is_said(person: Asked, daemon: Daemon) -> None:
+    args = {"knob": "writeback_percent", "value": "20"}
+    _, outcome = person.dispatcher.submit(IntentKind.SET, "bcache0", args, "jo")
+    await asyncio.sleep(0.05)
+    daemon.volumes.pop("bcache0").overrides.abandon("the volume is gone")
+    found = await outcome
+    assert (found.ok, "the volume is gone" in found.text) == (False, True)
 
 
 @pytest.mark.parametrize("name", ["a\x1b[31mb", "b\u202ecache0", "b\nerror: x"])

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -12,11 +13,10 @@ from typing import Any
 
 import pytest
 
-from ebbgate.daemon.intent_dispatcher import IntentOutcome
 from ebbgate.model.override import IntentKind
 from ebbgate.units import NS_PER_S
-from tests.intent_fixture import HOUR_NS, MINUTE_NS, Asked, answer
-from tests.unit.control.test_volume_loop_knobs import busy
+from tests.fake_sysfs import failing
+from tests.intent_fixture import HOUR_NS, MINUTE_NS, Answered, Asked, answer
 
 
 # ---- set ----------------------------------------------------------------------------------------
@@ -54,17 +54,14 @@ def test_without_a_time_it_lasts_until_it_is_released(asked: Asked) -> None:
     assert asked.ended() == ["jo released it"]
 
 
-def test_a_set_whose_time_is_over_before_it_is_written_says_so(asked: Asked) -> None:
-    async def scenario() -> IntentOutcome:
-        args = {"knob": "writeback_percent", "value": "20", "for_ns": NS_PER_S}
-        _, outcome = asked.dispatcher.submit(IntentKind.SET, "bcache0", args, "jo")
-        while not asked.registry.active:
-            await asyncio.sleep(0.001)
-        asked.clocks.passes(NS_PER_S)
-        asked.dispatcher.poll()
-        return await outcome
-
-    found = asyncio.run(scenario())
+async def test_a_set_whose_time_is_over_before_it_is_written_says_so(asked: Asked) -> None:
+    args = {"knob": "writeback_percent", "value": "20", "for_ns": NS_PER_S}
+    _, outcome = asked.dispatcher.submit(IntentKind.SET, "bcache0", args, "jo")
+    while not asked.registry.active:
+        await asyncio.sleep(0.001)
+    asked.clocks.passes(NS_PER_S)
+    asked.dispatcher.poll()
+    found = await outcome
     assert (found.ok, found.text) == (
         False,
         "bcache0: writeback_percent could not be written: the override ended first:"
@@ -119,7 +116,7 @@ def test_an_unknown_kind_is_refused(asked: Asked) -> None:
 
 
 def test_what_the_kernel_refuses_is_the_answer_and_no_override_is_left(asked: Asked) -> None:
-    asked.bench.sysfs.before["writeback_percent"] = busy
+    asked.bench.sysfs.before["writeback_percent"] = failing(errno.EBUSY)
     ok, text = asked.set()
     assert ok is False
     assert "writeback_percent could not be written" in text
@@ -137,13 +134,14 @@ def test_a_trigger_leaves_nothing_behind(asked: Asked) -> None:
 def test_what_is_not_written_in_time_leaves_nothing_behind(asked: Asked) -> None:
     asked.dispatcher.deadline_s = 0.05
 
-    async def scenario() -> IntentOutcome:
+    async def asking() -> Answered:
         args = {"knob": "writeback_percent", "value": "20"}
         _, outcome = asked.dispatcher.submit(IntentKind.SET, "bcache0", args, "jo")
-        return await outcome
+        found = await outcome
+        return Answered(found.ok, found.text)
 
-    found = asyncio.run(scenario())
-    assert (found.ok, "not finished within 0.05 s" in found.text) == (False, True)
+    ok, said = answer(asyncio.run(asking()))
+    assert (ok, "not finished within 0.05 s" in said) == (False, True)
     asked.poll()
     assert asked.bench.knobs() == asked.bench.before
     assert asked.ended() == ["it took too long"]

@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from threading import Event
 
@@ -30,6 +30,7 @@ from ebbgate.units import MIB, NS_PER_S
 from tests.builders import journal_entry, tick, volume
 from tests.fake_sysfs import NO_DM, SET_UUID, FakeSysfs, WatchedSysfs, fake_bcache
 from tests.volume_loop_fixture import DEADLINE_S
+from tests.waiting import until
 
 FOLDERS = (
     "/sys/devices/virtual/block/bcache0",
@@ -100,9 +101,6 @@ class Bench:
                     assert time.monotonic() < deadline
                     await asyncio.sleep(0.001)
 
-    def run(self, scenario: Callable[[], Coroutine[None, None, None]]) -> None:
-        asyncio.run(scenario())
-
     def stop(self) -> None:
         self.daemon.volume_set.release_all()
         self.recorder.stop()
@@ -143,131 +141,107 @@ def open_entries(bench: Bench) -> set[str]:
     return {entry.knob for entry in journal.read(bench.folder / "state/journal.db")}
 
 
-def test_a_volume_that_comes_back_is_tuned_again(bench: Bench) -> None:
-    async def scenario() -> None:
-        await bench.looks()
-        assert tuned(bench)
-        bench.vanish()
-        await bench.looks()
-        assert bench.daemon.volumes == {}
-        assert open_entries(bench) == set()
-        bench.appear()
-        assert not tuned(bench)
-        await bench.looks()
-        assert tuned(bench)
-        assert bench.daemon.volumes["bcache0"].writer.manual == set()
-
-    bench.run(scenario)
+async def test_a_volume_that_comes_back_is_tuned_again(bench: Bench) -> None:
+    await bench.looks()
+    assert tuned(bench)
+    bench.vanish()
+    await bench.looks()
+    assert bench.daemon.volumes == {}
+    assert open_entries(bench) == set()
+    bench.appear()
+    assert not tuned(bench)
+    await bench.looks()
+    assert tuned(bench)
+    assert bench.daemon.volumes["bcache0"].writer.manual == set()
 
 
-def test_a_volume_that_was_registered_anew_between_two_looks_is_tuned_again(
+async def test_a_volume_that_was_registered_anew_between_two_looks_is_tuned_again(
     bench: Bench,
 ) -> None:
-    async def scenario() -> None:
-        await bench.looks()
-        old = bench.daemon.volumes["bcache0"]
-        bench.vanish()
-        bench.appear()
-        await bench.looks()
-        assert bench.daemon.volumes["bcache0"] is not old
-        assert tuned(bench)
-        assert bench.daemon.volumes["bcache0"].writer.manual == set()
-        assert bench.daemon.volumes["bcache0"].writer.owned["writeback_percent"].original == "10"
-
-    bench.run(scenario)
+    await bench.looks()
+    old = bench.daemon.volumes["bcache0"]
+    bench.vanish()
+    bench.appear()
+    await bench.looks()
+    assert bench.daemon.volumes["bcache0"] is not old
+    assert tuned(bench)
+    assert bench.daemon.volumes["bcache0"].writer.manual == set()
+    assert bench.daemon.volumes["bcache0"].writer.owned["writeback_percent"].original == "10"
 
 
-def test_an_override_comes_back_with_its_volume(make_bench: Callable[[Mode], Bench]) -> None:
+async def test_an_override_comes_back_with_its_volume(make_bench: Callable[[Mode], Bench]) -> None:
     bench = make_bench(Mode.ADVISE)
-
-    async def scenario() -> None:
-        await bench.looks()
-        bench.wish("sequential_cutoff", str(MIB))
-        await bench.looks()
-        assert bench.knobs() == {**bench.before, "sequential_cutoff": str(MIB)}
-        bench.vanish()
-        await bench.looks()
-        bench.appear()
-        await bench.looks()
-        assert bench.knobs() == {**bench.before, "sequential_cutoff": str(MIB)}
-
-    bench.run(scenario)
+    await bench.looks()
+    bench.wish("sequential_cutoff", str(MIB))
+    await bench.looks()
+    assert bench.knobs() == {**bench.before, "sequential_cutoff": str(MIB)}
+    bench.vanish()
+    await bench.looks()
+    bench.appear()
+    await bench.looks()
+    assert bench.knobs() == {**bench.before, "sequential_cutoff": str(MIB)}
 
 
 @pytest.mark.parametrize("how", ["released", "timed out"])
-def test_an_override_that_is_over_meanwhile_does_not_come_back(
+async def test_an_override_that_is_over_meanwhile_does_not_come_back(
     make_bench: Callable[[Mode], Bench], how: str
 ) -> None:
     bench = make_bench(Mode.ADVISE)
-
-    async def scenario() -> None:
-        await bench.looks()
-        wish = bench.wish("sequential_cutoff", str(MIB), for_ns=60 * NS_PER_S)
-        await bench.looks()
-        bench.vanish()
-        await bench.looks()
-        registry = bench.daemon.overrides
-        if how == "released":
-            registry.end(wish, "jo released it")
-        else:
-            registry.now_ns = lambda: time.monotonic_ns() + 61 * NS_PER_S
-        bench.appear()
-        await bench.looks()
-        assert bench.knobs() == bench.before
-        assert bench.sysfs.log == [("sequential_cutoff", str(MIB))]
-
-    bench.run(scenario)
+    await bench.looks()
+    wish = bench.wish("sequential_cutoff", str(MIB), for_ns=60 * NS_PER_S)
+    await bench.looks()
+    bench.vanish()
+    await bench.looks()
+    registry = bench.daemon.overrides
+    if how == "released":
+        registry.end(wish, "jo released it")
+    else:
+        registry.now_ns = lambda: time.monotonic_ns() + 61 * NS_PER_S
+    bench.appear()
+    await bench.looks()
+    assert bench.knobs() == bench.before
+    assert bench.sysfs.log == [("sequential_cutoff", str(MIB))]
 
 
 @pytest.mark.parametrize("mode", [Mode.OBSERVE, Mode.ADVISE])
-def test_without_a_policy_that_acts_nothing_comes_back(
+async def test_without_a_policy_that_acts_nothing_comes_back(
     make_bench: Callable[[Mode], Bench], mode: Mode
 ) -> None:
     bench = make_bench(mode)
-
-    async def scenario() -> None:
-        await bench.looks()
-        bench.vanish()
-        await bench.looks()
-        bench.appear()
-        await bench.looks()
-
-    bench.run(scenario)
+    await bench.looks()
+    bench.vanish()
+    await bench.looks()
+    bench.appear()
+    await bench.looks()
     assert bench.sysfs.log == []
 
 
-def test_a_volume_that_comes_back_without_its_cache_is_left_alone(bench: Bench) -> None:
-    async def scenario() -> None:
-        await bench.looks()
-        bench.vanish()
-        await bench.looks()
-        bench.sysfs.log.clear()
-        bench.fake.bcache(cache=None)
-        await bench.looks()
-
-    bench.run(scenario)
+async def test_a_volume_that_comes_back_without_its_cache_is_left_alone(bench: Bench) -> None:
+    await bench.looks()
+    bench.vanish()
+    await bench.looks()
+    bench.sysfs.log.clear()
+    bench.fake.bcache(cache=None)
+    await bench.looks()
     assert bench.sysfs.log == []
     assert bench.daemon.volumes == {}
 
 
-def test_an_inconsistent_volume_gets_neither_policy_nor_override(bench: Bench) -> None:
-    async def scenario() -> None:
-        bench.fake.write("/sys/block/bcache0/bcache/state", "inconsistent")
-        await bench.looks(1)
-        bench.wish("sequential_cutoff", str(MIB))
-        await bench.looks()
-
-    bench.run(scenario)
+async def test_an_inconsistent_volume_gets_neither_policy_nor_override(bench: Bench) -> None:
+    bench.fake.write("/sys/block/bcache0/bcache/state", "inconsistent")
+    await bench.looks(1)
+    bench.wish("sequential_cutoff", str(MIB))
+    await bench.looks()
     assert bench.knobs() == bench.before
     assert bench.sysfs.log == []
 
 
 # ---- what an earlier daemon left -----------------------------------------------------------------
-def test_what_could_not_be_put_back_at_the_start_is_put_back_by_the_daemon(
-    tmp_path: Path,
+async def test_what_could_not_be_put_back_at_the_start_is_put_back_by_the_daemon(
+    make_bench: Callable[[Mode], Bench], tmp_path: Path
 ) -> None:
     """In whatever mode the volume is: nothing of ebbgate's is left without a reason."""
-    bench = Bench(tmp_path, Mode.ADVISE)
+    bench = make_bench(Mode.ADVISE)
     path = "/sys/block/bcache0/bcache/writeback_delay"
     device = identify(bench.sysfs, path)
     entry = journal_entry(
@@ -282,19 +256,9 @@ def test_what_could_not_be_put_back_at_the_start_is_put_back_by_the_daemon(
     bench.journal = JournalWriter(tmp_path / "state/journal.db", bench.last_written, (), [entry])
     bench.daemon.volume_set.journal = bench.journal
     bench.fake.write(path, "0")
-
-    async def scenario() -> None:
-        await bench.looks()
-
-    try:
-        bench.run(scenario)
-        deadline = time.monotonic() + DEADLINE_S
-        while bench.fake.read(path) != "30" and time.monotonic() < deadline:
-            time.sleep(0.01)
-        assert bench.fake.read(path) == "30"
-        assert open_entries(bench) == set()
-    finally:
-        bench.stop()
+    await bench.looks()
+    until(lambda: bench.fake.read(path) == "30")
+    assert open_entries(bench) == set()
 
 
 def hanging(let_go: Event) -> Job:
@@ -307,13 +271,9 @@ def hanging(let_go: Event) -> Job:
     return job
 
 
-def test_a_volume_that_hangs_and_goes_keeps_the_loop_answering(
-    make_bench: Callable[[Mode], Bench],
-) -> None:
-    bench = make_bench(Mode.ENFORCE)
+async def test_a_volume_that_hangs_and_goes_keeps_the_loop_answering(bench: Bench) -> None:
     let_go = Event()
-
-    async def scenario() -> None:
+    try:
         await bench.looks()
         bench.daemon.volumes["bcache0"].worker.submit("hangs", hanging(let_go))
         bench.vanish()
@@ -326,74 +286,52 @@ def test_a_volume_that_hangs_and_goes_keeps_the_loop_answering(
             last_s = time.monotonic()
         assert silent_s < 1, "2 s were waited for on the loop itself"
         assert bench.daemon.volumes == {}
-
-    try:
-        bench.run(scenario)
     finally:
         let_go.set()
 
 
-def test_a_stop_waits_for_all_volumes_at_once_and_names_those_that_are_not_back(
-    make_bench: Callable[[Mode], Bench], monkeypatch: pytest.MonkeyPatch
+async def test_a_stop_waits_for_all_volumes_at_once_and_names_those_that_are_not_back(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(volume_set, "_STOP_S", 0.5)
-    bench = make_bench(Mode.ENFORCE)
     let_go = Event()
-
-    async def scenario() -> None:
+    try:
         await bench.looks()
         bench.daemon.volumes["bcache0"].worker.submit("hangs", hanging(let_go))
         begun_s = time.monotonic()
         assert await asyncio.to_thread(bench.daemon.volume_set.release_all) == ["bcache0"]
         assert time.monotonic() - begun_s < 5
-
-    try:
-        bench.run(scenario)
     finally:
         let_go.set()
 
 
-def test_a_look_that_hangs_is_waited_for_once_and_made_good_later(
-    make_bench: Callable[[Mode], Bench],
-) -> None:
-    bench = make_bench(Mode.ENFORCE)
+async def test_a_look_that_hangs_is_waited_for_once_and_made_good_later(bench: Bench) -> None:
     file = bench.fake.sysfs.locate("/sys/block/bcache0/bcache/dirty_data").resolve()
     aside = file.with_name("aside")
-
-    async def scenario() -> None:
-        await bench.looks()
-        looked = bench.daemon.volumes["bcache0"].last_seen
-        file.rename(aside)
-        # Whoever opens it to read waits in the kernel until somebody opens it to write.
-        os.mkfifo(file)
-        begun_s = time.monotonic()
-        await bench.daemon.volume_set.look("bcache0", slow=True)
-        await bench.daemon.volume_set.look("bcache0", slow=True)
-        assert time.monotonic() - begun_s < 2, "a late look was waited for twice"
-        loop = bench.daemon.volumes["bcache0"]
-        assert loop.last_seen is looked
-        with file.open("w") as writing:
-            writing.write("0\n")
-        aside.replace(file)
-        deadline = time.monotonic() + DEADLINE_S
-        while loop.last_seen is looked:
-            assert time.monotonic() < deadline
-            await bench.looks(1)
-
-    bench.run(scenario)
-
-
-def test_a_knob_that_was_given_back_is_shown_as_it_is_at_the_next_look(
-    make_bench: Callable[[Mode], Bench],
-) -> None:
-    bench = make_bench(Mode.ENFORCE)
-
-    async def scenario() -> None:
-        await bench.looks()
-        assert shown(bench)["writeback_percent"] == "40"
-        bench.daemon.volumes["bcache0"].set_mode(Mode.ADVISE, "a test")
+    await bench.looks()
+    looked = bench.daemon.volumes["bcache0"].last_seen
+    file.rename(aside)
+    # Whoever opens it to read waits in the kernel until somebody opens it to write.
+    os.mkfifo(file)
+    begun_s = time.monotonic()
+    await bench.daemon.volume_set.look("bcache0", slow=True)
+    await bench.daemon.volume_set.look("bcache0", slow=True)
+    assert time.monotonic() - begun_s < 2, "a late look was waited for twice"
+    loop = bench.daemon.volumes["bcache0"]
+    assert loop.last_seen is looked
+    with file.open("w") as writing:
+        writing.write("0\n")
+    aside.replace(file)
+    deadline = time.monotonic() + DEADLINE_S
+    while loop.last_seen is looked:
+        assert time.monotonic() < deadline
         await bench.looks(1)
-        await bench.looks(1)
-        assert shown(bench)["writeback_percent"] == "10"
 
-    bench.run(scenario)
+
+async def test_a_knob_that_was_given_back_is_shown_as_it_is_at_the_next_look(bench: Bench) -> None:
+    await bench.looks()
+    assert shown(bench)["writeback_percent"] == "40"
+    bench.daemon.volumes["bcache0"].set_mode(Mode.ADVISE, "a test")
+    await bench.looks(1)
+    await bench.looks(1)
+    assert shown(bench)["writeback_percent"] == "10"

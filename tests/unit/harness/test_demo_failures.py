@@ -13,7 +13,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +22,7 @@ import pytest
 from tests.lab.demo_failure import explain, one_line
 from tests.lab.errors import EXIT_LOST_GUEST, CommandFailed, LostGuest, NoLab
 from tests.programs import REPO
+from tests.waiting import until
 
 ABI = "6.1.0-0-amd64"
 PLENTY = "shutil.disk_usage = lambda _: SimpleNamespace(free=1 << 40)"
@@ -106,14 +106,14 @@ class FakeLab:
         """The exit code and the one line; nothing that the demo started is left."""
         process = self.start(patch)
         if number is not None:
-            wait_until(lambda: len(self.started()) == 3)
+            until(lambda: len(self.started()) == 3)
             process.send_signal(number)
         out, err = process.communicate(timeout=50)
         assert "Traceback" not in out + err, err
         (line,) = err.splitlines()
         assert line.startswith("demo: ")
         assert "; try: " in line
-        wait_until(lambda: not any(runs(pid) for pid in self.started()))
+        until(lambda: not any(runs(pid) for pid in self.started()))
         assert not list((self.folder / "tmp").iterdir()), "the guest's folder is left"
         return process.returncode, line
 
@@ -122,13 +122,6 @@ class FakeLab:
             return [int(line) for line in self.pids.read_text().splitlines()]
         except FileNotFoundError:
             return []
-
-
-def wait_until(holds: object) -> None:
-    deadline_s = time.monotonic() + 20
-    while not holds():  # type: ignore[operator]
-        assert time.monotonic() < deadline_s
-        time.sleep(0.02)
 
 
 def runs(pid: int) -> bool:
@@ -207,10 +200,10 @@ def test_a_demo_that_is_ended_while_it_boots(
 def test_a_demo_that_is_killed_leaves_no_helper(lab: FakeLab) -> None:
     lab.emulator("exec sleep 600")
     process = lab.start()
-    wait_until(lambda: len(lab.started()) == 3)
+    until(lambda: len(lab.started()) == 3)
     process.kill()
     process.communicate(timeout=20)
-    wait_until(lambda: not any(runs(pid) for pid in lab.started()))
+    until(lambda: not any(runs(pid) for pid in lab.started()))
 
 
 def test_a_disk_without_room_for_the_guest(lab: FakeLab) -> None:

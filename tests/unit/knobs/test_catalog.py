@@ -85,9 +85,18 @@ def test_a_knob_is_where_the_kernel_has_it(found: Volume, knob: str, path: str |
 @pytest.mark.parametrize(
     ("knob", "written", "seen", "same"),
     [
+        ("sequential_cutoff", "4194304", "4194304", True),
+        ("sequential_cutoff", "4194303", "4089446", True),
         ("sequential_cutoff", "4000000", "3984588", True),
-        ("sequential_cutoff", "4000000", "3000000", False),
+        ("sequential_cutoff", "4194304", "3670016", False),
+        ("sequential_cutoff", "4194304", "0", False),
+        ("sequential_cutoff", "4194304", "much", False),
+        ("writeback_percent", "40", "40", True),
+        ("writeback_percent", "40", "39", False),
         ("writeback_percent", "40", "41", False),
+        ("writeback_delay", "0", "1", False),
+        ("writeback_rate", "16384", "16588", True),
+        ("writeback_rate", "1", "2", True),
         ("cache_mode", "none", "writeback", False),
     ],
 )
