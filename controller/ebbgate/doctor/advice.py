@@ -32,9 +32,9 @@ EBB-308  a threshold set by message, which the next table load undoes
 EBB-309  settings of the old policy mq, which have no effect
 
 205, 206 and 209 to 214 are about settings from guides (advice_folklore.py). `ebbgate apply`
-carries out 204, 205, 206, 209, 210, 211, 213, 305 and 308, after asking. The rest is left to the
-administrator: a disk's scheduler and depth affect everything on that disk, and the cache mode
-decides what a dead SSD costs.
+carries out, after asking, what sets knobs (`KNOB_CHANGES` in model.py), and 305 and 308 where LVM
+can. The rest is left to the administrator: a disk's scheduler and depth affect everything on that
+disk, and the cache mode decides what a dead SSD costs.
 """
 
 from __future__ import annotations
@@ -45,8 +45,7 @@ from typing import Final
 from ebbgate.doctor.advice_disks import depth, rotational, scheduler, stacked
 from ebbgate.doctor.advice_dm import DM_RULES
 from ebbgate.doctor.advice_folklore import BCACHE_RULES, congested, detector_off, mq_settings
-from ebbgate.doctor.model import Advice, Change, DiskKind, Facts, Weight, write_command
-from ebbgate.knobs.catalog import TRIGGER_GC
+from ebbgate.doctor.model import KNOB_CHANGES, Advice, DiskKind, Facts, Weight, write_command
 from ebbgate.model.volume import Kind
 
 # Above 95 % in use the kernel caches nothing more (CUTOFF_CACHE_ADD, drivers/md/bcache/bcache.h).
@@ -115,7 +114,7 @@ def _full(facts: Facts) -> Iterator[Advice]:
             lasts="It runs one garbage collection and changes no setting.",
             evidence=f"{in_use:.0%} of the cache is in use",
             effect="space with outdated data can be used again; writers may wait meanwhile",
-            change=Change(((TRIGGER_GC, "1"),)),
+            change=KNOB_CHANGES["EBB-204"],
         )
 
 

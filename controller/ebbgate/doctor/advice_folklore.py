@@ -15,11 +15,13 @@ from typing import Final
 
 from ebbgate.doctor import evidence
 from ebbgate.doctor.model import (
+    CUTOFF_STOCK,
+    KNOB_CHANGES,
     LASTS_KNOB,
     LASTS_LVM,
     LASTS_SYSFS,
+    PERCENT_STOCK,
     Advice,
-    Change,
     Facts,
     Weight,
     write_command,
@@ -29,8 +31,6 @@ from ebbgate.model.volume import Kind
 from ebbgate.probes.dm_status import old_settings
 from ebbgate.units import MIB, bytes_to_sectors, format_bytes, format_rate, sectors_to_bytes
 
-CUTOFF_STOCK: Final = 4 * MIB
-PERCENT_STOCK: Final = 10
 # From here on the target of write-back is near the level at which the kernel stops caching
 # asynchronous writes (40 % in use, drivers/md/bcache/writeback.h).
 PERCENT_HIGH: Final = 25
@@ -65,7 +65,7 @@ def congested(facts: Facts) -> Iterator[Advice]:
         lasts=LASTS_KNOB,
         evidence=measured.text,
         effect="no request goes to the disk because the cache device was slow for a moment",
-        change=Change(tuple((knob, "0") for knob in CONGESTED)),
+        change=KNOB_CHANGES["EBB-205"],
     )
 
 
@@ -90,7 +90,7 @@ def detector_off(facts: Facts) -> Iterator[Advice]:
         lasts=LASTS_KNOB,
         evidence=measured.text,
         effect="streams leave space for random writes; in enforce streams that fit are cached",
-        change=Change(((CUTOFF, str(CUTOFF_STOCK)),)),
+        change=KNOB_CHANGES["EBB-206"],
     )
 
 
@@ -113,7 +113,7 @@ def percent_high(facts: Facts) -> Iterator[Advice]:
         lasts=LASTS_KNOB,
         evidence=measured.text,
         effect="more space for bursts; in enforce ebbgate writes back in gaps, whatever the value",
-        change=Change(((PERCENT, str(PERCENT_STOCK)),)),
+        change=KNOB_CHANGES["EBB-209"],
     )
 
 
@@ -132,7 +132,7 @@ def percent_zero(facts: Facts) -> Iterator[Advice]:
         lasts=LASTS_KNOB,
         evidence=measured.text,
         effect="write-back has a rate limit again; in enforce it has none in gaps only",
-        change=Change(((PERCENT, str(PERCENT_STOCK)),)),
+        change=KNOB_CHANGES["EBB-210"],
     )
 
 
@@ -169,7 +169,7 @@ def percent_low(facts: Facts) -> Iterator[Advice]:
         lasts=LASTS_KNOB,
         evidence=evidence.destage(facts.status).text,
         effect="fewer writes to the disk; in enforce ebbgate writes back in gaps",
-        change=Change(((PERCENT, str(PERCENT_STOCK)),)),
+        change=KNOB_CHANGES["EBB-211"],
     )
 
 
@@ -211,7 +211,7 @@ def cutoff_tiny(facts: Facts) -> Iterator[Advice]:
         lasts=LASTS_KNOB,
         evidence=measured.text,
         effect="ordinary requests are cached again",
-        change=Change(((CUTOFF, str(CUTOFF_STOCK)),)),
+        change=KNOB_CHANGES["EBB-213"],
     )
 
 

@@ -14,8 +14,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
+from ebbgate.knobs.catalog import CONGESTED, CUTOFF, PERCENT, TRIGGER_GC
 from ebbgate.model.status import VolumeStatus
 from ebbgate.model.volume import Device, Volume, VolumeState
+from ebbgate.units import MIB
 
 
 class DiskKind(StrEnum):
@@ -84,6 +86,17 @@ class Change:
     knobs: tuple[tuple[str, str], ...] = ()
     argv: tuple[str, ...] = ()
     undo_argv: tuple[str, ...] = ()
+
+
+CUTOFF_STOCK: Final = 4 * MIB
+PERCENT_STOCK: Final = 10
+KNOB_CHANGES: Final[Mapping[str, Change]] = {
+    "EBB-204": Change(((TRIGGER_GC, "1"),)),
+    "EBB-205": Change(tuple((knob, "0") for knob in CONGESTED)),
+    **dict.fromkeys(("EBB-206", "EBB-213"), Change(((CUTOFF, str(CUTOFF_STOCK)),))),
+    **dict.fromkeys(("EBB-209", "EBB-210", "EBB-211"), Change(((PERCENT, str(PERCENT_STOCK)),))),
+}
+"""By number: the change of each advice that sets knobs."""
 
 
 @dataclass(frozen=True, slots=True)

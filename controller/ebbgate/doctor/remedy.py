@@ -13,9 +13,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ebbgate.doctor.model import Advice, Change
+from ebbgate.doctor.model import KNOB_CHANGES, Advice, Change
 from ebbgate.errors import EbbgateError, NotFound, UsageError
-from ebbgate.knobs.catalog import BY_NAME, CONGESTED, CUTOFF, PERCENT
+from ebbgate.knobs.catalog import BY_NAME
 from ebbgate.knobs.settable import is_trigger
 from ebbgate.model.override import OverrideKind
 from ebbgate.model.volume import Mode, Volume
@@ -106,15 +106,6 @@ def is_undo(line: str) -> bool:
     return line.startswith(UNDO) or line == NOTHING_LEFT
 
 
-KNOBS_OF: Final[Mapping[str, tuple[str, ...]]] = {
-    "EBB-205": CONGESTED,
-    "EBB-206": (CUTOFF,),
-    "EBB-209": (PERCENT,),
-    "EBB-210": (PERCENT,),
-    "EBB-211": (PERCENT,),
-    "EBB-213": (CUTOFF,),
-}
-"""The knobs that each advice sets; triggers and LVM commands make no override."""
 _CLOCK_STEP_NS: Final = NS_PER_S
 """The wall clock may be set while a request runs."""
 
@@ -163,7 +154,8 @@ def _is_of(override: Mapping[str, Any], request: ApplyRequest) -> bool:
     since_ns = override.get("since_unix_ns")
     if override.get("kind") != OverrideKind.SET or not isinstance(since_ns, int):
         return False
-    if override.get("knob") not in KNOBS_OF.get(request.advice, ()):
+    change = KNOB_CHANGES.get(request.advice)
+    if change is None or override.get("knob") not in dict(change.knobs):
         return False
     begin_ns = request.at_unix_ns - _CLOCK_STEP_NS
     return begin_ns <= since_ns <= request.resolved_unix_ns + _CLOCK_STEP_NS
