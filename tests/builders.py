@@ -103,13 +103,13 @@ def frame(name: str = "bcache0", **signals: Any) -> Frame:
     return Frame(volume=name, **{**known, **signals})
 
 
-def proposal(strategy: str = "idle_destage", **wishes: Any) -> Proposal:
+def proposal(strategy: str = "idle_destage", **parts: Any) -> Proposal:
     """A proposal with one condition that holds."""
     known: dict[str, Any] = {
         "reason": "idle for 410 ms (needs 300)",
         "conditions": (Condition("idle", "410 ms", ">=", "300 ms", holds=True),),
     }
-    return Proposal(strategy, **{**known, **wishes})
+    return Proposal(strategy, **{**known, **parts})
 
 
 def decision(*proposals: Proposal, volume: str = "bcache0", **parts: Any) -> Decision:

@@ -98,7 +98,7 @@ class Filler:
         documents = _of_second(part.tape.documents, offset_ns) or [part.tape.documents[-1]]
         document = {**documents[-1][1], "volume": part.name, "title": part.title}
         if part.name == "bcache0":
-            document["wishes"] = [*document["wishes"], *self.overrides]
+            document["overrides"] = [*document["overrides"], *self.overrides]
         self.store.set_live(part.name, document, at_s * NS_PER_S)
 
     def daemon(self, at_s: int) -> None:

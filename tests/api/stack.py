@@ -31,7 +31,7 @@ _VOLUMES = ("--volumes", "3", "--hours", "0.3")
 
 @contextmanager
 def history(folder: Path) -> Iterator[Path]:
-    """The state folder of something like a daemon, which holds the lock and answers wishes."""
+    """The state folder of something like a daemon, which holds the lock and answers requests."""
     state = folder / "state"
     argv: list[str | Path] = [sys.executable, "-m", "tests.web_history", state, *_VOLUMES, "--live"]
     with running(folder, "history", argv) as writer:

@@ -73,8 +73,8 @@ def try_out(url: str, name: str, cases: int, timeout_s: float) -> None:
 @pytest.mark.timeout(400)
 def test_whatever_is_asked_the_answer_is_as_described(urls: dict[str, str], name: str) -> None:
     try_out(urls[name], name, CASES, 300)
-    wishes = json.loads(get(f"{urls[name]}/api/v1/intents?limit=1000"))["intents"]
-    assert {each["kind"] for each in wishes} == set(IntentKind)
+    requests = json.loads(get(f"{urls[name]}/api/v1/intents?limit=1000"))["intents"]
+    assert {each["kind"] for each in requests} == set(IntentKind)
 
 
 @each_set
@@ -103,8 +103,8 @@ def test_what_a_stream_tells_is_as_described(urls: dict[str, str], name: str) ->
     with server.events() as events:
         # What comes before the first event is not missed, but what the stream begins with.
         kind, number, data = next(events)
-        wish = json.dumps({"kind": "hold", "args": {"on": False}}).encode()
-        assert server.ask("POST", "/api/v1/intents", wish, **WITH_TOKEN).status == 202
+        body = json.dumps({"kind": "hold", "args": {"on": False}}).encode()
+        assert server.ask("POST", "/api/v1/intents", body, **WITH_TOKEN).status == 202
         # The history goes on, with decisions and writes of its own.
         while left:
             assert number

@@ -48,7 +48,7 @@ ROUTES = (
 LOCKED_S = 10.0
 ANSWER_S = 5.0
 """Within this every answer comes, also of a database that somebody keeps."""
-WISH = b'{"kind": "hold", "args": {"on": true}}'
+HOLD = b'{"kind": "hold", "args": {"on": true}}'
 WITH_TOKEN = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"}
 
 
@@ -211,11 +211,11 @@ def test_without_a_daemon_nothing_is_accepted_and_everything_else_is_answered(
     until("it is said", lambda: not ask(site, "/health").json["intents"]["ok"])
     assert ask(site, "/health").json["intents"]["why"] == "ebbgated is not running"
     assert set(statuses(site).values()) == {200}
-    answer = site.client.ask("POST", "/api/v1/intents", WISH, **WITH_TOKEN)
+    answer = site.client.ask("POST", "/api/v1/intents", HOLD, **WITH_TOKEN)
     assert (answer.status, answer.error["code"]) == (503, "no_daemon")
     with answering(state / "control.sock", lambda _: None) as asked:
         until("it can be asked", lambda: ask(site, "/health").json["intents"]["ok"])
-        answer = site.client.ask("POST", "/api/v1/intents", WISH, **WITH_TOKEN)
+        answer = site.client.ask("POST", "/api/v1/intents", HOLD, **WITH_TOKEN)
         assert answer.status == 202, answer.body
         assert [request.kind for request in asked.requests] == ["hold"]
         # The history has it later, or in this case never; whoever asked can follow it.
@@ -228,7 +228,7 @@ def test_without_a_daemon_nothing_is_accepted_and_everything_else_is_answered(
 def test_a_daemon_that_dies_is_said_at_once_and_its_return_too(tmp_path: Path, name: str) -> None:
     with history(tmp_path) as state, served(tmp_path, state, name) as site:
         until("it lives", lambda: ask(site, "/health").json["daemon"]["alive"])
-        assert site.client.ask("POST", "/api/v1/intents", WISH, **WITH_TOKEN).status == 202
+        assert site.client.ask("POST", "/api/v1/intents", HOLD, **WITH_TOKEN).status == 202
         with site.client.events() as events:
             alive = told(events, health=lambda data: data["daemon"]["alive"])["health"]
             os.kill(alive["daemon"]["pid"], signal.SIGKILL)
@@ -240,7 +240,7 @@ def test_a_daemon_that_dies_is_said_at_once_and_its_return_too(tmp_path: Path, n
             assert dead["health"]["daemon"]["errors"]
             assert all(each["stale"] for each in dead["volumes"]["volumes"])
             assert set(statuses(site).values()) == {200}
-            refused = site.client.ask("POST", "/api/v1/intents", WISH, **WITH_TOKEN)
+            refused = site.client.ask("POST", "/api/v1/intents", HOLD, **WITH_TOKEN)
             assert (refused.status, refused.error["code"]) == (503, "no_daemon")
             with answering(state / "control.sock", lambda _: None):
                 back = told(events, health=lambda data: data["daemon"]["alive"])["health"]

@@ -90,7 +90,7 @@ test(
       const response = await route.fetch();
       const json = await response.json();
       for (const each of json.volumes)
-        each.wishes = ["hold", "drain"].map((kind) => ({ ...override, kind }));
+        each.overrides = ["hold", "drain"].map((kind) => ({ ...override, kind }));
       await route.fulfill({ response, json });
     });
     await harness.openVolume(page, "bcache0");

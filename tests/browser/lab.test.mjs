@@ -93,7 +93,7 @@ test("a policy error is shown at its line; the corrected policy is saved and use
 });
 
 test("an advice is applied and undone, and another override stays", async (page) => {
-  const overrides = async () => (await live(page)).wishes.map(({ knob }) => knob).sort();
+  const overrides = async () => (await live(page)).overrides.map(({ knob }) => knob).sort();
   // In mode advise the knobs have the values of the test, one of which causes an advice.
   await harness.requestChange(page, "mode", VOLUME, { mode: "advise" });
   await until(async () => (await tunedKnobs(page)).length === 0);

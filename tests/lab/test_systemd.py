@@ -229,15 +229,15 @@ def test_the_dashboard_reads_and_asks_without_being_root(machine: Session, both:
         assert (health["daemon"]["alive"], health["history"]["ok"]) == (True, True)
         pid = machine.check(f"systemctl show --value -p MainPID {WEB}").strip()
         assert machine.check(f"stat -c %U /proc/{pid}").strip() == "ebbgate"
-        wish = json.dumps(
+        body = json.dumps(
             {"kind": "mode", "volume": both.bcache.volume, "args": {"mode": "advise"}}
         )
-        asked = f"-H 'Content-Type: application/json' -d '{wish}'"
+        asked = f"-H 'Content-Type: application/json' -d '{body}'"
         refused = answer(machine, "intents", asked)
         assert refused["error"]["code"] == "unauthorized"
         token = machine.check("ebbgate web-token").strip()
         made = answer(machine, "intents", f"{asked} -H 'Authorization: Bearer {token}'")
-        wait_until(lambda: answer(machine, f"intents/{made['id']}")["ok"], 60, "the wish's answer")
+        wait_until(lambda: answer(machine, f"intents/{made['id']}")["ok"], 60, "the answer")
         wait_until(lambda: not both.bcache_tuned(), 60, "the knobs to be back")
         machine.check(f"systemctl stop {UNIT}", timeout_s=60)
         assert answer(machine, "health")["daemon"]["alive"] is False

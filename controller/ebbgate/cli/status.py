@@ -99,7 +99,7 @@ def _headline(volume: Document) -> str:
 def draw_sentence(page: Page, volume: Document) -> None:
     """Print what happens now, active overrides, and whether the kernel's thread still sleeps."""
     page.line(_sentence(volume), indent=2)
-    for override in volume.get("wishes") or ():
+    for override in volume.get("overrides") or ():
         page.line(f"override: {format.override(override)}", "cyan", indent=2)
     asleep = volume.get("kernel_sleep")
     if asleep:

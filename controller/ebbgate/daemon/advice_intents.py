@@ -23,7 +23,7 @@ from ebbgate.knobs.settable import checked_value, is_trigger
 from ebbgate.knobs.values import format_value
 from ebbgate.model.decision import OutcomeKind
 from ebbgate.model.status import VolumeStatus
-from ebbgate.policy.overrides import OVERRIDE_NAMES
+from ebbgate.policy.overrides import OVERRIDE
 from ebbgate.probes.volume_state import read_state
 from ebbgate.store.intent_rows import IntentRow
 from ebbgate.store.queries import KnobWrite, read_knob_write
@@ -107,7 +107,7 @@ def _before(action: KnobWrite, loop: VolumeLoop) -> str:
         raise UsageError(f"that write of {knob} changed nothing ({action.outcome})")
     if is_trigger(knob):
         raise UsageError(f"a write of {knob} leaves no value behind: there is nothing to undo")
-    if action.strategy not in OVERRIDE_NAMES and knob in loop.writer.plan.knobs:
+    if action.strategy != OVERRIDE and knob in loop.writer.plan.knobs:
         raise UsageError(
             f"{knob} is a part of the gate, which ebbgate moves many times a minute: to undo one"
             " move would only stop it at a value of then",

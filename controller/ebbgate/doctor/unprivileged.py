@@ -69,7 +69,7 @@ def advice(sysfs: Sysfs, status: DaemonStatus, requests: Iterable[ApplyRequest] 
     """
     inspected = [_inspect(sysfs, volume, status) for volume in discover(sysfs)]
     rows = [advice_row(found, each) for each in inspected for found in advise(each.facts)]
-    overrides = {name: live.get("wishes") or () for name, live in status.volumes.items()}
+    overrides = {name: live.get("overrides") or () for name, live in status.volumes.items()}
     return {
         "advice": rows,
         "applied": [_applied(each, status) for each in remedy.applied(requests, overrides)],

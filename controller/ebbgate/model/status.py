@@ -179,7 +179,7 @@ class VolumeStatus:
     knobs: Mapping[str, KnobStatus] = field(default_factory=dict)
     proposals: tuple[ProposalStatus, ...] = ()
     cleaning: CleaningStatus | None = None
-    overrides: tuple[OverrideStatus, ...] = field(default=(), metadata={"json": "wishes"})
+    overrides: tuple[OverrideStatus, ...] = ()
     missing: Mapping[str, str] = field(default_factory=dict)
     lost: Mapping[str, int] = field(default_factory=dict)
     totals: Mapping[str, object] = field(default_factory=dict)

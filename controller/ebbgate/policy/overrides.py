@@ -16,8 +16,6 @@ from ebbgate.model.volume import UNWRITABLE, VolumeState
 from ebbgate.units import format_ns
 
 OVERRIDE = "override"
-OVERRIDE_NAMES = frozenset({OVERRIDE, "wish"})
-"""Version 0.1 wrote `wish` into the history."""
 
 
 def ends_ns(override: Override, wall_ns: int, now_ns: int) -> int | None:

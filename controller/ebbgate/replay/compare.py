@@ -28,7 +28,7 @@ from ebbgate.replay.history_events import (
 )
 from ebbgate.units import NS_PER_MS, NS_PER_S, format_bytes, format_rate
 
-KERNELS: Final = "the kernel's own"
+KERNELS: Final = "the kernel's own setting"
 
 
 class ReplaySetting(StrEnum):
@@ -290,7 +290,7 @@ def setting_text(
         by = next(p.strategy for p in decision.proposals if p.congestion_bypass is False)
         return "off", _why(decision, by)
     if policy.streams is not None:
-        return f"as {STREAM_BYPASS} decides", "it goes by run lengths, which are not kept"
+        return f"decided by {STREAM_BYPASS}", "it needs run lengths, which are not kept"
     return KERNELS, "nothing else was decided"
 
 
@@ -298,7 +298,7 @@ def _gate_text(decision: Decision, state: State, policy: Policy, mixed: bool) ->
     gate, by = decision.gate, decision.gate_strategy
     destage = by == IDLE_DESTAGE
     if destage and mixed and state.destage.phase is Phase.UNKNOWN:
-        return f"as {IDLE_DESTAGE} decides"
+        return f"decided by {IDLE_DESTAGE}"
     if gate is None or gate.kind is GateKind.RELEASED:
         return KERNELS
     if gate.kind in (GateKind.CLOSED, GateKind.OPEN):

@@ -19,6 +19,7 @@ from ebbgate.model.records import Direction, Edge, EdgeKind
 from ebbgate.store import samples
 from ebbgate.store.connection import open_reader
 from ebbgate.store.documents import Document
+from ebbgate.store.old_names import current_row, current_status
 from ebbgate.store.queries_latency import LatencyGrid, latency_grid
 from ebbgate.store.rollup import MINUTE_NS, SECOND_NS, Row, bucket_ns
 from ebbgate.store.schema import HISTORY
@@ -56,6 +57,11 @@ class Live:
     at_unix_ns: int
     document: Document
 
+    @classmethod
+    def read(cls, volume: str, at_unix_ns: int, text: str) -> Self:
+        """Parse a recorded document."""
+        return cls(volume, at_unix_ns, current_status(json.loads(text)))
+
 
 class HistoryReader:
     """The history database, open for reading. One thread only."""
@@ -79,10 +85,7 @@ class History(HistoryReader):
     def live(self) -> dict[str, Live]:
         """Return all status documents by volume."""
         rows = self._connection.execute("SELECT volume, at_unix_ns, document FROM live")
-        return {
-            row["volume"]: Live(row["volume"], row["at_unix_ns"], json.loads(row["document"]))
-            for row in rows
-        }
+        return {row["volume"]: Live.read(*row) for row in rows}
 
     def decisions(self, volume: str | None, limit: int) -> list[Document]:
         """Return the newest decisions first, of one volume or of all."""
@@ -92,7 +95,11 @@ class History(HistoryReader):
             (volume, limit),
         )
         return [
-            {"id": row["id"], "at_unix_ns": row["at_unix_ns"], **json.loads(row["document"])}
+            {
+                "id": row["id"],
+                "at_unix_ns": row["at_unix_ns"],
+                **current_row(json.loads(row["document"])),
+            }
             for row in rows
         ]
 
@@ -106,7 +113,7 @@ class History(HistoryReader):
                ORDER BY at_unix_ns DESC, id DESC LIMIT ?2""",
             (volume, limit, decision_id),
         )
-        return [dict(row) for row in rows]
+        return [current_row(row) for row in rows]
 
     def samples(
         self, volume: str, since_unix_ns: int, until_unix_ns: int, span_ns: int
@@ -146,7 +153,7 @@ def read_knob_write(path: Path, number: int) -> KnobWrite | None:
     """
     with _reading(path) as connection:
         row = connection.execute(_KNOB_WRITE, (number,)).fetchone()
-    return KnobWrite(**dict(row)) if row else None
+    return KnobWrite(**current_row(row)) if row else None
 
 
 @contextmanager

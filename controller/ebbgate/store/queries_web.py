@@ -18,6 +18,7 @@ from typing import Final, NamedTuple, Self
 from ebbgate.store import samples
 from ebbgate.store.connection import identity_of, open_reader
 from ebbgate.store.documents import Document
+from ebbgate.store.old_names import current_row, old_strategy_name
 from ebbgate.store.queries import History
 from ebbgate.store.queries_intents import IntentHistory
 from ebbgate.store.rollup import HOUR_NS, MINUTE_NS, SECOND_NS, Row, bucket_ns, merge
@@ -30,8 +31,9 @@ _STEPS: Final = 20_000
 _DECISION: Final = "SELECT id, volume, at_unix_ns, acted, document FROM decisions"
 _FITTING: Final = """
     at_unix_ns >= :since AND at_unix_ns < :until
-    AND (:strategy IS NULL OR gate_strategy = :strategy OR cutoff_strategy = :strategy OR id IN
-         (SELECT decision_id FROM actions WHERE strategy = :strategy))
+    AND (:strategy IS NULL OR gate_strategy IN (:strategy, :old_strategy)
+         OR cutoff_strategy IN (:strategy, :old_strategy) OR id IN
+         (SELECT decision_id FROM actions WHERE strategy IN (:strategy, :old_strategy)))
     AND (:knob IS NULL AND :outcome IS NULL OR id IN
          (SELECT decision_id FROM actions WHERE (:knob IS NULL OR knob = :knob)
           AND (:outcome IS NULL OR outcome = :outcome)))
@@ -144,6 +146,7 @@ class WebHistory(History):
                 "volume": wanted.volume,
                 "knob": wanted.knob,
                 "strategy": wanted.strategy,
+                "old_strategy": old_strategy_name(wanted.strategy),
                 "outcome": wanted.outcome,
                 "since": wanted.since_unix_ns,
                 "until": wanted.until_unix_ns,
@@ -163,7 +166,7 @@ class WebHistory(History):
     ) -> list[Document]:
         """Return knob writes of a volume in `[since, until)`, the newest first."""
         rows = self._connection.execute(_ACTIONS, (volume, since_unix_ns, until_unix_ns, limit))
-        return [dict(row) for row in rows]
+        return [current_row(row) for row in rows]
 
     def actions_of(self, decisions: Iterable[int]) -> dict[int, list[Document]]:
         """Return knob writes by decision, the oldest first."""
@@ -174,7 +177,7 @@ class WebHistory(History):
         )
         found: dict[int, list[Document]] = defaultdict(list)
         for row in rows:
-            found[row["decision_id"]].append(dict(row))
+            found[row["decision_id"]].append(current_row(row))
         return found
 
     @property
@@ -206,9 +209,9 @@ class WebHistory(History):
         rows = self._connection.execute(
             "SELECT * FROM actions WHERE id > ? ORDER BY id LIMIT ?", (number, limit)
         )
-        return [dict(row) for row in rows]
+        return [current_row(row) for row in rows]
 
 
 def _decision(row: sqlite3.Row) -> Document:
     head = {key: row[key] for key in ("id", "volume", "at_unix_ns", "acted")}
-    return {**json.loads(row["document"]), **head}
+    return {**current_row(json.loads(row["document"])), **head}

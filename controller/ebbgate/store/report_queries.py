@@ -13,6 +13,7 @@ from itertools import groupby
 from typing import Any, Final
 
 from ebbgate.store import samples
+from ebbgate.store.old_names import current_row, strategy_name
 from ebbgate.store.queries import HistoryReader
 from ebbgate.store.retention import volumes
 from ebbgate.store.rollup import HOUR_NS, MINUTE_NS, SECOND_NS, Row, bucket_ns, merge
@@ -67,7 +68,7 @@ class ReportHistory(HistoryReader):
                WHERE volume = ? AND at_unix_ns >= ? AND at_unix_ns < ? GROUP BY 1, 2, 3, 4""",
             (volume, bucket_ns(since_unix_ns, HOUR_NS), until_unix_ns),
         )
-        return [HourlyCount(*row) for row in rows]
+        return [HourlyCount(what, strategy_name(strategy), *rest) for what, strategy, *rest in rows]
 
     def overrides(self, volume: str, since_unix_ns: int, until_unix_ns: int) -> list[ManualWrite]:
         """Return writes of others to knobs that ebbgate controlled."""
@@ -94,7 +95,7 @@ class ReportHistory(HistoryReader):
                 event = dict(row)
                 if "document" in event:
                     event |= json.loads(event.pop("document"))
-                yield event
+                yield current_row(event)
             if not rows:
                 return
             last = (rows[-1]["at_unix_ns"], rows[-1]["id"])

@@ -14,7 +14,7 @@ from ebbgate.doctor import remedy
 from ebbgate.knobs.catalog import BY_NAME
 from ebbgate.knobs.settable import may_be_set
 from ebbgate.model.status import STATUS_STALE_NS
-from ebbgate.policy.overrides import OVERRIDE_NAMES
+from ebbgate.policy.overrides import OVERRIDE
 from ebbgate.store.queries import Live
 from ebbgate.store.write_health import log_warning
 from ebbgate.units import NS_PER_S
@@ -137,7 +137,7 @@ def action(row: Document) -> Action:
         at_unix_s=row["at_unix_ns"] / NS_PER_S,
         volume=row["volume"],
         knob=row["knob"],
-        is_gate=row["strategy"] not in OVERRIDE_NAMES and _is_gate(row["knob"]),
+        is_gate=row["strategy"] != OVERRIDE and _is_gate(row["knob"]),
         old=row["old"],
         new=row["new"],
         strategy=row["strategy"],

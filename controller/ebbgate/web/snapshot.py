@@ -7,7 +7,6 @@ thread may ask.
 
 from __future__ import annotations
 
-import json
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -41,7 +40,7 @@ class CachedStatus:
 
     def __init__(self, row: LiveRow) -> None:
         self.row = row
-        self.live = Live(row.volume, row.at_unix_ns, json.loads(row.text))
+        self.live = Live.read(*row)
 
     @cached_property
     def steady_json(self) -> bytes | None:

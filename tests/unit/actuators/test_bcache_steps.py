@@ -84,9 +84,9 @@ def test_the_steps_of_base_cutoff_and_congestion() -> None:
     ]
 
 
-@pytest.mark.parametrize("wished", [-1, 0, 1, 511, 512, 64 * KIB - 1])
-def test_a_cutoff_below_64_kib_is_never_written(wished: int) -> None:
-    assert cutoff_steps(wished)[0].value == str(64 * KIB)
+@pytest.mark.parametrize("wanted_bytes", [-1, 0, 1, 511, 512, 64 * KIB - 1])
+def test_a_cutoff_below_64_kib_is_never_written(wanted_bytes: int) -> None:
+    assert cutoff_steps(wanted_bytes)[0].value == str(64 * KIB)
 
 
 def test_writeback_is_never_stopped() -> None:

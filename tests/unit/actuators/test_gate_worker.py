@@ -51,7 +51,7 @@ class Bench:
 
         self.sysfs.before[knob] = hang
 
-    def wish(self, gate: Gate, name: str = "gate", since_ns: int | None = None) -> None:
+    def set_gate(self, gate: Gate, name: str = "gate", since_ns: int | None = None) -> None:
         self.worker.set_gate(gate, REASON, name, since_ns)
 
 
@@ -69,7 +69,7 @@ def paced(rate_mib: int) -> Gate:
 
 
 def test_a_gate_is_set_and_reported_with_the_time_of_its_edge(bench: Bench) -> None:
-    bench.wish(paced(8), "pace", since_ns=17)
+    bench.set_gate(paced(8), "pace", since_ns=17)
     name, outcomes, since_ns = bench.report()
     assert (name, since_ns) == ("pace", 17)
     assert outcomes[-1].action.knob == "writeback_percent"
@@ -77,10 +77,10 @@ def test_a_gate_is_set_and_reported_with_the_time_of_its_edge(bench: Bench) -> N
 
 def test_only_the_newest_waiting_gate_is_set(bench: Bench) -> None:
     bench.hang_at("writeback_delay")
-    bench.wish(paced(1))
+    bench.set_gate(paced(1))
     assert bench.stuck.wait(DEADLINE_S)
     for rate in range(2, 9):
-        bench.wish(paced(rate))
+        bench.set_gate(paced(rate))
     bench.let_go.set()
     bench.report()
     bench.report()
@@ -92,10 +92,10 @@ def test_only_the_newest_waiting_gate_is_set(bench: Bench) -> None:
 
 
 def test_a_close_does_not_wait_for_a_pulse(bench: Bench) -> None:
-    bench.wish(PULSE)
+    bench.set_gate(PULSE)
     until(lambda: ("writeback_running", "1") in bench.sysfs.log)
     begun = time.monotonic()
-    bench.wish(CLOSED)
+    bench.set_gate(CLOSED)
     bench.report()
     bench.report()
     assert time.monotonic() - begun < DEADLINE_S
@@ -104,9 +104,9 @@ def test_a_close_does_not_wait_for_a_pulse(bench: Bench) -> None:
 
 def test_a_close_before_the_pulse_began_shortens_it(bench: Bench) -> None:
     bench.hang_at("writeback_running")
-    bench.wish(PULSE)
+    bench.set_gate(PULSE)
     assert bench.stuck.wait(DEADLINE_S)
-    bench.wish(CLOSED)
+    bench.set_gate(CLOSED)
     bench.let_go.set()
     bench.report()
     bench.report()
@@ -115,12 +115,12 @@ def test_a_close_before_the_pulse_began_shortens_it(bench: Bench) -> None:
 
 def test_all_jobs_run_in_order_after_the_gate(bench: Bench) -> None:
     bench.hang_at("writeback_delay")
-    bench.wish(paced(1))
+    bench.set_gate(paced(1))
     assert bench.stuck.wait(DEADLINE_S)
     for cutoff in (1, 2, 3):
         steps = (write("sequential_cutoff", cutoff * MIB),)
         bench.worker.submit(f"cutoff {cutoff}", lambda writer, s=steps: writer.apply(s, REASON))  # type: ignore[misc]
-    bench.wish(paced(2))
+    bench.set_gate(paced(2))
     bench.let_go.set()
     assert [bench.report()[0] for _ in range(5)] == [
         "gate",
@@ -135,7 +135,7 @@ def test_the_generation_grows_with_each_write(bench: Bench) -> None:
     until(lambda: bench.worker.idle)
     before = bench.worker.generation
     bench.hang_at("writeback_delay")
-    bench.wish(paced(1))
+    bench.set_gate(paced(1))
     assert bench.stuck.wait(DEADLINE_S)
     assert not bench.worker.idle
     assert bench.worker.generation > before
@@ -145,7 +145,7 @@ def test_the_generation_grows_with_each_write(bench: Bench) -> None:
 
 
 def test_a_stop_finishes_waiting_jobs(bench: Bench) -> None:
-    bench.wish(paced(1))
+    bench.set_gate(paced(1))
     bench.worker.submit(
         "cutoff", lambda writer: writer.apply((write("sequential_cutoff", MIB),), REASON)
     )
@@ -155,14 +155,14 @@ def test_a_stop_finishes_waiting_jobs(bench: Bench) -> None:
 
 def test_a_write_that_hangs_in_the_kernel_is_reported(bench: Bench) -> None:
     bench.hang_at("writeback_delay")
-    bench.wish(paced(1))
+    bench.set_gate(paced(1))
     assert bench.stuck.wait(DEADLINE_S)
     assert not bench.worker.stop(0.05)
 
 
 def ours(bench: Bench) -> None:
     """Write the knobs of the gate once, so that they are owned."""
-    bench.wish(paced(1))
+    bench.set_gate(paced(1))
     bench.report()
     until(lambda: bench.worker.idle)
 
@@ -170,7 +170,7 @@ def ours(bench: Bench) -> None:
 @pytest.mark.parametrize("gate", [CLOSED, paced(9)])
 def test_a_gate_of_owned_knobs_is_set_before_the_call_returns(bench: Bench, gate: Gate) -> None:
     ours(bench)
-    bench.wish(gate)
+    bench.set_gate(gate)
     assert bench.sysfs.log[-1] == ("writeback_rate", str(gate.rate_bytes_per_s // 512))
     assert bench.worker.idle
     assert bench.report()[0] == "gate"
@@ -182,7 +182,7 @@ def test_a_gate_of_owned_knobs_does_not_overtake_a_running_job(bench: Bench) -> 
     steps = (write("sequential_cutoff", MIB),)
     bench.worker.submit("cutoff", lambda writer: writer.apply(steps, REASON))
     assert bench.stuck.wait(DEADLINE_S)
-    bench.wish(CLOSED)
+    bench.set_gate(CLOSED)
     assert bench.sysfs.log[-1][0] != "writeback_rate" or bench.sysfs.log[-1][1] != "1"
     bench.let_go.set()
     assert [bench.report()[0] for _ in range(2)] == ["cutoff", "gate"]
@@ -194,9 +194,9 @@ def test_a_job_with_a_bug_does_not_end_the_thread(bench: Bench) -> None:
         raise ZeroDivisionError
 
     bench.worker.submit("bug", bug)
-    bench.wish(paced(1))
+    bench.set_gate(paced(1))
     assert bench.report()[0] == "gate"
-    bench.wish(Gate(GateKind.RELEASED))
+    bench.set_gate(Gate(GateKind.RELEASED))
     bench.report()
     assert bench.worker.writer.owned == {}
 
@@ -229,7 +229,7 @@ def timed(tmp_path: Path) -> Iterator[tuple[Bench, Timers]]:
 
 def test_a_pulse_with_timers_does_not_use_the_thread(timed: tuple[Bench, Timers]) -> None:
     bench, timers = timed
-    bench.wish(PULSE)
+    bench.set_gate(PULSE)
     assert bench.sysfs.log[-2:] == [("writeback_percent", "0"), ("writeback_running", "1")]
     assert bench.worker.idle
     assert [after_ns for after_ns, _ in timers.waiting] == [PULSE.pulse_ns]
@@ -239,9 +239,9 @@ def test_a_pulse_with_timers_does_not_use_the_thread(timed: tuple[Bench, Timers]
 
 def test_a_repeated_pulse_writes_nothing_and_ends_once(timed: tuple[Bench, Timers]) -> None:
     bench, timers = timed
-    bench.wish(PULSE)
+    bench.set_gate(PULSE)
     before = list(bench.sysfs.log)
-    bench.wish(PULSE)
+    bench.set_gate(PULSE)
     assert bench.sysfs.log == before
     first, second = timers.waiting
     first[1]()
@@ -254,19 +254,19 @@ def test_the_end_of_a_pulse_does_not_open_a_gate_that_was_closed(
     timed: tuple[Bench, Timers],
 ) -> None:
     bench, timers = timed
-    bench.wish(PULSE)
-    bench.wish(CLOSED)
+    bench.set_gate(PULSE)
+    bench.set_gate(CLOSED)
     closed = list(bench.sysfs.log)
     assert closed[-2:] == [("writeback_rate", "1"), ("writeback_percent", "40")]
     timers.fire()
     assert bench.sysfs.log == closed
-    bench.wish(PULSE)
+    bench.set_gate(PULSE)
     assert bench.sysfs.log[-1] == ("writeback_running", "1")
 
 
 def test_the_end_of_a_pulse_waits_for_a_running_job(timed: tuple[Bench, Timers]) -> None:
     bench, timers = timed
-    bench.wish(PULSE)
+    bench.set_gate(PULSE)
     bench.hang_at("sequential_cutoff")
     steps = (write("sequential_cutoff", MIB),)
     bench.worker.submit("cutoff", lambda writer: writer.apply(steps, REASON))
@@ -284,9 +284,9 @@ def test_the_writer_stays_usable_after_an_error(bench: Bench) -> None:
     ours(bench)
     bench.sysfs.before["writeback_rate"] = bug
     with pytest.raises(ZeroDivisionError):
-        bench.wish(CLOSED)
+        bench.set_gate(CLOSED)
     del bench.sysfs.before["writeback_rate"]
-    bench.wish(Gate(GateKind.RELEASED))
+    bench.set_gate(Gate(GateKind.RELEASED))
     bench.report()
     assert bench.worker.writer.owned == {}
 
@@ -296,7 +296,7 @@ def test_a_close_is_left_to_the_thread_while_a_read_hangs(timed: tuple[Bench, Ti
     bench.worker.writer.reading_since_ns = bench.worker.writer.now_ns() - NS_PER_S
     bench.hang_at("writeback_rate")
     begun = time.monotonic()
-    bench.wish(CLOSED)
+    bench.set_gate(CLOSED)
     assert time.monotonic() - begun < DEADLINE_S / 2, "the caller hung with the write"
     assert bench.stuck.wait(DEADLINE_S)
     bench.let_go.set()

@@ -184,7 +184,7 @@ def test_active_overrides_are_shown_with_user_and_time_left(cli: Cli, command: s
         },
     ]
     with cli.daemon() as store:
-        store.set_live("bcache0", live_document(wishes=active), NOW_NS)
+        store.set_live("bcache0", live_document(overrides=active), NOW_NS)
         out = cli(command, "bcache0").out
     assert "override: sequential_cutoff 1 MiB, requested by jo, for another 9.5 min" in out
     assert "override: hold, requested by jo, until released" in out

@@ -33,7 +33,7 @@ def test_the_page_has_differences_gates_and_notes(lived: Cli) -> None:
     assert result.code == 0
     assert "24 samples" in result.out
     assert "adaptive -> observe-only" in result.out
-    assert "paced -> the kernel's own" in result.out
+    assert "paced -> the kernel's own setting" in result.out
     assert "GATE" in result.out
     assert "- the history does not keep run lengths" in result.out
     assert max(map(len, result.out.splitlines())) <= 80

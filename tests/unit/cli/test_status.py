@@ -158,7 +158,7 @@ def test_stored_text_is_shown_without_control_characters(cli: Cli) -> None:
     policies = {"problems": [hostile], "folder": hostile, "names": [hostile], "kept": True}
     with cli.daemon() as store:
         store.set_live("", {"version": hostile, "policies": policies}, NOW_NS)
-        document = live_document(title=hostile, now=hostile, policy=hostile, wishes=[override])
+        document = live_document(title=hostile, now=hostile, policy=hostile, overrides=[override])
         store.set_live("bcache0", document, NOW_NS)
         for words in (("status",), ("status", "bcache0"), ("explain", "bcache0"), ("doctor",)):
             for more in ((), ("--json",)):

@@ -201,7 +201,7 @@ def test_the_override_is_a_decision_with_who_and_until_when(enforced: LoopBench)
     assert first.reason == "sequential_cutoff 1 MiB, requested by jo, until released"
     assert (decision.sequential_cutoff_bytes, decision.cutoff_strategy) == (MIB, "override")
     assert [p.strategy for p in decision.proposals[1:]] == ["idle_destage", "stream_bypass"]
-    (shown,) = enforced.kept.document["wishes"]
+    (shown,) = enforced.kept.document["overrides"]
     assert (shown["knob"], shown["who"], shown["left_ns"]) == ("sequential_cutoff", "jo", None)
     proposals = {p["strategy"]: p for p in enforced.kept.document["proposals"]}
     assert proposals["override"]["wins"] == ["sequential_cutoff"]

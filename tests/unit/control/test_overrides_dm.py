@@ -24,7 +24,7 @@ def bench(tmp_path: Path) -> Iterator[MappedBench]:
     assert made.loop.worker.stop(DEADLINE_S)
 
 
-def wish(bench: MappedBench, knob: str = "", value: str = "") -> None:
+def override(bench: MappedBench, knob: str = "", value: str = "") -> None:
     each = ActiveOverride(Override(OverrideKind.SET, NAME, "jo", 1, None, knob, value, 1), None)
     bench.loop.set_overrides((each,) if knob else ())
     bench.settle()
@@ -33,12 +33,12 @@ def wish(bench: MappedBench, knob: str = "", value: str = "") -> None:
 
 def test_a_threshold_that_is_set_ends_the_tuning_of_the_gate(bench: MappedBench) -> None:
     assert bench.cache.threshold == 0
-    wish(bench, "migration_threshold", "4096")
+    override(bench, "migration_threshold", "4096")
     assert bench.cache.threshold == 4096
     bench.idle()
     bench.busy()
     assert bench.cache.threshold == 4096
-    wish(bench)
+    override(bench)
     bench.tick()
     assert bench.cache.threshold == 0
     bench.loop.release("ebbgated stops")
@@ -48,8 +48,8 @@ def test_a_threshold_that_is_set_ends_the_tuning_of_the_gate(bench: MappedBench)
 
 def test_a_table_that_is_loaded_anew_does_not_end_an_override(bench: MappedBench) -> None:
     over: dict[int, str] = {}
-    bench.loop.overrides.on_end = lambda wish, why: over.update({wish.id: why})
-    wish(bench, "migration_threshold", "4096")
+    bench.loop.overrides.on_end = lambda ended, why: over.update({ended.id: why})
+    override(bench, "migration_threshold", "4096")
     bench.dm.reload(NAME, (Target(0, LENGTH_SECTORS, "cache", CACHE_TABLE),))
     assert bench.cache.threshold == 2048
     bench.tick()
@@ -61,7 +61,7 @@ def test_a_table_that_is_loaded_anew_does_not_end_an_override(bench: MappedBench
 def test_a_cleaning_does_not_end_an_override_and_is_left_alone_meanwhile(
     bench: MappedBench,
 ) -> None:
-    wish(bench, "migration_threshold", "4096")
+    override(bench, "migration_threshold", "4096")
     bench.loop.clean(60 * NS_PER_S, "jo")
     bench.settle()
     for _ in range(3):
@@ -76,7 +76,7 @@ def test_a_cleaning_does_not_end_an_override_and_is_left_alone_meanwhile(
 
 
 def test_the_length_of_requests_that_is_set_stays(bench: MappedBench) -> None:
-    wish(bench, "max_sectors_kb", "512")
+    override(bench, "max_sectors_kb", "512")
     assert bench.max_sectors_kb == "512"
-    wish(bench)
+    override(bench)
     assert bench.max_sectors_kb == "1280"

@@ -47,7 +47,7 @@ def test_an_advice_sets_all_its_knobs_and_says_how_to_undo_it(asked: Asked) -> N
         f"undo: ebbgate release bcache0 {WRITE}",
     ]
     assert values(asked, READ, WRITE) == ["0", "0"]
-    assert [wish.who for wish in asked.kept()] == ["jo", "jo"]
+    assert [each.who for each in asked.kept()] == ["jo", "jo"]
     for knob in (READ, WRITE):
         asked.ask(IntentKind.RELEASE, knob=knob)
         asked.poll()
@@ -111,7 +111,7 @@ def test_a_failed_advice_puts_the_former_override_back(asked: Asked) -> None:
     asked.poll()
     asked.bench.now_ms += 2000
     asked.poll()
-    assert [(wish.knob, wish.value) for wish in asked.kept()] == [(READ, "1500")]
+    assert [(each.knob, each.value) for each in asked.kept()] == [(READ, "1500")]
     assert values(asked, READ) == ["1500"]
 
 

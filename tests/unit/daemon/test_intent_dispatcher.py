@@ -130,12 +130,12 @@ def test_a_bug_in_one_override_sets_it_aside_and_the_others_apply(
     person: Asked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert person.set()[0]
-    wish = VolumeLoop.set_overrides
+    set_overrides = VolumeLoop.set_overrides
 
-    def picky(loop: VolumeLoop, standing: Any) -> None:
-        if any(each.override.knob == "sequential_cutoff" for each in standing):
+    def picky(loop: VolumeLoop, overrides: Any) -> None:
+        if any(each.override.knob == "sequential_cutoff" for each in overrides):
             raise ZeroDivisionError("a bug")
-        wish(loop, standing)
+        set_overrides(loop, overrides)
 
     monkeypatch.setattr(VolumeLoop, "set_overrides", picky)
     person.dispatcher.deadline_s = 0.2

@@ -83,8 +83,8 @@ def test_a_drain_says_what_it_takes(enforced_asked: Asked) -> None:
         True,
         "bcache0: drains within 100 s; 420 MiB dirty, needs 6 MiB/s; rate not known yet",
     )
-    (wish,) = asked.kept()
-    assert (wish.kind, wish.for_ns) == (OverrideKind.DRAIN, 100 * NS_PER_S)
+    (override,) = asked.kept()
+    assert (override.kind, override.for_ns) == (OverrideKind.DRAIN, 100 * NS_PER_S)
 
 
 def test_a_drain_whose_time_is_over_says_what_is_left(enforced_asked: Asked) -> None:
@@ -160,9 +160,13 @@ def test_a_manual_knob_that_is_written_again_is_known_by_its_newest_value(
         asked.bench.tick()
         asked.poll()
         asked.flush()
-    (wish,) = asked.kept()
-    assert (wish.kind, wish.knob, wish.value) == (OverrideKind.MANUAL, "writeback_percent", "31")
-    assert asked.bench.kept.document["wishes"] == []
+    (override,) = asked.kept()
+    assert (override.kind, override.knob, override.value) == (
+        OverrideKind.MANUAL,
+        "writeback_percent",
+        "31",
+    )
+    assert asked.bench.kept.document["overrides"] == []
 
 
 # ---- a database that cannot be used --------------------------------------------------------------

@@ -79,12 +79,12 @@ class Bench:
         """As at a registration: the kernel's defaults."""
         self.fake.bcache()
 
-    def wish(self, knob: str, value: str, *, for_ns: int | None = None) -> Override:
+    def override(self, knob: str, value: str, *, for_ns: int | None = None) -> Override:
         now = time.time_ns()
         until = None if for_ns is None else now + for_ns
-        wish = Override(OverrideKind.SET, "bcache0", "jo", now, until, knob, value)
+        override = Override(OverrideKind.SET, "bcache0", "jo", now, until, knob, value)
         registry = self.daemon.overrides
-        kept = registry.writer.submit(lambda database: database.add((wish,))).result(DEADLINE_S)
+        kept = registry.writer.submit(lambda database: database.add((override,))).result(DEADLINE_S)
         registry.enforce(kept)
         return kept[0]
 
@@ -172,7 +172,7 @@ async def test_a_volume_that_was_registered_anew_between_two_looks_is_tuned_agai
 async def test_an_override_comes_back_with_its_volume(make_bench: Callable[[Mode], Bench]) -> None:
     bench = make_bench(Mode.ADVISE)
     await bench.looks()
-    bench.wish("sequential_cutoff", str(MIB))
+    bench.override("sequential_cutoff", str(MIB))
     await bench.looks()
     assert bench.knobs() == {**bench.before, "sequential_cutoff": str(MIB)}
     bench.vanish()
@@ -188,13 +188,13 @@ async def test_an_override_that_is_over_meanwhile_does_not_come_back(
 ) -> None:
     bench = make_bench(Mode.ADVISE)
     await bench.looks()
-    wish = bench.wish("sequential_cutoff", str(MIB), for_ns=60 * NS_PER_S)
+    override = bench.override("sequential_cutoff", str(MIB), for_ns=60 * NS_PER_S)
     await bench.looks()
     bench.vanish()
     await bench.looks()
     registry = bench.daemon.overrides
     if how == "released":
-        registry.end(wish, "jo released it")
+        registry.end(override, "jo released it")
     else:
         registry.now_ns = lambda: time.monotonic_ns() + 61 * NS_PER_S
     bench.appear()
@@ -230,7 +230,7 @@ async def test_a_volume_that_comes_back_without_its_cache_is_left_alone(bench: B
 async def test_an_inconsistent_volume_gets_neither_policy_nor_override(bench: Bench) -> None:
     bench.fake.write("/sys/block/bcache0/bcache/state", "inconsistent")
     await bench.looks(1)
-    bench.wish("sequential_cutoff", str(MIB))
+    bench.override("sequential_cutoff", str(MIB))
     await bench.looks()
     assert bench.knobs() == bench.before
     assert bench.sysfs.log == []

@@ -134,7 +134,7 @@ def undoable(
     fake: FakeSysfs, overrides: list[dict[str, Any]], *requests: ApplyRequest
 ) -> list[tuple[str, list[str]]]:
     """The advice that the page can undo, each with the knobs that it would release."""
-    status = DaemonStatus(DAEMON, {"bcache0": live_document(knobs={}, wishes=overrides)})
+    status = DaemonStatus(DAEMON, {"bcache0": live_document(knobs={}, overrides=overrides)})
     rows = unprivileged.advice(fake.sysfs, status, requests)["applied"]
     return [(row["id"], [each["knob"] for each in row["knobs"]]) for row in rows]
 

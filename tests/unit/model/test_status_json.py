@@ -28,7 +28,7 @@ def test_a_status_of_the_daemon_is_the_same_after_json(enforced: LoopBench) -> N
 
 def test_json_keys_that_scripts_read_stay() -> None:
     document = status_to_json(VolumeStatus(frozen=True, summary="drains"))
-    assert (document["held"], document["now"], document["wishes"]) == (True, "drains", [])
+    assert (document["held"], document["now"], document["overrides"]) == (True, "drains", [])
 
 
 def test_missing_keys_leave_the_defaults() -> None:

@@ -80,7 +80,7 @@ def rolled_back(
     return over, now.at_ns
 
 
-def standing(
+def active(
     kind: OverrideKind, knob: str = "", value: str = "", ends_s: float | None = None
 ) -> ActiveOverride:
     until = None if ends_s is None else round(ends_s * SECOND)
@@ -88,7 +88,7 @@ def standing(
 
 
 def overridden(knob: str, value: str, words: str = "") -> ArbiterState:
-    each = standing(OverrideKind.SET, knob, value)
+    each = active(OverrideKind.SET, knob, value)
     return ArbiterState(sets=((each, words or value),), gate_knobs=GATE_KNOBS)
 
 
@@ -144,7 +144,7 @@ def test_override_changes_the_decision_key() -> None:
 
 # ---- drains -------------------------------------------------------------------------------------
 def test_drain_opens_a_closed_gate() -> None:
-    over = ArbiterState(drain=standing(OverrideKind.DRAIN, ends_s=100))
+    over = ArbiterState(drain=active(OverrideKind.DRAIN, ends_s=100))
     over = ticked(over, seen(1), state(), POLICY, applied=True)
     decision = decide(over, state(), POLICY, SECOND)
     assert decision.gate is not None
@@ -155,7 +155,7 @@ def test_drain_opens_a_closed_gate() -> None:
 
 
 def test_drain_leaves_a_released_gate_to_the_kernel() -> None:
-    over = ArbiterState(drain=standing(OverrideKind.DRAIN, ends_s=100))
+    over = ArbiterState(drain=active(OverrideKind.DRAIN, ends_s=100))
     over = ticked(over, seen(1), state(), POLICY, applied=True)
     found = ruling(over, state(Phase.UNKNOWN), POLICY, SECOND)
     assert (found.gate, found.by) == (Gate(GateKind.RELEASED), "idle_destage")
@@ -163,7 +163,7 @@ def test_drain_leaves_a_released_gate_to_the_kernel() -> None:
 
 def test_drain_and_guard_change_nothing_where_nothing_can_be_tuned() -> None:
     over, now_ns = rolled_back(Phase.PRESSURE)
-    over = replace(over, drain=standing(OverrideKind.DRAIN, ends_s=1000))
+    over = replace(over, drain=active(OverrideKind.DRAIN, ends_s=1000))
     assert ruling(over, state(), Policy(destage=None), now_ns).gate is None
 
 
@@ -231,7 +231,7 @@ def test_decision_that_is_not_applied_is_not_rolled_back() -> None:
 
 def test_override_is_not_rolled_back() -> None:
     over = overridden("sequential_cutoff", str(MIB))
-    over = replace(over, drain=standing(OverrideKind.DRAIN, ends_s=1000))
+    over = replace(over, drain=active(OverrideKind.DRAIN, ends_s=1000))
     for number in range(200):
         bad = number >= 100
         now = seen(100 + number / 4, 60 if bad else 12)
@@ -306,7 +306,7 @@ def test_override_lasts_for_what_is_left_of_it(wall_s: int, ends_s: int) -> None
 
 
 def test_override_without_an_end_has_none() -> None:
-    each = standing(OverrideKind.HOLD)
+    each = active(OverrideKind.HOLD)
     assert overrides.ends_ns(each.override, 0, 0) is None
     assert not overrides.is_over(each, 1 << 62, 1 << 62)
     assert each.left_ns(5) is None
@@ -317,7 +317,7 @@ def test_override_without_an_end_has_none() -> None:
     [(99, 99, False), (100, 99, True), (99, 100, True), (0, 100, True)],
 )
 def test_either_clock_ends_it(wall_s: int, mono_s: int, over: bool) -> None:
-    each = standing(OverrideKind.SET, "writeback_percent", "20", ends_s=100)
+    each = active(OverrideKind.SET, "writeback_percent", "20", ends_s=100)
     assert overrides.is_over(each, wall_s * SECOND, mono_s * SECOND) is over
 
 

@@ -154,7 +154,7 @@ def test_or_of_ands_with_unknowns() -> None:
     assert rules.holds(((a,), (b,)), values) is None
 
 
-def test_wishes_in_force_come_in_the_order_of_the_policy() -> None:
+def test_rules_in_force_come_in_the_order_of_the_policy() -> None:
     first, second = rule("first"), rule("second")
     assert [w.strategy for w in run([at(1, 0.5)], first, second).in_force] == [
         "rule first",

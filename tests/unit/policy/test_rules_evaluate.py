@@ -178,7 +178,7 @@ def test_limits_say_what_they_changed() -> None:
     assert clamp(decision(gate=OPEN), Limits()) == decision(gate=OPEN)
 
 
-def test_a_cutoff_that_nobody_wishes_is_not_limited() -> None:
+def test_an_unset_cutoff_is_not_limited() -> None:
     found = clamp(decision(), Limits(sequential_cutoff=Bounds(MIB, None)))
     assert found.sequential_cutoff_bytes is None
 

@@ -166,7 +166,7 @@ def test_a_history_without_the_volume_is_said(tmp_path: Path) -> None:
 def test_equal_decisions_are_one_interval(tmp_path: Path) -> None:
     found = run(past(seconds(60)), rule("all: [{write_iops: '> 10/s'}]", "sequential_cutoff: 1MiB"))
     (one,) = of(found, ReplaySetting.CUTOFF)
-    assert (one.before, one.after) == ("as stream_bypass decides", "1 MiB")
+    assert (one.before, one.after) == ("decided by stream_bypass", "1 MiB")
     assert one.why_after == "rule r: on: A test"
     assert times(one) == (0.0, 60.0)
 
@@ -317,7 +317,7 @@ def test_a_minute_in_which_the_load_came_and_went_is_left_open() -> None:
     found = run(past(rows), policy("strategies: []\n"))
     assert [(times(d)[0], d.before) for d in of(found, ReplaySetting.DESTAGE)] == [
         (0.0, "closed"),
-        (60.0, "as idle_destage decides"),
+        (60.0, "decided by idle_destage"),
         (120.0, "paced"),
     ]
     assert any("for 3 minutes the history keeps only means" in note for note in found.notes)

@@ -43,11 +43,11 @@ def history(path: Path) -> History:
 
 
 def test_a_decision_is_stored_with_its_explanation_and_winners(store: Store, path: Path) -> None:
-    wish = Gate(GateKind.PACED, 10 << 20)
+    gate = Gate(GateKind.PACED, 10 << 20)
     chosen = decision(
-        proposal("idle_destage", gate=wish, reason="idle 410 ms"),
+        proposal("idle_destage", gate=gate, reason="idle 410 ms"),
         proposal("stream_bypass", unsupported="no such knob"),
-        gate=wish,
+        gate=gate,
         gate_strategy="idle_destage",
     )
     number = store.add_decision(chosen, wall_ns=5)
@@ -195,8 +195,8 @@ def test_no_access_names_root(monkeypatch: pytest.MonkeyPatch, path: Path) -> No
 
 
 def test_a_decisions_document_is_what_the_standard_library_makes_of_it() -> None:
-    wish = Gate(GateKind.PULSED, 10 << 20, 7)
-    chosen = decision(proposal(gate=wish), gate=wish, gate_strategy="idle_destage")
+    gate = Gate(GateKind.PULSED, 10 << 20, 7)
+    chosen = decision(proposal(gate=gate), gate=gate, gate_strategy="idle_destage")
     document = decision_document(chosen)
     for found in document["proposals"]:
         assert found.pop("wins") == ["gate"]

@@ -52,9 +52,9 @@ def test_settable_knobs_are_those_that_a_request_accepts(web: Bench) -> None:
     assert found.steady_json is not None
     said = json.loads(found.steady_json)["knobs"]
     for name, knob in said.items():
-        wish = {"kind": "set", "volume": "bcache0", "args": {"knob": name, "value": "nonsense"}}
+        request = {"kind": "set", "volume": "bcache0", "args": {"knob": name, "value": "nonsense"}}
         with web.daemon():
-            refused = web.post("/intents", wish, **RIGHT).error["message"]
+            refused = web.post("/intents", request, **RIGHT).error["message"]
         # Of one that can be set only the value is refused.
         assert knob["settable"] == ("nonsense" in refused), (name, refused)
     assert said["sequential_cutoff"]["settable"]

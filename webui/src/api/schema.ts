@@ -1273,6 +1273,8 @@ export interface components {
             now: string;
             /** @description The part of its schedule that is in force; null if none. */
             overlay: string | null;
+            /** @description Overrides in force. */
+            overrides: components["schemas"]["ActiveOverride"][];
             /** @description Latency by the path that requests took. */
             paths: components["schemas"]["PathFigures"][];
             /**
@@ -1315,8 +1317,6 @@ export interface components {
             wait_learned: boolean;
             /** @description How long the volume must be idle before a gap is used. Unit: ns. */
             wait_ns: number;
-            /** @description Overrides in force. */
-            wishes: components["schemas"]["ActiveOverride"][];
         };
         /** @description A volume as the kernel shows it. */
         VolumeReport: {

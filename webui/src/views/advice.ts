@@ -52,10 +52,10 @@ export function advicePage(parent: HTMLElement): View {
 function fingerprint(): string {
   const found = volumes.get()?.volumes ?? [];
   return JSON.stringify(
-    found.map(({ volume, mode, wishes }) => [
+    found.map(({ volume, mode, overrides }) => [
       volume,
       mode,
-      wishes.map(({ knob, since_unix_ns }) => [knob, since_unix_ns]),
+      overrides.map(({ knob, since_unix_ns }) => [knob, since_unix_ns]),
     ]),
   );
 }

@@ -7,7 +7,7 @@ import { bytes, dateTime, knobValue, plural, UNKNOWN } from "../lib/format";
 import { open } from "./dialog";
 import { button, fill, h, table, type Child } from "./dom";
 import { errorText } from "./actions";
-import { gateLabel, settingLabel, strategyLabel } from "./labels";
+import { gateLabel, settingLabel } from "./labels";
 
 export function openDecision(id: number): void {
   const box = h("div", { "aria-live": "polite" }, h("p", { class: "hint" }, "Loading …"));
@@ -65,7 +65,7 @@ export function decisionText(decision: Decision): string {
 }
 
 function by(strategy: string): string {
-  return strategy && ` (${strategyLabel(strategy)})`;
+  return strategy && ` (${strategy})`;
 }
 
 export function writes(actions: readonly Action[]): HTMLElement {
@@ -97,7 +97,7 @@ function proposal(one: Proposal): HTMLElement {
   return h(
     "section",
     { class: "proposal", "data-won": String(won) },
-    h("h4", {}, strategyLabel(one.strategy), h("span", { class: "verdict" }, state)),
+    h("h4", {}, one.strategy, h("span", { class: "verdict" }, state)),
     h("p", { class: "sentence" }, one.unsupported || one.reason),
     one.conditions.length > 0 && conditions(one.strategy, one.conditions),
   );

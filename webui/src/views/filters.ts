@@ -3,7 +3,6 @@
 import type { Decision } from "../api/types";
 import { volumes } from "../state";
 import { button, fill, h, uid } from "./dom";
-import { strategyLabel } from "./labels";
 
 const OUTCOMES = ["changed", "unchanged", "refused", "manual", "too_soon", "failed", "advised"];
 const LABELS: Readonly<Record<string, string>> = {
@@ -104,17 +103,14 @@ function known(): Record<string, (readonly [string, string])[]> {
   return {
     volume: [["", "any"], ...all.map((each) => [each.volume, each.title] as const)],
     knob: some(all.flatMap((each) => Object.keys(each.knobs))),
-    strategy: some(
-      [
-        "idle_destage",
-        "stream_bypass",
-        "override",
-        "drain",
-        "rollback_guard",
-        ...all.flatMap((each) => each.proposals.map((one) => one.strategy)),
-      ],
-      strategyLabel,
-    ),
+    strategy: some([
+      "idle_destage",
+      "stream_bypass",
+      "override",
+      "drain",
+      "rollback_guard",
+      ...all.flatMap((each) => each.proposals.map((one) => one.strategy)),
+    ]),
     outcome: some(OUTCOMES, (name) => name.replace("_", " ")),
     since: [...TIMES],
   };

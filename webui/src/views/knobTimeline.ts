@@ -5,7 +5,6 @@ import { clock, dateTime, knobValue, plural } from "../lib/format";
 import * as timeline from "../lib/timeline";
 import { button, fill, h, table, type Child } from "./dom";
 import { openDecision, openDecisions } from "./explanation";
-import { strategyLabel } from "./labels";
 
 // A mark is 24 px wide; nearer ones are merged.
 const MARK_PX = 26;
@@ -96,7 +95,7 @@ function lane(label: string, content: Child): HTMLElement {
 function bars(found: timeline.Lane, since: number, until: number, widthPx: number): HTMLElement[] {
   return found.bars.map((bar) => {
     const value = knobValue(found.knob, bar.value);
-    const who = bar.strategy === null ? "previous value" : strategyLabel(bar.strategy);
+    const who = bar.strategy === null ? "previous value" : bar.strategy;
     const share = (bar.until - bar.from) / (until - since);
     const element = h(
       "span",

@@ -25,16 +25,12 @@ const GATES: Readonly<Record<string, string>> = {
   released: "kernel default",
   closed: "held back",
 };
-// Settings and strategies whose internal names would mislead.
+// Settings whose internal names would mislead.
 const SETTINGS: Readonly<Record<string, string>> = {
   destage: "write-back",
   gate: "write-back",
   sequential_cutoff: "sequential cutoff",
   congestion_bypass: "congestion bypass",
-};
-const STRATEGIES: Readonly<Record<string, string>> = {
-  wish: "override",
-  no_regret: "rollback_guard",
 };
 
 export function loadLabel(volume: Volume): string {
@@ -43,10 +39,6 @@ export function loadLabel(volume: Volume): string {
 
 export function settingLabel(name: string): string {
   return SETTINGS[name] ?? name;
-}
-
-export function strategyLabel(name: string): string {
-  return STRATEGIES[name] ?? name;
 }
 
 /** A state of the gate: `paced`, `held back`. */

@@ -52,7 +52,7 @@ function item(row: Row): HTMLElement {
 }
 
 export function rowsOf(volume: Volume): Row[] {
-  const set = volume.wishes.map((each) => ({
+  const set = volume.overrides.map((each) => ({
     key: JSON.stringify([each.kind, each.knob, each.value, each.who]),
     text: overrideLabel(each),
     ...ending(volume, each.kind, each.knob),

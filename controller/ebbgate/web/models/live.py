@@ -190,7 +190,7 @@ class Volume(Model):
         list[Proposal], doc("What each strategy wants now, and which one decides.")
     ]
     cleaning: Annotated[CleaningState | None, doc("A cleaning under way; null if there is none.")]
-    wishes: Annotated[list[ActiveOverride], doc("Overrides in force.")]
+    overrides: Annotated[list[ActiveOverride], doc("Overrides in force.")]
     missing: Annotated[dict[str, str], doc("Signals that are unknown, each with the reason.")]
     lost: Annotated[dict[str, int], doc("Records that the probe dropped, by kind.", "records")]
 
