@@ -61,7 +61,7 @@ test("nested rules and conditions are completed", () => {
 });
 
 test("the description of the current place is returned", () => {
-  assert.match(at("objectives:\n  dirty_age_max: |").about, /dirty data/);
+  assert.match(at("objectives:\n  dirty_age_max: |").about, /dirty data/i);
 });
 
 test("comments offer nothing, and invalid YAML does not fail", () => {
