@@ -18,6 +18,9 @@ GIB: Final = 1024 * MIB
 NS_PER_US: Final = 1_000
 NS_PER_MS: Final = 1_000_000
 NS_PER_S: Final = 1_000_000_000
+MINUTE_NS: Final = 60 * NS_PER_S
+HOUR_NS: Final = 60 * MINUTE_NS
+DAY_NS: Final = 24 * HOUR_NS
 
 _TWO_DIGITS: Final = 10
 _THREE_DIGITS: Final = 100
@@ -34,9 +37,9 @@ DURATIONS: Final[Mapping[str, int]] = {
     "us": NS_PER_US,
     "ms": NS_PER_MS,
     "s": NS_PER_S,
-    "min": 60 * NS_PER_S,
-    "h": 3600 * NS_PER_S,
-    "d": 24 * 3600 * NS_PER_S,
+    "min": MINUTE_NS,
+    "h": HOUR_NS,
+    "d": DAY_NS,
 }
 """Units of durations, in nanoseconds."""
 _FIGURE: Final = re.compile(r"^(\d+(?:\.\d+)?)\s*([A-Za-z]+)$")
@@ -111,11 +114,11 @@ def format_ns(duration_ns: float) -> str:
         return f"{_short(value / NS_PER_US)} us"
     if abs(value) < NS_PER_S:
         return f"{_short(value / NS_PER_MS)} ms"
-    if abs(value) < 120 * NS_PER_S:
+    if abs(value) < 2 * MINUTE_NS:
         return f"{_short(value / NS_PER_S)} s"
-    if abs(value) < 7200 * NS_PER_S:
-        return f"{_short(value / (60 * NS_PER_S))} min"
-    return f"{_short(value / (3600 * NS_PER_S))} h"
+    if abs(value) < 2 * HOUR_NS:
+        return f"{_short(value / MINUTE_NS)} min"
+    return f"{_short(value / HOUR_NS)} h"
 
 
 def format_ratio(ratio: float) -> str:

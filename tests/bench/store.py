@@ -24,12 +24,12 @@ from ebbgate.policy.engine import Policy, State, step
 from ebbgate.signals.histogram import latency_bucket_us
 from ebbgate.store.connection import open_reader
 from ebbgate.store.db import Store
-from ebbgate.store.limits import DAY_NS, DEFAULT_LIMITS
+from ebbgate.store.limits import DEFAULT_LIMITS
 from ebbgate.store.maintenance import Maintenance
 from ebbgate.store.queries import History
-from ebbgate.store.rollup import HOUR_NS, MINUTE_NS, SECOND_NS
+from ebbgate.store.rollup import SECOND_NS
 from ebbgate.store.schema import HISTORY
-from ebbgate.units import GIB, MIB, NS_PER_MS
+from ebbgate.units import DAY_NS, GIB, HOUR_NS, MIB, MINUTE_NS, NS_PER_MS
 from tests.bench.context import Context, Scenario
 from tests.bench.report import Report
 from tests.builders import busy_frame, frame, idle_frame

@@ -26,14 +26,12 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
-from ebbgate.kernel.sysfs import Sysfs, is_gone
+from ebbgate.kernel.sysfs import BLOCK, DM_PREFIX, Sysfs, is_gone
 from ebbgate.knobs.catalog import BY_NAME, same_value
 from ebbgate.knobs.knob import parse_value
 from ebbgate.model.decision import JournalEntry
 
-_BLOCK: Final = Path("/sys/block")
 _SETS: Final = Path("/sys/fs/bcache")
-_DM: Final = "dm:"
 
 
 class Identity(NamedTuple):
@@ -75,7 +73,7 @@ _RECREATED: Final = Found(Owner.GONE, why="the device was created again, with th
 def identify(sysfs: Sysfs, path: Path | str) -> Identity:
     """Return the device of a knob. Raises OSError, also where the device is gone."""
     text = str(path)
-    if text.startswith(_DM):
+    if text.startswith(DM_PREFIX):
         device = sysfs.dm_device(text)
         number = f"{device.devno[0]}:{device.devno[1]}"
         return Identity(device.uuid, sysfs.inode(Path("/sys/dev/block") / number) or 0)
@@ -168,19 +166,19 @@ def _optional(sysfs: Sysfs, path: Path) -> str:
 
 def _namesakes(sysfs: Sysfs, path: str) -> list[str]:
     """Return the path of the same knob for every device of the kind."""
-    if path.startswith(_DM):
+    if path.startswith(DM_PREFIX):
         knob = path.rpartition("/")[2]
-        return [f"{_DM}{name}/{knob}" for name in sysfs.dm_names()]
-    if not Path(path).is_relative_to(_BLOCK):
+        return [f"{DM_PREFIX}{name}/{knob}" for name in sysfs.dm_names()]
+    if not Path(path).is_relative_to(BLOCK):
         return []
-    name, _, rest = str(Path(path).relative_to(_BLOCK)).partition("/")
+    name, _, rest = str(Path(path).relative_to(BLOCK)).partition("/")
     kind = name.rstrip("0123456789")
-    return [str(found) for found in sysfs.glob(f"{_BLOCK}/{kind}*/{rest}")]
+    return [str(found) for found in sysfs.glob(f"{BLOCK}/{kind}*/{rest}")]
 
 
 def _folder(path: Path) -> Path:
     """Return the folder in sysfs that is created and removed with the device."""
-    for top in (_SETS, _BLOCK):
+    for top in (_SETS, BLOCK):
         if path.is_relative_to(top):
             folder = top / path.relative_to(top).parts[0]
             return folder / "bcache" if path.parent == folder / "bcache" else folder

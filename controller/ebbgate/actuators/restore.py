@@ -15,13 +15,13 @@ from typing import Final, Protocol
 
 from ebbgate.actuators import ownership
 from ebbgate.actuators.ownership import Owner
-from ebbgate.kernel.sysfs import Sysfs
+from ebbgate.kernel.sysfs import BLOCK, DM_PREFIX, Sysfs
 from ebbgate.knobs.catalog import BY_NAME, PERCENT, RUNNING, TABLE, same_value
 from ebbgate.knobs.knob import parse_value
 from ebbgate.model.decision import Action, JournalEntry, Outcome, OutcomeKind
 
 _VALUE_CHARS: Final = 40
-_PLACES: Final = ("/sys/block/", "/sys/fs/bcache/", "dm:")
+_PLACES: Final = (f"{BLOCK}/", "/sys/fs/bcache/", DM_PREFIX)
 Work = Callable[[JournalEntry], Outcome]
 Done = tuple[JournalEntry, Outcome | str]
 """An entry and its outcome; a text where its volume did not answer."""

@@ -20,11 +20,11 @@ from typing import Final
 from ebbgate.actuators.restore import Done, Work
 from ebbgate.knobs.catalog import TABLE
 from ebbgate.model.decision import JournalEntry
-from ebbgate.units import NS_PER_S, format_ns
+from ebbgate.units import MINUTE_NS, NS_PER_S, format_ns
 
 DEADLINE_NS: Final = 10 * NS_PER_S
 """For each volume. A write takes microseconds, but bcache may be busy with a registration."""
-TABLE_DEADLINE_NS: Final = 60 * NS_PER_S
+TABLE_DEADLINE_NS: Final = MINUTE_NS
 """For a volume whose table is loaded: the kernel first completes all I/O in flight."""
 _LENGTH_BYTES: Final = 4
 _READ_BYTES: Final = 65536

@@ -14,10 +14,10 @@ from ebbgate.model.override import IntentKind
 from ebbgate.model.volume import Kind
 from ebbgate.probes.topology import find
 from ebbgate.text import clean_text
-from ebbgate.units import NS_PER_S, parse_duration_ns
+from ebbgate.units import DAY_NS, NS_PER_S, parse_duration_ns
 
 _SHORTEST_NS = 10 * NS_PER_S
-_LONGEST_NS = 7 * 24 * 3600 * NS_PER_S
+_LONGEST_NS = 7 * DAY_NS
 _WARNING_FLUSH = (
     "The kernel writes everything back at once; requests of users are slow meanwhile. It cannot be"
     " stopped early."

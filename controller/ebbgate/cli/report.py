@@ -17,9 +17,9 @@ from ebbgate.cli.output import Document, emit, print_json
 from ebbgate.errors import NotFound, UsageError
 from ebbgate.probes.topology import find
 from ebbgate.store.report_queries import ReportHistory
-from ebbgate.store.rollup import HOUR_NS, bucket_ns
+from ebbgate.store.rollup import bucket_ns
 from ebbgate.store.summary import summarize
-from ebbgate.units import NS_PER_S, parse_duration_ns
+from ebbgate.units import HOUR_NS, NS_PER_S, parse_duration_ns
 
 if TYPE_CHECKING:
     from ebbgate.cli.page import Page

@@ -20,7 +20,7 @@ from ebbgate.control.volume_loop import VolumeLoop
 from ebbgate.daemon.override_registry import OverrideRegistry
 from ebbgate.daemon.policy_follower import PolicyFollower
 from ebbgate.intents.override_writer import OverrideWriter
-from ebbgate.kernel.sysfs import Sysfs
+from ebbgate.kernel.sysfs import BLOCK, Sysfs
 from ebbgate.model.status import DAEMON
 from ebbgate.model.volume import Volume, VolumeState
 from ebbgate.policy_files.active import ActivePolicies
@@ -177,7 +177,7 @@ class VolumeSet:
 
     async def discover_when_due(self, now_ns: int) -> None:
         """Look at all devices, which is expensive, when one came or went, and now and then."""
-        names = self.sysfs.names("/sys/block") | self.sysfs.names("/sys/fs/bcache")
+        names = self.sysfs.names(BLOCK) | self.sysfs.names("/sys/fs/bcache")
         due = now_ns - self._discovered_ns >= self._patient(_DISCOVER_NS)
         reborn = [
             name

@@ -5,19 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from ebbgate.doctor.advice import advise
 from ebbgate.doctor.cost import EMPTY_RUN_NS, Cost
 from ebbgate.doctor.model import SEVERITY, Advice, DiskKind, Facts, disk_kind
-from ebbgate.kernel.sysfs import Sysfs
+from ebbgate.kernel.sysfs import CLASS_BLOCK, Sysfs
 from ebbgate.knobs.catalog import knob_path, knobs_of
 from ebbgate.model.status import VolumeStatus
 from ebbgate.model.volume import Volume, VolumeState
 from ebbgate.probes.block import physical_devices, whole_disk
-
-_CLASS_BLOCK = Path("/sys/class/block")
 
 
 def facts(
@@ -37,10 +34,10 @@ def facts(
     state = replace(state, knobs={**state.knobs, **values})
     caches = [device.name for device in volume.caches]
     discards = (
-        name for name in caches if sysfs.read_text(_CLASS_BLOCK / name / "bcache/discard") == "1"
+        name for name in caches if sysfs.read_text(CLASS_BLOCK / name / "bcache/discard") == "1"
     )
     errors = {
-        name: sysfs.read_int(_CLASS_BLOCK / name / "bcache/io_errors") or 0
+        name: sysfs.read_int(CLASS_BLOCK / name / "bcache/io_errors") or 0
         for name in (volume.backing.name, *caches)
     }
     disks = physical_devices(sysfs, volume.backing.name)
@@ -61,7 +58,7 @@ def facts(
 
 
 def _kind(sysfs: Sysfs, disk: str) -> DiskKind:
-    here = _CLASS_BLOCK / disk / "device"
+    here = CLASS_BLOCK / disk / "device"
     vendor, model = (sysfs.read_text(here / name) for name in ("vendor", "model"))
     return disk_kind(disk, vendor, model)
 
@@ -72,7 +69,7 @@ def _cachevol(sysfs: Sysfs, volume: Volume) -> bool | None:
     """
     if volume.metadata is None:
         return None
-    name = sysfs.read_text(_CLASS_BLOCK / volume.metadata.name / "dm/name") or ""
+    name = sysfs.read_text(CLASS_BLOCK / volume.metadata.name / "dm/name") or ""
     if name.endswith("-cmeta"):
         return True
     return False if name.endswith("_cmeta") else None

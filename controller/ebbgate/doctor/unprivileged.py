@@ -19,7 +19,7 @@ from ebbgate.doctor import cost, remedy, report
 from ebbgate.doctor.advice import advise
 from ebbgate.doctor.model import SEVERITY, Advice, Facts, device_document
 from ebbgate.doctor.remedy import Applied, ApplyRequest
-from ebbgate.kernel.sysfs import Sysfs
+from ebbgate.kernel.sysfs import BLOCK, CLASS_BLOCK, Sysfs
 from ebbgate.knobs.catalog import knob_path, knobs_of
 from ebbgate.model.status_json import status_from_json
 from ebbgate.model.volume import Volume, VolumeState
@@ -187,14 +187,14 @@ def _row(volume: str | None, title: str | None, why: str) -> Document:
 
 def _unreadable(sysfs: Sysfs, volume: Volume) -> list[str]:
     """Return files that the advice needs and that this process may not read."""
-    own = Path("/sys/block") / volume.kernel_name / "bcache"
+    own = BLOCK / volume.kernel_name / "bcache"
     paths = [own / "state", own / "dirty_data"]
     for knob in knobs_of(volume):
         path = knob_path(volume, knob.name)
         if path is not None and path.startswith("/") and knob.readable:
             paths.append(Path(path))
     for device in (volume.backing, *volume.caches):
-        here = Path("/sys/class/block") / device.name
+        here = CLASS_BLOCK / device.name
         paths += [here / "bcache/io_errors", here / "bcache/discard", here / "queue/scheduler"]
     places = [(path, sysfs.locate(path)) for path in paths]
     return [str(path) for path, at in places if at.exists() and not os.access(at, os.R_OK)]

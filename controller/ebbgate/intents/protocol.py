@@ -17,7 +17,7 @@ from typing import Any, Final, TypeGuard
 
 from ebbgate.errors import EbbgateError, UsageError
 from ebbgate.text import clean_text
-from ebbgate.units import KIB, NS_PER_S
+from ebbgate.units import KIB, MINUTE_NS, NS_PER_S
 
 VERSION: Final = 1
 LINE_BYTES_MAX: Final = 64 * KIB
@@ -38,7 +38,7 @@ PENDING_PER_UID: Final = 16
 """Accepted requests of one user without an outcome."""
 LINE_TIMEOUT_NS: Final = 5 * NS_PER_S
 """From the first byte of a line to its newline."""
-IDLE_TIMEOUT_NS: Final = 60 * NS_PER_S
+IDLE_TIMEOUT_NS: Final = MINUTE_NS
 """Of a connection without a pending request."""
 UNSENT_BYTES_MAX: Final = 256 * KIB
 """Answers that the client has not read."""

@@ -26,9 +26,9 @@ from ebbgate.model.override import IntentKind
 from ebbgate.model.volume import Mode, Volume
 from ebbgate.policy.language.yaml_events import BYTES_MAX
 from ebbgate.text import clean_text
-from ebbgate.units import NS_PER_S, format_bytes, format_ns
+from ebbgate.units import DAY_NS, format_bytes, format_ns
 
-OVERRIDE_NS_MAX: Final = 30 * 24 * 3600 * NS_PER_S
+OVERRIDE_NS_MAX: Final = 30 * DAY_NS
 """A longer override should be made without an end."""
 POLICY_NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 """The name of a policy file without `.yaml`."""

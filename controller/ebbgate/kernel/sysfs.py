@@ -19,7 +19,9 @@ from ebbgate.kernel.device_mapper import DeviceMapper, DmDevice
 CANONICAL_ROOT = Path("/sys")
 # The kernel returns at most one page for an attribute.
 _ATTRIBUTE_BYTES_MAX = 4096
-_DM = "dm:"
+BLOCK = CANONICAL_ROOT / "block"
+CLASS_BLOCK = CANONICAL_ROOT / "class/block"
+DM_PREFIX = "dm:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,7 @@ class Sysfs:
 
         Both are normal: a kernel may lack any file, a device may vanish between two reads.
         """
-        if str(path).startswith(_DM):
+        if str(path).startswith(DM_PREFIX):
             return self.dm.setting(*_message(path))
         try:
             return self._read(path)
@@ -49,7 +51,7 @@ class Sysfs:
         """Return the attribute without its line end. Raises OSError with the kernel's own errno;
         `is_gone` tells a missing file from one that cannot be read.
         """
-        if str(path).startswith(_DM):
+        if str(path).startswith(DM_PREFIX):
             try:
                 return self.dm.read_setting(*_message(path))
             except Unavailable as error:
@@ -84,7 +86,7 @@ class Sysfs:
 
         Never creates a file: a knob that this kernel lacks is an error.
         """
-        if str(path).startswith(_DM):
+        if str(path).startswith(DM_PREFIX):
             ref, setting = _message(path)
             try:
                 self.dm.store(ref, setting, value)
@@ -101,7 +103,7 @@ class Sysfs:
 
     def exists(self, path: Path | str) -> bool:
         """Return whether the file or folder exists."""
-        if str(path).startswith(_DM):
+        if str(path).startswith(DM_PREFIX):
             return self.dm.setting(*_message(path)) is not None
         return self.locate(path).exists()
 
@@ -132,7 +134,7 @@ class Sysfs:
 
     def writable(self, path: Path | str) -> bool:
         """Return whether this process may write the attribute; a value may still be refused."""
-        if str(path).startswith(_DM):
+        if str(path).startswith(DM_PREFIX):
             return self.dm.present()
         return os.access(self._where(path), os.W_OK)
 
@@ -174,5 +176,5 @@ def is_gone(error: OSError) -> bool:
 
 def _message(path: Path | str) -> tuple[str, str]:
     """Split `dm:REF/SETTING` into REF and SETTING."""
-    ref, _, setting = str(path).removeprefix(_DM).rpartition("/")
+    ref, _, setting = str(path).removeprefix(DM_PREFIX).rpartition("/")
     return ref, setting

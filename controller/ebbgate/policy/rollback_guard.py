@@ -22,7 +22,7 @@ from enum import StrEnum
 
 from ebbgate.model.frame import Frame, PathLatency
 from ebbgate.model.records import Direction
-from ebbgate.units import NS_PER_MS, NS_PER_S
+from ebbgate.units import HOUR_NS, MINUTE_NS, NS_PER_MS, NS_PER_S
 
 
 class WatchedSetting(StrEnum):
@@ -56,13 +56,13 @@ class RollbackParams:
     load_ratio_max: float = 2.0
     windows: int = 3
     settle_ns: int = 3 * NS_PER_S // 2
-    watch_ns: int = 60 * NS_PER_S
+    watch_ns: int = MINUTE_NS
     half_life_ns: int = 20 * NS_PER_S
     before_age_ns_max: int = 30 * NS_PER_S
     share_min: float = 0.02
-    suspend_ns: int = 60 * NS_PER_S
-    suspend_ns_max: int = 3600 * NS_PER_S
-    forget_ns: int = 4 * 3600 * NS_PER_S
+    suspend_ns: int = MINUTE_NS
+    suspend_ns_max: int = HOUR_NS
+    forget_ns: int = 4 * HOUR_NS
 
 
 @dataclass(frozen=True, slots=True)

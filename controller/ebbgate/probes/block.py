@@ -6,16 +6,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from ebbgate import units
-from ebbgate.kernel.sysfs import Sysfs
+from ebbgate.kernel.sysfs import CLASS_BLOCK, Sysfs
 from ebbgate.knobs.knob import chosen_word
 from ebbgate.model.volume import Device
-
-_CLASS_BLOCK = Path("/sys/class/block")
 
 
 def describe_device(sysfs: Sysfs, name: str) -> Device | None:
     """Return the block device (or partition) of a kernel name; None when it is gone."""
-    here = _CLASS_BLOCK / name
+    here = CLASS_BLOCK / name
     devno = devno_of(sysfs, here)
     if devno is None:
         return None
@@ -37,7 +35,7 @@ def describe_device(sysfs: Sysfs, name: str) -> Device | None:
 
 def physical_devices(sysfs: Sysfs, name: str) -> tuple[Device, ...]:
     """Return the disks under a stack (md, LVM, dm-crypt); the device itself if it is a disk."""
-    below = sysfs.glob(str(_CLASS_BLOCK / name / "slaves" / "*"))
+    below = sysfs.glob(str(CLASS_BLOCK / name / "slaves" / "*"))
     if not below:
         device = describe_device(sysfs, name)
         return (device,) if device else ()
@@ -47,7 +45,7 @@ def physical_devices(sysfs: Sysfs, name: str) -> tuple[Device, ...]:
 
 def whole_disk(sysfs: Sysfs, name: str) -> str:
     """Return the disk of a partition; any other name unchanged."""
-    here = _CLASS_BLOCK / name
+    here = CLASS_BLOCK / name
     real = sysfs.real(here) if sysfs.exists(here / "partition") else None
     return real.parent.name if real else name
 

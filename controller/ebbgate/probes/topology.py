@@ -10,18 +10,15 @@ from pathlib import Path
 
 from ebbgate import units
 from ebbgate.errors import NotFound
-from ebbgate.kernel.sysfs import Sysfs
+from ebbgate.kernel.sysfs import BLOCK, CLASS_BLOCK, Sysfs
 from ebbgate.model.volume import Device, Kind, Volume
 from ebbgate.probes.block import describe_device, devno_of
 from ebbgate.probes.dm_topology import dm_volumes
 
-_CLASS_BLOCK = Path("/sys/class/block")
-_BLOCK = Path("/sys/block")
-
 
 def discover(sysfs: Sysfs) -> tuple[Volume, ...]:
     """Return every cached volume: bcache's by number, then dm volumes by name."""
-    names = sorted((path.name for path in sysfs.glob("/sys/block/bcache*")), key=_natural)
+    names = sorted((path.name for path in sysfs.glob(f"{BLOCK}/bcache*")), key=_natural)
     volumes = (_bcache_volume(sysfs, name) for name in names)
     dm = sorted(dm_volumes(sysfs), key=lambda volume: _natural(volume.name))
     return (*(volume for volume in volumes if volume is not None), *dm)
@@ -32,7 +29,7 @@ def device_generation(sysfs: Sysfs, volume: Volume) -> tuple[int | None, ...]:
 
     A volume that was stopped and registered again differs in nothing else, but has its defaults.
     """
-    own = _BLOCK / volume.kernel_name
+    own = BLOCK / volume.kernel_name
     if volume.kind is not Kind.BCACHE:
         return (sysfs.inode(own),)
     cache_set = Path("/sys/fs/bcache") / volume.set_uuid
@@ -55,8 +52,8 @@ def find(sysfs: Sysfs, name: str) -> Volume:
 
 def _bcache_volume(sysfs: Sysfs, name: str) -> Volume | None:
     """None for a flash-only volume (it has no backing device) and for one that is vanishing."""
-    folder = sysfs.real(_BLOCK / name / "bcache")
-    devno = devno_of(sysfs, _BLOCK / name)
+    folder = sysfs.real(BLOCK / name / "bcache")
+    devno = devno_of(sysfs, BLOCK / name)
     backing = describe_device(sysfs, folder.parent.name) if folder else None
     if devno is None or backing is None or folder is None:
         return None
@@ -65,7 +62,7 @@ def _bcache_volume(sysfs: Sysfs, name: str) -> Volume | None:
         name=name,
         kind=Kind.BCACHE,
         devno=devno,
-        size_bytes=units.sectors_to_bytes(sysfs.read_int(_BLOCK / name / "size") or 0),
+        size_bytes=units.sectors_to_bytes(sysfs.read_int(BLOCK / name / "size") or 0),
         backing=backing,
         caches=_cache_devices(sysfs, cache_set) if cache_set else (),
         set_uuid=cache_set.name if cache_set else "",
@@ -103,7 +100,7 @@ def _why_not(sysfs: Sysfs, asked: str, wanted: str, known: tuple[Volume, ...]) -
             return NotFound(f"{wanted} is a cache device of {volume.title}", _use(volume))
         if volume.metadata and wanted == volume.metadata.name:
             return NotFound(f"{wanted} is the metadata device of {volume.title}", _use(volume))
-    if sysfs.exists(_CLASS_BLOCK / wanted):
+    if sysfs.exists(CLASS_BLOCK / wanted):
         return NotFound(f"not cached: {wanted} is an ordinary block device", volumes)
     return NotFound(f"no such volume: {asked}", volumes)
 

@@ -25,7 +25,6 @@ from ebbgate.units import NS_PER_S, format_ns
 Row = Mapping[str, Any]
 """A sample, by column, as the history has it."""
 
-MINUTE_NS: Final = 60 * NS_PER_S
 _HOLE_SPANS: Final = 3
 """This many spans without a sample are a hole, in which nothing is known."""
 _NOT_KEPT: Final = "the history does not keep it"

@@ -31,8 +31,9 @@ from ebbgate.store.documents import (
 from ebbgate.store.intent_rows import IntentRow
 from ebbgate.store.latency import frame_latency
 from ebbgate.store.maintenance import Maintenance
-from ebbgate.store.rollup import MEASURED, MINUTE_NS, bucket_ns
+from ebbgate.store.rollup import MEASURED, bucket_ns
 from ebbgate.store.schema import HISTORY
+from ebbgate.units import MINUTE_NS
 
 _ADD_SAMPLE: Final = f"""
     INSERT OR REPLACE INTO samples ({", ".join(MEASURED)})

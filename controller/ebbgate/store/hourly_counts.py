@@ -18,7 +18,8 @@ from collections.abc import Iterable
 from ebbgate.model.decision import Outcome, OutcomeKind
 from ebbgate.model.records import Edge, EdgeKind
 from ebbgate.store.documents import to_json
-from ebbgate.store.rollup import HOUR_NS, bucket_ns
+from ebbgate.store.rollup import bucket_ns
+from ebbgate.units import HOUR_NS
 
 _ADD = """
     INSERT INTO tallies VALUES (?, ?, ?, ?, ?, ?, ?, ?)

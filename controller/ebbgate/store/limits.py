@@ -6,9 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from ebbgate.units import GIB, MIB, NS_PER_S
+from ebbgate.units import DAY_NS, GIB, MIB
 
-DAY_NS: Final = 24 * 3600 * NS_PER_S
 SIZE_BYTES_MIN: Final = 16 * MIB
 SIZE_BYTES_MAX: Final = 1024 * GIB
 AGE_NS_MIN: Final = DAY_NS

@@ -14,17 +14,8 @@ from ebbgate.store import retention, samples
 from ebbgate.store.connection import transaction
 from ebbgate.store.documents import to_json
 from ebbgate.store.limits import HistoryLimits
-from ebbgate.store.rollup import (
-    COLUMNS,
-    HOUR_NS,
-    MINUTE_NS,
-    SECOND_NS,
-    SOURCE_NS,
-    Row,
-    bucket_ns,
-    merge,
-)
-from ebbgate.units import NS_PER_S
+from ebbgate.store.rollup import COLUMNS, SECOND_NS, SOURCE_NS, Row, bucket_ns, merge
+from ebbgate.units import HOUR_NS, MINUTE_NS, NS_PER_S
 
 _LOG = logging.getLogger(__name__)
 _GRACE_NS: Final = 5 * NS_PER_S

@@ -21,8 +21,9 @@ from ebbgate.store.connection import open_reader
 from ebbgate.store.documents import Document
 from ebbgate.store.old_names import current_row, current_status
 from ebbgate.store.queries_latency import LatencyGrid, latency_grid
-from ebbgate.store.rollup import MINUTE_NS, SECOND_NS, Row, bucket_ns
+from ebbgate.store.rollup import SECOND_NS, Row, bucket_ns
 from ebbgate.store.schema import HISTORY
+from ebbgate.units import MINUTE_NS
 
 EDGES_MAX: Final = 20_000
 """Of a window, the newest: about one a second over the six hours for which edges are kept."""

@@ -12,8 +12,8 @@ from typing import Final
 from ebbgate.model.records import Direction
 from ebbgate.signals.histogram import COARSE_BUCKETS, coarse_edge_us
 from ebbgate.store.latency import add_packed
-from ebbgate.store.rollup import HOUR_NS, MINUTE_NS, SECOND_NS
-from ebbgate.units import NS_PER_S
+from ebbgate.store.rollup import SECOND_NS
+from ebbgate.units import HOUR_NS, MINUTE_NS, NS_PER_S
 
 SPANS_S: Final = (2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 86400)
 """Not one second: samples are 1 to 1.25 s apart, so some cells would be empty."""

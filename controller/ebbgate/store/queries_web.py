@@ -21,8 +21,9 @@ from ebbgate.store.documents import Document
 from ebbgate.store.old_names import current_row, old_strategy_name
 from ebbgate.store.queries import History
 from ebbgate.store.queries_intents import IntentHistory
-from ebbgate.store.rollup import HOUR_NS, MINUTE_NS, SECOND_NS, Row, bucket_ns, merge
+from ebbgate.store.rollup import SECOND_NS, Row, bucket_ns, merge
 from ebbgate.store.schema import HISTORY
+from ebbgate.units import HOUR_NS, MINUTE_NS
 
 PATIENCE_S: Final = 5.0
 _STEPS: Final = 20_000

@@ -16,8 +16,9 @@ from ebbgate.store import samples
 from ebbgate.store.old_names import current_row, strategy_name
 from ebbgate.store.queries import HistoryReader
 from ebbgate.store.retention import volumes
-from ebbgate.store.rollup import HOUR_NS, MINUTE_NS, SECOND_NS, Row, bucket_ns, merge
+from ebbgate.store.rollup import SECOND_NS, Row, bucket_ns, merge
 from ebbgate.store.summary import HourlyCount, ManualWrite
+from ebbgate.units import HOUR_NS, MINUTE_NS
 
 Window = tuple[int, int]
 """Since and until, Unix ns."""

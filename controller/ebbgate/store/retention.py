@@ -18,8 +18,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from ebbgate.store.limits import DAY_NS, HistoryLimits
-from ebbgate.store.rollup import HOUR_NS, MINUTE_NS, SECOND_NS
+from ebbgate.store.limits import HistoryLimits
+from ebbgate.store.rollup import SECOND_NS
+from ebbgate.units import DAY_NS, HOUR_NS, MINUTE_NS
 
 _ROWS: Final = 128
 """Deleted in one transaction: a few milliseconds."""

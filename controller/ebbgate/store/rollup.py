@@ -29,7 +29,7 @@ from statistics import median
 from typing import Any, Final
 
 from ebbgate.store.latency import merge_latency
-from ebbgate.units import NS_PER_S
+from ebbgate.units import HOUR_NS, MINUTE_NS, NS_PER_S
 
 Row = dict[str, Any]
 """A row of `samples` by column, with `paths`, `missing`, `known` and `latency` as documents.
@@ -42,8 +42,6 @@ Paths = Mapping[str, Figures]
 IOS, BYTES, P50, P99, P99_WORST = range(5)
 
 SECOND_NS: Final = NS_PER_S
-MINUTE_NS: Final = 60 * NS_PER_S
-HOUR_NS: Final = 3600 * NS_PER_S
 SOURCE_NS: Final[Mapping[int, int]] = {MINUTE_NS: SECOND_NS, HOUR_NS: MINUTE_NS}
 """The span of a roll-up -> the span of the rows that it is made of."""
 

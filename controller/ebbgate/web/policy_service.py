@@ -20,7 +20,7 @@ from ebbgate.policy_files.validation import check_in_folder, check_unsaved, prob
 from ebbgate.replay import compare, history
 from ebbgate.replay.history import Subject
 from ebbgate.store.queries import Live
-from ebbgate.units import NS_PER_S
+from ebbgate.units import HOUR_NS
 from ebbgate.web.errors import ApiError, Place
 from ebbgate.web.models.policies import (
     HOURS_MAX,
@@ -35,7 +35,6 @@ from ebbgate.web.models.policies import (
 )
 from ebbgate.web.snapshot import Databases
 
-_HOUR_S: Final = 3600
 _FILE: Final = "the policy"
 
 
@@ -127,7 +126,7 @@ class DryRuns:
             history.compared_with(request.against, subject, folder),
         )
         until_ns = self._databases.wall_ns()
-        since_ns = until_ns - round(request.hours * _HOUR_S * NS_PER_S)
+        since_ns = until_ns - round(request.hours * HOUR_NS)
         if not self._one.acquire(blocking=False):
             raise ApiError(503, "another dry run is under way", "wait for it", retry_after_s=3)
         try:

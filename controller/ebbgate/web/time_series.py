@@ -14,8 +14,8 @@ from itertools import pairwise
 from statistics import median
 from typing import Any, Final
 
-from ebbgate.store.rollup import BYTES, HOUR_NS, IOS, MINUTE_NS, P50, P99, SECOND_NS, Row, bucket_ns
-from ebbgate.units import NS_PER_S
+from ebbgate.store.rollup import BYTES, IOS, P50, P99, SECOND_NS, Row, bucket_ns
+from ebbgate.units import HOUR_NS, MINUTE_NS, NS_PER_S
 from ebbgate.web.models.history import Columns, PathColumns, Samples
 
 _COLUMNS: Final = tuple(Columns.__annotations__)

@@ -18,10 +18,8 @@ from ebbgate.errors import UsageError
 from ebbgate.model.decision import Action, Gate, GateKind, Outcome, OutcomeKind
 from ebbgate.model.frame import PathLatency, Rates
 from ebbgate.model.records import Direction
-from ebbgate.store.limits import DAY_NS
 from ebbgate.store.report_queries import ReportHistory
-from ebbgate.store.rollup import HOUR_NS, MINUTE_NS
-from ebbgate.units import MIB, NS_PER_MS, NS_PER_S
+from ebbgate.units import DAY_NS, HOUR_NS, MIB, MINUTE_NS, NS_PER_MS, NS_PER_S
 from tests.builders import action, busy_edge, decision, frame, proposal
 from tests.unit.conftest import NOW_NS, Cli
 from tests.unit.store.store_fixture import StoreHarness

@@ -10,8 +10,8 @@ import pytest
 from ebbgate.config.settings import DEFAULT_FILE, Config, load_config
 from ebbgate.errors import ConfigError
 from ebbgate.model.volume import Mode
-from ebbgate.store.limits import DAY_NS, HistoryLimits
-from ebbgate.units import GIB, NS_PER_MS
+from ebbgate.store.limits import HistoryLimits
+from ebbgate.units import DAY_NS, GIB, NS_PER_MS
 
 WHOLE = """
 state_dir = "/srv/ebbgate"

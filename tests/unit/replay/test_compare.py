@@ -36,8 +36,8 @@ from ebbgate.replay.history import Subject, parse_candidate, policy_at
 from ebbgate.replay.history_events import UNKEPT, HistoryWindow, events, gaps_of
 from ebbgate.replay.recording import replay
 from ebbgate.store.documents import decision_document
-from ebbgate.store.rollup import COLUMNS, MINUTE_NS
-from ebbgate.units import GIB, MIB, NS_PER_MS, NS_PER_S
+from ebbgate.store.rollup import COLUMNS
+from ebbgate.units import GIB, MIB, MINUTE_NS, NS_PER_MS, NS_PER_S
 from tests.history_fixture import START_NS, keep, recorded
 
 NOWHERE = Path("/nonexistent")

@@ -16,11 +16,11 @@ from ebbgate.model.frame import Frame
 from ebbgate.store import samples
 from ebbgate.store.connection import open_writer
 from ebbgate.store.db import Store
-from ebbgate.store.limits import DAY_NS, HistoryLimits
+from ebbgate.store.limits import HistoryLimits
 from ebbgate.store.maintenance import Maintenance
 from ebbgate.store.rollup import Row
 from ebbgate.store.schema import HISTORY
-from ebbgate.units import MIB, NS_PER_S
+from ebbgate.units import DAY_NS, MIB, NS_PER_S
 from tests.builders import frame
 
 LIMITS = HistoryLimits(256 * MIB, 30 * DAY_NS)

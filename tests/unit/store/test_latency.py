@@ -18,8 +18,8 @@ from ebbgate.signals.histogram import COARSE_BUCKETS, coarse_latency
 from ebbgate.store.latency import frame_latency, merge_latency, pack, unpack
 from ebbgate.store.queries import History
 from ebbgate.store.queries_latency import EDGES_S, SPANS_S, LatencyGrid
-from ebbgate.store.rollup import HOUR_NS, MINUTE_NS, SECOND_NS
-from ebbgate.units import NS_PER_S
+from ebbgate.store.rollup import SECOND_NS
+from ebbgate.units import HOUR_NS, MINUTE_NS, NS_PER_S
 from tests.builders import frame
 from tests.unit.store.store_fixture import T0_NS, StoreHarness
 

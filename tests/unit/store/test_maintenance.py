@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from ebbgate.store.limits import DAY_NS, SIZE_BYTES_MIN, HistoryLimits
-from ebbgate.store.rollup import HOUR_NS, MINUTE_NS, SECOND_NS
-from ebbgate.units import MIB, NS_PER_S
+from ebbgate.store.limits import SIZE_BYTES_MIN, HistoryLimits
+from ebbgate.store.rollup import SECOND_NS
+from ebbgate.units import DAY_NS, HOUR_NS, MIB, MINUTE_NS, NS_PER_S
 from tests.builders import decision, frame, proposal
 from tests.unit.store.store_fixture import T0_NS, StoreHarness
 

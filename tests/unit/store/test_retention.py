@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from ebbgate.model.decision import Outcome, OutcomeKind
 from ebbgate.store import retention
-from ebbgate.store.limits import DAY_NS, SIZE_BYTES_MIN, HistoryLimits
+from ebbgate.store.limits import SIZE_BYTES_MIN, HistoryLimits
 from ebbgate.store.retention import TIERS, Tier
-from ebbgate.store.rollup import HOUR_NS, MINUTE_NS, SECOND_NS
-from ebbgate.units import MIB
+from ebbgate.store.rollup import SECOND_NS
+from ebbgate.units import DAY_NS, HOUR_NS, MIB, MINUTE_NS
 from tests.builders import action, busy_edge, decision, frame, proposal
 from tests.unit.store.store_fixture import T0_NS, StoreHarness
 

@@ -9,17 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ebbgate.store.rollup import (
-    COLUMNS,
-    HOUR_NS,
-    MEANS,
-    MINUTE_NS,
-    SECOND_NS,
-    Row,
-    bucket_ns,
-    merge,
-    weight,
-)
+from ebbgate.store.rollup import COLUMNS, MEANS, SECOND_NS, Row, bucket_ns, merge, weight
+from ebbgate.units import HOUR_NS, MINUTE_NS
 
 VALUES = st.none() | st.floats(min_value=0, max_value=1e12)
 SHARES = st.none() | st.sampled_from([0, 1])

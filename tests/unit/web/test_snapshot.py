@@ -11,7 +11,7 @@ import pytest
 
 from ebbgate.store import rollup
 from ebbgate.store.queries_web import LiveRow, WebHistory
-from ebbgate.units import NS_PER_S
+from ebbgate.units import MINUTE_NS, NS_PER_S
 from ebbgate.web.snapshot import cached_statuses
 from tests.unit.web.web_fixture import NOW_S, RIGHT, Bench
 
@@ -87,6 +87,6 @@ def test_hit_ratio_covers_all_samples(web_history: Path, window_s: int) -> None:
     since_ns = until_ns - window_s * NS_PER_S
     with closing(WebHistory.open(web_history / "history.db")) as history:
         for volume in ("bcache0", "bcache1", "vg-data2"):
-            rows = history.rows(volume, since_ns, until_ns, rollup.MINUTE_NS)
+            rows = history.rows(volume, since_ns, until_ns, MINUTE_NS)
             whole = rollup.hit_ratio(rollup.merge_paths(row["paths"] for row in rows))
             assert history.hit_ratio(volume, since_ns, until_ns) == whole

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ebbgate.store.queries_web import WebHistory
-from ebbgate.store.rollup import COLUMNS, HOUR_NS, MINUTE_NS, SECOND_NS, Row
-from ebbgate.units import NS_PER_S
+from ebbgate.store.rollup import COLUMNS, SECOND_NS, Row
+from ebbgate.units import HOUR_NS, MINUTE_NS, NS_PER_S
 from ebbgate.web.routes.history import grid_of
 from ebbgate.web.time_series import Grid, covered_ns, grid, place, samples
 from tests.unit.store.store_fixture import T0_NS, StoreHarness

@@ -27,11 +27,10 @@ from ebbgate.policy.language.value_schemas import (
     Values,
 )
 from ebbgate.policy.quantity import SignalUnit
-from ebbgate.units import NS_PER_S
+from ebbgate.units import DAY_NS, MINUTE_NS, NS_PER_S
 
 VERSION: Final = 1
 RULES_MAX: Final = 50
-_HOUR_NS: Final = 3600 * NS_PER_S
 
 
 def _unique(key: str, what: str) -> Any:
@@ -67,7 +66,7 @@ def _seconds(high_ns: int) -> QuantitySchema:
 _NAME: Final = TextSchema(NAME_WANTED, NAME)
 _REFERENCE: Final = TextSchema(NAME_WANTED, NAME, located=True)
 _WHY: Final = TextSchema("a sentence, at most 500 characters")
-_P99: Final = QuantitySchema(SignalUnit.DURATION, 10_000, 60 * NS_PER_S)
+_P99: Final = QuantitySchema(SignalUnit.DURATION, 10_000, MINUTE_NS)
 
 MATCH: Final = ObjectSchema(
     "match",
@@ -104,7 +103,7 @@ OBJECTIVES: Final = ObjectSchema(
         ),
         FieldSchema(
             "dirty_age_max",
-            QuantitySchema(SignalUnit.DURATION, NS_PER_S, 30 * 24 * _HOUR_NS),
+            QuantitySchema(SignalUnit.DURATION, NS_PER_S, 30 * DAY_NS),
             "Dirty data that has waited this long for a gap is written back under load.",
             "2h",
             default="10min",
@@ -134,7 +133,7 @@ RULE: Final = ObjectSchema(
         ),
         FieldSchema(
             "for",
-            _seconds(24 * _HOUR_NS),
+            _seconds(DAY_NS),
             "How long `when` must be met without interruption.",
             "3s",
             default="0",
@@ -152,7 +151,7 @@ RULE: Final = ObjectSchema(
         ),
         FieldSchema(
             "cooldown",
-            _seconds(24 * _HOUR_NS),
+            _seconds(DAY_NS),
             "How long the rule stays off after it was turned off.",
             "30s",
             default="0",

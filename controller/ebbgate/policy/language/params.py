@@ -14,13 +14,12 @@ from ebbgate.policy.language.value_schemas import QuantitySchema, Values
 from ebbgate.policy.quantity import SignalUnit, spell
 from ebbgate.policy.strategies.destage_state import DestageParams
 from ebbgate.policy.strategies.stream_bypass import StreamParams
-from ebbgate.units import GIB, KIB, NS_PER_MS, NS_PER_S
+from ebbgate.units import GIB, HOUR_NS, KIB, MINUTE_NS, NS_PER_MS, NS_PER_S
 
 AUTO: Final = "auto"
 OFF: Final = "off"
 _BCACHE, _DM_CACHE = (Kind.BCACHE,), (Kind.DM_CACHE,)
 _BOTH: Final = (Kind.BCACHE, Kind.DM_CACHE)
-_MIN_NS, _HOUR_NS = 60 * NS_PER_S, 3600 * NS_PER_S
 Params = TypeVar("Params", DestageParams, StreamParams)
 
 
@@ -59,31 +58,31 @@ def _share(*words: str, high: float = 1.0) -> QuantitySchema:
 DESTAGE: Final = (
     Param(
         "wait",
-        _span(10 * NS_PER_MS, _MIN_NS, AUTO),
+        _span(10 * NS_PER_MS, MINUTE_NS, AUTO),
         ("wait_ns",),
         "Idle time after which write-back starts; `auto` learns it from the gaps measured so far.",
     ),
     Param(
         "wait_min",
-        _span(10 * NS_PER_MS, _MIN_NS),
+        _span(10 * NS_PER_MS, MINUTE_NS),
         ("wait", "min_ns"),
         "The shortest wait that `auto` learns.",
     ),
     Param(
         "wait_max",
-        _span(10 * NS_PER_MS, _MIN_NS),
+        _span(10 * NS_PER_MS, MINUTE_NS),
         ("wait", "max_ns"),
         "The longest wait that `auto` learns.",
     ),
     Param(
         "wait_first",
-        _span(10 * NS_PER_MS, _MIN_NS),
+        _span(10 * NS_PER_MS, MINUTE_NS),
         ("wait", "default_ns"),
         "The wait until enough gaps were measured to learn it.",
     ),
     Param(
         "return_price",
-        _span(1 * NS_PER_MS, _MIN_NS),
+        _span(1 * NS_PER_MS, MINUTE_NS),
         ("wait", "disturbance_cost_ns"),
         "Cost of one delayed request after a gap, as time of write-back: a higher value makes the"
         " learned wait longer.",
@@ -109,7 +108,7 @@ DESTAGE: Final = (
     ),
     Param(
         "full_soon",
-        _span(0, _HOUR_NS),
+        _span(0, HOUR_NS),
         ("full_soon_s",),
         "Dirty data is written back under load if time_to_full is less than this and the load has"
         " lasted for `burst`.",
@@ -117,7 +116,7 @@ DESTAGE: Final = (
     ),
     Param(
         "burst",
-        _span(0, _HOUR_NS),
+        _span(0, HOUR_NS),
         ("burst_ns",),
         "A shorter load is absorbed, however fast it fills the cache.",
     ),
@@ -130,13 +129,13 @@ DESTAGE: Final = (
     ),
     Param(
         "light_after",
-        _span(0, _HOUR_NS),
+        _span(0, HOUR_NS),
         ("light_after_ns",),
         "How long there must have been no gap for `light_share`.",
     ),
     Param(
         "pressure_min",
-        _span(0, _MIN_NS),
+        _span(0, MINUTE_NS),
         ("pressure_min_ns",),
         "Write-back under load lasts at least this long.",
     ),
@@ -161,7 +160,7 @@ DESTAGE: Final = (
     ),
     Param(
         "seep",
-        _span(200 * NS_PER_MS, _HOUR_NS),
+        _span(200 * NS_PER_MS, HOUR_NS),
         ("leak_interval_ns",),
         "With a closed gate one piece is written back per this time; with a longer one the"
         " kernel's thread may sleep into the next gap, for at most 2.5 s.",
@@ -177,7 +176,7 @@ DESTAGE: Final = (
     ),
     Param(
         "collect_interval",
-        _span(NS_PER_S, _HOUR_NS),
+        _span(NS_PER_S, HOUR_NS),
         ("collect_interval_ns",),
         "The shortest time between two garbage collections.",
         _BCACHE,
@@ -222,14 +221,14 @@ STREAMS: Final = (
     ),
     Param(
         "lookahead",
-        _span(0, _MIN_NS),
+        _span(0, MINUTE_NS),
         ("lookahead_s",),
         "The room must last for this time at dirty_in_rate.",
         scale=NS_PER_S,
     ),
     Param(
         "hold",
-        _span(0, _HOUR_NS),
+        _span(0, HOUR_NS),
         ("hold_ns",),
         "Streams are kept out for this long after the reason is gone.",
     ),
@@ -263,7 +262,7 @@ STREAMS: Final = (
     ),
     Param(
         "promotions_pause",
-        _span(0, _HOUR_NS),
+        _span(0, HOUR_NS),
         ("split_pause_ns",),
         "For how long they are then not kept out that way.",
         _DM_CACHE,

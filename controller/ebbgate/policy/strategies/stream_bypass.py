@@ -20,7 +20,7 @@ from enum import StrEnum
 from ebbgate.model.frame import Frame
 from ebbgate.model.records import Direction
 from ebbgate.signals.histogram import bytes_beyond, cutoff_for
-from ebbgate.units import GIB, KIB, MIB, NS_PER_S, format_bytes, format_rate
+from ebbgate.units import GIB, KIB, MIB, MINUTE_NS, NS_PER_S, format_bytes, format_rate
 
 
 class StreamMode(StrEnum):
@@ -62,7 +62,7 @@ class StreamParams:
     reads: bool = True
     by_size: bool = False
     promotions_per_s_max: float = 32.0
-    split_pause_ns: int = 60 * NS_PER_S
+    split_pause_ns: int = MINUTE_NS
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from starlette.responses import Response
 from ebbgate.model.records import Direction
 from ebbgate.store.queries_latency import LatencyGrid
 from ebbgate.store.queries_web import DecisionFilter, WebHistory
-from ebbgate.store.rollup import HOUR_NS, MINUTE_NS, SECOND_NS
-from ebbgate.units import NS_PER_S
+from ebbgate.store.rollup import SECOND_NS
+from ebbgate.units import HOUR_NS, MINUTE_NS, NS_PER_S
 from ebbgate.web import convert, time_series
 from ebbgate.web.errors import ApiError
 from ebbgate.web.models.history import Actions, Decisions, ExplainedDecision, Latency, Samples
