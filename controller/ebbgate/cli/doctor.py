@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -54,14 +55,7 @@ def doctor(context: Context, volume: str | None, measure: float | None, knobs: b
             "btf": context.sysfs.exists("/sys/kernel/btf/vmlinux"),
         },
         "root": context.euid() == 0,
-        "probe": {
-            "program": probe.program,
-            "ok": probe.ok,
-            "text": probe.text,
-            "version": probe.version,
-            "exit_code": probe.exit_code,
-            "signals": probe.signals,
-        },
+        "probe": asdict(probe),
         "daemon": daemon_document(link),
         "cost": report.cost_document(spent),
         **hidden_document(context),

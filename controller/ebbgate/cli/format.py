@@ -10,13 +10,11 @@ from ebbgate import units
 from ebbgate.knobs.catalog import BY_NAME
 from ebbgate.knobs.knob import KnobUnit
 from ebbgate.model.volume import Kind
+from ebbgate.signals.frame import CUTOFF_ASYNC_RATIO, CUTOFF_SYNC_RATIO
 
 UNKNOWN: Final = "-"
 NO_VOLUME: Final = "no cached volume found (ebbgate looks for bcache, dm-cache and dm-writecache)"
 _UNLIMITED_SECTORS_PER_S: Final = 1 << 30
-# The kernel's own limits where it does not show them (drivers/md/bcache/writeback.h).
-CUTOFF_ASYNC: Final = 0.40
-CUTOFF_SYNC: Final = 0.70
 
 
 def size(count_bytes: float | None) -> str:
@@ -124,7 +122,10 @@ def cutoffs(knobs: Mapping[str, Mapping[str, str | None]]) -> tuple[float, float
         value = (knobs.get(name) or {}).get("value") or ""
         return int(value) / 100 if value.isdigit() else default
 
-    return level("cutoff_writeback", CUTOFF_ASYNC), level("cutoff_writeback_sync", CUTOFF_SYNC)
+    return (
+        level("cutoff_writeback", CUTOFF_ASYNC_RATIO),
+        level("cutoff_writeback_sync", CUTOFF_SYNC_RATIO),
+    )
 
 
 def device(document: Mapping[str, Any]) -> str:

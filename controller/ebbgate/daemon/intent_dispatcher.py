@@ -30,7 +30,7 @@ from ebbgate.model.override import IntentKind, OverrideKind
 from ebbgate.model.volume import Mode, Volume
 from ebbgate.policy_files.active import ActivePolicies
 from ebbgate.store.intent_rows import IntentRow
-from ebbgate.text import clean_text
+from ebbgate.text import clean_lines, clean_text
 
 _LOG = logging.getLogger(__name__)
 DEADLINE_S: Final = 30.0
@@ -196,7 +196,7 @@ class IntentDispatcher:
             await self._target.publish(self._names(intent.volume))
         except Exception:
             _LOG.exception("the status after request %d cannot be sent", intent.id)
-        outcome = IntentOutcome(outcome.ok, _clean_lines(outcome.text))
+        outcome = IntentOutcome(outcome.ok, clean_lines(outcome.text))
         self._record(intent, outcome)
         try:
             async with asyncio.timeout(_VISIBLE_S):
@@ -330,7 +330,3 @@ def _together(done: Collection[str | BaseException]) -> EbbgateError:
             raise one
         parts.append(one.message if isinstance(one, EbbgateError) else str(one))
     return ActuationError("; ".join(parts), "see ebbgate status")
-
-
-def _clean_lines(text: str) -> str:
-    return "\n".join(clean_text(line) for line in text.split("\n"))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
@@ -165,16 +165,8 @@ class Facts:
 
 def device_document(device: Device) -> dict[str, Any]:
     """Return a device and its queue."""
-    return {
-        "name": device.name,
-        "devno": f"{device.devno[0]}:{device.devno[1]}",
-        "size_bytes": device.size_bytes,
-        "rotational": device.rotational,
-        "scheduler": device.scheduler,
-        "schedulers": list(device.schedulers),
-        "nr_requests": device.nr_requests,
-        "queue_depth": device.queue_depth,
-    }
+    number = f"{device.devno[0]}:{device.devno[1]}"
+    return {**asdict(device), "devno": number, "schedulers": list(device.schedulers)}
 
 
 def write_command(value: str | int, *files: str) -> str:

@@ -31,8 +31,8 @@ class ProbeCheck:
     ok: bool
     text: str
     version: str = ""
-    signals: dict[str, str] = field(default_factory=dict)
     exit_code: int | None = None
+    signals: dict[str, str] = field(default_factory=dict)
 
 
 def check(program: Path) -> ProbeCheck:

@@ -103,6 +103,15 @@ def identity_of(connection: sqlite3.Connection) -> int:
     return found
 
 
+def device_and_inode(path: Path) -> tuple[int, int] | None:
+    """Return what identifies a file under any name; None where it is missing."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 def open_reader(path: Path, schema: Schema, advice: str = "") -> sqlite3.Connection:
     """Open a database read-only. Raises NothingRecorded where the file does not exist yet."""
     with _explained(path, advice):

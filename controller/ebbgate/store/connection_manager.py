@@ -15,7 +15,7 @@ from typing import Final
 
 from ebbgate.errors import EbbgateError, Unavailable
 from ebbgate.store import salvage
-from ebbgate.store.connection import code_of, is_damage
+from ebbgate.store.connection import code_of, device_and_inode, is_damage
 from ebbgate.store.db import Store
 from ebbgate.store.limits import HistoryLimits
 from ebbgate.store.lock_holders import holders
@@ -58,12 +58,12 @@ class ConnectionManager:
 
     def store(self) -> Store:
         """Return the open store. Raises one of STORE_ERRORS."""
-        if self._store is not None and _identity(self._path) != self._file:
+        if self._store is not None and device_and_inode(self._path) != self._file:
             _LOG.warning("%s was moved or deleted; starting a new history", self._path)
             self.close()
         if self._store is None:
             self._store = self._opened()
-            self._file = _identity(self._path)
+            self._file = device_and_inode(self._path)
         return self._store
 
     def check_log(self, store: Store) -> LogRoom:
@@ -142,11 +142,3 @@ def _leaves_file_usable(error: BaseException) -> bool:
     if isinstance(error, sqlite3.Error):
         return code_of(error) in _STILL_GOOD
     return isinstance(error, LogHeld)
-
-
-def _identity(path: Path) -> tuple[int, int] | None:
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino

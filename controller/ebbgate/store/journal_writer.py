@@ -20,7 +20,7 @@ from typing import Final
 from ebbgate.knobs.catalog import same_value
 from ebbgate.model.decision import JournalEntry
 from ebbgate.store import journal_salvage
-from ebbgate.store.connection import is_damage
+from ebbgate.store.connection import device_and_inode, is_damage
 from ebbgate.store.connection_manager import STORE_ERRORS
 from ebbgate.store.journal import Journal
 from ebbgate.store.last_written import IN_JOURNAL_ALONE, LastWritten, Values
@@ -291,7 +291,7 @@ class JournalWriter:
 
     def _open(self) -> Journal:
         """Return the journal; open or make its file where necessary. Raises STORE_ERRORS."""
-        if self._journal is not None and _identity(self._path) != self._file:
+        if self._journal is not None and device_and_inode(self._path) != self._file:
             _LOG.warning("%s was moved or deleted; starting a new journal", self._path)
             self._close_file()
         if self._journal is None:
@@ -303,7 +303,7 @@ class JournalWriter:
             except BaseException:
                 journal.close()
                 raise
-            self._journal, self._file = journal, _identity(self._path)
+            self._journal, self._file = journal, device_and_inode(self._path)
         return self._journal
 
     def _failed(self, error: BaseException) -> None:
@@ -326,11 +326,3 @@ class JournalWriter:
                 journal.close()
             except STORE_ERRORS as error:
                 _LOG.debug("closing the journal: %s", error)
-
-
-def _identity(path: Path) -> tuple[int, int] | None:
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino

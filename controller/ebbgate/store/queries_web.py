@@ -11,7 +11,7 @@ import sqlite3
 import time
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final, NamedTuple, Self
 
@@ -31,7 +31,7 @@ _STEPS: Final = 20_000
 
 _DECISION: Final = "SELECT id, volume, at_unix_ns, acted, document FROM decisions"
 _FITTING: Final = """
-    at_unix_ns >= :since AND at_unix_ns < :until
+    at_unix_ns >= :since_unix_ns AND at_unix_ns < :until_unix_ns
     AND (:strategy IS NULL OR gate_strategy IN (:strategy, :old_strategy)
          OR cutoff_strategy IN (:strategy, :old_strategy) OR id IN
          (SELECT decision_id FROM actions WHERE strategy IN (:strategy, :old_strategy)))
@@ -39,11 +39,11 @@ _FITTING: Final = """
          (SELECT decision_id FROM actions WHERE (:knob IS NULL OR knob = :knob)
           AND (:outcome IS NULL OR outcome = :outcome)))
 """
-_OF_ALL: Final = f"{_DECISION} WHERE id < :before AND {_FITTING} ORDER BY id DESC LIMIT :limit"
+_OF_ALL: Final = f"{_DECISION} WHERE id < :before_id AND {_FITTING} ORDER BY id DESC LIMIT :limit"
 # The + makes SQLite use the index by volume and time instead of scanning all decisions by id.
 _OF_VOLUME: Final = f"""
     {_DECISION} WHERE id IN (
-        SELECT id FROM decisions WHERE volume = :volume AND +id < :before AND {_FITTING}
+        SELECT id FROM decisions WHERE volume = :volume AND +id < :before_id AND {_FITTING}
         ORDER BY +id DESC LIMIT :limit)
     ORDER BY id DESC
 """
@@ -143,17 +143,7 @@ class WebHistory(History):
         """Return the matching decisions, the newest first."""
         rows = self._connection.execute(
             _OF_ALL if wanted.volume is None else _OF_VOLUME,
-            {
-                "volume": wanted.volume,
-                "knob": wanted.knob,
-                "strategy": wanted.strategy,
-                "old_strategy": old_strategy_name(wanted.strategy),
-                "outcome": wanted.outcome,
-                "since": wanted.since_unix_ns,
-                "until": wanted.until_unix_ns,
-                "before": wanted.before_id,
-                "limit": wanted.limit,
-            },
+            {**asdict(wanted), "old_strategy": old_strategy_name(wanted.strategy)},
         )
         return [_decision(row) for row in rows]
 

@@ -284,7 +284,7 @@ class Recorder:
         """Yield tasks for the newest documents, except those of volumes that are gone."""
         for volume, (order, document, wall_ns) in live.items():
             if order > self._gone.get(volume, -1):
-                yield partial(_set_live, volume, document, wall_ns)
+                yield partial(Store.set_live, volume=volume, document=document, wall_ns=wall_ns)
 
     def _flush_and_maintain(self) -> None:
         try:
@@ -314,7 +314,3 @@ class Recorder:
             lasted = format_ns(over[0])
             text = "the history is written again after %s; %d records of that time are lost"
             _LOG.warning(text, lasted, over[1])
-
-
-def _set_live(volume: str, document: dict[str, Any], wall_ns: int, store: Store) -> None:
-    store.set_live(volume, document, wall_ns)

@@ -46,35 +46,12 @@ SOURCE_NS: Final[Mapping[int, int]] = {MINUTE_NS: SECOND_NS, HOUR_NS: MINUTE_NS}
 """The span of a roll-up -> the span of the rows that it is made of."""
 
 COLUMNS: Final = (
-    "volume",
-    "span_ns",
-    "at_unix_ns",
-    "regime",
-    "idle",
-    "read_iops",
-    "read_bytes_per_s",
-    "write_iops",
-    "write_bytes_per_s",
-    "hit_ratio",
-    "bypass_bytes",
-    "destage_bytes_per_s",
-    "dirty_in_bytes_per_s",
-    "dirty_bytes",
-    "cache_bytes",
-    "in_use_ratio",
-    "backing_depth_ios",
-    "time_to_full_s",
-    "time_to_clean_s",
-    "paths",
-    "missing",
-    "samples",
-    "covered_ns",
-    "known",
-    "mode",
-    "dirty_bytes_max",
-    "clean_ratio",
-    "gap_destage_bytes",
-    "latency",
+    *("volume", "span_ns", "at_unix_ns", "regime", "idle"),
+    *("read_iops", "read_bytes_per_s", "write_iops", "write_bytes_per_s"),
+    *("hit_ratio", "bypass_bytes", "destage_bytes_per_s", "dirty_in_bytes_per_s"),
+    *("dirty_bytes", "cache_bytes", "in_use_ratio", "backing_depth_ios"),
+    *("time_to_full_s", "time_to_clean_s", "paths", "missing", "samples", "covered_ns", "known"),
+    *("mode", "dirty_bytes_max", "clean_ratio", "gap_destage_bytes", "latency"),
 )
 """Of the table `samples`, in its order."""
 
@@ -82,17 +59,9 @@ MEASURED: Final = (*COLUMNS[: COLUMNS.index("samples")], "mode", "latency")
 """Columns of a sample of a second; the others have defaults there."""
 
 MEANS: Final = (
-    "idle",
-    "read_iops",
-    "read_bytes_per_s",
-    "write_iops",
-    "write_bytes_per_s",
-    "destage_bytes_per_s",
-    "dirty_in_bytes_per_s",
-    "dirty_bytes",
-    "in_use_ratio",
-    "backing_depth_ios",
-    "clean_ratio",
+    *("idle", "read_iops", "read_bytes_per_s", "write_iops", "write_bytes_per_s"),
+    *("destage_bytes_per_s", "dirty_in_bytes_per_s", "dirty_bytes"),
+    *("in_use_ratio", "backing_depth_ios", "clean_ratio"),
 )
 _WHOLE: Final = frozenset({"dirty_bytes", "bypass_bytes", "gap_destage_bytes"})
 """Rounded to whole bytes."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 from ebbgate.errors import EbbgateError
@@ -159,14 +159,8 @@ def _since(databases: Databases, cursor: Cursor) -> list[Event]:
 def intent(row: IntentRow) -> Intent:
     """Return a request as the API shows it."""
     resolved_ns = row.resolved_unix_ns
-    return Intent(
-        id=row.id,
-        kind=row.kind,
-        volume=row.volume,
-        args=row.args,
-        who=row.who,
-        at_unix_s=row.at_unix_ns / NS_PER_S,
-        resolved_unix_s=None if resolved_ns is None else resolved_ns / NS_PER_S,
-        ok=row.ok,
-        outcome=row.outcome,
-    )
+    times = {
+        "at_unix_s": row.at_unix_ns / NS_PER_S,
+        "resolved_unix_s": None if resolved_ns is None else resolved_ns / NS_PER_S,
+    }
+    return Intent.read({**asdict(row), **times})

@@ -132,22 +132,12 @@ def _errors(status: Document, alive: bool | None, fresh: bool, age_s: float | No
 
 def action(row: Document) -> Action:
     """Return a knob write."""
-    return Action(
-        id=row["id"],
-        at_unix_s=row["at_unix_ns"] / NS_PER_S,
-        volume=row["volume"],
-        knob=row["knob"],
-        is_gate=row["strategy"] != OVERRIDE and _is_gate(row["knob"]),
-        old=row["old"],
-        new=row["new"],
-        strategy=row["strategy"],
-        reason=row["reason"],
-        outcome=row["outcome"],
-        read_back=row["read_back"],
-        error=row["error"],
-        latency_s=_seconds(row["latency_ns"]),
-        decision_id=row["decision_id"],
-    )
+    shown = {
+        "at_unix_s": row["at_unix_ns"] / NS_PER_S,
+        "is_gate": row["strategy"] != OVERRIDE and _is_gate(row["knob"]),
+        "latency_s": _seconds(row["latency_ns"]),
+    }
+    return Action.read({**row, **shown})
 
 
 def _is_gate(knob: str) -> bool:
