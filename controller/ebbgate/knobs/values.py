@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from ebbgate.knobs.catalog import BOUNDS, BY_NAME
@@ -22,19 +23,36 @@ from ebbgate.units import (
     format_rate,
 )
 
-_RATES: Final = {f"{name}/s": factor for name, factor in SIZES.items()}
-_SUFFIXES: Final[Mapping[KnobUnit, tuple[Mapping[str, int], int]]] = {
-    KnobUnit.PERCENT: ({"%": 1}, 1),
-    KnobUnit.BYTES: (SIZES, 1),
-    KnobUnit.KIB: (SIZES, KIB),
-    KnobUnit.SECTORS: (SIZES, SECTOR_BYTES),
-    KnobUnit.SECTORS_PER_S: (_RATES, SECTOR_BYTES),
-    KnobUnit.SECONDS: (DURATIONS, NS_PER_S),
-    KnobUnit.MILLISECONDS: (DURATIONS, NS_PER_MS),
-    KnobUnit.MICROSECONDS: (DURATIONS, NS_PER_US),
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """What a unit measures. `suffixes`: that a number may have, in `1 / per` of the base unit.
+
+    `base`: the base unit in the plural, as in metric names; empty: a plain number.
+    """
+
+    suffixes: Mapping[str, int]
+    base: str
+    per: int = 1
+
+
+_RATIO: Final = Quantity({"%": 1}, "ratio", 100)
+_SIZE: Final = Quantity(SIZES, "bytes")
+_RATE: Final = Quantity({f"{name}/s": factor for name, factor in SIZES.items()}, "bytes_per_second")
+_DURATION: Final = Quantity(DURATIONS, "seconds", NS_PER_S)
+_PLAIN: Final = Quantity({}, "")
+_QUANTITIES: Final[Mapping[KnobUnit, tuple[Quantity, int]]] = {
+    KnobUnit.PERCENT: (_RATIO, 1),
+    KnobUnit.BYTES: (_SIZE, 1),
+    KnobUnit.KIB: (_SIZE, KIB),
+    KnobUnit.SECTORS: (_SIZE, SECTOR_BYTES),
+    KnobUnit.SECTORS_PER_S: (_RATE, SECTOR_BYTES),
+    KnobUnit.SECONDS: (_DURATION, NS_PER_S),
+    KnobUnit.MILLISECONDS: (_DURATION, NS_PER_MS),
+    KnobUnit.MICROSECONDS: (_DURATION, NS_PER_US),
+    KnobUnit.FLAG: (_PLAIN, 1),
 }
-"""By unit: the suffixes that a number may have, and how much one of the kernel's units is."""
-_UNSCALED: Final[tuple[Mapping[str, int], int]] = ({}, 1)
+"""By unit: what it measures, and how much one of it is. A knob in another unit is no metric."""
 _FIGURE: Final = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?)\s*([A-Za-z/%]*)")
 
 
@@ -56,7 +74,8 @@ def parse_figure(knob: str, text: str) -> int:
     Raises ValueError, which says what may be written.
     """
     unit = BY_NAME[knob].unit
-    suffixes, own = _SUFFIXES.get(unit, _UNSCALED)
+    quantity, own = _QUANTITIES.get(unit, (_PLAIN, 1))
+    suffixes = quantity.suffixes
     match = _FIGURE.fullmatch(text.strip())
     factor = suffixes.get(match[2]) if match else None
     if match is None or (match[2] and factor is None):
@@ -73,12 +92,24 @@ def format_value(knob: str, value: int) -> str:
     unit = BY_NAME[knob].unit
     if unit is KnobUnit.PERCENT:
         return f"{value}%"
-    suffixes, own = _SUFFIXES.get(unit, _UNSCALED)
-    if suffixes is DURATIONS:
+    quantity, own = _QUANTITIES.get(unit, (_PLAIN, 1))
+    if quantity is _DURATION:
         return format_ns(value * own)
-    if suffixes is _RATES:
+    if quantity is _RATE:
         return format_rate(value * own)
-    return format_bytes(value * own) if suffixes is SIZES else str(value)
+    return format_bytes(value * own) if quantity is _SIZE else str(value)
+
+
+def metric_value(knob: str, text: str | None) -> tuple[str, float] | None:
+    """Return base unit and value in it; None for text that is no number, or an unlisted knob."""
+    found = _QUANTITIES.get(BY_NAME[knob].unit) if knob in BY_NAME else None
+    if found is None or text is None:
+        return None
+    quantity, own = found
+    try:
+        return quantity.base, int(text) * own / quantity.per
+    except ValueError:
+        return None
 
 
 def format_range(knob: str) -> str:

@@ -17,7 +17,6 @@ from ebbgate.errors import Unavailable
 from ebbgate.kernel.sysfs import Sysfs
 from ebbgate.knobs.catalog import (
     BY_NAME,
-    MAX_SECTORS,
     THRESHOLD,
     dm_reference,
     knob_path,
@@ -82,7 +81,9 @@ def _readable(volume: Volume) -> tuple[tuple[str, ValueForm, str], ...]:
     """Name, form and file of every readable knob; building the paths costs more than the reads."""
     paths = [(knob, knob_path(volume, knob.name)) for knob in knobs_of(volume)]
     return tuple(
-        (knob.name, knob.form, path) for knob, path in paths if path is not None and knob.readable
+        (knob.name, knob.form, path)
+        for knob, path in paths
+        if path is not None and knob.readable and knob.place is not KnobPlace.MESSAGE
     )
 
 
@@ -160,13 +161,9 @@ def _read_dm(sysfs: Sysfs, volume: Volume, now_ns: int) -> VolumeState:
 def _cache(sysfs: Sysfs, volume: Volume, now_ns: int, status: CacheStatus) -> VolumeState:
     if status.health is DmHealth.FAILED:
         return VolumeState(now_ns, str(status.health), None, None, None, None, {}, status)
-    knobs = {}
-    if status.migration_threshold_sectors is not None:
-        knobs[THRESHOLD] = str(status.migration_threshold_sectors)
-    path = knob_path(volume, MAX_SECTORS)
-    longest = sysfs.read_text(path) if path else None
-    if longest is not None:
-        knobs[MAX_SECTORS] = longest
+    threshold = status.migration_threshold_sectors
+    knobs = {} if threshold is None else {THRESHOLD: str(threshold)}
+    knobs |= read_knobs(sysfs, volume)
     fault = "" if status.health is DmHealth.OK else str(status.health)
     return VolumeState(
         at_ns=now_ns,

@@ -4,18 +4,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
-from ebbgate.knobs.catalog import BY_NAME
-from ebbgate.knobs.knob import KnobUnit
+from ebbgate.knobs.values import metric_value
 from ebbgate.model.decision import GateKind
 from ebbgate.model.dm import DmHealth
 from ebbgate.model.frame import Regime
 from ebbgate.model.status import FlowTotals, VolumeStatus, VolumeTotals
 from ebbgate.model.volume import Mode
 from ebbgate.signals.histogram import COARSE_BUCKETS, coarse_edge_us
-from ebbgate.units import KIB, NS_PER_S, SECTOR_BYTES
+from ebbgate.units import NS_PER_S, SECTOR_BYTES
 from ebbgate.web.metrics.families import Buckets, Page, number
 
 Document = Mapping[str, Any]
@@ -42,30 +40,6 @@ _LEVELS: Final = {
 _ABOUT: Final = ("kind", "title", "policy", "overlay", "cache_mode")
 
 
-@dataclass(frozen=True, slots=True)
-class Measure:
-    """`unit` in the plural, as in metric names; empty: a plain number. `scale`: of the kernel's
-    unit.
-    """
-
-    unit: str
-    scale: float = 1.0
-
-
-_MEASURES: Final[Mapping[KnobUnit, Measure]] = {
-    KnobUnit.PERCENT: Measure("ratio", 0.01),
-    KnobUnit.BYTES: Measure("bytes"),
-    KnobUnit.KIB: Measure("bytes", KIB),
-    KnobUnit.SECTORS: Measure("bytes", SECTOR_BYTES),
-    KnobUnit.SECTORS_PER_S: Measure("bytes_per_second", SECTOR_BYTES),
-    KnobUnit.SECONDS: Measure("seconds"),
-    KnobUnit.MILLISECONDS: Measure("seconds", 1e-3),
-    KnobUnit.MICROSECONDS: Measure("seconds", 1e-6),
-    KnobUnit.FLAG: Measure(""),
-}
-"""By the kernel's unit; a knob in another unit is no metric."""
-
-
 def mapping(value: Any) -> Document:
     """Return a part of a document; empty if it is something else, as in another version."""
     return value if isinstance(value, dict) else {}
@@ -83,7 +57,7 @@ def add_volume(page: Page, name: str, status: VolumeStatus) -> None:
         page.add("ebbgate_idle_wait_seconds", volume, status.wait_ns / NS_PER_S)
     _add_states(page, volume, status)
     for knob, about_knob in sorted(status.knobs.items()):
-        found = knob_number(knob, about_knob.value)
+        found = metric_value(knob, about_knob.value)
         if found is not None:
             unit, value = found
             page.add("ebbgate_knob_value", {**volume, "knob": knob, "unit": unit}, value)
@@ -102,17 +76,6 @@ def _add_states(page: Page, volume: Document, status: VolumeStatus) -> None:
         page.add_states("ebbgate_regime", volume, _REGIMES, status.regime)
     if status.gate is not None:
         page.add_states("ebbgate_gate_state", volume, _GATES, status.gate.kind)
-
-
-def knob_number(knob: str, text: str | None) -> tuple[str, float] | None:
-    """Return unit and value of a knob; None for text that is not a number, or an unlisted knob."""
-    measure = _MEASURES.get(BY_NAME[knob].unit) if knob in BY_NAME else None
-    if measure is None or text is None:
-        return None
-    try:
-        return measure.unit, int(text) * measure.scale
-    except ValueError:
-        return None
 
 
 # ---- counters -----------------------------------------------------------------------------------
