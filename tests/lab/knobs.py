@@ -7,38 +7,36 @@ cache set; `hdd:`, `ssd:` and `volume:` start a path below /sys/block/<that devi
 
 from __future__ import annotations
 
-BACKING = (
-    "sequential_cutoff",
-    "cache_mode",
-    "readahead_cache_policy",
-    "writeback_percent",
-    "writeback_rate_update_seconds",
-    "writeback_rate_minimum",
-    "writeback_rate_p_term_inverse",
-    "writeback_rate_i_term_inverse",
-    "writeback_consider_fragment",
+from ebbgate.knobs.catalog import KNOBS
+from ebbgate.knobs.knob import KnobPlace
+from ebbgate.model.volume import Kind
+
+# The kernel's own control loop rewrites writeback_rate every few seconds, so a new value says
+# nothing about who touched it. The cutoffs are parameters of the module.
+_NOT_COMPARED = ("writeback_rate", "cutoff_writeback", "cutoff_writeback_sync")
+_FOLDERS = {
+    KnobPlace.BACKING: "",
+    KnobPlace.CACHE_SET: "cache/",
+    KnobPlace.CACHE_SET_INTERNAL: "cache/internal/",
+}
+_IN_CATALOG = tuple(
+    f"{_FOLDERS[knob.place]}{knob.name}"
+    for knob in KNOBS
+    if knob.kind is Kind.BCACHE and knob.readable and knob.name not in _NOT_COMPARED
+)
+
+# Knobs that ebbgate neither shows nor writes: they must not change either.
+_OTHERS = (
     "writeback_rate_fp_term_low",
     "writeback_rate_fp_term_mid",
     "writeback_rate_fp_term_high",
-    "writeback_delay",
-    "writeback_running",
-    "writeback_metadata",
-    "stop_when_cache_set_failed",
     "io_error_limit",
     "io_disable",
     "label",
-)
-
-CACHE_SET = (
-    "cache/congested_read_threshold_us",
-    "cache/congested_write_threshold_us",
-    "cache/journal_delay_ms",
     "cache/io_error_limit",
     "cache/io_error_halflife",
     "cache/errors",
     "cache/synchronous",
-    "cache/internal/idle_max_writeback_rate",
-    "cache/internal/gc_after_writeback",
     "cache/internal/copy_gc_enabled",
     "cache/internal/gc_always_rewrite",
     "cache/internal/btree_shrinker_disabled",
@@ -53,9 +51,7 @@ QUEUES = tuple(
     for name in ("scheduler", "nr_requests", "read_ahead_kb", "max_sectors_kb", "rotational")
 )
 
-# Not here: writeback_rate. The kernel's own control loop rewrites it every few seconds, so a new
-# value says nothing about who touched it.
-WATCHED = (*BACKING, *CACHE_SET, *QUEUES)
+WATCHED = (*_IN_CATALOG, *_OTHERS, *QUEUES)
 
 _UNITS = "kMGTPE"
 
