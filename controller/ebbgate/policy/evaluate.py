@@ -89,7 +89,11 @@ def on_queue(state: State, sample: QueueSample, policy: Policy) -> State:
 
 
 def gate(state: State, policy: Policy) -> Gate | None:
-    """Return the gate alone, for the fast path."""
+    """Return the gate alone, for the fast path, as `decide` resolves it.
+
+    Of the strategies only idle_destage sets the gate, so `policy.order` does not matter here, in
+    `gate_reason` and in `probe_settings`. A second one has to follow the order in all of them.
+    """
     if state.frame is not None and unsupported(state.frame):
         return None
     ruled = _ruled_gate(state)
