@@ -17,6 +17,7 @@ from ebbgate.cli.output import Document, emit
 from ebbgate.cli.snapshot import daemon_document, volume_document
 from ebbgate.cli.status import hidden_document
 from ebbgate.doctor import cost, report, signals
+from ebbgate.doctor.advice import advise
 from ebbgate.doctor.model import Facts
 from ebbgate.errors import PermissionDenied
 from ebbgate.model.status_json import status_from_json
@@ -82,7 +83,10 @@ def _volume(context: Context, link: Link, volume: Volume) -> dict[str, Any]:
         "state": state.state,
         "cache_mode": state.cache_mode,
         "knobs": report.knob_documents(context.sysfs, volume, document["knobs"]),
-        "advice": report.advice_documents(_facts(context, volume, state, document)),
+        "advice": [
+            report.advice_document(each)
+            for each in advise(_facts(context, volume, state, document))
+        ],
     }
 
 

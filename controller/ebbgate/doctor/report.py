@@ -4,10 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
-from ebbgate.doctor.advice import advise
 from ebbgate.doctor.cost import EMPTY_RUN_NS, Cost
 from ebbgate.doctor.model import SEVERITY, Advice, DiskKind, Facts, disk_kind
 from ebbgate.kernel.sysfs import CLASS_BLOCK, Sysfs
@@ -75,11 +74,6 @@ def _cachevol(sysfs: Sysfs, volume: Volume) -> bool | None:
     return False if name.endswith("_cmeta") else None
 
 
-def advice_documents(found: Facts) -> list[dict[str, Any]]:
-    """Return all advice on a volume."""
-    return [advice_document(advice) for advice in advise(found)]
-
-
 def knob_documents(
     sysfs: Sysfs,
     volume: Volume,
@@ -130,10 +124,7 @@ def cost_document(cost: Cost) -> dict[str, Any]:
         "empty_run_ns": EMPTY_RUN_NS,
         "programs": [
             {
-                "id": program.id,
-                "name": program.name,
-                "runs": program.runs,
-                "run_ns": program.run_ns,
+                **asdict(program),
                 "ns_per_run": program.run_ns / program.runs if program.runs else None,
             }
             for program in cost.programs

@@ -57,12 +57,12 @@ class Frame:
 
     volume: str
     at_ns: int
-    probed_at_ns: int | None
-    window_ns: int
-    idle: bool | None
-    idle_ns: int | None
-    foreground: Mapping[Direction, Rates] | None
-    in_flight_ios: int | None
+    probed_at_ns: int | None = None
+    window_ns: int = 0
+    idle: bool | None = None
+    idle_ns: int | None = None
+    foreground: Mapping[Direction, Rates] | None = None
+    in_flight_ios: int | None = None
     run_bytes: Mapping[Direction, Histogram] = field(default_factory=dict)
     run_delta_bytes: Mapping[Direction, Histogram] = field(default_factory=dict)
     gap_counts: tuple[float, ...] = ()

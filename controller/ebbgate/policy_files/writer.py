@@ -84,15 +84,6 @@ def remove(folder: Path, name: str) -> None:
         os.fsync(handle)
 
 
-def former(folder: Path, name: str) -> str | None:
-    """Return the text before the last save or removal; None if there is none."""
-    path = path_of(folder, name)
-    try:
-        return path.with_name(f"{path.name}~").read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        return None
-
-
 def _check_room(folder: Path, path: Path, size_bytes: int) -> None:
     """Raises ConfigError if the folder would have too many or too large policies."""
     try:

@@ -110,7 +110,9 @@ def dry_run(history: HistoryWindow, policy: PolicyAt, against: PolicyAt) -> DryR
             setting, before[setting], after[setting], history.until_unix_ns
         )
     ]
-    kept = sorted(found, key=_length_ns, reverse=True)[:DIFFERENCES_MAX]
+    # The longest ones.
+    found.sort(key=lambda each: each.at_unix_ns - each.until_unix_ns)
+    kept = found[:DIFFERENCES_MAX]
     length_ns = history.until_unix_ns - history.since_unix_ns
     return DryRun(
         history.since_unix_ns,
@@ -270,10 +272,6 @@ def _spent(spans: _Spans, history: HistoryWindow) -> dict[str, int]:
         if span.text is not None:
             spent[span.text] = spent.get(span.text, 0) + end_ns - since_ns
     return spent
-
-
-def _length_ns(difference: Difference) -> int:
-    return difference.until_unix_ns - difference.at_unix_ns
 
 
 # ---- text of a setting ---------------------------------------------------------------------------

@@ -8,13 +8,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from ebbgate.errors import ConfigError, NotFound
+from ebbgate.errors import NotFound
 from ebbgate.model.volume import Kind
 from ebbgate.policy.engine import Policy
 from ebbgate.policy.language.choose import LocalTime, entry_at
 from ebbgate.policy.language.compile import compile_policy
 from ebbgate.policy.language.document import PolicyDocument
-from ebbgate.policy_files.validation import by_name, check_unsaved, in_force
+from ebbgate.policy_files.validation import by_name, in_force
 from ebbgate.replay.compare import DryRun, PolicyAt, dry_run
 from ebbgate.replay.history_events import HistoryWindow
 from ebbgate.store.queries import read_window
@@ -30,14 +30,6 @@ class Subject:
     name: str
     title: str
     kind: Kind
-
-
-def parse_candidate(text: str, folder: Path) -> PolicyDocument:
-    """Parse a policy that is not saved. Raises ConfigError with all errors."""
-    checked = check_unsaved(text, "the policy", folder)
-    if checked.document is None:
-        raise ConfigError("\n".join(map(str, checked.problems)), "see policies/README.md")
-    return checked.document
 
 
 def compared_with(name: str | None, subject: Subject, folder: Path) -> PolicyDocument:

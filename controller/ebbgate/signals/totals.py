@@ -129,12 +129,6 @@ def totals_to_json(totals: Totals) -> dict[str, object]:
 
 
 _COUNTED: Final = (
-    "arrivals",
-    "paths",
-    "bypass",
-    "run_bytes",
-    "gap_counts",
-    "gap_sum_ns",
-    "destage",
-    "lost",
+    *("arrivals", "paths", "bypass", "run_bytes"),
+    *("gap_counts", "gap_sum_ns", "destage", "lost"),
 )

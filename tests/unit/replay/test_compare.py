@@ -21,7 +21,7 @@ from ebbgate.policy.language.choose import LocalTime
 from ebbgate.policy.language.compile import compile_policy
 from ebbgate.policy.language.document import PolicyDocument
 from ebbgate.policy.rule_signals import SIGNALS
-from ebbgate.policy_files.validation import named
+from ebbgate.policy_files.validation import check_unsaved, named
 from ebbgate.replay import history
 from ebbgate.replay.compare import (
     DIFFERENCES_MAX,
@@ -32,7 +32,7 @@ from ebbgate.replay.compare import (
     dry_run,
     dry_run_to_json,
 )
-from ebbgate.replay.history import Subject, parse_candidate, policy_at
+from ebbgate.replay.history import Subject, policy_at
 from ebbgate.replay.history_events import UNKEPT, HistoryWindow, events, gaps_of
 from ebbgate.replay.recording import replay
 from ebbgate.store.documents import decision_document
@@ -42,6 +42,14 @@ from tests.history_fixture import START_NS, keep, recorded
 
 NOWHERE = Path("/nonexistent")
 SUBJECT = Subject("bcache0", "bcache0", Kind.BCACHE)
+
+
+def parse_candidate(text: str, folder: Path = NOWHERE) -> PolicyDocument:
+    """Parse a policy that is not saved. Raises ConfigError with all errors."""
+    checked = check_unsaved(text, "the policy", folder)
+    if checked.document is None:
+        raise ConfigError("\n".join(map(str, checked.problems)), "see policies/README.md")
+    return checked.document
 
 
 def policy(more: str = "", name: str = "mine") -> PolicyDocument:
