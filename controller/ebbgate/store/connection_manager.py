@@ -18,8 +18,7 @@ from ebbgate.store import salvage
 from ebbgate.store.connection import code_of, device_and_inode, is_damage
 from ebbgate.store.db import Store
 from ebbgate.store.limits import HistoryLimits
-from ebbgate.store.lock_holders import holders
-from ebbgate.store.log_watch import LogHeld, LogRoom, LogWatch
+from ebbgate.store.log_watch import LogHeld, LogRoom, LogWatch, holders
 from ebbgate.store.maintenance import Maintenance
 from ebbgate.units import NS_PER_MS, NS_PER_S
 

@@ -15,6 +15,7 @@ from ebbgate.model.volume import Mode
 from ebbgate.policy.language.parse import Parsed, parse
 from ebbgate.policy_files import reader, writer
 from ebbgate.policy_files.active import ActivePolicies
+from ebbgate.policy_files.validation import check_unsaved
 from ebbgate.units import KIB
 from tests.control_fixture import SILENCE_NS_MAX
 from tests.unit.daemon.test_volume_set import Bench
@@ -108,3 +109,16 @@ def test_the_number_of_reported_problems_is_bounded(tmp_path: Path) -> None:
     book = ActivePolicies(tmp_path)
     assert len(book.problems) == 21
     assert "more errors" in book.problems[-1]
+
+
+def test_a_candidate_may_have_the_name_of_a_policy_that_is_kept(tmp_path: Path) -> None:
+    text = "version: 1\nname: mine\nwhy: A test.\n"
+    (tmp_path / "mine.yaml").write_text(text)
+    found = check_unsaved(text + "strategies: []\n", "the policy", tmp_path).document
+    assert found is not None and found.strategies == ()
+
+
+def test_a_bad_candidate_is_refused_with_all_its_places() -> None:
+    text = "version: 1\nname: x\nwhy: y.\nstratgies: []\nrules: 7\n"
+    found = "\n".join(map(str, check_unsaved(text, "the policy", Path("/nonexistent")).problems))
+    assert "the policy:4:1: " in found and "the policy:5:" in found

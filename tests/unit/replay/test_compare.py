@@ -44,16 +44,11 @@ NOWHERE = Path("/nonexistent")
 SUBJECT = Subject("bcache0", "bcache0", Kind.BCACHE)
 
 
-def parse_candidate(text: str, folder: Path = NOWHERE) -> PolicyDocument:
-    """Parse a policy that is not saved. Raises ConfigError with all errors."""
-    checked = check_unsaved(text, "the policy", folder)
-    if checked.document is None:
-        raise ConfigError("\n".join(map(str, checked.problems)), "see policies/README.md")
-    return checked.document
-
-
 def policy(more: str = "", name: str = "mine") -> PolicyDocument:
-    return parse_candidate(f"version: 1\nname: {name}\nwhy: A test.\n{more}", NOWHERE)
+    text = f"version: 1\nname: {name}\nwhy: A test.\n{more}"
+    found = check_unsaved(text, "the policy", NOWHERE).document
+    assert found is not None
+    return found
 
 
 def rule(when: str, settings: str, more: str = "") -> PolicyDocument:
@@ -380,19 +375,6 @@ def test_whatever_was_kept_intervals_are_in_order_and_do_not_overlap(
 
 
 # ---- what is asked for --------------------------------------------------------------------------
-def test_a_candidate_may_have_the_name_of_a_policy_that_is_kept(tmp_path: Path) -> None:
-    text = "version: 1\nname: mine\nwhy: A test.\n"
-    (tmp_path / "mine.yaml").write_text(text)
-    assert parse_candidate(text + "strategies: []\n", tmp_path).strategies == ()
-
-
-def test_a_bad_candidate_is_refused_with_all_its_places() -> None:
-    with pytest.raises(ConfigError) as caught:
-        parse_candidate("version: 1\nname: x\nwhy: y.\nstratgies: []\nrules: 7\n", NOWHERE)
-    assert "the policy:4:1: " in str(caught.value)
-    assert "the policy:5:" in str(caught.value)
-
-
 def test_without_a_name_the_other_one_is_that_in_force(tmp_path: Path) -> None:
     text = 'version: 1\nname: mine\nwhy: A test.\nmatch: {volume: "vg/*"}\n'
     (tmp_path / "mine.yaml").write_text(text)

@@ -15,8 +15,7 @@ import pytest
 
 from ebbgate.store.db import Store
 from ebbgate.store.limits import LOG_BYTES, LOG_BYTES_HELD, SIZE_BYTES_MIN, HistoryLimits
-from ebbgate.store.lock_holders import holders
-from ebbgate.store.log_watch import LogRoom, LogWatch
+from ebbgate.store.log_watch import LogRoom, LogWatch, holders
 from ebbgate.units import MIB, NS_PER_S
 from tests.builders import decision, proposal
 from tests.hostile_reader import holding
