@@ -157,9 +157,7 @@ def test_a_disk_and_its_partition_are_refused_as_cache_and_backing(tmp_path: Pat
     refused(Machine(tmp_path, sysfs=sysfs), argv, 64, "/dev/sdb and /dev/sdb1 overlap")
 
 
-def test_a_physical_volume_that_lvm_does_not_show_is_refused_with_force(
-    tmp_path: Path,
-) -> None:
+def test_a_physical_volume_that_lvm_does_not_show_is_refused_with_force(tmp_path: Path) -> None:
     machine = Machine(tmp_path, signatures={"sdb": "0x218,LVM2_member\n"})
     refused(machine, FORCE, 64, "a physical volume that LVM does not show")
 
@@ -240,9 +238,7 @@ def test_a_signature_that_appears_after_the_check_ends_the_run(tmp_path: Path) -
     assert machine.steps() == []
 
 
-def test_a_roll_back_restores_signatures_and_lists_what_it_cannot_restore(
-    tmp_path: Path,
-) -> None:
+def test_a_roll_back_restores_signatures_and_lists_what_it_cannot_restore(tmp_path: Path) -> None:
     scenario = SCENARIOS["lvmcache-attach-force"]
     machine = Machine(tmp_path, **scenario.machine, fault="4 fails")
     text = machine.run(*scenario.argv)

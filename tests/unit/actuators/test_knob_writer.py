@@ -106,9 +106,7 @@ def test_a_value_is_read_back_as_the_kernel_prints_it(bench: WriterHarness) -> N
     assert (found.kind, found.read_back) == (OutcomeKind.CHANGED, str(MIB))
 
 
-def test_a_value_that_the_kernel_changed_is_a_failure_and_not_manual(
-    bench: WriterHarness,
-) -> None:
+def test_a_value_that_the_kernel_changed_is_a_failure_and_not_manual(bench: WriterHarness) -> None:
     deaf(bench, "sequential_cutoff")
     (found,) = bench.writer.apply((write("sequential_cutoff", MIB),), REASON)
     assert (found.kind, found.read_back) == (OutcomeKind.FAILED, str(4 * MIB))
@@ -180,9 +178,7 @@ def test_a_failure_ends_the_steps_and_names_the_kernels_reason(bench: WriterHarn
     assert bench.writer.owned["writeback_rate"].written == "16384"
 
 
-def test_a_base_knob_that_the_kernel_lacks_is_reported_once(
-    bench: WriterHarness,
-) -> None:
+def test_a_base_knob_that_the_kernel_lacks_is_reported_once(bench: WriterHarness) -> None:
     bench.fake.remove(bench.path("writeback_delay"))
     refused = [o for o in bench.drive(PACED) if o.kind is OutcomeKind.REFUSED]
     assert [(o.action.knob, o.error) for o in refused] == [

@@ -58,9 +58,7 @@ def test_a_manual_knob_is_reported_once(bench: WriterHarness) -> None:
     assert bench.look() == []
 
 
-def test_a_released_manual_knob_has_the_persons_value_as_original(
-    bench: WriterHarness,
-) -> None:
+def test_a_released_manual_knob_has_the_persons_value_as_original(bench: WriterHarness) -> None:
     bench.drive(PACED)
     bench.someone_writes("writeback_percent", "20")
     bench.look()
@@ -132,9 +130,7 @@ def test_a_value_written_while_the_original_is_journalled_is_the_original(
     assert bench.value("writeback_percent") == "25"
 
 
-def test_a_knob_that_somebody_keeps_writing_is_not_written(
-    bench: WriterHarness,
-) -> None:
+def test_a_knob_that_somebody_keeps_writing_is_not_written(bench: WriterHarness) -> None:
     first, values = bench.journal.put, iter(range(100))
 
     def slow(entry: JournalEntry) -> JournalEntry:
@@ -148,9 +144,7 @@ def test_a_knob_that_somebody_keeps_writing_is_not_written(
     assert (bench.sysfs.log, bench.journal.open, bench.writer.owned) == ([], {}, {})
 
 
-def test_an_original_of_an_earlier_daemon_is_restored(
-    bench: WriterHarness,
-) -> None:
+def test_an_original_of_an_earlier_daemon_is_restored(bench: WriterHarness) -> None:
     """It failed to restore 10, so the knob still has its value 40."""
     bench.someone_writes("writeback_percent", "40")
     left = journal_entry(original="10", last_written="40")
@@ -241,9 +235,7 @@ def test_a_release_restores_every_original_and_closes_the_journal(bench: WriterH
     assert sorted(bench.journal.closed) == sorted((knob, "restored") for knob in ORIGINALS)
 
 
-def test_a_shared_knob_is_left_to_the_other_volume_that_owns_it(
-    bench: WriterHarness,
-) -> None:
+def test_a_shared_knob_is_left_to_the_other_volume_that_owns_it(bench: WriterHarness) -> None:
     bench.drive(PACED)
     shared = "idle_max_writeback_rate"
     bench.journal.disclaim = lambda entry: entry.knob == shared  # type: ignore[method-assign]

@@ -70,9 +70,7 @@ def bench(tmp_path: Path) -> Bench:
     return Bench(tmp_path)
 
 
-def test_every_original_is_restored_newest_first_and_the_kernel_is_woken(
-    bench: Bench,
-) -> None:
+def test_every_original_is_restored_newest_first_and_the_kernel_is_woken(bench: Bench) -> None:
     outcomes = bench.restore()
     assert {outcome.kind for outcome in outcomes} == {OutcomeKind.CHANGED}
     assert bench.sysfs.log == [
@@ -261,9 +259,7 @@ def test_a_device_that_was_registered_again_keeps_the_kernels_values(bench: Benc
     assert (bench.sysfs.log, bench.open) == ([], [])
 
 
-def test_a_renamed_device_is_restored_and_its_successor_left_alone(
-    bench: Bench,
-) -> None:
+def test_a_renamed_device_is_restored_and_its_successor_left_alone(bench: Bench) -> None:
     bench.identified()
     fake = bench.fake
     for link in ("/sys/block/bcache0", "/sys/class/block/bcache0", "/sys/dev/block/252:0"):

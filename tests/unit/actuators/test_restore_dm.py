@@ -110,9 +110,7 @@ def test_a_snapshot_origin_under_the_old_name_gets_no_message(fake: FakeSysfs) -
     assert dm.devices[0].messages == []
 
 
-def test_a_device_that_was_activated_again_is_another_device(
-    fake: FakeSysfs,
-) -> None:
+def test_a_device_that_was_activated_again_is_another_device(fake: FakeSysfs) -> None:
     sysfs, dm = lvm_machine(fake, FakeCache(threshold=0))
     journal = FakeJournal([identified(sysfs, entry_of(find(sysfs, "vg/data")), instance=1)])
     (outcome,) = restore(journal, sysfs, "this boot")

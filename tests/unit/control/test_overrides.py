@@ -77,9 +77,7 @@ def test_a_cutoff_that_is_set_stays_under_a_stream_and_the_gate_goes_on(
     assert enforced.knob("sequential_cutoff") == enforced.before["sequential_cutoff"] == "4194304"
 
 
-def test_a_cutoff_set_while_a_strategy_has_it_keeps_the_first_original(
-    enforced: LoopBench,
-) -> None:
+def test_a_cutoff_set_while_a_strategy_has_it_keeps_the_first_original(enforced: LoopBench) -> None:
     streaming(enforced, write=40)
     put_in_force(enforced, setting("sequential_cutoff", str(MIB)))
     enforced.now_ms += 1000
@@ -254,9 +252,7 @@ def test_what_is_left_of_a_drain_is_said(enforced: LoopBench) -> None:
     assert enforced.loop.overrides.unfinished(setting().override) == ""
 
 
-def test_without_the_foreground_a_drain_leaves_the_gate_to_the_kernel(
-    enforced: LoopBench,
-) -> None:
+def test_without_the_foreground_a_drain_leaves_the_gate_to_the_kernel(enforced: LoopBench) -> None:
     put_in_force(enforced, drain(enforced))
     for _ in range(20):
         enforced.tick(probe=False)

@@ -334,9 +334,7 @@ SILENT = VolumeStatus(
         {"writeback_percent": "0"},
     ],
 )
-def test_advice_without_supporting_evidence_is_info(
-    knobs: dict[str, str],
-) -> None:
+def test_advice_without_supporting_evidence_is_info(knobs: dict[str, str]) -> None:
     """`worth it` stood beside a measured 0%."""
     weights = [
         advise(facts(state=state(knobs=knobs), status=status))[0].weight

@@ -84,9 +84,7 @@ def check(folder: Path, said: list[str], killed_s: float) -> None:
 
 @settings(max_examples=4)
 @given(st.floats(min_value=0.0, max_value=2.0))
-def test_a_killed_writer_leaves_a_sound_file_and_loses_at_most_a_second(
-    after_s: float,
-) -> None:
+def test_a_killed_writer_leaves_a_sound_file_and_loses_at_most_a_second(after_s: float) -> None:
     with tempfile.TemporaryDirectory() as folder:
         check(Path(folder), *written_until_killed(Path(folder), after_s))
 

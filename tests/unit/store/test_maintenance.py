@@ -135,9 +135,7 @@ def test_nothing_is_deleted_right_after_the_clock_was_set(
     assert (harness.count("decisions"), len(harness.rows(SECOND_NS))) == (1, 60)
 
 
-def test_nothing_is_deleted_on_a_machine_that_starts_in_1970(
-    harness: StoreHarness,
-) -> None:
+def test_nothing_is_deleted_on_a_machine_that_starts_in_1970(harness: StoreHarness) -> None:
     harness.seconds(60)
     harness.go_on(GRACE_NS)
     harness.maintain()

@@ -232,9 +232,7 @@ def test_samples_are_recorded_with_the_mode_of_their_volume(tmp_path: Path) -> N
     assert modes == [(None,), ("enforce",), ("hold",)]
 
 
-def test_a_dropped_volume_does_not_come_back_with_an_older_document(
-    disk: Disk,
-) -> None:
+def test_a_dropped_volume_does_not_come_back_with_an_older_document(disk: Disk) -> None:
     path = disk.folder / "history.db"
     with recording(path) as recorder:
         recorder.live("bcache0", {"number": 1})

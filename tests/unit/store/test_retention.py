@@ -146,9 +146,7 @@ def test_below_the_size_nothing_is_deleted_by_size(harness: StoreHarness) -> Non
     assert harness.count("decisions") == 3 * 60 * 5
 
 
-def test_rows_dated_in_the_future_are_deleted_by_size(
-    tmp_path: Path,
-) -> None:
+def test_rows_dated_in_the_future_are_deleted_by_size(tmp_path: Path) -> None:
     harness = StoreHarness(tmp_path, SMALL)
     harness.wall_ns += 3000 * DAY_NS
     fill(harness, 4, padding=9000)

@@ -137,9 +137,7 @@ def test_restored_entries_that_cannot_be_removed_are_passed_on(
     assert "disk is full" in caplog.text
 
 
-def test_a_daemon_restores_from_a_newer_journal_but_does_not_start(
-    machine: Cli,
-) -> None:
+def test_a_daemon_restores_from_a_newer_journal_but_does_not_start(machine: Cli) -> None:
     with closing(sqlite3.connect(machine.journal_path)) as connection:
         connection.execute("PRAGMA user_version = 99")
     with pytest.raises(NewerSchema, match="install the newer ebbgate"):

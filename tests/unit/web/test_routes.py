@@ -240,9 +240,7 @@ def test_missing_pages_are_reported_at_the_root(still: Bench) -> None:
     assert str(still.config.web.ui_dir) in answer.error["message"]
 
 
-def test_pages_are_served_from_their_folder_only(
-    tmp_path: Path,
-) -> None:
+def test_pages_are_served_from_their_folder_only(tmp_path: Path) -> None:
     pages = tmp_path / "pages"
     pages.mkdir()
     (pages / "index.html").write_text("<!doctype html>")
