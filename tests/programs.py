@@ -21,6 +21,8 @@ from typing import TypeVar
 
 REPO = Path(__file__).resolve().parent.parent
 PATIENCE_S = 150.0
+ENVIRONMENT = f"PYTHONPATH={REPO / 'controller'}:{REPO}"
+"""What `env` needs to run a program of this repository."""
 _END_S = 15.0
 _OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 Found = TypeVar("Found")
@@ -73,18 +75,27 @@ class Program:
             self.process.wait()
 
 
+def environment() -> dict[str, str]:
+    """That of a program of this repository."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(REPO / "controller"), str(REPO)])}
+
+
+def command(argv: Sequence[str | Path]) -> subprocess.CompletedProcess[str]:
+    """Run a program to its end."""
+    return subprocess.run(argv, env=environment(), capture_output=True, text=True, check=False)
+
+
 @contextmanager
 def running(folder: Path, name: str, argv: Sequence[str | Path]) -> Iterator[Program]:
     """A program, ended on the way out."""
     log = folder / f"{name}.log"
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(REPO / "controller"), str(REPO)])}
     with log.open("wb") as out:
         process = subprocess.Popen(
             argv,
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=subprocess.STDOUT,
-            env=env,
+            env=environment(),
             cwd=folder,
         )
     program = Program(process, log)
@@ -92,6 +103,15 @@ def running(folder: Path, name: str, argv: Sequence[str | Path]) -> Iterator[Pro
         yield program
     finally:
         program.end()
+
+
+def web_words(
+    state: Path, runtime: Path, policies: Path, pages: Path, port: int = 0
+) -> list[str | Path]:
+    """Return the module and the options of ebbgate-web on a port of the loopback."""
+    words: list[str | Path] = ["-m", "ebbgate.web", "--listen", f"127.0.0.1:{port}"]
+    words += ["--state-dir", state, "--runtime-dir", runtime, "--policy-dir", policies]
+    return [*words, "--ui", pages, *(["--as-root"] if os.geteuid() == 0 else [])]
 
 
 def free_port() -> int:

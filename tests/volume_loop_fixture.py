@@ -73,16 +73,14 @@ class LoopBench:
     """A loop on the ordinary machine, with a clock that a test moves."""
 
     def __init__(self, root: Path, mode: Mode) -> None:
-        self.fake = fake_bcache(root)
-        self.fake.write(f"/sys/fs/bcache/{volume().set_uuid}/internal/trigger_gc", "")
-        self.sysfs = WatchedSysfs(root)
+        self.set_up(root)
         self.kept = RecordingSink()
         self.said: list[str] = []
         self.now_ms = 10_000
         self.loop = VolumeLoop(
-            volume=volume(),
-            writer=KnobWriter(self.sysfs, volume(), self.kept, "this boot", now_ns=self.now_ns),
-            policy=Policy(),
+            volume=self.volume,
+            writer=KnobWriter(self.sysfs, self.volume, self.kept, "this boot", now_ns=self.now_ns),
+            policy=self.policy,
             events=self.kept,
             send=self.said.append,
             mode=mode,
@@ -90,11 +88,18 @@ class LoopBench:
         )
         self.before = self.knobs()
 
+    def set_up(self, root: Path) -> None:
+        """Make the machine and name its volume."""
+        self.volume, self.policy = volume(), Policy()
+        self.fake = fake_bcache(root)
+        self.fake.write(f"/sys/fs/bcache/{self.volume.set_uuid}/internal/trigger_gc", "")
+        self.sysfs = WatchedSysfs(root)
+
     def now_ns(self) -> int:
         return self.now_ms * NS_PER_MS
 
     def knobs(self) -> dict[str, str]:
-        return dict(read_knobs(self.sysfs, volume()))
+        return dict(read_knobs(self.sysfs, self.volume))
 
     def knob(self, name: str) -> str:
         return self.knobs()[name]
@@ -116,13 +121,13 @@ class LoopBench:
     def idle(self) -> None:
         """The load went away."""
         self.now_ms += 300
-        self.loop.on_record(idle_edge(self.now_ms))
+        self.loop.on_record(idle_edge(self.now_ms, name=self.volume.name))
         self.settle()
 
     def busy(self) -> None:
         """A request came."""
         self.now_ms += 10
-        self.loop.on_record(busy_edge(self.now_ms))
+        self.loop.on_record(busy_edge(self.now_ms, name=self.volume.name))
         self.settle()
 
     def settle(self) -> None:

@@ -7,7 +7,6 @@ their own (tests/requirements-web.lock), so that none of one is ever seen by the
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import sys
@@ -16,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.programs import REPO, Program, running, until
+from tests.programs import REPO, Program, running, until, web_words
 from tests.unit.web.web_fixture import Served
 
 BUILD = REPO / "build"
@@ -60,12 +59,8 @@ def served(folder: Path, state: Path, name: str, port: int = 0) -> Iterator[Site
     pages.mkdir(exist_ok=True)
     (pages / "index.html").write_text("<!doctype html><title>ebbgate</title>\n")
     shutil.copy(REPO / "webui/openapi.json", pages)
-    argv: list[str | Path] = [SETS[name], "-m", "ebbgate.web"]
-    argv += ["--listen", f"127.0.0.1:{port}"]
-    argv += ["--state-dir", state, "--runtime-dir", state]
-    argv += ["--policy-dir", folder / "policies", "--ui", pages]
-    argv += ["--token-file", token, *(["--as-root"] if os.geteuid() == 0 else [])]
-    with running(folder, f"web-{name}", argv) as web:
+    words = web_words(state, state, folder / "policies", pages, port)
+    with running(folder, f"web-{name}", [SETS[name], *words, "--token-file", token]) as web:
         yield Site(web, until("it", lambda: web.said(r"(http://127\.0\.0\.1:\d+)/")))
     # What the log says of a bug, a test is to know of, whatever status it was answered with.
     assert not re.search("internal error|Traceback", web.log.read_text()), web.log

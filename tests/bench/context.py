@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from tests.bench.report import Report
@@ -24,6 +24,18 @@ class Context:
         """Print progress."""
         minutes, seconds = divmod(int(time.monotonic() - self.started), 60)
         print(f"[{minutes:02d}:{seconds:02d}] {text}", file=sys.stderr, flush=True)
+
+    def interleaved(
+        self, arms: Iterable[str], measure: Callable[[str, int], dict[str, float]]
+    ) -> dict[str, list[dict[str, float]]]:
+        """Measure each arm in each repetition, which `measure` gets; return the runs by arm."""
+        runs: dict[str, list[dict[str, float]]] = {arm: [] for arm in arms}
+        for repetition in range(self.repetitions):
+            for arm, found in runs.items():
+                self.say(f"{arm}, repetition {repetition + 1}")
+                found.append(measure(arm, repetition))
+                self.say("  " + "  ".join(f"{k} {v:.1f}" for k, v in found[-1].items()))
+        return runs
 
 
 @dataclass(frozen=True, slots=True)

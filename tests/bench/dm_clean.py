@@ -92,13 +92,8 @@ def felt(text: str) -> dict[str, float]:
 
 def run(context: Context) -> Report:
     """Stock against `ebbgate clean`, interleaved."""
-    runs: dict[str, list[dict[str, float]]] = {arm: [] for arm in ARMS}
     with Guest() as guest:
-        for repetition in range(context.repetitions):
-            for arm, found in runs.items():
-                context.say(f"{arm}, repetition {repetition + 1}")
-                found.append(measure(guest, arm, context.seed + repetition))
-                context.say("  " + json.dumps(found[-1]))
+        runs = context.interleaved(ARMS, lambda arm, n: measure(guest, arm, context.seed + n))
     ours = runs["clean"]
     ratios = {
         "clean_seconds": max(found["seconds"] for found in ours),

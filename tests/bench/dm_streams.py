@@ -7,7 +7,6 @@ writes after one gap, a sequential and random reads of data that was never cache
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -58,13 +57,8 @@ def measure(guest: Session, arm: str, seed: int) -> dict[str, float]:
 
 def run(context: Context) -> Report:
     """All arms, interleaved."""
-    runs: dict[str, list[dict[str, float]]] = {arm: [] for arm in ARMS}
     with Guest() as guest:
-        for repetition in range(context.repetitions):
-            for arm, found in runs.items():
-                context.say(f"{arm}, repetition {repetition + 1}")
-                found.append(measure(guest, arm, context.seed + 10 * repetition))
-                context.say("  " + json.dumps(found[-1]))
+        runs = context.interleaved(ARMS, lambda arm, n: measure(guest, arm, context.seed + 10 * n))
     ratios = {
         f"{row}_vs_{base}": ratio(runs, "ebbgate", base, row)
         for row, base in zip(ROWS, ("hdd", "ssd", "hdd", "hdd"), strict=True)

@@ -91,15 +91,11 @@ def interleaved(
     measure_one: Callable[[Session, str, str, int], dict[str, float]],
 ) -> dict[str, list[dict[str, float]]]:
     """Run every arm of every variant in one boot; return the runs by `VARIANT ARM`."""
-    runs: dict[str, list[dict[str, float]]] = {}
+    both = {f"{variant} {arm}": (variant, arm) for variant, arm in product(variants, arms)}
     with Guest() as guest:
-        for repetition in range(context.repetitions):
-            for variant, arm in product(variants, arms):
-                context.say(f"{variant} {arm}, repetition {repetition + 1}")
-                found = measure_one(guest, variant, arm, context.seed + repetition)
-                context.say("  " + "  ".join(f"{k} {v:.1f}" for k, v in found.items()))
-                runs.setdefault(f"{variant} {arm}", []).append(found)
-    return runs
+        return context.interleaved(
+            both, lambda name, n: measure_one(guest, *both[name], context.seed + n)
+        )
 
 
 def variant_ratios(runs: dict[str, list[dict[str, float]]], variant: str) -> dict[str, float]:

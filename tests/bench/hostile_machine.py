@@ -25,15 +25,14 @@ from tests.bench.raw_control_client import RawControlClient
 from tests.lab import host
 from tests.lab.errors import CommandFailed
 from tests.lab.wait import wait_until
+from tests.programs import ENVIRONMENT
 
-REPO: Final = Path(__file__).resolve().parents[2]
 ATTACKER_UID: Final = 64990
 HONEST_UID: Final = 64991
 GID: Final = 64990
 """Stands for the group ebbgate, which a machine of a test need not have."""
 NICE: Final = 10
 """As in ebbgate-web.service: whoever asks must not slow down whoever tunes."""
-_PATH: Final = f"PYTHONPATH={REPO / 'controller'}:{REPO}"
 
 
 class HostileMachine(FileMachine):
@@ -139,5 +138,5 @@ class HostileMachine(FileMachine):
 
     def helper(self, module: str, log: Path, *words: str | int | float) -> host.Running:
         """Start a module of this repository, which drops root itself, at low priority."""
-        argv: list[str | Path] = ["env", _PATH, sys.executable, "-m", module, self.folder]
+        argv: list[str | Path] = ["env", ENVIRONMENT, sys.executable, "-m", module, self.folder]
         return host.start([*argv, *map(str, words)], log, niceness=NICE)

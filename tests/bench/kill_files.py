@@ -19,12 +19,11 @@ from typing import Any
 from tests.fake_machine import machine
 from tests.lab import host
 from tests.lab.wait import wait_until
+from tests.programs import ENVIRONMENT
 
-REPO = Path(__file__).resolve().parents[2]
 LONGEST_S = 3.0
 VOLATILE = ("writeback_rate", "trigger_gc")
 """The kernel writes the first one itself; the second one holds nothing."""
-_PATH = f"PYTHONPATH={REPO / 'controller'}:{REPO}"
 
 
 class FileMachine:
@@ -38,7 +37,7 @@ class FileMachine:
 
     def argv(self, *words: str) -> Sequence[str | Path]:
         """A process of this machine."""
-        return ["env", _PATH, *machine.argv(self.folder, *words)]
+        return ["env", ENVIRONMENT, *machine.argv(self.folder, *words)]
 
     def start(self) -> host.Running:
         """A daemon with a log of its own."""

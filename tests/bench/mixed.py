@@ -16,7 +16,6 @@ a rate of some 1 MiB/s until the cache is full.
 
 from __future__ import annotations
 
-import json
 import re
 import signal
 
@@ -134,13 +133,10 @@ def slowest_window(log: tuple[fio.LogEntry, ...]) -> int:
 
 def run(context: Context) -> Report:
     """Stock against ebbgate, interleaved."""
-    runs: dict[str, list[dict[str, float]]] = {"stock": [], "ebbgate": []}
     with Guest((Hdd("hdd0"), Ssd("ssd0", size_bytes=CACHE_MIB * MIB))) as guest:
-        for repetition in range(context.repetitions):
-            for arm, found in runs.items():
-                context.say(f"{arm}, repetition {repetition + 1}")
-                found.append(measure(guest, arm, context.seed + repetition))
-                context.say("  " + json.dumps(found[-1]))
+        runs = context.interleaved(
+            ("stock", "ebbgate"), lambda arm, n: measure(guest, arm, context.seed + n)
+        )
     ours = runs["ebbgate"]
     ratios = {
         "stream_bypassed": min(found["stream_bypassed"] for found in ours),

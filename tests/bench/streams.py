@@ -8,7 +8,6 @@ congestion thresholds 0), ebbgate.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -131,14 +130,8 @@ def cold_reads(guest: Guest, arm: str, seed: int) -> Metrics:
 def _runs(
     context: Context, arms: tuple[str, ...], measure: Callable[[Guest, str, int], Metrics]
 ) -> dict[str, list[Metrics]]:
-    runs: dict[str, list[Metrics]] = {arm: [] for arm in arms}
     with Guest() as guest:
-        for repetition in range(context.repetitions):
-            for arm in arms:
-                context.say(f"{arm}, repetition {repetition + 1}")
-                runs[arm].append(measure(guest, arm, context.seed + 10 * repetition))
-                context.say("  " + json.dumps(runs[arm][-1]))
-    return runs
+        return context.interleaved(arms, lambda arm, n: measure(guest, arm, context.seed + 10 * n))
 
 
 def run_w3g(context: Context) -> Report:

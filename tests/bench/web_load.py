@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 import re
 import sys
 import tempfile
@@ -26,8 +25,8 @@ from tests.bench.context import Context, Scenario
 from tests.bench.report import Report, percentile, ratio
 from tests.lab import host
 from tests.lab.wait import wait_until
+from tests.programs import ENVIRONMENT, REPO, web_words
 
-REPO = Path(__file__).resolve().parents[2]
 UI = REPO / "build" / "webui"
 VOLUMES, HOURS = 64, 24
 ARM_S = 60
@@ -37,7 +36,6 @@ TICK_NS = NS_PER_S // 4
 _WEB_NICE, _READER_NICE = 10, 19
 """Of ebbgate-web as in its unit; of readers, which sit at other machines."""
 _START_S = 1200.0
-_PATH = f"PYTHONPATH={REPO / 'controller'}:{REPO}"
 NOTES = (
     "without a guest: the daemon's /sys is made of files and its probe plays recordings; loop,"
     " decisions, history and ebbgate-web are real; it follows the 42 bcache volumes of 64",
@@ -63,22 +61,16 @@ def site(context: Context) -> Iterator[Site]:
     with tempfile.TemporaryDirectory() as name, ExitStack() as ended:
         folder = Path(name)
         context.say(f"a history of {HOURS} h of {VOLUMES} volumes")
-        words = ["--volumes", str(VOLUMES), "--hours", str(HOURS)]
-        _run(["-m", "tests.web_history", folder / "state", *words])
-        daemon = _start(["tests.bench.web_machine", folder], folder / "daemon.log")
+        history = ["--volumes", str(VOLUMES), "--hours", str(HOURS)]
+        _run(["-m", "tests.web_history", folder / "state", *history])
+        daemon = _start(["-m", "tests.bench.web_machine", folder], folder / "daemon.log")
         ended.callback(host.stop, daemon, 30)
         wait_until(lambda: len(ticks(folder)) > 1, 60, "the first ticks")
-        web = _start(_web(folder), folder / "web.log", _WEB_NICE)
+        words = web_words(folder / "state", folder / "run", folder / "policies", UI)
+        web = _start(words, folder / "web.log", _WEB_NICE)
         ended.callback(host.stop, web)
         wait_until(lambda: bool(_port(folder)), 60, "ebbgate-web")
         yield Site(folder, daemon, web, int(_port(folder)))
-
-
-def _web(folder: Path) -> list[str | Path]:
-    words: list[str | Path] = ["ebbgate.web", "--listen", "127.0.0.1:0", "--ui", UI]
-    words += ["--state-dir", folder / "state", "--runtime-dir", folder / "run"]
-    words += ["--policy-dir", folder / "policies"]
-    return [*words, *(["--as-root"] if os.geteuid() == 0 else [])]
 
 
 def _port(folder: Path) -> str:
@@ -87,11 +79,11 @@ def _port(folder: Path) -> str:
 
 
 def _start(words: Sequence[str | Path], log: Path, niceness: int = 0) -> host.Running:
-    return host.start(["env", _PATH, sys.executable, "-m", *words], log, niceness=niceness)
+    return host.start(["env", ENVIRONMENT, sys.executable, *words], log, niceness=niceness)
 
 
 def _run(words: Sequence[str | Path]) -> str:
-    nice: list[str | Path] = ["nice", "-n", str(_READER_NICE), "env", _PATH, sys.executable]
+    nice: list[str | Path] = ["nice", "-n", str(_READER_NICE), "env", ENVIRONMENT, sys.executable]
     return host.run([*nice, *words], timeout_s=_START_S)
 
 

@@ -18,9 +18,10 @@ from statistics import linear_regression, median
 
 from tests.bench.context import Context, Scenario
 from tests.bench.report import Report
-from tests.bench.web_load import REPO, UI, VOLUMES, site
+from tests.bench.web_load import UI, VOLUMES, site
 from tests.lab import host
 from tests.lab.errors import NoLab
+from tests.programs import REPO
 
 MINUTES, HOUR = 5, 60
 LOADS = 5

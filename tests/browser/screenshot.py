@@ -11,8 +11,9 @@ import tempfile
 from pathlib import Path
 
 from tests.browser.node import HERE
-from tests.browser.stack import REPO, live_server
+from tests.browser.stack import live_server
 from tests.lab import host
+from tests.programs import REPO
 
 PICTURE = REPO / "webui" / "docs" / "overview.png"
 _TIMEOUT_S = 180.0

@@ -3,19 +3,15 @@
 
 from __future__ import annotations
 
-import os
-import re
 import secrets
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.lab import host
+from tests.programs import REPO, running, until, web_words
 
-REPO = Path(__file__).resolve().parents[2]
 UI = REPO / "build" / "webui"
 DEADLINE_S = 180.0
 _HISTORIES = {
@@ -23,7 +19,6 @@ _HISTORIES = {
     # Only the overview shows it: the present state is enough.
     "many": ["--volumes", "64", "--hours", "0.05"],
 }
-_PATH = f"PYTHONPATH={REPO / 'controller'}:{REPO}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,43 +65,30 @@ def _token(folder: Path) -> str:
 
 def _history(folder: Path, name: str, ended: ExitStack) -> None:
     """Start the writer of a history; return once the past is written."""
-    log = folder / f"{name}.log"
-    writer = _start(["tests.web_history", folder / name, *_HISTORIES[name]], log)
-    ended.callback(host.stop, writer)
-    _wait_for(log, r"volumes, .* hours", writer)
+    argv: list[str | Path] = [
+        sys.executable,
+        "-m",
+        "tests.web_history",
+        folder / name,
+        *_HISTORIES[name],
+    ]
+    writer = ended.enter_context(running(folder, name, argv))
+    until("the history", lambda: writer.said(r"(volumes, .* hours)"), DEADLINE_S)
 
 
 def _serve(root: Path, name: str, ended: ExitStack, *options: str | Path) -> str:
     """Start a server for the history `name`; return its address."""
-    folder, log = root / name, root / f"web-{name}{len(options)}.log"
+    folder, web = root / name, f"web-{name}{len(options)}"
     policies = folder / "policies.d"
     policies.mkdir(parents=True, exist_ok=True)
-    # Without a history there are no caches either.
-    argv: list[str | Path] = ["tests.browser.sys_web", log.with_suffix(".sys")]
-    if name == "empty":
-        argv = ["ebbgate.web"]
-    argv += ["--state-dir", folder, "--runtime-dir", folder, "--policy-dir", policies]
-    argv += ["--ui", UI, "--token-file", root / "token", "--listen", "127.0.0.1:0", *options]
-    if os.geteuid() == 0:
-        argv.append("--as-root")
-    server = _start(argv, log)
-    ended.callback(host.stop, server)
-    return _wait_for(log, r"http://\S+", server)
-
-
-def _start(argv: list[str | Path], log: Path) -> host.Running:
-    return host.start(["env", _PATH, sys.executable, "-m", *argv], log)
-
-
-def _wait_for(log: Path, pattern: str, process: host.Running) -> str:
-    """Return the first match in the output of a program, once it is there."""
-    deadline = time.monotonic() + DEADLINE_S
-    while time.monotonic() < deadline:
-        text = host.text_of(log)
-        found = re.search(pattern, text)
-        if found:
-            return found.group(0)
-        if process.poll() is not None:
-            break
-        time.sleep(0.05)
-    raise AssertionError(f"{log.name}: no {pattern!r} in its output:\n{text}")
+    words: list[str | Path] = [
+        *web_words(folder, folder, policies, UI),
+        "--token-file",
+        root / "token",
+        *options,
+    ]
+    if name != "empty":
+        # Without a history there are no caches either.
+        words[:2] = ["-m", "tests.browser.sys_web", root / f"{web}.sys"]
+    server = ended.enter_context(running(root, web, [sys.executable, *words]))
+    return until("a server", lambda: server.said(r"(http://\S+)"), DEADLINE_S)

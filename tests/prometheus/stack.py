@@ -7,7 +7,6 @@ The daemon's machine is one of files (tests/fake_machine). I/O: processes, HTTP.
 from __future__ import annotations
 
 import json
-import os
 import sys
 import time
 import urllib.parse
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.fake_machine import machine
-from tests.programs import REPO, Program, free_port, get, running, until
+from tests.programs import REPO, Program, free_port, get, running, until, web_words
 from tests.prometheus import program
 
 PACKAGING = REPO / "packaging"
@@ -64,7 +63,9 @@ def stack(folder: Path) -> Iterator[Stack]:
     with ExitStack() as exits:
         machine.make(folder)
         daemon = exits.enter_context(running(folder, "daemon", machine.argv(folder, "daemon")))
-        web = exits.enter_context(running(folder, "web", _web(folder)))
+        state, run, policies = (folder / name for name in ("state", "run", "policies"))
+        words = web_words(state, run, policies, folder / "no-pages")
+        web = exits.enter_context(running(folder, "web", [sys.executable, *words]))
         web_url = until("ebbgate-web", lambda: web.said(r"(http://127\.0\.0\.1:\d+)/"))
         port = free_port()
         config = folder / "prometheus.yml"
@@ -85,19 +86,6 @@ scrape_configs:
   - job_name: ebbgate
     static_configs: [{{targets: ["{target}"]}}]
 """
-
-
-def _web(folder: Path) -> list[str | Path]:
-    argv = [sys.executable, "-m", "ebbgate.web", "--listen", "127.0.0.1:0"]
-    folders = {
-        "--state-dir": "state",
-        "--runtime-dir": "run",
-        "--policy-dir": "policies",
-        "--ui": "no-pages",
-    }
-    for option, name in folders.items():
-        argv += [option, str(folder / name)]
-    return [*argv, *(["--as-root"] if os.geteuid() == 0 else [])]
 
 
 def _prometheus(folder: Path, config: Path, port: int) -> list[str | Path]:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from ebbgate.model.decision import Gate, GateKind
 from tests.builders import decision, live_document, proposal
 from tests.unit.conftest import NOW_NS, Cli
@@ -41,27 +43,25 @@ PROPOSALS = [
 ]
 
 
-def test_every_condition_shows_measured_beside_threshold(cli: Cli) -> None:
+@pytest.fixture
+def out(cli: Cli) -> str:
     with cli.daemon() as store:
         store.set_live("bcache0", live_document(proposals=PROPOSALS), NOW_NS)
-        out = cli("explain", "bcache0").out
+        return cli("explain", "bcache0").out
+
+
+def test_every_condition_shows_measured_beside_threshold(out: str) -> None:
     assert "idle_destage  decides destage" in out
     line = next(line for line in out.splitlines() if line.startswith("  idle for"))
     assert line.split() == ["idle", "for", "410", "ms", ">=", "300", "ms", "yes"]
 
 
-def test_an_unknown_signal_is_shown_as_unknown(cli: Cli) -> None:
-    with cli.daemon() as store:
-        store.set_live("bcache0", live_document(proposals=PROPOSALS), NOW_NS)
-        out = cli("explain", "bcache0").out
+def test_an_unknown_signal_is_shown_as_unknown(out: str) -> None:
     line = next(line for line in out.splitlines() if "time to full" in line)
     assert line.split()[3:] == ["-", "<", "60", "s", "unknown"]
 
 
-def test_an_unsupported_strategy_says_why(cli: Cli) -> None:
-    with cli.daemon() as store:
-        store.set_live("bcache0", live_document(proposals=PROPOSALS), NOW_NS)
-        out = cli("explain", "bcache0").out
+def test_an_unsupported_strategy_says_why(out: str) -> None:
     assert "stream_bypass  unsupported here\n  the cache mode is writethrough" in out
 
 

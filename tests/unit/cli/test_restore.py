@@ -55,23 +55,6 @@ def test_a_second_restore_has_nothing_to_do(cli: Cli) -> None:
     assert cli.fake.read(PERCENT) == "25"
 
 
-def test_values_from_before_a_reboot_are_not_put_back(cli: Cli) -> None:
-    leave(cli, "writeback_percent", "10", boot_id="yesterday")
-    result = cli("restore")
-    assert result.code == 0
-    assert cli.fake.read(PERCENT) == "0"
-    assert "from another boot: nothing to restore" in result.out
-    assert still_open(cli) == []
-
-
-def test_a_device_that_is_gone_took_its_knobs_along(cli: Cli) -> None:
-    leave(cli, "writeback_percent", "10")
-    cli.fake.remove("/sys/block/bcache0")
-    result = cli("restore", "bcache0")
-    assert result.code == 0
-    assert "the device is gone" in result.out
-
-
 def test_restore_of_one_volume_leaves_others(cli: Cli) -> None:
     leave(cli, "writeback_percent", "10")
     cli("restore", "bcache1")

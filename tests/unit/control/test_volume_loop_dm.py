@@ -7,51 +7,41 @@ import errno
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from ebbgate.actuators.knob_writer import KnobWriter
-from ebbgate.control.volume_loop import VolumeLoop
 from ebbgate.errors import ActuationError
 from ebbgate.kernel.device_mapper import Target
 from ebbgate.model.volume import Mode
 from ebbgate.policy.defaults import policy_for
 from ebbgate.probes.topology import find
 from ebbgate.probes.volume_state import read_state
-from ebbgate.units import MIB, NS_PER_MS, NS_PER_S
-from tests.builders import busy_edge, idle_edge, queue_sample, tick
+from ebbgate.units import MIB, NS_PER_S
+from tests.builders import queue_sample, tick
 from tests.fake_dm import CACHE_TABLE, LENGTH_SECTORS, FakeCache, fake_lvm
 from tests.fake_sysfs import FakeSysfs, WatchedSysfs
-from tests.volume_loop_fixture import DEADLINE_S, RecordingSink
-from tests.waiting import until
+from tests.volume_loop_fixture import DEADLINE_S, LoopBench
 
 NAME = "vg-data"
 STREAM = {"read": [], "write": [0] * 14 + [64 * MIB]}
 
 
-class MappedBench:
+class MappedBench(LoopBench):
     """vg/data with 6372 dirty blocks, in enforce."""
 
     def __init__(self, root: Path) -> None:
-        fake = FakeSysfs(root)
-        fake.disk("vda", "254:0")
-        fake.disk("vdb", "254:16", rotational=False)
-        self.dm = fake_lvm(fake)
-        self.fake = fake
+        super().__init__(root, Mode.ENFORCE)
+        self.done = 0
+
+    def set_up(self, root: Path) -> None:
+        self.fake = FakeSysfs(root)
+        self.fake.disk("vda", "254:0")
+        self.fake.disk("vdb", "254:16", rotational=False)
+        self.dm = fake_lvm(self.fake)
         self.sysfs = WatchedSysfs(root, self.dm)
         self.volume = find(self.sysfs, "vg/data")
-        self.kept = RecordingSink()
-        self.now_ms = 10_000
-        self.done = 0
-        self.loop = VolumeLoop(
-            volume=self.volume,
-            writer=KnobWriter(self.sysfs, self.volume, self.kept, "this boot", now_ns=self.now_ns),
-            policy=policy_for(self.volume),
-            events=self.kept,
-            send=lambda _: None,
-            mode=Mode.ENFORCE,
-            now_ns=self.now_ns,
-        )
+        self.policy = policy_for(self.volume)
 
     @property
     def cache(self) -> FakeCache:
@@ -61,10 +51,7 @@ class MappedBench:
     def max_sectors_kb(self) -> str:
         return self.fake.read("/sys/block/dm-0/queue/max_sectors_kb")
 
-    def now_ns(self) -> int:
-        return self.now_ms * NS_PER_MS
-
-    def tick(self, **fields: object) -> None:
+    def tick(self, **fields: Any) -> None:
         self.now_ms += 250
         now_ns = self.now_ns()
         known = {"vol": NAME, "ns": now_ns, "state": "busy", "last_ns": now_ns}
@@ -72,14 +59,8 @@ class MappedBench:
         self.loop.on_tick(read_state(self.sysfs, self.volume, now_ns), knobs_settled=True)
         self.settle()
 
-    def idle(self) -> None:
-        self.now_ms += 300
-        self.loop.on_record(idle_edge(self.now_ms, name=NAME))
-        self.settle()
-
-    def busy(self) -> None:
-        self.now_ms += 10
-        self.loop.on_record(busy_edge(self.now_ms, name=NAME))
+    def release(self, why: str) -> None:
+        self.loop.release(why)
         self.settle()
 
     def sample(self, under_way: int, done: int) -> None:
@@ -88,9 +69,6 @@ class MappedBench:
         found = queue_sample(self.now_ms, under_way, self.done)
         self.loop.on_record(replace(found, volume=NAME))
         self.settle()
-
-    def settle(self) -> None:
-        until(lambda: self.loop.worker.idle)
 
 
 @pytest.fixture
@@ -141,8 +119,7 @@ def test_a_table_loaded_anew_is_no_hand(bench: MappedBench) -> None:
     bench.tick()
     assert bench.cache.threshold == 0
     assert bench.loop.writer.manual == set()
-    bench.loop.release("stop")
-    bench.settle()
+    bench.release("stop")
     assert bench.cache.threshold == 2048
 
 
@@ -155,8 +132,7 @@ def test_the_threshold_of_another_table_is_no_hand_and_is_what_comes_back(
     bench.tick()
     assert bench.cache.threshold == 0
     assert bench.loop.writer.manual == set()
-    bench.loop.release("stop")
-    bench.settle()
+    bench.release("stop")
     assert bench.cache.threshold == 4096
     assert bench.kept.open == set()
 
@@ -174,8 +150,7 @@ def test_a_threshold_that_came_with_a_table_is_put_back_whatever_was_written_sin
         bench.tick()
         bench.settle()
         assert bench.kept.open == {"migration_threshold"}
-    bench.loop.release("stop")
-    bench.settle()
+    bench.release("stop")
     assert bench.cache.threshold == 4096
     assert bench.kept.open == set()
 
@@ -183,8 +158,7 @@ def test_a_threshold_that_came_with_a_table_is_put_back_whatever_was_written_sin
 def test_a_volume_that_somebody_changed_keeps_what_he_set(bench: MappedBench) -> None:
     bench.tick()
     bench.cache.threshold = 5000
-    bench.loop.release("the volume is gone or changed")
-    bench.settle()
+    bench.release("the volume is gone or changed")
     assert bench.cache.threshold == 5000
     assert bench.kept.open == set()
 
@@ -194,8 +168,7 @@ def test_a_volume_that_is_deactivated_leaves_nothing_open(
 ) -> None:
     bench.tick()
     bench.dm.devices.clear()
-    bench.loop.release("the volume is gone or changed")
-    bench.settle()
+    bench.release("the volume is gone or changed")
     assert bench.kept.open == set()
     assert [record for record in caplog.records if record.levelname == "ERROR"] == []
 

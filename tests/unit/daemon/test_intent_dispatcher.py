@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,19 +14,11 @@ from ebbgate.daemon.intent_dispatcher import ENDED
 from ebbgate.model.override import IntentKind
 from ebbgate.model.volume import Mode
 from tests.intent_fixture import Asked, Daemon, answer
-from tests.volume_loop_fixture import LoopBench
 
 
 @pytest.fixture
-def person(tmp_path: Path, make_loop: Callable[[Mode], LoopBench]) -> Asked:
-    bench = make_loop(Mode.ADVISE)
-    bench.tick()
-    return Asked(tmp_path, bench)
-
-
-@pytest.fixture
-def daemon(person: Asked) -> Daemon:
-    return person.daemon
+def daemon(asked: Asked) -> Daemon:
+    return asked.daemon
 
 
 def held(daemon: Daemon) -> bool:
@@ -36,100 +26,100 @@ def held(daemon: Daemon) -> bool:
 
 
 @pytest.mark.parametrize("mode", list(Mode))
-def test_a_mode_is_set_and_survives_the_daemon(person: Asked, daemon: Daemon, mode: Mode) -> None:
-    assert person.registry.modes.get("bcache0") is None
-    intent = person.ask(IntentKind.MODE, mode=str(mode))
+def test_a_mode_is_set_and_survives_the_daemon(asked: Asked, daemon: Daemon, mode: Mode) -> None:
+    assert asked.registry.modes.get("bcache0") is None
+    intent = asked.ask(IntentKind.MODE, mode=str(mode))
     assert answer(intent) == (True, f"bcache0: mode {mode}")
     assert daemon.volumes["bcache0"].mode is mode
-    person.start()
-    assert person.registry.modes == {"bcache0": mode}
+    asked.start()
+    assert asked.registry.modes == {"bcache0": mode}
 
 
 @pytest.mark.parametrize("args", [{}, {"mode": "turbo"}, {"mode": None}, {"mode": ["enforce"]}])
 def test_an_unknown_mode_changes_nothing(
-    person: Asked, daemon: Daemon, args: dict[str, Any]
+    asked: Asked, daemon: Daemon, args: dict[str, Any]
 ) -> None:
-    ok, text = answer(person.ask(IntentKind.MODE, **args))
+    ok, text = answer(asked.ask(IntentKind.MODE, **args))
     assert ok is False
     assert "unknown mode" in text or "mode needs mode" in text
     assert daemon.volumes["bcache0"].mode is Mode.ADVISE
 
 
-def test_a_hold_and_its_end(person: Asked, daemon: Daemon) -> None:
-    assert answer(person.ask(IntentKind.HOLD, on=True)) == (True, "bcache0: held")
+def test_a_hold_and_its_end(asked: Asked, daemon: Daemon) -> None:
+    assert answer(asked.ask(IntentKind.HOLD, on=True)) == (True, "bcache0: held")
     assert held(daemon)
-    assert answer(person.ask(IntentKind.HOLD, on=False)) == (True, "bcache0: hold ended")
+    assert answer(asked.ask(IntentKind.HOLD, on=False)) == (True, "bcache0: hold ended")
     assert not held(daemon)
 
 
-def test_a_restore_goes_back_to_advise(person: Asked, daemon: Daemon) -> None:
-    person.ask(IntentKind.MODE, mode="enforce")
-    assert answer(person.ask(IntentKind.RESTORE)) == (True, "bcache0: every knob is back")
+def test_a_restore_goes_back_to_advise(asked: Asked, daemon: Daemon) -> None:
+    asked.ask(IntentKind.MODE, mode="enforce")
+    assert answer(asked.ask(IntentKind.RESTORE)) == (True, "bcache0: every knob is back")
     assert daemon.restored == ["bcache0"]
-    assert person.registry.modes.get("bcache0") is Mode.ADVISE
+    assert asked.registry.modes.get("bcache0") is Mode.ADVISE
 
 
-def test_without_a_name_all_volumes_are_meant(person: Asked, daemon: Daemon) -> None:
+def test_without_a_name_all_volumes_are_meant(asked: Asked, daemon: Daemon) -> None:
     daemon.volumes["bcache1"] = daemon.volumes["bcache0"]
-    intent = person.ask(IntentKind.HOLD, None, on=True)
+    intent = asked.ask(IntentKind.HOLD, None, on=True)
     assert answer(intent) == (True, "bcache0: held; bcache0: held"), "the same one twice"
 
 
-def test_without_a_volume_there_is_nothing_to_do(person: Asked, daemon: Daemon) -> None:
+def test_without_a_volume_there_is_nothing_to_do(asked: Asked, daemon: Daemon) -> None:
     daemon.volumes.clear()
-    assert answer(person.ask(IntentKind.HOLD, None)) == (True, "no volume here")
+    assert answer(asked.ask(IntentKind.HOLD, None)) == (True, "no volume here")
 
 
-def test_an_unknown_volume_is_named(person: Asked) -> None:
-    intent = person.ask(IntentKind.HOLD, "bcache9")
+def test_an_unknown_volume_is_named(asked: Asked) -> None:
+    intent = asked.ask(IntentKind.HOLD, "bcache9")
     assert answer(intent) == (False, "no such volume: bcache9\n  see ebbgate status")
 
 
-def test_what_is_accepted_and_what_became_of_it_is_recorded(person: Asked) -> None:
-    person.ask(IntentKind.MODE, mode="observe")
-    person.ask(IntentKind.MODE, mode="turbo")
-    (row,) = person.log.rows
+def test_what_is_accepted_and_what_became_of_it_is_recorded(asked: Asked) -> None:
+    asked.ask(IntentKind.MODE, mode="observe")
+    asked.ask(IntentKind.MODE, mode="turbo")
+    (row,) = asked.log.rows
     assert (row.id, row.kind, row.volume, row.who) == (1, "mode", "bcache0", "jo")
-    assert person.log.done == [(1, True, "bcache0: mode observe")]
+    assert asked.log.done == [(1, True, "bcache0: mode observe")]
 
 
-def test_done_is_answered_once_the_new_state_is_told(person: Asked, daemon: Daemon) -> None:
-    written = person.log.written
+def test_done_is_answered_once_the_new_state_is_told(asked: Asked, daemon: Daemon) -> None:
+    written = asked.log.written
 
     def check() -> Any:
         assert daemon.published == [["bcache0"]], "the state was not told before the flush"
-        assert person.log.done, "the outcome is not part of the flush"
+        assert asked.log.done, "the outcome is not part of the flush"
         return written()
 
-    person.log.written = check  # type: ignore[method-assign]
-    assert person.ask(IntentKind.MODE, mode="observe").ok
+    asked.log.written = check  # type: ignore[method-assign]
+    assert asked.ask(IntentKind.MODE, mode="observe").ok
 
 
-def test_a_history_in_trouble_is_said_and_keeps_nobody_waiting(person: Asked) -> None:
-    person.log.trouble = OSError("the disk is full")
-    ok, text = answer(person.ask(IntentKind.MODE, mode="observe"))
+def test_a_history_in_trouble_is_said_and_keeps_nobody_waiting(asked: Asked) -> None:
+    asked.log.trouble = OSError("the disk is full")
+    ok, text = answer(asked.ask(IntentKind.MODE, mode="observe"))
     assert ok
     assert text.endswith("it is not in the history yet: ebbgate status may be old")
 
 
 def test_a_bug_in_one_request_is_answered_and_said_once(
-    person: Asked, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    asked: Asked, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def broken(*_: object) -> None:
         raise ZeroDivisionError("a bug")
 
     monkeypatch.setattr(VolumeLoop, "set_mode", broken)
-    ok, text = answer(person.ask(IntentKind.MODE, mode="observe"))
+    ok, text = answer(asked.ask(IntentKind.MODE, mode="observe"))
     assert (ok, "a bug of ebbgate: ZeroDivisionError" in text) == (False, True)
     assert len([r for r in caplog.records if r.levelno >= logging.ERROR]) == 1
     monkeypatch.undo()
-    assert person.ask(IntentKind.MODE, mode="observe").ok
+    assert asked.ask(IntentKind.MODE, mode="observe").ok
 
 
 def test_a_bug_in_one_override_sets_it_aside_and_the_others_apply(
-    person: Asked, monkeypatch: pytest.MonkeyPatch
+    asked: Asked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert person.set()[0]
+    assert asked.set()[0]
     set_overrides = VolumeLoop.set_overrides
 
     def picky(loop: VolumeLoop, overrides: Any) -> None:
@@ -138,30 +128,30 @@ def test_a_bug_in_one_override_sets_it_aside_and_the_others_apply(
         set_overrides(loop, overrides)
 
     monkeypatch.setattr(VolumeLoop, "set_overrides", picky)
-    person.dispatcher.deadline_s = 0.2
-    person.ask(IntentKind.SET, knob="sequential_cutoff", value="1MiB")
-    assert [each.knob for each in person.kept()] == ["writeback_percent"]
-    person.start()
-    person.poll()
-    assert person.percent() == "20"
+    asked.dispatcher.deadline_s = 0.2
+    asked.ask(IntentKind.SET, knob="sequential_cutoff", value="1MiB")
+    assert [each.knob for each in asked.kept()] == ["writeback_percent"]
+    asked.start()
+    asked.poll()
+    assert asked.percent() == "20"
 
 
-def test_the_end_of_the_daemon_ends_what_is_under_way(person: Asked) -> None:
+def test_the_end_of_the_daemon_ends_what_is_under_way(asked: Asked) -> None:
     async def scenario() -> None:
         args = {"knob": "writeback_percent", "value": "20"}
-        _, outcome = person.dispatcher.submit(IntentKind.SET, "bcache0", args, "jo")
+        _, outcome = asked.dispatcher.submit(IntentKind.SET, "bcache0", args, "jo")
         await asyncio.sleep(0.05)
-        await person.dispatcher.stop()
+        await asked.dispatcher.stop()
         assert (await outcome).text == ENDED
 
     asyncio.run(scenario())
-    assert person.log.done == [(1, False, ENDED)]
-    assert person.kept() == ()
+    assert asked.log.done == [(1, False, ENDED)]
+    assert asked.kept() == ()
 
 
-async def test_a_volume_that_goes_meanwhile_is_said(person: Asked, daemon: Daemon) -> None:
+async def test_a_volume_that_goes_meanwhile_is_said(asked: Asked, daemon: Daemon) -> None:
     args = {"knob": "writeback_percent", "value": "20"}
-    _, outcome = person.dispatcher.submit(IntentKind.SET, "bcache0", args, "jo")
+    _, outcome = asked.dispatcher.submit(IntentKind.SET, "bcache0", args, "jo")
     await asyncio.sleep(0.05)
     daemon.volumes.pop("bcache0").overrides.abandon("the volume is gone")
     found = await outcome
@@ -170,17 +160,17 @@ async def test_a_volume_that_goes_meanwhile_is_said(person: Asked, daemon: Daemo
 
 @pytest.mark.parametrize("name", ["a\x1b[31mb", "b\u202ecache0", "b\nerror: x"])
 def test_no_control_character_of_a_client_reaches_log_or_answer(
-    person: Asked, name: str, caplog: pytest.LogCaptureFixture
+    asked: Asked, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
     told = [
-        person.ask(IntentKind.HOLD, name).outcome,
-        person.ask(name).outcome,
-        person.ask(IntentKind.SET, knob=name, value="1").outcome,
-        person.ask(IntentKind.SET, knob="writeback_percent", value=name).outcome,
-        person.ask(IntentKind.MODE, mode=name).outcome,
-        person.ask(IntentKind.APPLY, id=name).outcome,
-        person.ask(IntentKind.MODE, **{name: "x"}).outcome,
+        asked.ask(IntentKind.HOLD, name).outcome,
+        asked.ask(name).outcome,
+        asked.ask(IntentKind.SET, knob=name, value="1").outcome,
+        asked.ask(IntentKind.SET, knob="writeback_percent", value=name).outcome,
+        asked.ask(IntentKind.MODE, mode=name).outcome,
+        asked.ask(IntentKind.APPLY, id=name).outcome,
+        asked.ask(IntentKind.MODE, **{name: "x"}).outcome,
     ]
     for text in (*told, *(record.getMessage() for record in caplog.records)):
         assert "\x1b" not in text and "\u202e" not in text
@@ -189,13 +179,13 @@ def test_no_control_character_of_a_client_reaches_log_or_answer(
 
 @pytest.mark.parametrize("args", [{}, {"within_ns": "soon"}, {"within_ns": -1}])
 def test_a_clean_without_a_time_is_answered_and_not_tried_for_ever(
-    person: Asked, args: dict[str, Any]
+    asked: Asked, args: dict[str, Any]
 ) -> None:
-    ok, text = answer(person.ask(IntentKind.CLEAN, **args))
+    ok, text = answer(asked.ask(IntentKind.CLEAN, **args))
     assert (ok, str(text).startswith("clean")) == (False, True)
 
 
-def test_a_clean_that_cannot_be_is_answered_with_its_reason(person: Asked) -> None:
-    ok, text = answer(person.ask(IntentKind.CLEAN, within_ns=10**10))
+def test_a_clean_that_cannot_be_is_answered_with_its_reason(asked: Asked) -> None:
+    ok, text = answer(asked.ask(IntentKind.CLEAN, within_ns=10**10))
     assert ok is False
     assert text == "bcache0: bcache writes back by itself, also under load\n  see ebbgate status"

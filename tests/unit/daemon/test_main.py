@@ -3,16 +3,14 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
 import time
 from contextlib import closing
 from pathlib import Path
 
 from ebbgate.store.queries import History
 from tests.fake_machine import machine
-from tests.programs import REPO, running, until
+from tests.programs import command, running, until
 
 
 def test_a_second_daemon_is_refused_and_the_first_goes_on(tmp_path: Path) -> None:
@@ -41,9 +39,7 @@ def test_signals_during_the_stop_do_not_cut_it_short(tmp_path: Path) -> None:
 
 def status(folder: Path) -> str:
     """What `ebbgate status` says on this machine."""
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(REPO / "controller"), str(REPO)])}
-    argv = machine.argv(folder, "status")
-    return subprocess.run(argv, capture_output=True, text=True, env=env, check=False).stdout
+    return command(machine.argv(folder, "status")).stdout
 
 
 def test_without_a_probe_that_starts_the_daemon_goes_on_and_tries_again_on_sighup(

@@ -4,13 +4,8 @@
 from __future__ import annotations
 
 from tests.lab import demo_run
-from tests.lab.demo_screen import Moment, bar
+from tests.lab.demo_screen import Moment
 from tests.lab.demo_watch import moment_of
-
-
-def test_a_little_dirty_data_is_not_drawn_as_none() -> None:
-    assert bar(0.0, 10) == "·" * 10
-    assert bar(0.1, 10) == "█" + "·" * 9
 
 
 def test_a_volume_without_a_daemon_has_only_a_level() -> None:

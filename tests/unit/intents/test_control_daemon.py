@@ -3,11 +3,8 @@
 
 from __future__ import annotations
 
-import json
-import os
 import sqlite3
 import stat
-import subprocess
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -20,15 +17,7 @@ from ebbgate.store.queries import History
 from ebbgate.units import NS_PER_S
 from tests.control_fixture import Client, until
 from tests.fake_machine import machine
-from tests.house_rules import REPO
-
-ENV = {**os.environ, "PYTHONPATH": f"{REPO / 'controller'}:{REPO}"}
-
-
-def start(folder: Path) -> subprocess.Popen[bytes]:
-    argv = list(map(str, machine.argv(folder, "daemon")))
-    with (folder / "log").open("w") as log:
-        return subprocess.Popen(argv, env=ENV, stderr=log)
+from tests.programs import command, running
 
 
 @pytest.fixture(scope="module")
@@ -36,18 +25,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A machine whose daemon runs and has looked at its volume."""
     found = tmp_path_factory.mktemp("d")
     machine.make(found)
-    with (found / "log").open("w") as log:
-        daemon = subprocess.Popen(
-            list(map(str, machine.argv(found, "daemon"))), env=ENV, stderr=log
-        )
-    try:
+    with running(found, "daemon", machine.argv(found, "daemon")) as daemon:
         until(lambda: "bcache0" in live(found))
         yield found
-    finally:
-        daemon.terminate()
-        code = daemon.wait(30)
-    assert code == 0, (found / "log").read_text()
-    assert "Traceback" not in (found / "log").read_text()
+    assert daemon.process.returncode == 0, daemon.log.read_text()
+    assert "Traceback" not in daemon.log.read_text()
 
 
 def live(folder: Path) -> dict[str, Any]:
@@ -60,29 +42,8 @@ def live(folder: Path) -> dict[str, Any]:
         return {}
 
 
-def cli(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    argv = list(map(str, machine.argv(folder, *words)))
-    return subprocess.run(argv, env=ENV, capture_output=True, text=True, check=False)
-
-
-def test_status_right_after_a_mode_shows_it(folder: Path) -> None:
-    changed = cli(folder, "advise", "bcache0")
-    assert (changed.returncode, changed.stdout) == (0, "bcache0: mode advise\n"), changed.stderr
-    shown = json.loads(cli(folder, "status", "--json").stdout)
-    assert [each["mode"] for each in shown["volumes"]] == ["advise"]
-
-
-def test_a_restore_is_done_when_the_knobs_are_back(folder: Path) -> None:
-    before = machine.knobs(folder)
-    assert cli(folder, "set", "bcache0", "sequential_cutoff", "1MiB").returncode == 0
-    assert machine.knobs(folder) != before
-    restored = cli(folder, "restore")
-    assert restored.returncode == 0, restored.stderr
-    assert machine.knobs(folder) == before
-
-
 def test_the_files_are_as_they_are_documented(folder: Path) -> None:
-    assert cli(folder, "observe", "bcache0").returncode == 0
+    assert command(machine.argv(folder, "observe", "bcache0")).returncode == 0
     modes = {
         path.name: stat.S_IMODE(path.stat().st_mode)
         for path in (folder / "state/overrides.db", folder / "run/control.sock")
@@ -101,8 +62,7 @@ def test_the_daemon_says_how_long_its_loop_was_silent(folder: Path) -> None:
 def test_what_is_pending_at_the_end_of_the_daemon_is_answered(tmp_path: Path) -> None:
     machine.make(tmp_path)
     state = tmp_path / "sys/block/bcache0/bcache/state"
-    daemon = start(tmp_path)
-    try:
+    with running(tmp_path, "daemon", machine.argv(tmp_path, "daemon")) as daemon:
         until(lambda: "bcache0" in live(tmp_path))
         with closing(Client(tmp_path / "run/control.sock")) as client:
             # Whoever asks for a knob waits until the state of the volume allows its write.
@@ -113,11 +73,8 @@ def test_what_is_pending_at_the_end_of_the_daemon_is_answered(tmp_path: Path) ->
             client.ask(id="b", kind="set", volume="bcache0", args=args)
             state.write_text("inconsistent\n")
             assert client.read()["state"] == "accepted"
-            daemon.terminate()
+            daemon.process.terminate()
             found = client.read()
         assert found["state"] == "failed"
         assert found["text"] == "ebbgated ended before this was finished"
-        assert daemon.wait(30) == 0
-    finally:
-        daemon.kill()
-        daemon.wait(30)
+        assert daemon.process.wait(30) == 0

@@ -280,7 +280,6 @@ def test_a_file_that_is_no_database_of_overrides_is_kept_aside(path: Path, spoil
 def test_a_failure_is_logged_once_and_the_database_reopened(
     path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.WARNING)
     writer = OverrideWriter(path)
     path.mkdir()
     for _ in range(3):

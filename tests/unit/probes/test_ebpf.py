@@ -7,7 +7,6 @@ import asyncio
 import contextlib
 import gc
 import json
-import logging
 import os
 import time
 from collections.abc import Callable
@@ -109,7 +108,6 @@ def test_a_line_may_come_in_pieces(bench: Bench) -> None:
 def test_damaged_lines_are_counted_logged_and_skipped(
     bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.WARNING)
     bench.script(f"hello; for i in 1 2 3 4 5; do echo '{{'; done; echo '{EDGE % 8}'; stay")
     bench.run_until(lambda: len(bench.records) == 2)
     assert bench.probe.health.bad_lines == 5
@@ -179,7 +177,6 @@ def test_the_track_command_of_a_writecache_has_no_mode(tmp_path: Path) -> None:
 def test_a_dead_probe_is_restarted_with_growing_pauses(
     bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.WARNING)
     bench.script("[ $run -gt 4 ] || exit 3; hello; stay")
     bench.run_until(lambda: bench.probe.health.state == "running")
     assert (bench.restarts, bench.probe.health.restarts) == (5, 4)
@@ -223,7 +220,6 @@ def test_a_command_to_a_deaf_probe_logs_no_traceback(
 def test_a_probe_that_cannot_start_is_reported_once(
     bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.WARNING)
     bench.script("exit 70")
     bench.run_until(lambda: "cannot start here" in bench.probe.health.state)
     assert bench.restarts == ebpf.FAILED_STARTS_MAX
@@ -236,7 +232,6 @@ def test_a_probe_that_cannot_start_is_reported_once(
 def test_a_probe_that_cannot_start_is_retried_later(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.WARNING)
     monkeypatch.setattr(ebpf, "RETRY_S", 0.01)
     bench.script("[ $run -gt 5 ] || exit 70; hello; stay")
     bench.run_until(lambda: bench.probe.health.state == "running")

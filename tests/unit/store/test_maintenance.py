@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import logging
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -153,7 +152,6 @@ def test_nothing_is_deleted_on_a_machine_that_starts_in_1970(harness: StoreHarne
 def test_a_clock_that_was_set_is_trusted_after_an_hour(
     harness: StoreHarness, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.WARNING)
     harness.seconds(60)
     harness.maintain()
     harness.wall_ns += 2 * DAY_NS

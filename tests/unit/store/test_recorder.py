@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import logging
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -160,7 +159,6 @@ def test_an_unwritable_history_is_reported_once_and_nothing_is_lost(
         connection.execute("ALTER TABLE elsewhere RENAME TO decisions")
     assert not recorder.health()["written"]
     recorder.decision(decision(), 1)
-    caplog.set_level(logging.WARNING)
     recorder.flush()
     said = [record.getMessage() for record in caplog.records]
     assert sum("cannot be written" in text for text in said) == 1

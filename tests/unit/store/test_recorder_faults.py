@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import resource
 import shutil
@@ -87,7 +86,6 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_on_a_full_disk_records_are_queued_and_written_later(
     disk: Disk, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.WARNING)
     path = disk.folder / "history.db"
     with recording(path) as recorder:
         recorder.flush()
@@ -112,7 +110,6 @@ def test_on_a_full_disk_records_are_queued_and_written_later(
 def test_dropped_records_are_counted(
     disk: Disk, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.WARNING)
     monkeypatch.setattr(write_queue, "TASKS_MAX", 50)
     path = disk.folder / "history.db"
     with recording(path) as recorder:
@@ -154,7 +151,6 @@ def test_a_file_at_its_size_limit_is_handled_as_a_full_disk(tmp_path: Path) -> N
 def test_a_read_only_file_system_at_start_does_not_stop_the_daemon(
     disk: Disk, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.WARNING)
     path = disk.folder / "history.db"
     disk.read_only(True)
     with recording(path) as recorder:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -72,7 +71,6 @@ def fill(recorder: Recorder, path: Path) -> None:
 def test_recording_stops_before_the_size_is_exceeded_and_goes_on_when_the_reader_ends(
     path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.WARNING)
     with recording(path) as recorder:
         with holding("transaction", path) as pid:
             fill(recorder, path)
@@ -120,7 +118,6 @@ def test_not_even_status_is_written_beyond_the_size(
 def test_locks_of_a_reader_delay_only_the_writer(
     path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.WARNING)
     with recording(path) as recorder:
         with holding("locks", path) as pid:
             recorder.decision(decision(), 1)
@@ -171,7 +168,6 @@ def test_stop_returns_beside_a_locking_reader(path: Path, monkeypatch: pytest.Mo
 def test_a_hanging_disk_is_reported_while_it_hangs(
     path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.WARNING)
     monkeypatch.setattr(module, "_HANGS_NS", 50_000_000)
     answers, asked = Event(), Event()
     with recording(path) as recorder:

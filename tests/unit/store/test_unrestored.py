@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import sqlite3
 from contextlib import closing
@@ -104,16 +103,13 @@ def test_a_starting_daemon_restores_and_replaces_a_damaged_journal(
     machine: Cli, caplog: pytest.LogCaptureFixture
 ) -> None:
     damaged(machine.journal_path)
-    caplog.set_level(logging.WARNING)
     assert start(machine) == []
     assert (percent(machine), originals(machine.journal_path)) == ("10", [])
     assert len(aside(machine.journal_path)) == 1
     assert "restored 1 knobs" in caplog.text
 
 
-def test_a_daemon_starts_where_nothing_can_be_read(
-    machine: Cli, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_daemon_starts_where_nothing_can_be_read(machine: Cli) -> None:
     machine.journal_path.write_bytes(os.urandom(100_000))
     assert start(machine) == []
     assert originals(machine.journal_path) == []
