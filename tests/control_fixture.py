@@ -153,13 +153,6 @@ def answers(bench: Bench) -> None:
     assert time.monotonic() - begun < 1.0
 
 
-def until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + DEADLINE_S
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
-
-
 def be_hostile(path: Path, seconds: float) -> None:
     """Connect over and over, each time to send something that no honest client would."""
     lines = (

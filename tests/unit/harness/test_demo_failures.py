@@ -148,10 +148,27 @@ def test_a_machine_without_the_lab_s_programs(lab: FakeLab) -> None:
     assert "try: make deps (as root)" in line
 
 
-def test_a_probe_that_is_not_built(lab: FakeLab) -> None:
-    code, line = lab.fails("demo_run.PROBE = demo_run.REPO / 'none'")
+TAKEN = "Could not set up host forwarding rule 'tcp:127.0.0.1:8380-:8380'"
+FULL = "shutil.disk_usage = lambda _: SimpleNamespace(free={})"
+
+
+@pytest.mark.parametrize(
+    ("patch", "emulator", "said"),
+    [
+        ("demo_run.PROBE = demo_run.REPO / 'none'", "exit 1", ["is not built"]),
+        (PLENTY, f'echo "qemu: {TAKEN}"; exit 1', ["took port 8380"]),
+        (FULL.format(1 << 30), "exit 1", ["1024 MiB of free space", "TMPDIR="]),
+        (f"demo_run.need_space = lambda: None; {FULL.format(1)}", "exit 1", ["the disk is full"]),
+    ],
+    ids=["probe", "port", "no room", "disk fills up"],
+)
+def test_a_demo_that_cannot_go_on_says_why(
+    lab: FakeLab, patch: str, emulator: str, said: list[str]
+) -> None:
+    lab.emulator(emulator)
+    code, line = lab.fails(patch)
     assert code == EXIT_LOST_GUEST
-    assert "is not built" in line
+    assert all(each in line for each in said), line
 
 
 def test_a_mirror_that_cannot_be_reached(lab: FakeLab) -> None:
@@ -165,15 +182,6 @@ def test_a_mirror_that_cannot_be_reached(lab: FakeLab) -> None:
     assert code == EXIT_LOST_GUEST
     assert "cannot be downloaded" in line
     assert "check the network" in line
-
-
-def test_a_port_that_was_taken_meanwhile(lab: FakeLab) -> None:
-    lab.emulator(
-        "echo \"qemu: Could not set up host forwarding rule 'tcp:127.0.0.1:8380-:8380'\"; exit 1"
-    )
-    code, line = lab.fails()
-    assert code == EXIT_LOST_GUEST
-    assert "took port 8380" in line
 
 
 def test_a_guest_that_is_lost(lab: FakeLab) -> None:
@@ -204,20 +212,6 @@ def test_a_demo_that_is_killed_leaves_no_helper(lab: FakeLab) -> None:
     process.kill()
     process.communicate(timeout=20)
     until(lambda: not any(runs(pid) for pid in lab.started()))
-
-
-def test_a_disk_without_room_for_the_guest(lab: FakeLab) -> None:
-    code, line = lab.fails("shutil.disk_usage = lambda _: SimpleNamespace(free=1 << 30)")
-    assert code == EXIT_LOST_GUEST
-    assert "1024 MiB of free space" in line
-    assert "TMPDIR=" in line
-
-
-def test_a_disk_that_fills_up_is_named_whatever_failed_first(lab: FakeLab) -> None:
-    full = "shutil.disk_usage = lambda _: SimpleNamespace(free=1)"
-    lost = f"demo_run.need_space = lambda: None; {full}"
-    lab.emulator("exit 1")
-    assert "the disk is full" in lab.fails(lost)[1]
 
 
 def test_any_other_error_is_one_line_with_its_traceback_in_a_log(lab: FakeLab) -> None:

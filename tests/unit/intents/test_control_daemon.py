@@ -15,9 +15,10 @@ import pytest
 from ebbgate.errors import EbbgateError
 from ebbgate.store.queries import History
 from ebbgate.units import NS_PER_S
-from tests.control_fixture import Client, until
+from tests.control_fixture import Client
 from tests.fake_machine import machine
 from tests.programs import command, running
+from tests.waiting import until
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,8 @@ from ebbgate.intents import connection, protocol
 from ebbgate.intents.limits import Quotas
 from ebbgate.intents.protocol import PENDING_PER_UID, REQUESTS_BURST, REQUESTS_PER_S
 from ebbgate.units import NS_PER_S
-from tests.control_fixture import DEADLINE_S, SILENCE_NS_MAX, Bench, Client, answers, cut_off, until
+from tests.control_fixture import DEADLINE_S, SILENCE_NS_MAX, Bench, Client, answers, cut_off
+from tests.waiting import until
 
 
 @pytest.fixture

@@ -25,8 +25,9 @@ import pytest
 from ebbgate.intents import server
 from ebbgate.intents.protocol import LINE_BYTES_MAX
 from ebbgate.store import access
-from tests.control_fixture import SILENCE_NS_MAX, Bench, Client, answers, cut_off, until
+from tests.control_fixture import SILENCE_NS_MAX, Bench, Client, answers, cut_off
 from tests.house_rules import REPO
+from tests.waiting import until
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to become somebody else")
 

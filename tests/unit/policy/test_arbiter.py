@@ -67,17 +67,23 @@ def ticked(
     return arbiter.on_frame(replace(now, arbiter=over), at, policy, applied=applied).arbiter
 
 
+def after_a_rise(
+    over: ArbiterState, acting: State, calm: State | None = None, *, applied: bool = True
+) -> tuple[ArbiterState, int]:
+    """Return the state after the p99 of users has risen under `acting`, and the time."""
+    calm = calm or state()
+    for number in range(200):
+        bad = number >= 100
+        now = seen(100 + number / 4, 60 if bad else 12)
+        over = ticked(over, now, acting if bad else calm, POLICY, applied=applied)
+    return over, now.at_ns
+
+
 def rolled_back(
     phase: Phase = Phase.WAIT, mode: StreamMode = StreamMode.REST
 ) -> tuple[ArbiterState, int]:
     """Return the state after users have waited longer, and the time."""
-    over, calm = ArbiterState(), state()
-    acting = state(phase, mode)
-    for number in range(200):
-        bad = number >= 100
-        now = seen(100 + number / 4, 60 if bad else 12)
-        over = ticked(over, now, acting if bad else calm, POLICY, applied=True)
-    return over, now.at_ns
+    return after_a_rise(ArbiterState(), state(phase, mode))
 
 
 def active(
@@ -220,24 +226,17 @@ def test_strategy_decides_again_after_the_suspension() -> None:
 
 
 def test_decision_that_is_not_applied_is_not_rolled_back() -> None:
-    over = ArbiterState()
-    for number in range(200):
-        bad = number >= 100
-        now = seen(100 + number / 4, 60 if bad else 12)
-        acting = state(Phase.PRESSURE if bad else Phase.WAIT)
-        over = ticked(over, now, acting, POLICY, applied=False)
-    assert decide(over, acting, POLICY, now.at_ns).gate_strategy == "idle_destage"
+    acting = state(Phase.PRESSURE)
+    over, now_ns = after_a_rise(ArbiterState(), acting, applied=False)
+    assert decide(over, acting, POLICY, now_ns).gate_strategy == "idle_destage"
 
 
 def test_override_is_not_rolled_back() -> None:
     over = overridden("sequential_cutoff", str(MIB))
     over = replace(over, drain=active(OverrideKind.DRAIN, ends_s=1000))
-    for number in range(200):
-        bad = number >= 100
-        now = seen(100 + number / 4, 60 if bad else 12)
-        acting = state(Phase.PRESSURE, StreamMode.ABSORB) if bad else state()
-        over = ticked(over, now, acting, POLICY, applied=True)
-    decision = decide(over, acting, POLICY, now.at_ns)
+    acting = state(Phase.PRESSURE, StreamMode.ABSORB)
+    over, now_ns = after_a_rise(over, acting)
+    decision = decide(over, acting, POLICY, now_ns)
     assert "rollback_guard" not in [p.strategy for p in decision.proposals]
 
 
@@ -251,13 +250,10 @@ def ruled(now: State, *proposals: Proposal) -> State:
 
 
 def test_strategy_is_not_rolled_back_for_a_rule() -> None:
-    over = ArbiterState()
-    for number in range(200):
-        bad = number >= 100
-        acting = state(Phase.PRESSURE, StreamMode.ABSORB) if bad else state()
-        now = seen(100 + number / 4, 60 if bad else 12)
-        over = ticked(over, now, ruled(acting, RULE, CUTOFF), POLICY, applied=True)
-    decision = decide(over, acting, POLICY, now.at_ns)
+    acting = state(Phase.PRESSURE, StreamMode.ABSORB)
+    both = (ruled(each, RULE, CUTOFF) for each in (acting, state()))
+    over, now_ns = after_a_rise(ArbiterState(), *both)
+    decision = decide(over, acting, POLICY, now_ns)
     assert "rollback_guard" not in [p.strategy for p in decision.proposals]
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -27,13 +26,6 @@ def recording(path: Path) -> Iterator[Recorder]:
     finally:
         recorder.stop()
         assert not recorder._thread.is_alive()
-
-
-def until(holds: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + DEADLINE_S
-    while not holds():
-        assert time.monotonic() < deadline, f"never: {what}"
-        time.sleep(0.01)
 
 
 def written(recorder: Recorder) -> bool:

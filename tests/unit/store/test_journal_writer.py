@@ -22,8 +22,9 @@ from ebbgate.store.journal_writer import JournalWriter
 from ebbgate.store.last_written import LastWritten, Values
 from ebbgate.store.recorder import Recorder
 from tests.builders import decision, journal_entry, proposal
-from tests.unit.store.recorder_fixture import overwrite, said, until
+from tests.unit.store.recorder_fixture import overwrite, said
 from tests.unit.store.test_recorder_faults import Disk, disk
+from tests.waiting import until
 
 __all__ = ["disk"]
 

@@ -4,9 +4,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -27,13 +25,6 @@ COUNTS = st.lists(st.integers(min_value=0, max_value=1 << 40), max_size=108)
 PATHS = st.dictionaries(
     st.tuples(st.sampled_from(list(Direction)), st.sampled_from(["hit", "miss", "bypass"])), COUNTS
 )
-
-
-@pytest.fixture
-def harness(tmp_path: Path) -> Iterator[StoreHarness]:
-    made = StoreHarness(tmp_path)
-    yield made
-    made.store.close()
 
 
 def felt(

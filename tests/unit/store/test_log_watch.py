@@ -25,11 +25,6 @@ BIG = decision(proposal(reason="x" * 12_000))
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "history.db"
-
-
-@pytest.fixture
 def store(path: Path) -> Iterator[Store]:
     with closing(Store.open(path)) as store:
         yield store

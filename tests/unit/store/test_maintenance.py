@@ -4,9 +4,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 
@@ -17,13 +15,6 @@ from tests.builders import decision, frame, proposal
 from tests.unit.store.store_fixture import T0_NS, StoreHarness
 
 GRACE_NS = 10 * NS_PER_S
-
-
-@pytest.fixture
-def harness(tmp_path: Path) -> Iterator[StoreHarness]:
-    made = StoreHarness(tmp_path)
-    yield made
-    made.store.close()
 
 
 def test_a_minute_is_rolled_up_when_it_is_over_and_not_before(harness: StoreHarness) -> None:

@@ -4,11 +4,9 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-
-import pytest
 
 from ebbgate.store.intent_rows import IntentRow
 from ebbgate.store.queries_intents import IntentHistory, last_number
@@ -18,18 +16,6 @@ from ebbgate.store.recorder import Recorder
 def row(number: int, **changed: object) -> IntentRow:
     values = {"kind": "mode", "volume": "bcache0", "args": {"mode": "advise"}, "who": "jo"}
     return IntentRow(id=number, at_unix_ns=7, **{**values, **changed})  # type: ignore[arg-type]
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "history.db"
-
-
-@pytest.fixture
-def recorder(path: Path) -> Iterator[Recorder]:
-    made = Recorder(path)
-    yield made
-    made.stop()
 
 
 def test_a_request_is_kept_and_then_its_outcome(recorder: Recorder, path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -18,24 +17,8 @@ from ebbgate.store.queries import History
 from ebbgate.store.recorder import Recorder
 from ebbgate.units import NS_PER_MS, NS_PER_S
 from tests.builders import action, busy_frame, decision, idle_edge, proposal
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "history.db"
-
-
-@pytest.fixture
-def recorder(path: Path) -> Iterator[Recorder]:
-    recorder = Recorder(path)
-    yield recorder
-    recorder.stop()
-
-
-def count(path: Path, table: str) -> int:
-    with closing(sqlite3.connect(path)) as connection:
-        found: int = connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
-        return found
+from tests.unit.store.recorder_fixture import count
+from tests.waiting import until
 
 
 def outcome(kind: OutcomeKind) -> Outcome:
@@ -128,10 +111,7 @@ def test_records_are_written_without_a_flush(path: Path, monkeypatch: pytest.Mon
     recorder = Recorder(path)
     recorder.flush()
     recorder.decision(decision(), 1)
-    deadline = time.monotonic() + 5
-    while count(path, "decisions") == 0:
-        assert time.monotonic() < deadline, "never written"
-        time.sleep(0.005)
+    until(lambda: count(path) > 0, "it is written")
     recorder.stop()
 
 

@@ -17,11 +17,9 @@ from pathlib import Path
 import pytest
 
 from ebbgate.errors import Unavailable
-from ebbgate.store import connection_manager, write_queue
-from ebbgate.store import recorder as module
+from ebbgate.store import write_queue
 from ebbgate.store.db import Store
 from ebbgate.store.queries import History
-from ebbgate.units import NS_PER_S
 from tests.builders import busy_frame, decision, proposal
 from tests.unit.store.recorder_fixture import (
     aside,
@@ -30,9 +28,9 @@ from tests.unit.store.recorder_fixture import (
     recording,
     said,
     sound,
-    until,
     written,
 )
+from tests.waiting import until
 
 REPO = Path(__file__).resolve().parents[3]
 BIG = decision(proposal(reason="x" * 20_000))
@@ -76,10 +74,7 @@ def disk(tmp_path: Path) -> Iterator[Disk]:
     subprocess.run(["umount", folder], check=True)
 
 
-@pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_FLUSH_S", 0.02)
-    monkeypatch.setattr(connection_manager, "_REOPEN_NS", NS_PER_S // 20)
+pytestmark = pytest.mark.usefixtures("quick")
 
 
 # ---- a full disk ---------------------------------------------------------------------------------

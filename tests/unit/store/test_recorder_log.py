@@ -19,7 +19,8 @@ from ebbgate.store.queries import History
 from ebbgate.store.recorder import Recorder
 from tests.builders import busy_frame, decision, idle_edge, proposal
 from tests.hostile_reader import holding
-from tests.unit.store.recorder_fixture import count, said, sound, until, written
+from tests.unit.store.recorder_fixture import count, said, sound, written
+from tests.waiting import until
 
 BIG = decision(proposal(reason="x" * 12_000))
 SMALL = HistoryLimits(SIZE_BYTES_MIN)
@@ -31,11 +32,6 @@ QUICK_S = 0.5
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_FLUSH_S", 0.02)
     monkeypatch.setattr(module, "_STATUS_NS", 0)
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "history.db"
 
 
 @contextmanager

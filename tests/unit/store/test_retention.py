@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -42,13 +41,6 @@ QUERIES = {
     "hours": f"SELECT at_unix_ns FROM samples WHERE span_ns = {HOUR_NS}",
     "tallies": "SELECT at_unix_ns FROM tallies",
 }
-
-
-@pytest.fixture
-def harness(tmp_path: Path) -> Iterator[StoreHarness]:
-    made = StoreHarness(tmp_path)
-    yield made
-    made.store.close()
 
 
 def something_of_all(harness: StoreHarness, at_ns: int, padding: int = 0) -> None:

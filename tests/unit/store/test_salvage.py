@@ -13,10 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from ebbgate.store import connection_manager, salvage
-from ebbgate.store import recorder as module
+from ebbgate.store import salvage
 from ebbgate.store.db import Store
-from ebbgate.units import NS_PER_S
 from tests.builders import decision
 from tests.unit.store.recorder_fixture import (
     aside,
@@ -26,15 +24,11 @@ from tests.unit.store.recorder_fixture import (
     recording,
     said,
     sound,
-    until,
     written,
 )
+from tests.waiting import until
 
-
-@pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_FLUSH_S", 0.02)
-    monkeypatch.setattr(connection_manager, "_REOPEN_NS", NS_PER_S // 20)
+pytestmark = pytest.mark.usefixtures("quick")
 
 
 def test_a_file_that_is_no_database_is_moved_aside(

@@ -19,7 +19,8 @@ from ebbgate.web import connections, events, protocol, server
 from ebbgate.web.connections import Room, client_name, make_room
 from ebbgate.web.events import Broadcaster
 from ebbgate.web.peer import loopback_uid
-from tests.unit.web.web_fixture import DEADLINE_S, Bench, Served, served, until
+from tests.unit.web.web_fixture import DEADLINE_S, Bench, Served, served
+from tests.waiting import until
 
 GET = b"GET /api/v1/health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
 HEAD_AND_NO_BODY = (

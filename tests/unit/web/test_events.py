@@ -24,7 +24,8 @@ from ebbgate.web import server
 from ebbgate.web.changes import NEWS_MAX, RESET, Cursor, Event, after, encode, parse
 from ebbgate.web.events import READERS_PER_CLIENT_MAX, Broadcaster, Reader
 from tests.builders import action, decision, proposal
-from tests.unit.web.web_fixture import DEADLINE_S, Bench, Served, served, until
+from tests.unit.web.web_fixture import DEADLINE_S, Bench, Served, served
+from tests.waiting import until
 
 
 def copied(web_history: Path, folder: Path) -> Path:

@@ -20,7 +20,8 @@ from ebbgate.web import intent_service
 from ebbgate.web.errors import ApiError
 from ebbgate.web.models.intents import NewIntent
 from tests.control_harness import refuse
-from tests.unit.web.web_fixture import NOW_S, RIGHT, Bench, complaint, until
+from tests.unit.web.web_fixture import NOW_S, RIGHT, Bench, complaint
+from tests.waiting import until
 
 
 # ---- policies ----------------------------------------------------------------------------------

@@ -15,7 +15,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -229,14 +228,6 @@ def served(folder: Path, *options: str) -> Iterator[Served]:
     # Current versions of uvicorn end by the signal itself.
     assert process.returncode in (0, -signal.SIGTERM), rest
     assert "Traceback" not in rest, rest
-
-
-def until(holds: Any, what: str) -> None:
-    """Wait for a condition."""
-    deadline = time.monotonic() + DEADLINE_S
-    while not holds():
-        assert time.monotonic() < deadline, f"never: {what}"
-        time.sleep(0.02)
 
 
 def complaint(value: Any, schema: Mapping[str, Any]) -> str:
