@@ -19,10 +19,7 @@ from tests.programs import REPO, Program, running, until, web_words
 from tests.unit.web.web_fixture import Served
 
 BUILD = REPO / "build"
-SETS = {
-    "debian": Path("/usr/bin/python3"),
-    "current": BUILD / "venv-web" / "bin" / "python",
-}
+SETS = {"debian": Path("/usr/bin/python3"), "current": BUILD / "venv-web" / "bin" / "python"}
 SCHEMATHESIS = BUILD / "venv-api" / "bin" / "schemathesis"
 TOKEN = "a-token-that-nobody-would-ever-guess"
 _VOLUMES = ("--volumes", "3", "--hours", "0.3")

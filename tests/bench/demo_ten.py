@@ -24,12 +24,7 @@ REPO = Path(__file__).resolve().parents[2]
 RUNS = {"10": 10, "1": 1}
 RUN_S = 900.0
 END_S = 15.0
-GOALS = {
-    "failed": "== 0",
-    "tracebacks": "== 0",
-    "processes_left": "== 0",
-    "files_left": "== 0",
-}
+GOALS = {"failed": "== 0", "tracebacks": "== 0", "processes_left": "== 0", "files_left": "== 0"}
 NOTES = ("each run is `make demo`, the first command of the README, with its output in a file",)
 # What the demo's last lines are: one row of its table for each figure.
 _TABLE_ROW = re.compile(

@@ -39,10 +39,7 @@ OFF = {
 """Practically no write-back; the unpaced gate returns to it in a burst, too."""
 STOCK_DELAY_S = 30
 """The kernel's own writeback_delay."""
-QUIET_CACHE = {
-    "cache/congested_read_threshold_us": 0,
-    "cache/congested_write_threshold_us": 0,
-}
+QUIET_CACHE = {"cache/congested_read_threshold_us": 0, "cache/congested_write_threshold_us": 0}
 """In every arm: the emulated cache device is slow enough to look congested to the kernel."""
 
 
@@ -55,11 +52,7 @@ class Pieces:
     range_mib: int
 
 
-PIECES = {
-    "4k": Pieces(4, 120, 256),
-    "64k": Pieces(64, 420, 512),
-    "512k": Pieces(512, 420, 512),
-}
+PIECES = {"4k": Pieces(4, 120, 256), "64k": Pieces(64, 420, 512), "512k": Pieces(512, 420, 512)}
 SCHEDULERS = ("mq-deadline", "none", "bfq")
 VARIANTS = tuple(f"{p}/{s}" for p in PIECES for s in SCHEDULERS)
 GOALS = {

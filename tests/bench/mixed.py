@@ -56,11 +56,7 @@ def jobs(device: str) -> tuple[fio.Job, fio.Job]:
         "rate": f"{STREAM_MIB_PER_S}m",
         **timed,
     }
-    random: dict[str, str | int] = {
-        "size": f"{RANDOM_MIB}M",
-        "rate_iops": RANDOM_IOPS,
-        **timed,
-    }
+    random: dict[str, str | int] = {"size": f"{RANDOM_MIB}M", "rate_iops": RANDOM_IOPS, **timed}
     run_requests = RUN_MIB * 1024 // 256
     return (
         fio.Job(device, f"randwrite:{run_requests}", "256k", "stream", stream),

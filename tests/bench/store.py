@@ -238,11 +238,7 @@ def run(context: Context) -> Report:
         "last_hour_read_ms": median(each["last_hour_read_ms"] for each in runs),
         "days_of_minutes": min(each["days_of_minutes"] for each in runs),
     }
-    goals = {
-        "size_mib_max": "<= 256",
-        "last_hour_read_ms": "<= 50",
-        "days_of_minutes": ">= 29.9",
-    }
+    goals = {"size_mib_max": "<= 256", "last_hour_read_ms": "<= 50", "days_of_minutes": ">= 29.9"}
     return Report("store-bound", {"ebbgate": runs}, ratios, goals, ("without a guest",))
 
 

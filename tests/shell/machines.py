@@ -149,8 +149,7 @@ SCENARIOS: Mapping[str, Scenario] = {
         (*_ATTACH, "--cache-lv", "fast", "vg/data"), {"lvs": _PLAIN + _SSD_UNUSED}
     ),
     "lvmcache-detach": Scenario(
-        ("lvmcache-detach", "--yes", "vg/data"),
-        {**_DMCACHE, "lvs": POOL_LVS, "dm_status": THROUGH},
+        ("lvmcache-detach", "--yes", "vg/data"), {**_DMCACHE, "lvs": POOL_LVS, "dm_status": THROUGH}
     ),
     "lvmcache-detach-free": Scenario(("lvmcache-detach", "--yes", "--free", "vg/data"), _DMCACHE),
     "lvmcache-detach-shared": Scenario(

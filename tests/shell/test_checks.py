@@ -65,11 +65,7 @@ def test_dirty_data_of_a_device_that_is_not_registered_keeps_the_set(tmp_path: P
 
 @pytest.mark.parametrize(
     "index",
-    [
-        None,
-        "0:16 len 512 -> ???\n",
-        f"0:16 len 512 -> [0:46080 gen 1]{' ' * 60}\n",
-    ],
+    [None, "0:16 len 512 -> ???\n", f"0:16 len 512 -> [0:46080 gen 1]{' ' * 60}\n"],
     ids=["no debugfs", "another format", "cut off"],
 )
 def test_a_set_whose_index_cannot_be_read_is_kept(index: str | None, tmp_path: Path) -> None:

@@ -72,10 +72,7 @@ CASES: Mapping[str, tuple[list[str], dict[str, Any]]] = {
         ["lvmcache-attach", "-n", "--chunk", "64k", "vg/data", "/dev/sdb"],
         {"ssd_bytes": 1024 * GIB},
     ),
-    "lvmcache-attach-twice": (
-        ["lvmcache-attach", "-n", "vg/data", "/dev/sdb"],
-        {"lvs": VOL_LVS},
-    ),
+    "lvmcache-attach-twice": (["lvmcache-attach", "-n", "vg/data", "/dev/sdb"], {"lvs": VOL_LVS}),
     "lvmcache-attach-no-volume": (["lvmcache-attach", "-n", "vg/nix", "/dev/sdb"], {}),
     "lvmcache-attach-no-device": (["lvmcache-attach", "-n", "vg/data", "/dev/nothing"], {}),
     "lvmcache-attach-unconfirmed": (["lvmcache-attach", "vg/data", "/dev/sdb"], {}),
@@ -150,20 +147,14 @@ CASES: Mapping[str, tuple[list[str], dict[str, Any]]] = {
         ["bcache-attach", "-n", "--bucket", "1m", "/dev/sda", "/dev/sdb"],
         {"ssd_bytes": GIB // 4},
     ),
-    "bcache-attach-to-running": (
-        ["bcache-attach", "-n", "/dev/sda", "/dev/sdb"],
-        NO_CACHE,
-    ),
+    "bcache-attach-to-running": (["bcache-attach", "-n", "/dev/sda", "/dev/sdb"], NO_CACHE),
     "bcache-attach-file-system": (
         ["bcache-attach", "-n", "/dev/sda", "/dev/sdb"],
         {"signatures": {"sda": "0x438,ext4\n"}},
     ),
     "bcache-detach-no-volume": (["bcache-detach", "-n", "/dev/sda"], {}),
     "stack-status": (["stack-status"], {"dm_status": WRITEBACK, **STACK}),
-    "stack-status-needs-check": (
-        ["stack-status"],
-        {"dm_status": BROKEN, **STACK},
-    ),
+    "stack-status-needs-check": (["stack-status"], {"dm_status": BROKEN, **STACK}),
     "stack-status-fail-json": (
         ["stack-status", "--json"],
         {"dm_status": "0 1048576 cache Fail\n", **STACK},

@@ -34,14 +34,8 @@ def spelt(steps: tuple[Step, ...]) -> list[tuple[str, str]]:
 @pytest.mark.parametrize(
     ("gate", "writes"),
     [
-        (
-            Gate(GateKind.CLOSED, 512),
-            [("writeback_rate", "1"), ("writeback_percent", "40")],
-        ),
-        (
-            Gate(GateKind.PACED, 8 * MIB),
-            [("writeback_rate", "16384"), ("writeback_percent", "40")],
-        ),
+        (Gate(GateKind.CLOSED, 512), [("writeback_rate", "1"), ("writeback_percent", "40")]),
+        (Gate(GateKind.PACED, 8 * MIB), [("writeback_rate", "16384"), ("writeback_percent", "40")]),
         (
             Gate(GateKind.PULSED, 8 * MIB, 200_000),
             [

@@ -272,10 +272,7 @@ def test_a_knob_that_is_not_owned_is_not_released(bench: WriterHarness) -> None:
 
 
 GATES = st.builds(
-    Gate,
-    st.sampled_from([*GateKind]),
-    st.integers(min_value=0, max_value=1 << 40),
-    st.just(1000),
+    Gate, st.sampled_from([*GateKind]), st.integers(min_value=0, max_value=1 << 40), st.just(1000)
 )
 STEPS = st.lists(
     st.one_of(

@@ -53,10 +53,7 @@ def test_the_entry_of_a_missing_dm_volume_is_closed(fake: FakeSysfs) -> None:
     journal = FakeJournal([entry_of(find(sysfs, "vg/data"))])
     dm.devices.clear()
     (outcome,) = restore(journal, sysfs, "this boot")
-    assert (outcome.kind, outcome.error) == (
-        OutcomeKind.UNCHANGED,
-        "the device is gone",
-    )
+    assert (outcome.kind, outcome.error) == (OutcomeKind.UNCHANGED, "the device is gone")
 
 
 def test_the_entry_of_a_refused_message_stays_open(fake: FakeSysfs) -> None:

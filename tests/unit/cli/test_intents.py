@@ -36,8 +36,7 @@ def test_a_mode_request_prints_the_outcome(cli: Cli, mode: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("user", "who"),
-    [("jo", f"{ME} (jo)"), ("root", ME), ("x" * 65, ME), ("a\x1bb", ME)],
+    ("user", "who"), [("jo", f"{ME} (jo)"), ("root", ME), ("x" * 65, ME), ("a\x1bb", ME)]
 )
 def test_the_sudo_user_is_sent_as_label(
     cli: Cli, monkeypatch: pytest.MonkeyPatch, user: str, who: str
@@ -86,10 +85,7 @@ def test_a_failure_is_an_error_with_its_reason(cli: Cli) -> None:
 def test_a_refusal_is_an_error_with_its_next_step(cli: Cli) -> None:
     with cli.daemon(answers=refuse):
         result = cli("enforce", "bcache0")
-    assert (result.code, result.err) == (
-        74,
-        "ebbgate: the test refuses this\n  ask another test\n",
-    )
+    assert (result.code, result.err) == (74, "ebbgate: the test refuses this\n  ask another test\n")
     assert cli.intents() == []
 
 
@@ -268,10 +264,7 @@ def test_help_lists_every_command_and_exit_code(cli: Cli) -> None:
         assert word in result.out
 
 
-@pytest.mark.parametrize(
-    "command",
-    COMMANDS,
-)
+@pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_help_and_json(cli: Cli, command: str) -> None:
     result = cli(command, "--help")
     assert result.code == 0

@@ -48,11 +48,7 @@ def test_a_set_request_prints_the_outcome(
     with cli.daemon(answers=(True, "bcache0: sequential_cutoff = 1 MiB")):
         result = cli("set", "bcache0", "sequential_cutoff", "1MiB", *words)
     assert (result.code, result.out) == (0, "bcache0: sequential_cutoff = 1 MiB\n")
-    assert asked(cli) == (
-        "set",
-        "bcache0",
-        {"knob": "sequential_cutoff", "value": "1MiB", **args},
-    )
+    assert asked(cli) == ("set", "bcache0", {"knob": "sequential_cutoff", "value": "1MiB", **args})
 
 
 @pytest.mark.parametrize(

@@ -22,8 +22,7 @@ def said(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 def test_what_takes_too_long_is_said_once_and_its_end_too(
-    tmp_path: Path,
-    caplog: pytest.LogCaptureFixture,
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     writer = WriterHarness(tmp_path).writer
     writer.current_write = ("writeback_percent", 0)

@@ -58,11 +58,7 @@ def test_a_thread_that_refuses_leaves_no_other_at_real_time(scheduler: Scheduler
     priority = Priority(0, 17)
     priority.set(urgent=True)
     priority.set(urgent=False)
-    assert scheduler.asked == [
-        (0, os.SCHED_RR, 1),
-        (17, os.SCHED_RR, 1),
-        (0, os.SCHED_OTHER, 0),
-    ]
+    assert scheduler.asked == [(0, os.SCHED_RR, 1), (17, os.SCHED_RR, 1), (0, os.SCHED_OTHER, 0)]
 
 
 def test_a_loop_is_urgent_while_its_gate_is_open_in_a_gap(enforced: LoopBench) -> None:

@@ -50,12 +50,7 @@ def test_a_client_is_greeted_at_once_and_its_request_answered(bench: Bench, clie
     assert client.greeting["pid"] == os.getpid()
     client.ask(id="a1")
     assert client.read() == {"id": "a1", "state": "accepted", "request": 1}
-    assert client.read() == {
-        "id": "a1",
-        "state": "done",
-        "request": 1,
-        "text": "b: mode advise",
-    }
+    assert client.read() == {"id": "a1", "state": "done", "request": 1, "text": "b: mode advise"}
     me = pwd.getpwuid(os.geteuid()).pw_name
     assert bench.asked == [("mode", "b", {"mode": "advise"}, me)]
 

@@ -293,8 +293,7 @@ def test_must_destage_has_the_thresholds_of_idle_destage() -> None:
 
 # ---- when overrides end -------------------------------------------------------------------------
 @pytest.mark.parametrize(
-    ("wall_s", "ends_s"),
-    [(0, 110), (60, 50), (100, 10), (1000, 10), (-1000, 110)],
+    ("wall_s", "ends_s"), [(0, 110), (60, 50), (100, 10), (1000, 10), (-1000, 110)]
 )
 def test_override_lasts_for_what_is_left_of_it(wall_s: int, ends_s: int) -> None:
     override = Override(OverrideKind.SET, "bcache0", "jo", 0, 100 * SECOND)

@@ -12,11 +12,7 @@ from hypothesis import strategies as st
 from ebbgate.model.decision import Gate, GateKind
 from ebbgate.model.records import QueueSample
 from ebbgate.policy.strategies import pace
-from ebbgate.policy.strategies.pace import (
-    depth_target_ios,
-    params_for,
-    samples_above_ios,
-)
+from ebbgate.policy.strategies.pace import depth_target_ios, params_for, samples_above_ios
 from ebbgate.policy.strategies.pace_state import PaceParams, PaceState, ThrottleKind
 from ebbgate.signals.gaps import likely_until_ns, reaching
 from ebbgate.units import KIB, MIB, NS_PER_MS, NS_PER_S

@@ -52,11 +52,7 @@ def test_a_rule_wins_over_every_strategy_and_the_loser_stays_visible() -> None:
     policy = Policy(rules=(rule("drain", gate=OPEN),))
     found = decided(policy, busy_frame())
     assert (found.gate, found.gate_strategy) == (OPEN, "rule drain")
-    assert [p.strategy for p in found.proposals] == [
-        "rule drain",
-        "idle_destage",
-        "stream_bypass",
-    ]
+    assert [p.strategy for p in found.proposals] == ["rule drain", "idle_destage", "stream_bypass"]
     assert found.proposals[1].gate is not None
 
 
@@ -152,11 +148,7 @@ def test_strategies_are_shown_in_the_order_of_the_policy() -> None:
         (Gate(GateKind.PACED, depth_ios=32), DEPTH, Gate(GateKind.PACED, depth_ios=8)),
         (Gate(GateKind.PACED, depth_ios=4), DEPTH, Gate(GateKind.PACED, depth_ios=4)),
         (CLOSED, DEPTH, Gate(GateKind.PACED, depth_ios=1)),
-        (
-            Gate(GateKind.PACED, depth_ios=4),
-            Limits(destage_depth=Bounds(high=0)),
-            CLOSED,
-        ),
+        (Gate(GateKind.PACED, depth_ios=4), Limits(destage_depth=Bounds(high=0)), CLOSED),
         (OPEN, Limits(), OPEN),
     ],
 )

@@ -48,10 +48,7 @@ def probe(tmp_path: Path, *, before: str = "", follows: bool = True) -> Path:
 
 
 def capture(
-    tmp_path: Path,
-    program: Path,
-    seconds: float | None = 0.5,
-    out: io.BytesIO | None = None,
+    tmp_path: Path, program: Path, seconds: float | None = 0.5, out: io.BytesIO | None = None
 ) -> tuple[Captured, list[dict[str, Any]], bytes]:
     out = io.BytesIO() if out is None else out
     fake = fake_bcache(tmp_path / "sys")

@@ -200,10 +200,7 @@ def test_edges_open_and_close_the_gate_between_the_samples() -> None:
         ((2.55, 4.75), "paced"),
         ((4.75, 10.0), "closed"),
     ]
-    assert found.destage_ns[0] == {
-        "closed": round(7.8 * NS_PER_S),
-        "paced": round(2.2 * NS_PER_S),
-    }
+    assert found.destage_ns[0] == {"closed": round(7.8 * NS_PER_S), "paced": round(2.2 * NS_PER_S)}
 
 
 def test_another_wait_finds_other_gaps() -> None:

@@ -308,8 +308,7 @@ RATES = st.floats(min_value=0, max_value=1e10)
 
 
 @pytest.mark.parametrize(
-    ("sync_share", "ratio"),
-    [(None, 0.40), (0.0, 0.40), (0.89, 0.40), (0.90, 0.70), (1.0, 0.70)],
+    ("sync_share", "ratio"), [(None, 0.40), (0.0, 0.40), (0.89, 0.40), (0.90, 0.70), (1.0, 0.70)]
 )
 def test_mostly_synchronous_writes_are_cached_to_the_higher_cutoff(
     sync_share: float | None, ratio: float

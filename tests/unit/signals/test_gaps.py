@@ -9,13 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ebbgate.signals.gaps import (
-    WaitParams,
-    bucket_edges_ns,
-    learn_wait,
-    reaching,
-    rest_sum_ns,
-)
+from ebbgate.signals.gaps import WaitParams, bucket_edges_ns, learn_wait, reaching, rest_sum_ns
 from ebbgate.units import NS_PER_MS, NS_PER_S, NS_PER_US
 
 PARAMS = WaitParams()

@@ -78,10 +78,7 @@ def test_outcomes_keep_the_knob_the_values_and_the_latency(store: Store, path: P
 
 def test_a_sample_keeps_unknown_apart_from_zero(store: Store, path: Path) -> None:
     known = frame(
-        foreground={
-            Direction.READ: Rates(10.0, 4096.0),
-            Direction.WRITE: Rates(0.0, 0.0),
-        },
+        foreground={Direction.READ: Rates(10.0, 4096.0), Direction.WRITE: Rates(0.0, 0.0)},
         paths={
             (Direction.READ, "hit"): PathLatency(3, 12288, 1000, 2000),
             (Direction.READ, "miss"): PathLatency(1, 4096, 9000, 9000),

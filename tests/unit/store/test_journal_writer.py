@@ -118,12 +118,7 @@ SHARED = "/sys/fs/bcache/11111111-2222-3333-4444-555555555555/internal/idle_max_
 def shared(volume: str, original: str, at_unix_ns: int) -> JournalEntry:
     knob = "idle_max_writeback_rate"
     return journal_entry(
-        knob,
-        volume=volume,
-        path=SHARED,
-        original=original,
-        last_written="0",
-        at_unix_ns=at_unix_ns,
+        knob, volume=volume, path=SHARED, original=original, last_written="0", at_unix_ns=at_unix_ns
     )
 
 

@@ -21,15 +21,7 @@ from ebbgate.store import write_queue
 from ebbgate.store.db import Store
 from ebbgate.store.queries import History
 from tests.builders import busy_frame, decision, proposal
-from tests.unit.store.recorder_fixture import (
-    aside,
-    count,
-    filled,
-    recording,
-    said,
-    sound,
-    written,
-)
+from tests.unit.store.recorder_fixture import aside, count, filled, recording, said, sound, written
 from tests.waiting import until
 
 REPO = Path(__file__).resolve().parents[3]

@@ -305,8 +305,7 @@ def test_cursor_round_trips() -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["", "1.2.3.4.5", "1.2.3.4.5.6.7", "a.b.c.d.e.f", "1.2.3.4.-5.6", "1.2.3.4.5.6\n"],
+    "text", ["", "1.2.3.4.5", "1.2.3.4.5.6.7", "a.b.c.d.e.f", "1.2.3.4.-5.6", "1.2.3.4.5.6\n"]
 )
 def test_malformed_cursor_is_none(text: str) -> None:
     assert parse(text) is None

@@ -32,17 +32,7 @@ def test_invalid_path_is_a_client_error(paged: Bench, method: str, path: str) ->
     assert 400 <= paged.ask(method, path).status < 500
 
 
-NUMBERS = (
-    "9" * 5000,
-    "-" + "9" * 5000,
-    "9" * 30,
-    "1e999",
-    "-1e999",
-    "nan",
-    "inf",
-    "²",
-    "",
-)
+NUMBERS = ("9" * 5000, "-" + "9" * 5000, "9" * 30, "1e999", "-1e999", "nan", "inf", "²", "")
 TIMES = ("since_unix_s", "until_unix_s")
 
 

@@ -157,10 +157,7 @@ def test_pages_of_decisions_have_no_gap(still: Bench, of: str) -> None:
     ("query", "holds"),
     [
         ("volume=bcache0", lambda d: d["volume"] == "bcache0"),
-        (
-            "knob=writeback_rate",
-            lambda d: any(a["knob"] == "writeback_rate" for a in d["actions"]),
-        ),
+        ("knob=writeback_rate", lambda d: any(a["knob"] == "writeback_rate" for a in d["actions"])),
         (
             "outcome=changed",
             lambda d: d["acted"] and any(a["outcome"] == "changed" for a in d["actions"]),

@@ -7,14 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ebbgate.web.security import (
-    BODY_BYTES_MAX,
-    CSP,
-    Scope,
-    host_allowed,
-    host_name,
-    same_origin,
-)
+from ebbgate.web.security import BODY_BYTES_MAX, CSP, Scope, host_allowed, host_name, same_origin
 from tests.unit.web.web_fixture import JSON, RIGHT, TOKEN, Bench
 
 REQUEST = b'{"kind": "restore"}'
