@@ -74,13 +74,9 @@ class ErrnoHarness:
         if self._ended_at_start(call, code):
             return FaultResult(call, number, [])
         broken = [f"it ended with {code}"] if code else self._said_wrong(call, number)
-        home = self.machine.home
-        lost = self.machine.wrong().keys() - set(home.left())
+        lost = self.machine.wrong().keys() - set(self.machine.home.left())
         broken += [f"the original of {knob} is lost" for knob in lost]
-        home.put_back()
-        broken += [f"{knob} is {what}" for knob, what in self.machine.wrong().items()]
-        broken += [f"{knob} is still in the journal" for knob in home.left()]
-        return FaultResult(call, number, broken)
+        return FaultResult(call, number, [*broken, *self._not_put_back()])
 
     def hangs(self, place: int) -> FaultResult:
         """Call `place`, if it is one of the journal's thread, never returns; the life goes on to
@@ -103,27 +99,24 @@ class ErrnoHarness:
                     pass
             except TimeoutError:
                 broken.append("it does not end")
-        home = self.machine.home
         if not broken and not child.exit_code and not self._read_report().named:
             broken.append("it is not named")
-        home.put_back()
-        broken += [f"{knob} is {what}" for knob, what in self.machine.wrong().items()]
-        broken += [f"{knob} is still in the journal" for knob in home.left()]
-        return FaultResult(call, 0, broken)
+        return FaultResult(call, 0, [*broken, *self._not_put_back()])
 
     def restore_fails(self, held: Snapshot, place: int, number: int) -> FaultResult:
         """Make one call of a `restore` fail, which starts from the files of a killed life."""
         self.machine.load(held)
         call, code = self._run(place, number, self._restore, fresh=False)
-        home = self.machine.home
-        if self._ended_at_start(call, code):
-            broken = []
-        else:
+        broken = []
+        if not self._ended_at_start(call, code):
             broken = [f"it ended with {code}"] if code else self._left_unsaid()
-        home.put_back()
-        broken += [f"{knob} is {what}" for knob, what in self.machine.wrong().items()]
-        broken += [f"{knob} is still in the journal" for knob in home.left()]
-        return FaultResult(call, number, broken)
+        return FaultResult(call, number, [*broken, *self._not_put_back()])
+
+    def _not_put_back(self) -> list[str]:
+        """Return what a `restore` without a fault leaves behind."""
+        self.machine.home.put_back()
+        found = [f"{knob} is {what}" for knob, what in self.machine.wrong().items()]
+        return [*found, *(f"{knob} is still in the journal" for knob in self.machine.home.left())]
 
     def _run(
         self, place: int, number: int, work: Callable[[], None], *, fresh: bool = True

@@ -10,7 +10,26 @@ from ebbgate.model.decision import JournalEntry
 from ebbgate.store.last_written import Values
 
 
-class FakeJournal:
+class NoJournal:
+    """A journal of one volume that keeps nothing."""
+
+    def put(self, entry: JournalEntry) -> JournalEntry:
+        return entry
+
+    def writing(self, entry: JournalEntry, new: str, before: str) -> None:
+        """Keep nothing."""
+
+    def disclaim(self, entry: JournalEntry) -> bool:
+        return False
+
+    def reclaim(self, entry: JournalEntry) -> None:
+        """No other volume is here."""
+
+    def close(self, volume: str, knob: str, how: str) -> None:
+        """Keep nothing."""
+
+
+class FakeJournal(NoJournal):
     """Keeps what the daemon's journal would keep. `broken`: it cannot be written.
 
     `all`: by volume and knob; `last`: what was written last; `closed`: knob and reason, in order.
@@ -40,12 +59,6 @@ class FakeJournal:
         if self.broken:
             raise OSError(errno.ENOSPC, "No space left on device")
         self.last[entry.knob] = Values(new, before)
-
-    def disclaim(self, entry: JournalEntry) -> bool:
-        return False
-
-    def reclaim(self, entry: JournalEntry) -> None:
-        """No other volume is here."""
 
     def close(self, volume: str, knob: str, how: str) -> None:
         self.all.pop((volume, knob), None)

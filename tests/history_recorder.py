@@ -13,7 +13,7 @@ from typing import Any
 
 from ebbgate.actuators.knob_writer import KnobWriter
 from ebbgate.control.volume_loop import VolumeLoop
-from ebbgate.model.decision import Decision, JournalEntry, Outcome
+from ebbgate.model.decision import Decision, Outcome
 from ebbgate.model.frame import Frame
 from ebbgate.model.records import Edge
 from ebbgate.model.volume import Kind, Mode, Volume
@@ -28,6 +28,7 @@ from ebbgate.probes.recording import (
 )
 from ebbgate.probes.volume_state import read_knobs
 from tests.builders import dm_volume, volume
+from tests.fake_journal import NoJournal
 from tests.fake_sysfs import WatchedSysfs, fake_bcache
 from tests.waiting import until
 
@@ -36,7 +37,7 @@ _SETTLES_S = 5.0
 
 
 @dataclass(slots=True)
-class Tape:
+class Tape(NoJournal):
     """The event sink and journal of the loop; each entry with its time (ns from the start)."""
 
     length_ns: int = 0
@@ -62,22 +63,6 @@ class Tape:
 
     def edge(self, edge: Edge, late_ns: int) -> None:
         self.edges.append((self._at(), edge, 1_000_000))
-
-    def put(self, entry: JournalEntry) -> JournalEntry:
-        """A fake machine needs no journal."""
-        return entry
-
-    def writing(self, entry: JournalEntry, new: str, before: str) -> None:
-        """See put."""
-
-    def disclaim(self, entry: JournalEntry) -> bool:
-        return False
-
-    def reclaim(self, entry: JournalEntry) -> None:
-        """See put."""
-
-    def close(self, volume: str, knob: str, how: str) -> None:
-        """See put."""
 
     def _at(self) -> int:
         return self.now_ns - self.begin_ns

@@ -16,13 +16,14 @@ from ebbgate.policy.defaults import Policy
 from ebbgate.probes.volume_state import read_knobs
 from ebbgate.units import NS_PER_MS
 from tests.builders import busy_edge, idle_edge, queue_sample, tick, volume, volume_state
+from tests.fake_journal import NoJournal
 from tests.fake_sysfs import WatchedSysfs, fake_bcache
 from tests.waiting import until
 
 DEADLINE_S = 5.0
 
 
-class RecordingSink:
+class RecordingSink(NoJournal):
     """An event sink and a journal that record what the loop sends."""
 
     def __init__(self) -> None:
@@ -55,15 +56,6 @@ class RecordingSink:
     def put(self, entry: JournalEntry) -> JournalEntry:
         self.open.add(entry.knob)
         return entry
-
-    def writing(self, entry: JournalEntry, new: str, before: str) -> None:
-        """Not looked at here."""
-
-    def disclaim(self, entry: JournalEntry) -> bool:
-        return False
-
-    def reclaim(self, entry: JournalEntry) -> None:
-        """There is one volume only."""
 
     def close(self, volume: str, knob: str, how: str) -> None:
         self.open.discard(knob)

@@ -28,19 +28,22 @@ def machine(request: pytest.FixtureRequest, tmp_path: Path) -> Machine:
     return made
 
 
+def all_back(machine: Machine, where: str = "", by_administrator: str = "") -> None:
+    """Every knob is what it must be in the end, and nothing is left in the journal."""
+    assert machine.wrong(by_administrator) == {}, where
+    assert machine.home.left() == [], where
+
+
 def test_an_undisturbed_run_leaves_nothing_behind(machine: Machine) -> None:
     assert len(machine.moments()) > 60
-    assert machine.wrong() == {}
-    assert machine.home.left() == []
+    all_back(machine)
 
 
 def test_no_original_is_lost_at_any_kill(machine: Machine) -> None:
     for number, (call, files) in enumerate(machine.moments()):
         machine.load(files)
         outcomes = machine.home.put_back()
-        where = f"call {number}: {call}, {outcomes}"
-        assert machine.wrong() == {}, where
-        assert machine.home.left() == [], where
+        all_back(machine, f"call {number}: {call}, {outcomes}")
 
 
 def test_an_administrators_write_at_the_kill_stays(machine: Machine) -> None:
@@ -50,9 +53,7 @@ def test_an_administrators_write_at_the_kill_stays(machine: Machine) -> None:
         machine.load(files)
         machine.home.administrator_writes(machine.volume, knob)
         outcomes = machine.home.put_back()
-        where = f"call {number}: {call}, {knob} by the administrator, {outcomes}"
-        assert machine.wrong(knob) == {}, where
-        assert machine.home.left() == [], where
+        all_back(machine, f"call {number}: {call}, {knob} by the administrator, {outcomes}", knob)
 
 
 def test_an_administrators_write_stays_without_a_kill(machine: Machine) -> None:
@@ -66,9 +67,7 @@ def test_an_administrators_write_stays_without_a_kill(machine: Machine) -> None:
         gate_follows = not BY_NAME[knob].verified and before_gate(calls, number, knob)
         if gate_follows or cannot_be_noticed(calls, number, knob):
             continue
-        where = f"call {number}: {calls[number:][:1]}, {knob} by the administrator"
-        assert machine.wrong(knob) == {}, where
-        assert machine.home.left() == [], where
+        all_back(machine, f"call {number}: {calls[number:][:1]}, {knob} by the administrator", knob)
 
 
 def before_gate(calls: list[Call], number: int, knob: str) -> bool:
@@ -84,8 +83,7 @@ def test_a_real_kill_leaves_the_same_files(machine: Machine) -> None:
         machine.reset()
         call = machine.stop_at(number)
         machine.home.put_back()
-        assert machine.wrong() == {}, f"call {number}: {call}"
-        assert machine.home.left() == [], f"call {number}: {call}"
+        all_back(machine, f"call {number}: {call}")
 
 
 def test_a_killed_restore_is_completed_by_the_next(machine: Machine) -> None:
@@ -96,5 +94,4 @@ def test_a_killed_restore_is_completed_by_the_next(machine: Machine) -> None:
     for number, (call, files) in enumerate(machine.moments(machine.home.put_back)):
         machine.load(files)
         machine.home.put_back()
-        assert machine.wrong() == {}, f"call {number}: {call}"
-        assert machine.home.left() == [], f"call {number}: {call}"
+        all_back(machine, f"call {number}: {call}")

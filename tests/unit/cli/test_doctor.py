@@ -15,7 +15,7 @@ from tests.unit.conftest import NOW_NS, Cli
 from tests.unit.doctor.test_signals import HELLO, program
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def probe(tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = program(tmp_path, json.dumps(HELLO))
     monkeypatch.setenv("EBBGATE_PROBE", str(path))
@@ -23,7 +23,6 @@ def probe(tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-@pytest.mark.usefixtures("probe")
 def test_the_doctor_page_has_every_part(cli: Cli) -> None:
     out = cli("doctor").out
     assert "path    missing: the bcache module is not loaded" in out
@@ -33,7 +32,6 @@ def test_the_doctor_page_has_every_part(cli: Cli) -> None:
     assert "EBB-205 Info: bcache0 bypasses the cache after reads above 2000 us" in out
 
 
-@pytest.mark.usefixtures("probe")
 def test_every_knob_shows_whether_ebbgate_may_write_it(cli: Cli) -> None:
     with cli.daemon() as store:
         knobs = {
@@ -52,14 +50,12 @@ def test_every_knob_shows_whether_ebbgate_may_write_it(cli: Cli) -> None:
     assert "left alone: changed by someone else" in result.out
 
 
-@pytest.mark.usefixtures("probe")
 def test_a_knob_that_this_kernel_lacks_is_not_listed(cli: Cli) -> None:
     cli.fake.remove("/sys/block/bcache0/bcache/writeback_consider_fragment")
     rows = cli("doctor", "--json").document["volumes"][0]["knobs"]
     assert "writeback_consider_fragment" not in {row["name"] for row in rows}
 
 
-@pytest.mark.usefixtures("probe")
 def test_the_advice_comes_from_the_disk_below(cli: Cli) -> None:
     cli.fake.write("/sys/block/vda/queue/scheduler", "mq-deadline [none]")
     cli.fake.write("/sys/block/vda/device/queue_depth", "256")
@@ -72,7 +68,6 @@ def test_the_advice_comes_from_the_disk_below(cli: Cli) -> None:
     assert rows[1]["keep"].endswith('ATTR{queue/scheduler}="mq-deadline"')
 
 
-@pytest.mark.usefixtures("probe")
 def test_a_command_is_one_line_however_narrow_the_terminal_is(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -86,7 +81,6 @@ def test_a_command_is_one_line_however_narrow_the_terminal_is(
         assert each in lines
 
 
-@pytest.mark.usefixtures("probe")
 @pytest.mark.parametrize(
     ("vendor", "model", "severity"),
     [
@@ -111,7 +105,6 @@ def test_the_kind_of_disk_comes_from_its_vendor_and_model(
     assert (found["about"], found["severity"]) == ("sda", severity)
 
 
-@pytest.mark.usefixtures("probe")
 def test_values_written_by_ebbgate_cause_no_advice(cli: Cli) -> None:
     names = ("congested_read_threshold_us", "congested_write_threshold_us")
     stock = {
@@ -126,7 +119,6 @@ def test_values_written_by_ebbgate_cause_no_advice(cli: Cli) -> None:
     assert [row["id"] for row in rows] == ["EBB-205"]
 
 
-@pytest.mark.usefixtures("probe")
 def test_the_status_is_read_after_the_measurement(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -141,7 +133,6 @@ def test_the_status_is_read_after_the_measurement(
     assert document["volumes"][0]["mode"] == "observe"
 
 
-@pytest.mark.usefixtures("probe")
 def test_doctor_writes_no_file(cli: Cli, tmp_path: Path) -> None:
     def contents() -> dict[Path, bytes]:
         files = (path for path in tmp_path.rglob("*") if path.is_file())
@@ -153,7 +144,6 @@ def test_doctor_writes_no_file(cli: Cli, tmp_path: Path) -> None:
     assert contents() == before
 
 
-@pytest.mark.usefixtures("probe")
 def test_doctor_without_root_shows_the_rest(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     cli.euid = 1000
     assert cli("doctor").code == 0
@@ -164,12 +154,12 @@ def test_missing_btf_and_missing_probe_are_reported(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("EBBGATE_PROBE", "/no/such/probe")
+    cli.fake.remove("/sys/kernel/btf/vmlinux")
     out = cli("doctor").out
     assert "there is no /no/such/probe: install it, or run make probe" in out
     assert "this kernel has no BTF type information (CONFIG_DEBUG_INFO_BTF)" in out
 
 
-@pytest.mark.usefixtures("probe")
 def test_it_fits_80_columns(cli: Cli) -> None:
     lines = cli("doctor", "--knobs").out.splitlines()
     copied = ("      echo ", "      sudo ", "      ACTION")

