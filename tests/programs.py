@@ -59,9 +59,15 @@ class Program:
     log: Path
 
     def said(self, pattern: str) -> str | None:
-        """The first group of the first match in its log. Raises AssertionError where it ended."""
-        assert self.process.poll() is None, f"ended: {self.log.read_text()[-2000:]}"
-        match = re.search(pattern, self.log.read_text())
+        """Return the first group of the first match in its log.
+
+        Raises AssertionError if it ended without one.
+        """
+        ended = self.process.poll() is not None
+        # Read after the look at the process, which may write its last line and end meanwhile.
+        text = self.log.read_text()
+        match = re.search(pattern, text)
+        assert match or not ended, f"ended: {text[-2000:]}"
         return match[1] if match else None
 
     def end(self, number: signal.Signals = signal.SIGTERM) -> None:
