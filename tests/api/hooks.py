@@ -65,9 +65,10 @@ _RELATIONS: dict[str, tuple[str, ...]] = {
     "POST /api/v1/intents": (
         r"^[a-z_]+ (is for|takes no|needs) ",
         r"^[a-z_]+: [a-z_]+: ",
+        "^[a-z_]+: unknown argument ",
         "^X-Ebbgate-Who ",
         "^(args|volume): ",
-        "^the request takes [0-9]+ bytes; ",
+        "^the request has [0-9]+ bytes; ",
     ),
     "POST /api/v1/policies/dry-run": (r"^the policy:\d",),
 }
