@@ -49,13 +49,13 @@ def test_a_failing_call_loses_no_original_and_is_reported_once(
 
 def test_a_hanging_journal_prevents_first_writes_only(harness: ErrnoHarness) -> None:
     broken, tried = [], 0
-    for place in every(len(harness.calls), 15):
+    for place in range(0, len(harness.calls), len(harness.calls) // 12):
         found = harness.hangs(place)
         tried += found.call is not None
         if found.broken:
             broken.append(f"{place} {found}")
     assert not broken, "\n".join(broken)
-    assert tried > 1
+    assert tried > 3
 
 
 def test_a_restore_with_a_failing_call_loses_nothing_and_reports_it(harness: ErrnoHarness) -> None:
@@ -89,7 +89,7 @@ def test_a_hanging_volume_does_not_block_the_restore_of_another(tmp_path: Path) 
 
     own = sum(own_knob(machine, call) for call, _ in machine.moments(work))
     assert own > 20
-    for place in every(own, 3):
+    for place in range(0, own, own // 4):
         machine.load(held)
         for knob, value in changed.items():
             machine.home.sysfs.write_text(str(knob_path(other, knob)), value)

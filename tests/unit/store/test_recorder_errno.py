@@ -84,9 +84,12 @@ def recorder_life(tmp_path: Path) -> RecorderLife:
     return RecorderLife(tmp_path)
 
 
-def test_a_failing_call_loses_no_record_or_is_reported_once(recorder_life: RecorderLife) -> None:
-    # An odd step: each errno meets each kind of call.
-    for place in range(0, recorder_life.calls(), 3):
+# An odd step: each errno meets each kind of call.
+@pytest.mark.parametrize("step", [3, pytest.param(1, marks=pytest.mark.full)])
+def test_a_failing_call_loses_no_record_or_is_reported_once(
+    recorder_life: RecorderLife, step: int
+) -> None:
+    for place in range(0, recorder_life.calls(), step):
         recorder_life.reset()
         number = ERRNOS[place % len(ERRNOS)]
         with Child(recorder_life.life, [recorder_life.path.parent]) as child:
