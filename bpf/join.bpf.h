@@ -2,16 +2,17 @@
 /*
  * Joins what different tracepoints tell of a request, by its bio. bcache_read and bcache_write tell
  * the path, bcache_request_end the end, and bcache's own state cannot be reached from the bio; for
- * dm see dm.bpf.c. The hash has pairs instead of buckets: no lock, no allocation, one cache line a
- * request. A request that is pushed out is counted, and its latency is missing.
+ * dm see dm.bpf.c. The hash has sets of four instead of lists: no lock, no allocation, mostly one
+ * cache line a request. A request that is pushed out is counted, and its latency is missing.
  */
 #ifndef EBBGATE_JOIN_BPF_H
 #define EBBGATE_JOIN_BPF_H
 
 #include "maps.bpf.h"
 
-/* 4096 pairs: 256 writes in flight meet a full pair once in a thousand times. */
-#define JOIN_BITS 12
+/* 2048 sets: 512 requests in flight fill a set and one more once in a hundred times. */
+#define JOIN_BITS 11
+#define JOIN_WAYS 4
 #define JOIN_PATH_MASK 7ULL
 /* The request has begun, its path is not known yet: EB_PATHS and above are not paths. */
 #define JOIN_BEGUN 7
@@ -23,8 +24,8 @@ struct join {
 	__u64 pad;
 };
 
-/* A pair fills a cache line. */
-static struct join joins[1 << JOIN_BITS][2] __attribute__((aligned(64)));
+/* A set fills two neighbouring cache lines. */
+static struct join joins[1 << JOIN_BITS][JOIN_WAYS] __attribute__((aligned(128)));
 
 /*
  * The identity of a bio as a number. The verifier refuses to hash a kernel pointer but allows the
@@ -38,7 +39,7 @@ static __always_inline __u64 bio_id(struct bio *bio)
 	return id;
 }
 
-static __always_inline struct join *join_pair(__u64 id)
+static __always_inline struct join *join_set(__u64 id)
 {
 	return joins[(id * 0x9E3779B97F4A7C15ULL) >> (64 - JOIN_BITS)];
 }
@@ -48,21 +49,35 @@ static __always_inline bool join_is(const struct join *j, __u64 id)
 	return (j->id ^ id) <= JOIN_PATH_MASK;
 }
 
-/* The place of a bio: its own, else a free one, else the second, whose bio is then lost. */
-static __always_inline struct join *join_place(struct eb_vol_cpu *c, __u64 id)
+/* The entry of a bio, or NULL. */
+static __always_inline struct join *join_find(__u64 id)
 {
-	struct join *pair = join_pair(id);
+	struct join *set = join_set(id);
 
-	if (!pair[0].id || join_is(&pair[0], id))
-		return &pair[0];
-	if (pair[1].id && !join_is(&pair[1], id))
-		c->lost_table++;
-	return &pair[1];
+	for (int i = 0; i < JOIN_WAYS; i++)
+		if (join_is(&set[i], id))
+			return &set[i];
+	return NULL;
 }
 
+/* A place for a bio that has none: a free one, else the last, whose bio is then lost. */
+static __always_inline struct join *join_place(struct eb_vol_cpu *c, __u64 id)
+{
+	struct join *set = join_set(id);
+
+	for (int i = 0; i < JOIN_WAYS; i++)
+		if (!set[i].id || join_is(&set[i], id))
+			return &set[i];
+	c->lost_table++;
+	return &set[JOIN_WAYS - 1];
+}
+
+/* Sets the path of a bio. Where join_begin was first, an earlier place may be free by now. */
 static __always_inline void join_put(struct eb_vol_cpu *c, __u64 id, __u32 path)
 {
-	join_place(c, id)->id = id | path;
+	struct join *j = BIO_STAMPED ? NULL : join_find(id);
+
+	(j ?: join_place(c, id))->id = id | path;
 }
 
 static __always_inline void join_begin(struct eb_vol_cpu *c, __u64 id, __u64 now_ns)
@@ -71,16 +86,6 @@ static __always_inline void join_begin(struct eb_vol_cpu *c, __u64 id, __u64 now
 
 	j->id = id | JOIN_BEGUN;
 	j->start_ns = now_ns;
-}
-
-/* The entry of a bio, or NULL. */
-static __always_inline struct join *join_find(__u64 id)
-{
-	struct join *j = join_pair(id);
-
-	if (join_is(j, id))
-		return j;
-	return join_is(++j, id) ? j : NULL;
 }
 
 /* Removes the entry of a request that ends; returns its path, or EB_PATHS or more. */
