@@ -146,7 +146,7 @@ _ALL: Final = (
         ("yes", "no"),
     ),
     Signal(
-        "quiet",
+        "idle_for",
         SignalUnit.DURATION,
         "Time since the last request of users.",
         "now - last arrival or completion; 0 while one is in flight",

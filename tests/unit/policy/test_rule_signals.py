@@ -60,7 +60,7 @@ EXPECTED = {
     "destage_rate": 8.0,
     "destage_in_flight": 6,
     "idle": "yes",
-    "quiet": 7,
+    "idle_for": 7,
     "in_flight": 3,
     "regime": "burst",
     "state": "dirty",

@@ -145,8 +145,8 @@ def test_a_rule_is_on_only_after_its_condition_held_for_the_dwell(levels: list[f
 
 
 def test_or_of_ands_with_unknowns() -> None:
-    a, b = Check("dirty_ratio", ">", 0.4), Check("quiet", "<", 5)
-    values: dict[str, Any] = {"dirty_ratio": 0.5, "quiet": None}
+    a, b = Check("dirty_ratio", ">", 0.4), Check("idle_for", "<", 5)
+    values: dict[str, Any] = {"dirty_ratio": 0.5, "idle_for": None}
     assert rules.holds(((a,), (b,)), values) is True
     assert rules.holds(((a, b),), values) is None
     values["dirty_ratio"] = 0.3

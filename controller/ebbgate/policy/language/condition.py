@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from ebbgate.policy.language.diagnostic import Diagnostics, nearest, quoted
+from ebbgate.policy.language.diagnostic import Diagnostics, nearest, new_name, quoted
 from ebbgate.policy.language.value_schemas import Schema, figure_schema, scalar, under
 from ebbgate.policy.language.yaml_events import Mapping, Node, Scalar, Sequence
 from ebbgate.policy.quantity import EXAMPLES, NotAQuantity, expected, parse_quantity
@@ -85,6 +85,8 @@ def _check(name: Scalar, value: Node, key: str, diagnostics: Diagnostics) -> Che
     if signal is None:
         if name.text in ("any", "all"):
             what, listed, near = f"`{name.text}` must be the only key here", _FORM, ""
+        elif renamed := new_name(name.text, SIGNALS):
+            what, listed, near = renamed, "rename it", ""
         else:
             what, listed = "unknown signal", f"known signals: {', '.join(SIGNALS)}"
             near = nearest(name.text, (*SIGNALS, "any", "all"))

@@ -11,6 +11,14 @@ from typing import Final
 PROBLEMS_MAX: Final = 50
 """Of one file; the others are only counted."""
 _QUOTED_MAX: Final = 40
+RENAMED: Final = {
+    "seep": "leak_interval",
+    "return_price": "disturbance_cost",
+    "collect_share": "gc_share",
+    "collect_interval": "gc_interval",
+    "quiet": "idle_for",
+}
+"""Keys and signals that version 0.1 had under other names."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -61,6 +69,12 @@ def nearest(word: str, known: Iterable[str]) -> str:
     """Return the known word that was probably meant; empty if none is similar."""
     close = difflib.get_close_matches(word.lower(), list(known), n=1)
     return close[0] if close else ""
+
+
+def new_name(word: str, known: Iterable[str]) -> str:
+    """Return what to say about a former name of a known word; empty if it is none."""
+    new = RENAMED.get(word, "")
+    return f"`{word}` is now `{new}`" if new in known else ""
 
 
 def quoted(text: str) -> str:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from ebbgate.policy.language.diagnostic import Diagnostics, nearest
+from ebbgate.policy.language.diagnostic import Diagnostics, nearest, new_name
 from ebbgate.policy.language.value_schemas import Schema, Values, ValueSchema, under
 from ebbgate.policy.language.yaml_events import Mapping, Node, Scalar
 
@@ -85,7 +85,10 @@ class ObjectSchema:
         what = f"unknown key in {self.what}"
         listed = f"known keys: {', '.join(names)}"
         where = under(key, name.text if name.text.isprintable() else ascii(name.text))
-        diagnostics.add(name.position, where[:100], what, listed, nearest(name.text, names))
+        if renamed := new_name(name.text, names):
+            diagnostics.add(name.position, where[:100], renamed, "rename it")
+        else:
+            diagnostics.add(name.position, where[:100], what, listed, nearest(name.text, names))
 
     def _missing(self, node: Mapping, key: str, diagnostics: Diagnostics) -> None:
         there = {name.text for name, _ in node.entries}

@@ -47,49 +47,49 @@ class Param:
         return FieldSchema(self.name, self.quantity, self.about, text, default=text, of=kinds)
 
 
-def _span(low: float, high: float, *words: str) -> QuantitySchema:
+def _duration(low: float, high: float, *words: str) -> QuantitySchema:
     return QuantitySchema(SignalUnit.DURATION, low, high, words)
 
 
-def _share(*words: str, high: float = 1.0) -> QuantitySchema:
+def _ratio(*words: str, high: float = 1.0) -> QuantitySchema:
     return QuantitySchema(SignalUnit.RATIO, 0.0, high, words)
 
 
 DESTAGE: Final = (
     Param(
         "wait",
-        _span(10 * NS_PER_MS, MINUTE_NS, AUTO),
+        _duration(10 * NS_PER_MS, MINUTE_NS, AUTO),
         ("wait_ns",),
         "Idle time after which write-back starts; `auto` learns it from the gaps measured so far.",
     ),
     Param(
         "wait_min",
-        _span(10 * NS_PER_MS, MINUTE_NS),
+        _duration(10 * NS_PER_MS, MINUTE_NS),
         ("wait", "min_ns"),
         "The shortest wait that `auto` learns.",
     ),
     Param(
         "wait_max",
-        _span(10 * NS_PER_MS, MINUTE_NS),
+        _duration(10 * NS_PER_MS, MINUTE_NS),
         ("wait", "max_ns"),
         "The longest wait that `auto` learns.",
     ),
     Param(
         "wait_first",
-        _span(10 * NS_PER_MS, MINUTE_NS),
+        _duration(10 * NS_PER_MS, MINUTE_NS),
         ("wait", "default_ns"),
         "The wait until enough gaps were measured to learn it.",
     ),
     Param(
-        "return_price",
-        _span(1 * NS_PER_MS, MINUTE_NS),
+        "disturbance_cost",
+        _duration(1 * NS_PER_MS, MINUTE_NS),
         ("wait", "disturbance_cost_ns"),
         "Cost of one delayed request after a gap, as time of write-back: a higher value makes the"
         " learned wait longer.",
     ),
     Param(
         "start_share",
-        _share(),
+        _ratio(),
         ("start_ratio",),
         "Write-back starts in a gap if this share of the cache is dirty, and `start_size`.",
     ),
@@ -101,14 +101,14 @@ DESTAGE: Final = (
     ),
     Param(
         "free_floor",
-        _share(high=0.9),
+        _ratio(high=0.9),
         ("room_ratio_min",),
         "With less room for dirty data than this share of the cache, and writes arriving, it is"
         " written back under load.",
     ),
     Param(
         "full_soon",
-        _span(0, HOUR_NS),
+        _duration(0, HOUR_NS),
         ("full_soon_s",),
         "Dirty data is written back under load if time_to_full is less than this and the load has"
         " lasted for `burst`.",
@@ -116,68 +116,68 @@ DESTAGE: Final = (
     ),
     Param(
         "burst",
-        _span(0, HOUR_NS),
+        _duration(0, HOUR_NS),
         ("burst_ns",),
         "A shorter load is absorbed, however fast it fills the cache.",
     ),
     Param(
         "light_share",
-        _share(),
+        _ratio(),
         ("light_ratio",),
         "Without gaps, dirty data is written back under load while users keep the backing device"
         " less busy than this; 0: never.",
     ),
     Param(
         "light_after",
-        _span(0, HOUR_NS),
+        _duration(0, HOUR_NS),
         ("light_after_ns",),
         "How long there must have been no gap for `light_share`.",
     ),
     Param(
         "pressure_min",
-        _span(0, MINUTE_NS),
+        _duration(0, MINUTE_NS),
         ("pressure_min_ns",),
         "Write-back under load lasts at least this long.",
     ),
     Param(
         "drain_share",
-        _share(),
+        _ratio(),
         ("likely_share",),
         "More blocks are written back at once as long as this share of similar gaps lasts longer.",
         _DM_CACHE,
     ),
     Param(
         "queue_target",
-        _span(NS_PER_MS, NS_PER_S),
+        _duration(NS_PER_MS, NS_PER_S),
         ("pace", "target_ns"),
         "Time that write-back under way may take in a gap: about what a new request waits.",
     ),
     Param(
         "pressure_queue_target",
-        _span(NS_PER_MS, NS_PER_S),
+        _duration(NS_PER_MS, NS_PER_S),
         ("pressure_pace", "target_ns"),
         "The same under load.",
     ),
     Param(
-        "seep",
-        _span(200 * NS_PER_MS, HOUR_NS),
+        "leak_interval",
+        _duration(200 * NS_PER_MS, HOUR_NS),
         ("leak_interval_ns",),
         "With a closed gate one piece is written back per this time; with a longer one the"
         " kernel's thread may sleep into the next gap, for at most 2.5 s.",
         _BCACHE,
     ),
     Param(
-        "collect_share",
-        _share(OFF),
-        ("collect_ratio",),
+        "gc_share",
+        _ratio(OFF),
+        ("gc_ratio",),
         "Start a garbage collection once clean buckets that still count as used are this share of"
         " the cache.",
         _BCACHE,
     ),
     Param(
-        "collect_interval",
-        _span(NS_PER_S, HOUR_NS),
-        ("collect_interval_ns",),
+        "gc_interval",
+        _duration(NS_PER_S, HOUR_NS),
+        ("gc_interval_ns",),
         "The shortest time between two garbage collections.",
         _BCACHE,
     ),
@@ -209,26 +209,26 @@ STREAMS: Final = (
     ),
     Param(
         "fill_target",
-        _share(OFF),
+        _ratio(OFF),
         ("fill_ratio_max",),
         "From this dirty_ratio on, no stream is absorbed; `off`: only `reserve` counts.",
     ),
     Param(
         "reserve",
-        _share(high=0.9),
+        _ratio(high=0.9),
         ("reserve_ratio",),
         "Share of the cache that streams leave free.",
     ),
     Param(
         "lookahead",
-        _span(0, MINUTE_NS),
+        _duration(0, MINUTE_NS),
         ("lookahead_s",),
         "The room must last for this time at dirty_in_rate.",
         scale=NS_PER_S,
     ),
     Param(
         "hold",
-        _span(0, HOUR_NS),
+        _duration(0, HOUR_NS),
         ("hold_ns",),
         "Streams are kept out for this long after the reason is gone.",
     ),
@@ -262,7 +262,7 @@ STREAMS: Final = (
     ),
     Param(
         "promotions_pause",
-        _span(0, HOUR_NS),
+        _duration(0, HOUR_NS),
         ("split_pause_ns",),
         "For how long they are then not kept out that way.",
         _DM_CACHE,

@@ -40,7 +40,7 @@ class DestageParams:
       the simulation at 150 ms the p99 of a burst was 1.5 times that of a closed gate, at 1.2 s it
       was 1.0 to 1.1 times.
     - `likely_share`: a gap counts as likely to last for as long as this share of similar gaps does.
-    - `collect_ratio`: share of the cache that is drained but still counted as in use, from which a
+    - `gc_ratio`: share of the cache that is drained but still counted as in use, from which a
       garbage collection is requested; None where there is nothing to collect.
     """
 
@@ -59,8 +59,8 @@ class DestageParams:
     write_p99_max_ns: int | None = None
     leak_interval_ns: int = 1200 * NS_PER_MS
     likely_share: float = 0.95
-    collect_ratio: float | None = 0.10
-    collect_interval_ns: int = 5 * NS_PER_S
+    gc_ratio: float | None = 0.10
+    gc_interval_ns: int = 5 * NS_PER_S
     pace: PaceParams = field(default_factory=PaceParams)
     pressure_pace: PaceParams = field(
         default_factory=lambda: PaceParams(

@@ -257,7 +257,7 @@ def _collect(state: DestageState, frame: Frame, params: DestageParams) -> Destag
     The kernel's cutoffs compare in_use, which falls only at a collection, and the kernel starts one
     only after 1/16 of the cache was written. Until then a drained cache absorbs no burst.
     """
-    least = params.collect_ratio
+    least = params.gc_ratio
     if least is None or frame.in_use_ratio is None or frame.dirty_ratio is None:
         return replace(state, collect=False) if state.collect else state
     peak = max(state.peak_ratio, frame.dirty_ratio)
@@ -266,7 +266,7 @@ def _collect(state: DestageState, frame: Frame, params: DestageParams) -> Destag
         and state.phase in (Phase.NORMAL, Phase.DESTAGE)
         and frame.in_use_ratio - frame.dirty_ratio >= least
         and peak - frame.dirty_ratio >= least
-        and frame.at_ns - state.collected_at_ns >= params.collect_interval_ns
+        and frame.at_ns - state.collected_at_ns >= params.gc_interval_ns
     )
     if due:
         return replace(

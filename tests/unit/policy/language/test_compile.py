@@ -44,7 +44,7 @@ def test_parameters_reach_their_fields_in_their_units() -> None:
     found = compiled(
         "strategies:\n"
         "- idle_destage: {wait: 300ms, wait_max: 2s, full_soon: 1min, queue_target: 20ms,"
-        " collect_share: off, light_share: 12.5%}\n"
+        " gc_share: off, light_share: 12.5%}\n"
         "- stream_bypass: {lookahead: 500ms, fill_target: 60%, stream_rate: 8MiB/s}\n"
     )
     assert found.destage is not None and found.streams is not None
@@ -52,7 +52,7 @@ def test_parameters_reach_their_fields_in_their_units() -> None:
     assert found.destage.wait.max_ns == 2 * NS_PER_S
     assert found.destage.full_soon_s == 60.0
     assert found.destage.pace.target_ns == 20 * NS_PER_MS
-    assert found.destage.collect_ratio is None
+    assert found.destage.gc_ratio is None
     assert found.destage.light_ratio == 0.125
     assert found.streams.lookahead_s == 0.5
     assert found.streams.fill_ratio_max == 0.6

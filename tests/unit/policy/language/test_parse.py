@@ -5,16 +5,17 @@ from __future__ import annotations
 
 import pytest
 
-from ebbgate.policy.language.diagnostic import PROBLEMS_MAX
+from ebbgate.policy.language.diagnostic import PROBLEMS_MAX, RENAMED
 from ebbgate.policy.language.document import PolicyDocument
 from ebbgate.policy.language.parse import parse
 from ebbgate.policy.language.yaml_events import BYTES_MAX, DEPTH_MAX, NODES_MAX, SCALAR_MAX
+from ebbgate.policy.rule_signals import SIGNALS
 from ebbgate.policy.rules import Check
 from ebbgate.units import KIB, MIB, NS_PER_S
 from tests.policy_texts import EXAMPLE
 
 HEAD = "version: 1\nname: x\n"
-MANY = "{any: [" + ", ".join(['{quiet: "> 1s"}'] * 21) + "]}"
+MANY = "{any: [" + ", ".join(['{idle_for: "> 1s"}'] * 21) + "]}"
 RULE = "rules:\n- name: r\n  why: w\n"
 
 
@@ -59,9 +60,9 @@ def test_the_example_of_the_reference_is_read_whole() -> None:
 @pytest.mark.parametrize(
     ("when", "groups"),
     [
-        ('{idle: "yes", quiet: ">= 2s"}', [[("idle", "is"), ("quiet", ">=")]]),
-        ('{all: [{idle: "no"}, {quiet: "< 1s"}]}', [[("idle", "is"), ("quiet", "<")]]),
-        ('{any: [{idle: "no"}, {quiet: "< 1s"}]}', [[("idle", "is")], [("quiet", "<")]]),
+        ('{idle: "yes", idle_for: ">= 2s"}', [[("idle", "is"), ("idle_for", ">=")]]),
+        ('{all: [{idle: "no"}, {idle_for: "< 1s"}]}', [[("idle", "is"), ("idle_for", "<")]]),
+        ('{any: [{idle: "no"}, {idle_for: "< 1s"}]}', [[("idle", "is")], [("idle_for", "<")]]),
         (
             '{any: [{all: [{idle: "no"}]}, {regime: "!= gap"}]}',
             [[("idle", "is")], [("regime", "is not")]],
@@ -249,3 +250,17 @@ def test_a_rule_without_a_part_is_refused(missing: str) -> None:
 
 def test_a_byte_order_mark_is_no_error() -> None:
     assert parse(b"\xef\xbb\xbfversion: 1\nname: x\n", "p").problems == ()
+
+
+@pytest.mark.parametrize(
+    ("written", "position"),
+    [("idle_destage", "3:29: strategies.idle_destage."), ("when", "6:10: rules.when.")],
+)
+def test_a_former_name_is_an_error_that_names_the_new_one(written: str, position: str) -> None:
+    for old, new in RENAMED.items():
+        if (new in SIGNALS) != (written == "when"):
+            continue
+        text = f"{RULE}  when: {{{old}: '> 1s'}}\n  set: {{destage_rate: max}}\n"
+        if written != "when":
+            text = f"strategies: [idle_destage: {{{old}: 1s}}]\n"
+        assert problems(HEAD + text) == [f"{position}{old}: `{old}` is now `{new}`; rename it"]
