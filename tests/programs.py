@@ -23,6 +23,8 @@ REPO = Path(__file__).resolve().parent.parent
 PATIENCE_S = 150.0
 ENVIRONMENT = f"PYTHONPATH={REPO / 'controller'}:{REPO}"
 """What `env` needs to run a program of this repository."""
+ENDS_WITH_STARTER = ("setpriv", "--pdeathsig", "KILL")
+"""Before a command: the kernel kills it when the thread that started it ends, even by SIGKILL."""
 _END_S = 15.0
 _OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 Found = TypeVar("Found")
@@ -93,11 +95,11 @@ def command(argv: Sequence[str | Path]) -> subprocess.CompletedProcess[str]:
 
 @contextmanager
 def running(folder: Path, name: str, argv: Sequence[str | Path]) -> Iterator[Program]:
-    """A program, ended on the way out."""
+    """Run a program while the body does."""
     log = folder / f"{name}.log"
     with log.open("wb") as out:
         process = subprocess.Popen(
-            argv,
+            [*ENDS_WITH_STARTER, *argv],
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=subprocess.STDOUT,

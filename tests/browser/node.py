@@ -14,6 +14,7 @@ import pytest
 
 from tests.lab import host
 from tests.lab.errors import CommandFailed
+from tests.programs import ENDS_WITH_STARTER
 
 HERE = Path(__file__).resolve().parent
 ARTEFACTS = HERE.parents[1] / "build" / "browser"
@@ -23,7 +24,7 @@ def check(part: str, variables: Mapping[str, str], folder: Path, timeout_s: floa
     """Run `PART.test.mjs` with these environment variables; fail with its report."""
     report = folder / "report.txt"
     environment = {**os.environ, "EBBGATE_ARTEFACTS": str(ARTEFACTS), **variables}
-    argv: list[str | Path] = ["node", "--test", "--test-reporter=spec"]
+    argv: list[str | Path] = [*ENDS_WITH_STARTER, "node", "--test", "--test-reporter=spec"]
     argv += [f"--test-reporter-destination={report}", HERE / f"{part}.test.mjs"]
     try:
         host.run(argv, env=environment, timeout_s=timeout_s)

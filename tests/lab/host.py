@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.lab.errors import CommandFailed, NoLab
+from tests.programs import ENDS_WITH_STARTER
 
 # A program of `start` that runs.
 Running = subprocess.Popen[bytes]
@@ -72,7 +73,7 @@ def start(
     niceness: -20..19; a negative one is granted to root only, others go without.
     outlive: it may run on after us; any other is ended by the kernel even if we are killed.
     """
-    prefix: list[str] = [] if outlive else ["setpriv", "--pdeathsig", "KILL"]
+    prefix: list[str] = [] if outlive else [*ENDS_WITH_STARTER]
     if niceness and os.geteuid() == 0:
         prefix += ["nice", "-n", str(niceness)]
     with log.open("ab") as out:

@@ -32,6 +32,7 @@ from ebbgate.web.security import Message
 from tests.control_harness import Asked, Decide, answering
 from tests.fake_sysfs import fake_bcache
 from tests.house_rules import REPO
+from tests.programs import ENDS_WITH_STARTER
 
 TOKEN = "a-token-that-nobody-would-ever-guess"
 DEADLINE_S = 20.0
@@ -205,7 +206,8 @@ def _events(answer: http.client.HTTPResponse) -> Iterator[tuple[str, str, Any]]:
 @contextmanager
 def served(folder: Path, *options: str) -> Iterator[Served]:
     """The program itself, asked to end at the end; it must do so in an orderly way."""
-    argv = [sys.executable, "-m", "ebbgate.web", "--as-root", "--listen", "127.0.0.1:0"]
+    argv = [*ENDS_WITH_STARTER, sys.executable, "-m", "ebbgate.web", "--as-root"]
+    argv += ["--listen", "127.0.0.1:0"]
     argv += ["--state-dir", str(folder), "--runtime-dir", str(folder)]
     argv += ["--token-file", str(folder / "web-token"), *options]
     (folder / "web-token").write_text(f"{TOKEN}\n")
