@@ -191,7 +191,7 @@ class WatchedSysfs(Sysfs):
         call = self.reading.get(Path(path).name)
         if call is not None:
             call()
-        return Sysfs._read(self, path)
+        return super(WatchedSysfs, self)._read(path)
 
     def write_text(self, path: Path | str, value: str) -> None:
         if str(path).startswith("dm:"):

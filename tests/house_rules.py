@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Rules of the house that no linter knows: licence lines, file sizes, no traces of one machine.
+"""Rules of the house that no linter knows: licences, sizes, no traces of one machine, public names.
 
 I/O: reads the tracked files. `python -m tests.house_rules` prints each breach and exits 1.
 """
@@ -22,6 +22,8 @@ SOURCE_SUFFIXES = frozenset(
 CODE_SUFFIXES = frozenset({".py", ".c", ".h", ".sh"})
 FILE_LINES_MAX = 400
 FUNCTION_LINES_MAX = 60
+PUBLIC_DESPITE_NAME = frozenset({"_exit", "_replace"})
+"""Of `os`, and of named tuples."""
 TOP_LEVEL = frozenset(
     {
         *("bpf", "controller", "webui", "policies", "lvm-scripts", "tests", "packaging"),
@@ -77,11 +79,35 @@ def stray(path: Path, _text: str) -> Iterator[str]:
         yield f"{path}: {top} does not belong at the top of the repository"
 
 
+def private_access(path: Path, text: str) -> Iterator[str]:
+    """Tests use what is public: they change less often than what is not."""
+    if path.suffix != ".py" or path.parts[0] != "tests":
+        return
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Attribute) and not _is_own(node.value):
+            names = [node.attr]
+        elif isinstance(node, ast.ImportFrom):
+            names = [alias.name for alias in node.names]
+        else:
+            continue
+        for name in names:
+            if re.match("_[a-zA-Z]", name) and name not in PUBLIC_DESPITE_NAME:
+                yield f"{path}:{node.lineno}: {name} is private: use or make a public name"
+
+
+def _is_own(value: ast.expr) -> bool:
+    """Return whether it is the object whose method this is, or its base class."""
+    if isinstance(value, ast.Call):
+        value = value.func
+    return isinstance(value, ast.Name) and value.id in ("self", "cls", "super")
+
+
 RULES: tuple[Callable[[Path, str], Iterator[str]], ...] = (
     spdx_missing,
     too_long,
     machine_paths,
     stray,
+    private_access,
 )
 
 

@@ -18,6 +18,7 @@ from ebbgate.control.volume_loop import VolumeLoop
 from ebbgate.daemon.intent_dispatcher import IntentDispatcher
 from ebbgate.daemon.override_registry import OverrideRegistry
 from ebbgate.errors import EbbgateError
+from ebbgate.intents.database import OverrideDatabase
 from ebbgate.intents.override_writer import OverrideWriter
 from ebbgate.model.override import IntentKind, Override
 from ebbgate.policy_files.active import ActivePolicies
@@ -118,8 +119,7 @@ class Asked:
     def start(self) -> None:
         """As a daemon that was started just now sees it."""
         if hasattr(self, "writer"):
-            with suppress(EbbgateError):
-                self.flush()
+            self.stop()
         self.log = Log()
         self.writer = OverrideWriter(self.path)
         self.registry = OverrideRegistry(
@@ -132,6 +132,12 @@ class Asked:
         self.dispatcher = IntentDispatcher(
             self.daemon, self.registry, self.log, self.folder / "history.db", 1
         )
+
+    def stop(self) -> None:
+        """Write what is left to write, and close the database."""
+        with suppress(EbbgateError):
+            self.flush()
+            self.writer.submit(OverrideDatabase.close).result(DEADLINE_S)
 
     def ask(self, kind: str, volume: str | None = "bcache0", **args: Any) -> Answered:
         return asyncio.run(self.asking(kind, volume, **args))

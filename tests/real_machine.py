@@ -32,7 +32,7 @@ class RealMachine(Machine):
         sysfs = Sysfs()
         home = Home(sysfs, folder / "state", boot_id)
         made = cls(folder, find(sysfs, volume_name), home, {})
-        made.originals = made._values()
+        made.originals = made.values()
         return made
 
     def reset(self) -> None:
@@ -47,12 +47,12 @@ class RealMachine(Machine):
             self.home.sysfs.write_text(path, self.originals[knob])
 
     def wrong(self, by_administrator: str = "") -> dict[str, str]:
-        return wrong(self.originals, self._values(), by_administrator)
+        return wrong(self.originals, self.values(), by_administrator)
 
     def child(self, work: Callable[[], object] | None = None) -> Child:
         below: tuple[str | Path, ...] = (self.home.folder, "/sys/", "/dev/mapper/control")
         return Child(work or (lambda: self.home.live(self.volume)), below)
 
-    def _values(self) -> dict[str, str]:
+    def values(self) -> dict[str, str]:
         found = self.home.values(self.volume)
         return {knob: value for knob, value in found.items() if knob not in _BY_KERNEL}

@@ -69,7 +69,7 @@ class Machine:
     originals: Mapping[str, str]
     touched: Sequence[str] = ()
     """Knobs that did not have their originals when a life was stopped last."""
-    _made_as: Snapshot = field(default_factory=dict)
+    made_as: Snapshot = field(default_factory=dict)
 
     @classmethod
     def bcache(cls, root: Path) -> Machine:
@@ -105,12 +105,12 @@ class Machine:
         # An empty journal is there already: making one is not what is stopped here.
         assert home.left() == []
         made.originals = home.values(volume)
-        made._made_as = made.snapshot()
+        made.made_as = made.snapshot()
         return made
 
     def reset(self) -> None:
         """As it was made."""
-        self.load(self._made_as)
+        self.load(self.made_as)
 
     def snapshot(self) -> Snapshot:
         """Every knob and every file of ebbgate, as a process that is killed now leaves them."""

@@ -24,7 +24,7 @@ from ebbgate.model.volume import Mode
 from ebbgate.store.db import Store
 from ebbgate.store.intent_rows import IntentRow
 from ebbgate.store.limits import DEFAULT_LIMITS, HistoryLimits
-from ebbgate.store.maintenance import Maintenance, roll_up_one
+from ebbgate.store.maintenance import Maintenance
 from ebbgate.units import GIB, NS_PER_S
 from tests.control_harness import Outcome, answering
 from tests.history_recorder import Tape, play
@@ -134,8 +134,6 @@ def _minute(filler: Filler, minute_s: int, now_s: int) -> None:
 
 
 def _maintain(store: Store, now_s: int) -> None:
-    while roll_up_one(store._connection, now_s * NS_PER_S):
-        pass
     maintenance = Maintenance(_LIMITS)
     while store.maintain(maintenance, now_s * NS_PER_S, now_s * NS_PER_S):
         pass

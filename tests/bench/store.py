@@ -73,7 +73,7 @@ class Month:
 
     def size_bytes(self) -> int:
         """The file and its log."""
-        return sum(_size_bytes(each) for each in self.path.parent.glob(f"{self.path.name}*"))
+        return sum(size_bytes(each) for each in self.path.parent.glob(f"{self.path.name}*"))
 
     def _minute(self, at_ns: int, minute: int) -> None:
         last_day = minute >= (DAYS - 1) * 24 * 60
@@ -146,7 +146,7 @@ class Month:
 WHY = "idle for 410 ms (needs 300)"
 
 
-def _size_bytes(file: Path) -> int:
+def size_bytes(file: Path) -> int:
     """0 for a log that was folded in and removed since it was listed."""
     try:
         return file.stat().st_size

@@ -23,7 +23,7 @@ class Workdir:
     """A new folder, held by a lock that ends with this process, however it ends."""
 
     def __init__(self) -> None:
-        _sweep()
+        sweep()
         new = Path(tempfile.mkdtemp(prefix=_NEW_PREFIX)).resolve()
         self._lock = os.open(new / _LOCK, os.O_CREAT | os.O_RDWR, 0o600)
         fcntl.flock(self._lock, fcntl.LOCK_EX)
@@ -36,7 +36,7 @@ class Workdir:
         os.close(self._lock)
 
 
-def _sweep() -> None:
+def sweep() -> None:
     for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         try:
             lock = os.open(folder / _LOCK, os.O_RDWR)

@@ -53,7 +53,7 @@ DEFAULT_TICK_NS: Final = 250 * units.NS_PER_MS
 TICK_NS_MIN: Final = 50 * units.NS_PER_MS
 TICK_NS_MAX: Final = 10 * units.NS_PER_S
 DEFAULT_POLICY_DIR: Final = Path("/etc/ebbgate/policies.d")
-_KEYS: Final = (
+KEYS: Final = (
     *("state_dir", "runtime_dir", "probe", "policy_dir", "tick", "mode"),
     *("history_size", "history_age", "volume", "web"),
 )
@@ -184,7 +184,7 @@ class _Reader:
     text: str
 
     def config(self, document: Mapping[str, Any], defaults: Config) -> Config:
-        self._known(document, _KEYS, "")
+        self._known(document, KEYS, "")
         return Config(
             state_dir=self._path(document, "state_dir", defaults.state_dir),
             runtime_dir=self._path(document, "runtime_dir", defaults.runtime_dir),

@@ -89,7 +89,7 @@ def _run(options: argparse.Namespace, sysfs: Sysfs) -> int:
     boot_id = boot_id_of(Path("/proc"))
     with DaemonLock(config.lock_path):
         last_written = _last_written(config)
-        unremoved, left = _restore_leftovers(config, sysfs, boot_id, last_written)
+        unremoved, left = restore_leftovers(config, sysfs, boot_id, last_written)
         journal = JournalWriter(config.journal_path, last_written, unremoved, left)
         recorder = Recorder(config.history_path, config.history)
         try:
@@ -137,7 +137,7 @@ def _last_written(config: Config) -> LastWritten:
         raise Unavailable(f"{path} cannot be used: {error.strerror}", "remove it") from error
 
 
-def _restore_leftovers(
+def restore_leftovers(
     config: Config, sysfs: Sysfs, boot_id: str, last_written: LastWritten
 ) -> tuple[list[SettledEntry], list[JournalEntry]]:
     """Restore what a killed daemon left in its journal.

@@ -54,7 +54,7 @@ IN_USE_MAX: Final = 0.95
 
 def advise(facts: Facts) -> tuple[Advice, ...]:
     """Return all advice that applies, faults first, then by number."""
-    found = [advice for rule in _RULES for advice in rule(facts)]
+    found = [advice for rule in RULES for advice in rule(facts)]
     order = list(Weight)
     return tuple(sorted(found, key=lambda advice: (order.index(advice.weight), advice.id)))
 
@@ -155,7 +155,7 @@ def _io_errors(facts: Facts) -> Iterator[Advice]:
             )
 
 
-_RULES: Final[tuple[Callable[[Facts], Iterator[Advice]], ...]] = (
+RULES: Final[tuple[Callable[[Facts], Iterator[Advice]], ...]] = (
     scheduler,
     rotational,
     depth,

@@ -57,7 +57,7 @@ class Api:
         self._document = b""
         self._sysfs = sysfs or Sysfs()
         self._proc = proc
-        self.poller = Poller(self.databases, self._publish)
+        self.poller = Poller(self.databases, self.publish)
         self.app = FastAPI(
             title="ebbgate",
             version=__version__,
@@ -90,7 +90,7 @@ class Api:
         await asyncio.to_thread(self.poller.stop)
         await send({"type": "lifespan.shutdown.complete"})
 
-    def _publish(self, events: list[Event]) -> None:
+    def publish(self, events: list[Event]) -> None:
         """Publish events; runs in the poller's thread."""
         assert self._loop is not None
         self._loop.call_soon_threadsafe(self.broadcaster.publish, events)

@@ -27,7 +27,7 @@ _TIMEOUT_S: Final = 3.0
 """From connecting to the daemon's answer, without waiting for the outcome."""
 _AT_ONCE: Final = 4
 """How many requests may wait for the daemon, so that threads are left for readers."""
-_REMEMBERED: Final = 256
+REMEMBERED_MAX: Final = 256
 _REMEMBERED_S: Final = 60.0
 _NO_SUCH_VOLUME: Final = "no such volume"
 
@@ -117,7 +117,7 @@ class IntentService:
         with self._lock:
             self._accepted[intent.id] = (time.monotonic(), kept)
             self._accepted.move_to_end(intent.id)
-            while len(self._accepted) > _REMEMBERED:
+            while len(self._accepted) > REMEMBERED_MAX:
                 self._accepted.popitem(last=False)
 
     def _remembered(self) -> list[Intent]:

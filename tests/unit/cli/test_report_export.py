@@ -6,6 +6,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -83,7 +84,8 @@ def test_an_export_comes_in_parts_and_keeps_no_log_from_being_folded(
     with closing(ReportHistory.open(harness.path)) as review:
         events = review.events("decisions", "bcache0", 0, NOW_NS)
         reasons = [next(events)["proposals"][0]["reason"]]
-        folded = harness.store._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        with closing(sqlite3.connect(harness.path)) as other:
+            folded = other.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         assert folded[0] == 0, "nobody is in the way"
         reasons += [event["proposals"][0]["reason"] for event in events]
     assert reasons == [str(number) for number in range(2500)]

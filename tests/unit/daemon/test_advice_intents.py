@@ -148,12 +148,12 @@ def test_a_start_of_something_leaves_nothing_to_undo(asked: Asked) -> None:
 
 # ---- undo ---------------------------------------------------------------------------------------
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store.open(tmp_path / "history.db")
+def history(tmp_path: Path) -> Path:
+    return tmp_path / "history.db"
 
 
 def record(
-    store: Store,
+    history: Path,
     knob: str = CUTOFF,
     old: str | None = str(2 * MIB),
     *,
@@ -163,8 +163,10 @@ def record(
     at: int = 1000,
 ) -> int:
     action = Action(volume, knob, old, "4096", strategy, "a stream")
-    store.add_outcomes([Outcome(action, kind, at)], None, at)
-    number: int = store._connection.execute("SELECT max(id) FROM actions").fetchone()[0]
+    with closing(Store.open(history)) as store:
+        store.add_outcomes([Outcome(action, kind, at)], None, at)
+    with closing(sqlite3.connect(history)) as connection:
+        number: int = connection.execute("SELECT max(id) FROM actions").fetchone()[0]
     return number
 
 
@@ -173,8 +175,8 @@ def undo(asked: Asked, number: int, volume: str | None = None) -> tuple[bool | N
     return ok, str(text)
 
 
-def test_an_undo_puts_back_what_was_there_before_that_write(asked: Asked, store: Store) -> None:
-    number = record(store)
+def test_an_undo_puts_back_what_was_there_before_that_write(asked: Asked, history: Path) -> None:
+    number = record(history)
     ok, text = undo(asked, number)
     assert ok is True
     assert text.splitlines() == [
@@ -198,28 +200,28 @@ def test_an_undo_puts_back_what_was_there_before_that_write(asked: Asked, store:
     ],
 )
 def test_what_cannot_be_undone_is_refused_with_the_reason(
-    asked: Asked, store: Store, given: dict[str, str | None], said: str
+    asked: Asked, history: Path, given: dict[str, str | None], said: str
 ) -> None:
     before = asked.bench.knobs()
-    ok, text = undo(asked, record(store, **given))  # type: ignore[arg-type]
+    ok, text = undo(asked, record(history, **given))  # type: ignore[arg-type]
     assert (ok, said in text) == (False, True)
     assert asked.bench.knobs() == before
     assert asked.kept() == ()
 
 
-def test_a_persons_own_write_of_the_gate_can_be_undone(asked: Asked, store: Store) -> None:
-    assert undo(asked, record(store, "writeback_percent", "20", strategy=OVERRIDE))[0] is True
+def test_a_persons_own_write_of_the_gate_can_be_undone(asked: Asked, history: Path) -> None:
+    assert undo(asked, record(history, "writeback_percent", "20", strategy=OVERRIDE))[0] is True
     assert asked.percent() == "20"
 
 
-def test_a_number_that_nobody_knows_is_refused(asked: Asked, store: Store) -> None:
-    record(store)
+def test_a_number_that_nobody_knows_is_refused(asked: Asked, history: Path) -> None:
+    record(history)
     ok, text = undo(asked, 4711)
     assert (ok, "no knob write has the number 4711" in text) == (False, True)
 
 
-def test_a_write_to_another_volume_is_not_undone(asked: Asked, store: Store) -> None:
-    number = record(store, volume="bcache7")
+def test_a_write_to_another_volume_is_not_undone(asked: Asked, history: Path) -> None:
+    number = record(history, volume="bcache7")
     ok, _ = undo(asked, number, "bcache0")
     assert ok is False
 

@@ -157,7 +157,7 @@ def test_a_database_that_cannot_be_read_stops_nothing_and_is_used_once_it_can_be
 ) -> None:
     asked.ask(IntentKind.MODE, mode="observe")
     asked.set()
-    asked.writer._close()
+    asked.stop()
     whole = asked.path.rename(asked.path.with_suffix(".whole"))
     asked.path.mkdir()
     asked.bench.loop.set_overrides(())
@@ -185,7 +185,7 @@ def test_a_damaged_database_is_kept_aside_and_a_new_one_begun(
     asked: Asked, caplog: pytest.LogCaptureFixture
 ) -> None:
     asked.set()
-    asked.writer._close()
+    asked.stop()
     for suffix in ("-wal", "-shm"):
         asked.path.with_name(f"overrides.db{suffix}").unlink(missing_ok=True)
     asked.path.write_bytes(b"nonsense" * 1000)

@@ -50,6 +50,29 @@ def test_ordinary_paths_pass(line: str) -> None:
     assert list(rules.machine_paths(Path("a.sh"), line)) == []
 
 
+@pytest.mark.parametrize(
+    "line", ["probe._process.pid", "self.probe._process", "a()._b", "from ebbgate.cli import _main"]
+)
+def test_a_private_name_in_a_test_is_named(line: str) -> None:
+    assert len(list(rules.private_access(Path("tests/test_a.py"), line))) == 1
+    assert list(rules.private_access(Path("controller/ebbgate/a.py"), line)) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "self._process",
+        "cls._made()",
+        "super()._tick()",
+        "os._exit(1)",
+        "row._replace(a=1)",
+        "a.__b__",
+    ],
+)
+def test_an_own_name_in_a_test_passes(line: str) -> None:
+    assert list(rules.private_access(Path("tests/test_a.py"), line)) == []
+
+
 def test_a_stray_top_level_file_is_named() -> None:
     assert list(rules.stray(Path("notes.txt"), "")) != []
     assert list(rules.stray(Path(".ci/run"), "")) == []

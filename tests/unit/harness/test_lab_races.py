@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from tests.bench import product
-from tests.bench.store import _size_bytes
+from tests.bench.store import size_bytes
 from tests.fake_machine import machine
 from tests.lab import host, workdir
 from tests.lab.agent import Agent
@@ -139,7 +139,7 @@ def test_a_folder_that_is_just_made_is_not_taken_for_an_orphan(
         handle = really_open(path, flags, mode, **where)
         if Path(path).name == "lock" and flags & os.O_CREAT:
             # Another process, between the making of the lock's file and the lock.
-            workdir._sweep()
+            workdir.sweep()
         return handle
 
     monkeypatch.setattr(os, "open", swept_meanwhile)
@@ -151,5 +151,5 @@ def test_a_folder_that_is_just_made_is_not_taken_for_an_orphan(
 
 def test_what_is_gone_has_no_text_no_size_and_no_threads(tmp_path: Path) -> None:
     assert host.text_of(tmp_path / "none") == ""
-    assert _size_bytes(tmp_path / "none") == 0
+    assert size_bytes(tmp_path / "none") == 0
     assert host.scheduled_ns(1 << 30) == {}

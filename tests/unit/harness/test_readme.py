@@ -58,7 +58,7 @@ def test_the_exit_codes_are_those_of_the_errors() -> None:
     assert listed == codes | {0, 130}
 
 
-@pytest.mark.parametrize("key", settings._KEYS)
+@pytest.mark.parametrize("key", settings.KEYS)
 def test_every_setting_is_documented(key: str) -> None:
     assert re.search(rf"^\[?{key}\b", section(REFERENCE, "Settings"), re.M)
 

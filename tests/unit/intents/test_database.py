@@ -246,7 +246,7 @@ def test_bad_rows_do_not_keep_a_daemon_from_starting(
     asked: Asked, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert asked.set("30")[0]
-    asked.writer._close()
+    asked.stop()
     for number, (changed, _) in enumerate(BAD):
         write_by_hand(asked.path, **{"volume": f"volume{number}", **changed})
     caplog.clear()
@@ -257,7 +257,6 @@ def test_bad_rows_do_not_keep_a_daemon_from_starting(
     report = [r for r in caplog.records if "is set aside" in r.getMessage()]
     assert len(report) == len(BAD)
     caplog.clear()
-    asked.writer._close()
     asked.start()
     assert not [r for r in caplog.records if r.levelno >= logging.ERROR], "reported once"
 

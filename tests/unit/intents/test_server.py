@@ -15,7 +15,6 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -30,19 +29,6 @@ from tests.house_rules import REPO
 from tests.waiting import until
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to become somebody else")
-
-
-@pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Bench]:
-    made = Bench(tmp_path)
-    yield made
-    made.stop()
-
-
-@pytest.fixture
-def client(bench: Bench) -> Iterator[Client]:
-    with closing(Client(bench.path)) as made:
-        yield made
 
 
 # ---- honest clients -----------------------------------------------------------------------------

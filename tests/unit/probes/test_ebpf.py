@@ -21,6 +21,7 @@ from ebbgate.probes.ebpf import EbpfProbe, track_command, without_stale
 from ebbgate.probes.topology import find
 from tests.builders import busy_edge, idle_edge, queue_sample, tick, volume
 from tests.fake_dm import WRITECACHE, lvm_disks, lvm_machine
+from tests.waiting import until
 
 HELLO = '{"t":"hello","ns":1,"protocol":1,"probe":"ebpf","version":"1","boot_id":"b","signals":{}}'
 EDGE = '{"t":"edge","ns":%d,"vol":"bcache0","edge":"idle","idle_ns":3}'
@@ -200,15 +201,17 @@ def test_a_probe_that_closes_its_output_is_killed(bench: Bench) -> None:
 def test_a_command_to_a_deaf_probe_logs_no_traceback(
     bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:
-    bench.script("[ $run -gt 1 ] || exit 1; hello; stay")
+    pid = bench.folder / "pid"
+    end = f"echo $$ > {pid}.new; mv {pid}.new {pid}; exit 1"
+    bench.script(f"[ $run -gt 1 ] || {{ {end}; }}; hello; stay")
 
     def speak() -> None:
         if bench.restarts == 1:
+            until(pid.exists)
             # It has ended, and the loop has had no chance to see that nobody listens.
-            assert bench.probe._process is not None
             # A thread of asyncio may be the one that sees it end first.
             with contextlib.suppress(ChildProcessError):
-                os.waitid(os.P_PID, bench.probe._process.pid, os.WEXITED | os.WNOWAIT)
+                os.waitid(os.P_PID, int(pid.read_text()), os.WEXITED | os.WNOWAIT)
         bench.probe.command("wait bcache0 300")
 
     bench.on_restart = speak

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -18,6 +19,11 @@ from tests.builders import decision, frame, proposal
 DEADLINE_S = 20.0
 
 
+def runs(thread_id: int) -> bool:
+    """Return whether a thread of this process has this id of the kernel."""
+    return thread_id in {thread.native_id for thread in threading.enumerate()}
+
+
 @contextmanager
 def recording(path: Path) -> Iterator[Recorder]:
     recorder = Recorder(path)
@@ -25,7 +31,7 @@ def recording(path: Path) -> Iterator[Recorder]:
         yield recorder
     finally:
         recorder.stop()
-        assert not recorder._thread.is_alive()
+        assert not runs(recorder.thread_id)
 
 
 def written(recorder: Recorder) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -86,8 +87,17 @@ def test_an_entry_is_durable_when_the_call_returns(journal: Journal, path: Path)
     assert len(read(crashed / "journal.db")) == 1
 
 
-def test_every_change_is_synced(journal: Journal) -> None:
-    assert journal._connection.execute("PRAGMA synchronous").fetchone()[0] == 2
+def test_every_change_is_synced(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[sqlite3.Connection] = []
+    connect = sqlite3.connect
+
+    def kept(*args: Any, **options: Any) -> sqlite3.Connection:
+        opened.append(connect(*args, **options))
+        return opened[-1]
+
+    monkeypatch.setattr(sqlite3, "connect", kept)
+    with closing(Journal.open(path)):
+        assert opened[-1].execute("PRAGMA synchronous").fetchone()[0] == 2
 
 
 def test_the_schema_refuses_two_originals_of_one_knob(journal: Journal, path: Path) -> None:

@@ -7,6 +7,7 @@ import logging
 import os
 import sqlite3
 import stat
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -43,10 +44,11 @@ def last(tmp_path: Path) -> Iterator[LastWritten]:
 
 @pytest.fixture
 def writer(path: Path, last: LastWritten) -> Iterator[JournalWriter]:
+    before = threading.enumerate()
     made = JournalWriter(path, last)
     yield made
     made.stop()
-    assert not made._thread.is_alive()
+    assert threading.enumerate() == before
 
 
 def originals(path: Path) -> list[str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ebbgate.config.settings import Config, load_config
-from ebbgate.daemon.main import _restore_leftovers
+from ebbgate.daemon.main import restore_leftovers
 from ebbgate.store.journal import Journal, read
 from ebbgate.store.last_written import LastWritten
 from ebbgate.store.migrations import NewerSchema
@@ -55,7 +55,7 @@ def start(cli: Cli) -> list[SettledEntry]:
     """What a daemon does before anything else; what it could not take out of the journal."""
     last_written = LastWritten(cli.state_dir / "last-written")
     try:
-        return _restore_leftovers(config(cli), cli.fake.sysfs, BOOT_ID, last_written)[0]
+        return restore_leftovers(config(cli), cli.fake.sysfs, BOOT_ID, last_written)[0]
     finally:
         last_written.close()
 

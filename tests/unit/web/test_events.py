@@ -251,7 +251,7 @@ def test_stuck_reader_is_dropped_with_its_connection(
             assert line.recv(15) == b"HTTP/1.1 200 OK"
             # More than the buffers of both ends hold.
             big = b"x" * (32 << 20)
-            web.api._publish([Event("decision", big, Cursor(decision=10**9))])
+            web.api.publish([Event("decision", big, Cursor(decision=10**9))])
             until(lambda: len(web.api.broadcaster) == 0, "the reader was dropped")
             until(lambda: not running.server_state.connections, "its line was cut")
             taken = 0

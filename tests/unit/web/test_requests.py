@@ -268,10 +268,10 @@ def test_remembered_requests_are_bounded(web: Bench, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(requests, "_send", lambda *_: next(numbers))
     text = "version: 1\n" + "# long\n" * 1000
     save = NewIntent(kind=IntentKind.POLICY_SAVE, args={"name": "night", "text": text})
-    for _ in range(2 * intent_service._REMEMBERED):
+    for _ in range(2 * intent_service.REMEMBERED_MAX):
         assert requests.add(save, "").args["text"] == text
     found = requests.newest(1000, 1 << 53)
-    assert len(found) == intent_service._REMEMBERED + 4
+    assert len(found) == intent_service.REMEMBERED_MAX + 4
     assert len(found[0].args["text"]) < 300, "the text itself is in its file"
     monkeypatch.setattr(intent_service, "_REMEMBERED_S", -1.0)
     assert [each.id for each in requests.newest(1000, 1 << 53)] == [4, 3, 2, 1]
