@@ -58,7 +58,7 @@ static const char *run_on_volume(struct probe *p, const struct command *cmd)
 	if (cmd->verb == VERB_WAIT)
 		set_wait(v, cmd->ns);
 	else
-		untrack_and_report(p, v, "asked");
+		untrack_and_report(p, v, "requested");
 	return NULL;
 }
 

@@ -110,7 +110,7 @@ void write_queue(struct probe *p, const struct volume *v, const struct queue_sam
 	json_u64(&p->json, "done_ios", s->done_ios);
 	json_u64(&p->json, "done_bytes", s->done_bytes);
 	json_u64(&p->json, "reads", s->reads);
-	json_u64(&p->json, "held", s->awaiting_write);
+	json_u64(&p->json, "awaiting_write", s->awaiting_write);
 	json_u64(&p->json, "fg", s->foreground);
 	write_record(p);
 }

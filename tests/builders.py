@@ -158,7 +158,7 @@ def live_document(**parts: Any) -> dict[str, Any]:
         "mode": "enforce",
         "policy": "adaptive",
         "overlay": None,
-        "held": False,
+        "frozen": False,
         "now": "Holding 420 MiB of dirty data until idle for 300 ms",
         "kernel_sleep": None,
         "regime": "gap",

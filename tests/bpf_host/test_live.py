@@ -148,7 +148,7 @@ def test_volumes_can_be_tracked_and_untracked_at_any_time(probe: LiveProbe, disk
     fio(disk.path, "--rw=randwrite", "--io_size=64k")
     assert probe.next_tick("one")["fg"]["write"]["ios"] == 16
     probe.send("untrack one")
-    assert probe.wait_for("untrack", vol="one")["why"] == "asked"
+    assert probe.wait_for("untrack", vol="one")["why"] == "requested"
     fio(disk.path, "--rw=randwrite", "--io_size=64k")
     probe.track_disk(disk.path, name="two")
     assert probe.next_tick("two")["fg"]["write"]["ios"] == 0

@@ -211,11 +211,11 @@ def test_the_destage_queue_is_reported_while_paced(probe: GuestProbe, stack: Bca
     assert all(
         later["done_bytes"] >= earlier["done_bytes"] for earlier, later in itertools.pairwise(queue)
     )
-    assert last["bytes"] == last["reads"] == last["held"] == last["fg"] == 0
-    under_way = [r["inflight"] + r["reads"] + r["held"] for r in queue]
+    assert last["bytes"] == last["reads"] == last["awaiting_write"] == last["fg"] == 0
+    under_way = [r["inflight"] + r["reads"] + r["awaiting_write"] for r in queue]
     # bcache begins no more than 64 pieces (IN_FLIGHT in writeback.c); the counters of a sample are
     # not read at one instant.
-    assert max(r["held"] for r in queue) > 0
+    assert max(r["awaiting_write"] for r in queue) > 0
     assert 32 <= max(under_way) <= 68
     probe.tick(stack.volume)
     count = len(of_type(probe.records(), "queue"))

@@ -128,7 +128,7 @@ def ask(
         answer = _outcome(context, client, number, deadline_s)
     if answer.state is not State.DONE:
         raise _failed(name, answer.text or "failed; the daemon gave no reason", answer.hint)
-    return {"volume": name, "asked": str(kind), **args, "request": number, "outcome": answer.text}
+    return {"volume": name, "kind": str(kind), **args, "request": number, "outcome": answer.text}
 
 
 def label() -> str:

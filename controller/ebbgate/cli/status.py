@@ -88,12 +88,12 @@ def _draw_one(page: Page, document: Document) -> None:
 
 def _headline(volume: Document) -> str:
     mode = volume["mode"] or "no daemon"
-    held = ", on hold" if volume.get("held") else ""
+    frozen = ", on hold" if volume.get("frozen") else ""
     policy = volume.get("policy")
     rules = f", {format.policy(volume)}" if policy and policy != ADAPTIVE else ""
     regime = volume.get("regime")
     load = f", {regime}" if regime and regime != "unknown" else ""
-    return f"{volume['kind']} {volume['cache_mode'] or ''} - {mode}{held}{rules}{load}"
+    return f"{volume['kind']} {volume['cache_mode'] or ''} - {mode}{frozen}{rules}{load}"
 
 
 def draw_sentence(page: Page, volume: Document) -> None:

@@ -83,10 +83,10 @@ class AdviceIntents:
         return await self._overrides.set(intent, loop, ((action.knob, before),), None, after)
 
     def _advised(self, number: str, loop: VolumeLoop, mode: str) -> Change:
-        volume, held = loop.volume, tuple(loop.writer.owned)
+        volume, names = loop.volume, tuple(loop.writer.owned)
         state = read_state(self._target.sysfs, volume, time.monotonic_ns())
         owned: Mapping[str, Mapping[str, str | None]] = {
-            knob: {"value": state.knobs.get(knob), "owner": "ebbgate"} for knob in held
+            knob: {"value": state.knobs.get(knob), "owner": "ebbgate"} for knob in names
         }
         found = advise(report.facts(self._target.sysfs, volume, state, owned, VolumeStatus()))
         return remedy.by_daemon(remedy.advice_by_id(found, number, volume), volume, mode)

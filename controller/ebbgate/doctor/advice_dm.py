@@ -206,7 +206,7 @@ def _threshold_change(facts: Facts, argv: tuple[str, ...]) -> Change | None:
 def _set_by_message(facts: Facts) -> Iterator[Advice]:
     status, mapping = _status(facts), facts.volume.mapping
     sectors = status.migration_threshold_sectors if status else None
-    if sectors is None or mapping is None or THRESHOLD in facts.held:
+    if sectors is None or mapping is None or THRESHOLD in facts.owned:
         return
     if sectors == table_threshold_sectors(mapping.params):
         return

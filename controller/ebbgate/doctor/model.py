@@ -125,17 +125,17 @@ class Advice:
 class Facts:
     """Everything that the rules look at. `disks`: below the backing device, often itself.
 
-    `kinds`: by device name; `whole_disks`: the disk of each device that is a partition. `held`:
+    `kinds`: by device name; `whole_disks`: the disk of each device that is a partition. `owned`:
     knobs that ebbgate has set. `discards`: cache devices with `discard` on; `io_errors`: counts by
     device name. `cachevol`: whether one LV has data and metadata of dm-cache; None: unknown.
-    `live`: the daemon's status of the volume, empty without one.
+    `status`: the daemon's status of the volume, empty without one.
     """
 
     volume: Volume
     state: VolumeState
     disks: tuple[Device, ...]
     discards: tuple[str, ...] = ()
-    held: frozenset[str] = frozenset()
+    owned: frozenset[str] = frozenset()
     io_errors: dict[str, int] = field(default_factory=dict)
     status: VolumeStatus = field(default_factory=VolumeStatus)
     kinds: Mapping[str, DiskKind] = field(default_factory=dict)
@@ -145,7 +145,7 @@ class Facts:
     def set_by_hand(self, knob: str) -> int | None:
         """Return a knob's value unless ebbgate has set it; None if it has, or if it is unknown."""
         value = self.state.knobs.get(knob, "")
-        return int(value) if value.isdigit() and knob not in self.held else None
+        return int(value) if value.isdigit() and knob not in self.owned else None
 
     def kind(self, device: str) -> DiskKind:
         """Return what kind of disk a device is or belongs to."""

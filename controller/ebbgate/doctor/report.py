@@ -27,7 +27,7 @@ def facts(
 
     `owned`: knobs with their owners; `status`: the daemon's.
     """
-    held = frozenset(name for name, knob in owned.items() if knob.get("owner") == "ebbgate")
+    ours = frozenset(name for name, knob in owned.items() if knob.get("owner") == "ebbgate")
     # Values read at the same time as their owners: later ones may be ebbgate's own.
     values = {name: value for name, knob in owned.items() if (value := knob.get("value"))}
     state = replace(state, knobs={**state.knobs, **values})
@@ -47,7 +47,7 @@ def facts(
         state,
         disks,
         tuple(discards),
-        held,
+        ours,
         errors,
         status,
         kinds={name: _kind(sysfs, whole[name]) for name in names},

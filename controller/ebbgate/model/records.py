@@ -156,7 +156,7 @@ class Tracked:
 
 @dataclass(frozen=True, slots=True)
 class Untracked:
-    """The probe no longer follows this volume; `why` is `asked` or `vanished`."""
+    """The probe no longer follows this volume; `why` is `requested` or `vanished`."""
 
     volume: str
     at_ns: int

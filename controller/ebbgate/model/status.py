@@ -130,7 +130,7 @@ class VolumeTotals:
     lost: Mapping[str, int] = field(default_factory=dict)
     since_unix_ns: int | None = None
     decisions: int | None = None
-    rollbacks: Mapping[str, int] = field(default_factory=dict, metadata={"json": "guard_trips"})
+    rollbacks: Mapping[str, int] = field(default_factory=dict)
     knob_changes: tuple[KnobChanges, ...] = ()
 
 
@@ -150,7 +150,7 @@ class VolumeStatus:
     mode: Mode | None = None
     policy: str | None = None
     overlay: str | None = None
-    frozen: bool = field(default=False, metadata={"json": "held"})
+    frozen: bool = False
     at_ns: int = 0
     summary: str = field(default="", metadata={"json": "now"})
     kernel_sleep: KernelSleepStatus | None = None

@@ -141,7 +141,8 @@ def _queue(raw: Json) -> QueueSample:
         raw["done_bytes"],
         raw.get("reads", 0),
         raw.get("fg", 0),
-        raw.get("held", 0),
+        # Recordings of version 0.1 have `held`.
+        raw["awaiting_write"] if "awaiting_write" in raw else raw.get("held", 0),
     )
 
 
@@ -156,7 +157,7 @@ _PARSERS: dict[str, Callable[[Json], Record]] = {
     "edge": _edge,
     "queue": _queue,
     "track": lambda raw: Tracked(raw["vol"], raw["ns"], _missing(raw.get("class", "ok"))),
-    "untrack": lambda raw: Untracked(raw["vol"], raw["ns"], raw.get("why", "asked")),
+    "untrack": lambda raw: Untracked(raw["vol"], raw["ns"], raw.get("why", "requested")),
     "warn": lambda raw: ProbeWarning(raw["ns"], raw["what"], raw.get("n", 0), raw.get("text", "")),
     "error": lambda raw: ProbeWarning(
         raw["ns"], "refused", 1, f"{raw['text']}: {raw.get('cmd', '')}"

@@ -120,7 +120,7 @@ def totals_to_json(totals: Totals) -> dict[str, object]:
     found |= totals.counts or {}
     found["since_unix_ns"] = totals.since_unix_ns
     found["decisions"] = totals.decisions
-    found["guard_trips"] = dict(totals.rollbacks)
+    found["rollbacks"] = dict(totals.rollbacks)
     found["knob_changes"] = [
         {"knob": knob, "actor": actor, "count": count}
         for (knob, actor), count in sorted(totals.changes.items())

@@ -10,7 +10,7 @@ from ebbgate.store.documents import Document
 
 _OLD_STRATEGIES: Final = {"override": "wish", "rollback_guard": "no_regret"}
 _STRATEGIES: Final = {old: new for new, old in _OLD_STRATEGIES.items()}
-_KEYS: Final = {"wishes": "overrides"}
+_KEYS: Final = {"wishes": "overrides", "held": "frozen", "guard_trips": "rollbacks"}
 
 
 def strategy_name(name: str) -> str:
@@ -25,7 +25,10 @@ def old_strategy_name(name: str | None) -> str | None:
 
 def current_status(document: Mapping[str, Any]) -> Document:
     """Return a status with today's keys."""
-    return {_KEYS.get(key, key): value for key, value in document.items()}
+    found = {_KEYS.get(key, key): value for key, value in document.items()}
+    if isinstance(totals := found.get("totals"), Mapping):
+        found["totals"] = {_KEYS.get(key, key): value for key, value in totals.items()}
+    return found
 
 
 def current_row(row: Mapping[str, Any]) -> Document:

@@ -118,7 +118,7 @@ class Recorder:
     def live(self, volume: str, document: dict[str, Any]) -> None:
         """Set the newest status document of a volume; written at the next flush."""
         self._live[volume] = (next(self._order), document, time.time_ns())
-        self._modes[volume] = "hold" if document.get("held") else document.get("mode")
+        self._modes[volume] = "hold" if document.get("frozen") else document.get("mode")
 
     def drop_live(self, volume: str) -> None:
         """Drop the status of a volume that is gone."""

@@ -69,7 +69,7 @@ def test_json_has_request_and_outcome(cli: Cli) -> None:
         document = cli("enforce", "bcache0", "--json").document
     assert document == {
         "volume": "bcache0",
-        "asked": "mode",
+        "kind": "mode",
         "mode": "enforce",
         "request": 5,
         "outcome": "bcache0: mode enforce",

@@ -69,7 +69,7 @@ def test_destage_beside_the_load_that_users_feel_is_taken_back_and_said(users: U
     assert written, "no knob was written for it"
     proposals = {each["strategy"]: each for each in users.bench.kept.document["proposals"]}
     assert proposals["rollback_guard"]["wins"] == ["destage"]
-    assert users.bench.kept.document["totals"]["guard_trips"] == {"gate": 1, "streams": 0}
+    assert users.bench.kept.document["totals"]["rollbacks"] == {"gate": 1, "streams": 0}
 
 
 def test_after_the_holding_off_it_is_tried_again(users: Users) -> None:

@@ -360,7 +360,7 @@ def test_thresholds_of_0_are_confirmed() -> None:
     assert [each.id for each in found] == ["EBB-206", "EBB-214"]
     assert "that is right" in found[1].text
     assert found[1].change is None
-    ours = facts(state=state(knobs=CALM), held=frozenset(CALM))
+    ours = facts(state=state(knobs=CALM), owned=frozenset(CALM))
     assert advise(ours) == ()
 
 
@@ -374,7 +374,7 @@ def test_raised_thresholds_are_told_from_the_kernels_own() -> None:
 @pytest.mark.parametrize("knob", ["writeback_percent", "sequential_cutoff"])
 @pytest.mark.parametrize("value", ["0", "1", "40"])
 def test_knobs_set_by_ebbgate_get_no_advice(knob: str, value: str) -> None:
-    assert advise(facts(state=state(knobs={knob: value}), held=frozenset({knob}))) == ()
+    assert advise(facts(state=state(knobs={knob: value}), owned=frozenset({knob}))) == ()
 
 
 def test_applicable_changes_are_within_bounds_and_documented() -> None:

@@ -106,7 +106,7 @@ def test_a_threshold_by_message_does_not_last() -> None:
     )
     state = VolumeState(0, "dirty", "writeback", 1, 2, 0.5, {}, cache_status())
     status = cache_status(migration_threshold_sectors=0)
-    ours = Facts(dm_volume(), state, (device("dm-4"),), held=frozenset({"migration_threshold"}))
+    ours = Facts(dm_volume(), state, (device("dm-4"),), owned=frozenset({"migration_threshold"}))
     assert [a.id for a in advise(replace(ours, state=replace(state, dm=status)))] == [READS]
 
 

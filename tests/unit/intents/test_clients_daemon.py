@@ -100,8 +100,8 @@ def test_a_command_returns_when_the_new_state_is_there(there: Machine) -> None:
         assert there.volume()["mode"] == mode
     code, out, _ = there.cli("hold", "--json")
     document = json.loads(out)
-    assert (code, document["asked"], document["on"]) == (0, "hold", True)
-    assert there.volume()["held"] is True
+    assert (code, document["kind"], document["on"]) == (0, "hold", True)
+    assert there.volume()["frozen"] is True
     listed = there.web.get("/intents").json["intents"]
     assert listed[0]["id"] == document["request"]
     assert listed[0]["who"] == USER

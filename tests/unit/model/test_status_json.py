@@ -28,7 +28,7 @@ def test_a_status_of_the_daemon_is_the_same_after_json(enforced: LoopBench) -> N
 
 def test_json_keys_that_scripts_read_stay() -> None:
     document = status_to_json(VolumeStatus(frozen=True, summary="drains"))
-    assert (document["held"], document["now"], document["overrides"]) == (True, "drains", [])
+    assert (document["frozen"], document["now"], document["overrides"]) == (True, "drains", [])
 
 
 def test_missing_keys_leave_the_defaults() -> None:
@@ -44,7 +44,7 @@ def test_missing_keys_leave_the_defaults() -> None:
         {"dirty_bytes": "much"},
         {"dirty_bytes": True},
         {"dirty_ratio": "0.5"},
-        {"held": 1},
+        {"frozen": 1},
         {"knobs": []},
         {"knobs": {"writeback_percent": 40}},
         {"foreground": {"sideways": {"iops": 1, "bytes_per_s": 1}}},

@@ -82,7 +82,11 @@ QUEUE = {
         ),
         (QUEUE, QueueSample("bcache0", 7, 3, 12288, 10, 40960)),
         (
-            {**QUEUE, "reads": 2, "fg": 1, "held": 4},
+            {**QUEUE, "held": 4},
+            QueueSample("bcache0", 7, 3, 12288, 10, 40960, awaiting_write_ios=4),
+        ),
+        (
+            {**QUEUE, "reads": 2, "fg": 1, "awaiting_write": 4},
             QueueSample(
                 "bcache0",
                 7,

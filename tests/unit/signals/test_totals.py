@@ -114,7 +114,7 @@ def test_without_a_word_of_the_probe_its_totals_are_unknown_and_not_zero() -> No
     assert found["knob_changes"] == [
         {"knob": "writeback_rate", "actor": "idle_destage", "count": 2}
     ]
-    assert found["guard_trips"] == {"gate": 1}
+    assert found["rollbacks"] == {"gate": 1}
 
 
 @given(COUNTS, COUNTS)
@@ -184,7 +184,7 @@ def test_the_live_document_counts_writes_of_strategies_and_of_somebody_else(
     # The value of before; closed, opened, closed.
     assert counts["writeback_rate", "idle_destage"] >= 3
     assert found["decisions"] == len(enforced.kept.decisions)
-    assert found["guard_trips"] == {"gate": 0, "streams": 0}
+    assert found["rollbacks"] == {"gate": 0, "streams": 0}
     assert found["paths"] == {
         f"{op} {path}": {"ios": 0, "bytes": 0, "latency_counts": [], "latency_sum_ns": 0}
         for op, path in (("read", "hit"), ("write", "writeback"))

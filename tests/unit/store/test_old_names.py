@@ -84,7 +84,12 @@ def test_reports_and_exports_have_the_new_name(store: Store, path: Path) -> None
     assert "wish" not in str(exported)
 
 
-def test_a_status_has_the_new_key(store: Store, path: Path) -> None:
-    store.set_live("bcache0", {"wishes": [{"kind": "hold"}]}, 1)
+def test_a_status_has_the_new_keys(store: Store, path: Path) -> None:
+    old = {"wishes": [{"kind": "hold"}], "held": True, "totals": {"guard_trips": {"gate": 1}}}
+    store.set_live("bcache0", old, 1)
     with closing(WebHistory.open(path)) as history:
-        assert history.live()["bcache0"].document == {"overrides": [{"kind": "hold"}]}
+        assert history.live()["bcache0"].document == {
+            "overrides": [{"kind": "hold"}],
+            "frozen": True,
+            "totals": {"rollbacks": {"gate": 1}},
+        }

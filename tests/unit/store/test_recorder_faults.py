@@ -206,9 +206,9 @@ def test_samples_are_recorded_with_the_mode_of_their_volume(tmp_path: Path) -> N
     path = tmp_path / "history.db"
     with recording(path) as recorder:
         recorder.sample(busy_frame(1000))
-        recorder.live("bcache0", {"mode": "enforce", "held": False})
+        recorder.live("bcache0", {"mode": "enforce", "frozen": False})
         recorder.sample(busy_frame(3000))
-        recorder.live("bcache0", {"mode": "enforce", "held": True})
+        recorder.live("bcache0", {"mode": "enforce", "frozen": True})
         recorder.sample(busy_frame(5000))
     with closing(sqlite3.connect(path)) as connection:
         modes = connection.execute("SELECT mode FROM samples ORDER BY at_unix_ns").fetchall()

@@ -218,7 +218,7 @@ def test_without_probe_records_its_metrics_are_left_out() -> None:
 
 
 def test_one_state_of_each_set_is_1() -> None:
-    found = samples(page(held=True, state="a new word", regime="stream"))
+    found = samples(page(frozen=True, state="a new word", regime="stream"))
     sums: dict[str, float] = defaultdict(float)
     for (name, labels), v in found.items():
         if name in dict(labels):

@@ -1235,12 +1235,12 @@ export interface components {
             foreground: {
                 [key: string]: components["schemas"]["Rates"];
             } | null;
+            /** @description Whether all knobs are frozen. */
+            frozen: boolean;
             /** @description Idle gaps, older ones count less. Bucket i: [2^i, 2^(i+1)) microseconds. Unit: gaps. */
             gap_counts: number[];
             /** @description The gate of write-back. */
             gate: components["schemas"]["Gate"];
-            /** @description Whether all knobs are frozen. */
-            held: boolean;
             /** @description The share of read requests of the last five minutes that found all their data in the cache. Partial hits count as misses, bypassed reads as reads. Null without reads. Unit: 1. */
             hit_ratio: number | null;
             /** @description The time that `hit_ratio` covers. Unit: s. */

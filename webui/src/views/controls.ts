@@ -40,7 +40,7 @@ export function controls(): Controls {
   );
   const hold = button(
     "Hold …",
-    withVolume((volume) => (volume.held ? void endHold(volume) : askHold(volume))),
+    withVolume((volume) => (volume.frozen ? void endHold(volume) : askHold(volume))),
   );
   const clean = button("Clean …", withVolume(askClean));
   const drain = button("Drain …", withVolume(askDrain));
@@ -71,7 +71,7 @@ export function controls(): Controls {
       modes.forEach((each, i) =>
         attribute(each, "aria-pressed", String(MODES[i]?.[0] === volume.mode)),
       );
-      text(hold, volume.held ? "End hold" : "Hold …");
+      text(hold, volume.frozen ? "End hold" : "Hold …");
       drain.hidden = volume.kind === "dm-writecache";
       clean.hidden = volume.kind === "bcache";
       releaseAll.hidden = rowsOf(volume).length === 0;

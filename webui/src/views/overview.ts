@@ -149,7 +149,7 @@ function heading(volume: Volume): { element: HTMLElement; update: (volume: Volum
     h("div", { class: "badges" }, mode, about, age),
   );
   const update = (now: Volume): void => {
-    text(mode, now.held ? `${now.mode}, on hold` : now.mode);
+    text(mode, now.frozen ? `${now.mode}, on hold` : now.mode);
     attribute(mode, "data-mode", now.mode);
     text(about, now.policy === "adaptive" ? now.kind : `${now.kind} · ${policyLabel(now)}`);
     text(age, now.stale ? ago(ageSeconds(now.at_unix_s)) : "");

@@ -60,7 +60,7 @@ export function volumeStatus(): VolumeStatus {
     const name = volume.title === volume.volume ? "" : `${volume.volume} · `;
     text(
       about,
-      `${name}${volume.kind} · ${volume.mode}${volume.held ? ", on hold" : ""} · policy ${policyLabel(volume)}`,
+      `${name}${volume.kind} · ${volume.mode}${volume.frozen ? ", on hold" : ""} · policy ${policyLabel(volume)}`,
     );
     tide.update(volume);
     text(sentence, volume.now);

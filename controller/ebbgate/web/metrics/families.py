@@ -113,7 +113,7 @@ _OF_A_VOLUME: Final = (
     Family("ebbgate_knob_changes", COUNTER, "Writes that changed a knob, by strategy;"
            " override: a user set it; manual: someone else wrote it."),
     Family("ebbgate_decisions", COUNTER, "Decisions that differed from the previous one."),
-    Family("ebbgate_guard_trips", COUNTER, "How often the rollback guard rolled a setting"
+    Family("ebbgate_rollbacks", COUNTER, "How often the rollback guard rolled a setting"
            " back because users waited longer after it."),
     Family("ebbgate_probe_lost", COUNTER, "Records that the probe dropped; streams: pushed out of"
            " its table, which a random load does all the time and which loses no bytes."),

@@ -134,7 +134,7 @@ def _add_own(page: Page, volume: Document, totals: VolumeTotals) -> None:
         page.add("ebbgate_knob_changes", labels, each.count)
     page.add("ebbgate_decisions", volume, totals.decisions)
     for setting, rollbacks in sorted(totals.rollbacks.items()):
-        page.add("ebbgate_guard_trips", {**volume, "setting": setting}, rollbacks)
+        page.add("ebbgate_rollbacks", {**volume, "setting": setting}, rollbacks)
     since_ns = number(totals.since_unix_ns)
     if since_ns is not None:
         page.add("ebbgate_counting_since_timestamp_seconds", volume, since_ns / NS_PER_S)

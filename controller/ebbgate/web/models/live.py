@@ -114,7 +114,7 @@ class Volume(Model):
     mode: Annotated[str, doc("observe, advise or enforce.")]
     policy: Annotated[str, doc("The policy in force.", example="adaptive")]
     overlay: Annotated[str | None, doc("The part of its schedule that is in force; null if none.")]
-    held: Annotated[bool, doc("Whether all knobs are frozen.")]
+    frozen: Annotated[bool, doc("Whether all knobs are frozen.")]
     at_unix_s: Annotated[float, doc("When the daemon wrote this status.", "s since 1970")]
     age_s: Annotated[float, doc("How long ago that was.", "s")]
     stale: Annotated[bool, doc("Whether it is outdated: older than 5 s, or no daemon runs.")]
