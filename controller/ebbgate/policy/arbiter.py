@@ -9,13 +9,14 @@ stop caching writes stays open, whatever the latency was last time.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ebbgate.knobs.catalog import CONGESTED, CUTOFF, MAX_SECTORS
 from ebbgate.model.decision import Condition, Decision, Gate, GateKind, Proposal
 from ebbgate.model.frame import Frame
-from ebbgate.policy import drain, evaluate, limits, overrides, rollback_guard
+from ebbgate.policy import drain, evaluate, limits, overrides, rollback_guard, rules
 from ebbgate.policy.defaults import IDLE_DESTAGE, STREAM_BYPASS, Policy
+from ebbgate.policy.evaluate import Ruling
 from ebbgate.policy.rollback_guard import Verdict, WatchedSetting
 from ebbgate.policy.state import ArbiterState, OverrideChange, State
 from ebbgate.policy.strategies import idle_destage
@@ -32,15 +33,6 @@ _EASE = 2.0
 
 
 DecisionKey = tuple[object, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Ruling:
-    """The gate that applies, which proposal it comes from, and why."""
-
-    gate: Gate | None
-    by: str
-    why: str
 
 
 def on_overrides(state: State, change: OverrideChange) -> State:
@@ -63,31 +55,28 @@ def on_frame(state: State, frame: Frame, policy: Policy, *, applied: bool) -> St
     return replace(state, arbiter=after)
 
 
-def ruling(state: State, policy: Policy, now_ns: int) -> Ruling:
-    """Return the gate that applies: all that the fast path needs."""
-    return _ruling(state, evaluate.gate(state, policy), policy, now_ns)
-
-
 def decide(state: State, policy: Policy, now_ns: int, *, explained: bool = True) -> Decision:
     """Return the decision that applies, with every proposal; `explained` as in `evaluate`."""
     decision = evaluate.decide(state, policy, now_ns, explained=explained)
-    arbiter, ruled = state.arbiter, _ruling(state, decision.gate, policy, now_ns)
-    own: list[Proposal] = []
+    arbiter, verdicts = state.arbiter, _verdicts(state, now_ns)
+    if not (arbiter.sets or arbiter.drain or verdicts):
+        return decision
+    ruled, own = ruling(state, policy, now_ns), list[Proposal]()
     if arbiter.sets:
         own.append(overrides.proposal(arbiter.sets, arbiter.gate_knobs, now_ns))
     if arbiter.drain is not None:
         opened = ruled.gate if ruled.by == drain.DRAIN else None
         own.append(drain.proposal(arbiter.plan, arbiter.drain, now_ns, opened))
-    own += [_rollback_proposal(each, state, ruled, now_ns) for each in _verdicts(state, now_ns)]
-    if not own:
-        return decision
+    for each in verdicts:
+        yields = each.setting is WatchedSetting.GATE and _presses(state, policy)
+        own.append(_rollback_proposal(each, state, ruled, now_ns, yields=yields))
     if ruled.by in _ABOVE:
         decision = replace(decision, gate=ruled.gate, gate_strategy=ruled.by)
     decision = _streams(decision, own)
     return replace(decision, proposals=(*own, *decision.proposals))
 
 
-def decision_key(state: State, decision: Decision) -> DecisionKey:
+def decision_key(state: State, policy: Policy, decision: Decision) -> DecisionKey:
     """Return a key that is equal for decisions that differ only in measured figures or in the pace.
 
     A pulse is part of pacing and no decision of its own.
@@ -99,7 +88,7 @@ def decision_key(state: State, decision: Decision) -> DecisionKey:
         state.streams.mode,
         decision.sequential_cutoff_bytes,
         decision.congestion_bypass,
-        tuple(rule.strategy for rule in state.rules.in_force),
+        tuple(rule.strategy for rule in rules.in_force(state.rules, policy.rules)),
         tuple(proposal.unsupported for proposal in decision.proposals),
         tuple((p.strategy, p.knobs) for p in decision.proposals if p.strategy in _ABOVE),
     )
@@ -113,36 +102,40 @@ def _watched_settings(state: State, policy: Policy) -> Mapping[WatchedSetting, H
     found: dict[WatchedSetting, Hashable] = {}
     arbiter, streams = state.arbiter, state.streams
     overridden = {each.override.knob for each, _ in arbiter.sets}
-    ruled = any(rule.sequential_cutoff_bytes is not None for rule in state.rules.in_force)
+    in_force = rules.in_force(state.rules, policy.rules)
+    ruled = any(rule.sequential_cutoff_bytes is not None for rule in in_force)
     acts = policy.streams is not None and streams.mode is not StreamMode.REST and not ruled
     if acts and overridden.isdisjoint(_STREAM_KNOBS):
         found[WatchedSetting.STREAMS] = (streams.mode, streams.cutoff_bytes)
-    if _presses(state) and not arbiter.gate_overridden and arbiter.drain is None:
+    if _presses(state, policy) and not arbiter.gate_overridden and arbiter.drain is None:
         found[WatchedSetting.GATE] = Phase.PRESSURE
     return found
 
 
-def _presses(state: State) -> bool:
+def _presses(state: State, policy: Policy) -> bool:
     """Return whether the strategy itself destages under load."""
-    own = evaluate.gate_reason(state)[0] == IDLE_DESTAGE
-    return own and state.destage.phase is Phase.PRESSURE
+    if state.destage.phase is not Phase.PRESSURE:
+        return False
+    own = evaluate.gate(state, policy)
+    return own.gate is not None and own.by == IDLE_DESTAGE
 
 
-def _ruling(state: State, proposed: Gate | None, policy: Policy, now_ns: int) -> Ruling:
+def ruling(state: State, policy: Policy, now_ns: int) -> Ruling:
+    """Return the gate that applies, which proposal it comes from, and why."""
     arbiter, params = state.arbiter, policy.destage
     if arbiter.gate_overridden:
         released = Gate(GateKind.RELEASED)
         return Ruling(released, overrides.OVERRIDE, "a user has set a knob of the gate")
-    own = Ruling(proposed, *evaluate.gate_reason(state))
-    if params is None or proposed is None or proposed.kind is GateKind.RELEASED:
+    own = evaluate.gate(state, policy)
+    if params is None or own.gate is None or own.gate.kind is GateKind.RELEASED:
         return own
     if arbiter.drain is not None and arbiter.plan is not None:
-        opened = drain.gate_of(arbiter.plan, state.destage, proposed, params)
+        opened = drain.gate_of(arbiter.plan, state.destage, own.gate, params)
         return Ruling(opened, drain.DRAIN, drain.plan_text(arbiter.plan)) if opened else own
-    if state.destage.phase is not Phase.PRESSURE:
+    if own.by != IDLE_DESTAGE or state.destage.phase is not Phase.PRESSURE:
         return own
     rolled_back = rollback_guard.verdict(arbiter.rollback, WatchedSetting.GATE, now_ns) is not None
-    if rolled_back and _presses(state) and not must_destage(state.frame, params):
+    if rolled_back and not must_destage(state.frame, params):
         closed = replace(state.destage, phase=Phase.WAIT)
         shut = limits.clamp_gate(idle_destage.gate_of(closed, params), policy.limits)
         return Ruling(shut, ROLLBACK_GUARD, "users waited longer after the gate was opened")
@@ -190,11 +183,12 @@ def _streams(decision: Decision, own: list[Proposal]) -> Decision:
     return decision
 
 
-def _rollback_proposal(found: Verdict, state: State, ruled: Ruling, now_ns: int) -> Proposal:
+def _rollback_proposal(
+    found: Verdict, state: State, ruled: Ruling, now_ns: int, *, yields: bool
+) -> Proposal:
     left = state.arbiter.rollback.of(found.setting).suspended_until_ns - now_ns
     what = STREAM_BYPASS if found.setting is WatchedSetting.STREAMS else "write-back under load"
     before, after = format_ns(found.before_ns), format_ns(found.after_ns)
-    yields = found.setting is WatchedSetting.GATE and _presses(state)
     reason = (
         f"{what} is suspended for {format_ns(max(0, left))}: the p99 of"
         f" {found.direction}s rose from {before} to {after} after it"

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from ebbgate.model.decision import Decision, Gate, Proposal
 from ebbgate.model.frame import Frame
 from ebbgate.model.records import Edge, QueueSample
-from ebbgate.policy import arbiter, evaluate
-from ebbgate.policy.arbiter import ROLLBACK_GUARD, DecisionKey, Ruling
+from ebbgate.policy import arbiter, evaluate, rules
+from ebbgate.policy.arbiter import ROLLBACK_GUARD, DecisionKey
 from ebbgate.policy.defaults import IDLE_DESTAGE, STREAM_BYPASS, Policy
 from ebbgate.policy.drain import DRAIN
-from ebbgate.policy.evaluate import PACE_PERIOD_NS, ProbeSettings
+from ebbgate.policy.evaluate import PACE_PERIOD_NS, ProbeSettings, Ruling
 from ebbgate.policy.overrides import OVERRIDE
 from ebbgate.policy.rules import Rule
 from ebbgate.policy.state import OverrideChange, State
@@ -80,7 +80,7 @@ class Outcome:
     @property
     def rules_in_force(self) -> tuple[Proposal, ...]:
         """What the rules propose that are on, in the order of the policy."""
-        return self.state.rules.in_force
+        return rules.in_force(self.state.rules, self.policy.rules)
 
     @property
     def unsupported(self) -> str:
@@ -91,13 +91,12 @@ class Outcome:
     def closes_on_arrival(self) -> bool:
         """Whether the gate is open only until the next request arrives."""
         in_gap = self.state.destage.phase is Phase.DESTAGE
-        return in_gap and evaluate.gate_reason(self.state)[0] == IDLE_DESTAGE
+        return in_gap and self.ruling.by == IDLE_DESTAGE
 
     @property
     def steady(self) -> bool:
         """Whether a rule or a person set the gate, so that no queue sample adjusts it."""
-        draining = self.state.arbiter.drain is not None
-        return draining or evaluate.gate_reason(self.state)[0] != IDLE_DESTAGE
+        return self.ruling.by != IDLE_DESTAGE
 
     def decision(self) -> Decision:
         """Return the decision without conditions; rules that are off are left out."""
@@ -109,7 +108,7 @@ class Outcome:
 
     def key(self, decision: Decision) -> DecisionKey:
         """Return a key that differs only where the decision must be recorded as a new one."""
-        return arbiter.decision_key(self.state, decision)
+        return arbiter.decision_key(self.state, self.policy, decision)
 
 
 def step(

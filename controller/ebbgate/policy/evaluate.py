@@ -3,11 +3,14 @@
 
 Rules come first, then the strategies, each in the order of the policy. For each setting the first
 proposal wins, and the others stay visible in the decision. The policy's limits apply to the result.
+An edge needs the gate at once, so `gate` finds it without the proposals; `decide` takes it from the
+same place.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from ebbgate.model.decision import Decision, Gate, Proposal
 from ebbgate.model.frame import Frame
@@ -15,6 +18,7 @@ from ebbgate.model.records import Edge, QueueSample
 from ebbgate.model.volume import UNWRITABLE
 from ebbgate.policy import limits, rules
 from ebbgate.policy.defaults import IDLE_DESTAGE, STREAM_BYPASS, Policy
+from ebbgate.policy.rules import RulesState
 from ebbgate.policy.state import State
 from ebbgate.policy.strategies import explanation, idle_destage, stream_bypass
 from ebbgate.policy.strategies.destage_state import DestageParams, DestageState
@@ -23,9 +27,15 @@ from ebbgate.units import NS_PER_MS
 
 PACE_PERIOD_NS = 20 * NS_PER_MS
 """How often the probe samples the queue while the gate is open."""
-
-
 _NOBODY = Proposal("", "")
+
+
+class Ruling(NamedTuple):
+    """A gate, the rule or strategy that it comes from, and why; None where ebbgate sets none."""
+
+    gate: Gate | None
+    by: str
+    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +66,7 @@ def on_frame(state: State, frame: Frame, policy: Policy) -> State:
     destage, streams = DestageState(), StreamState()
     if policy.destage is not None:
         destage = idle_destage.on_frame(state.destage, frame, policy.destage)
-        if any(rule.gate is not None for rule in ruled.in_force):
+        if _gate_rule(ruled, policy) is not None:
             # The queue is not sampled while a rule decides: what was measured before ends here.
             destage = replace(destage, pace=replace(destage.pace, window_start=None))
     if policy.streams is not None:
@@ -88,32 +98,37 @@ def on_queue(state: State, sample: QueueSample, policy: Policy) -> State:
     return replace(state, destage=idle_destage.on_queue(state.destage, sample, policy.destage))
 
 
-def gate(state: State, policy: Policy) -> Gate | None:
-    """Return the gate alone, for the fast path, as `decide` resolves it.
-
-    Of the strategies only idle_destage sets the gate, so `policy.order` does not matter here, in
-    `gate_reason` and in `probe_settings`. A second one has to follow the order in all of them.
-    """
-    if state.frame is not None and unsupported(state.frame):
-        return None
-    ruled = _ruled_gate(state)
-    if ruled is not None:
-        return limits.clamp_gate(ruled.gate, policy.limits)
-    if policy.destage is None:
-        return None
-    return limits.clamp_gate(idle_destage.gate_of(state.destage, policy.destage), policy.limits)
+def gate(state: State, policy: Policy) -> Ruling:
+    """Return the gate within the limits: all that an edge needs."""
+    chosen = _chosen_gate(state, policy)
+    clamped = limits.clamp_gate(chosen.gate, policy.limits)
+    return chosen if clamped is chosen.gate else chosen._replace(gate=clamped)
 
 
-def gate_reason(state: State) -> tuple[str, str]:
-    """Return which rule or strategy decides the gate, and why."""
-    ruled = _ruled_gate(state)
-    return (ruled.strategy, ruled.reason) if ruled else (IDLE_DESTAGE, state.destage.why)
+def _chosen_gate(state: State, policy: Policy) -> Ruling:
+    """Return the gate of the first rule or strategy that sets one."""
+    frame = state.frame
+    if frame is not None and (why_not := unsupported(frame)):
+        return Ruling(None, IDLE_DESTAGE, why_not)
+    rule = _gate_rule(state.rules, policy)
+    if rule is not None:
+        return Ruling(rule.gate, rule.strategy, rule.reason)
+    # Of the strategies only this one sets the gate.
+    if policy.destage is None or IDLE_DESTAGE not in policy.order:
+        return Ruling(None, IDLE_DESTAGE, "no strategy decides about the gate")
+    if frame is not None and (why_not := idle_destage.unsupported(frame)):
+        return Ruling(None, IDLE_DESTAGE, why_not)
+    own = idle_destage.gate_of(state.destage, policy.destage)
+    return Ruling(own, IDLE_DESTAGE, state.destage.why)
 
 
 def probe_settings(state: State, policy: Policy) -> ProbeSettings:
     """Return what the probe should do."""
     wait_ns = state.destage.wait.wait_ns
-    if policy.destage is None or not state.destage.pacing or _ruled_gate(state):
+    if policy.destage is None or not state.destage.pacing:
+        return ProbeSettings(wait_ns, 0)
+    chosen = _chosen_gate(state, policy)
+    if chosen.gate is None or chosen.by != IDLE_DESTAGE:
         return ProbeSettings(wait_ns, 0)
     above = idle_destage.samples_above_ios(state.destage, policy.destage)
     return ProbeSettings(wait_ns, PACE_PERIOD_NS, above)
@@ -134,12 +149,12 @@ def decide(state: State, policy: Policy, now_ns: int, *, explained: bool = True)
         if name == STREAM_BYPASS and policy.streams is not None:
             proposals.append(_stream_proposal(state, policy.streams, frame))
     proposals += [Proposal(name, why, unsupported=why) for name, why in policy.cannot.items()]
-    return limits.clamp(resolve(volume, now_ns, tuple(proposals)), policy.limits)
+    chosen = _chosen_gate(state, policy)
+    return limits.clamp(resolve(volume, now_ns, tuple(proposals), chosen), policy.limits)
 
 
-def resolve(volume: str, now_ns: int, proposals: tuple[Proposal, ...]) -> Decision:
-    """Return one decision: for each setting the first proposal wins."""
-    gate = next((p for p in proposals if p.gate is not None), _NOBODY)
+def resolve(volume: str, now_ns: int, proposals: tuple[Proposal, ...], chosen: Ruling) -> Decision:
+    """Return one decision: for each setting but the gate the first proposal wins."""
     cutoff = next((p for p in proposals if p.sequential_cutoff_bytes is not None), _NOBODY)
     split = next((p for p in proposals if p.split_requests), None)
     congestion = next((p for p in proposals if p.congestion_bypass is not None), _NOBODY)
@@ -147,8 +162,8 @@ def resolve(volume: str, now_ns: int, proposals: tuple[Proposal, ...]) -> Decisi
         volume,
         now_ns,
         proposals,
-        gate=gate.gate,
-        gate_strategy=gate.strategy,
+        gate=chosen.gate,
+        gate_strategy=chosen.by if chosen.gate is not None else "",
         sequential_cutoff_bytes=cutoff.sequential_cutoff_bytes,
         cutoff_strategy=(split or cutoff).strategy,
         split_requests=split is not None,
@@ -166,9 +181,12 @@ def unsupported(frame: Frame) -> str:
     return ""
 
 
-def _ruled_gate(state: State) -> Proposal | None:
-    """Return the rule's proposal that decides the gate; None without one."""
-    return next((rule for rule in state.rules.in_force if rule.gate is not None), None)
+def _gate_rule(ruled: RulesState, policy: Policy) -> Proposal | None:
+    """Return the first proposal of a rule that sets the gate; None without one."""
+    for proposal in rules.in_force(ruled, policy.rules):
+        if proposal.gate is not None:
+            return proposal
+    return None
 
 
 def _rule_proposals(
@@ -182,7 +200,7 @@ def _rule_proposals(
             Proposal(r.proposal.strategy, why_not, unsupported=why_not) for r in policy.rules
         )
     if explain is None:
-        return state.rules.in_force
+        return rules.in_force(state.rules, policy.rules)
     return rules.proposals(state.rules, policy.rules, explain, now_ns)
 
 

@@ -87,11 +87,13 @@ class RulesState:
 
     - `changed_ns`: setting -> its last change.
     - `in_force`: the proposals of rules that are on, in the order of the policy.
+    - `evaluated`: the rules that `in_force` comes from.
     """
 
     rules: Mapping[str, RuleState] = field(default_factory=dict)
     changed_ns: Mapping[str, int] = field(default_factory=dict)
     in_force: tuple[Proposal, ...] = ()
+    evaluated: tuple[Rule, ...] = ()
 
 
 class Measured(dict[str, Value | None]):
@@ -123,8 +125,15 @@ def on_frame(state: RulesState, frame: Frame, rules: tuple[Rule, ...], now_ns: i
         stepped[rule.name] = after
         if after.on is not before.on:
             changed_ns.update(dict.fromkeys(rule.settings, now_ns))
-    in_force = tuple([rule.proposal for rule in rules if stepped[rule.name].on])
-    return RulesState(stepped, changed_ns, in_force)
+    return RulesState(stepped, changed_ns, _proposals_on(stepped, rules), rules)
+
+
+def in_force(state: RulesState, rules: tuple[Rule, ...]) -> tuple[Proposal, ...]:
+    """Return the proposals of the rules that are on, in the order of the policy.
+
+    The policy may have changed since the last frame: then its rules of the same name stay on.
+    """
+    return state.in_force if state.evaluated is rules else _proposals_on(state.rules, rules)
 
 
 def proposals(
@@ -154,6 +163,16 @@ def interval_left_ns(state: RulesState, rule: Rule, now_ns: int) -> int:
         if setting in state.changed_ns
     ]
     return max(0, *left) if left else 0
+
+
+def _proposals_on(states: Mapping[str, RuleState], rules: Iterable[Rule]) -> tuple[Proposal, ...]:
+    return tuple(
+        [
+            rule.proposal
+            for rule in rules
+            if states.get(rule.name, _NEW).on and not rule.proposal.unsupported
+        ]
+    )
 
 
 def _all_hold(group: Iterable[Check], values: Mapping[str, Value | None]) -> bool | None:

@@ -13,8 +13,9 @@ from ebbgate.model.frame import Frame, PathLatency, Rates
 from ebbgate.model.override import ActiveOverride, Override, OverrideKind
 from ebbgate.model.records import Direction
 from ebbgate.policy import arbiter, overrides
-from ebbgate.policy.arbiter import Ruling, decision_key
+from ebbgate.policy.arbiter import decision_key
 from ebbgate.policy.defaults import Policy
+from ebbgate.policy.evaluate import Ruling
 from ebbgate.policy.limits import Bounds, Limits
 from ebbgate.policy.rollback_guard import WatchedSetting
 from ebbgate.policy.rules import Rule, RulesState
@@ -142,7 +143,7 @@ def test_override_of_a_congestion_threshold_leaves_both_alone() -> None:
 def test_override_changes_the_decision_key() -> None:
     now, over = state(), overridden("congested_read_threshold_us", "5000")
     keys = {
-        decision_key(now, decide(each, now, POLICY, SECOND))
+        decision_key(now, POLICY, decide(each, now, POLICY, SECOND))
         for each in (ArbiterState(), over, overridden("congested_read_threshold_us", "6000"))
     }
     assert len(keys) == 3
@@ -268,7 +269,8 @@ def test_the_guard_leaves_the_gate_of_a_rule_open() -> None:
 def test_the_guard_leaves_the_cutoff_of_a_rule() -> None:
     over, now_ns = rolled_back(mode=StreamMode.ABSORB)
     policy = replace(POLICY, rules=(Rule("cutoff", "small", (), CUTOFF, ("sequential_cutoff",)),))
-    acting = ruled(state(mode=StreamMode.ABSORB), CUTOFF)
+    rules = RulesState(in_force=(CUTOFF,), evaluated=policy.rules)
+    acting = replace(state(mode=StreamMode.ABSORB), rules=rules)
     decision = decide(over, acting, policy, now_ns, explained=False)
     assert (decision.sequential_cutoff_bytes, decision.cutoff_strategy) == (
         256 * KIB,

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,7 +14,8 @@ from ebbgate.model.records import Direction, Edge, QueueSample
 from ebbgate.policy import evaluate
 from ebbgate.policy.arbiter import decision_key
 from ebbgate.policy.defaults import Policy
-from ebbgate.policy.evaluate import PACE_PERIOD_NS, ProbeSettings
+from ebbgate.policy.evaluate import PACE_PERIOD_NS, ProbeSettings, Ruling
+from ebbgate.policy.rules import Check, Rule
 from ebbgate.policy.state import State
 from ebbgate.policy.strategies.destage_state import Phase
 from ebbgate.policy.strategies.stream_bypass import StreamMode
@@ -21,6 +23,9 @@ from ebbgate.units import GIB, MIB, NS_PER_MS, NS_PER_S
 from tests.builders import busy_edge, busy_frame, idle_edge, idle_frame, queue_sample
 
 POLICY = Policy()
+OPEN = Proposal("rule drain", "on: w", gate=Gate(GateKind.OPEN))
+RULE = Rule("drain", "w", ((Check("dirty_data", ">", 0),),), OPEN, ("gate",))
+OFF = replace(RULE, when=((Check("dirty_data", "<", 0),),))
 READS: dict[str, Any] = {
     "window_ns": NS_PER_S,
     "foreground": {d: Rates(1, 1) for d in Direction},
@@ -69,14 +74,15 @@ def test_the_first_proposal_wins_and_the_loser_stays_visible() -> None:
         congestion_bypass=False,
         collect_garbage=True,
     )
-    decision = evaluate.resolve("bcache0", 7, (first, second))
+    ruled = Ruling(first.gate, "one", "a")
+    decision = evaluate.resolve("bcache0", 7, (first, second), ruled)
     assert decision.proposals == (first, second)
     assert (decision.gate, decision.gate_strategy) == (first.gate, "one")
     assert (decision.sequential_cutoff_bytes, decision.cutoff_strategy) == (MIB, "one")
     assert decision.congestion_bypass is False
     assert decision.collect_garbage
-    turned = evaluate.resolve("bcache0", 7, (second, first))
-    assert (turned.gate_strategy, turned.cutoff_strategy) == ("two", "two")
+    turned = evaluate.resolve("bcache0", 7, (second, first), ruled)
+    assert turned.cutoff_strategy == "two"
 
 
 @pytest.mark.parametrize(
@@ -94,7 +100,7 @@ def test_the_first_proposal_wins_and_the_loser_stays_visible() -> None:
 def test_what_cannot_be_tuned_says_why(signals: dict[str, Any], why: str) -> None:
     state = after(idle_frame(1000, **READS), idle_frame(1250, **READS, **signals))
     decision = evaluate.decide(state, POLICY, 1)
-    assert (evaluate.gate(state, POLICY) is None) == bool(why)
+    assert (evaluate.gate(state, POLICY).gate is None) == bool(why)
     for proposal in decision.proposals:
         assert why in proposal.unsupported
         assert bool(proposal.unsupported) == bool(why)
@@ -104,9 +110,35 @@ def test_what_cannot_be_tuned_says_why(signals: dict[str, Any], why: str) -> Non
         assert state.streams.mode is StreamMode.REST
 
 
+@pytest.mark.parametrize("edges", [(), (busy_edge(1100),), (busy_edge(1100), idle_edge(1500))])
+@pytest.mark.parametrize(
+    ("rules", "by", "kind"),
+    [((), "", None), ((RULE,), "rule drain", GateKind.OPEN), ((OFF,), "", None)],
+)
+def test_where_destage_cannot_be_followed_only_a_rule_sets_the_gate(
+    edges: tuple[Edge, ...], rules: tuple[Rule, ...], by: str, kind: GateKind | None
+) -> None:
+    policy = Policy(rules=rules)
+    untold = idle_frame(1050, missing={"destage": "no tracepoint"})
+    state = after(idle_frame(1000), untold, *edges, policy=policy)
+    ruling = evaluate.gate(state, policy)
+    assert (ruling.gate and ruling.gate.kind) == kind
+    for explained in (True, False):
+        decision = evaluate.decide(state, policy, 7, explained=explained)
+        assert (decision.gate, decision.gate_strategy) == (ruling.gate, by)
+    if not by:
+        why = "write-back cannot be followed here: no tracepoint"
+        assert (ruling.by, ruling.why) == ("idle_destage", why)
+    assert evaluate.probe_settings(state, policy).pace_period_ns == 0
+
+
 def test_an_edge_does_not_move_what_cannot_be_tuned() -> None:
     state = after(idle_frame(state="inconsistent"), busy_edge(1100), idle_edge(1500))
-    assert evaluate.gate(state, POLICY) is None
+    assert evaluate.gate(state, POLICY) == (
+        None,
+        "idle_destage",
+        "the kernel reports the volume as inconsistent: nothing is written to it",
+    )
     assert evaluate.probe_settings(state, POLICY).pace_period_ns == 0
 
 
@@ -121,16 +153,11 @@ def test_strategy_that_is_off_proposes_nothing() -> None:
     decision = decided(*events, policy=only_streams)
     assert [p.strategy for p in decision.proposals] == ["stream_bypass"]
     assert decision.gate is None
-    assert evaluate.gate(after(*events, policy=only_streams), only_streams) is None
+    nobody = evaluate.gate(after(*events, policy=only_streams), only_streams)
+    assert (nobody.gate, nobody.why) == (None, "no strategy decides about the gate")
     only_destage = decided(idle_frame(**READS), policy=Policy(streams=None))
     assert [p.strategy for p in only_destage.proposals] == ["idle_destage"]
     assert only_destage.sequential_cutoff_bytes is None
-
-
-def test_the_fast_path_sees_the_gate_of_the_full_decision() -> None:
-    for events in ((busy_frame(),), (idle_frame(),), (busy_frame(), idle_edge(1500))):
-        state = after(*events)
-        assert evaluate.gate(state, POLICY) == evaluate.decide(state, POLICY, 1).gate
 
 
 def test_congestion_that_the_kernel_imagined_is_switched_off_for_good() -> None:
@@ -208,8 +235,8 @@ def test_before_the_first_frame_the_kernels_settings_stay() -> None:
 
 
 def same_key(one: State, other: State) -> bool:
-    return decision_key(one, evaluate.decide(one, POLICY, 1)) == decision_key(
-        other, evaluate.decide(other, POLICY, 2)
+    return decision_key(one, POLICY, evaluate.decide(one, POLICY, 1)) == decision_key(
+        other, POLICY, evaluate.decide(other, POLICY, 2)
     )
 
 

@@ -10,10 +10,26 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ebbgate.model.decision import GateKind
+from ebbgate.model.decision import Gate, GateKind, Proposal
 from ebbgate.model.frame import Rates
+from ebbgate.model.override import ActiveOverride, Override, OverrideKind
 from ebbgate.model.records import Direction
-from ebbgate.policy.engine import DestageParams, Event, Outcome, Phase, Policy, State, step
+from ebbgate.model.volume import Kind
+from ebbgate.policy.defaults import STRATEGIES, default_policy
+from ebbgate.policy.engine import (
+    DestageParams,
+    Event,
+    Outcome,
+    OverrideChange,
+    Phase,
+    Policy,
+    State,
+    step,
+)
+from ebbgate.policy.limits import Bounds, Limits
+from ebbgate.policy.rollback_guard import RollbackState, Verdict, Watched, WatchedSetting
+from ebbgate.policy.rules import Check, Rule
+from ebbgate.policy.state import ArbiterState
 from ebbgate.policy.strategies.stream_bypass import StreamMode, StreamParams
 from ebbgate.units import GIB, MIB, NS_PER_MS, NS_PER_S
 from tests.builders import busy_edge, busy_frame, idle_edge, idle_frame, queue_sample
@@ -60,21 +76,68 @@ UNKNOWN = st.sampled_from(
         {"state": "no cache"},
         {"state": "inconsistent"},
         {"cache_mode": "writethrough"},
+        {"missing": {"destage": "no tracepoint"}},
     ]
 )
 KNOWN_FRAMES = st.tuples(st.sampled_from([busy_frame, idle_frame]), SIGNALS)
-EVENTS = st.lists(
-    st.one_of(
-        KNOWN_FRAMES,
-        st.tuples(st.just(busy_frame), UNKNOWN),
-        st.tuples(st.sampled_from([busy_edge, idle_edge]), st.just({})),
-        st.tuples(
-            st.just(queue_sample),
-            st.fixed_dictionaries({"in_flight_ios": st.integers(min_value=0, max_value=64)}),
-        ),
+EVENT = st.one_of(
+    KNOWN_FRAMES,
+    st.tuples(st.just(busy_frame), UNKNOWN),
+    st.tuples(st.sampled_from([busy_edge, idle_edge]), st.just({})),
+    st.tuples(
+        st.just(queue_sample),
+        st.fixed_dictionaries({"in_flight_ios": st.integers(min_value=0, max_value=64)}),
     ),
-    max_size=12,
 )
+EVENTS = st.lists(EVENT, max_size=12)
+
+
+def rule(name: str, low: float, **settings: Any) -> Rule:
+    when = ((Check("dirty_ratio", ">", low),),)
+    return Rule(name, "w", when, Proposal(f"rule {name}", "on: w", **settings), ("gate",))
+
+
+GATES = st.sampled_from([Gate(GateKind.OPEN), Gate(GateKind.CLOSED), Gate(GateKind.PACED, 9 * MIB)])
+RULES = st.builds(rule, st.sampled_from("ab"), st.sampled_from([0.0, 0.5]), gate=st.none() | GATES)
+DEFAULTS = st.sampled_from([default_policy(kind) for kind in Kind])
+POLICIES = (
+    st.builds(
+        replace,
+        DEFAULTS,
+        order=st.lists(st.sampled_from(STRATEGIES), unique=True).map(tuple),
+        rules=st.lists(RULES, max_size=2, unique_by=lambda each: each.name).map(tuple),
+        limits=st.sampled_from(
+            [
+                Limits(),
+                Limits(destage_rate=Bounds(MIB, 8 * MIB)),
+                Limits(destage_depth=Bounds(1, 2)),
+            ]
+        ),
+    )
+    | DEFAULTS
+)
+USER = ActiveOverride(
+    Override(OverrideKind.SET, "bcache0", "jo", 0, None, "writeback_rate", "8"), None
+)
+DRAIN = ActiveOverride(Override(OverrideKind.DRAIN, "bcache0", "jo", 0, 1000), 900 * NS_PER_S)
+OVERRIDES: st.SearchStrategy[tuple[Any, dict[str, Any]]] = st.sampled_from(
+    [
+        OverrideChange(),
+        OverrideChange(((USER, "8"),), frozenset({"writeback_rate"})),
+        OverrideChange(((USER, "8"),)),
+        OverrideChange(drain=DRAIN),
+    ]
+).map(lambda change: (lambda _at_ms: change, {}))
+ROLLED_BACK = RollbackState(
+    {
+        setting: Watched(
+            suspended_until_ns=NS_PER_S * 12,
+            verdict=Verdict(setting, Direction.READ, 1e6, 9e7, 2e7, 1),
+        )
+        for setting in WatchedSetting
+    }
+)
+STATES = st.sampled_from([State(), State(arbiter=ArbiterState(rollback=ROLLED_BACK))])
 
 
 def after(state: State, event: Event) -> State:
@@ -245,3 +308,28 @@ def test_a_state_decides_the_same_whenever_it_is_asked(
     state = end_of(events)
     one, other = (outcome(state, now_ns).explained() for now_ns in (1, NS_PER_S))
     assert replace(one, at_ns=0) == replace(other, at_ns=0)
+
+
+@given(STATES, st.lists(st.tuples(EVENT | OVERRIDES, POLICIES), max_size=12), POLICIES)
+def test_an_edge_sees_the_gate_of_the_whole_decision(
+    state: State,
+    events: list[tuple[tuple[Any, dict[str, Any]], Policy]],
+    last: Policy,
+) -> None:
+    now_ns = 10 * NS_PER_S
+    for (make, signals), policy in events:
+        now_ns += 250 * NS_PER_MS
+        state, decided = step(state, make(now_ns // NS_PER_MS, **signals), policy, now_ns)
+        # The policy may change after the event, too.
+        for each in (decided, Outcome(state, last, now_ns)):
+            assert_agreed(each)
+
+
+def assert_agreed(outcome: Outcome) -> None:
+    ruling = outcome.ruling
+    for decision in (outcome.decision(), outcome.explained()):
+        assert decision.gate == ruling.gate
+        first = next((each for each in decision.proposals if each.gate is not None), None)
+        assert decision.gate_strategy == (first.strategy if first else "")
+        assert first is None or first.strategy == ruling.by
+        assert (first is None) == (ruling.gate is None)
