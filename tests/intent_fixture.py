@@ -6,13 +6,13 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Coroutine
 from concurrent.futures import Future
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ebbgate.control.volume_loop import VolumeLoop
 from ebbgate.daemon.intent_dispatcher import IntentDispatcher
@@ -26,6 +26,7 @@ from ebbgate.store.intent_rows import IntentRow
 from ebbgate.units import NS_PER_S
 from tests.volume_loop_fixture import DEADLINE_S, LoopBench
 
+T = TypeVar("T")
 HOUR_NS = 3600 * NS_PER_S
 MINUTE_NS = 60 * NS_PER_S
 
@@ -114,12 +115,23 @@ class Asked:
         self.bench = bench
         self.clocks = Clocks()
         self.daemon = Daemon(folder, bcache0=bench.loop)
+        self._runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
         self.start()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run on the event loop of the daemon."""
+        return self._runner.run(work)
+
+    def close(self) -> None:
+        """End the event loop of the daemon."""
+        self._runner.close()
 
     def start(self) -> None:
         """As a daemon that was started just now sees it."""
         if hasattr(self, "writer"):
             self.stop()
+        self.close()
+        self._runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
         self.log = Log()
         self.writer = OverrideWriter(self.path)
         self.registry = OverrideRegistry(
@@ -128,7 +140,7 @@ class Asked:
             lambda: self.clocks.wall_ns,
             lambda: self.clocks.mono_ns,
         )
-        self.registry.load()
+        self.run(self.registry.load())
         self.dispatcher = IntentDispatcher(
             self.daemon, self.registry, self.log, self.folder / "history.db", 1
         )
@@ -140,7 +152,7 @@ class Asked:
             self.writer.submit(OverrideDatabase.close).result(DEADLINE_S)
 
     def ask(self, kind: str, volume: str | None = "bcache0", **args: Any) -> Answered:
-        return asyncio.run(self.asking(kind, volume, **args))
+        return self.run(self.asking(kind, volume, **args))
 
     async def asking(self, kind: str, volume: str | None = "bcache0", **args: Any) -> Answered:
         """The same for a test that does something meanwhile."""
@@ -153,7 +165,7 @@ class Asked:
         while not outcome.done():
             assert time.monotonic() < deadline, "no answer"
             self.bench.settle()
-            if self.bench.loop.overrides.unwritten:
+            if any(each.override.knob for each in self.registry.active.values()):
                 self.bench.tick()
             await asyncio.sleep(0.0005)
         return Answered(outcome.result().ok, outcome.result().text, number)
@@ -163,7 +175,7 @@ class Asked:
 
     def flush(self) -> None:
         """All that was to be written is."""
-        asyncio.run(self.registry.saved())
+        self.run(self.registry.saved())
         self.writer.submit(lambda database: None).result(DEADLINE_S)
 
     def kept(self) -> tuple[Override, ...]:
@@ -181,9 +193,25 @@ class Asked:
         return [row[0] for row in rows]
 
     def poll(self) -> None:
-        self.dispatcher.poll()
+        self.look()
         self.bench.settle()
-        self.bench.tick()
+        self.tick()
+
+    def look(self) -> None:
+        """Let the dispatcher look for what is over."""
+
+        async def look() -> None:
+            self.dispatcher.poll()
+
+        self.run(look())
+
+    def tick(self, **seen: Any) -> None:
+        """Tick the volume on the daemon's event loop."""
+
+        async def tick() -> None:
+            self.bench.tick(**seen)
+
+        self.run(tick())
 
     def held(self) -> bool:
         return self.bench.loop.frozen

@@ -167,12 +167,14 @@ def enforced(make_loop: Callable[[Mode], LoopBench]) -> LoopBench:
 
 
 @pytest.fixture
-def asked(tmp_path: Path, make_loop: Callable[[Mode], LoopBench]) -> Asked:
+def asked(tmp_path: Path, make_loop: Callable[[Mode], LoopBench]) -> Iterator[Asked]:
     bench = make_loop(Mode.ADVISE)
     bench.tick()
-    return Asked(tmp_path, bench)
+    with closing(Asked(tmp_path, bench)) as made:
+        yield made
 
 
 @pytest.fixture
-def enforced_asked(tmp_path: Path, enforced: LoopBench) -> Asked:
-    return Asked(tmp_path, enforced)
+def enforced_asked(tmp_path: Path, enforced: LoopBench) -> Iterator[Asked]:
+    with closing(Asked(tmp_path, enforced)) as made:
+        yield made

@@ -68,11 +68,6 @@ class VolumeOverrides:
         """Whether a knob is kept at a person's value."""
         return bool(self._driver.writer.pinned)
 
-    @property
-    def unwritten(self) -> bool:
-        """Whether a knob that is set was not written yet."""
-        return any(not reply.future.done() for reply in self._replies.values())
-
     def apply(self, active: Iterable[ActiveOverride]) -> OverrideChange:
         """Put these in force in place of the former ones; return what the engine must know."""
         before, self.active = self._sets(), tuple(active)

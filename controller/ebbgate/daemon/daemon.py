@@ -74,6 +74,7 @@ class Daemon:
 
     async def run(self) -> None:
         """Run until `stop`; every knob is restored at the end, whatever happened."""
+        await self.overrides.load()
         self.control.start()
         probe = asyncio.create_task(self.probe.run())
         ticks = asyncio.create_task(self._tick_forever())

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -50,41 +50,32 @@ class OverrideRegistry:
     active: dict[int, ActiveOverride] = field(default_factory=dict)
     modes: dict[str, Mode] = field(default_factory=dict)
     _manual: dict[tuple[str, str], Override] = field(default_factory=dict)
-    _adding: dict[tuple[str, str], tuple[str, Future[tuple[Override, ...]]]] = field(
-        default_factory=dict
-    )
+    _adding: set[tuple[str, str]] = field(default_factory=set)
     _unsaved: dict[int, str] = field(default_factory=dict)
-    _saving: tuple[dict[int, str], Future[None]] | None = None
-    _loading: Future[Loaded] | None = None
+    _saving: asyncio.Task[None] | None = None
+    _loading: asyncio.Task[None] | None = None
     _tried_ns: int = 0
-    loaded: bool = False
+    _loaded: bool = False
+    _tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
     # ---- loading -------------------------------------------------------------------------------
-    def load(self, timeout_s: float = 10.0) -> None:
-        """Read the database, before the event loop runs. If that fails, `poll` repeats it, and the
-        modes of the configuration hold until then.
+    async def load(self, timeout_s: float = 10.0) -> None:
+        """Read the database and put in force what it has. The modes of the configuration hold until
+        that is done: a slow disk answers later, and `poll` repeats what failed.
         """
-        self._begin_to_load()
-        with suppress(EbbgateError, TimeoutError):
-            assert self._loading is not None
-            self._loading.result(timeout_s)
-        self._take_loaded()
+        await asyncio.wait({self._begin_to_load()}, timeout=timeout_s)
 
-    def _begin_to_load(self) -> None:
+    def _begin_to_load(self) -> asyncio.Task[None]:
         self._tried_ns = self.now_ns()
-        self._loading = self.writer.submit(lambda database: database.load())
+        self._loading = self._begin(self._load())
+        return self._loading
 
-    def _take_loaded(self) -> None:
-        """Put in force what has been read by now."""
-        loading = self._loading
-        if loading is None or not loading.done():
-            return
-        self._loading = None
-        try:
-            found = loading.result()
-        except EbbgateError:
-            return
-        self.loaded = True
+    async def _load(self) -> None:
+        self._take_up(await self._on_disk(lambda database: database.load()))
+
+    def _take_up(self, found: Loaded) -> None:
+        """Put in force what has been read."""
+        self._loaded = True
         for text in found.set_aside:
             _LOG.error("%s", text)
         self.modes = {**found.modes, **self.modes}
@@ -204,31 +195,23 @@ class OverrideRegistry:
         Raises EbbgateError if it is not: `poll` repeats it, but a restart before that would put it
         in force again.
         """
-        while True:
-            self._save()
-            if self._saving is None:
-                return
+        while self._unsaved:
             # Shielded: a request that is given up must not cancel what others wait for.
-            await asyncio.shield(asyncio.wrap_future(self._saving[1]))
+            await asyncio.shield(self._save())
 
     def poll(self) -> None:
         """End overrides whose time is over; repeat what could not be read or written."""
-        self._load_again()
         wall, now = self.wall_ns(), self.now_ns()
+        loading = self._loading is not None and not self._loading.done()
+        if not (self._loaded or loading) and now - self._tried_ns >= _RELOAD_NS:
+            self._begin_to_load()
         for each in list(self.active.values()):
             if is_over(each, wall, now):
                 self.end(each.override, self._overdue(each.override))
         for name, loop in self.volumes.items():
             self._keep_manual(name, loop)
-        self._save()
-
-    def _load_again(self) -> None:
-        """Repeat reading the database now and then until it succeeds."""
-        self._take_loaded()
-        if self.loaded or self._loading is not None:
-            return
-        if self.now_ns() - self._tried_ns >= _RELOAD_NS:
-            self._begin_to_load()
+        if self._unsaved:
+            self._save()
 
     # ---- what somebody else wrote --------------------------------------------------------------
     def _keep_manual(self, name: str, loop: VolumeLoop) -> None:
@@ -242,26 +225,22 @@ class OverrideRegistry:
                 self._forget_manual(override, "it is driven by ebbgate again")
         for knob in manual:
             value, known = knobs.get(knob), self._manual.get((name, knob))
-            if value is not None and (known is None or known.value != value):
-                self._add_manual(name, knob, value)
+            if value is None or (name, knob) in self._adding:
+                continue
+            if known is None or known.value != value:
+                self._adding.add((name, knob))
+                self._begin(self._add_manual(name, knob, value))
 
-    def _add_manual(self, name: str, knob: str, value: str) -> None:
+    async def _add_manual(self, name: str, knob: str, value: str) -> None:
         """Without its row the knob is left alone all the same, but only until a restart."""
-        value_in_writing, adding = self._adding.get((name, knob), ("", None))
-        if adding is not None and adding.done():
-            del self._adding[name, knob]
-            if adding.exception() is None:
-                (self._manual[name, knob],) = adding.result()
-                if value_in_writing == value:
-                    return
-        elif adding is not None:
-            return
         override = Override(
             OverrideKind.MANUAL, name, "somebody", self.wall_ns(), knob=knob, value=value
         )
-        with suppress(EbbgateError):
-            adding = self.writer.submit(lambda database: database.add((override,)))
-            self._adding[name, knob] = value, adding
+        try:
+            kept = await self._on_disk(lambda database: database.add((override,)))
+            (self._manual[name, knob],) = kept
+        finally:
+            self._adding.discard((name, knob))
 
     def _forget_manual(self, override: Override, why: str) -> None:
         del self._manual[override.volume, override.knob]
@@ -305,18 +284,36 @@ class OverrideRegistry:
         with suppress(EbbgateError):
             self.writer.submit(lambda database: database.set_aside(number, reason))
 
-    def _save(self) -> None:
+    # ---- the disk ------------------------------------------------------------------------------
+    def _save(self) -> asyncio.Task[None]:
         """Begin to write what has ended, unless that is under way; a failure is repeated later."""
-        if self._saving is not None and self._saving[1].done():
-            batch, saving = self._saving
-            self._saving = None
-            if saving.exception() is None:
-                for number in batch:
-                    self._unsaved.pop(number, None)
-        if self._saving is None and self._unsaved:
-            batch, wall = dict(self._unsaved), self.wall_ns()
-            with suppress(EbbgateError):
-                self._saving = batch, self.writer.submit(lambda found: found.end(batch, wall))
+        if self._saving is None or self._saving.done():
+            self._saving = self._begin(self._end_on_disk())
+        return self._saving
+
+    async def _end_on_disk(self) -> None:
+        batch, wall = dict(self._unsaved), self.wall_ns()
+        await self._on_disk(lambda database: database.end(batch, wall))
+        for number in batch:
+            self._unsaved.pop(number, None)
+
+    async def _on_disk(self, work: Callable[[OverrideDatabase], T]) -> T:
+        """Return the result of `work`. Raises EbbgateError."""
+        return await asyncio.wrap_future(self.writer.submit(work))
+
+    def _begin(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
+        """Run a task of which nobody needs to wait for the end."""
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+        return task
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        error = None if task.cancelled() else task.exception()
+        # The writer logs that the disk failed.
+        if error is not None and not isinstance(error, EbbgateError):
+            _LOG.error("overrides: a bug of ebbgate", exc_info=error)
 
 
 def _title(override: Override) -> str:

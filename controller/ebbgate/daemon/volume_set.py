@@ -108,7 +108,6 @@ class VolumeSet:
         self.policies = ActivePolicies(config.policy_dir)
         self.follower = PolicyFollower(self.policies, self.loops)
         self.overrides = OverrideRegistry(OverrideWriter(config.overrides_path), self.loops)
-        self.overrides.load()
         self.device_mapper_blocked = ""
         self.journal = journal
         self._config = config

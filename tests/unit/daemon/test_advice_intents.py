@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import errno
 import sqlite3
-from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +21,6 @@ from ebbgate.store.db import Store
 from ebbgate.units import MIB
 from tests.fake_sysfs import failing
 from tests.intent_fixture import Answered, Asked, answer
-from tests.volume_loop_fixture import LoopBench
 
 READ, WRITE = CONGESTED
 CUTOFF_FILE = "/sys/block/bcache0/bcache/sequential_cutoff"
@@ -64,7 +62,7 @@ def test_what_does_not_hold_now_is_not_applied(asked: Asked) -> None:
 
 def test_what_an_override_has_set_already_is_not_advised_again(asked: Asked) -> None:
     asked.bench.fake.write(CUTOFF_FILE, "0")
-    asked.bench.tick()
+    asked.tick()
     assert apply(asked, "EBB-206").ok is True
     assert values(asked, CUTOFF) == [str(4 * MIB)]
     assert apply(asked, "EBB-206").ok is False
@@ -86,7 +84,7 @@ def test_in_enforce_a_knob_of_the_gate_is_ebbgates_own(enforced_asked: Asked) ->
     asked.bench.loop.set_mode(Mode.ADVISE, "a test")
     asked.bench.settle()
     asked.bench.fake.write("/sys/block/bcache0/bcache/writeback_percent", "39")
-    asked.bench.tick()
+    asked.tick()
     asked.bench.loop.set_mode(Mode.ENFORCE, "a test")
     ok, text = answer(apply(asked, "EBB-209"))
     assert (ok, "ebbgate tunes writeback_percent already" in str(text)) == (False, True)
@@ -241,13 +239,12 @@ def test_without_a_history_there_is_nothing_to_undo(asked: Asked) -> None:
     ],
 )
 def test_a_person_wins_over_the_policys_limits_and_is_told(
-    make_loop: Callable[[Mode], LoopBench], tmp_path: Path, value: str, said: str
+    enforced_asked: Asked, value: str, said: str
 ) -> None:
-    bench = make_loop(Mode.ENFORCE)
+    asked, bench = enforced_asked, enforced_asked.bench
     limits = Limits(sequential_cutoff=Bounds(256 * 1024, MIB))
     bench.loop.set_policy(replace(bench.loop.policy, limits=limits))
     bench.tick()
-    asked = Asked(tmp_path, bench)
     ok, text = answer(asked.ask(IntentKind.SET, knob=CUTOFF, value=value))
     assert (ok, str(text).endswith(said)) == (True, True)
     for _ in range(8):

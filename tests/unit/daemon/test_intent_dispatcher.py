@@ -144,7 +144,7 @@ def test_the_end_of_the_daemon_ends_what_is_under_way(asked: Asked) -> None:
         await asked.dispatcher.stop()
         assert (await outcome).text == ENDED
 
-    asyncio.run(scenario())
+    asked.run(scenario())
     assert asked.log.done == [(1, False, ENDED)]
     assert asked.kept() == ()
 

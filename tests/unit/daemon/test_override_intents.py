@@ -49,7 +49,7 @@ def test_without_a_time_it_lasts_until_it_is_released(asked: Asked) -> None:
     released = asked.ask(IntentKind.RELEASE, knob="writeback_percent")
     assert answer(released) == (True, "bcache0: jo's writeback_percent setting removed")
     asked.bench.settle()
-    asked.bench.tick()
+    asked.tick()
     assert asked.percent() == "10"
     assert asked.ended() == ["jo released it"]
 
@@ -100,7 +100,7 @@ def test_a_row_that_makes_no_sense_is_answered_and_changes_nothing(
     ok, said = answer(asked.ask(IntentKind.SET, **args))
     assert ok is False
     assert text in said
-    asked.bench.tick()
+    asked.tick()
     assert asked.bench.knobs() == asked.bench.before
     assert asked.kept() == ()
 
@@ -140,7 +140,7 @@ def test_what_is_not_written_in_time_leaves_nothing_behind(asked: Asked) -> None
         found = await outcome
         return Answered(found.ok, found.text)
 
-    ok, said = answer(asyncio.run(asking()))
+    ok, said = answer(asked.run(asking()))
     assert (ok, "not finished within 0.05 s" in said) == (False, True)
     asked.poll()
     assert asked.bench.knobs() == asked.bench.before
@@ -150,7 +150,7 @@ def test_what_is_not_written_in_time_leaves_nothing_behind(asked: Asked) -> None
 def test_somebody_elses_write_ends_the_override(asked: Asked) -> None:
     asked.set()
     asked.bench.someone_writes("writeback_percent", "30")
-    asked.bench.tick()
+    asked.tick()
     asked.poll()
     assert asked.ended() == ["somebody else has written writeback_percent since"]
     assert asked.percent() == "30"
@@ -163,7 +163,7 @@ def test_a_restore_and_a_mode_that_touches_nothing_end_every_override(
     asked.set(for_ns=HOUR_NS)
     asked.ask(words["kind"], **({"mode": "advise"} if words["kind"] == IntentKind.MODE else {}))
     asked.bench.settle()
-    asked.bench.tick()
+    asked.tick()
     assert asked.percent() == "10"
     assert asked.kept() == ()
 
@@ -187,7 +187,7 @@ def test_an_override_whose_time_ended_while_no_daemon_ran_is_not_taken_up(asked:
     asked.set(for_ns=10 * MINUTE_NS)
     asked.bench.loop.set_overrides(())
     asked.bench.settle()
-    asked.bench.tick()
+    asked.tick()
     asked.clocks.passes(11 * MINUTE_NS)
     asked.start()
     asked.poll()
@@ -199,7 +199,7 @@ def test_an_override_for_a_volume_that_is_away_ends_in_time(asked: Asked) -> Non
     asked.set(for_ns=10 * MINUTE_NS)
     asked.daemon.volumes.clear()
     asked.clocks.passes(11 * MINUTE_NS)
-    asked.dispatcher.poll()
+    asked.look()
     assert asked.ended() == ["its time was over while the volume was away"]
 
 

@@ -58,19 +58,19 @@ def test_a_knob_of_the_gate_that_is_set_in_enforce_says_what_that_means(
 # ---- release ------------------------------------------------------------------------------------
 def test_a_release_gives_a_manual_knob_back(asked: Asked) -> None:
     asked.bench.someone_writes("writeback_percent", "30")
-    asked.bench.tick()
+    asked.tick()
     assert asked.bench.gate() is GateKind.RELEASED
     released = asked.ask(IntentKind.RELEASE)
     assert answer(released) == (True, "bcache0: writeback_percent is driven by ebbgate again")
     asked.bench.settle()
-    asked.bench.tick()
+    asked.tick()
     assert asked.bench.gate() is GateKind.CLOSED
 
 
 # ---- drain --------------------------------------------------------------------------------------
 def test_a_drain_says_what_it_takes(asked: Asked) -> None:
     for _ in range(5):
-        asked.bench.tick()
+        asked.tick()
     ok, text = answer(asked.ask(IntentKind.DRAIN, for_ns=100 * NS_PER_S))
     assert (ok, text) == (
         True,
@@ -82,7 +82,7 @@ def test_a_drain_says_what_it_takes(asked: Asked) -> None:
 
 def test_a_drain_whose_time_is_over_says_what_is_left(asked: Asked) -> None:
     asked.ask(IntentKind.DRAIN, for_ns=100 * NS_PER_S)
-    asked.bench.tick(dirty_bytes=7 * MIB)
+    asked.tick(dirty_bytes=7 * MIB)
     asked.clocks.passes(100 * NS_PER_S)
     asked.poll()
     assert asked.ended() == ["its time is over with 7 MiB dirty"]
@@ -90,14 +90,14 @@ def test_a_drain_whose_time_is_over_says_what_is_left(asked: Asked) -> None:
 
 def test_a_drain_that_is_done_says_so(asked: Asked) -> None:
     asked.ask(IntentKind.DRAIN, for_ns=100 * NS_PER_S)
-    asked.bench.tick(dirty_bytes=0)
-    asked.dispatcher.poll()
+    asked.tick(dirty_bytes=0)
+    asked.look()
     (outcome,) = asked.ended()
     assert outcome.startswith("clean, ")
 
 
 def test_a_clean_volume_is_not_drained(asked: Asked) -> None:
-    asked.bench.tick(dirty_bytes=0)
+    asked.tick(dirty_bytes=0)
     assert answer(asked.ask(IntentKind.DRAIN, for_ns=NS_PER_S)) == (
         False,
         "bcache0: it is clean\n  see ebbgate status",
@@ -107,7 +107,7 @@ def test_a_clean_volume_is_not_drained(asked: Asked) -> None:
 # ---- what somebody else wrote -------------------------------------------------------------------
 def test_what_somebody_else_wrote_is_left_alone_over_a_restart(asked: Asked) -> None:
     asked.bench.someone_writes("writeback_percent", "30")
-    asked.bench.tick()
+    asked.tick()
     asked.poll()
     asked.bench.loop.writer.manual.clear()
     asked.start()
@@ -124,7 +124,7 @@ def test_what_somebody_else_wrote_is_left_alone_over_a_restart(asked: Asked) -> 
 
 def test_after_a_reboot_the_kernels_own_value_is_nobodys(asked: Asked) -> None:
     asked.bench.someone_writes("writeback_percent", "30")
-    asked.bench.tick()
+    asked.tick()
     asked.poll()
     asked.bench.loop.writer.manual.clear()
     asked.bench.someone_writes("writeback_percent", "10")
@@ -139,7 +139,7 @@ def test_a_manual_knob_that_is_written_again_is_known_by_its_newest_value(
 ) -> None:
     for value in ("30", "31"):
         asked.bench.someone_writes("writeback_percent", value)
-        asked.bench.tick()
+        asked.tick()
         asked.poll()
         asked.flush()
     (override,) = asked.kept()
@@ -207,7 +207,7 @@ def test_a_drain_beside_a_set_knob_of_the_gate_is_refused(asked: Asked) -> None:
     )
     assert [each.kind for each in asked.kept()] == [OverrideKind.SET]
     asked.ask(IntentKind.RELEASE, knob="writeback_percent")
-    asked.bench.tick()
+    asked.tick()
     assert asked.ask(IntentKind.DRAIN, for_ns=100 * NS_PER_S).ok
 
 
@@ -231,13 +231,13 @@ def test_a_drain_of_a_held_volume_is_refused(asked: Asked) -> None:
 
 def test_a_drain_beside_a_gate_knob_of_somebody_else_is_refused(asked: Asked) -> None:
     asked.bench.someone_writes("writeback_percent", "30")
-    asked.bench.tick()
+    asked.tick()
     ok, text = answer(asked.ask(IntentKind.DRAIN, for_ns=100 * NS_PER_S))
     assert (ok, "writeback_percent was changed by somebody else" in text) == (False, True)
 
 
 def test_a_drain_under_a_policy_that_does_not_destage_is_refused(asked: Asked) -> None:
     asked.bench.loop.set_policy(replace(asked.bench.loop.policy, destage=None))
-    asked.bench.tick()
+    asked.tick()
     ok, text = answer(asked.ask(IntentKind.DRAIN, for_ns=100 * NS_PER_S))
     assert (ok, "does not use idle_destage" in text) == (False, True)
