@@ -42,6 +42,7 @@ def volume(name: str = "bcache0", *, set_uuid: str = SET_UUID) -> Volume:
         backing=device("vda"),
         caches=(device("vdb", rotational=False),) if set_uuid else (),
         set_uuid=set_uuid,
+        disks=(device("vda"),),
     )
 
 

@@ -19,8 +19,9 @@ from ebbgate.actuators.gate_worker import drive
 from ebbgate.actuators.knob_writer import KnobWriter, Reason
 from ebbgate.actuators.restore import Workers, one_by_one, restore
 from ebbgate.kernel.sysfs import Sysfs
-from ebbgate.knobs.catalog import BY_NAME, knob_path, same_value
+from ebbgate.knobs.catalog import BY_NAME, same_value
 from ebbgate.knobs.knob import parse_value
+from ebbgate.knobs.places import knob_path
 from ebbgate.model.decision import Gate, GateKind, Outcome
 from ebbgate.model.volume import Kind, Volume
 from ebbgate.store.journal_writer import JournalWriter

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ebbgate.actuators.gate_worker import drive
 from ebbgate.actuators.knob_writer import KnobWriter, Reason
-from ebbgate.knobs.catalog import knob_path
+from ebbgate.knobs.places import knob_path
 from ebbgate.model.decision import Gate, GateKind, JournalEntry, Outcome, OutcomeKind
 from ebbgate.probes.volume_state import read_knobs
 from ebbgate.units import MIB, NS_PER_MS

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Self
 
 from ebbgate.kernel.sysfs import Sysfs
-from ebbgate.knobs.catalog import knob_path
+from ebbgate.knobs.places import knob_path
 from ebbgate.probes.topology import find
 from tests.knob_life import Home, wrong
 from tests.stop_harness import Machine

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from ebbgate.kernel.sysfs import Sysfs
-from ebbgate.knobs.catalog import knob_path
+from ebbgate.knobs.places import knob_path
 from ebbgate.model.volume import Volume
 from ebbgate.probes.topology import find
 from tests.builders import dm_volume, volume

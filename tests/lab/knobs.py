@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from ebbgate.knobs.catalog import KNOBS
 from ebbgate.knobs.knob import KnobPlace
-from ebbgate.model.volume import Kind
 
 # The kernel's own control loop rewrites writeback_rate every few seconds, so a new value says
 # nothing about who touched it. The cutoffs are parameters of the module.
@@ -22,7 +21,7 @@ _FOLDERS = {
 _IN_CATALOG = tuple(
     f"{_FOLDERS[knob.place]}{knob.name}"
     for knob in KNOBS
-    if knob.kind is Kind.BCACHE and knob.readable and knob.name not in _NOT_COMPARED
+    if knob.place in _FOLDERS and knob.readable and knob.name not in _NOT_COMPARED
 )
 
 # Knobs that ebbgate neither shows nor writes: they must not change either.

@@ -16,8 +16,9 @@ import pytest
 
 from ebbgate import units
 from ebbgate.cli import main
-from ebbgate.knobs.catalog import KNOBS, knob_path
+from ebbgate.knobs.catalog import KNOBS
 from ebbgate.knobs.knob import Knob, ValueForm, parse_value
+from ebbgate.knobs.places import knob_path
 from ebbgate.model.volume import Device, Kind, Volume
 from tests.bench.product import Product
 from tests.lab import fio
@@ -41,7 +42,7 @@ def product(guest: Session, stack: BcacheStack) -> Iterator[Product]:
         yield running
 
 
-BCACHE_KNOBS = [knob for knob in KNOBS if knob.kind is Kind.BCACHE]
+BCACHE_KNOBS = [knob for knob in KNOBS if Kind.BCACHE in knob.kinds and not knob.per_disk]
 
 
 def write_some(guest: Session, stack: BcacheStack) -> None:

@@ -18,8 +18,9 @@ from ebbgate.actuators.bcache_steps import Step, StepKind
 from ebbgate.actuators.gate_plan import GatePlan, plan_for
 from ebbgate.actuators.ownership import Journal, OwnedKnob, Owner
 from ebbgate.kernel.sysfs import Sysfs, is_gone
-from ebbgate.knobs.catalog import BY_NAME, TABLE, THRESHOLD, knob_path, same_value
-from ebbgate.knobs.knob import Knob, parse_value
+from ebbgate.knobs.catalog import TABLE, THRESHOLD, find_knob, knob_row, same_value
+from ebbgate.knobs.knob import Knob, ResetCause, parse_value
+from ebbgate.knobs.places import knob_path
 from ebbgate.model.decision import Action, JournalEntry, Outcome, OutcomeKind
 from ebbgate.model.volume import Volume
 from ebbgate.probes.dm_status import table_threshold_sectors
@@ -119,7 +120,7 @@ class KnobWriter:
             self._disown(knob, "another volume of the cache set still uses it")
             return []
         self._paths[knob] = found.path
-        outcome = self._store(action, read_back=not BY_NAME[knob].kernel_writes)
+        outcome = self._store(action, read_back=not knob_row(knob).kernel_writes)
         if outcome.kind is OutcomeKind.FAILED:
             self.journal.reclaim(owned.entry)
             self._after_failure(owned, outcome)
@@ -193,7 +194,7 @@ class KnobWriter:
         """
         path = self._path(knob)
         text = self.sysfs.read_text(path) if path else None
-        same = text is not None and parse_value(BY_NAME[knob].form, text) == value
+        same = text is not None and parse_value(knob_row(knob).form, text) == value
         if same:
             self.manual.add(knob)
         return same
@@ -206,12 +207,17 @@ class KnobWriter:
     def check_manual(self, seen: Mapping[str, str]) -> list[str]:
         """Mark owned knobs manual whose value is not what ebbgate wrote; return their names.
 
+        A disk that was reset has its original value again: that is nobody's choice.
         Call it only while no write is under way. The kernel's own writes do not count.
         """
         taken = []
         for knob, owned in list(self.owned.items()):
             value = seen.get(knob)
-            if BY_NAME[knob].kernel_writes or value is None or owned.is_ours(value):
+            row = knob_row(knob)
+            if row.kernel_writes or value is None or owned.is_ours(value):
+                continue
+            if ResetCause.DISK in row.resets and same_value(knob, owned.original, value):
+                self._disown(knob, "the disk was reset")
                 continue
             self.manual.add(knob)
             self._disown(knob, f"manual: found {value}")
@@ -223,7 +229,7 @@ class KnobWriter:
         if step.note:
             reason = replace(reason, text=f"{reason.text} ({step.note})")
         action = self._action(step.knob, owned.written if owned else None, step.value, reason)
-        knob = BY_NAME.get(step.knob)
+        knob = find_knob(step.knob)
         if knob is None or not knob.written:
             return self._outcome(action, OutcomeKind.REFUSED, "ebbgate never writes it")
         if self._too_soon(knob):
@@ -245,14 +251,14 @@ class KnobWriter:
             return refused
         owned = self.owned[step.knob]
         action = replace(action, old=owned.written)
-        exact = not BY_NAME[step.knob].form.rounded and step.knob != TABLE
+        exact = not knob_row(step.knob).form.rounded and step.knob != TABLE
         if exact and owned.written == step.value and not step.always:
             return self._outcome(action, OutcomeKind.UNCHANGED)
         return self._write_owned(action, owned)
 
     def _is_current(self, step: Step, owned: OwnedKnob) -> bool:
         """Does the knob have the value already?"""
-        sure = owned.tried is None and not BY_NAME[step.knob].kernel_writes
+        sure = owned.tried is None and not knob_row(step.knob).kernel_writes
         return sure and owned.written == step.value and not step.always
 
     def _write_owned(self, action: Action, owned: OwnedKnob) -> Outcome:
@@ -261,7 +267,7 @@ class KnobWriter:
             self.journal.writing(owned.entry, action.new, owned.written)
         except OSError as error:
             return self._journal_failed(action, error)
-        outcome = self._store(action, read_back=BY_NAME[action.knob].verified)
+        outcome = self._store(action, read_back=knob_row(action.knob).verified)
         if outcome.kind is OutcomeKind.CHANGED:
             owned.written, owned.tried = action.new, None
         else:
@@ -314,7 +320,7 @@ class KnobWriter:
                 now = self._read(action.knob)
             except OSError as error:
                 return self._outcome(action, OutcomeKind.FAILED, str(error))
-            if BY_NAME[action.knob].kernel_writes or now in (entry.original, None):
+            if knob_row(action.knob).kernel_writes or now in (entry.original, None):
                 return None
             self._disown(action.knob, "somebody else changed it before it was written")
         return self._outcome(action, OutcomeKind.TOO_SOON, "somebody else keeps writing it")
@@ -343,7 +349,7 @@ class KnobWriter:
             if not is_gone(error):
                 raise
             return None
-        return None if text is None else parse_value(BY_NAME[knob].form, text)
+        return None if text is None else parse_value(knob_row(knob).form, text)
 
     def _path(self, knob: str) -> str | None:
         if knob not in self._paths:
@@ -361,7 +367,7 @@ class KnobWriter:
             return self._outcome(action, OutcomeKind.FAILED, str(error))
         finally:
             self.current_write = None
-        if BY_NAME[action.knob].interval_ns:
+        if knob_row(action.knob).interval_ns:
             self._written_ns[action.knob] = self.now_ns()
         if not read_back:
             return self._outcome(action, OutcomeKind.CHANGED)

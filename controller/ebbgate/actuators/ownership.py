@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
 from ebbgate.kernel.sysfs import BLOCK, DM_PREFIX, Sysfs, is_gone
-from ebbgate.knobs.catalog import BY_NAME, same_value
+from ebbgate.knobs.catalog import knob_row, same_value
 from ebbgate.knobs.knob import parse_value
 from ebbgate.model.decision import JournalEntry
 
@@ -95,7 +95,7 @@ def inspect(sysfs: Sysfs, entry: JournalEntry, ours: Collection[str] | None) -> 
         path = _path_now(sysfs, entry)
         if path is None:
             return _RECREATED
-        value = parse_value(BY_NAME[entry.knob].form, sysfs.read(path))
+        value = parse_value(knob_row(entry.knob).form, sysfs.read(path))
     except OSError as error:
         if is_gone(error):
             return GONE
@@ -104,7 +104,7 @@ def inspect(sysfs: Sysfs, entry: JournalEntry, ours: Collection[str] | None) -> 
 
 
 def _owner(entry: JournalEntry, ours: Collection[str] | None, value: str) -> Owner:
-    if BY_NAME[entry.knob].kernel_writes:
+    if knob_row(entry.knob).kernel_writes:
         return Owner.OURS
     known = (entry.last_written,) if ours is None else ours
     # Before the original: a rounded value may match both.

@@ -16,8 +16,9 @@ from typing import Final, Protocol
 from ebbgate.actuators import ownership
 from ebbgate.actuators.ownership import Owner
 from ebbgate.kernel.sysfs import BLOCK, DM_PREFIX, Sysfs
-from ebbgate.knobs.catalog import BY_NAME, PERCENT, RUNNING, TABLE, same_value
+from ebbgate.knobs.catalog import PERCENT, RUNNING, TABLE, find_knob, knob_row, same_value
 from ebbgate.knobs.knob import parse_value
+from ebbgate.knobs.places import is_path_of
 from ebbgate.model.decision import Action, JournalEntry, Outcome, OutcomeKind
 
 _VALUE_CHARS: Final = 40
@@ -121,8 +122,8 @@ def _restore_one(
 
 def _is_a_knob(entry: JournalEntry) -> bool:
     """Is it the path of a knob that ebbgate may write?"""
-    knob = BY_NAME.get(entry.knob)
-    known = knob is not None and knob.journalled and Path(entry.path).name == knob.name
+    knob = find_knob(entry.knob)
+    known = knob is not None and knob.journalled and is_path_of(entry.knob, entry.path)
     return known and entry.path.startswith(_PLACES) and ".." not in Path(entry.path).parts
 
 
@@ -132,7 +133,7 @@ def _write_back(entry: JournalEntry, sysfs: Sysfs, path: str) -> Outcome:
     sysfs.write_text(path, entry.original)
     if entry.knob == PERCENT:
         _wake(path, sysfs)
-    knob = BY_NAME[entry.knob]
+    knob = knob_row(entry.knob)
     # The kernel takes a whole table or refuses it.
     if not knob.kernel_writes and knob.name != TABLE:
         value = parse_value(knob.form, sysfs.read(path))

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from ebbgate import units
-from ebbgate.knobs.catalog import BY_NAME
+from ebbgate.knobs.catalog import find_knob
 from ebbgate.knobs.knob import KnobUnit
 from ebbgate.model.volume import Kind
 from ebbgate.signals.frame import CUTOFF_ASYNC_RATIO, CUTOFF_SYNC_RATIO
@@ -72,7 +72,7 @@ def gate(live_gate: Mapping[str, Any] | None) -> str:
 
 def knob_value(name: str, value: str | None) -> str:
     """Format a knob's value, with a unit where the kernel's figure is hard to read."""
-    knob = BY_NAME.get(name)
+    knob = find_knob(name)
     if value is None:
         return UNKNOWN
     if knob is None or not value.isdigit():

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from ebbgate.doctor.model import KNOB_CHANGES, Advice, Change
 from ebbgate.errors import EbbgateError, NotFound, UsageError
-from ebbgate.knobs.catalog import BY_NAME
+from ebbgate.knobs.catalog import knob_row
 from ebbgate.knobs.settable import is_trigger
 from ebbgate.model.override import OverrideKind
 from ebbgate.model.volume import Mode, Volume
@@ -58,7 +58,7 @@ def change_of(advice: Advice, volume: Volume, mode: str | None) -> Change:
     if advice.change is None:
         by_hand = f"by hand: {advice.command}" if advice.command else "see ebbgate doctor"
         raise UsageError(f"ebbgate cannot apply {advice.id}", by_hand)
-    tuned = [knob for knob, _ in advice.change.knobs if BY_NAME[knob].gate]
+    tuned = [knob for knob, _ in advice.change.knobs if knob_row(knob).gate]
     if tuned and mode == Mode.ENFORCE:
         raise UsageError(
             f"{volume.title} is in enforce: ebbgate tunes {tuned[0]} already",

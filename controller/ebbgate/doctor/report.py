@@ -10,7 +10,7 @@ from typing import Any
 from ebbgate.doctor.cost import EMPTY_RUN_NS, Cost
 from ebbgate.doctor.model import SEVERITY, Advice, DiskKind, Facts, disk_kind
 from ebbgate.kernel.sysfs import CLASS_BLOCK, Sysfs
-from ebbgate.knobs.catalog import knob_path, knobs_of
+from ebbgate.knobs.places import knob_path, knobs_of
 from ebbgate.model.status import VolumeStatus
 from ebbgate.model.volume import Volume, VolumeState
 from ebbgate.probes.block import physical_devices, whole_disk

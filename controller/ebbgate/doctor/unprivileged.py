@@ -20,7 +20,7 @@ from ebbgate.doctor.advice import advise
 from ebbgate.doctor.model import SEVERITY, Advice, Facts, device_document
 from ebbgate.doctor.remedy import Applied, ApplyRequest
 from ebbgate.kernel.sysfs import BLOCK, CLASS_BLOCK, Sysfs
-from ebbgate.knobs.catalog import knob_path, knobs_of
+from ebbgate.knobs.places import knob_path, knobs_of
 from ebbgate.model.status_json import status_from_json
 from ebbgate.model.volume import Volume, VolumeState
 from ebbgate.probes.topology import discover

@@ -19,7 +19,7 @@ from typing import Any, Final, Self
 from ebbgate.errors import EbbgateError, PermissionDenied, UsageError
 from ebbgate.intents.protocol import NAME_LENGTH_MAX
 from ebbgate.intents.validation import OVERRIDE_NS_MAX
-from ebbgate.knobs.catalog import BY_NAME
+from ebbgate.knobs.catalog import find_knob
 from ebbgate.knobs.settable import bounded_value, is_trigger, may_be_set
 from ebbgate.model.override import Override, OverrideKind
 from ebbgate.model.volume import Mode
@@ -288,7 +288,7 @@ def _knob(kind: OverrideKind, knob: Any, value: Any) -> tuple[str, str]:
         return "", ""
     knob, value = _name(knob, "knob", NAME_LENGTH_MAX), _name(value, "value", NAME_LENGTH_MAX)
     if kind is OverrideKind.MANUAL:
-        if knob not in BY_NAME:
+        if find_knob(knob) is None:
             raise _Wrong("knob: unknown")
         return knob, value
     if not may_be_set(knob) or is_trigger(knob):

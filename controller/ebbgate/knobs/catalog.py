@@ -18,7 +18,7 @@ from functools import partial
 from typing import Final
 
 from ebbgate.knobs.knob import Knob, KnobBounds, KnobPlace, KnobUnit, ResetCause, ValueForm
-from ebbgate.model.volume import Kind, Volume
+from ebbgate.model.volume import Kind
 from ebbgate.units import KIB, NS_PER_S
 
 PERCENT: Final = "writeback_percent"
@@ -33,15 +33,18 @@ CONGESTED: Final = ("congested_read_threshold_us", "congested_write_threshold_us
 TRIGGER_GC: Final = "trigger_gc"
 THRESHOLD: Final = "migration_threshold"
 MAX_SECTORS: Final = "max_sectors_kb"
+QUEUE_DEPTH: Final = "queue_depth"
 TABLE: Final = "table"
 FLUSH: Final = "flush"
 
 _PERSISTS: Final = frozenset[ResetCause]()
 _REGISTERED: Final = frozenset({ResetCause.REGISTRATION, ResetCause.REBOOT})
 _LOADED: Final = frozenset({ResetCause.TABLE, ResetCause.REBOOT})
-_backing = partial(Knob, kind=Kind.BCACHE, place=KnobPlace.BACKING, resets=_REGISTERED)
-_set = partial(Knob, kind=Kind.BCACHE, place=KnobPlace.CACHE_SET, resets=_REGISTERED)
-_internal = partial(Knob, kind=Kind.BCACHE, place=KnobPlace.CACHE_SET_INTERNAL, resets=_REGISTERED)
+_BCACHE: Final = frozenset({Kind.BCACHE})
+_DM_CACHE: Final = frozenset({Kind.DM_CACHE})
+_backing = partial(Knob, kinds=_BCACHE, place=KnobPlace.BACKING, resets=_REGISTERED)
+_set = partial(Knob, kinds=_BCACHE, place=KnobPlace.CACHE_SET, resets=_REGISTERED)
+_internal = partial(Knob, kinds=_BCACHE, place=KnobPlace.CACHE_SET_INTERNAL, resets=_REGISTERED)
 _MODULE: Final = "is a parameter of the module, and may deadlock when changed"
 _CONGESTED_BOUNDS: Final = KnobBounds(0, 10_000_000, "10 s is never reached", "bcache/io.c")
 _CONGESTED_PURPOSE: Final = "0 where jitter of the cache device was taken for congestion"
@@ -222,7 +225,7 @@ KNOBS: Final[tuple[Knob, ...]] = (
     ),
     Knob(
         name=THRESHOLD,
-        kind=Kind.DM_CACHE,
+        kinds=_DM_CACHE,
         place=KnobPlace.MESSAGE,
         unit=KnobUnit.SECTORS,
         about="most destage in flight, sectors",
@@ -240,7 +243,7 @@ KNOBS: Final[tuple[Knob, ...]] = (
     ),
     Knob(
         name=MAX_SECTORS,
-        kind=Kind.DM_CACHE,
+        kinds=_DM_CACHE,
         place=KnobPlace.QUEUE,
         unit=KnobUnit.KIB,
         about="longest request, KiB; splits longer ones",
@@ -257,8 +260,24 @@ KNOBS: Final[tuple[Knob, ...]] = (
         interval_ns=NS_PER_S,
     ),
     Knob(
+        name=QUEUE_DEPTH,
+        kinds=_BCACHE | _DM_CACHE,
+        place=KnobPlace.DISK,
+        unit=KnobUnit.NUMBER,
+        about="requests that the disk takes at once",
+        # What a disk has taken no scheduler reorders, so a request waits behind all of it.
+        purpose="a few: the I/O scheduler, not the disk, chooses what is next",
+        resets=frozenset({ResetCause.DISK, ResetCause.REBOOT}),
+        bounds=KnobBounds(
+            2,
+            256,
+            "at 1 libata switches NCQ off; the kernel refuses more than the host takes",
+            "drivers/ata/libata-sata.c, ata_change_queue_depth; drivers/scsi/scsi_sysfs.c",
+        ),
+    ),
+    Knob(
         name=TABLE,
-        kind=Kind.DM_CACHE,
+        kinds=_DM_CACHE,
         place=KnobPlace.MESSAGE,
         unit=KnobUnit.WORD,
         about="loaded by `ebbgate clean` only",
@@ -269,7 +288,7 @@ KNOBS: Final[tuple[Knob, ...]] = (
     ),
     Knob(
         name=FLUSH,
-        kind=Kind.DM_WRITECACHE,
+        kinds=frozenset({Kind.DM_WRITECACHE}),
         place=KnobPlace.MESSAGE,
         form=ValueForm.UNREADABLE,
         unit=KnobUnit.WORD,
@@ -307,40 +326,27 @@ NEVER: Final[Mapping[str, str]] = {
 are no settings and have no row."""
 
 
-def knobs_of(volume: Volume) -> tuple[Knob, ...]:
-    """Return every knob that a volume of this kind may have and show."""
-    return tuple(knob for knob in KNOBS if knob.kind is volume.kind and knob.listed)
+def find_knob(name: str) -> Knob | None:
+    """Return the row of a knob, also by its name for one disk; None: there is no such knob."""
+    base, colon, _ = name.partition(":")
+    found = BY_NAME.get(base)
+    return None if found is not None and colon and not found.per_disk else found
 
 
-def knob_path(volume: Volume, name: str) -> str | None:
-    """Return the knob's file, or `dm:REF/SETTING`; None where the volume does not have it now.
-
-    Raises KeyError for a name that is not in the catalogue.
-    """
-    knob = BY_NAME[name]
-    folder = place_folder(volume, knob.place) if knob.kind is volume.kind else None
-    return f"{folder}/{name}" if folder else None
+def knob_row(name: str) -> Knob:
+    """Return the row of a knob as `find_knob` does. Raises KeyError where there is none."""
+    found = find_knob(name)
+    if found is None:
+        raise KeyError(name)
+    return found
 
 
-def place_folder(volume: Volume, place: KnobPlace) -> str | None:
-    """Return the folder of the knobs of `place`; None for a set while no cache is attached."""
-    if place is KnobPlace.BACKING:
-        return f"/sys/block/{volume.name}/bcache"
-    if place is KnobPlace.QUEUE:
-        return f"/sys/block/{volume.kernel_name}/queue"
-    if place is KnobPlace.MESSAGE:
-        return f"dm:{dm_reference(volume)}" if volume.mapping else None
-    if not volume.set_uuid:
-        return None
-    internal = "/internal" if place is KnobPlace.CACHE_SET_INTERNAL else ""
-    return f"/sys/fs/bcache/{volume.set_uuid}{internal}"
-
-
-def dm_reference(volume: Volume) -> str:
-    """Return the name of the dm device for the kernel: by uuid where it has one; names change."""
-    assert volume.mapping is not None
-    uuid = volume.mapping.uuid
-    return f"uuid={uuid}" if uuid else volume.mapping.dm_name
+def bounds_of(name: str) -> KnobBounds:
+    """Return the bounds of a knob. Raises KeyError for one that ebbgate cannot set."""
+    found = knob_row(name).bounds
+    if found is None:
+        raise KeyError(name)
+    return found
 
 
 def same_value(name: str, written: str, seen: str) -> bool:
@@ -351,5 +357,5 @@ def same_value(name: str, written: str, seen: str) -> bool:
         ours, theirs = int(written), int(seen)
     except ValueError:
         return False
-    rounded = name in BY_NAME and BY_NAME[name].form.rounded
-    return rounded and abs(ours - theirs) <= max(1, 0.06 * ours)
+    knob = find_knob(name)
+    return knob is not None and knob.form.rounded and abs(ours - theirs) <= max(1, 0.06 * ours)

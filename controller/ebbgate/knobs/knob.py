@@ -18,6 +18,7 @@ class KnobPlace(StrEnum):
     CACHE_SET_INTERNAL = "cache set, internal"
     QUEUE = "queue of the volume"
     MESSAGE = "device-mapper message"
+    DISK = "disk below the volume"
 
 
 class ValueForm(StrEnum):
@@ -62,6 +63,7 @@ class ResetCause(StrEnum):
     KERNEL = "the kernel's own writes"
     TABLE = "another table"
     REGISTRATION = "registration"
+    DISK = "a reset of the disk"
     REBOOT = "reboot"
 
 
@@ -81,6 +83,7 @@ class KnobBounds:
 class Knob:
     """One setting of the kernel: everything that ebbgate knows of it.
 
+    `kinds`: the caches that have it. A knob of a disk has a name for each disk: `queue_depth:sda`.
     `about`: what it does, for lists; `purpose`: what ebbgate writes it for.
     `resets`: empty where the value is kept on the disk or never changes.
     `bounds`: None for a knob that ebbgate only shows; `never`: why ebbgate never writes it.
@@ -94,7 +97,7 @@ class Knob:
     """
 
     name: str
-    kind: Kind
+    kinds: frozenset[Kind]
     place: KnobPlace
     form: ValueForm = ValueForm.PLAIN
     unit: KnobUnit
@@ -123,6 +126,11 @@ class Knob:
     def kernel_writes(self) -> bool:
         """Does the kernel change it by itself? Then a foreign value has no owner."""
         return ResetCause.KERNEL in self.resets
+
+    @property
+    def per_disk(self) -> bool:
+        """Has each disk below the volume one of its own?"""
+        return self.place is KnobPlace.DISK
 
     @property
     def readable(self) -> bool:

@@ -22,7 +22,9 @@ def block() -> str:
 def _row(knob: Knob) -> str:
     # A trigger leaves no value behind.
     resets = "" if knob.trigger else ", ".join(sorted(knob.resets))
-    cells = (f"`{knob.name}`", knob.kind, _bounds(knob), knob.purpose, resets or "-")
+    name = f"{knob.name}:DISK" if knob.per_disk else knob.name
+    kinds = ", ".join(sorted(knob.kinds))
+    cells = (f"`{name}`", kinds, _bounds(knob), knob.purpose, resets or "-")
     return f"| {' | '.join(cells)} |"
 
 

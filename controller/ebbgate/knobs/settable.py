@@ -6,7 +6,8 @@ from __future__ import annotations
 import difflib
 
 from ebbgate.errors import UsageError
-from ebbgate.knobs.catalog import BOUNDS, BY_NAME, NEVER, knob_path, knobs_of
+from ebbgate.knobs.catalog import KNOBS, NEVER, bounds_of, find_knob, knob_row
+from ebbgate.knobs.places import knob_path, knobs_of
 from ebbgate.knobs.values import format_range, format_value, parse_figure
 from ebbgate.model.volume import Kind, Volume
 
@@ -40,18 +41,20 @@ def checked_value(volume: Volume, knob: str, text: str) -> str:
 def check_name(knob: str) -> None:
     """Check a name without a volume. Raises UsageError for one that can be set nowhere."""
     if not may_be_set(knob):
-        known = tuple(each for each in BY_NAME if may_be_set(each))
+        names = (f"{row.name}:DISK" if row.per_disk else row.name for row in KNOBS)
+        known = tuple(name for name in names if may_be_set(name))
         raise _no_knob(knob, "", known)
 
 
 def may_be_set(knob: str) -> bool:
     """Is it a knob that a person may set through ebbgate, on a volume that has it?"""
-    return knob in BY_NAME and BY_NAME[knob].settable
+    row = find_knob(knob)
+    return row is not None and row.settable and row.per_disk == (":" in knob)
 
 
 def bounded_value(knob: str, text: str) -> str:
     """Return the value as the kernel takes it, without a look at a volume. Raises UsageError."""
-    bound = BOUNDS[knob]
+    bound = bounds_of(knob)
     try:
         value = parse_figure(knob, text)
     except ValueError as error:
@@ -86,7 +89,7 @@ def _no_knob(knob: str, what: str, known: tuple[str, ...]) -> UsageError:
 
 def is_trigger(knob: str) -> bool:
     """Does a write start something and leave no value behind?"""
-    return BY_NAME[knob].trigger
+    return knob_row(knob).trigger
 
 
 def drain_refusal(volume: Volume) -> str:

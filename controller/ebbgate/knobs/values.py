@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from ebbgate.knobs.catalog import BOUNDS, BY_NAME
+from ebbgate.knobs.catalog import bounds_of, find_knob, knob_row
 from ebbgate.knobs.knob import KnobUnit
 from ebbgate.units import (
     DURATIONS,
@@ -59,9 +59,9 @@ _FIGURE: Final = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?)\s*([A-Za-z/%]*)")
 def clamped(knob: str, value: int) -> tuple[int, str]:
     """Return the nearest value within the bounds, and a note if it is another one.
 
-    Raises KeyError for a knob that is not in `BOUNDS`: it cannot be written.
+    Raises KeyError for a knob that cannot be set.
     """
-    bounds = BOUNDS[knob]
+    bounds = bounds_of(knob)
     within = min(bounds.high, max(bounds.low, value))
     if within == value:
         return within, ""
@@ -73,7 +73,7 @@ def parse_figure(knob: str, text: str) -> int:
 
     Raises ValueError, which says what may be written.
     """
-    unit = BY_NAME[knob].unit
+    unit = knob_row(knob).unit
     quantity, own = _QUANTITIES.get(unit, (_PLAIN, 1))
     suffixes = quantity.suffixes
     match = _FIGURE.fullmatch(text.strip())
@@ -89,7 +89,7 @@ def parse_figure(knob: str, text: str) -> int:
 
 def format_value(knob: str, value: int) -> str:
     """Return a value with its unit, for people: `4 MiB`, `10 MiB/s`, `20%`."""
-    unit = BY_NAME[knob].unit
+    unit = knob_row(knob).unit
     if unit is KnobUnit.PERCENT:
         return f"{value}%"
     quantity, own = _QUANTITIES.get(unit, (_PLAIN, 1))
@@ -102,7 +102,8 @@ def format_value(knob: str, value: int) -> str:
 
 def metric_value(knob: str, text: str | None) -> tuple[str, float] | None:
     """Return base unit and value in it; None for text that is no number, or an unlisted knob."""
-    found = _QUANTITIES.get(BY_NAME[knob].unit) if knob in BY_NAME else None
+    row = find_knob(knob)
+    found = _QUANTITIES.get(row.unit) if row else None
     if found is None or text is None:
         return None
     quantity, own = found
@@ -114,5 +115,5 @@ def metric_value(knob: str, text: str | None) -> tuple[str, float] | None:
 
 def format_range(knob: str) -> str:
     """Return the allowed range, for people."""
-    bounds = BOUNDS[knob]
+    bounds = bounds_of(knob)
     return f"{format_value(knob, bounds.low)} to {format_value(knob, bounds.high)}"

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Final
 
@@ -41,16 +41,19 @@ of dm-cache-target.c)."""
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """A block device under a volume; None: the kernel does not report it."""
+    """A block device under a volume; None: the kernel does not report it.
+
+    Two are the same device whatever its queue is set to.
+    """
 
     name: str
     devno: tuple[int, int]
     size_bytes: int
     rotational: bool | None = None
-    scheduler: str | None = None
-    schedulers: tuple[str, ...] = ()
-    nr_requests: int | None = None
-    queue_depth: int | None = None
+    scheduler: str | None = field(default=None, compare=False)
+    schedulers: tuple[str, ...] = field(default=(), compare=False)
+    nr_requests: int | None = field(default=None, compare=False)
+    queue_depth: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,8 @@ class Volume:
     - `set_uuid`: of a bcache volume; empty while no cache is attached.
     - `sys_name`: the kernel name of a dm volume (`dm-3`).
     - `metadata`: the device of dm-cache's metadata.
+    - `disks`: the whole disks below the backing device, by name; empty where it is one that hides
+      them.
     """
 
     name: str
@@ -72,6 +77,7 @@ class Volume:
     sys_name: str = ""
     mapping: DmMapping | None = None
     metadata: Device | None = None
+    disks: tuple[Device, ...] = ()
 
     @property
     def cached(self) -> bool:

@@ -43,6 +43,13 @@ def physical_devices(sysfs: Sysfs, name: str) -> tuple[Device, ...]:
     return tuple(found.values())
 
 
+def disks_below(sysfs: Sysfs, name: str) -> tuple[Device, ...]:
+    """Return the whole disks under a device, by name."""
+    names = {whole_disk(sysfs, device.name) for device in physical_devices(sysfs, name)}
+    found = (describe_device(sysfs, each) for each in sorted(names))
+    return tuple(device for device in found if device is not None)
+
+
 def whole_disk(sysfs: Sysfs, name: str) -> str:
     """Return the disk of a partition; any other name unchanged."""
     here = CLASS_BLOCK / name

@@ -12,7 +12,7 @@ from ebbgate import units
 from ebbgate.errors import NotFound
 from ebbgate.kernel.sysfs import BLOCK, CLASS_BLOCK, Sysfs
 from ebbgate.model.volume import Device, Kind, Volume
-from ebbgate.probes.block import describe_device, devno_of
+from ebbgate.probes.block import describe_device, devno_of, disks_below
 from ebbgate.probes.dm_topology import dm_volumes
 
 
@@ -66,6 +66,7 @@ def _bcache_volume(sysfs: Sysfs, name: str) -> Volume | None:
         backing=backing,
         caches=_cache_devices(sysfs, cache_set) if cache_set else (),
         set_uuid=cache_set.name if cache_set else "",
+        disks=disks_below(sysfs, backing.name),
     )
 
 

@@ -15,15 +15,9 @@ from typing import Final
 from ebbgate import units
 from ebbgate.errors import Unavailable
 from ebbgate.kernel.sysfs import Sysfs
-from ebbgate.knobs.catalog import (
-    BY_NAME,
-    THRESHOLD,
-    dm_reference,
-    knob_path,
-    knobs_of,
-    place_folder,
-)
+from ebbgate.knobs.catalog import THRESHOLD, knob_row
 from ebbgate.knobs.knob import KnobPlace, ValueForm, parse_value
+from ebbgate.knobs.places import dm_reference, knob_path, knobs_of, place_folder
 from ebbgate.model.dm import CacheStatus, DmHealth, WritecacheStatus
 from ebbgate.model.volume import Kind, Volume, VolumeState
 from ebbgate.probes.dm_status import BadLine, parse_cache_status, parse_writecache_status
@@ -92,7 +86,7 @@ def _refreshed(
 ) -> Mapping[str, str]:
     found = dict(previous.knobs)
     for name, form, path in _readable(volume):
-        if BY_NAME[name].kernel_writes or name in fresh:
+        if knob_row(name).kernel_writes or name in fresh:
             text = sysfs.read_text(path)
             if text is not None:
                 found[name] = parse_value(form, text)

@@ -18,6 +18,7 @@ from threading import Lock, Thread
 from typing import Final
 
 from ebbgate.knobs.catalog import same_value
+from ebbgate.knobs.places import is_path_of
 from ebbgate.model.decision import JournalEntry
 from ebbgate.store import journal_salvage
 from ebbgate.store.connection import device_and_inode, is_damage
@@ -153,9 +154,7 @@ class JournalWriter:
         """Remove an entry that is restored, or must not be restored any more. Returns at once."""
         _LOG.debug("%s: %s is removed from the journal: %s", volume, knob, how)
         with self._sharing:
-            for volumes in [
-                held for path, held in self._volumes.items() if path.endswith(f"/{knob}")
-            ]:
+            for volumes in [held for path, held in self._volumes.items() if is_path_of(knob, path)]:
                 volumes.discard(volume)
         self._queue.put((volume, knob))
 

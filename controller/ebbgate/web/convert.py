@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from ebbgate import __version__
 from ebbgate.doctor import remedy
-from ebbgate.knobs.catalog import BY_NAME
+from ebbgate.knobs.catalog import find_knob
 from ebbgate.knobs.settable import may_be_set
 from ebbgate.model.status import STATUS_STALE_NS
 from ebbgate.policy.overrides import OVERRIDE
@@ -142,7 +142,8 @@ def action(row: Document) -> Action:
 
 def _is_gate(knob: str) -> bool:
     """A row of an older version may name a knob that is not in the catalogue."""
-    return knob in BY_NAME and BY_NAME[knob].gate
+    row = find_knob(knob)
+    return row is not None and row.gate
 
 
 def decision(row: Document, actions: Iterable[Document]) -> Decision:

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from ebbgate.actuators.volume_workers import VolumeWorkers
-from ebbgate.knobs.catalog import knob_path
+from ebbgate.knobs.places import knob_path
 from ebbgate.model.decision import OutcomeKind
 from ebbgate.units import NS_PER_S
 from tests import syscalls

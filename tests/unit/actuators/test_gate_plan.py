@@ -9,7 +9,8 @@ import pytest
 
 from ebbgate.actuators.bcache_steps import write
 from ebbgate.actuators.gate_plan import plan_for, split_steps
-from ebbgate.knobs.catalog import MAX_SECTORS, THRESHOLD, knob_path
+from ebbgate.knobs.catalog import MAX_SECTORS, THRESHOLD
+from ebbgate.knobs.places import knob_path
 from ebbgate.model.decision import Gate, GateKind
 from ebbgate.model.volume import Kind
 from ebbgate.probes.topology import find

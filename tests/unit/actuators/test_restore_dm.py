@@ -13,7 +13,8 @@ import pytest
 from ebbgate.actuators.ownership import identify
 from ebbgate.actuators.restore import restore
 from ebbgate.kernel.sysfs import Sysfs
-from ebbgate.knobs.catalog import THRESHOLD, knob_path
+from ebbgate.knobs.catalog import THRESHOLD
+from ebbgate.knobs.places import knob_path
 from ebbgate.model.decision import JournalEntry, OutcomeKind
 from ebbgate.model.volume import Volume
 from ebbgate.probes.topology import find

@@ -13,7 +13,7 @@ import pytest
 
 from ebbgate.kernel.device_mapper import DeviceMapper, Target
 from ebbgate.kernel.sysfs import Sysfs
-from ebbgate.knobs.catalog import dm_reference
+from ebbgate.knobs.places import dm_reference
 from tests.builders import dm_volume
 
 READ_ONLY = 1

@@ -18,8 +18,9 @@ from ebbgate.actuators.bcache_steps import (
 )
 from ebbgate.actuators.gate_plan import cleaner_step, plan_for, split_steps
 from ebbgate.actuators.knob_writer import Reason
-from ebbgate.knobs.catalog import BOUNDS, BY_NAME, KNOBS, NEVER, TABLE, knob_path, same_value
+from ebbgate.knobs.catalog import BOUNDS, BY_NAME, KNOBS, NEVER, TABLE, same_value
 from ebbgate.knobs.knob import Knob, ResetCause
+from ebbgate.knobs.places import knob_path
 from ebbgate.model.decision import Gate, GateKind, OutcomeKind
 from ebbgate.model.volume import Kind, Volume
 from tests.builders import dm_volume, volume
@@ -61,7 +62,7 @@ def test_every_name_is_unique() -> None:
 
 @pytest.mark.parametrize("found", VOLUMES, ids=lambda found: str(found.kind))
 def test_the_gate_of_a_volume_has_the_knobs_marked_as_gate(found: Volume) -> None:
-    gate = {knob.name for knob in KNOBS if knob.gate and knob.kind is found.kind}
+    gate = {knob.name for knob in KNOBS if knob.gate and found.kind in knob.kinds}
     assert set(plan_for(found).knobs) == gate
 
 
@@ -73,6 +74,10 @@ def test_the_gate_of_a_volume_has_the_knobs_marked_as_gate(found: Volume) -> Non
         (volume(), "idle_max_writeback_rate", f"{SET}/internal/idle_max_writeback_rate"),
         (volume(set_uuid=""), "idle_max_writeback_rate", None),
         (volume(), "migration_threshold", None),
+        (volume(), "queue_depth:vda", "/sys/block/vda/device/queue_depth"),
+        (volume(), "queue_depth:vdb", None),
+        (volume(), "queue_depth", None),
+        (dm_volume(), "queue_depth:vda", None),
         (dm_volume(), "sequential_cutoff", None),
         (dm_volume(), "flush", None),
         (dm_volume(Kind.DM_WRITECACHE), "migration_threshold", None),

@@ -121,3 +121,23 @@ def test_the_disks_below_a_stack_are_found(fake: FakeSysfs) -> None:
     below = physical_devices(fake.sysfs, "md0")
     assert [found.name for found in below] == ["vda", "vdb"]
     assert [found.name for found in physical_devices(fake.sysfs, "vda")] == ["vda"]
+
+
+def test_the_disks_of_a_volume_are_whole_disks(tmp_path: Path) -> None:
+    fake = FakeSysfs(tmp_path)
+    for name, devno in (("sda", "8:0"), ("sdb", "8:16")):
+        fake.disk(name, devno, queue_depth=31)
+        fake.partition(name, f"{name}1", f"{devno[:-1]}{int(devno[-1]) + 1}")
+    fake.disk("md0", "9:0", scheduler="none", queue_depth=None)
+    for part in ("sdb1", "sda1"):
+        fake.link(f"/sys/class/block/md0/slaves/{part}", f"/sys/class/block/{part}")
+    fake.bcache(backing="md0", cache=None)
+    (found,) = topology.discover(fake.sysfs)
+    assert [(disk.name, disk.queue_depth) for disk in found.disks] == [("sda", 31), ("sdb", 31)]
+
+
+def test_a_volume_stays_the_same_whatever_its_queues_are_set_to(fake: FakeSysfs) -> None:
+    before = topology.discover(fake.sysfs)
+    fake.write("/sys/block/vda/device/queue_depth", "4")
+    fake.write("/sys/block/vda/queue/scheduler", "mq-deadline [none]")
+    assert topology.discover(fake.sysfs) == before

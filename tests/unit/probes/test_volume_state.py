@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ebbgate.knobs.catalog import KNOBS
-from ebbgate.model.volume import Kind
+from ebbgate.knobs.places import knobs_of
 from ebbgate.probes.volume_state import read_state
 from ebbgate.units import GIB, MIB
 from tests.builders import volume
@@ -32,7 +31,8 @@ def test_levels_are_bytes_and_ratios(fake: FakeSysfs) -> None:
 
 def test_every_knob_is_read_in_the_kernels_unit(fake: FakeSysfs) -> None:
     knobs = read_state(fake.sysfs, volume(), now_ns=0).knobs
-    assert set(knobs) == {knob.name for knob in KNOBS if knob.readable and knob.kind is Kind.BCACHE}
+    assert set(knobs) == {knob.name for knob in knobs_of(volume()) if knob.readable}
+    assert knobs["queue_depth:vda"] == "32"
     assert knobs["sequential_cutoff"] == "4194304"
     assert knobs["writeback_rate"] == "8"
     assert knobs["writeback_rate_minimum"] == "8"

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Which knobs a volume has, and where each of them is. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ebbgate.knobs.catalog import KNOBS, knob_row
+from ebbgate.knobs.knob import Knob, KnobPlace
+from ebbgate.model.volume import Volume
+
+
+def knobs_of(volume: Volume) -> tuple[Knob, ...]:
+    """Return every knob that the volume may have and show; those of its disks by each name."""
+    return tuple(
+        named
+        for knob in KNOBS
+        if volume.kind in knob.kinds and knob.listed
+        for named in (_of_disks(volume, knob) if knob.per_disk else (knob,))
+    )
+
+
+def _of_disks(volume: Volume, knob: Knob) -> tuple[Knob, ...]:
+    """All disks or none: one deep queue in an array is enough to keep requests waiting."""
+    if any(disk.queue_depth is None for disk in volume.disks):
+        return ()
+    return tuple(replace(knob, name=f"{knob.name}:{disk.name}") for disk in volume.disks)
+
+
+def knob_path(volume: Volume, name: str) -> str | None:
+    """Return the knob's file, or `dm:REF/SETTING`; None where the volume does not have it now.
+
+    Raises KeyError for a name that is not in the catalogue.
+    """
+    knob = knob_row(name)
+    if volume.kind not in knob.kinds:
+        return None
+    if knob.per_disk:
+        disk = name.partition(":")[2]
+        mine = any(disk == each.name for each in volume.disks)
+        return _disk_path(disk, knob.name) if mine else None
+    folder = place_folder(volume, knob.place)
+    return f"{folder}/{name}" if folder else None
+
+
+def is_path_of(name: str, path: str) -> bool:
+    """Is it the path of this knob, of any volume?"""
+    base, colon, disk = name.partition(":")
+    return path == _disk_path(disk, base) if colon else path.rpartition("/")[2] == base
+
+
+def _disk_path(disk: str, base: str) -> str:
+    return f"/sys/block/{disk}/device/{base}"
+
+
+def place_folder(volume: Volume, place: KnobPlace) -> str | None:
+    """Return the folder of the knobs of `place`; None for a set while no cache is attached.
+
+    A knob of a disk has no folder of the volume.
+    """
+    if place is KnobPlace.BACKING:
+        return f"/sys/block/{volume.name}/bcache"
+    if place is KnobPlace.QUEUE:
+        return f"/sys/block/{volume.kernel_name}/queue"
+    if place is KnobPlace.MESSAGE:
+        return f"dm:{dm_reference(volume)}" if volume.mapping else None
+    if not volume.set_uuid:
+        return None
+    internal = "/internal" if place is KnobPlace.CACHE_SET_INTERNAL else ""
+    return f"/sys/fs/bcache/{volume.set_uuid}{internal}"
+
+
+def dm_reference(volume: Volume) -> str:
+    """Return the name of the dm device for the kernel: by uuid where it has one; names change."""
+    assert volume.mapping is not None
+    uuid = volume.mapping.uuid
+    return f"uuid={uuid}" if uuid else volume.mapping.dm_name

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Knobs of the disks below a volume: one for each disk, or none."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ebbgate.actuators.bcache_steps import write
+from ebbgate.actuators.restore import restore
+from ebbgate.errors import UsageError
+from ebbgate.knobs.places import is_path_of, knob_path, knobs_of
+from ebbgate.knobs.settable import check_knob, check_name, checked_value, may_be_set
+from ebbgate.model.decision import OutcomeKind
+from ebbgate.store.journal_writer import JournalWriter
+from ebbgate.store.last_written import LastWritten
+from tests.builders import device, dm_volume, journal_entry, volume
+from tests.knob_writer_fixture import REASON, WriterHarness, kinds
+
+DEPTH = "queue_depth:vda"
+STEP = write(DEPTH, 4)
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> WriterHarness:
+    return WriterHarness(tmp_path)
+
+
+def test_the_depth_of_a_disk_is_journalled_set_and_restored(bench: WriterHarness) -> None:
+    assert kinds(bench.writer.apply((STEP,), REASON)) == [OutcomeKind.CHANGED]
+    assert (bench.value(DEPTH), bench.journal.put_at) == ("4", {DEPTH: "32"})
+    assert kinds(bench.writer.release((DEPTH,), REASON)) == [OutcomeKind.CHANGED]
+    assert (bench.value(DEPTH), bench.writer.owned) == ("32", {})
+
+
+def test_a_depth_that_somebody_else_wrote_is_manual(bench: WriterHarness) -> None:
+    bench.writer.apply((STEP,), REASON)
+    bench.someone_writes(DEPTH, "16")
+    assert bench.look() == [DEPTH]
+    assert bench.writer.manual == {DEPTH}
+    assert bench.writer.gate_is_ours, "the gate works without the queue"
+
+
+def test_a_disk_that_was_reset_is_nobodys_choice(bench: WriterHarness) -> None:
+    bench.writer.apply((STEP,), REASON)
+    bench.someone_writes(DEPTH, "32")
+    assert bench.look() == []
+    assert (bench.writer.manual, bench.writer.owned) == (set(), {})
+    bench.writer.apply((STEP,), REASON)
+    assert bench.value(DEPTH) == "4"
+
+
+def test_restore_without_a_daemon_writes_the_depth_back(bench: WriterHarness) -> None:
+    bench.writer.apply((STEP,), REASON)
+    assert kinds(restore(bench.journal, bench.sysfs, "this boot")) == [OutcomeKind.CHANGED]
+    assert bench.value(DEPTH) == "32"
+
+
+@pytest.mark.parametrize(
+    ("knob", "path", "same"),
+    [
+        (DEPTH, "/sys/block/vda/device/queue_depth", True),
+        (DEPTH, "/sys/block/vdb/device/queue_depth", False),
+        ("queue_depth", "/sys/block/vda/device/queue_depth", True),
+        ("queue_depth:../x", "/sys/block/vda/device/queue_depth", False),
+        ("sequential_cutoff", "/sys/block/bcache0/bcache/sequential_cutoff", True),
+        ("cutoff", "/sys/block/bcache0/bcache/sequential_cutoff", False),
+    ],
+)
+def test_a_journalled_path_must_be_that_of_its_knob(knob: str, path: str, same: bool) -> None:
+    assert is_path_of(knob, path) is same
+
+
+def test_an_array_has_a_depth_for_each_disk_or_none() -> None:
+    disks = (device("sda"), device("sdb"))
+    array = replace(volume(), disks=disks)
+    names = [knob.name for knob in knobs_of(array) if knob.per_disk]
+    assert names == ["queue_depth:sda", "queue_depth:sdb"]
+    hidden = replace(disks[1], queue_depth=None)
+    assert not any(knob.per_disk for knob in knobs_of(replace(array, disks=(disks[0], hidden))))
+
+
+def test_the_depth_is_set_by_the_name_of_a_disk() -> None:
+    assert checked_value(volume(), DEPTH, "4") == "4"
+    with pytest.raises(UsageError, match="out of bounds") as caught:
+        checked_value(volume(), DEPTH, "1")
+    assert "NCQ" in str(caught.value.hint)
+    with pytest.raises(UsageError) as caught:
+        check_knob(volume(), "queue_depth")
+    assert DEPTH in str(caught.value.hint)
+    with pytest.raises(UsageError, match="queue_depth:vdx"):
+        check_knob(volume(), "queue_depth:vdx")
+    with pytest.raises(UsageError):
+        check_name("queue_depth")
+    assert not may_be_set("sequential_cutoff:vda")
+    with pytest.raises(UsageError):
+        check_knob(dm_volume(), DEPTH)
+
+
+def test_two_volumes_on_one_disk_restore_its_first_depth(tmp_path: Path) -> None:
+    path = knob_path(volume(), DEPTH)
+    assert path is not None
+    first = journal_entry(volume="bcache0", knob=DEPTH, path=path, original="32", last_written="4")
+    second = replace(first, volume="bcache1", original="4")
+    journal = JournalWriter(tmp_path / "journal.db", LastWritten(tmp_path / "last-written"))
+    try:
+        kept = journal.put(first)
+        other = journal.put(second)
+        assert other.original == "32"
+        assert journal.disclaim(kept)
+        journal.close("bcache0", DEPTH, "restored")
+        assert not journal.disclaim(other), "a closed entry is no claim any more"
+    finally:
+        journal.stop()
