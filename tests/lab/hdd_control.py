@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What an emulated disk has done so far, and how fast it is to be: one page of shared memory.
+"""What an emulated disk has done so far, and how it is to behave: one page of shared memory.
 
 I/O: a small mapped file, written by the nbdkit plugin and read by anyone at any time. Each field
 is eight aligned bytes, so a reader never sees half a number.
@@ -9,13 +9,23 @@ from __future__ import annotations
 
 import mmap
 import struct
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 
-_COUNTERS = struct.Struct("=6Q")
+from tests.lab.hdd_queue import PLAIN, HddFeatures
+from tests.lab.wait import wait_until
+
+_COUNTERS = struct.Struct("=7Q")
+_CACHED = struct.Struct("=Q")
 _SCALE = struct.Struct("=d")
-_SCALE_OFFSET = _COUNTERS.size
+_FEATURES = struct.Struct("=3Q")
+_CUTS = struct.Struct("=2Q")
+_CACHED_OFFSET = _COUNTERS.size
+_SCALE_OFFSET = _CACHED_OFFSET + _CACHED.size
+_FEATURES_OFFSET = _SCALE_OFFSET + _SCALE.size
+_CUTS_OFFSET = _FEATURES_OFFSET + _FEATURES.size
 _SIZE = 4096
+_CUT_TIMEOUT_S = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,17 +39,13 @@ class HddCounters:
     busy_ns: int = 0
     """Time in which the head was seeking, waiting for the platter, or transferring."""
     flushes: int = 0
+    lost_bytes: int = 0
+    """Cached writes that a power cut undid."""
 
     def __sub__(self, earlier: HddCounters) -> HddCounters:
         """What happened since an earlier reading."""
-        return HddCounters(
-            self.reads - earlier.reads,
-            self.writes - earlier.writes,
-            self.read_bytes - earlier.read_bytes,
-            self.write_bytes - earlier.write_bytes,
-            self.busy_ns - earlier.busy_ns,
-            self.flushes - earlier.flushes,
-        )
+        pairs = zip(astuple(self), astuple(earlier), strict=True)
+        return HddCounters(*(now - before for now, before in pairs))
 
 
 class HddControl:
@@ -50,11 +56,12 @@ class HddControl:
             self._page = mmap.mmap(file.fileno(), _SIZE)
 
     @classmethod
-    def create(cls, path: Path) -> HddControl:
+    def create(cls, path: Path, features: HddFeatures = PLAIN) -> HddControl:
         """A new page: nothing done yet, full model speed."""
         path.write_bytes(bytes(_SIZE))
         control = cls(path)
         control.scale = 1.0
+        control.features = features
         return control
 
     def close(self) -> None:
@@ -68,8 +75,17 @@ class HddControl:
 
     @counters.setter
     def counters(self, value: HddCounters) -> None:
-        fields = (value.reads, value.writes, value.read_bytes, value.write_bytes)
-        _COUNTERS.pack_into(self._page, 0, *fields, value.busy_ns, value.flushes)
+        _COUNTERS.pack_into(self._page, 0, *astuple(value))
+
+    @property
+    def cached_bytes(self) -> int:
+        """What the disk's write cache holds that is not on the platter."""
+        cached_bytes: int = _CACHED.unpack_from(self._page, _CACHED_OFFSET)[0]
+        return cached_bytes
+
+    @cached_bytes.setter
+    def cached_bytes(self, value: int) -> None:
+        _CACHED.pack_into(self._page, _CACHED_OFFSET, value)
 
     @property
     def scale(self) -> float:
@@ -80,3 +96,35 @@ class HddControl:
     @scale.setter
     def scale(self, value: float) -> None:
         _SCALE.pack_into(self._page, _SCALE_OFFSET, value)
+
+    @property
+    def features(self) -> HddFeatures:
+        """Reordering, write cache, track buffer; take effect with the next request.
+
+        The guest is not told: what it was told of the write cache stays.
+        """
+        ncq, *sizes_bytes = _FEATURES.unpack_from(self._page, _FEATURES_OFFSET)
+        return HddFeatures(bool(ncq), *sizes_bytes)
+
+    @features.setter
+    def features(self, value: HddFeatures) -> None:
+        _FEATURES.pack_into(self._page, _FEATURES_OFFSET, *map(int, astuple(value)))
+
+    @property
+    def cuts(self) -> tuple[int, int]:
+        """Power cuts asked for, and carried out."""
+        asked, done = _CUTS.unpack_from(self._page, _CUTS_OFFSET)
+        return asked, done
+
+    @cuts.setter
+    def cuts(self, value: tuple[int, int]) -> None:
+        _CUTS.pack_into(self._page, _CUTS_OFFSET, *value)
+
+    def cut_power(self) -> None:
+        """Take the disk's power away for a moment; return once that has happened.
+
+        What its write cache holds is lost, and every request that it has fails.
+        """
+        asked, done = self.cuts
+        self.cuts = asked + 1, done
+        wait_until(lambda: self.cuts[1] > asked, _CUT_TIMEOUT_S, "the disk to lose its power")
