@@ -39,7 +39,7 @@ class Served:
         self.text = text
 
 
-class Bench:
+class ControlHarness:
     """A server whose requests are carried out as the test says: `hold` keeps them pending."""
 
     def __init__(self, folder: Path) -> None:
@@ -143,10 +143,10 @@ def cut_off(client: Client) -> str:
     return str(found["text"])
 
 
-def answers(bench: Bench) -> None:
+def answers(harness: ControlHarness) -> None:
     """An honest client is answered within a second."""
     begun = time.monotonic()
-    with closing(Client(bench.path)) as honest:
+    with closing(Client(harness.path)) as honest:
         honest.ask(id="honest")
         assert honest.read()["state"] == "accepted"
         assert honest.read()["state"] == "done"

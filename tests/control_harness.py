@@ -29,7 +29,7 @@ _DEADLINE_S: Final = 20.0
 
 
 @dataclass(slots=True)
-class Asked:
+class AcceptedRequests:
     """What was accepted, in its order."""
 
     requests: list[IntentRow] = field(default_factory=list)
@@ -38,7 +38,9 @@ class Asked:
 class _Dispatcher:
     """Carries requests out as the test says; the table and the socket are the product's."""
 
-    def __init__(self, decide: Decide, store: Store | None, asked: Asked, first: int) -> None:
+    def __init__(
+        self, decide: Decide, store: Store | None, asked: AcceptedRequests, first: int
+    ) -> None:
         self._decide = decide
         self._store = store
         self._asked = asked
@@ -66,12 +68,12 @@ class _Dispatcher:
 @contextmanager
 def answering(
     path: Path, decide: Decide, store: Store | None = None, *, first: int = 5
-) -> Iterator[Asked]:
+) -> Iterator[AcceptedRequests]:
     """The daemon's socket. `decide`: the outcome of each request; None: it has none while the test
     lasts. An EbbgateError that it raises is a refusal. `store`: keeps the requests, whose numbers
     begin with `first`.
     """
-    asked = Asked()
+    asked = AcceptedRequests()
     loop = asyncio.new_event_loop()
     server = ControlServer(path, _Dispatcher(decide, store, asked, first).submit)
     thread = Thread(target=loop.run_forever, name="control socket")

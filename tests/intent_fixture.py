@@ -24,7 +24,7 @@ from ebbgate.model.override import IntentKind, Override
 from ebbgate.policy_files.active import ActivePolicies
 from ebbgate.store.intent_rows import IntentRow
 from ebbgate.units import NS_PER_S
-from tests.volume_loop_fixture import DEADLINE_S, LoopBench
+from tests.volume_loop_fixture import DEADLINE_S, LoopHarness
 
 T = TypeVar("T")
 HOUR_NS = 3600 * NS_PER_S
@@ -106,15 +106,15 @@ class Clocks:
         self.mono_ns += duration_ns
 
 
-class Asked:
+class IntentHarness:
     """A person, and a daemon that may be started anew."""
 
-    def __init__(self, folder: Path, bench: LoopBench) -> None:
+    def __init__(self, folder: Path, volume: LoopHarness) -> None:
         self.folder = folder
         self.path = folder / "overrides.db"
-        self.bench = bench
+        self.volume = volume
         self.clocks = Clocks()
-        self.daemon = Daemon(folder, bcache0=bench.loop)
+        self.daemon = Daemon(folder, bcache0=volume.loop)
         self._runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
         self.start()
 
@@ -152,9 +152,9 @@ class Asked:
             self.writer.submit(OverrideDatabase.close).result(DEADLINE_S)
 
     def ask(self, kind: str, volume: str | None = "bcache0", **args: Any) -> Answered:
-        return self.run(self.asking(kind, volume, **args))
+        return self.run(self.ask_async(kind, volume, **args))
 
-    async def asking(self, kind: str, volume: str | None = "bcache0", **args: Any) -> Answered:
+    async def ask_async(self, kind: str, volume: str | None = "bcache0", **args: Any) -> Answered:
         """The same for a test that does something meanwhile."""
         try:
             number, awaited = self.dispatcher.submit(kind, volume, args, "jo")
@@ -164,9 +164,9 @@ class Asked:
         deadline = time.monotonic() + DEADLINE_S
         while not outcome.done():
             assert time.monotonic() < deadline, "no answer"
-            self.bench.settle()
+            self.volume.settle()
             if any(each.override.knob for each in self.registry.active.values()):
-                self.bench.tick()
+                self.volume.tick()
             await asyncio.sleep(0.0005)
         return Answered(outcome.result().ok, outcome.result().text, number)
 
@@ -194,7 +194,7 @@ class Asked:
 
     def poll(self) -> None:
         self.look()
-        self.bench.settle()
+        self.volume.settle()
         self.tick()
 
     def look(self) -> None:
@@ -209,12 +209,12 @@ class Asked:
         """Tick the volume on the daemon's event loop."""
 
         async def tick() -> None:
-            self.bench.tick(**seen)
+            self.volume.tick(**seen)
 
         self.run(tick())
 
-    def held(self) -> bool:
-        return self.bench.loop.frozen
+    def frozen(self) -> bool:
+        return self.volume.loop.frozen
 
     def percent(self) -> str:
-        return self.bench.knob("writeback_percent")
+        return self.volume.knob("writeback_percent")

@@ -61,7 +61,7 @@ class RecordingSink(NoJournal):
         self.open.discard(knob)
 
 
-class LoopBench:
+class LoopHarness:
     """A loop on the ordinary machine, with a clock that a test moves."""
 
     def __init__(self, root: Path, mode: Mode) -> None:

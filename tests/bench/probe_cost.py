@@ -60,7 +60,7 @@ def of_the_probe(guest: Session, disk: str) -> tuple[float, float]:
     without = instructions(guest, disk)
     number = guest.read(f"/sys/block/{disk}/dev")
     with GuestProbe(guest) as probe:
-        probe.say(f"track d kind=disk volume={number} backing={number}")
+        probe.send(f"track d kind=disk volume={number} backing={number}")
         probe.wait_for("track", vol="d")
         return without, instructions(guest, disk)
 

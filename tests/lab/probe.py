@@ -62,7 +62,7 @@ class GuestProbe:
             self.process.close_stdin()
         return self.process.wait(_DEADLINE_S).rc
 
-    def say(self, command: str) -> None:
+    def send(self, command: str) -> None:
         """One command line."""
         self.process.write(command + "\n")
 
@@ -92,7 +92,7 @@ class GuestProbe:
         """Track a stack's volume, under its kernel name if none is given."""
         name = name or tracked_as(stack)
         volume, cache, backing = (stack.dev_t(which) for which in ("volume", "ssd", "hdd"))
-        self.say(f"track {name} kind=bcache volume={volume} cache={cache} backing={backing}")
+        self.send(f"track {name} kind=bcache volume={volume} cache={cache} backing={backing}")
         self.wait_for("track", vol=name)
 
     def track_dm(self, stack: DmStack, name: str = "") -> None:
@@ -101,7 +101,7 @@ class GuestProbe:
         parts = {"volume": "volume", "cache": "cache", "backing": "origin"}
         devices = " ".join(f"{word}={stack.dev_t(part)}" for word, part in parts.items())
         mode = f" mode={stack.status().mode}" if isinstance(stack, DmCacheStack) else ""
-        self.say(f"track {name} kind=dm-{stack.target} {devices}{mode}")
+        self.send(f"track {name} kind=dm-{stack.target} {devices}{mode}")
         self.wait_for("track", vol=name)
 
     def tick(self, name: str) -> Record:

@@ -152,7 +152,7 @@ def test_congestion_is_reported(guest: Session, probe: GuestProbe) -> None:
         deep: dict[str, str | int] = {"ioengine": "libaio", "iodepth": 32}
         writes = job(slow, "randwrite", "512k", size="256m", io_size="64m", **deep)
         gain, _ = gained(probe, slow, writes, seed=27)
-        probe.say(f"untrack {slow.volume}")
+        probe.send(f"untrack {slow.volume}")
     assert gain("bypass", "congested", "ios") > 0
     assert gain("bypass", "congested", "ios") >= gain("path", "write", "bypass", "ios")
 
@@ -173,7 +173,7 @@ def test_latency_medians_are_those_of_fio(probe: GuestProbe, stack: BcacheStack)
 
 
 def test_edges_alternate_and_idle_comes_in_time(probe: GuestProbe, stack: BcacheStack) -> None:
-    probe.say(f"wait {stack.volume} {WAIT_NS}")
+    probe.send(f"wait {stack.volume} {WAIT_NS}")
     start = len(probe.edges(stack.volume))
     for round_ in range(5):
         probe.wait(
@@ -182,7 +182,7 @@ def test_edges_alternate_and_idle_comes_in_time(probe: GuestProbe, stack: Bcache
         seen = len(probe.edges(stack.volume))
         fio.run(stack.session, job(stack, "randread", size="1g", io_size="40k"), seed=30 + round_)
         probe.wait(lambda _, n=seen: len(probe.edges(stack.volume)) > n, "busy edge")  # type: ignore[misc]
-    probe.say(f"wait {stack.volume} 300000000")
+    probe.send(f"wait {stack.volume} 300000000")
     edges = probe.edges(stack.volume)
     assert all(a["edge"] != b["edge"] for a, b in itertools.pairwise(edges))
     idle_ns = sorted(e["idle_ns"] for e in edges[start:] if e["edge"] == "idle")
@@ -196,7 +196,7 @@ def test_edges_alternate_and_idle_comes_in_time(probe: GuestProbe, stack: Bcache
 def test_the_destage_queue_is_reported_while_paced(probe: GuestProbe, stack: BcacheStack) -> None:
     fio.run(stack.session, job(stack, "randwrite", size="1g", io_size="4m"), seed=40)
     before = len(of_type(probe.records(), "queue"))
-    probe.say(f"pace {stack.volume} 10000000")
+    probe.send(f"pace {stack.volume} 10000000")
     stack.drain()
     last = probe.wait(
         lambda records: next(
@@ -205,7 +205,7 @@ def test_the_destage_queue_is_reported_while_paced(probe: GuestProbe, stack: Bca
         ),
         "an empty queue",
     )
-    probe.say(f"pace {stack.volume} 0")
+    probe.send(f"pace {stack.volume} 0")
     queue = of_type(probe.records(), "queue")[before:]
     assert max(record["inflight"] for record in queue) > 1
     assert all(

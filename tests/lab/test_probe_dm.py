@@ -167,7 +167,7 @@ def test_promotion_is_background(probe: GuestProbe, stack: DmCacheStack) -> None
 
 
 def test_edges_alternate_and_idle_comes_in_time(probe: GuestProbe, stack: DmCacheStack) -> None:
-    probe.say(f"wait {stack.name} {WAIT_NS}")
+    probe.send(f"wait {stack.name} {WAIT_NS}")
     start = len(probe.edges(stack.name))
     for round_ in range(3):
         probe.wait(lambda _: probe.edges(stack.name)[-1]["edge"] == "idle", "idle edge")
@@ -183,7 +183,7 @@ def test_the_destage_queue_is_reported_while_paced(probe: GuestProbe, stack: DmC
     fio.run(stack.session, job(stack, "write", "64k", size="16m", offset="1200m"), seed=40)
     settled(stack)
     before = len(of_type(probe.records(), "queue"))
-    probe.say(f"pace {stack.name} 10000000")
+    probe.send(f"pace {stack.name} 10000000")
     stack.drain()
     last = probe.wait(
         lambda records: next(
@@ -192,7 +192,7 @@ def test_the_destage_queue_is_reported_while_paced(probe: GuestProbe, stack: DmC
         ),
         "an empty queue",
     )
-    probe.say(f"pace {stack.name} 0")
+    probe.send(f"pace {stack.name} 0")
     queue = of_type(probe.records(), "queue")[before:]
     assert max(record["inflight"] for record in queue) > 1
     assert all(a["done_bytes"] <= b["done_bytes"] for a, b in itertools.pairwise(queue))

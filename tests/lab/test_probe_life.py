@@ -36,7 +36,7 @@ def test_a_volume_comes_and_goes_and_lets_the_module_go(guest: Session) -> None:
             fio.run(guest, writes, seed=1)
             assert probe.tick(stack.volume)["fg"]["write"]["ios"] == 32
             assert module_users(guest) > alone
-            probe.say(f"untrack {stack.volume}")
+            probe.send(f"untrack {stack.volume}")
             wait_until(lambda: module_users(guest) == alone, 10, "the module to be let go")
 
 
@@ -80,7 +80,7 @@ def test_dm_cache_may_be_loaded_after_the_probe(guest: Session) -> None:
                 fio.run(guest, writes, seed=5)
                 taken = probe.tick(stack.name)["path"]["write"]
                 assert sum(flow["ios"] for flow in taken.values()) == 32
-                probe.say(f"untrack {stack.name}")
+                probe.send(f"untrack {stack.name}")
 
 
 def test_addresses_are_read_again_when_bcache_is_loaded_again(guest: Session) -> None:
@@ -93,7 +93,7 @@ def test_addresses_are_read_again_when_bcache_is_loaded_again(guest: Session) ->
                 stack.drain()
                 destage = probe.tick(f"v{round_}")["destage"]
                 assert 200_000 < destage["done_bytes"] == destage["queued_bytes"]
-                probe.say(f"untrack v{round_}")
+                probe.send(f"untrack v{round_}")
                 probe.wait_for("untrack", vol=f"v{round_}")
             if round_ == 0:
                 before = guest.check("grep -w dirty_endio /proc/kallsyms")
@@ -128,7 +128,7 @@ def test_without_addresses_a_volume_is_followed_but_not_paced(guest: Session) ->
         said = probe.wait_for("track", vol=stack.volume)["class"]
         assert said.startswith("missing: the kernel hides the address of dirty_endio")
         assert "set kernel.kptr_restrict to 1" in said
-        probe.say(f"pace {stack.volume} 10000000")
+        probe.send(f"pace {stack.volume} 10000000")
         assert "the kernel hides" in probe.wait_for("error")["text"]
         writes = fio.Job(stack.device, "randwrite", "4k", options={"io_size": "128k"})
         fio.run(guest, writes, seed=7)
@@ -146,7 +146,7 @@ def test_without_addresses_a_volume_of_device_mapper_is_not_paced_either(guest: 
         probe.track_dm(stack)
         said = probe.wait_for("track", vol=stack.name)["class"]
         assert said.startswith("missing: the kernel hides the address of")
-        probe.say(f"pace {stack.name} 10000000")
+        probe.send(f"pace {stack.name} 10000000")
         assert "the kernel hides" in probe.wait_for("error")["text"]
         writes = fio.Job(stack.device, "randwrite", "4k", options={"io_size": "128k"})
         fio.run(guest, writes, seed=8)
@@ -157,7 +157,7 @@ def test_without_addresses_a_volume_of_device_mapper_is_not_paced_either(guest: 
 def test_what_is_no_volume_of_device_mapper_is_refused(guest: Session) -> None:
     disk, other = (guest.read(f"/sys/block/{guest.device(d)}/dev") for d in ("hdd0", "ssd0"))
     with GuestProbe(guest) as probe:
-        probe.say(f"track v kind=dm-cache volume={disk} cache={other} backing={disk}")
+        probe.send(f"track v kind=dm-cache volume={disk} cache={other} backing={disk}")
         assert "not a volume of dm-cache" in probe.wait_for("error")["text"]
 
 
@@ -267,7 +267,7 @@ def test_destage_is_exact_on_any_kind_of_backing_device(guest: Session, kind: Ki
         GuestProbe(guest) as probe,
     ):
         numbers = [guest.read(f"/sys/class/block/{name}/dev") for name in (volume, cache, slow)]
-        probe.say("track v kind=bcache volume={} cache={} backing={}".format(*numbers))
+        probe.send("track v kind=bcache volume={} cache={} backing={}".format(*numbers))
         probe.wait_for("track", vol="v")
         options = {"size": "64m", "io_size": "1m"}
         writes = fio.Job(f"/dev/{volume}", "randwrite", "16k", options=options)

@@ -21,12 +21,11 @@ from ebbgate.store.daemon_lock import DaemonLock
 from ebbgate.store.db import Store
 from ebbgate.store.journal import Journal
 from tests import web_history as web_made
-from tests.control_harness import Asked as Accepted
-from tests.control_harness import Decide, Outcome, answering
+from tests.control_harness import AcceptedRequests, Decide, Outcome, answering
 from tests.fake_sysfs import FakeSysfs, fake_bcache
-from tests.intent_fixture import Asked
+from tests.intent_fixture import IntentHarness
 from tests.unit.web import web_fixture
-from tests.volume_loop_fixture import DEADLINE_S, LoopBench
+from tests.volume_loop_fixture import DEADLINE_S, LoopHarness
 
 BOOT_ID = "this boot"
 NOW_NS = 1_700_000_000_000_000_000
@@ -61,7 +60,7 @@ class Cli:
         self.euid = 0
         self.timeout_s = 2.0
         self.now_ns = NOW_NS
-        self.asked = Accepted()
+        self._accepted = AcceptedRequests()
         self._capture = capture
 
     @property
@@ -105,13 +104,13 @@ class Cli:
         with (
             DaemonLock(self.runtime_dir / "ebbgated.lock"),
             closing(store),
-            answering(self.runtime_dir / "control.sock", decide) as self.asked,
+            answering(self.runtime_dir / "control.sock", decide) as self._accepted,
         ):
             yield store
 
     def intents(self) -> list[dict[str, Any]]:
         """Every request that was accepted by the last daemon."""
-        return [asdict(each) for each in self.asked.requests]
+        return [asdict(each) for each in self._accepted.requests]
 
 
 @pytest.fixture
@@ -132,49 +131,49 @@ def web_history(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def still(web_history: Path) -> web_fixture.Bench:
+def still(web_history: Path) -> web_fixture.WebHarness:
     """ebbgate-web over that history, for tests that write nothing."""
-    return web_fixture.Bench(web_history)
+    return web_fixture.WebHarness(web_history)
 
 
 @pytest.fixture
-def web(web_history: Path, tmp_path: Path) -> web_fixture.Bench:
+def web(web_history: Path, tmp_path: Path) -> web_fixture.WebHarness:
     """ebbgate-web over a history of its own."""
     shutil.copy(web_history / "history.db", tmp_path)
-    return web_fixture.Bench(tmp_path)
+    return web_fixture.WebHarness(tmp_path)
 
 
 @pytest.fixture
-def make_loop(tmp_path: Path) -> Iterator[Callable[[Mode], LoopBench]]:
+def make_loop(tmp_path: Path) -> Iterator[Callable[[Mode], LoopHarness]]:
     """Builds the loop of a volume in a mode."""
-    made: list[LoopBench] = []
+    made: list[LoopHarness] = []
 
-    def build(mode: Mode) -> LoopBench:
-        made.append(LoopBench(tmp_path, mode))
+    def build(mode: Mode) -> LoopHarness:
+        made.append(LoopHarness(tmp_path, mode))
         return made[-1]
 
     yield build
-    for bench in made:
-        assert bench.loop.worker.stop(DEADLINE_S)
+    for harness in made:
+        assert harness.loop.worker.stop(DEADLINE_S)
 
 
 @pytest.fixture
-def enforced(make_loop: Callable[[Mode], LoopBench]) -> LoopBench:
+def enforced(make_loop: Callable[[Mode], LoopHarness]) -> LoopHarness:
     """In enforce, with dirty data and users: the gate is closed."""
-    bench = make_loop(Mode.ENFORCE)
-    bench.tick()
-    return bench
+    harness = make_loop(Mode.ENFORCE)
+    harness.tick()
+    return harness
 
 
 @pytest.fixture
-def asked(tmp_path: Path, make_loop: Callable[[Mode], LoopBench]) -> Iterator[Asked]:
-    bench = make_loop(Mode.ADVISE)
-    bench.tick()
-    with closing(Asked(tmp_path, bench)) as made:
+def intents(tmp_path: Path, make_loop: Callable[[Mode], LoopHarness]) -> Iterator[IntentHarness]:
+    harness = make_loop(Mode.ADVISE)
+    harness.tick()
+    with closing(IntentHarness(tmp_path, harness)) as made:
         yield made
 
 
 @pytest.fixture
-def enforced_asked(tmp_path: Path, enforced: LoopBench) -> Iterator[Asked]:
-    with closing(Asked(tmp_path, enforced)) as made:
+def enforced_intents(tmp_path: Path, enforced: LoopHarness) -> Iterator[IntentHarness]:
+    with closing(IntentHarness(tmp_path, enforced)) as made:
         yield made

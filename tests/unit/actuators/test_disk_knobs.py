@@ -24,38 +24,38 @@ STEP = write(DEPTH, 4)
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> WriterHarness:
+def harness(tmp_path: Path) -> WriterHarness:
     return WriterHarness(tmp_path)
 
 
-def test_the_depth_of_a_disk_is_journalled_set_and_restored(bench: WriterHarness) -> None:
-    assert kinds(bench.writer.apply((STEP,), REASON)) == [OutcomeKind.CHANGED]
-    assert (bench.value(DEPTH), bench.journal.put_at) == ("4", {DEPTH: "32"})
-    assert kinds(bench.writer.release((DEPTH,), REASON)) == [OutcomeKind.CHANGED]
-    assert (bench.value(DEPTH), bench.writer.owned) == ("32", {})
+def test_the_depth_of_a_disk_is_journalled_set_and_restored(harness: WriterHarness) -> None:
+    assert kinds(harness.writer.apply((STEP,), REASON)) == [OutcomeKind.CHANGED]
+    assert (harness.value(DEPTH), harness.journal.put_at) == ("4", {DEPTH: "32"})
+    assert kinds(harness.writer.release((DEPTH,), REASON)) == [OutcomeKind.CHANGED]
+    assert (harness.value(DEPTH), harness.writer.owned) == ("32", {})
 
 
-def test_a_depth_that_somebody_else_wrote_is_manual(bench: WriterHarness) -> None:
-    bench.writer.apply((STEP,), REASON)
-    bench.someone_writes(DEPTH, "16")
-    assert bench.look() == [DEPTH]
-    assert bench.writer.manual == {DEPTH}
-    assert bench.writer.gate_is_ours, "the gate works without the queue"
+def test_a_depth_that_somebody_else_wrote_is_manual(harness: WriterHarness) -> None:
+    harness.writer.apply((STEP,), REASON)
+    harness.someone_writes(DEPTH, "16")
+    assert harness.look() == [DEPTH]
+    assert harness.writer.manual == {DEPTH}
+    assert harness.writer.gate_is_ours, "the gate works without the queue"
 
 
-def test_a_disk_that_was_reset_is_nobodys_choice(bench: WriterHarness) -> None:
-    bench.writer.apply((STEP,), REASON)
-    bench.someone_writes(DEPTH, "32")
-    assert bench.look() == []
-    assert (bench.writer.manual, bench.writer.owned) == (set(), {})
-    bench.writer.apply((STEP,), REASON)
-    assert bench.value(DEPTH) == "4"
+def test_a_disk_that_was_reset_is_nobodys_choice(harness: WriterHarness) -> None:
+    harness.writer.apply((STEP,), REASON)
+    harness.someone_writes(DEPTH, "32")
+    assert harness.look() == []
+    assert (harness.writer.manual, harness.writer.owned) == (set(), {})
+    harness.writer.apply((STEP,), REASON)
+    assert harness.value(DEPTH) == "4"
 
 
-def test_restore_without_a_daemon_writes_the_depth_back(bench: WriterHarness) -> None:
-    bench.writer.apply((STEP,), REASON)
-    assert kinds(restore(bench.journal, bench.sysfs, "this boot")) == [OutcomeKind.CHANGED]
-    assert bench.value(DEPTH) == "32"
+def test_restore_without_a_daemon_writes_the_depth_back(harness: WriterHarness) -> None:
+    harness.writer.apply((STEP,), REASON)
+    assert kinds(restore(harness.journal, harness.sysfs, "this boot")) == [OutcomeKind.CHANGED]
+    assert harness.value(DEPTH) == "32"
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ CLOSED = Gate(GateKind.CLOSED, 512)
 DEADLINE_S = 5.0
 
 
-class Bench:
+class GateHarness:
     """A gate worker whose reports a test waits for."""
 
     def __init__(self, root: Path, later: Later | None = None) -> None:
@@ -56,73 +56,73 @@ class Bench:
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Bench]:
-    bench = Bench(tmp_path)
-    yield bench
-    bench.let_go.set()
-    bench.worker.writer.interrupt.set()
-    assert bench.worker.stop(DEADLINE_S)
+def harness(tmp_path: Path) -> Iterator[GateHarness]:
+    harness = GateHarness(tmp_path)
+    yield harness
+    harness.let_go.set()
+    harness.worker.writer.interrupt.set()
+    assert harness.worker.stop(DEADLINE_S)
 
 
 def paced(rate_mib: int) -> Gate:
     return Gate(GateKind.PACED, rate_mib * MIB)
 
 
-def test_a_gate_is_set_and_reported_with_the_time_of_its_edge(bench: Bench) -> None:
-    bench.set_gate(paced(8), "pace", since_ns=17)
-    name, outcomes, since_ns = bench.report()
+def test_a_gate_is_set_and_reported_with_the_time_of_its_edge(harness: GateHarness) -> None:
+    harness.set_gate(paced(8), "pace", since_ns=17)
+    name, outcomes, since_ns = harness.report()
     assert (name, since_ns) == ("pace", 17)
     assert outcomes[-1].action.knob == "writeback_percent"
 
 
-def test_only_the_newest_waiting_gate_is_set(bench: Bench) -> None:
-    bench.hang_at("writeback_delay")
-    bench.set_gate(paced(1))
-    assert bench.stuck.wait(DEADLINE_S)
+def test_only_the_newest_waiting_gate_is_set(harness: GateHarness) -> None:
+    harness.hang_at("writeback_delay")
+    harness.set_gate(paced(1))
+    assert harness.stuck.wait(DEADLINE_S)
     for rate in range(2, 9):
-        bench.set_gate(paced(rate))
-    bench.let_go.set()
-    bench.report()
-    bench.report()
-    until(lambda: bench.worker.idle)
-    rates = [value for knob, value in bench.sysfs.log if knob == "writeback_rate"]
+        harness.set_gate(paced(rate))
+    harness.let_go.set()
+    harness.report()
+    harness.report()
+    until(lambda: harness.worker.idle)
+    rates = [value for knob, value in harness.sysfs.log if knob == "writeback_rate"]
     assert rates == [str(1 * MIB // 512), str(8 * MIB // 512)]
     with pytest.raises(Empty):
-        bench.reports.get_nowait()
+        harness.reports.get_nowait()
 
 
-def test_a_close_does_not_wait_for_a_pulse(bench: Bench) -> None:
-    bench.set_gate(PULSE)
-    until(lambda: ("writeback_running", "1") in bench.sysfs.log)
+def test_a_close_does_not_wait_for_a_pulse(harness: GateHarness) -> None:
+    harness.set_gate(PULSE)
+    until(lambda: ("writeback_running", "1") in harness.sysfs.log)
     begun = time.monotonic()
-    bench.set_gate(CLOSED)
-    bench.report()
-    bench.report()
+    harness.set_gate(CLOSED)
+    harness.report()
+    harness.report()
     assert time.monotonic() - begun < DEADLINE_S
-    assert bench.sysfs.log[-2:] == [("writeback_percent", "40"), ("writeback_rate", "1")]
+    assert harness.sysfs.log[-2:] == [("writeback_percent", "40"), ("writeback_rate", "1")]
 
 
-def test_a_close_before_the_pulse_began_shortens_it(bench: Bench) -> None:
-    bench.hang_at("writeback_running")
-    bench.set_gate(PULSE)
-    assert bench.stuck.wait(DEADLINE_S)
-    bench.set_gate(CLOSED)
-    bench.let_go.set()
-    bench.report()
-    bench.report()
-    assert bench.sysfs.log[-1] == ("writeback_rate", "1")
+def test_a_close_before_the_pulse_began_shortens_it(harness: GateHarness) -> None:
+    harness.hang_at("writeback_running")
+    harness.set_gate(PULSE)
+    assert harness.stuck.wait(DEADLINE_S)
+    harness.set_gate(CLOSED)
+    harness.let_go.set()
+    harness.report()
+    harness.report()
+    assert harness.sysfs.log[-1] == ("writeback_rate", "1")
 
 
-def test_all_jobs_run_in_order_after_the_gate(bench: Bench) -> None:
-    bench.hang_at("writeback_delay")
-    bench.set_gate(paced(1))
-    assert bench.stuck.wait(DEADLINE_S)
+def test_all_jobs_run_in_order_after_the_gate(harness: GateHarness) -> None:
+    harness.hang_at("writeback_delay")
+    harness.set_gate(paced(1))
+    assert harness.stuck.wait(DEADLINE_S)
     for cutoff in (1, 2, 3):
         steps = (write("sequential_cutoff", cutoff * MIB),)
-        bench.worker.submit(f"cutoff {cutoff}", lambda writer, s=steps: writer.apply(s, REASON))  # type: ignore[misc]
-    bench.set_gate(paced(2))
-    bench.let_go.set()
-    assert [bench.report()[0] for _ in range(5)] == [
+        harness.worker.submit(f"cutoff {cutoff}", lambda writer, s=steps: writer.apply(s, REASON))  # type: ignore[misc]
+    harness.set_gate(paced(2))
+    harness.let_go.set()
+    assert [harness.report()[0] for _ in range(5)] == [
         "gate",
         "gate",
         "cutoff 1",
@@ -131,74 +131,76 @@ def test_all_jobs_run_in_order_after_the_gate(bench: Bench) -> None:
     ]
 
 
-def test_the_generation_grows_with_each_write(bench: Bench) -> None:
-    until(lambda: bench.worker.idle)
-    before = bench.worker.generation
-    bench.hang_at("writeback_delay")
-    bench.set_gate(paced(1))
-    assert bench.stuck.wait(DEADLINE_S)
-    assert not bench.worker.idle
-    assert bench.worker.generation > before
-    bench.let_go.set()
-    until(lambda: bench.worker.idle)
-    assert bench.worker.generation == before + 2
+def test_the_generation_grows_with_each_write(harness: GateHarness) -> None:
+    until(lambda: harness.worker.idle)
+    before = harness.worker.generation
+    harness.hang_at("writeback_delay")
+    harness.set_gate(paced(1))
+    assert harness.stuck.wait(DEADLINE_S)
+    assert not harness.worker.idle
+    assert harness.worker.generation > before
+    harness.let_go.set()
+    until(lambda: harness.worker.idle)
+    assert harness.worker.generation == before + 2
 
 
-def test_a_stop_finishes_waiting_jobs(bench: Bench) -> None:
-    bench.set_gate(paced(1))
-    bench.worker.submit(
+def test_a_stop_finishes_waiting_jobs(harness: GateHarness) -> None:
+    harness.set_gate(paced(1))
+    harness.worker.submit(
         "cutoff", lambda writer: writer.apply((write("sequential_cutoff", MIB),), REASON)
     )
-    assert bench.worker.stop(DEADLINE_S)
-    assert ("sequential_cutoff", str(MIB)) in bench.sysfs.log
+    assert harness.worker.stop(DEADLINE_S)
+    assert ("sequential_cutoff", str(MIB)) in harness.sysfs.log
 
 
-def test_a_write_that_hangs_in_the_kernel_is_reported(bench: Bench) -> None:
-    bench.hang_at("writeback_delay")
-    bench.set_gate(paced(1))
-    assert bench.stuck.wait(DEADLINE_S)
-    assert not bench.worker.stop(0.05)
+def test_a_write_that_hangs_in_the_kernel_is_reported(harness: GateHarness) -> None:
+    harness.hang_at("writeback_delay")
+    harness.set_gate(paced(1))
+    assert harness.stuck.wait(DEADLINE_S)
+    assert not harness.worker.stop(0.05)
 
 
-def ours(bench: Bench) -> None:
+def ours(harness: GateHarness) -> None:
     """Write the knobs of the gate once, so that they are owned."""
-    bench.set_gate(paced(1))
-    bench.report()
-    until(lambda: bench.worker.idle)
+    harness.set_gate(paced(1))
+    harness.report()
+    until(lambda: harness.worker.idle)
 
 
 @pytest.mark.parametrize("gate", [CLOSED, paced(9)])
-def test_a_gate_of_owned_knobs_is_set_before_the_call_returns(bench: Bench, gate: Gate) -> None:
-    ours(bench)
-    bench.set_gate(gate)
-    assert bench.sysfs.log[-1] == ("writeback_rate", str(gate.rate_bytes_per_s // 512))
-    assert bench.worker.idle
-    assert bench.report()[0] == "gate"
+def test_a_gate_of_owned_knobs_is_set_before_the_call_returns(
+    harness: GateHarness, gate: Gate
+) -> None:
+    ours(harness)
+    harness.set_gate(gate)
+    assert harness.sysfs.log[-1] == ("writeback_rate", str(gate.rate_bytes_per_s // 512))
+    assert harness.worker.idle
+    assert harness.report()[0] == "gate"
 
 
-def test_a_gate_of_owned_knobs_does_not_overtake_a_running_job(bench: Bench) -> None:
-    ours(bench)
-    bench.hang_at("sequential_cutoff")
+def test_a_gate_of_owned_knobs_does_not_overtake_a_running_job(harness: GateHarness) -> None:
+    ours(harness)
+    harness.hang_at("sequential_cutoff")
     steps = (write("sequential_cutoff", MIB),)
-    bench.worker.submit("cutoff", lambda writer: writer.apply(steps, REASON))
-    assert bench.stuck.wait(DEADLINE_S)
-    bench.set_gate(CLOSED)
-    assert bench.sysfs.log[-1][0] != "writeback_rate" or bench.sysfs.log[-1][1] != "1"
-    bench.let_go.set()
-    assert [bench.report()[0] for _ in range(2)] == ["cutoff", "gate"]
-    assert bench.sysfs.log[-1] == ("writeback_rate", "1")
+    harness.worker.submit("cutoff", lambda writer: writer.apply(steps, REASON))
+    assert harness.stuck.wait(DEADLINE_S)
+    harness.set_gate(CLOSED)
+    assert harness.sysfs.log[-1][0] != "writeback_rate" or harness.sysfs.log[-1][1] != "1"
+    harness.let_go.set()
+    assert [harness.report()[0] for _ in range(2)] == ["cutoff", "gate"]
+    assert harness.sysfs.log[-1] == ("writeback_rate", "1")
 
 
-def test_a_job_with_a_bug_does_not_end_the_thread(bench: Bench) -> None:
+def test_a_job_with_a_bug_does_not_end_the_thread(harness: GateHarness) -> None:
     def bug(_: KnobWriter) -> list[Outcome]:
         raise ZeroDivisionError
 
-    bench.worker.submit("bug", bug)
-    bench.set_gate(paced(1))
-    assert bench.report()[0] == "gate"
-    bench.set_gate(Gate(GateKind.RELEASED))
-    bench.report()
-    assert bench.worker.writer.owned == {}
+    harness.worker.submit("bug", bug)
+    harness.set_gate(paced(1))
+    assert harness.report()[0] == "gate"
+    harness.set_gate(Gate(GateKind.RELEASED))
+    harness.report()
+    assert harness.worker.writer.owned == {}
 
 
 class Timers:
@@ -217,88 +219,90 @@ class Timers:
 
 
 @pytest.fixture
-def timed(tmp_path: Path) -> Iterator[tuple[Bench, Timers]]:
+def timed(tmp_path: Path) -> Iterator[tuple[GateHarness, Timers]]:
     """A worker with timers, whose gate knobs are owned."""
     timers = Timers()
-    bench = Bench(tmp_path, timers.later)
-    ours(bench)
-    bench.sysfs.log.clear()
-    yield bench, timers
-    assert bench.worker.stop(DEADLINE_S)
+    harness = GateHarness(tmp_path, timers.later)
+    ours(harness)
+    harness.sysfs.log.clear()
+    yield harness, timers
+    assert harness.worker.stop(DEADLINE_S)
 
 
-def test_a_pulse_with_timers_does_not_use_the_thread(timed: tuple[Bench, Timers]) -> None:
-    bench, timers = timed
-    bench.set_gate(PULSE)
-    assert bench.sysfs.log[-2:] == [("writeback_percent", "0"), ("writeback_running", "1")]
-    assert bench.worker.idle
+def test_a_pulse_with_timers_does_not_use_the_thread(timed: tuple[GateHarness, Timers]) -> None:
+    harness, timers = timed
+    harness.set_gate(PULSE)
+    assert harness.sysfs.log[-2:] == [("writeback_percent", "0"), ("writeback_running", "1")]
+    assert harness.worker.idle
     assert [after_ns for after_ns, _ in timers.waiting] == [PULSE.pulse_ns]
     timers.fire()
-    assert bench.sysfs.log[-1] == ("writeback_percent", "40")
+    assert harness.sysfs.log[-1] == ("writeback_percent", "40")
 
 
-def test_a_repeated_pulse_writes_nothing_and_ends_once(timed: tuple[Bench, Timers]) -> None:
-    bench, timers = timed
-    bench.set_gate(PULSE)
-    before = list(bench.sysfs.log)
-    bench.set_gate(PULSE)
-    assert bench.sysfs.log == before
+def test_a_repeated_pulse_writes_nothing_and_ends_once(timed: tuple[GateHarness, Timers]) -> None:
+    harness, timers = timed
+    harness.set_gate(PULSE)
+    before = list(harness.sysfs.log)
+    harness.set_gate(PULSE)
+    assert harness.sysfs.log == before
     first, second = timers.waiting
     first[1]()
-    assert bench.sysfs.log == before
+    assert harness.sysfs.log == before
     second[1]()
-    assert bench.sysfs.log[-1] == ("writeback_percent", "40")
+    assert harness.sysfs.log[-1] == ("writeback_percent", "40")
 
 
 def test_the_end_of_a_pulse_does_not_open_a_gate_that_was_closed(
-    timed: tuple[Bench, Timers],
+    timed: tuple[GateHarness, Timers],
 ) -> None:
-    bench, timers = timed
-    bench.set_gate(PULSE)
-    bench.set_gate(CLOSED)
-    closed = list(bench.sysfs.log)
+    harness, timers = timed
+    harness.set_gate(PULSE)
+    harness.set_gate(CLOSED)
+    closed = list(harness.sysfs.log)
     assert closed[-2:] == [("writeback_rate", "1"), ("writeback_percent", "40")]
     timers.fire()
-    assert bench.sysfs.log == closed
-    bench.set_gate(PULSE)
-    assert bench.sysfs.log[-1] == ("writeback_running", "1")
+    assert harness.sysfs.log == closed
+    harness.set_gate(PULSE)
+    assert harness.sysfs.log[-1] == ("writeback_running", "1")
 
 
-def test_the_end_of_a_pulse_waits_for_a_running_job(timed: tuple[Bench, Timers]) -> None:
-    bench, timers = timed
-    bench.set_gate(PULSE)
-    bench.hang_at("sequential_cutoff")
+def test_the_end_of_a_pulse_waits_for_a_running_job(timed: tuple[GateHarness, Timers]) -> None:
+    harness, timers = timed
+    harness.set_gate(PULSE)
+    harness.hang_at("sequential_cutoff")
     steps = (write("sequential_cutoff", MIB),)
-    bench.worker.submit("cutoff", lambda writer: writer.apply(steps, REASON))
-    assert bench.stuck.wait(DEADLINE_S)
+    harness.worker.submit("cutoff", lambda writer: writer.apply(steps, REASON))
+    assert harness.stuck.wait(DEADLINE_S)
     timers.fire()
-    bench.let_go.set()
-    until(lambda: bench.worker.idle)
-    assert bench.sysfs.log[-1] == ("writeback_percent", "40")
+    harness.let_go.set()
+    until(lambda: harness.worker.idle)
+    assert harness.sysfs.log[-1] == ("writeback_percent", "40")
 
 
-def test_the_writer_stays_usable_after_an_error(bench: Bench) -> None:
+def test_the_writer_stays_usable_after_an_error(harness: GateHarness) -> None:
     def bug() -> None:
         raise ZeroDivisionError
 
-    ours(bench)
-    bench.sysfs.before["writeback_rate"] = bug
+    ours(harness)
+    harness.sysfs.before["writeback_rate"] = bug
     with pytest.raises(ZeroDivisionError):
-        bench.set_gate(CLOSED)
-    del bench.sysfs.before["writeback_rate"]
-    bench.set_gate(Gate(GateKind.RELEASED))
-    bench.report()
-    assert bench.worker.writer.owned == {}
+        harness.set_gate(CLOSED)
+    del harness.sysfs.before["writeback_rate"]
+    harness.set_gate(Gate(GateKind.RELEASED))
+    harness.report()
+    assert harness.worker.writer.owned == {}
 
 
-def test_a_close_is_left_to_the_thread_while_a_read_hangs(timed: tuple[Bench, Timers]) -> None:
-    bench, _ = timed
-    bench.worker.writer.reading_since_ns = bench.worker.writer.now_ns() - NS_PER_S
-    bench.hang_at("writeback_rate")
+def test_a_close_is_left_to_the_thread_while_a_read_hangs(
+    timed: tuple[GateHarness, Timers],
+) -> None:
+    harness, _ = timed
+    harness.worker.writer.reading_since_ns = harness.worker.writer.now_ns() - NS_PER_S
+    harness.hang_at("writeback_rate")
     begun = time.monotonic()
-    bench.set_gate(CLOSED)
+    harness.set_gate(CLOSED)
     assert time.monotonic() - begun < DEADLINE_S / 2, "the caller hung with the write"
-    assert bench.stuck.wait(DEADLINE_S)
-    bench.let_go.set()
-    until(lambda: bench.worker.idle)
-    assert ("writeback_rate", "1") in bench.sysfs.log
+    assert harness.stuck.wait(DEADLINE_S)
+    harness.let_go.set()
+    until(lambda: harness.worker.idle)
+    assert ("writeback_rate", "1") in harness.sysfs.log

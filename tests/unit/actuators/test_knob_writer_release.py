@@ -21,28 +21,28 @@ from tests.knob_writer_fixture import CLOSED, PACED, REASON, RELEASED, WriterHar
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> WriterHarness:
+def harness(tmp_path: Path) -> WriterHarness:
     return WriterHarness(tmp_path)
 
 
 # ---- the administrator wins ---------------------------------------------------------------------
-def test_a_value_of_somebody_else_is_left_alone(bench: WriterHarness) -> None:
-    bench.drive(PACED)
-    bench.someone_writes("writeback_percent", "20")
-    assert bench.look() == ["writeback_percent"]
-    assert bench.journal.closed == [("writeback_percent", "manual: found 20")]
-    (outcome,) = bench.writer.apply((write("writeback_percent", 0),), REASON)
+def test_a_value_of_somebody_else_is_left_alone(harness: WriterHarness) -> None:
+    harness.drive(PACED)
+    harness.someone_writes("writeback_percent", "20")
+    assert harness.look() == ["writeback_percent"]
+    assert harness.journal.closed == [("writeback_percent", "manual: found 20")]
+    (outcome,) = harness.writer.apply((write("writeback_percent", 0),), REASON)
     assert outcome.kind is OutcomeKind.MANUAL
-    assert bench.value("writeback_percent") == "20"
+    assert harness.value("writeback_percent") == "20"
 
 
-def test_a_gate_with_a_manual_knob_is_released_and_stays_released(bench: WriterHarness) -> None:
-    bench.drive(PACED)
-    bench.someone_writes("writeback_percent", "20")
-    bench.look()
+def test_a_gate_with_a_manual_knob_is_released_and_stays_released(harness: WriterHarness) -> None:
+    harness.drive(PACED)
+    harness.someone_writes("writeback_percent", "20")
+    harness.look()
     for gate in (CLOSED, PACED, RELEASED):
-        bench.drive(gate)
-        values = {knob: bench.value(knob) for knob in ORIGINALS if knob != "writeback_rate"}
+        harness.drive(gate)
+        values = {knob: harness.value(knob) for knob in ORIGINALS if knob != "writeback_rate"}
         assert values == {
             "writeback_percent": "20",
             "writeback_delay": "30",
@@ -51,168 +51,168 @@ def test_a_gate_with_a_manual_knob_is_released_and_stays_released(bench: WriterH
         }
 
 
-def test_a_manual_knob_is_reported_once(bench: WriterHarness) -> None:
-    bench.drive(PACED)
-    bench.someone_writes("writeback_delay", "7")
-    assert bench.look() == ["writeback_delay"]
-    assert bench.look() == []
+def test_a_manual_knob_is_reported_once(harness: WriterHarness) -> None:
+    harness.drive(PACED)
+    harness.someone_writes("writeback_delay", "7")
+    assert harness.look() == ["writeback_delay"]
+    assert harness.look() == []
 
 
-def test_a_released_manual_knob_has_the_persons_value_as_original(bench: WriterHarness) -> None:
-    bench.drive(PACED)
-    bench.someone_writes("writeback_percent", "20")
-    bench.look()
-    bench.writer.clear_manual()
-    bench.drive(PACED)
-    assert bench.value("writeback_percent") == "40"
-    assert bench.journal.kept["writeback_percent"].original == "20"
-    bench.drive(RELEASED)
-    assert bench.value("writeback_percent") == "20"
+def test_a_released_manual_knob_has_the_persons_value_as_original(harness: WriterHarness) -> None:
+    harness.drive(PACED)
+    harness.someone_writes("writeback_percent", "20")
+    harness.look()
+    harness.writer.clear_manual()
+    harness.drive(PACED)
+    assert harness.value("writeback_percent") == "40"
+    assert harness.journal.kept["writeback_percent"].original == "20"
+    harness.drive(RELEASED)
+    assert harness.value("writeback_percent") == "20"
 
 
-def test_a_value_of_the_kernel_itself_is_not_manual(bench: WriterHarness) -> None:
-    bench.drive(PACED)
-    bench.someone_writes("writeback_rate", "500.0k")
-    assert bench.look() == []
+def test_a_value_of_the_kernel_itself_is_not_manual(harness: WriterHarness) -> None:
+    harness.drive(PACED)
+    harness.someone_writes("writeback_rate", "500.0k")
+    assert harness.look() == []
 
 
-def test_an_unreadable_knob_is_not_manual(bench: WriterHarness) -> None:
-    bench.drive(PACED)
-    bench.fake.remove(bench.path("writeback_delay"))
-    assert bench.look() == []
+def test_an_unreadable_knob_is_not_manual(harness: WriterHarness) -> None:
+    harness.drive(PACED)
+    harness.fake.remove(harness.path("writeback_delay"))
+    assert harness.look() == []
 
 
-def test_a_value_that_the_kernel_rounds_is_not_manual(bench: WriterHarness) -> None:
-    bench.writer.apply((write("sequential_cutoff", 1_300_000),), REASON)
-    bench.someone_writes("sequential_cutoff", "1.2M")
-    assert bench.look() == []
+def test_a_value_that_the_kernel_rounds_is_not_manual(harness: WriterHarness) -> None:
+    harness.writer.apply((write("sequential_cutoff", 1_300_000),), REASON)
+    harness.someone_writes("sequential_cutoff", "1.2M")
+    assert harness.look() == []
 
 
 def test_a_release_never_overwrites_a_value_written_since_the_last_check(
-    bench: WriterHarness,
+    harness: WriterHarness,
 ) -> None:
-    bench.drive(PACED)
-    bench.someone_writes("writeback_percent", "20")
-    outcomes = {outcome.action.knob: outcome for outcome in bench.drive(RELEASED)}
+    harness.drive(PACED)
+    harness.someone_writes("writeback_percent", "20")
+    outcomes = {outcome.action.knob: outcome for outcome in harness.drive(RELEASED)}
     kept = outcomes["writeback_percent"]
     assert (kept.kind, kept.read_back) == (OutcomeKind.MANUAL, "20")
-    assert bench.value("writeback_percent") == "20"
-    assert ("writeback_percent", "manual: found 20") in bench.journal.closed
-    assert (bench.value("writeback_delay"), bench.writer.owned) == ("30", {})
-    assert bench.writer.manual == {"writeback_percent"}
+    assert harness.value("writeback_percent") == "20"
+    assert ("writeback_percent", "manual: found 20") in harness.journal.closed
+    assert (harness.value("writeback_delay"), harness.writer.owned) == ("30", {})
+    assert harness.writer.manual == {"writeback_percent"}
 
 
-def test_a_knob_outside_the_gate_is_checked_before_each_write(bench: WriterHarness) -> None:
-    bench.writer.apply((write("sequential_cutoff", 1 << 20),), REASON)
-    bench.someone_writes("sequential_cutoff", "65536")
-    bench.now_ms += 2000
-    (outcome,) = bench.writer.apply((write("sequential_cutoff", 2 << 20),), REASON)
+def test_a_knob_outside_the_gate_is_checked_before_each_write(harness: WriterHarness) -> None:
+    harness.writer.apply((write("sequential_cutoff", 1 << 20),), REASON)
+    harness.someone_writes("sequential_cutoff", "65536")
+    harness.now_ms += 2000
+    (outcome,) = harness.writer.apply((write("sequential_cutoff", 2 << 20),), REASON)
     assert (outcome.kind, outcome.read_back) == (OutcomeKind.MANUAL, "65536")
-    assert bench.value("sequential_cutoff") == "65536"
+    assert harness.value("sequential_cutoff") == "65536"
 
 
 def test_a_value_written_while_the_original_is_journalled_is_the_original(
-    bench: WriterHarness,
+    harness: WriterHarness,
 ) -> None:
-    first = bench.journal.put
+    first = harness.journal.put
 
     def slow(entry: JournalEntry) -> JournalEntry:
-        bench.journal.put = first  # type: ignore[method-assign]
+        harness.journal.put = first  # type: ignore[method-assign]
         kept = first(entry)
-        bench.someone_writes("writeback_percent", "25")
+        harness.someone_writes("writeback_percent", "25")
         return kept
 
-    bench.journal.put = slow  # type: ignore[method-assign]
-    (outcome,) = bench.writer.apply((write("writeback_percent", 40),), REASON)
+    harness.journal.put = slow  # type: ignore[method-assign]
+    (outcome,) = harness.writer.apply((write("writeback_percent", 40),), REASON)
     assert outcome.kind is OutcomeKind.CHANGED
-    assert bench.journal.open["writeback_percent"].original == "25"
-    bench.writer.release(["writeback_percent"], REASON)
-    assert bench.value("writeback_percent") == "25"
+    assert harness.journal.open["writeback_percent"].original == "25"
+    harness.writer.release(["writeback_percent"], REASON)
+    assert harness.value("writeback_percent") == "25"
 
 
-def test_a_knob_that_somebody_keeps_writing_is_not_written(bench: WriterHarness) -> None:
-    first, values = bench.journal.put, iter(range(100))
+def test_a_knob_that_somebody_keeps_writing_is_not_written(harness: WriterHarness) -> None:
+    first, values = harness.journal.put, iter(range(100))
 
     def slow(entry: JournalEntry) -> JournalEntry:
         kept = first(entry)
-        bench.someone_writes("writeback_delay", str(next(values)))
+        harness.someone_writes("writeback_delay", str(next(values)))
         return kept
 
-    bench.journal.put = slow  # type: ignore[method-assign]
-    (outcome,) = bench.writer.apply((write("writeback_delay", 50),), REASON)
+    harness.journal.put = slow  # type: ignore[method-assign]
+    (outcome,) = harness.writer.apply((write("writeback_delay", 50),), REASON)
     assert outcome.kind is OutcomeKind.TOO_SOON
-    assert (bench.sysfs.log, bench.journal.open, bench.writer.owned) == ([], {}, {})
+    assert (harness.sysfs.log, harness.journal.open, harness.writer.owned) == ([], {}, {})
 
 
-def test_an_original_of_an_earlier_daemon_is_restored(bench: WriterHarness) -> None:
+def test_an_original_of_an_earlier_daemon_is_restored(harness: WriterHarness) -> None:
     """It failed to restore 10, so the knob still has its value 40."""
-    bench.someone_writes("writeback_percent", "40")
+    harness.someone_writes("writeback_percent", "40")
     left = journal_entry(original="10", last_written="40")
-    bench.journal.put = lambda entry: left  # type: ignore[method-assign]
-    bench.writer.apply((write("writeback_percent", 0),), REASON)
-    bench.writer.release(["writeback_percent"], REASON)
-    assert bench.value("writeback_percent") == "10"
+    harness.journal.put = lambda entry: left  # type: ignore[method-assign]
+    harness.writer.apply((write("writeback_percent", 0),), REASON)
+    harness.writer.release(["writeback_percent"], REASON)
+    assert harness.value("writeback_percent") == "10"
 
 
-def test_the_last_value_is_recorded_before_each_write(bench: WriterHarness) -> None:
+def test_the_last_value_is_recorded_before_each_write(harness: WriterHarness) -> None:
     """Wherever the daemon is killed, the knob has one of the recorded values."""
     seen: list[tuple[Values, str]] = []
 
     def look() -> None:
-        seen.append((bench.journal.last["writeback_percent"], bench.value("writeback_percent")))
+        seen.append((harness.journal.last["writeback_percent"], harness.value("writeback_percent")))
 
-    bench.sysfs.before["writeback_percent"] = bench.sysfs.after["writeback_percent"] = look
+    harness.sysfs.before["writeback_percent"] = harness.sysfs.after["writeback_percent"] = look
     for value in (40, 0, 40):
-        bench.writer.apply((write("writeback_percent", value, always=True),), REASON)
+        harness.writer.apply((write("writeback_percent", value, always=True),), REASON)
     assert len(seen) == 6
     assert all(value in values for values, value in seen)
 
 
-def test_nothing_is_written_when_the_last_value_cannot_be_recorded(bench: WriterHarness) -> None:
-    bench.drive(PACED)
-    bench.journal.broken = True
-    (outcome,) = bench.writer.apply((write("writeback_percent", 0),), REASON)
-    assert (outcome.kind, bench.value("writeback_percent")) == (OutcomeKind.REFUSED, "40")
+def test_nothing_is_written_when_the_last_value_cannot_be_recorded(harness: WriterHarness) -> None:
+    harness.drive(PACED)
+    harness.journal.broken = True
+    (outcome,) = harness.writer.apply((write("writeback_percent", 0),), REASON)
+    assert (outcome.kind, harness.value("writeback_percent")) == (OutcomeKind.REFUSED, "40")
 
 
-def test_both_values_are_ours_after_a_failed_write(bench: WriterHarness) -> None:
-    bench.drive(PACED)
+def test_both_values_are_ours_after_a_failed_write(harness: WriterHarness) -> None:
+    harness.drive(PACED)
 
     def written_and_failed() -> None:
-        bench.someone_writes("writeback_percent", "0")
+        harness.someone_writes("writeback_percent", "0")
         raise OSError(errno.EIO, "Input/output error")
 
-    bench.sysfs.before["writeback_percent"] = written_and_failed
-    bench.writer.apply((write("writeback_percent", 0),), REASON)
-    assert bench.look() == [], "nobody else has written it"
-    bench.sysfs.before.clear()
-    bench.drive(RELEASED)
-    assert bench.value("writeback_percent") == "10"
+    harness.sysfs.before["writeback_percent"] = written_and_failed
+    harness.writer.apply((write("writeback_percent", 0),), REASON)
+    assert harness.look() == [], "nobody else has written it"
+    harness.sysfs.before.clear()
+    harness.drive(RELEASED)
+    assert harness.value("writeback_percent") == "10"
 
 
 @pytest.mark.parametrize("number", [errno.EACCES, errno.ENOMEM, errno.EIO, errno.EINTR])
 def test_an_unreadable_knob_is_not_released_and_stays_owned(
-    bench: WriterHarness, number: int
+    harness: WriterHarness, number: int
 ) -> None:
-    bench.drive(PACED)
-    del bench.sysfs.log[:]
+    harness.drive(PACED)
+    del harness.sysfs.log[:]
 
-    bench.sysfs.reading["writeback_delay"] = failing(number)
-    outcomes = {outcome.action.knob: outcome for outcome in bench.drive(RELEASED)}
+    harness.sysfs.reading["writeback_delay"] = failing(number)
+    outcomes = {outcome.action.knob: outcome for outcome in harness.drive(RELEASED)}
     assert outcomes["writeback_delay"].kind is OutcomeKind.FAILED
-    assert list(bench.writer.owned) == ["writeback_delay"]
-    assert "writeback_delay" not in dict(bench.sysfs.log)
-    bench.sysfs.reading.clear()
-    bench.drive(RELEASED)
-    assert bench.value("writeback_delay") == "30"
+    assert list(harness.writer.owned) == ["writeback_delay"]
+    assert "writeback_delay" not in dict(harness.sysfs.log)
+    harness.sysfs.reading.clear()
+    harness.drive(RELEASED)
+    assert harness.value("writeback_delay") == "30"
 
 
-def test_a_knob_that_is_gone_is_closed_without_a_write(bench: WriterHarness) -> None:
-    bench.drive(PACED)
-    bench.fake.remove(bench.path("writeback_delay"))
-    outcomes = bench.drive(RELEASED)
+def test_a_knob_that_is_gone_is_closed_without_a_write(harness: WriterHarness) -> None:
+    harness.drive(PACED)
+    harness.fake.remove(harness.path("writeback_delay"))
+    outcomes = harness.drive(RELEASED)
     assert OutcomeKind.FAILED not in kinds(outcomes)
-    assert bench.writer.owned == {}
+    assert harness.writer.owned == {}
 
 
 # ---- everything comes back ----------------------------------------------------------------------
@@ -225,50 +225,50 @@ ORIGINALS = {
 }
 
 
-def test_a_release_restores_every_original_and_closes_the_journal(bench: WriterHarness) -> None:
-    bench.drive(PACED)
-    outcomes = bench.drive(RELEASED)
+def test_a_release_restores_every_original_and_closes_the_journal(harness: WriterHarness) -> None:
+    harness.drive(PACED)
+    outcomes = harness.drive(RELEASED)
     assert set(kinds(outcomes)) == {OutcomeKind.CHANGED}
-    knobs = read_knobs(bench.sysfs, volume())
+    knobs = read_knobs(harness.sysfs, volume())
     assert {knob: knobs[knob] for knob in ORIGINALS} == ORIGINALS
-    assert bench.writer.owned == {}
-    assert sorted(bench.journal.closed) == sorted((knob, "restored") for knob in ORIGINALS)
+    assert harness.writer.owned == {}
+    assert sorted(harness.journal.closed) == sorted((knob, "restored") for knob in ORIGINALS)
 
 
-def test_a_shared_knob_is_left_to_the_other_volume_that_owns_it(bench: WriterHarness) -> None:
-    bench.drive(PACED)
+def test_a_shared_knob_is_left_to_the_other_volume_that_owns_it(harness: WriterHarness) -> None:
+    harness.drive(PACED)
     shared = "idle_max_writeback_rate"
-    bench.journal.disclaim = lambda entry: entry.knob == shared  # type: ignore[method-assign]
-    bench.drive(RELEASED)
-    assert (bench.value(shared), bench.value("writeback_delay")) == ("0", "30")
-    assert (bench.writer.owned, bench.journal.open) == ({}, {})
+    harness.journal.disclaim = lambda entry: entry.knob == shared  # type: ignore[method-assign]
+    harness.drive(RELEASED)
+    assert (harness.value(shared), harness.value("writeback_delay")) == ("0", "30")
+    assert (harness.writer.owned, harness.journal.open) == ({}, {})
 
 
-def test_a_release_restores_in_reverse_order(bench: WriterHarness) -> None:
-    bench.drive(PACED)
-    del bench.sysfs.log[:]
-    bench.drive(RELEASED)
-    assert [knob for knob, _ in bench.sysfs.log] == list(reversed(GATE_KNOBS))
+def test_a_release_restores_in_reverse_order(harness: WriterHarness) -> None:
+    harness.drive(PACED)
+    del harness.sysfs.log[:]
+    harness.drive(RELEASED)
+    assert [knob for knob, _ in harness.sysfs.log] == list(reversed(GATE_KNOBS))
 
 
 def test_a_knob_that_could_not_be_restored_stays_owned_and_is_restored_later(
-    bench: WriterHarness,
+    harness: WriterHarness,
 ) -> None:
-    bench.drive(PACED)
-    bench.sysfs.before["writeback_delay"] = failing(errno.EBUSY)
-    outcomes = bench.drive(RELEASED)
+    harness.drive(PACED)
+    harness.sysfs.before["writeback_delay"] = failing(errno.EBUSY)
+    outcomes = harness.drive(RELEASED)
     assert kinds(outcomes).count(OutcomeKind.FAILED) == 1
-    assert list(bench.writer.owned) == ["writeback_delay"]
-    assert "writeback_delay" not in dict(bench.journal.closed)
-    del bench.sysfs.before["writeback_delay"]
-    bench.drive(RELEASED)
-    assert bench.value("writeback_delay") == "30"
-    assert bench.writer.owned == {}
+    assert list(harness.writer.owned) == ["writeback_delay"]
+    assert "writeback_delay" not in dict(harness.journal.closed)
+    del harness.sysfs.before["writeback_delay"]
+    harness.drive(RELEASED)
+    assert harness.value("writeback_delay") == "30"
+    assert harness.writer.owned == {}
 
 
-def test_a_knob_that_is_not_owned_is_not_released(bench: WriterHarness) -> None:
-    assert bench.drive(RELEASED) == []
-    assert bench.sysfs.log == []
+def test_a_knob_that_is_not_owned_is_not_released(harness: WriterHarness) -> None:
+    assert harness.drive(RELEASED) == []
+    assert harness.sysfs.log == []
 
 
 GATES = st.builds(
@@ -291,27 +291,27 @@ def test_a_stop_restores_all_but_values_of_somebody_else(
 ) -> None:
     """Gates, cutoffs and writes of somebody else in any order; `refused` fails once."""
     with TemporaryDirectory() as folder:
-        bench = WriterHarness(Path(folder))
-        before = dict(read_knobs(bench.sysfs, volume()))
+        harness = WriterHarness(Path(folder))
+        before = dict(read_knobs(harness.sysfs, volume()))
         foreign: dict[str, str] = {}
         if refused is not None:
-            bench.sysfs.before[refused] = lambda: fail_once(bench, refused)
+            harness.sysfs.before[refused] = lambda: fail_once(harness, refused)
         for step in steps:
             if isinstance(step, Gate):
-                bench.drive(step)
+                harness.drive(step)
             elif isinstance(step, int):
-                bench.writer.apply((write("sequential_cutoff", step),), REASON)
+                harness.writer.apply((write("sequential_cutoff", step),), REASON)
             else:
-                bench.someone_writes(step, "77")
-                bench.look()
+                harness.someone_writes(step, "77")
+                harness.look()
                 foreign[step] = "77"
         for _ in range(2):
-            bench.writer.release(list(bench.writer.owned)[::-1], REASON)
-        after = dict(read_knobs(bench.sysfs, volume()))
-        assert bench.writer.owned == {}
+            harness.writer.release(list(harness.writer.owned)[::-1], REASON)
+        after = dict(read_knobs(harness.sysfs, volume()))
+        assert harness.writer.owned == {}
         assert after == {**before, **foreign}
 
 
-def fail_once(bench: WriterHarness, knob: str) -> None:
-    del bench.sysfs.before[knob]
+def fail_once(harness: WriterHarness, knob: str) -> None:
+    del harness.sysfs.before[knob]
     failing(errno.EIO)()

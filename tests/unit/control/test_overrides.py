@@ -15,7 +15,7 @@ from ebbgate.units import MIB, NS_PER_S
 from tests.builders import volume_state
 from tests.fake_sysfs import failing
 from tests.unit.control.test_volume_loop_knobs import streaming
-from tests.volume_loop_fixture import LoopBench
+from tests.volume_loop_fixture import LoopHarness
 
 
 def setting(knob: str = "writeback_percent", value: str = "20", number: int = 1) -> ActiveOverride:
@@ -23,26 +23,26 @@ def setting(knob: str = "writeback_percent", value: str = "20", number: int = 1)
     return ActiveOverride(override, None)
 
 
-def drain(bench: LoopBench, seconds: int = 100) -> ActiveOverride:
+def drain(harness: LoopHarness, seconds: int = 100) -> ActiveOverride:
     override = Override(OverrideKind.DRAIN, "bcache0", "jo", 1, 1 + seconds * NS_PER_S, id=7)
-    return ActiveOverride(override, bench.now_ns() + seconds * NS_PER_S)
+    return ActiveOverride(override, harness.now_ns() + seconds * NS_PER_S)
 
 
-def ends(bench: LoopBench) -> dict[int, str]:
+def ends(harness: LoopHarness) -> dict[int, str]:
     """Which overrides are over from now on, and why."""
     found: dict[int, str] = {}
-    bench.loop.overrides.on_end = lambda override, why: found.update({override.id: why})
+    harness.loop.overrides.on_end = lambda override, why: found.update({override.id: why})
     return found
 
 
-def put_in_force(bench: LoopBench, *overrides: ActiveOverride) -> None:
-    bench.loop.set_overrides(overrides)
-    bench.settle()
-    bench.tick()
+def put_in_force(harness: LoopHarness, *overrides: ActiveOverride) -> None:
+    harness.loop.set_overrides(overrides)
+    harness.settle()
+    harness.tick()
 
 
 # ---- knobs --------------------------------------------------------------------------------------
-def test_a_knob_of_the_gate_that_is_set_ends_the_tuning_of_the_gate(enforced: LoopBench) -> None:
+def test_a_knob_of_the_gate_that_is_set_ends_the_tuning_of_the_gate(enforced: LoopHarness) -> None:
     put_in_force(enforced, setting())
     expected = {**enforced.before, "writeback_percent": "20"}
     assert enforced.knobs() == expected
@@ -53,7 +53,7 @@ def test_a_knob_of_the_gate_that_is_set_ends_the_tuning_of_the_gate(enforced: Lo
 
 
 def test_the_end_of_an_override_puts_the_original_back_and_strategies_go_on(
-    enforced: LoopBench,
+    enforced: LoopHarness,
 ) -> None:
     put_in_force(enforced, setting())
     put_in_force(enforced)
@@ -65,7 +65,7 @@ def test_the_end_of_an_override_puts_the_original_back_and_strategies_go_on(
 
 
 def test_a_cutoff_that_is_set_stays_under_a_stream_and_the_gate_goes_on(
-    enforced: LoopBench,
+    enforced: LoopHarness,
 ) -> None:
     put_in_force(enforced, setting("sequential_cutoff", str(MIB)))
     streaming(enforced, write=40)
@@ -77,7 +77,9 @@ def test_a_cutoff_that_is_set_stays_under_a_stream_and_the_gate_goes_on(
     assert enforced.knob("sequential_cutoff") == enforced.before["sequential_cutoff"] == "4194304"
 
 
-def test_a_cutoff_set_while_a_strategy_has_it_keeps_the_first_original(enforced: LoopBench) -> None:
+def test_a_cutoff_set_while_a_strategy_has_it_keeps_the_first_original(
+    enforced: LoopHarness,
+) -> None:
     streaming(enforced, write=40)
     put_in_force(enforced, setting("sequential_cutoff", str(MIB)))
     enforced.now_ms += 1000
@@ -89,7 +91,7 @@ def test_a_cutoff_set_while_a_strategy_has_it_keeps_the_first_original(enforced:
     assert enforced.knob("sequential_cutoff") == "4194304"
 
 
-def test_a_congestion_threshold_that_is_set_stays(enforced: LoopBench) -> None:
+def test_a_congestion_threshold_that_is_set_stays(enforced: LoopHarness) -> None:
     put_in_force(enforced, setting("congested_read_threshold_us", "5000"))
     enforced.tick(knobs={**enforced.knobs()})
     assert enforced.knob("congested_read_threshold_us") == "5000"
@@ -99,17 +101,17 @@ def test_a_congestion_threshold_that_is_set_stays(enforced: LoopBench) -> None:
 
 @pytest.mark.parametrize("mode", [Mode.OBSERVE, Mode.ADVISE])
 def test_a_person_may_set_a_knob_in_every_mode(
-    make_loop: Callable[[Mode], LoopBench], mode: Mode
+    make_loop: Callable[[Mode], LoopHarness], mode: Mode
 ) -> None:
-    bench = make_loop(mode)
-    bench.tick()
-    put_in_force(bench, setting())
-    assert bench.knobs() == {**bench.before, "writeback_percent": "20"}
-    put_in_force(bench)
-    assert bench.knobs() == bench.before
+    harness = make_loop(mode)
+    harness.tick()
+    put_in_force(harness, setting())
+    assert harness.knobs() == {**harness.before, "writeback_percent": "20"}
+    put_in_force(harness)
+    assert harness.knobs() == harness.before
 
 
-def test_a_rate_that_the_kernel_overwrites_is_set_again(enforced: LoopBench) -> None:
+def test_a_rate_that_the_kernel_overwrites_is_set_again(enforced: LoopHarness) -> None:
     over = ends(enforced)
     put_in_force(enforced, setting("writeback_rate", "20480"))
     enforced.someone_writes("writeback_rate", "4.0k")
@@ -118,7 +120,7 @@ def test_a_rate_that_the_kernel_overwrites_is_set_again(enforced: LoopBench) -> 
     assert over == {}
 
 
-def test_somebody_elses_write_beats_the_override(enforced: LoopBench) -> None:
+def test_somebody_elses_write_beats_the_override(enforced: LoopHarness) -> None:
     over = ends(enforced)
     put_in_force(enforced, setting(number=4))
     enforced.someone_writes("writeback_percent", "30")
@@ -131,7 +133,7 @@ def test_somebody_elses_write_beats_the_override(enforced: LoopBench) -> None:
     assert enforced.gate() is GateKind.CLOSED
 
 
-def test_a_manual_knob_that_is_set_is_nobody_elses_any_more(enforced: LoopBench) -> None:
+def test_a_manual_knob_that_is_set_is_nobody_elses_any_more(enforced: LoopHarness) -> None:
     enforced.someone_writes("writeback_percent", "30")
     enforced.tick()
     put_in_force(enforced, setting())
@@ -142,7 +144,7 @@ def test_a_manual_knob_that_is_set_is_nobody_elses_any_more(enforced: LoopBench)
     assert enforced.knob("writeback_percent") == "30"
 
 
-def test_a_refused_write_is_replied_and_repeated(enforced: LoopBench) -> None:
+def test_a_refused_write_is_replied_and_repeated(enforced: LoopHarness) -> None:
     enforced.sysfs.before["writeback_percent"] = failing(errno.EBUSY)
     enforced.loop.set_overrides((each := setting(),))
     reply = enforced.loop.overrides.first_write(each.override)
@@ -153,7 +155,7 @@ def test_a_refused_write_is_replied_and_repeated(enforced: LoopBench) -> None:
     assert enforced.knob("writeback_percent") == "20"
 
 
-def test_an_override_that_ends_before_its_knob_is_written_says_why(enforced: LoopBench) -> None:
+def test_an_override_that_ends_before_its_knob_is_written_says_why(enforced: LoopHarness) -> None:
     overrides, first, second = enforced.loop.overrides, setting(), setting(number=2)
     enforced.loop.set_overrides((first,))
     replies = [overrides.first_write(first.override)]
@@ -167,31 +169,31 @@ def test_an_override_that_ends_before_its_knob_is_written_says_why(enforced: Loo
     ]
 
 
-def test_an_override_that_is_not_in_force_was_never_written(enforced: LoopBench) -> None:
+def test_an_override_that_is_not_in_force_was_never_written(enforced: LoopHarness) -> None:
     reply = enforced.loop.overrides.first_write(setting().override)
     assert str(reply.exception(0)) == "it could not be applied"
 
 
 @pytest.mark.parametrize("state", ["no cache", "inconsistent", None])
 def test_nothing_is_written_while_the_state_forbids_it(
-    make_loop: Callable[[Mode], LoopBench], state: str | None
+    make_loop: Callable[[Mode], LoopHarness], state: str | None
 ) -> None:
-    bench = make_loop(Mode.ADVISE)
-    bench.loop.set_overrides((each := setting(),))
-    reply = bench.loop.overrides.first_write(each.override)
+    harness = make_loop(Mode.ADVISE)
+    harness.loop.set_overrides((each := setting(),))
+    reply = harness.loop.overrides.first_write(each.override)
     for _ in range(3):
-        bench.now_ms += 250
-        seen = volume_state(at_ns=bench.now_ns(), knobs=bench.knobs(), state=state)
-        bench.loop.on_tick(seen, knobs_settled=True)
-        bench.settle()
-    assert bench.sysfs.log == []
+        harness.now_ms += 250
+        seen = volume_state(at_ns=harness.now_ns(), knobs=harness.knobs(), state=state)
+        harness.loop.on_tick(seen, knobs_settled=True)
+        harness.settle()
+    assert harness.sysfs.log == []
     assert not reply.done()
-    bench.tick()
+    harness.tick()
     assert reply.result(0) is None
-    assert bench.knob("writeback_percent") == "20"
+    assert harness.knob("writeback_percent") == "20"
 
 
-def test_the_override_is_a_decision_with_who_and_until_when(enforced: LoopBench) -> None:
+def test_the_override_is_a_decision_with_who_and_until_when(enforced: LoopHarness) -> None:
     put_in_force(enforced, setting("sequential_cutoff", str(MIB)))
     decision = enforced.kept.decisions[-1]
     first = decision.proposals[0]
@@ -205,7 +207,7 @@ def test_the_override_is_a_decision_with_who_and_until_when(enforced: LoopBench)
     assert proposals["override"]["wins"] == ["sequential_cutoff"]
 
 
-def test_each_write_of_an_override_names_who_asked(enforced: LoopBench) -> None:
+def test_each_write_of_an_override_names_who_asked(enforced: LoopHarness) -> None:
     put_in_force(enforced, setting())
     (write,) = [
         o for o in enforced.kept.written if o.action.strategy == "override" and o.action.new == "20"
@@ -215,7 +217,7 @@ def test_each_write_of_an_override_names_who_asked(enforced: LoopBench) -> None:
 
 
 # ---- drains -------------------------------------------------------------------------------------
-def test_a_drain_opens_the_gate_under_load_as_wide_as_needed(enforced: LoopBench) -> None:
+def test_a_drain_opens_the_gate_under_load_as_wide_as_needed(enforced: LoopHarness) -> None:
     enforced.tick()
     assert enforced.gate() is GateKind.CLOSED
     put_in_force(enforced, drain(enforced))
@@ -229,7 +231,7 @@ def test_a_drain_opens_the_gate_under_load_as_wide_as_needed(enforced: LoopBench
     assert "420 MiB dirty, needs 6.0 MiB/s" in decision.proposals[0].reason
 
 
-def test_a_drain_that_is_over_closes_the_gate(enforced: LoopBench) -> None:
+def test_a_drain_that_is_over_closes_the_gate(enforced: LoopHarness) -> None:
     enforced.tick()
     put_in_force(enforced, drain(enforced))
     enforced.tick()
@@ -237,14 +239,14 @@ def test_a_drain_that_is_over_closes_the_gate(enforced: LoopBench) -> None:
     assert enforced.gate() is GateKind.CLOSED
 
 
-def test_a_drain_is_over_once_nothing_is_dirty(enforced: LoopBench) -> None:
+def test_a_drain_is_over_once_nothing_is_dirty(enforced: LoopHarness) -> None:
     over = ends(enforced)
     put_in_force(enforced, drain(enforced))
     enforced.tick(dirty_bytes=0)
     assert over == {7: "clean, 99.5 s before its time"}
 
 
-def test_what_is_left_of_a_drain_is_said(enforced: LoopBench) -> None:
+def test_what_is_left_of_a_drain_is_said(enforced: LoopHarness) -> None:
     put_in_force(enforced, drain(enforced))
     assert enforced.loop.overrides.unfinished(drain(enforced).override) == (
         "its time is over with 420 MiB dirty"
@@ -252,7 +254,9 @@ def test_what_is_left_of_a_drain_is_said(enforced: LoopBench) -> None:
     assert enforced.loop.overrides.unfinished(setting().override) == ""
 
 
-def test_without_the_foreground_a_drain_leaves_the_gate_to_the_kernel(enforced: LoopBench) -> None:
+def test_without_the_foreground_a_drain_leaves_the_gate_to_the_kernel(
+    enforced: LoopHarness,
+) -> None:
     put_in_force(enforced, drain(enforced))
     for _ in range(20):
         enforced.tick(probe=False)

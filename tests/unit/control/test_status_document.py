@@ -6,10 +6,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ebbgate.units import format_bytes
-from tests.volume_loop_fixture import LoopBench
+from tests.volume_loop_fixture import LoopHarness
 
 
-def test_the_floor_is_the_threshold_that_the_explanation_shows(enforced: LoopBench) -> None:
+def test_the_floor_is_the_threshold_that_the_explanation_shows(enforced: LoopHarness) -> None:
     document = enforced.kept.document
     (threshold,) = (
         condition["threshold"]
@@ -21,7 +21,7 @@ def test_the_floor_is_the_threshold_that_the_explanation_shows(enforced: LoopBen
     assert format_bytes(document["dirty_floor_bytes"]) == threshold
 
 
-def test_without_idle_destage_there_is_no_floor(enforced: LoopBench) -> None:
+def test_without_idle_destage_there_is_no_floor(enforced: LoopHarness) -> None:
     enforced.loop.set_policy(replace(enforced.loop.policy, destage=None))
     enforced.now_ms += 1000
     enforced.tick()

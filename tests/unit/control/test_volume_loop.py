@@ -13,42 +13,42 @@ from ebbgate.model.volume import Mode
 from ebbgate.policy.engine import PACE_PERIOD_NS, Phase
 from ebbgate.units import NS_PER_MS
 from tests.builders import busy_edge, idle_edge, queue_sample
-from tests.volume_loop_fixture import LoopBench
+from tests.volume_loop_fixture import LoopHarness
 from tests.waiting import until
 
 
 # ---- modes --------------------------------------------------------------------------------------
 @pytest.mark.parametrize("mode", [Mode.OBSERVE, Mode.ADVISE])
 def test_outside_of_enforce_nothing_is_touched(
-    make_loop: Callable[[Mode], LoopBench], mode: Mode
+    make_loop: Callable[[Mode], LoopHarness], mode: Mode
 ) -> None:
-    bench = make_loop(mode)
-    bench.gap_and_back()
-    assert bench.sysfs.log == []
-    assert bench.knobs() == bench.before
-    assert "pace bcache0 0" in bench.said
-    assert not any(line.startswith("pace bcache0 1") for line in bench.said)
+    harness = make_loop(mode)
+    harness.gap_and_back()
+    assert harness.sysfs.log == []
+    assert harness.knobs() == harness.before
+    assert "pace bcache0 0" in harness.said
+    assert not any(line.startswith("pace bcache0 1") for line in harness.said)
 
 
-def test_advise_tells_what_it_would_decide(make_loop: Callable[[Mode], LoopBench]) -> None:
-    bench = make_loop(Mode.ADVISE)
-    bench.gap_and_back()
-    assert [d.gate.kind for d in bench.kept.decisions if d.gate] == [
+def test_advise_tells_what_it_would_decide(make_loop: Callable[[Mode], LoopHarness]) -> None:
+    harness = make_loop(Mode.ADVISE)
+    harness.gap_and_back()
+    assert [d.gate.kind for d in harness.kept.decisions if d.gate] == [
         GateKind.CLOSED,
         GateKind.PACED,
         GateKind.CLOSED,
     ]
-    assert bench.kept.document["now"].startswith("In enforce: would hold 420 MiB")
+    assert harness.kept.document["now"].startswith("In enforce: would hold 420 MiB")
 
 
-def test_observe_decides_nothing(make_loop: Callable[[Mode], LoopBench]) -> None:
-    bench = make_loop(Mode.OBSERVE)
-    bench.gap_and_back()
-    assert bench.kept.decisions == []
-    assert bench.kept.document["now"] == "Observing: changes nothing"
+def test_observe_decides_nothing(make_loop: Callable[[Mode], LoopHarness]) -> None:
+    harness = make_loop(Mode.OBSERVE)
+    harness.gap_and_back()
+    assert harness.kept.decisions == []
+    assert harness.kept.document["now"] == "Observing: changes nothing"
 
 
-def test_enforce_closes_opens_and_closes_the_gate(enforced: LoopBench) -> None:
+def test_enforce_closes_opens_and_closes_the_gate(enforced: LoopHarness) -> None:
     assert enforced.gate() is GateKind.CLOSED
     assert enforced.knob("writeback_delay") == "0"
     enforced.idle()
@@ -62,7 +62,7 @@ def test_enforce_closes_opens_and_closes_the_gate(enforced: LoopBench) -> None:
 
 
 def test_where_destage_cannot_be_followed_nothing_is_driven_and_the_reason_is_told(
-    enforced: LoopBench,
+    enforced: LoopHarness,
 ) -> None:
     why = "the kernel hides the address of dirty_endio: set kernel.kptr_restrict to 1"
     enforced.loop.on_record(Tracked("bcache0", 1, why))
@@ -81,7 +81,7 @@ def test_where_destage_cannot_be_followed_nothing_is_driven_and_the_reason_is_to
     assert enforced.gate() is GateKind.CLOSED
 
 
-def test_an_edge_is_late_since_the_request_came_or_the_wait_was_over(enforced: LoopBench) -> None:
+def test_an_edge_is_late_since_the_request_came_or_the_wait_was_over(enforced: LoopHarness) -> None:
     # 310 ms of quiet where 300 were waited for, heard of after 4 ms more.
     enforced.now_ms += 1000
     enforced.loop.on_record(idle_edge(enforced.now_ms - 4, quiet_ms=310))
@@ -90,7 +90,7 @@ def test_an_edge_is_late_since_the_request_came_or_the_wait_was_over(enforced: L
     assert enforced.kept.late_ns == [14 * NS_PER_MS, 3 * NS_PER_MS]
 
 
-def test_a_wait_that_became_shorter_while_all_was_quiet_is_not_late(enforced: LoopBench) -> None:
+def test_a_wait_that_became_shorter_while_all_was_quiet_is_not_late(enforced: LoopHarness) -> None:
     enforced.loop.probe_restarted()
     told_ms = enforced.now_ms
     enforced.now_ms += 4
@@ -98,7 +98,7 @@ def test_a_wait_that_became_shorter_while_all_was_quiet_is_not_late(enforced: Lo
     assert enforced.kept.late_ns == [(enforced.now_ms - told_ms) * NS_PER_MS]
 
 
-def test_leaving_enforce_puts_every_knob_back(enforced: LoopBench) -> None:
+def test_leaving_enforce_puts_every_knob_back(enforced: LoopHarness) -> None:
     enforced.idle()
     enforced.loop.set_mode(Mode.ADVISE, "a person")
     enforced.settle()
@@ -109,17 +109,17 @@ def test_leaving_enforce_puts_every_knob_back(enforced: LoopBench) -> None:
 
 
 def test_entering_enforce_in_a_gap_opens_the_gate_at_the_next_tick(
-    make_loop: Callable[[Mode], LoopBench],
+    make_loop: Callable[[Mode], LoopHarness],
 ) -> None:
-    bench = make_loop(Mode.ADVISE)
-    bench.tick()
-    bench.idle()
-    bench.loop.set_mode(Mode.ENFORCE, "a person")
-    bench.tick(state="idle")
-    assert bench.gate() is GateKind.PACED
+    harness = make_loop(Mode.ADVISE)
+    harness.tick()
+    harness.idle()
+    harness.loop.set_mode(Mode.ENFORCE, "a person")
+    harness.tick(state="idle")
+    assert harness.gate() is GateKind.PACED
 
 
-def test_the_pace_follows_the_queue_without_a_decision_for_each_step(enforced: LoopBench) -> None:
+def test_the_pace_follows_the_queue_without_a_decision_for_each_step(enforced: LoopHarness) -> None:
     enforced.idle()
     known = len(enforced.kept.decisions)
     rates = set()
@@ -132,7 +132,7 @@ def test_the_pace_follows_the_queue_without_a_decision_for_each_step(enforced: L
 
 
 # ---- hold and release ---------------------------------------------------------------------------
-def test_hold_freezes_every_knob_where_it_is(enforced: LoopBench) -> None:
+def test_hold_freezes_every_knob_where_it_is(enforced: LoopHarness) -> None:
     enforced.idle()
     frozen = enforced.knobs()
     enforced.loop.freeze(True)
@@ -145,7 +145,7 @@ def test_hold_freezes_every_knob_where_it_is(enforced: LoopBench) -> None:
     assert enforced.gate() is GateKind.CLOSED
 
 
-def test_a_change_of_mode_ends_a_hold(enforced: LoopBench) -> None:
+def test_a_change_of_mode_ends_a_hold(enforced: LoopHarness) -> None:
     enforced.loop.freeze(True)
     enforced.loop.set_mode(Mode.ADVISE, "a person")
     enforced.settle()
@@ -153,14 +153,14 @@ def test_a_change_of_mode_ends_a_hold(enforced: LoopBench) -> None:
     assert enforced.knobs() == enforced.before
 
 
-def test_a_release_puts_everything_back(enforced: LoopBench) -> None:
+def test_a_release_puts_everything_back(enforced: LoopHarness) -> None:
     enforced.loop.release("ebbgated stops")
     enforced.settle()
     assert enforced.knobs() == enforced.before
     assert enforced.kept.open == set()
 
 
-def test_a_release_on_the_way_through_a_pulse_ends_restored(enforced: LoopBench) -> None:
+def test_a_release_on_the_way_through_a_pulse_ends_restored(enforced: LoopHarness) -> None:
     enforced.idle()
     for step in range(1, 30):
         enforced.loop.on_record(queue_sample(enforced.now_ms + 10 * step, 0, 5))
@@ -171,7 +171,7 @@ def test_a_release_on_the_way_through_a_pulse_ends_restored(enforced: LoopBench)
 
 # ---- what is missing ----------------------------------------------------------------------------
 def test_a_probe_that_restarts_means_unknown_signals_and_a_released_gate(
-    enforced: LoopBench,
+    enforced: LoopHarness,
 ) -> None:
     enforced.idle()
     enforced.loop.probe_restarted()
@@ -182,32 +182,32 @@ def test_a_probe_that_restarts_means_unknown_signals_and_a_released_gate(
     assert enforced.gate() is GateKind.CLOSED
 
 
-def test_a_probe_that_restarts_is_told_everything_again(enforced: LoopBench) -> None:
+def test_a_probe_that_restarts_is_told_everything_again(enforced: LoopHarness) -> None:
     enforced.idle()
     del enforced.said[:]
     enforced.loop.probe_restarted()
     assert [line.split()[0] for line in enforced.said] == ["wait", "pace"]
 
 
-def test_a_probe_that_falls_silent_releases_the_gate(enforced: LoopBench) -> None:
+def test_a_probe_that_falls_silent_releases_the_gate(enforced: LoopHarness) -> None:
     for _ in range(16):
         enforced.tick(probe=False)
     assert enforced.knobs() == enforced.before
     assert "s old" in enforced.kept.document["missing"]["foreground"]
 
 
-def test_a_dirty_level_that_is_gone_releases_the_gate(enforced: LoopBench) -> None:
+def test_a_dirty_level_that_is_gone_releases_the_gate(enforced: LoopHarness) -> None:
     enforced.tick(dirty_bytes=None)
     assert enforced.knobs() == enforced.before
 
 
-def test_a_volume_that_cannot_be_tuned_any_more_is_released(enforced: LoopBench) -> None:
+def test_a_volume_that_cannot_be_tuned_any_more_is_released(enforced: LoopHarness) -> None:
     enforced.tick(cache_mode="writethrough")
     assert enforced.knobs() == enforced.before
     assert enforced.kept.document["now"].startswith("Nothing to tune: the cache mode is")
 
 
-def test_a_released_gate_is_not_released_again_at_each_tick(enforced: LoopBench) -> None:
+def test_a_released_gate_is_not_released_again_at_each_tick(enforced: LoopHarness) -> None:
     enforced.tick(dirty_bytes=None)
     generation = enforced.loop.worker.generation
     for _ in range(3):

@@ -12,12 +12,12 @@ from ebbgate.model.volume import Mode
 from ebbgate.units import MIB, NS_PER_MS
 from tests.builders import tick, volume_state
 from tests.fake_sysfs import failing
-from tests.volume_loop_fixture import LoopBench
+from tests.volume_loop_fixture import LoopHarness
 
 
 # ---- other hands --------------------------------------------------------------------------------
 def test_a_gate_knob_that_somebody_else_writes_ends_the_tuning_of_the_gate(
-    enforced: LoopBench,
+    enforced: LoopHarness,
 ) -> None:
     enforced.someone_writes("writeback_percent", "20")
     expected = {**enforced.before, "writeback_percent": "20"}
@@ -29,7 +29,7 @@ def test_a_gate_knob_that_somebody_else_writes_ends_the_tuning_of_the_gate(
     assert enforced.kept.document["knobs"]["writeback_percent"]["owner"] == "manual"
 
 
-def test_what_is_read_while_we_write_is_nobodys_hand(enforced: LoopBench) -> None:
+def test_what_is_read_while_we_write_is_nobodys_hand(enforced: LoopHarness) -> None:
     state = volume_state(knobs={**enforced.knobs(), "writeback_percent": "20"})
     enforced.loop.on_tick(state, knobs_settled=False)
     assert enforced.loop.writer.manual == set()
@@ -38,7 +38,7 @@ def test_what_is_read_while_we_write_is_nobodys_hand(enforced: LoopBench) -> Non
 
 
 def test_a_cutoff_that_somebody_else_writes_is_left_alone_and_the_gate_goes_on(
-    enforced: LoopBench,
+    enforced: LoopHarness,
 ) -> None:
     streaming(enforced, write=40)
     enforced.someone_writes("sequential_cutoff", "1.0M")
@@ -50,7 +50,7 @@ def test_a_cutoff_that_somebody_else_writes_is_left_alone_and_the_gate_goes_on(
     assert enforced.gate() is GateKind.PACED
 
 
-def test_enforce_takes_a_manual_knob_back(enforced: LoopBench) -> None:
+def test_enforce_takes_a_manual_knob_back(enforced: LoopHarness) -> None:
     enforced.someone_writes("writeback_percent", "20")
     enforced.tick()
     enforced.loop.set_mode(Mode.ENFORCE, "a person")
@@ -62,13 +62,13 @@ def test_enforce_takes_a_manual_knob_back(enforced: LoopBench) -> None:
     assert enforced.knobs() == {**enforced.before, "writeback_percent": "20"}
 
 
-def test_a_rate_that_the_kernel_opened_by_itself_is_closed_again(enforced: LoopBench) -> None:
+def test_a_rate_that_the_kernel_opened_by_itself_is_closed_again(enforced: LoopHarness) -> None:
     enforced.someone_writes("writeback_rate", "0.9T")
     enforced.tick()
     assert enforced.gate() is GateKind.CLOSED
 
 
-def test_a_close_that_failed_is_tried_again_at_the_next_tick(enforced: LoopBench) -> None:
+def test_a_close_that_failed_is_tried_again_at_the_next_tick(enforced: LoopHarness) -> None:
     enforced.idle()
     enforced.sysfs.before["writeback_rate"] = failing(errno.EBUSY)
     enforced.busy()
@@ -79,7 +79,7 @@ def test_a_close_that_failed_is_tried_again_at_the_next_tick(enforced: LoopBench
     assert enforced.gate() is GateKind.CLOSED
 
 
-def test_a_release_that_failed_is_tried_again_at_the_next_tick(enforced: LoopBench) -> None:
+def test_a_release_that_failed_is_tried_again_at_the_next_tick(enforced: LoopHarness) -> None:
     enforced.sysfs.before["writeback_delay"] = failing(errno.EBUSY)
     enforced.tick(dirty_bytes=None)
     assert enforced.knob("writeback_delay") == "0"
@@ -88,7 +88,7 @@ def test_a_release_that_failed_is_tried_again_at_the_next_tick(enforced: LoopBen
     assert enforced.knobs() == enforced.before
 
 
-def test_a_restore_that_failed_is_tried_again(enforced: LoopBench) -> None:
+def test_a_restore_that_failed_is_tried_again(enforced: LoopHarness) -> None:
     enforced.sysfs.before["writeback_delay"] = failing(errno.EBUSY)
     enforced.loop.set_mode(Mode.ADVISE, "a person")
     enforced.settle()
@@ -103,7 +103,7 @@ def test_a_restore_that_failed_is_tried_again(enforced: LoopBench) -> None:
 
 
 def test_what_fails_again_and_again_is_said_once(
-    enforced: LoopBench, caplog: pytest.LogCaptureFixture
+    enforced: LoopHarness, caplog: pytest.LogCaptureFixture
 ) -> None:
     enforced.idle()
     enforced.sysfs.before["writeback_rate"] = failing(errno.EBUSY)
@@ -119,7 +119,7 @@ def test_what_fails_again_and_again_is_said_once(
     ]
 
 
-def test_every_action_names_the_decision_behind_it(enforced: LoopBench) -> None:
+def test_every_action_names_the_decision_behind_it(enforced: LoopHarness) -> None:
     enforced.gap_and_back()
     last = {
         outcome.action.reason: outcome.action.decision
@@ -133,26 +133,26 @@ def test_every_action_names_the_decision_behind_it(enforced: LoopBench) -> None:
 
 
 # ---- streams and the rest -----------------------------------------------------------------------
-def streaming(bench: LoopBench, **runs: int) -> None:
+def streaming(harness: LoopHarness, **runs: int) -> None:
     """Two seconds in which a sequential stream of 40 MiB/s runs."""
     (direction, mib_per_s), *_ = runs.items()
     for number in range(8):
-        bench.now_ms += 250
-        now_ns = bench.now_ms * NS_PER_MS
+        harness.now_ms += 250
+        now_ns = harness.now_ms * NS_PER_MS
         count_bytes = number * mib_per_s * MIB // 4
         flow = {"ios": number * 100, "bytes": count_bytes, "sync": number * 100}
         fields = {"fg": {direction: flow}, "runs": {direction: [*[0] * 17, count_bytes]}}
-        bench.loop.on_record(tick(ns=now_ns, state="busy", last_ns=now_ns, **fields))
+        harness.loop.on_record(tick(ns=now_ns, state="busy", last_ns=now_ns, **fields))
         state = volume_state(
-            at_ns=now_ns, knobs=bench.knobs(), in_use_ratio=0.2, dirty_bytes=1 << 20
+            at_ns=now_ns, knobs=harness.knobs(), in_use_ratio=0.2, dirty_bytes=1 << 20
         )
-        bench.loop.on_tick(state, knobs_settled=True)
-        bench.settle()
+        harness.loop.on_tick(state, knobs_settled=True)
+        harness.settle()
 
 
 @pytest.mark.parametrize(("direction", "cutoff"), [("write", 2048 * MIB), ("read", 4 * MIB)])
 def test_a_stream_moves_the_cutoff_and_its_end_gives_it_back(
-    enforced: LoopBench, direction: str, cutoff: int
+    enforced: LoopHarness, direction: str, cutoff: int
 ) -> None:
     enforced.someone_writes("sequential_cutoff", "1.0M")
     streaming(enforced, **{direction: 40})
@@ -162,7 +162,7 @@ def test_a_stream_moves_the_cutoff_and_its_end_gives_it_back(
     assert enforced.knob("sequential_cutoff") == str(MIB)
 
 
-def test_a_cutoff_that_failed_is_tried_again(enforced: LoopBench) -> None:
+def test_a_cutoff_that_failed_is_tried_again(enforced: LoopHarness) -> None:
     enforced.sysfs.before["sequential_cutoff"] = failing(errno.EBUSY)
     streaming(enforced, write=40)
     assert enforced.knob("sequential_cutoff") == enforced.before["sequential_cutoff"]
@@ -171,7 +171,7 @@ def test_a_cutoff_that_failed_is_tried_again(enforced: LoopBench) -> None:
     assert enforced.knob("sequential_cutoff") == str(2048 * MIB)
 
 
-def test_congestion_is_switched_off_once(enforced: LoopBench) -> None:
+def test_congestion_is_switched_off_once(enforced: LoopHarness) -> None:
     for count in (0, 4096, 8192):
         enforced.now_ms += 250
         now_ns = enforced.now_ms * NS_PER_MS
@@ -185,7 +185,7 @@ def test_congestion_is_switched_off_once(enforced: LoopBench) -> None:
     assert writes == ["congested_read_threshold_us", "congested_write_threshold_us"]
 
 
-def test_drained_buckets_are_collected(enforced: LoopBench) -> None:
+def test_drained_buckets_are_collected(enforced: LoopHarness) -> None:
     enforced.idle()
     enforced.tick(state="idle")
     enforced.tick(state="idle", dirty_bytes=20 * MIB, in_use_ratio=0.42)
@@ -193,7 +193,7 @@ def test_drained_buckets_are_collected(enforced: LoopBench) -> None:
     assert "trigger_gc" not in enforced.kept.open
 
 
-def test_the_live_document_names_originals_and_owners(enforced: LoopBench) -> None:
+def test_the_live_document_names_originals_and_owners(enforced: LoopHarness) -> None:
     for _ in range(4):
         enforced.tick()
     knob = enforced.kept.document["knobs"]["writeback_percent"]

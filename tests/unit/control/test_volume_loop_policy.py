@@ -14,7 +14,7 @@ from ebbgate.policy.language.compile import compile_policy
 from ebbgate.policy.language.parse import parse
 from ebbgate.policy_files import reader
 from ebbgate.units import MIB
-from tests.volume_loop_fixture import LoopBench
+from tests.volume_loop_fixture import LoopHarness
 
 CUTOFF = """
 version: 1
@@ -38,54 +38,54 @@ def policy(text: str) -> Policy:
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> LoopBench:
-    return LoopBench(tmp_path, Mode.ENFORCE)
+def harness(tmp_path: Path) -> LoopHarness:
+    return LoopHarness(tmp_path, Mode.ENFORCE)
 
 
-def test_observe_only_puts_every_knob_back(bench: LoopBench) -> None:
-    bench.tick()
-    assert bench.gate() is GateKind.CLOSED
-    bench.loop.set_policy(shipped("observe-only"))
-    bench.tick()
-    bench.tick()
-    assert bench.knobs() == bench.before
-    bench.tick()
-    assert bench.kept.document["now"] == "Observing: changes nothing (policy observe-only)"
-    assert bench.kept.document["policy"] == "observe-only"
+def test_observe_only_puts_every_knob_back(harness: LoopHarness) -> None:
+    harness.tick()
+    assert harness.gate() is GateKind.CLOSED
+    harness.loop.set_policy(shipped("observe-only"))
+    harness.tick()
+    harness.tick()
+    assert harness.knobs() == harness.before
+    harness.tick()
+    assert harness.kept.document["now"] == "Observing: changes nothing (policy observe-only)"
+    assert harness.kept.document["policy"] == "observe-only"
 
 
-def test_a_rule_that_opens_the_gate_is_named_wherever_the_gate_is(bench: LoopBench) -> None:
-    bench.loop.set_policy(shipped("drain-now"))
+def test_a_rule_that_opens_the_gate_is_named_wherever_the_gate_is(harness: LoopHarness) -> None:
+    harness.loop.set_policy(shipped("drain-now"))
     for _ in range(5):
-        bench.tick(dirty_bytes=200 * MIB)
-    assert bench.knob("writeback_percent") == "0"
-    document = bench.kept.document
+        harness.tick(dirty_bytes=200 * MIB)
+    assert harness.knob("writeback_percent") == "0"
+    document = harness.kept.document
     assert document["now"].startswith("rule drain: ")
     assert document["gate"]["reason"] == document["now"].removeprefix("rule drain: ")
-    opened = [o.action for o in bench.kept.written if o.action.knob == "writeback_percent"]
+    opened = [o.action for o in harness.kept.written if o.action.knob == "writeback_percent"]
     assert opened[-1].strategy == "rule drain"
-    assert not bench.loop.urgent, "no request that comes back closes it"
+    assert not harness.loop.urgent, "no request that comes back closes it"
 
 
-def test_the_gate_of_a_rule_ends_with_it(bench: LoopBench) -> None:
-    bench.loop.set_policy(shipped("drain-now"))
-    bench.tick(dirty_bytes=200 * MIB)
+def test_the_gate_of_a_rule_ends_with_it(harness: LoopHarness) -> None:
+    harness.loop.set_policy(shipped("drain-now"))
+    harness.tick(dirty_bytes=200 * MIB)
     for _ in range(30):
-        bench.tick(dirty_bytes=0)
-    assert bench.knobs() == bench.before
+        harness.tick(dirty_bytes=0)
+    assert harness.knobs() == harness.before
 
 
-def test_a_cutoff_of_a_rule_is_written_in_its_name(bench: LoopBench) -> None:
-    bench.loop.set_policy(policy(CUTOFF))
-    bench.tick(dirty_bytes=200 * MIB)
-    bench.tick(dirty_bytes=200 * MIB)
-    (written,) = (o.action for o in bench.kept.written if o.action.knob == "sequential_cutoff")
+def test_a_cutoff_of_a_rule_is_written_in_its_name(harness: LoopHarness) -> None:
+    harness.loop.set_policy(policy(CUTOFF))
+    harness.tick(dirty_bytes=200 * MIB)
+    harness.tick(dirty_bytes=200 * MIB)
+    (written,) = (o.action for o in harness.kept.written if o.action.knob == "sequential_cutoff")
     assert (written.new, written.strategy) == (str(MIB), "rule low")
 
 
-def test_the_same_policy_again_is_no_change(bench: LoopBench) -> None:
-    bench.tick()
-    count = len(bench.kept.decisions)
-    bench.loop.set_policy(Policy())
-    bench.tick()
-    assert len(bench.kept.decisions) == count
+def test_the_same_policy_again_is_no_change(harness: LoopHarness) -> None:
+    harness.tick()
+    count = len(harness.kept.decisions)
+    harness.loop.set_policy(Policy())
+    harness.tick()
+    assert len(harness.kept.decisions) == count

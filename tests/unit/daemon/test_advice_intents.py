@@ -20,23 +20,23 @@ from ebbgate.policy.overrides import OVERRIDE
 from ebbgate.store.db import Store
 from ebbgate.units import MIB
 from tests.fake_sysfs import failing
-from tests.intent_fixture import Answered, Asked, answer
+from tests.intent_fixture import Answered, IntentHarness, answer
 
 READ, WRITE = CONGESTED
 CUTOFF_FILE = "/sys/block/bcache0/bcache/sequential_cutoff"
 
 
-def apply(asked: Asked, number: str) -> Answered:
-    return asked.ask(IntentKind.APPLY, id=number)
+def apply(intents: IntentHarness, number: str) -> Answered:
+    return intents.ask(IntentKind.APPLY, id=number)
 
 
-def values(asked: Asked, *knobs: str) -> list[str]:
-    return [asked.bench.knob(knob) for knob in knobs]
+def values(intents: IntentHarness, *knobs: str) -> list[str]:
+    return [intents.volume.knob(knob) for knob in knobs]
 
 
 # ---- apply --------------------------------------------------------------------------------------
-def test_an_advice_sets_all_its_knobs_and_says_how_to_undo_it(asked: Asked) -> None:
-    ok, text = answer(apply(asked, "EBB-205"))
+def test_an_advice_sets_all_its_knobs_and_says_how_to_undo_it(intents: IntentHarness) -> None:
+    ok, text = answer(apply(intents, "EBB-205"))
     assert ok is True
     assert str(text).splitlines() == [
         f"bcache0: {READ} = 0 s until it is released; no strategy gets it meanwhile",
@@ -44,104 +44,106 @@ def test_an_advice_sets_all_its_knobs_and_says_how_to_undo_it(asked: Asked) -> N
         f"undo: ebbgate release bcache0 {READ}",
         f"undo: ebbgate release bcache0 {WRITE}",
     ]
-    assert values(asked, READ, WRITE) == ["0", "0"]
-    assert [each.who for each in asked.kept()] == ["jo", "jo"]
+    assert values(intents, READ, WRITE) == ["0", "0"]
+    assert [each.who for each in intents.kept()] == ["jo", "jo"]
     for knob in (READ, WRITE):
-        asked.ask(IntentKind.RELEASE, knob=knob)
-        asked.poll()
-    assert values(asked, READ, WRITE) == ["2000", "20000"]
+        intents.ask(IntentKind.RELEASE, knob=knob)
+        intents.poll()
+    assert values(intents, READ, WRITE) == ["2000", "20000"]
 
 
-def test_what_does_not_hold_now_is_not_applied(asked: Asked) -> None:
-    ok, text = answer(apply(asked, "EBB-206"))
+def test_what_does_not_hold_now_is_not_applied(intents: IntentHarness) -> None:
+    ok, text = answer(apply(intents, "EBB-206"))
     assert ok is False
     assert "EBB-206 does not apply to bcache0" in str(text)
     assert "these apply now: EBB-205" in str(text)
-    assert asked.kept() == ()
+    assert intents.kept() == ()
 
 
-def test_what_an_override_has_set_already_is_not_advised_again(asked: Asked) -> None:
-    asked.bench.fake.write(CUTOFF_FILE, "0")
-    asked.tick()
-    assert apply(asked, "EBB-206").ok is True
-    assert values(asked, CUTOFF) == [str(4 * MIB)]
-    assert apply(asked, "EBB-206").ok is False
+def test_what_an_override_has_set_already_is_not_advised_again(intents: IntentHarness) -> None:
+    intents.volume.fake.write(CUTOFF_FILE, "0")
+    intents.tick()
+    assert apply(intents, "EBB-206").ok is True
+    assert values(intents, CUTOFF) == [str(4 * MIB)]
+    assert apply(intents, "EBB-206").ok is False
 
 
-def test_what_is_the_administrators_alone_is_refused_with_its_command(asked: Asked) -> None:
-    asked.bench.fake.write("/sys/block/vda/queue/scheduler", "mq-deadline [none]")
-    ok, text = answer(apply(asked, "EBB-101"))
+def test_what_is_the_administrators_alone_is_refused_with_its_command(
+    intents: IntentHarness,
+) -> None:
+    intents.volume.fake.write("/sys/block/vda/queue/scheduler", "mq-deadline [none]")
+    ok, text = answer(apply(intents, "EBB-101"))
     assert (ok, text) == (
         False,
         "ebbgate cannot apply EBB-101\n"
         "  by hand: echo mq-deadline | sudo tee /sys/block/vda/queue/scheduler",
     )
-    assert "[none]" in asked.bench.fake.read("/sys/block/vda/queue/scheduler")
+    assert "[none]" in intents.volume.fake.read("/sys/block/vda/queue/scheduler")
 
 
-def test_in_enforce_a_knob_of_the_gate_is_ebbgates_own(enforced_asked: Asked) -> None:
-    asked = enforced_asked
-    asked.bench.loop.set_mode(Mode.ADVISE, "a test")
-    asked.bench.settle()
-    asked.bench.fake.write("/sys/block/bcache0/bcache/writeback_percent", "39")
-    asked.tick()
-    asked.bench.loop.set_mode(Mode.ENFORCE, "a test")
-    ok, text = answer(apply(asked, "EBB-209"))
+def test_in_enforce_a_knob_of_the_gate_is_ebbgates_own(enforced_intents: IntentHarness) -> None:
+    intents = enforced_intents
+    intents.volume.loop.set_mode(Mode.ADVISE, "a test")
+    intents.volume.settle()
+    intents.volume.fake.write("/sys/block/bcache0/bcache/writeback_percent", "39")
+    intents.tick()
+    intents.volume.loop.set_mode(Mode.ENFORCE, "a test")
+    ok, text = answer(apply(intents, "EBB-209"))
     assert (ok, "ebbgate tunes writeback_percent already" in str(text)) == (False, True)
 
 
-def test_one_knob_that_cannot_be_written_leaves_none(asked: Asked) -> None:
-    asked.bench.sysfs.before[WRITE] = failing(errno.EIO)
-    ok, text = answer(apply(asked, "EBB-205"))
+def test_one_knob_that_cannot_be_written_leaves_none(intents: IntentHarness) -> None:
+    intents.volume.sysfs.before[WRITE] = failing(errno.EIO)
+    ok, text = answer(apply(intents, "EBB-205"))
     assert ok is False
     assert f"{WRITE} could not be written" in str(text)
-    asked.poll()
-    assert values(asked, READ, WRITE) == ["2000", "20000"]
-    assert asked.kept() == ()
+    intents.poll()
+    assert values(intents, READ, WRITE) == ["2000", "20000"]
+    assert intents.kept() == ()
 
 
-def test_a_failed_advice_puts_the_former_override_back(asked: Asked) -> None:
-    assert asked.ask(IntentKind.SET, knob=READ, value="1500").ok
-    asked.bench.sysfs.before[WRITE] = failing(errno.EIO)
-    asked.bench.now_ms += 2000
-    assert apply(asked, "EBB-205").ok is False
-    asked.bench.now_ms += 2000
-    asked.poll()
-    asked.bench.now_ms += 2000
-    asked.poll()
-    assert [(each.knob, each.value) for each in asked.kept()] == [(READ, "1500")]
-    assert values(asked, READ) == ["1500"]
+def test_a_failed_advice_puts_the_former_override_back(intents: IntentHarness) -> None:
+    assert intents.ask(IntentKind.SET, knob=READ, value="1500").ok
+    intents.volume.sysfs.before[WRITE] = failing(errno.EIO)
+    intents.volume.now_ms += 2000
+    assert apply(intents, "EBB-205").ok is False
+    intents.volume.now_ms += 2000
+    intents.poll()
+    intents.volume.now_ms += 2000
+    intents.poll()
+    assert [(each.knob, each.value) for each in intents.kept()] == [(READ, "1500")]
+    assert values(intents, READ) == ["1500"]
 
 
-def test_a_database_that_takes_one_override_only_leaves_none(asked: Asked) -> None:
-    assert asked.ask(IntentKind.SET, knob=READ, value="1500").ok
-    with closing(sqlite3.connect(asked.path)) as connection:
+def test_a_database_that_takes_one_override_only_leaves_none(intents: IntentHarness) -> None:
+    assert intents.ask(IntentKind.SET, knob=READ, value="1500").ok
+    with closing(sqlite3.connect(intents.path)) as connection:
         connection.execute(
             "CREATE TRIGGER full BEFORE INSERT ON overrides WHEN NEW.knob = "
             f"'{WRITE}' BEGIN SELECT RAISE(ABORT, 'database or disk is full'); END"
         )
-    ok, text = answer(apply(asked, "EBB-205"))
+    ok, text = answer(apply(intents, "EBB-205"))
     assert (ok, "it cannot be saved in" in text, "disk is full" in text) == (False, True, True)
-    assert [(w.knob, w.value) for w in asked.kept()] == [(READ, "1500")]
-    assert values(asked, READ, WRITE) == ["1500", "20000"]
-    with closing(sqlite3.connect(asked.path)) as connection:
+    assert [(w.knob, w.value) for w in intents.kept()] == [(READ, "1500")]
+    assert values(intents, READ, WRITE) == ["1500", "20000"]
+    with closing(sqlite3.connect(intents.path)) as connection:
         connection.execute("DROP TRIGGER full")
-    asked.bench.now_ms += 2000
-    assert apply(asked, "EBB-205").ok
-    assert values(asked, READ, WRITE) == ["0", "0"]
+    intents.volume.now_ms += 2000
+    assert apply(intents, "EBB-205").ok
+    assert values(intents, READ, WRITE) == ["0", "0"]
 
 
-def test_a_start_of_something_leaves_nothing_to_undo(asked: Asked) -> None:
-    uuid = asked.bench.loop.volume.set_uuid
-    asked.bench.fake.write(f"/sys/fs/bcache/{uuid}/cache_available_percent", "2")
-    ok, text = answer(apply(asked, "EBB-204"))
+def test_a_start_of_something_leaves_nothing_to_undo(intents: IntentHarness) -> None:
+    uuid = intents.volume.loop.volume.set_uuid
+    intents.volume.fake.write(f"/sys/fs/bcache/{uuid}/cache_available_percent", "2")
+    ok, text = answer(apply(intents, "EBB-204"))
     assert ok is True
     assert str(text).splitlines() == [
         "bcache0: trigger_gc was written; it leaves no value behind",
         "there is nothing to undo",
     ]
-    asked.bench.settle()
-    assert ("trigger_gc", "1") in asked.bench.sysfs.log
+    intents.volume.settle()
+    assert ("trigger_gc", "1") in intents.volume.sysfs.log
 
 
 # ---- undo ---------------------------------------------------------------------------------------
@@ -168,21 +170,23 @@ def record(
     return number
 
 
-def undo(asked: Asked, number: int, volume: str | None = None) -> tuple[bool | None, str]:
-    ok, text = answer(asked.ask(IntentKind.UNDO, volume, action_id=number))
+def undo(intents: IntentHarness, number: int, volume: str | None = None) -> tuple[bool | None, str]:
+    ok, text = answer(intents.ask(IntentKind.UNDO, volume, action_id=number))
     return ok, str(text)
 
 
-def test_an_undo_puts_back_what_was_there_before_that_write(asked: Asked, history: Path) -> None:
+def test_an_undo_puts_back_what_was_there_before_that_write(
+    intents: IntentHarness, history: Path
+) -> None:
     number = record(history)
-    ok, text = undo(asked, number)
+    ok, text = undo(intents, number)
     assert ok is True
     assert text.splitlines() == [
         "bcache0: sequential_cutoff = 2 MiB until it is released; no strategy gets it meanwhile",
         f"it was 2 MiB before the write {number} of stream_bypass",
         "undo: ebbgate release bcache0 sequential_cutoff",
     ]
-    assert values(asked, CUTOFF) == [str(2 * MIB)]
+    assert values(intents, CUTOFF) == [str(2 * MIB)]
 
 
 @pytest.mark.parametrize(
@@ -198,34 +202,36 @@ def test_an_undo_puts_back_what_was_there_before_that_write(asked: Asked, histor
     ],
 )
 def test_what_cannot_be_undone_is_refused_with_the_reason(
-    asked: Asked, history: Path, given: dict[str, str | None], said: str
+    intents: IntentHarness, history: Path, given: dict[str, str | None], said: str
 ) -> None:
-    before = asked.bench.knobs()
-    ok, text = undo(asked, record(history, **given))  # type: ignore[arg-type]
+    before = intents.volume.knobs()
+    ok, text = undo(intents, record(history, **given))  # type: ignore[arg-type]
     assert (ok, said in text) == (False, True)
-    assert asked.bench.knobs() == before
-    assert asked.kept() == ()
+    assert intents.volume.knobs() == before
+    assert intents.kept() == ()
 
 
-def test_a_persons_own_write_of_the_gate_can_be_undone(asked: Asked, history: Path) -> None:
-    assert undo(asked, record(history, "writeback_percent", "20", strategy=OVERRIDE))[0] is True
-    assert asked.percent() == "20"
+def test_a_persons_own_write_of_the_gate_can_be_undone(
+    intents: IntentHarness, history: Path
+) -> None:
+    assert undo(intents, record(history, "writeback_percent", "20", strategy=OVERRIDE))[0] is True
+    assert intents.percent() == "20"
 
 
-def test_a_number_that_nobody_knows_is_refused(asked: Asked, history: Path) -> None:
+def test_a_number_that_nobody_knows_is_refused(intents: IntentHarness, history: Path) -> None:
     record(history)
-    ok, text = undo(asked, 4711)
+    ok, text = undo(intents, 4711)
     assert (ok, "no knob write has the number 4711" in text) == (False, True)
 
 
-def test_a_write_to_another_volume_is_not_undone(asked: Asked, history: Path) -> None:
+def test_a_write_to_another_volume_is_not_undone(intents: IntentHarness, history: Path) -> None:
     number = record(history, volume="bcache7")
-    ok, _ = undo(asked, number, "bcache0")
+    ok, _ = undo(intents, number, "bcache0")
     assert ok is False
 
 
-def test_without_a_history_there_is_nothing_to_undo(asked: Asked) -> None:
-    ok, text = undo(asked, 1)
+def test_without_a_history_there_is_nothing_to_undo(intents: IntentHarness) -> None:
+    ok, text = undo(intents, 1)
     assert (ok, "nothing was recorded yet" in text) == (False, True)
 
 
@@ -239,15 +245,15 @@ def test_without_a_history_there_is_nothing_to_undo(asked: Asked) -> None:
     ],
 )
 def test_a_person_wins_over_the_policys_limits_and_is_told(
-    enforced_asked: Asked, value: str, said: str
+    enforced_intents: IntentHarness, value: str, said: str
 ) -> None:
-    asked, bench = enforced_asked, enforced_asked.bench
+    intents, harness = enforced_intents, enforced_intents.volume
     limits = Limits(sequential_cutoff=Bounds(256 * 1024, MIB))
-    bench.loop.set_policy(replace(bench.loop.policy, limits=limits))
-    bench.tick()
-    ok, text = answer(asked.ask(IntentKind.SET, knob=CUTOFF, value=value))
+    harness.loop.set_policy(replace(harness.loop.policy, limits=limits))
+    harness.tick()
+    ok, text = answer(intents.ask(IntentKind.SET, knob=CUTOFF, value=value))
     assert (ok, str(text).endswith(said)) == (True, True)
     for _ in range(8):
-        bench.tick()
+        harness.tick()
     wanted = {"2MiB": 2 * MIB, "128KiB": MIB // 8, "512KiB": MIB // 2}[value]
-    assert values(asked, CUTOFF) == [str(wanted)]
+    assert values(intents, CUTOFF) == [str(wanted)]

@@ -50,18 +50,18 @@ def test_a_write_that_hangs_is_seen_from_another_thread(
 ) -> None:
     monkeypatch.setattr(module, "PATIENCE_NS", NS_PER_S // 10)
     monkeypatch.setattr(module, "_EVERY_S", 0.02)
-    bench, let_go = WriterHarness(tmp_path), Event()
-    bench.writer.now_ns = time.monotonic_ns
-    bench.sysfs.before["writeback_percent"] = lambda: let_go.wait(20)
+    harness, let_go = WriterHarness(tmp_path), Event()
+    harness.writer.now_ns = time.monotonic_ns
+    harness.sysfs.before["writeback_percent"] = lambda: let_go.wait(20)
 
-    watch = HangWatch(lambda: [bench.writer])
+    watch = HangWatch(lambda: [harness.writer])
     watch.start()
     step = write("writeback_percent", 40)
-    writer = Thread(target=lambda: bench.writer.apply((step,), REASON))
+    writer = Thread(target=lambda: harness.writer.apply((step,), REASON))
     writer.start()
     until(lambda: said(caplog), "it is said")
     let_go.set()
     writer.join()
     watch.stop()
     assert "bcache0: a write of writeback_percent hangs in the kernel" in said(caplog)[0]
-    assert bench.writer.current_write is None
+    assert harness.writer.current_write is None

@@ -13,12 +13,12 @@ from ebbgate.control.volume_loop import VolumeLoop
 from ebbgate.daemon.intent_dispatcher import ENDED
 from ebbgate.model.override import IntentKind
 from ebbgate.model.volume import Mode
-from tests.intent_fixture import Asked, Daemon, answer
+from tests.intent_fixture import Daemon, IntentHarness, answer
 
 
 @pytest.fixture
-def daemon(asked: Asked) -> Daemon:
-    return asked.daemon
+def daemon(intents: IntentHarness) -> Daemon:
+    return intents.daemon
 
 
 def held(daemon: Daemon) -> bool:
@@ -26,100 +26,104 @@ def held(daemon: Daemon) -> bool:
 
 
 @pytest.mark.parametrize("mode", list(Mode))
-def test_a_mode_is_set_and_survives_the_daemon(asked: Asked, daemon: Daemon, mode: Mode) -> None:
-    assert asked.registry.modes.get("bcache0") is None
-    intent = asked.ask(IntentKind.MODE, mode=str(mode))
+def test_a_mode_is_set_and_survives_the_daemon(
+    intents: IntentHarness, daemon: Daemon, mode: Mode
+) -> None:
+    assert intents.registry.modes.get("bcache0") is None
+    intent = intents.ask(IntentKind.MODE, mode=str(mode))
     assert answer(intent) == (True, f"bcache0: mode {mode}")
     assert daemon.volumes["bcache0"].mode is mode
-    asked.start()
-    assert asked.registry.modes == {"bcache0": mode}
+    intents.start()
+    assert intents.registry.modes == {"bcache0": mode}
 
 
 @pytest.mark.parametrize("args", [{}, {"mode": "turbo"}, {"mode": None}, {"mode": ["enforce"]}])
 def test_an_unknown_mode_changes_nothing(
-    asked: Asked, daemon: Daemon, args: dict[str, Any]
+    intents: IntentHarness, daemon: Daemon, args: dict[str, Any]
 ) -> None:
-    ok, text = answer(asked.ask(IntentKind.MODE, **args))
+    ok, text = answer(intents.ask(IntentKind.MODE, **args))
     assert ok is False
     assert "unknown mode" in text or "mode needs mode" in text
     assert daemon.volumes["bcache0"].mode is Mode.ADVISE
 
 
-def test_a_hold_and_its_end(asked: Asked, daemon: Daemon) -> None:
-    assert answer(asked.ask(IntentKind.HOLD, on=True)) == (True, "bcache0: held")
+def test_a_hold_and_its_end(intents: IntentHarness, daemon: Daemon) -> None:
+    assert answer(intents.ask(IntentKind.HOLD, on=True)) == (True, "bcache0: held")
     assert held(daemon)
-    assert answer(asked.ask(IntentKind.HOLD, on=False)) == (True, "bcache0: hold ended")
+    assert answer(intents.ask(IntentKind.HOLD, on=False)) == (True, "bcache0: hold ended")
     assert not held(daemon)
 
 
-def test_a_restore_goes_back_to_advise(asked: Asked, daemon: Daemon) -> None:
-    asked.ask(IntentKind.MODE, mode="enforce")
-    assert answer(asked.ask(IntentKind.RESTORE)) == (True, "bcache0: every knob is back")
+def test_a_restore_goes_back_to_advise(intents: IntentHarness, daemon: Daemon) -> None:
+    intents.ask(IntentKind.MODE, mode="enforce")
+    assert answer(intents.ask(IntentKind.RESTORE)) == (True, "bcache0: every knob is back")
     assert daemon.restored == ["bcache0"]
-    assert asked.registry.modes.get("bcache0") is Mode.ADVISE
+    assert intents.registry.modes.get("bcache0") is Mode.ADVISE
 
 
-def test_without_a_name_all_volumes_are_meant(asked: Asked, daemon: Daemon) -> None:
+def test_without_a_name_all_volumes_are_meant(intents: IntentHarness, daemon: Daemon) -> None:
     daemon.volumes["bcache1"] = daemon.volumes["bcache0"]
-    intent = asked.ask(IntentKind.HOLD, None, on=True)
+    intent = intents.ask(IntentKind.HOLD, None, on=True)
     assert answer(intent) == (True, "bcache0: held; bcache0: held"), "the same one twice"
 
 
-def test_without_a_volume_there_is_nothing_to_do(asked: Asked, daemon: Daemon) -> None:
+def test_without_a_volume_there_is_nothing_to_do(intents: IntentHarness, daemon: Daemon) -> None:
     daemon.volumes.clear()
-    assert answer(asked.ask(IntentKind.HOLD, None)) == (True, "no volume here")
+    assert answer(intents.ask(IntentKind.HOLD, None)) == (True, "no volume here")
 
 
-def test_an_unknown_volume_is_named(asked: Asked) -> None:
-    intent = asked.ask(IntentKind.HOLD, "bcache9")
+def test_an_unknown_volume_is_named(intents: IntentHarness) -> None:
+    intent = intents.ask(IntentKind.HOLD, "bcache9")
     assert answer(intent) == (False, "no such volume: bcache9\n  see ebbgate status")
 
 
-def test_what_is_accepted_and_what_became_of_it_is_recorded(asked: Asked) -> None:
-    asked.ask(IntentKind.MODE, mode="observe")
-    asked.ask(IntentKind.MODE, mode="turbo")
-    (row,) = asked.log.rows
+def test_what_is_accepted_and_what_became_of_it_is_recorded(intents: IntentHarness) -> None:
+    intents.ask(IntentKind.MODE, mode="observe")
+    intents.ask(IntentKind.MODE, mode="turbo")
+    (row,) = intents.log.rows
     assert (row.id, row.kind, row.volume, row.who) == (1, "mode", "bcache0", "jo")
-    assert asked.log.done == [(1, True, "bcache0: mode observe")]
+    assert intents.log.done == [(1, True, "bcache0: mode observe")]
 
 
-def test_done_is_answered_once_the_new_state_is_told(asked: Asked, daemon: Daemon) -> None:
-    written = asked.log.written
+def test_done_is_answered_once_the_new_state_is_told(
+    intents: IntentHarness, daemon: Daemon
+) -> None:
+    written = intents.log.written
 
     def check() -> Any:
         assert daemon.published == [["bcache0"]], "the state was not told before the flush"
-        assert asked.log.done, "the outcome is not part of the flush"
+        assert intents.log.done, "the outcome is not part of the flush"
         return written()
 
-    asked.log.written = check  # type: ignore[method-assign]
-    assert asked.ask(IntentKind.MODE, mode="observe").ok
+    intents.log.written = check  # type: ignore[method-assign]
+    assert intents.ask(IntentKind.MODE, mode="observe").ok
 
 
-def test_a_history_in_trouble_is_said_and_keeps_nobody_waiting(asked: Asked) -> None:
-    asked.log.trouble = OSError("the disk is full")
-    ok, text = answer(asked.ask(IntentKind.MODE, mode="observe"))
+def test_a_history_in_trouble_is_said_and_keeps_nobody_waiting(intents: IntentHarness) -> None:
+    intents.log.trouble = OSError("the disk is full")
+    ok, text = answer(intents.ask(IntentKind.MODE, mode="observe"))
     assert ok
     assert text.endswith("it is not in the history yet: ebbgate status may be old")
 
 
 def test_a_bug_in_one_request_is_answered_and_said_once(
-    asked: Asked, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    intents: IntentHarness, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def broken(*_: object) -> None:
         raise ZeroDivisionError("a bug")
 
     monkeypatch.setattr(VolumeLoop, "set_mode", broken)
-    ok, text = answer(asked.ask(IntentKind.MODE, mode="observe"))
+    ok, text = answer(intents.ask(IntentKind.MODE, mode="observe"))
     assert (ok, "a bug of ebbgate: ZeroDivisionError" in text) == (False, True)
     assert len([r for r in caplog.records if r.levelno >= logging.ERROR]) == 1
     monkeypatch.undo()
-    assert asked.ask(IntentKind.MODE, mode="observe").ok
+    assert intents.ask(IntentKind.MODE, mode="observe").ok
 
 
 def test_a_bug_in_one_override_sets_it_aside_and_the_others_apply(
-    asked: Asked, monkeypatch: pytest.MonkeyPatch
+    intents: IntentHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert asked.set()[0]
+    assert intents.set()[0]
     set_overrides = VolumeLoop.set_overrides
 
     def picky(loop: VolumeLoop, overrides: Any) -> None:
@@ -128,30 +132,30 @@ def test_a_bug_in_one_override_sets_it_aside_and_the_others_apply(
         set_overrides(loop, overrides)
 
     monkeypatch.setattr(VolumeLoop, "set_overrides", picky)
-    asked.dispatcher.deadline_s = 0.2
-    asked.ask(IntentKind.SET, knob="sequential_cutoff", value="1MiB")
-    assert [each.knob for each in asked.kept()] == ["writeback_percent"]
-    asked.start()
-    asked.poll()
-    assert asked.percent() == "20"
+    intents.dispatcher.deadline_s = 0.2
+    intents.ask(IntentKind.SET, knob="sequential_cutoff", value="1MiB")
+    assert [each.knob for each in intents.kept()] == ["writeback_percent"]
+    intents.start()
+    intents.poll()
+    assert intents.percent() == "20"
 
 
-def test_the_end_of_the_daemon_ends_what_is_under_way(asked: Asked) -> None:
+def test_the_end_of_the_daemon_ends_what_is_under_way(intents: IntentHarness) -> None:
     async def scenario() -> None:
         args = {"knob": "writeback_percent", "value": "20"}
-        _, outcome = asked.dispatcher.submit(IntentKind.SET, "bcache0", args, "jo")
+        _, outcome = intents.dispatcher.submit(IntentKind.SET, "bcache0", args, "jo")
         await asyncio.sleep(0.05)
-        await asked.dispatcher.stop()
+        await intents.dispatcher.stop()
         assert (await outcome).text == ENDED
 
-    asked.run(scenario())
-    assert asked.log.done == [(1, False, ENDED)]
-    assert asked.kept() == ()
+    intents.run(scenario())
+    assert intents.log.done == [(1, False, ENDED)]
+    assert intents.kept() == ()
 
 
-async def test_a_volume_that_goes_meanwhile_is_said(asked: Asked, daemon: Daemon) -> None:
+async def test_a_volume_that_goes_meanwhile_is_said(intents: IntentHarness, daemon: Daemon) -> None:
     args = {"knob": "writeback_percent", "value": "20"}
-    _, outcome = asked.dispatcher.submit(IntentKind.SET, "bcache0", args, "jo")
+    _, outcome = intents.dispatcher.submit(IntentKind.SET, "bcache0", args, "jo")
     await asyncio.sleep(0.05)
     daemon.volumes.pop("bcache0").overrides.abandon("the volume is gone")
     found = await outcome
@@ -160,17 +164,17 @@ async def test_a_volume_that_goes_meanwhile_is_said(asked: Asked, daemon: Daemon
 
 @pytest.mark.parametrize("name", ["a\x1b[31mb", "b\u202ecache0", "b\nerror: x"])
 def test_no_control_character_of_a_client_reaches_log_or_answer(
-    asked: Asked, name: str, caplog: pytest.LogCaptureFixture
+    intents: IntentHarness, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
     told = [
-        asked.ask(IntentKind.HOLD, name).outcome,
-        asked.ask(name).outcome,
-        asked.ask(IntentKind.SET, knob=name, value="1").outcome,
-        asked.ask(IntentKind.SET, knob="writeback_percent", value=name).outcome,
-        asked.ask(IntentKind.MODE, mode=name).outcome,
-        asked.ask(IntentKind.APPLY, id=name).outcome,
-        asked.ask(IntentKind.MODE, **{name: "x"}).outcome,
+        intents.ask(IntentKind.HOLD, name).outcome,
+        intents.ask(name).outcome,
+        intents.ask(IntentKind.SET, knob=name, value="1").outcome,
+        intents.ask(IntentKind.SET, knob="writeback_percent", value=name).outcome,
+        intents.ask(IntentKind.MODE, mode=name).outcome,
+        intents.ask(IntentKind.APPLY, id=name).outcome,
+        intents.ask(IntentKind.MODE, **{name: "x"}).outcome,
     ]
     for text in (*told, *(record.getMessage() for record in caplog.records)):
         assert "\x1b" not in text and "\u202e" not in text
@@ -179,13 +183,13 @@ def test_no_control_character_of_a_client_reaches_log_or_answer(
 
 @pytest.mark.parametrize("args", [{}, {"within_ns": "soon"}, {"within_ns": -1}])
 def test_a_clean_without_a_time_is_answered_and_not_tried_for_ever(
-    asked: Asked, args: dict[str, Any]
+    intents: IntentHarness, args: dict[str, Any]
 ) -> None:
-    ok, text = answer(asked.ask(IntentKind.CLEAN, **args))
+    ok, text = answer(intents.ask(IntentKind.CLEAN, **args))
     assert (ok, str(text).startswith("clean")) == (False, True)
 
 
-def test_a_clean_that_cannot_be_is_answered_with_its_reason(asked: Asked) -> None:
-    ok, text = answer(asked.ask(IntentKind.CLEAN, within_ns=10**10))
+def test_a_clean_that_cannot_be_is_answered_with_its_reason(intents: IntentHarness) -> None:
+    ok, text = answer(intents.ask(IntentKind.CLEAN, within_ns=10**10))
     assert ok is False
     assert text == "bcache0: bcache writes back by itself, also under load\n  see ebbgate status"

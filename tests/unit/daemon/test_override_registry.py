@@ -18,7 +18,7 @@ from ebbgate.errors import Unavailable
 from ebbgate.intents.database import OverrideDatabase
 from ebbgate.model.override import Override, OverrideKind
 from ebbgate.model.volume import Mode
-from tests.volume_loop_fixture import LoopBench
+from tests.volume_loop_fixture import LoopHarness
 
 HOLD = Override(OverrideKind.HOLD, "bcache0", "jo", 1)
 
@@ -65,7 +65,7 @@ def disk(tmp_path: Path) -> Iterator[SlowDisk]:
 
 
 @pytest.fixture
-def registry(disk: SlowDisk, enforced: LoopBench) -> OverrideRegistry:
+def registry(disk: SlowDisk, enforced: LoopHarness) -> OverrideRegistry:
     return OverrideRegistry(disk, {"bcache0": enforced.loop})
 
 
@@ -83,7 +83,7 @@ async def held(registry: OverrideRegistry, disk: SlowDisk) -> Override:
 
 
 async def test_overrides_on_a_slow_disk_are_in_force_once_it_answers_without_a_tick(
-    registry: OverrideRegistry, disk: SlowDisk, enforced: LoopBench
+    registry: OverrideRegistry, disk: SlowDisk, enforced: LoopHarness
 ) -> None:
     adding: Future[Any] = disk.submit(lambda database: database.add([HOLD]))
     modes = disk.submit(lambda database: database.set_mode("bcache0", Mode.OBSERVE, 1))
@@ -98,7 +98,7 @@ async def test_overrides_on_a_slow_disk_are_in_force_once_it_answers_without_a_t
 
 
 async def test_saved_returns_once_the_disk_answers_without_a_tick(
-    registry: OverrideRegistry, disk: SlowDisk, enforced: LoopBench
+    registry: OverrideRegistry, disk: SlowDisk, enforced: LoopHarness
 ) -> None:
     registry.end(await held(registry, disk), "jo released it")
     assert not enforced.loop.frozen, "the end waits for the disk"
@@ -162,7 +162,7 @@ async def test_a_request_that_is_given_up_does_not_end_the_write(
 
 
 async def test_a_manual_knob_is_written_once_while_the_disk_is_slow(
-    registry: OverrideRegistry, disk: SlowDisk, enforced: LoopBench
+    registry: OverrideRegistry, disk: SlowDisk, enforced: LoopHarness
 ) -> None:
     await held(registry, disk)
     enforced.loop.freeze(False)

@@ -9,84 +9,88 @@ from pathlib import Path
 import pytest
 
 from ebbgate.model.override import IntentKind
-from tests.intent_fixture import Answered, Asked, answer
+from tests.intent_fixture import Answered, IntentHarness, answer
 
 MINE = "version: 1\nname: mine\nwhy: A test.\nstrategies: [stream_bypass]\n"
 
 
-def save(asked: Asked, name: str = "mine", text: str = MINE) -> Answered:
-    return asked.ask(IntentKind.POLICY_SAVE, None, name=name, text=text)
+def save(intents: IntentHarness, name: str = "mine", text: str = MINE) -> Answered:
+    return intents.ask(IntentKind.POLICY_SAVE, None, name=name, text=text)
 
 
 @pytest.fixture
-def folder(asked: Asked) -> Path:
-    return asked.folder / "policies.d"
+def folder(intents: IntentHarness) -> Path:
+    return intents.folder / "policies.d"
 
 
-def running(asked: Asked) -> str:
-    return asked.bench.loop.policy.name
+def running(intents: IntentHarness) -> str:
+    return intents.volume.loop.policy.name
 
 
-def test_a_saved_policy_is_in_force_and_says_where(asked: Asked, folder: Path) -> None:
+def test_a_saved_policy_is_in_force_and_says_where(intents: IntentHarness, folder: Path) -> None:
     path = folder / "mine.yaml"
-    intent = save(asked)
+    intent = save(intents)
     assert answer(intent) == (True, f"policy mine is saved in {path}; used by: bcache0")
-    assert asked.log.rows[0].who == "jo"
-    assert running(asked) == "mine"
-    assert asked.bench.loop.policy.destage is None
+    assert intents.log.rows[0].who == "jo"
+    assert running(intents) == "mine"
+    assert intents.volume.loop.policy.destage is None
     assert path.read_text() == MINE
 
 
-def test_one_for_other_volumes_says_so(asked: Asked) -> None:
+def test_one_for_other_volumes_says_so(intents: IntentHarness) -> None:
     text = MINE + 'match: {volume: "bcache7"}\n'
-    assert str(save(asked, text=text).outcome).endswith("no volume uses it")
-    assert running(asked) == "adaptive"
+    assert str(save(intents, text=text).outcome).endswith("no volume uses it")
+    assert running(intents) == "adaptive"
 
 
 def test_a_bad_one_is_answered_with_its_places_and_changes_nothing(
-    asked: Asked, folder: Path
+    intents: IntentHarness, folder: Path
 ) -> None:
-    save(asked)
-    ok, text = answer(save(asked, text=MINE.replace("strategies", "stratgies")))
+    save(intents)
+    ok, text = answer(save(intents, text=MINE.replace("strategies", "stratgies")))
     assert ok is False
     assert f"{folder / 'mine.yaml'}:4:1: " in str(text)
     assert "did you mean strategies?" in str(text)
-    assert (running(asked), (folder / "mine.yaml").read_text()) == ("mine", MINE)
+    assert (running(intents), (folder / "mine.yaml").read_text()) == ("mine", MINE)
 
 
 def test_beside_a_file_that_is_wrong_it_is_kept_and_not_yet_in_force(
-    asked: Asked, folder: Path
+    intents: IntentHarness, folder: Path
 ) -> None:
     folder.mkdir()
     (folder / "broken.yaml").write_text("nonsense: [")
-    ok, text = answer(save(asked))
+    ok, text = answer(save(intents))
     assert ok is True
     assert "the former policies stay in force until this is corrected" in str(text)
     assert f"{folder / 'broken.yaml'}:1:" in str(text)
     assert (folder / "mine.yaml").read_text() == MINE
     (folder / "broken.yaml").unlink()
-    asyncio.run(asked.daemon.follow_policies())
-    assert running(asked) == "mine"
+    asyncio.run(intents.daemon.follow_policies())
+    assert running(intents) == "mine"
 
 
-def test_a_removed_policy_is_followed_and_says_what_runs_now(asked: Asked, folder: Path) -> None:
-    save(asked)
-    removed = asked.ask(IntentKind.POLICY_REMOVE, None, name="mine")
+def test_a_removed_policy_is_followed_and_says_what_runs_now(
+    intents: IntentHarness, folder: Path
+) -> None:
+    save(intents)
+    removed = intents.ask(IntentKind.POLICY_REMOVE, None, name="mine")
     path = folder / "mine.yaml"
     assert answer(removed) == (
         True,
         f"{path} is removed; its content is in mine.yaml~; bcache0 now uses adaptive",
     )
-    assert running(asked) == "adaptive"
+    assert running(intents) == "adaptive"
 
 
-def test_to_remove_what_is_not_there_is_refused(asked: Asked) -> None:
-    ok, text = answer(asked.ask(IntentKind.POLICY_REMOVE, None, name="mine"))
+def test_to_remove_what_is_not_there_is_refused(intents: IntentHarness) -> None:
+    ok, text = answer(intents.ask(IntentKind.POLICY_REMOVE, None, name="mine"))
     assert (ok, "there is no" in str(text)) == (False, True)
 
 
 @pytest.mark.parametrize("name", ["../mine", "/etc/passwd", "a.b", ""])
-def test_a_name_that_leads_elsewhere_writes_nothing(asked: Asked, folder: Path, name: str) -> None:
-    ok, text = answer(save(asked, name=name))
+def test_a_name_that_leads_elsewhere_writes_nothing(
+    intents: IntentHarness, folder: Path, name: str
+) -> None:
+    ok, text = answer(save(intents, name=name))
     assert (ok, "must have only a-z, 0-9 and -" in str(text)) == (False, True)
     assert not folder.exists()

@@ -10,7 +10,7 @@ import pytest
 
 from ebbgate.daemon.priority import Priority
 from ebbgate.model.volume import Mode
-from tests.volume_loop_fixture import LoopBench
+from tests.volume_loop_fixture import LoopHarness
 
 
 class Scheduler:
@@ -61,7 +61,7 @@ def test_a_thread_that_refuses_leaves_no_other_at_real_time(scheduler: Scheduler
     assert scheduler.asked == [(0, os.SCHED_RR, 1), (17, os.SCHED_RR, 1), (0, os.SCHED_OTHER, 0)]
 
 
-def test_a_loop_is_urgent_while_its_gate_is_open_in_a_gap(enforced: LoopBench) -> None:
+def test_a_loop_is_urgent_while_its_gate_is_open_in_a_gap(enforced: LoopHarness) -> None:
     urgent = [enforced.loop.urgent]
     for happens in (enforced.idle, enforced.busy):
         happens()
@@ -69,7 +69,7 @@ def test_a_loop_is_urgent_while_its_gate_is_open_in_a_gap(enforced: LoopBench) -
     assert urgent == [False, True, False]
 
 
-def test_a_loop_that_acts_on_nothing_is_never_urgent(enforced: LoopBench) -> None:
+def test_a_loop_that_acts_on_nothing_is_never_urgent(enforced: LoopHarness) -> None:
     enforced.loop.set_mode(Mode.ADVISE, "a person")
     enforced.idle()
     assert not enforced.loop.urgent

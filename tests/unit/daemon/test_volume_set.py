@@ -41,7 +41,7 @@ FOLDERS = (
 LINKS = ("/sys/block/bcache0", "/sys/class/block/bcache0", "/sys/dev/block/252:0")
 
 
-class Bench:
+class VolumeSetHarness:
     """A daemon on a fake machine whose volume comes and goes; no probe is started."""
 
     def __init__(self, folder: Path, mode: Mode) -> None:
@@ -109,141 +109,147 @@ class Bench:
 
 
 @pytest.fixture
-def make_bench(tmp_path: Path) -> Iterator[Callable[[Mode], Bench]]:
-    made: list[Bench] = []
+def make_harness(tmp_path: Path) -> Iterator[Callable[[Mode], VolumeSetHarness]]:
+    made: list[VolumeSetHarness] = []
 
-    def build(mode: Mode) -> Bench:
-        made.append(Bench(tmp_path, mode))
+    def build(mode: Mode) -> VolumeSetHarness:
+        made.append(VolumeSetHarness(tmp_path, mode))
         return made[-1]
 
     yield build
-    for bench in made:
-        bench.stop()
+    for harness in made:
+        harness.stop()
 
 
 @pytest.fixture
-def bench(make_bench: Callable[[Mode], Bench]) -> Bench:
-    return make_bench(Mode.ENFORCE)
+def harness(make_harness: Callable[[Mode], VolumeSetHarness]) -> VolumeSetHarness:
+    return make_harness(Mode.ENFORCE)
 
 
-def shown(bench: Bench) -> Mapping[str, str]:
-    seen = bench.daemon.volumes["bcache0"].last_seen
+def shown(harness: VolumeSetHarness) -> Mapping[str, str]:
+    seen = harness.daemon.volumes["bcache0"].last_seen
     assert seen is not None
     return seen.knobs
 
 
-def tuned(bench: Bench) -> bool:
-    return bench.knobs()["writeback_percent"] == "40"
+def tuned(harness: VolumeSetHarness) -> bool:
+    return harness.knobs()["writeback_percent"] == "40"
 
 
-def open_entries(bench: Bench) -> set[str]:
-    bench.journal.flush()
-    return {entry.knob for entry in journal.read(bench.folder / "state/journal.db")}
+def open_entries(harness: VolumeSetHarness) -> set[str]:
+    harness.journal.flush()
+    return {entry.knob for entry in journal.read(harness.folder / "state/journal.db")}
 
 
-async def test_a_volume_that_comes_back_is_tuned_again(bench: Bench) -> None:
-    await bench.looks()
-    assert tuned(bench)
-    bench.vanish()
-    await bench.looks()
-    assert bench.daemon.volumes == {}
-    assert open_entries(bench) == set()
-    bench.appear()
-    assert not tuned(bench)
-    await bench.looks()
-    assert tuned(bench)
-    assert bench.daemon.volumes["bcache0"].writer.manual == set()
+async def test_a_volume_that_comes_back_is_tuned_again(harness: VolumeSetHarness) -> None:
+    await harness.looks()
+    assert tuned(harness)
+    harness.vanish()
+    await harness.looks()
+    assert harness.daemon.volumes == {}
+    assert open_entries(harness) == set()
+    harness.appear()
+    assert not tuned(harness)
+    await harness.looks()
+    assert tuned(harness)
+    assert harness.daemon.volumes["bcache0"].writer.manual == set()
 
 
 async def test_a_volume_that_was_registered_anew_between_two_looks_is_tuned_again(
-    bench: Bench,
+    harness: VolumeSetHarness,
 ) -> None:
-    await bench.looks()
-    old = bench.daemon.volumes["bcache0"]
-    bench.vanish()
-    bench.appear()
-    await bench.looks()
-    assert bench.daemon.volumes["bcache0"] is not old
-    assert tuned(bench)
-    assert bench.daemon.volumes["bcache0"].writer.manual == set()
-    assert bench.daemon.volumes["bcache0"].writer.owned["writeback_percent"].original == "10"
+    await harness.looks()
+    old = harness.daemon.volumes["bcache0"]
+    harness.vanish()
+    harness.appear()
+    await harness.looks()
+    assert harness.daemon.volumes["bcache0"] is not old
+    assert tuned(harness)
+    assert harness.daemon.volumes["bcache0"].writer.manual == set()
+    assert harness.daemon.volumes["bcache0"].writer.owned["writeback_percent"].original == "10"
 
 
-async def test_an_override_comes_back_with_its_volume(make_bench: Callable[[Mode], Bench]) -> None:
-    bench = make_bench(Mode.ADVISE)
-    await bench.looks()
-    bench.override("sequential_cutoff", str(MIB))
-    await bench.looks()
-    assert bench.knobs() == {**bench.before, "sequential_cutoff": str(MIB)}
-    bench.vanish()
-    await bench.looks()
-    bench.appear()
-    await bench.looks()
-    assert bench.knobs() == {**bench.before, "sequential_cutoff": str(MIB)}
+async def test_an_override_comes_back_with_its_volume(
+    make_harness: Callable[[Mode], VolumeSetHarness],
+) -> None:
+    harness = make_harness(Mode.ADVISE)
+    await harness.looks()
+    harness.override("sequential_cutoff", str(MIB))
+    await harness.looks()
+    assert harness.knobs() == {**harness.before, "sequential_cutoff": str(MIB)}
+    harness.vanish()
+    await harness.looks()
+    harness.appear()
+    await harness.looks()
+    assert harness.knobs() == {**harness.before, "sequential_cutoff": str(MIB)}
 
 
 @pytest.mark.parametrize("how", ["released", "timed out"])
 async def test_an_override_that_is_over_meanwhile_does_not_come_back(
-    make_bench: Callable[[Mode], Bench], how: str
+    make_harness: Callable[[Mode], VolumeSetHarness], how: str
 ) -> None:
-    bench = make_bench(Mode.ADVISE)
-    await bench.looks()
-    override = bench.override("sequential_cutoff", str(MIB), for_ns=60 * NS_PER_S)
-    await bench.looks()
-    bench.vanish()
-    await bench.looks()
-    registry = bench.daemon.overrides
+    harness = make_harness(Mode.ADVISE)
+    await harness.looks()
+    override = harness.override("sequential_cutoff", str(MIB), for_ns=60 * NS_PER_S)
+    await harness.looks()
+    harness.vanish()
+    await harness.looks()
+    registry = harness.daemon.overrides
     if how == "released":
         registry.end(override, "jo released it")
     else:
         registry.now_ns = lambda: time.monotonic_ns() + 61 * NS_PER_S
-    bench.appear()
-    await bench.looks()
-    assert bench.knobs() == bench.before
-    assert bench.sysfs.log == [("sequential_cutoff", str(MIB))]
+    harness.appear()
+    await harness.looks()
+    assert harness.knobs() == harness.before
+    assert harness.sysfs.log == [("sequential_cutoff", str(MIB))]
 
 
 @pytest.mark.parametrize("mode", [Mode.OBSERVE, Mode.ADVISE])
 async def test_without_a_policy_that_acts_nothing_comes_back(
-    make_bench: Callable[[Mode], Bench], mode: Mode
+    make_harness: Callable[[Mode], VolumeSetHarness], mode: Mode
 ) -> None:
-    bench = make_bench(mode)
-    await bench.looks()
-    bench.vanish()
-    await bench.looks()
-    bench.appear()
-    await bench.looks()
-    assert bench.sysfs.log == []
+    harness = make_harness(mode)
+    await harness.looks()
+    harness.vanish()
+    await harness.looks()
+    harness.appear()
+    await harness.looks()
+    assert harness.sysfs.log == []
 
 
-async def test_a_volume_that_comes_back_without_its_cache_is_left_alone(bench: Bench) -> None:
-    await bench.looks()
-    bench.vanish()
-    await bench.looks()
-    bench.sysfs.log.clear()
-    bench.fake.bcache(cache=None)
-    await bench.looks()
-    assert bench.sysfs.log == []
-    assert bench.daemon.volumes == {}
+async def test_a_volume_that_comes_back_without_its_cache_is_left_alone(
+    harness: VolumeSetHarness,
+) -> None:
+    await harness.looks()
+    harness.vanish()
+    await harness.looks()
+    harness.sysfs.log.clear()
+    harness.fake.bcache(cache=None)
+    await harness.looks()
+    assert harness.sysfs.log == []
+    assert harness.daemon.volumes == {}
 
 
-async def test_an_inconsistent_volume_gets_neither_policy_nor_override(bench: Bench) -> None:
-    bench.fake.write("/sys/block/bcache0/bcache/state", "inconsistent")
-    await bench.looks(1)
-    bench.override("sequential_cutoff", str(MIB))
-    await bench.looks()
-    assert bench.knobs() == bench.before
-    assert bench.sysfs.log == []
+async def test_an_inconsistent_volume_gets_neither_policy_nor_override(
+    harness: VolumeSetHarness,
+) -> None:
+    harness.fake.write("/sys/block/bcache0/bcache/state", "inconsistent")
+    await harness.looks(1)
+    harness.override("sequential_cutoff", str(MIB))
+    await harness.looks()
+    assert harness.knobs() == harness.before
+    assert harness.sysfs.log == []
 
 
 # ---- what an earlier daemon left -----------------------------------------------------------------
 async def test_what_could_not_be_put_back_at_the_start_is_put_back_by_the_daemon(
-    make_bench: Callable[[Mode], Bench], tmp_path: Path
+    make_harness: Callable[[Mode], VolumeSetHarness], tmp_path: Path
 ) -> None:
     """In whatever mode the volume is: nothing of ebbgate's is left without a reason."""
-    bench = make_bench(Mode.ADVISE)
+    harness = make_harness(Mode.ADVISE)
     path = "/sys/block/bcache0/bcache/writeback_delay"
-    device = identify(bench.sysfs, path)
+    device = identify(harness.sysfs, path)
     entry = journal_entry(
         "writeback_delay",
         original="30",
@@ -251,14 +257,16 @@ async def test_what_could_not_be_put_back_at_the_start_is_put_back_by_the_daemon
         device_uuid=device.uuid,
         instance=device.instance,
     )
-    bench.journal.put(entry)
-    bench.journal.stop()
-    bench.journal = JournalWriter(tmp_path / "state/journal.db", bench.last_written, (), [entry])
-    bench.daemon.volume_set.journal = bench.journal
-    bench.fake.write(path, "0")
-    await bench.looks()
-    until(lambda: bench.fake.read(path) == "30")
-    assert open_entries(bench) == set()
+    harness.journal.put(entry)
+    harness.journal.stop()
+    harness.journal = JournalWriter(
+        tmp_path / "state/journal.db", harness.last_written, (), [entry]
+    )
+    harness.daemon.volume_set.journal = harness.journal
+    harness.fake.write(path, "0")
+    await harness.looks()
+    until(lambda: harness.fake.read(path) == "30")
+    assert open_entries(harness) == set()
 
 
 def hanging(let_go: Event) -> Job:
@@ -271,53 +279,59 @@ def hanging(let_go: Event) -> Job:
     return job
 
 
-async def test_a_volume_that_hangs_and_goes_keeps_the_loop_answering(bench: Bench) -> None:
+async def test_a_volume_that_hangs_and_goes_keeps_the_loop_answering(
+    harness: VolumeSetHarness,
+) -> None:
     let_go = Event()
     try:
-        await bench.looks()
-        bench.daemon.volumes["bcache0"].worker.submit("hangs", hanging(let_go))
-        bench.vanish()
+        await harness.looks()
+        harness.daemon.volumes["bcache0"].worker.submit("hangs", hanging(let_go))
+        harness.vanish()
         silent_s, last_s = 0.0, time.monotonic()
-        bench.daemon.volume_set.rediscover()
-        gone = asyncio.ensure_future(bench.daemon.volume_set.discover_when_due(time.monotonic_ns()))
+        harness.daemon.volume_set.rediscover()
+        gone = asyncio.ensure_future(
+            harness.daemon.volume_set.discover_when_due(time.monotonic_ns())
+        )
         while not gone.done():
             await asyncio.sleep(0.01)
             silent_s = max(silent_s, time.monotonic() - last_s)
             last_s = time.monotonic()
         assert silent_s < 1, "2 s were waited for on the loop itself"
-        assert bench.daemon.volumes == {}
+        assert harness.daemon.volumes == {}
     finally:
         let_go.set()
 
 
 async def test_a_stop_waits_for_all_volumes_at_once_and_names_those_that_are_not_back(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    harness: VolumeSetHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(volume_set, "_STOP_S", 0.5)
     let_go = Event()
     try:
-        await bench.looks()
-        bench.daemon.volumes["bcache0"].worker.submit("hangs", hanging(let_go))
+        await harness.looks()
+        harness.daemon.volumes["bcache0"].worker.submit("hangs", hanging(let_go))
         begun_s = time.monotonic()
-        assert await asyncio.to_thread(bench.daemon.volume_set.release_all) == ["bcache0"]
+        assert await asyncio.to_thread(harness.daemon.volume_set.release_all) == ["bcache0"]
         assert time.monotonic() - begun_s < 5
     finally:
         let_go.set()
 
 
-async def test_a_look_that_hangs_is_waited_for_once_and_made_good_later(bench: Bench) -> None:
-    file = bench.fake.sysfs.locate("/sys/block/bcache0/bcache/dirty_data").resolve()
+async def test_a_look_that_hangs_is_waited_for_once_and_made_good_later(
+    harness: VolumeSetHarness,
+) -> None:
+    file = harness.fake.sysfs.locate("/sys/block/bcache0/bcache/dirty_data").resolve()
     aside = file.with_name("aside")
-    await bench.looks()
-    looked = bench.daemon.volumes["bcache0"].last_seen
+    await harness.looks()
+    looked = harness.daemon.volumes["bcache0"].last_seen
     file.rename(aside)
     # Whoever opens it to read waits in the kernel until somebody opens it to write.
     os.mkfifo(file)
     begun_s = time.monotonic()
-    await bench.daemon.volume_set.look("bcache0", slow=True)
-    await bench.daemon.volume_set.look("bcache0", slow=True)
+    await harness.daemon.volume_set.look("bcache0", slow=True)
+    await harness.daemon.volume_set.look("bcache0", slow=True)
     assert time.monotonic() - begun_s < 2, "a late look was waited for twice"
-    loop = bench.daemon.volumes["bcache0"]
+    loop = harness.daemon.volumes["bcache0"]
     assert loop.last_seen is looked
     with file.open("w") as writing:
         writing.write("0\n")
@@ -325,13 +339,15 @@ async def test_a_look_that_hangs_is_waited_for_once_and_made_good_later(bench: B
     deadline = time.monotonic() + DEADLINE_S
     while loop.last_seen is looked:
         assert time.monotonic() < deadline
-        await bench.looks(1)
+        await harness.looks(1)
 
 
-async def test_a_knob_that_was_given_back_is_shown_as_it_is_at_the_next_look(bench: Bench) -> None:
-    await bench.looks()
-    assert shown(bench)["writeback_percent"] == "40"
-    bench.daemon.volumes["bcache0"].set_mode(Mode.ADVISE, "a test")
-    await bench.looks(1)
-    await bench.looks(1)
-    assert shown(bench)["writeback_percent"] == "10"
+async def test_a_knob_that_was_given_back_is_shown_as_it_is_at_the_next_look(
+    harness: VolumeSetHarness,
+) -> None:
+    await harness.looks()
+    assert shown(harness)["writeback_percent"] == "40"
+    harness.daemon.volumes["bcache0"].set_mode(Mode.ADVISE, "a test")
+    await harness.looks(1)
+    await harness.looks(1)
+    assert shown(harness)["writeback_percent"] == "10"

@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.control_fixture import Bench, Client
+from tests.control_fixture import Client, ControlHarness
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Bench]:
-    made = Bench(tmp_path)
+def harness(tmp_path: Path) -> Iterator[ControlHarness]:
+    made = ControlHarness(tmp_path)
     yield made
     made.stop()
 
 
 @pytest.fixture
-def client(bench: Bench) -> Iterator[Client]:
-    with closing(Client(bench.path)) as made:
+def client(harness: ControlHarness) -> Iterator[Client]:
+    with closing(Client(harness.path)) as made:
         yield made

@@ -22,7 +22,7 @@ from ebbgate.web.app import Api
 from tests.fake_machine import machine
 from tests.fake_sysfs import NO_DM, WatchedSysfs
 from tests.programs import Program, running, until
-from tests.unit.web.web_fixture import RIGHT, Answer, Bench
+from tests.unit.web.web_fixture import RIGHT, Answer, WebHarness
 
 USER = pwd.getpwuid(os.geteuid()).pw_name
 
@@ -33,7 +33,7 @@ class Machine:
 
     folder: Path
     daemon: Program
-    web: Bench
+    web: WebHarness
     capture: pytest.CaptureFixture[str]
 
     def cli(self, *words: str, patience_s: float = 20.0) -> tuple[int, str, str]:
@@ -69,7 +69,7 @@ class Machine:
 def there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Machine]:
     machine.make(tmp_path, ["lab-gap-drain"], idle=True)
     (tmp_path / "web").mkdir()
-    web = Bench(tmp_path / "web")
+    web = WebHarness(tmp_path / "web")
     web.config = replace(web.config, state_dir=tmp_path / "state", runtime_dir=tmp_path / "run")
     web.api = Api(web.config, time.time_ns, web.fake.sysfs, tmp_path / "proc")
     with running(tmp_path, "daemon", machine.argv(tmp_path, "daemon")) as daemon:

@@ -20,7 +20,7 @@ from ebbgate.intents.override_writer import OverrideWriter
 from ebbgate.model.override import Override, OverrideKind
 from ebbgate.model.volume import Mode
 from ebbgate.units import NS_PER_S
-from tests.intent_fixture import Asked
+from tests.intent_fixture import IntentHarness
 
 AT_NS = 1_700_000_000 * NS_PER_S
 DAY_NS = 24 * 3600 * NS_PER_S
@@ -243,21 +243,21 @@ def test_an_invalid_mode_is_set_aside(path: Path, row: tuple[Any, Any], why: str
 
 
 def test_bad_rows_do_not_keep_a_daemon_from_starting(
-    asked: Asked, caplog: pytest.LogCaptureFixture
+    intents: IntentHarness, caplog: pytest.LogCaptureFixture
 ) -> None:
-    assert asked.set("30")[0]
-    asked.stop()
+    assert intents.set("30")[0]
+    intents.stop()
     for number, (changed, _) in enumerate(BAD):
-        write_by_hand(asked.path, **{"volume": f"volume{number}", **changed})
+        write_by_hand(intents.path, **{"volume": f"volume{number}", **changed})
     caplog.clear()
-    asked.start()
-    asked.poll()
-    asked.poll()
-    assert asked.percent() == "30"
+    intents.start()
+    intents.poll()
+    intents.poll()
+    assert intents.percent() == "30"
     report = [r for r in caplog.records if "is set aside" in r.getMessage()]
     assert len(report) == len(BAD)
     caplog.clear()
-    asked.start()
+    intents.start()
     assert not [r for r in caplog.records if r.levelno >= logging.ERROR], "reported once"
 
 

@@ -12,12 +12,21 @@ from ebbgate.intents import connection, protocol
 from ebbgate.intents.limits import Quotas
 from ebbgate.intents.protocol import PENDING_PER_UID, REQUESTS_BURST, REQUESTS_PER_S
 from ebbgate.units import NS_PER_S
-from tests.control_fixture import DEADLINE_S, SILENCE_NS_MAX, Bench, Client, answers, cut_off
+from tests.control_fixture import (
+    DEADLINE_S,
+    SILENCE_NS_MAX,
+    Client,
+    ControlHarness,
+    answers,
+    cut_off,
+)
 from tests.waiting import until
 
 
 # ---- limits -------------------------------------------------------------------------------------
-def test_a_flood_of_requests_is_slowed_to_its_limit(bench: Bench, client: Client) -> None:
+def test_a_flood_of_requests_is_slowed_to_its_limit(
+    harness: ControlHarness, client: Client
+) -> None:
     line = b'{"v":1,"id":"a","kind":"mode","volume":"b","args":{"mode":"advise"}}\n'
     client.socket.setblocking(False)
     begun, sent = time.monotonic(), 0
@@ -28,8 +37,8 @@ def test_a_flood_of_requests_is_slowed_to_its_limit(bench: Bench, client: Client
             time.sleep(0.001)
     elapsed_s = time.monotonic() - begun
     assert sent > 1000 * len(line)
-    assert len(bench.asked) <= REQUESTS_BURST + REQUESTS_PER_S * elapsed_s + 1
-    assert bench.silence.max_ns < SILENCE_NS_MAX
+    assert len(harness.asked) <= REQUESTS_BURST + REQUESTS_PER_S * elapsed_s + 1
+    assert harness.silence.max_ns < SILENCE_NS_MAX
     client.socket.settimeout(DEADLINE_S)
     found = [client.read() for _ in range(2 * REQUESTS_BURST + 1)]
     assert found[-1]["state"] == "refused"
@@ -37,7 +46,7 @@ def test_a_flood_of_requests_is_slowed_to_its_limit(bench: Bench, client: Client
 
 
 def test_who_goes_on_beyond_the_limit_is_cut_off(
-    bench: Bench, client: Client, monkeypatch: pytest.MonkeyPatch
+    harness: ControlHarness, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connection, "_PAUSE_S", 0.0)
     client.send(b'{"v":1,"id":"a","kind":"warm"}\n' * 100)
@@ -46,45 +55,45 @@ def test_who_goes_on_beyond_the_limit_is_cut_off(
     assert cut_off(client).startswith("too many requests")
 
 
-def test_pending_requests_of_a_user_are_bounded(bench: Bench, client: Client) -> None:
-    bench.hold = True
+def test_pending_requests_of_a_user_are_bounded(harness: ControlHarness, client: Client) -> None:
+    harness.hold = True
     for number in range(PENDING_PER_UID + 1):
         client.ask(id=f"a{number}")
     found = [client.read() for _ in range(PENDING_PER_UID + 1)]
     assert [each["state"] for each in found] == ["accepted"] * PENDING_PER_UID + ["refused"]
     assert f"{PENDING_PER_UID} of this user are not finished yet" in found[-1]["text"]
-    bench.finish()
+    harness.finish()
     for _ in range(PENDING_PER_UID):
         assert client.read()["state"] == "done"
     client.ask(id="again")
     assert client.read()["state"] == "accepted"
 
 
-def test_a_client_that_leaves_does_not_cancel_what_was_accepted(bench: Bench) -> None:
-    bench.hold = True
-    with closing(Client(bench.path)) as leaves:
+def test_a_client_that_leaves_does_not_cancel_what_was_accepted(harness: ControlHarness) -> None:
+    harness.hold = True
+    with closing(Client(harness.path)) as leaves:
         leaves.ask()
         assert leaves.read()["state"] == "accepted"
     time.sleep(0.05)
-    assert not bench.held[0].cancelled()
-    with closing(Client(bench.path)) as client:
+    assert not harness.held[0].cancelled()
+    with closing(Client(harness.path)) as client:
         found = []
         for number in range(PENDING_PER_UID):
             client.ask(id=f"a{number}")
             found.append(client.read()["state"])
     assert found == ["accepted"] * (PENDING_PER_UID - 1) + ["refused"], "its request still counts"
-    bench.finish()
-    until(lambda: bench.control.open_connections == 0)
+    harness.finish()
+    until(lambda: harness.control.open_connections == 0)
 
 
-def test_one_user_may_have_so_many_connections(bench: Bench) -> None:
+def test_one_user_may_have_so_many_connections(harness: ControlHarness) -> None:
     with ExitStack() as stack:
         for _ in range(protocol.CONNECTIONS_PER_UID):
-            stack.enter_context(closing(Client(bench.path)))
-        one_more = stack.enter_context(closing(Client(bench.path)))
+            stack.enter_context(closing(Client(harness.path)))
+        one_more = stack.enter_context(closing(Client(harness.path)))
         assert cut_off(one_more) == "too many connections: this user has 16 open"
-    until(lambda: bench.control.open_connections == 0)
-    answers(bench)
+    until(lambda: harness.control.open_connections == 0)
+    answers(harness)
 
 
 def test_other_users_cannot_lock_root_out() -> None:
@@ -112,46 +121,46 @@ def test_the_rate_of_a_user_recovers_and_users_that_left_are_forgotten() -> None
 
 # ---- slow, silent and deaf clients --------------------------------------------------------------
 def test_a_line_that_is_not_finished_is_cut_off(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    harness: ControlHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connection, "LINE_TIMEOUT_NS", NS_PER_S // 5)
-    with closing(Client(bench.path)) as slow:
+    with closing(Client(harness.path)) as slow:
         begun = time.monotonic()
         for letter in b'{"v":1,"id"':
             slow.send(bytes([letter]))
             time.sleep(0.01)
         assert "a message was not complete within" in cut_off(slow)
         assert time.monotonic() - begun < 2
-    answers(bench)
+    answers(harness)
 
 
 def test_a_silent_client_is_cut_off_unless_its_request_is_pending(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    harness: ControlHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connection, "IDLE_TIMEOUT_NS", NS_PER_S // 10)
-    bench.hold = True
-    with closing(Client(bench.path)) as waits, closing(Client(bench.path)) as silent:
+    harness.hold = True
+    with closing(Client(harness.path)) as waits, closing(Client(harness.path)) as silent:
         waits.ask()
         assert waits.read()["state"] == "accepted"
         assert "no request was sent" in cut_off(silent)
         time.sleep(0.3)
-        bench.finish()
+        harness.finish()
         assert waits.read()["state"] == "done"
 
 
 @pytest.mark.parametrize("requests", [5, 12], ids=["for too long", "too much"])
 def test_a_client_that_does_not_read_is_cut_off(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch, requests: int
+    harness: ControlHarness, monkeypatch: pytest.MonkeyPatch, requests: int
 ) -> None:
     monkeypatch.setattr(connection, "UNSENT_TIMEOUT_NS", NS_PER_S // 2)
-    with closing(Client(bench.path)) as deaf:
+    with closing(Client(harness.path)) as deaf:
         begun = time.monotonic()
         with suppress(OSError):
             for number in range(requests):
                 deaf.ask(id=f"a{number}", args={"mode": "x" * 60_000})
-        until(lambda: bench.control.open_connections == 0)
+        until(lambda: harness.control.open_connections == 0)
         assert (time.monotonic() - begun < 0.4) is (requests == 12)
         with pytest.raises((EOFError, ConnectionResetError)):
             while True:
                 deaf.read()
-    answers(bench)
+    answers(harness)

@@ -24,7 +24,7 @@ import pytest
 from ebbgate.intents import server
 from ebbgate.intents.protocol import LINE_BYTES_MAX
 from ebbgate.store import access
-from tests.control_fixture import SILENCE_NS_MAX, Bench, Client, answers, cut_off
+from tests.control_fixture import SILENCE_NS_MAX, Client, ControlHarness, answers, cut_off
 from tests.house_rules import REPO
 from tests.waiting import until
 
@@ -32,21 +32,25 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to become
 
 
 # ---- honest clients -----------------------------------------------------------------------------
-def test_a_client_is_greeted_at_once_and_its_request_answered(bench: Bench, client: Client) -> None:
+def test_a_client_is_greeted_at_once_and_its_request_answered(
+    harness: ControlHarness, client: Client
+) -> None:
     assert client.greeting["pid"] == os.getpid()
     client.ask(id="a1")
     assert client.read() == {"id": "a1", "state": "accepted", "request": 1}
     assert client.read() == {"id": "a1", "state": "done", "request": 1, "text": "b: mode advise"}
     me = pwd.getpwuid(os.geteuid()).pw_name
-    assert bench.asked == [("mode", "b", {"mode": "advise"}, me)]
+    assert harness.asked == [("mode", "b", {"mode": "advise"}, me)]
 
 
-def test_several_requests_of_one_connection_are_told_apart(bench: Bench, client: Client) -> None:
-    bench.hold = True
+def test_several_requests_of_one_connection_are_told_apart(
+    harness: ControlHarness, client: Client
+) -> None:
+    harness.hold = True
     client.ask(id="a")
     client.ask(id="b")
     assert [client.read()["id"], client.read()["id"]] == ["a", "b"]
-    bench.finish()
+    harness.finish()
     assert {client.read()["id"], client.read()["id"]} == {"a", "b"}
 
 
@@ -57,21 +61,23 @@ def test_a_request_in_two_pieces_is_one(client: Client) -> None:
     assert [client.read()["state"], client.read()["state"]] == ["accepted", "done"]
 
 
-def test_a_client_that_only_half_closes_gets_its_outcome(bench: Bench, client: Client) -> None:
-    bench.hold = True
+def test_a_client_that_only_half_closes_gets_its_outcome(
+    harness: ControlHarness, client: Client
+) -> None:
+    harness.hold = True
     client.ask()
     client.socket.shutdown(socket.SHUT_WR)
     assert client.read()["state"] == "accepted"
-    bench.finish()
+    harness.finish()
     assert client.read()["state"] == "done"
 
 
 def test_who_asked_is_what_the_kernel_says_with_the_label_in_brackets(
-    bench: Bench, client: Client
+    harness: ControlHarness, client: Client
 ) -> None:
     client.ask(label="an\x1b[31mna\u202e\u200b")
     client.read()
-    who = bench.asked[0][3]
+    who = harness.asked[0][3]
     assert who.endswith(" (an?[31mna??)")
     assert not who.startswith("an")
 
@@ -93,9 +99,9 @@ def test_another_user_of_the_group_is_named_and_nobody_else_gets_in(
     monkeypatch.setattr(server, "group_id", lambda: 64_322)
     for each in (tmp_path, *tmp_path.parents[:-1]):
         each.chmod(each.stat().st_mode | 0o011)
-    bench = Bench(tmp_path)
+    harness = ControlHarness(tmp_path)
     try:
-        mode = bench.path.stat()
+        mode = harness.path.stat()
         assert (stat.S_IMODE(mode.st_mode), mode.st_uid, mode.st_gid) == (0o660, 0, 64_322)
         script = (
             "import socket,sys; s=socket.socket(socket.AF_UNIX); s.connect(sys.argv[1])\n"
@@ -103,19 +109,19 @@ def test_another_user_of_the_group_is_named_and_nobody_else_gets_in(
             "f=s.makefile(); f.readline(); f.readline(); f.readline()"
         )
         for gid, ends in ((64_322, 0), (64_323, 1)):
-            argv = [sys.executable, "-c", script, str(bench.path)]
+            argv = [sys.executable, "-c", script, str(harness.path)]
             done = subprocess.run(
                 argv, user=64_321, group=gid, extra_groups=[], capture_output=True, check=False
             )
             assert done.returncode == ends, done.stderr
-        assert [who for *_, who in bench.asked] == ["uid 64321"]
+        assert [who for *_, who in harness.asked] == ["uid 64321"]
     finally:
-        bench.stop()
+        harness.stop()
 
 
-def test_without_the_group_the_socket_is_for_its_owner_alone(bench: Bench) -> None:
+def test_without_the_group_the_socket_is_for_its_owner_alone(harness: ControlHarness) -> None:
     if access.group_id() is None:
-        assert stat.S_IMODE(bench.path.stat().st_mode) == 0o600
+        assert stat.S_IMODE(harness.path.stat().st_mode) == 0o600
 
 
 def test_a_socket_that_cannot_be_given_to_the_group_names_the_next_step(
@@ -127,8 +133,8 @@ def test_a_socket_that_cannot_be_given_to_the_group_names_the_next_step(
     monkeypatch.setattr(server, "group_id", lambda: 64_322)
     monkeypatch.setattr("os.geteuid", lambda: 0)
     monkeypatch.setattr("os.chown", refused)
-    bench = Bench(tmp_path)
-    bench.stop()
+    harness = ControlHarness(tmp_path)
+    harness.stop()
     assert "set Group=ebbgate" in caplog.text
 
 
@@ -151,11 +157,11 @@ def test_a_socket_that_cannot_be_given_to_the_group_names_the_next_step(
     ids=range(11),
 )
 def test_a_line_that_is_no_message_ends_its_connection_and_nothing_else(
-    bench: Bench, client: Client, line: bytes, why: str
+    harness: ControlHarness, client: Client, line: bytes, why: str
 ) -> None:
     client.send(line)
     assert why in cut_off(client)
-    answers(bench)
+    answers(harness)
 
 
 @pytest.mark.parametrize(
@@ -184,38 +190,40 @@ def test_a_wrong_request_is_refused_and_the_connection_goes_on(
     assert client.read()["state"] == "accepted"
 
 
-def test_a_second_request_of_the_same_id_is_refused(bench: Bench, client: Client) -> None:
-    bench.hold = True
+def test_a_second_request_of_the_same_id_is_refused(
+    harness: ControlHarness, client: Client
+) -> None:
+    harness.hold = True
     client.ask()
     client.ask()
     assert client.read()["state"] == "accepted"
     assert "has no outcome yet" in client.read()["text"]
-    bench.finish()
+    harness.finish()
     assert client.read()["state"] == "done"
     client.ask()
     assert client.read()["state"] == "accepted"
 
 
 def test_an_exception_in_a_handler_is_answered_and_logged_once(
-    bench: Bench, client: Client, caplog: pytest.LogCaptureFixture
+    harness: ControlHarness, client: Client, caplog: pytest.LogCaptureFixture
 ) -> None:
     client.ask(kind="bug")
     assert client.read()["text"] == "a bug in ebbgate: ZeroDivisionError"
     assert len([r for r in caplog.records if r.levelno >= logging.ERROR]) == 1
     client.ask()
     assert client.read()["state"] == "accepted"
-    answers(bench)
+    answers(harness)
 
 
 # ---- the socket itself --------------------------------------------------------------------------
-def test_a_socket_that_is_removed_is_made_again(bench: Bench) -> None:
-    bench.path.unlink()
-    bench.call(bench.control.look)
-    answers(bench)
-    bench.path.unlink()
-    bench.path.write_text("not a socket")
-    bench.call(bench.control.look)
-    answers(bench)
+def test_a_socket_that_is_removed_is_made_again(harness: ControlHarness) -> None:
+    harness.path.unlink()
+    harness.call(harness.control.look)
+    answers(harness)
+    harness.path.unlink()
+    harness.path.write_text("not a socket")
+    harness.call(harness.control.look)
+    answers(harness)
 
 
 def test_a_missing_folder_is_logged_once_and_tried_again(
@@ -223,37 +231,39 @@ def test_a_missing_folder_is_logged_once_and_tried_again(
 ) -> None:
     folder = tmp_path / "run"
     folder.mkdir()
-    bench = Bench(folder)
+    harness = ControlHarness(folder)
     try:
-        bench.path.unlink()
+        harness.path.unlink()
         folder.rmdir()
         for _ in range(3):
-            bench.call(bench.control.look)
-        assert "No such file" in bench.control.problem
+            harness.call(harness.control.look)
+        assert "No such file" in harness.control.problem
         assert len([r for r in caplog.records if "changes are not possible" in r.message]) == 1
         folder.mkdir()
-        bench.call(bench.control.look)
-        assert bench.control.problem == ""
-        answers(bench)
+        harness.call(harness.control.look)
+        assert harness.control.problem == ""
+        answers(harness)
     finally:
-        bench.stop()
+        harness.stop()
 
 
 def test_the_end_of_the_server_removes_its_socket(tmp_path: Path) -> None:
-    bench = Bench(tmp_path)
-    client = Client(bench.path)
-    bench.stop()
-    assert not bench.path.exists()
+    harness = ControlHarness(tmp_path)
+    client = Client(harness.path)
+    harness.stop()
+    assert not harness.path.exists()
     with closing(client), pytest.raises((EOFError, ConnectionResetError)):
         client.read()
 
 
-def test_everything_at_once_keeps_the_loop_awake_and_honest_clients_answered(bench: Bench) -> None:
+def test_everything_at_once_keeps_the_loop_awake_and_honest_clients_answered(
+    harness: ControlHarness,
+) -> None:
     """A smaller run of what the hostile-client scenario does for minutes."""
-    argv = [sys.executable, "-m", "tests.control_fixture", str(bench.path), "2"]
+    argv = [sys.executable, "-m", "tests.control_fixture", str(harness.path), "2"]
     env = {**os.environ, "PYTHONPATH": f"{REPO / 'controller'}:{REPO}"}
     hostile = [subprocess.Popen(argv, env=env) for _ in range(2)]
     assert [process.wait(60) for process in hostile] == [0, 0]
-    assert bench.silence.max_ns < SILENCE_NS_MAX
-    until(lambda: bench.control.open_connections == 0)
-    answers(bench)
+    assert harness.silence.max_ns < SILENCE_NS_MAX
+    until(lambda: harness.control.open_connections == 0)
+    answers(harness)

@@ -22,7 +22,7 @@ from ebbgate.web.models.live import Availability
 from tests.fake_dm import FakeDm
 from tests.fake_sysfs import fake_bcache
 from tests.unit.conftest import NOW_NS, Cli
-from tests.unit.daemon.test_volume_set import Bench
+from tests.unit.daemon.test_volume_set import VolumeSetHarness
 
 MISSING = "/dev/mapper/control is missing"
 ASKS = "ebbgated cannot query device-mapper"
@@ -115,15 +115,15 @@ def test_the_web_says_it_in_doctor_and_health(tmp_path: Path) -> None:
 def test_the_daemon_logs_it_once_and_publishes_it(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bench = Bench(tmp_path, Mode.ADVISE)
+    harness = VolumeSetHarness(tmp_path, Mode.ADVISE)
     published: list[dict[str, Any]] = []
-    monkeypatch.setattr(bench.recorder, "live", lambda _, document: published.append(document))
-    bench.daemon.volume_set.sysfs = Sysfs(bench.sysfs.root, FakeDm(allowed=False))
+    monkeypatch.setattr(harness.recorder, "live", lambda _, document: published.append(document))
+    harness.daemon.volume_set.sysfs = Sysfs(harness.sysfs.root, FakeDm(allowed=False))
     try:
         for _ in range(2):
-            asyncio.run(bench.daemon.volume_set.discover())
-        bench.daemon.send_status()
+            asyncio.run(harness.daemon.volume_set.discover())
+        harness.daemon.send_status()
     finally:
-        bench.stop()
+        harness.stop()
     assert caplog.text.count("device-mapper cannot be queried (only root may open") == 1
     assert "only root may open" in published[-1]["device_mapper"]

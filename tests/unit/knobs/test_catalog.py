@@ -134,9 +134,9 @@ def test_no_gate_leads_to_a_knob_that_is_never_written(
 
 @pytest.mark.parametrize("knob", NEVER)
 def test_a_writer_refuses_an_existing_knob_that_is_never_written(tmp_path: Path, knob: str) -> None:
-    bench = WriterHarness(tmp_path)
-    bench.fake.write(f"/sys/block/bcache0/bcache/{knob}", "0")
-    (outcome,) = bench.writer.apply((Step(StepKind.WRITE, knob, "1"),), Reason("a bug", "a bug"))
+    harness = WriterHarness(tmp_path)
+    harness.fake.write(f"/sys/block/bcache0/bcache/{knob}", "0")
+    (outcome,) = harness.writer.apply((Step(StepKind.WRITE, knob, "1"),), Reason("a bug", "a bug"))
     assert (outcome.kind, outcome.error) == (OutcomeKind.REFUSED, "ebbgate never writes it")
-    assert bench.sysfs.log == []
-    assert bench.journal.kept == {}
+    assert harness.sysfs.log == []
+    assert harness.journal.kept == {}

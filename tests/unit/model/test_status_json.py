@@ -13,10 +13,10 @@ from ebbgate.model.records import Direction
 from ebbgate.model.status import GateStatus, KnobStatus, VolumeStatus
 from ebbgate.model.status_json import status_from_json, status_to_json
 from ebbgate.model.volume import Mode
-from tests.volume_loop_fixture import LoopBench
+from tests.volume_loop_fixture import LoopHarness
 
 
-def test_a_status_of_the_daemon_is_the_same_after_json(enforced: LoopBench) -> None:
+def test_a_status_of_the_daemon_is_the_same_after_json(enforced: LoopHarness) -> None:
     enforced.gap_and_back()
     text = json.dumps(enforced.kept.document)
     status = status_from_json(json.loads(text))

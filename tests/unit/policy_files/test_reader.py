@@ -18,7 +18,7 @@ from ebbgate.policy_files.active import ActivePolicies
 from ebbgate.policy_files.validation import check_unsaved
 from ebbgate.units import KIB
 from tests.control_fixture import SILENCE_NS_MAX
-from tests.unit.daemon.test_volume_set import Bench
+from tests.unit.daemon.test_volume_set import VolumeSetHarness
 
 _CONDITION = '{dirty_ratio: "> 40%"}'
 
@@ -42,24 +42,24 @@ def fill(folder: Path, count: int) -> None:
 
 
 def test_many_large_files_keep_the_loop_awake(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, Mode.ADVISE)
-    folder = bench.daemon.policies.folder
+    harness = VolumeSetHarness(tmp_path, Mode.ADVISE)
+    folder = harness.daemon.policies.folder
     silence = LoopSilence()
 
     async def scenario() -> float:
-        await bench.looks(1)
+        await harness.looks(1)
         fill(folder, 17)
         await asyncio.sleep(0)
         silence.begin()
         begun = time.monotonic()
-        await bench.daemon.follow_policies()
+        await harness.daemon.follow_policies()
         return time.monotonic() - begun
 
     with asyncio.Runner(loop_factory=lambda: measured_loop(silence)) as runner:
         took_s = runner.run(scenario())
-    bench.stop()
-    assert bench.daemon.policies.problems == ()
-    assert len(bench.daemon.policies.status_document()["names"]) == 17
+    harness.stop()
+    assert harness.daemon.policies.problems == ()
+    assert len(harness.daemon.policies.status_document()["names"]) == 17
     assert took_s > 0.5, "the files are too small to show anything"
     assert silence.max_ns < SILENCE_NS_MAX
 

@@ -28,7 +28,7 @@ EDGE = '{"t":"edge","ns":%d,"vol":"bcache0","edge":"idle","idle_ns":3}'
 DEADLINE_S = 10.0
 
 
-class Bench:
+class ProbeHarness:
     """A probe made of a few lines of shell."""
 
     def __init__(self, folder: Path) -> None:
@@ -79,10 +79,10 @@ class Bench:
 
 
 @pytest.fixture
-def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
+def harness(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ProbeHarness:
     monkeypatch.setattr(ebpf, "BACKOFF_S", (0.001, 0.002, 0.004))
     monkeypatch.setattr(ebpf, "_EXIT_S", 0.1)
-    return Bench(tmp_path)
+    return ProbeHarness(tmp_path)
 
 
 def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -90,39 +90,39 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 # ---- records ------------------------------------------------------------------------------------
-def test_records_come_in_order_and_hello_means_running(bench: Bench) -> None:
-    bench.script(f"hello; echo '{EDGE % 5}'; echo '{EDGE % 6}'; stay")
-    bench.run_until(lambda: len(bench.records) == 3)
-    assert isinstance(bench.records[0], Hello)
-    assert [r.at_ns for r in bench.records[1:] if isinstance(r, Edge)] == [5, 6]
-    assert bench.probe.health.hello == bench.records[0]
-    assert bench.restarts == 1
+def test_records_come_in_order_and_hello_means_running(harness: ProbeHarness) -> None:
+    harness.script(f"hello; echo '{EDGE % 5}'; echo '{EDGE % 6}'; stay")
+    harness.run_until(lambda: len(harness.records) == 3)
+    assert isinstance(harness.records[0], Hello)
+    assert [r.at_ns for r in harness.records[1:] if isinstance(r, Edge)] == [5, 6]
+    assert harness.probe.health.hello == harness.records[0]
+    assert harness.restarts == 1
 
 
-def test_a_line_may_come_in_pieces(bench: Bench) -> None:
+def test_a_line_may_come_in_pieces(harness: ProbeHarness) -> None:
     line = EDGE % 7
-    bench.script(f"printf '%s' '{line[:20]}'; sleep 0.05; echo '{line[20:]}'; stay")
-    bench.run_until(lambda: bool(bench.records))
-    assert bench.probe.health.bad_lines == 0
+    harness.script(f"printf '%s' '{line[:20]}'; sleep 0.05; echo '{line[20:]}'; stay")
+    harness.run_until(lambda: bool(harness.records))
+    assert harness.probe.health.bad_lines == 0
 
 
 def test_damaged_lines_are_counted_logged_and_skipped(
-    bench: Bench, caplog: pytest.LogCaptureFixture
+    harness: ProbeHarness, caplog: pytest.LogCaptureFixture
 ) -> None:
-    bench.script(f"hello; for i in 1 2 3 4 5; do echo '{{'; done; echo '{EDGE % 8}'; stay")
-    bench.run_until(lambda: len(bench.records) == 2)
-    assert bench.probe.health.bad_lines == 5
+    harness.script(f"hello; for i in 1 2 3 4 5; do echo '{{'; done; echo '{EDGE % 8}'; stay")
+    harness.run_until(lambda: len(harness.records) == 2)
+    assert harness.probe.health.bad_lines == 5
     assert sum("damaged record" in text for text in warnings(caplog)) == 3
 
 
 def test_an_endless_line_restarts_the_probe(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    harness: ProbeHarness, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(ebpf, "_LINE_BYTES_MAX", 5000)
     endless = "exec head -c 100000 /dev/zero"
-    bench.script(f"[ $run -gt 1 ] || {endless}; hello; stay")
-    bench.run_until(lambda: bench.probe.health.state == "running")
-    assert bench.restarts == 2
+    harness.script(f"[ $run -gt 1 ] || {endless}; hello; stay")
+    harness.run_until(lambda: harness.probe.health.state == "running")
+    assert harness.restarts == 2
     assert any("over 5000 bytes" in text for text in warnings(caplog))
 
 
@@ -141,17 +141,17 @@ def test_a_queue_sample_before_an_edge_is_dropped() -> None:
 
 
 # ---- commands -----------------------------------------------------------------------------------
-def test_commands_reach_the_probe_as_lines(bench: Bench) -> None:
+def test_commands_reach_the_probe_as_lines(harness: ProbeHarness) -> None:
     answer = json.dumps({"t": "error", "ns": 1, "text": "read", "cmd": "%s"})
-    bench.script(f"hello; while read -r line; do printf '{answer}\\n' \"$line\"; done")
-    bench.on_restart = lambda: bench.probe.command("wait bcache0 300")
-    bench.run_until(lambda: any(isinstance(r, ProbeWarning) for r in bench.records))
-    complaint = next(r for r in bench.records if isinstance(r, ProbeWarning))
+    harness.script(f"hello; while read -r line; do printf '{answer}\\n' \"$line\"; done")
+    harness.on_restart = lambda: harness.probe.command("wait bcache0 300")
+    harness.run_until(lambda: any(isinstance(r, ProbeWarning) for r in harness.records))
+    complaint = next(r for r in harness.records if isinstance(r, ProbeWarning))
     assert complaint.text == "read: wait bcache0 300"
 
 
-def test_a_command_without_a_probe_is_dropped(bench: Bench) -> None:
-    bench.probe.command("wait bcache0 300")
+def test_a_command_without_a_probe_is_dropped(harness: ProbeHarness) -> None:
+    harness.probe.command("wait bcache0 300")
 
 
 def test_the_track_command_names_every_device() -> None:
@@ -176,88 +176,88 @@ def test_the_track_command_of_a_writecache_has_no_mode(tmp_path: Path) -> None:
 
 # ---- how it ends --------------------------------------------------------------------------------
 def test_a_dead_probe_is_restarted_with_growing_pauses(
-    bench: Bench, caplog: pytest.LogCaptureFixture
+    harness: ProbeHarness, caplog: pytest.LogCaptureFixture
 ) -> None:
-    bench.script("[ $run -gt 4 ] || exit 3; hello; stay")
-    bench.run_until(lambda: bench.probe.health.state == "running")
-    assert (bench.restarts, bench.probe.health.restarts) == (5, 4)
+    harness.script("[ $run -gt 4 ] || exit 3; hello; stay")
+    harness.run_until(lambda: harness.probe.health.state == "running")
+    assert (harness.restarts, harness.probe.health.restarts) == (5, 4)
     pauses = [text.split("again in ")[1].split(" s")[0] for text in warnings(caplog)]
     assert pauses == ["0.001", "0.002", "0.004", "0.004"]
     assert all("exit code 3" in text and "signals are unknown" in text for text in warnings(caplog))
 
 
-def test_a_killed_probe_is_restarted(bench: Bench) -> None:
-    bench.script("[ $run -gt 1 ] || kill -9 $$; hello; stay")
-    bench.run_until(lambda: bench.probe.health.state == "running")
-    assert bench.restarts == 2
+def test_a_killed_probe_is_restarted(harness: ProbeHarness) -> None:
+    harness.script("[ $run -gt 1 ] || kill -9 $$; hello; stay")
+    harness.run_until(lambda: harness.probe.health.state == "running")
+    assert harness.restarts == 2
 
 
-def test_a_probe_that_closes_its_output_is_killed(bench: Bench) -> None:
-    bench.script("[ $run -gt 1 ] || { exec >&-; exec sleep 60; }; hello; stay")
-    bench.run_until(lambda: bench.probe.health.state == "running")
-    assert bench.restarts == 2
+def test_a_probe_that_closes_its_output_is_killed(harness: ProbeHarness) -> None:
+    harness.script("[ $run -gt 1 ] || { exec >&-; exec sleep 60; }; hello; stay")
+    harness.run_until(lambda: harness.probe.health.state == "running")
+    assert harness.restarts == 2
 
 
 def test_a_command_to_a_deaf_probe_logs_no_traceback(
-    bench: Bench, caplog: pytest.LogCaptureFixture
+    harness: ProbeHarness, caplog: pytest.LogCaptureFixture
 ) -> None:
-    pid = bench.folder / "pid"
+    pid = harness.folder / "pid"
     end = f"echo $$ > {pid}.new; mv {pid}.new {pid}; exit 1"
-    bench.script(f"[ $run -gt 1 ] || {{ {end}; }}; hello; stay")
+    harness.script(f"[ $run -gt 1 ] || {{ {end}; }}; hello; stay")
 
     def speak() -> None:
-        if bench.restarts == 1:
+        if harness.restarts == 1:
             until(pid.exists)
             # It has ended, and the loop has had no chance to see that nobody listens.
             # A thread of asyncio may be the one that sees it end first.
             with contextlib.suppress(ChildProcessError):
                 os.waitid(os.P_PID, int(pid.read_text()), os.WEXITED | os.WNOWAIT)
-        bench.probe.command("wait bcache0 300")
+        harness.probe.command("wait bcache0 300")
 
-    bench.on_restart = speak
-    bench.run_until(lambda: bench.probe.health.state == "running")
+    harness.on_restart = speak
+    harness.run_until(lambda: harness.probe.health.state == "running")
     gc.collect()
     assert [r for r in caplog.records if r.name == "asyncio"] == []
 
 
 def test_a_probe_that_cannot_start_is_reported_once(
-    bench: Bench, caplog: pytest.LogCaptureFixture
+    harness: ProbeHarness, caplog: pytest.LogCaptureFixture
 ) -> None:
-    bench.script("exit 70")
-    bench.run_until(lambda: "cannot start here" in bench.probe.health.state)
-    assert bench.restarts == ebpf.FAILED_STARTS_MAX
+    harness.script("exit 70")
+    harness.run_until(lambda: "cannot start here" in harness.probe.health.state)
+    assert harness.restarts == ebpf.FAILED_STARTS_MAX
     said = [text for text in warnings(caplog) if "cannot start here" in text]
     assert len(said) == 1
     assert "nothing is tuned" in said[0]
-    assert "on SIGHUP" in bench.probe.health.state
+    assert "on SIGHUP" in harness.probe.health.state
 
 
 def test_a_probe_that_cannot_start_is_retried_later(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    harness: ProbeHarness, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(ebpf, "RETRY_S", 0.01)
-    bench.script("[ $run -gt 5 ] || exit 70; hello; stay")
-    bench.run_until(lambda: bench.probe.health.state == "running")
-    assert bench.restarts == 6
+    harness.script("[ $run -gt 5 ] || exit 70; hello; stay")
+    harness.run_until(lambda: harness.probe.health.state == "running")
+    assert harness.restarts == 6
     assert sum("cannot start here" in text for text in warnings(caplog)) == 1
 
 
-def test_a_person_can_retry_the_probe_at_once(bench: Bench) -> None:
-    bench.script("[ $run -gt 3 ] || exit 70; hello; stay")
+def test_a_person_can_retry_the_probe_at_once(harness: ProbeHarness) -> None:
+    harness.script("[ $run -gt 3 ] || exit 70; hello; stay")
 
     def running() -> bool:
-        if "cannot start here" in bench.probe.health.state:
-            bench.probe.retry()
-        return bench.probe.health.state == "running"
+        if "cannot start here" in harness.probe.health.state:
+            harness.probe.retry()
+        return harness.probe.health.state == "running"
 
-    bench.probe.retry()
-    bench.run_until(running)
-    assert bench.restarts == 4
+    harness.probe.retry()
+    harness.run_until(running)
+    assert harness.restarts == 4
 
 
-def test_an_internal_error_after_hello_is_no_failed_start(bench: Bench) -> None:
-    bench.script("[ $run -gt 5 ] || { hello; exit 70; }; hello; stay")
-    bench.run_until(lambda: bench.restarts == 6 and bench.probe.health.state == "running")
+def test_an_internal_error_after_hello_is_no_failed_start(harness: ProbeHarness) -> None:
+    harness.script("[ $run -gt 5 ] || { hello; exit 70; }; hello; stay")
+    harness.run_until(lambda: harness.restarts == 6 and harness.probe.health.state == "running")
 
 
 @pytest.mark.parametrize(
@@ -269,64 +269,64 @@ def test_an_internal_error_after_hello_is_no_failed_start(bench: Bench) -> None:
     ],
 )
 def test_a_fatal_exit_is_an_error_with_the_next_step(
-    bench: Bench, code: int, error: type[EbbgateError], exit_code: int, why: str
+    harness: ProbeHarness, code: int, error: type[EbbgateError], exit_code: int, why: str
 ) -> None:
-    bench.script(f"exit {code}")
-    caught = bench.run_to_its_error()
+    harness.script(f"exit {code}")
+    caught = harness.run_to_its_error()
     assert isinstance(caught, error)
     assert caught.exit_code == exit_code
     assert why in caught.hint
-    assert bench.restarts == 1
+    assert harness.restarts == 1
 
 
-def test_a_missing_probe_is_an_error_with_the_next_step(bench: Bench) -> None:
-    caught = bench.run_to_its_error()
+def test_a_missing_probe_is_an_error_with_the_next_step(harness: ProbeHarness) -> None:
+    caught = harness.run_to_its_error()
     assert isinstance(caught, Unavailable)
     assert "No such file" in caught.message
     assert "make probe" in caught.hint
 
 
-def test_a_probe_that_is_no_program_is_an_error(bench: Bench) -> None:
-    bench.program.write_text("not executable")
-    assert "Permission denied" in bench.run_to_its_error().message
+def test_a_probe_that_is_no_program_is_an_error(harness: ProbeHarness) -> None:
+    harness.program.write_text("not executable")
+    assert "Permission denied" in harness.run_to_its_error().message
 
 
-def test_another_protocol_version_is_refused_and_its_probe_ended(bench: Bench) -> None:
-    pid = bench.folder / "pid"
+def test_another_protocol_version_is_refused_and_its_probe_ended(harness: ProbeHarness) -> None:
+    pid = harness.folder / "pid"
     other = HELLO.replace('"protocol":1', '"protocol":2')
-    bench.script(f"echo $$ > {pid}; echo '{other}'; exec sleep 60")
-    caught = bench.run_to_its_error()
+    harness.script(f"echo $$ > {pid}; echo '{other}'; exec sleep 60")
+    caught = harness.run_to_its_error()
     assert "protocol 2" in caught.message
     with pytest.raises(ProcessLookupError):
         os.kill(int(pid.read_text()), 0)
 
 
 # ---- stop ---------------------------------------------------------------------------------------
-def test_a_stop_asks_the_probe_to_quit(bench: Bench) -> None:
-    goodbye = bench.folder / "goodbye"
-    bench.script(
+def test_a_stop_asks_the_probe_to_quit(harness: ProbeHarness) -> None:
+    goodbye = harness.folder / "goodbye"
+    harness.script(
         f'hello; while read -r line; do [ "$line" = quit ] && touch {goodbye} && exit; done'
     )
-    bench.run_until(lambda: bool(bench.records))
+    harness.run_until(lambda: bool(harness.records))
     assert goodbye.exists()
-    assert bench.restarts == 1
+    assert harness.restarts == 1
 
 
-def test_a_probe_that_ignores_quit_is_killed(bench: Bench) -> None:
-    pid = bench.folder / "pid"
-    bench.script(f"trap '' TERM; echo $$ > {pid}; hello; exec sleep 60")
+def test_a_probe_that_ignores_quit_is_killed(harness: ProbeHarness) -> None:
+    pid = harness.folder / "pid"
+    harness.script(f"trap '' TERM; echo $$ > {pid}; hello; exec sleep 60")
     began = time.monotonic()
-    bench.run_until(lambda: bool(bench.records))
+    harness.run_until(lambda: bool(harness.records))
     assert time.monotonic() - began < DEADLINE_S
     with pytest.raises(ProcessLookupError):
         os.kill(int(pid.read_text()), 0)
 
 
 def test_a_stop_during_a_pause_starts_no_probe(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    harness: ProbeHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ebpf, "BACKOFF_S", (60.0,))
-    bench.script("exit 1")
-    bench.run_until(lambda: bench.probe.health.restarts == 1)
-    assert bench.restarts == 1
-    assert bench.probe.health.state == "down: exit code 1"
+    harness.script("exit 1")
+    harness.run_until(lambda: harness.probe.health.restarts == 1)
+    assert harness.restarts == 1
+    assert harness.probe.health.state == "down: exit code 1"

@@ -10,7 +10,7 @@ from ebbgate.signals.kernel_sleep import KernelSleep, left_s, on_destage, taken_
 from ebbgate.units import NS_PER_S
 from tests.builders import live_document, tick
 from tests.unit.conftest import NOW_NS, Cli
-from tests.volume_loop_fixture import LoopBench
+from tests.volume_loop_fixture import LoopHarness
 
 TAKEN_NS = 100 * NS_PER_S
 ASLEEP = taken_over(None, TAKEN_NS, "30")
@@ -61,16 +61,16 @@ def test_a_knob_that_is_taken_over_again_starts_anew() -> None:
     assert left_s(taken_over(awake, after(10), "30"), after(10)) == 30
 
 
-def heard(bench: LoopBench, done_ios: int) -> object:
+def heard(harness: LoopHarness, done_ios: int) -> object:
     """What is said of the sleep a second later, at this count of pieces."""
-    bench.now_ms += 1000
+    harness.now_ms += 1000
     done = {"queued_ios": done_ios, "queued_bytes": 0, "done_ios": done_ios, "done_bytes": 0}
-    bench.loop.on_record(tick(ns=bench.now_ns(), last_ns=bench.now_ns(), destage=done))
-    bench.tick(probe=False)
-    return bench.kept.document["kernel_sleep"]
+    harness.loop.on_record(tick(ns=harness.now_ns(), last_ns=harness.now_ns(), destage=done))
+    harness.tick(probe=False)
+    return harness.kept.document["kernel_sleep"]
 
 
-def test_the_live_document_tells_the_sleep_until_destage_moves(enforced: LoopBench) -> None:
+def test_the_live_document_tells_the_sleep_until_destage_moves(enforced: LoopHarness) -> None:
     assert enforced.before["writeback_delay"] == "30"
     asleep = heard(enforced, 5)
     assert isinstance(asleep, dict)
@@ -80,7 +80,7 @@ def test_the_live_document_tells_the_sleep_until_destage_moves(enforced: LoopBen
 
 
 def test_the_live_document_tells_no_sleep_of_a_thread_that_is_the_kernels(
-    enforced: LoopBench,
+    enforced: LoopHarness,
 ) -> None:
     enforced.loop.set_mode(Mode.ADVISE, "a person")
     enforced.settle()

@@ -28,7 +28,7 @@ from ebbgate.signals.totals import (
     totals_to_json,
 )
 from tests.builders import action, tick
-from tests.volume_loop_fixture import LoopBench
+from tests.volume_loop_fixture import LoopHarness
 
 COUNTS = st.lists(st.integers(min_value=0, max_value=1 << 40), max_size=108)
 STEPS = st.lists(
@@ -171,7 +171,7 @@ def test_actors_without_number_become_one() -> None:
 
 
 def test_the_live_document_counts_writes_of_strategies_and_of_somebody_else(
-    enforced: LoopBench,
+    enforced: LoopHarness,
 ) -> None:
     enforced.gap_and_back()
     enforced.someone_writes("writeback_percent", "17")

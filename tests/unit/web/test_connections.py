@@ -19,7 +19,7 @@ from ebbgate.web import connections, events, protocol, server
 from ebbgate.web.connections import Room, client_name, make_room
 from ebbgate.web.events import Broadcaster
 from ebbgate.web.peer import loopback_uid
-from tests.unit.web.web_fixture import DEADLINE_S, Bench, Served, served
+from tests.unit.web.web_fixture import DEADLINE_S, Served, WebHarness, served
 from tests.waiting import until
 
 GET = b"GET /api/v1/health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
@@ -145,7 +145,7 @@ def test_remote_or_closed_peer_has_no_uid(remote: object, local: object) -> None
 
 # ---- over the wire -----------------------------------------------------------------------------
 @contextmanager
-def running(web: Bench) -> Iterator[tuple[str, int]]:
+def running(web: WebHarness) -> Iterator[tuple[str, int]]:
     """The server as a thread of this process, so that a test can make its limits small."""
     listening = server.listen("127.0.0.1", 0)
     made = server.server_of(web.api)
@@ -200,7 +200,7 @@ def test_silent_connections_do_not_lock_others_out(real: Served, sent: bytes) ->
 
 @pytest.mark.parametrize("sent", [b"", b"GET / HTTP/1.1\r\nHost: loc"])
 def test_connection_without_a_request_is_closed_in_time(
-    web: Bench, monkeypatch: pytest.MonkeyPatch, sent: bytes
+    web: WebHarness, monkeypatch: pytest.MonkeyPatch, sent: bytes
 ) -> None:
     monkeypatch.setattr(protocol, "HEAD_TIMEOUT_S", 0.5)
     with running(web) as address, closing(socket.create_connection(address)) as line:
@@ -208,7 +208,9 @@ def test_connection_without_a_request_is_closed_in_time(
         assert 0.3 < lasts_s(line) < 5.0
 
 
-def test_slow_bytes_do_not_extend_the_timeout(web: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slow_bytes_do_not_extend_the_timeout(
+    web: WebHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(protocol, "HEAD_TIMEOUT_S", 0.5)
     with running(web) as address, closing(socket.create_connection(address)) as line:
         begun_s = time.monotonic()
@@ -219,7 +221,9 @@ def test_slow_bytes_do_not_extend_the_timeout(web: Bench, monkeypatch: pytest.Mo
         assert time.monotonic() - begun_s < 5.0
 
 
-def test_idle_connection_is_closed_in_time(web: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_idle_connection_is_closed_in_time(
+    web: WebHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(protocol, "IDLE_TIMEOUT_S", 0.5)
     with running(web) as address, closing(socket.create_connection(address, DEADLINE_S)) as line:
         line.sendall(b"GET /api/v1/health HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -228,7 +232,9 @@ def test_idle_connection_is_closed_in_time(web: Bench, monkeypatch: pytest.Monke
         assert 0.3 < lasts_s(line) < 5.0
 
 
-def test_stream_is_not_a_silent_connection(web: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stream_is_not_a_silent_connection(
+    web: WebHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("HEAD_TIMEOUT_S", "IDLE_TIMEOUT_S"):
         monkeypatch.setattr(protocol, name, 0.3)
     monkeypatch.setattr(connections.make_room, "__kwdefaults__", {"most": 9, "most_per_client": 5})
@@ -243,7 +249,7 @@ def test_stream_is_not_a_silent_connection(web: Bench, monkeypatch: pytest.Monke
 
 
 def test_client_without_silent_connections_gets_a_503(
-    web: Bench, monkeypatch: pytest.MonkeyPatch
+    web: WebHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connections.make_room, "__kwdefaults__", {"most": 9, "most_per_client": 2})
     with running(web) as address, ExitStack() as stack:
@@ -264,13 +270,15 @@ def test_client_without_silent_connections_gets_a_503(
     assert b'"code":"unavailable"' in body
 
 
-def test_answer_that_is_not_read_is_dropped(web: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_answer_that_is_not_read_is_dropped(
+    web: WebHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(protocol, "STUCK_TIMEOUT_S", 0.4)
     page = web.config.web.ui_dir
     page.mkdir(exist_ok=True)
     (page / "large.bin").write_bytes(b"x" * (32 << 20))
-    bench = Bench(web.folder)
-    with running(bench) as address, closing(socket.create_connection(address)) as line:
+    harness = WebHarness(web.folder)
+    with running(harness) as address, closing(socket.create_connection(address)) as line:
         line.sendall(b"GET /large.bin HTTP/1.1\r\nHost: localhost\r\n\r\n")
         line.recv(15)
         time.sleep(1.5)
@@ -283,13 +291,15 @@ def test_answer_that_is_not_read_is_dropped(web: Bench, monkeypatch: pytest.Monk
         assert status(address) == 200
 
 
-def test_total_of_unsent_answers_is_bounded(web: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_total_of_unsent_answers_is_bounded(
+    web: WebHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(protocol, "UNSENT_BYTES_MAX", 150_000)
     page = web.config.web.ui_dir
     page.mkdir(exist_ok=True)
     size = 16 << 20
     (page / "large.bin").write_bytes(b"x" * size)
-    with running(Bench(web.folder)) as address, ExitStack() as stack:
+    with running(WebHarness(web.folder)) as address, ExitStack() as stack:
         lines = [socket.create_connection(address, DEADLINE_S) for _ in range(3)]
         for line in lines:
             stack.callback(line.close)

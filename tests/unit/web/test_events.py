@@ -24,7 +24,7 @@ from ebbgate.web import server
 from ebbgate.web.changes import NEWS_MAX, RESET, Cursor, Event, after, encode, parse
 from ebbgate.web.events import READERS_PER_CLIENT_MAX, Broadcaster, Reader
 from tests.builders import action, decision, proposal
-from tests.unit.web.web_fixture import DEADLINE_S, Bench, Served, served
+from tests.unit.web.web_fixture import DEADLINE_S, Served, WebHarness, served
 from tests.waiting import until
 
 
@@ -238,7 +238,7 @@ def test_stopping_server_does_not_wait_for_readers(folder: Path) -> None:
 
 # ---- a reader that is stuck ----------------------------------------------------------------------
 def test_stuck_reader_is_dropped_with_its_connection(
-    web: Bench, monkeypatch: pytest.MonkeyPatch
+    web: WebHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(web_events, "STUCK_S", 0.3)
     listening = server.listen("127.0.0.1", 0)

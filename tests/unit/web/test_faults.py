@@ -21,7 +21,7 @@ from ebbgate.store import connection
 from ebbgate.store.db import Store
 from ebbgate.web import liveness, snapshot
 from tests.db_faults import DatabaseFault, damaged, locked, missing
-from tests.unit.web.web_fixture import RIGHT, Bench, served
+from tests.unit.web.web_fixture import RIGHT, WebHarness, served
 
 QUESTIONS = (
     "/volumes/bcache0",
@@ -67,7 +67,7 @@ each_trouble = pytest.mark.parametrize(
 
 @each_trouble
 def test_unreadable_history_is_reported_and_recovers(
-    web: Bench, trouble: DatabaseFault, monkeypatch: pytest.MonkeyPatch
+    web: WebHarness, trouble: DatabaseFault, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(snapshot, "time", _Clock())
     monkeypatch.setattr(connection, "READ_TIMEOUT_S", 0.1)
@@ -91,7 +91,7 @@ def test_unreadable_history_is_reported_and_recovers(
         assert web.get(path).status == 200, path
 
 
-def test_long_reader_of_the_history_is_reported(web: Bench) -> None:
+def test_long_reader_of_the_history_is_reported(web: WebHarness) -> None:
     log = {"bytes": 9 << 20, "held_since_unix_ns": 7, "held_by": "python3 (pid 12, uid 33)"}
     history = {"written": True, "dropped": 0, "trouble": None, "log": log}
     with closing(Store.open(web.config.history_path)) as store, web.daemon():
@@ -101,7 +101,7 @@ def test_long_reader_of_the_history_is_reported(web: Bench) -> None:
         assert [e for e in web.get("/doctor").json["missing"] if e.startswith(said)]
 
 
-def test_size_of_the_history_on_the_disk_is_a_metric(web: Bench) -> None:
+def test_size_of_the_history_on_the_disk_is_a_metric(web: WebHarness) -> None:
     def sizes() -> list[float]:
         page = web.ask("GET", "/metrics").body.decode()
         found = re.findall(r"^ebbgate_history_(?:file|log|limit)_bytes (.+)$", page, re.MULTILINE)
@@ -120,7 +120,7 @@ def test_size_of_the_history_on_the_disk_is_a_metric(web: Bench) -> None:
 
 @each_trouble
 def test_requests_are_accepted_while_the_history_is_unreadable(
-    web: Bench, trouble: DatabaseFault, monkeypatch: pytest.MonkeyPatch
+    web: WebHarness, trouble: DatabaseFault, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(snapshot, "time", _Clock())
     with trouble(web.config.history_path), web.daemon():
@@ -134,7 +134,7 @@ def test_requests_are_accepted_while_the_history_is_unreadable(
 
 
 # ---- the daemon --------------------------------------------------------------------------------
-def test_dead_daemon_is_reported_and_all_is_stale(web: Bench) -> None:
+def test_dead_daemon_is_reported_and_all_is_stale(web: WebHarness) -> None:
     health = web.get("/health").json["daemon"]
     assert health["alive"] is False
     assert any("is not running" in each for each in health["errors"])
@@ -142,7 +142,9 @@ def test_dead_daemon_is_reported_and_all_is_stale(web: Bench) -> None:
     assert web.get("/volumes").json["daemon_alive"] is False
 
 
-def test_restarted_daemon_makes_volumes_fresh(web: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_restarted_daemon_makes_volumes_fresh(
+    web: WebHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(snapshot, "time", _Clock())
     monkeypatch.setattr(liveness, "time", _Clock())
     assert web.get("/volumes").json["daemon_alive"] is False
@@ -155,7 +157,7 @@ def test_restarted_daemon_makes_volumes_fresh(web: Bench, monkeypatch: pytest.Mo
         assert (health["alive"], health["pid"], health["errors"]) == (True, os.getpid(), [])
 
 
-def test_hanging_daemon_is_alive_with_an_old_status(web: Bench) -> None:
+def test_hanging_daemon_is_alive_with_an_old_status(web: WebHarness) -> None:
     web.now_ns += 20_000_000_000
     with web.daemon():
         health = web.get("/health").json["daemon"]
@@ -165,7 +167,7 @@ def test_hanging_daemon_is_alive_with_an_old_status(web: Bench) -> None:
         assert all(each["stale"] for each in web.get("/volumes").json["volumes"])
 
 
-def test_daemon_is_asked_once_a_second(web: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_daemon_is_asked_once_a_second(web: WebHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Path] = []
 
     def counted(path: Path, timeout_s: float) -> Greeting:
@@ -182,7 +184,7 @@ def test_daemon_is_asked_once_a_second(web: Bench, monkeypatch: pytest.MonkeyPat
 
 
 def test_without_socket_access_the_history_shows_if_the_daemon_runs(
-    web: Bench, monkeypatch: pytest.MonkeyPatch
+    web: WebHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def closed(path: Path, timeout_s: float) -> Greeting:
         raise PermissionDenied(f"no access to {path}", "ask root")
@@ -196,7 +198,7 @@ def test_without_socket_access_the_history_shows_if_the_daemon_runs(
     assert web.get("/health").json["daemon"]["alive"] is None
 
 
-def test_errors_of_the_daemon_are_in_the_health(web: Bench) -> None:
+def test_errors_of_the_daemon_are_in_the_health(web: WebHarness) -> None:
     with closing(Store.open(web.config.history_path)) as store:
         document = {
             "pid": 4711,
@@ -214,7 +216,7 @@ def test_errors_of_the_daemon_are_in_the_health(web: Bench) -> None:
 
 
 def test_missing_history_and_daemon(tmp_path: Path) -> None:
-    web = Bench(tmp_path)
+    web = WebHarness(tmp_path)
     health = web.get("/health").json
     assert (health["history"]["ok"], health["daemon"]["alive"]) == (False, False)
     assert web.get("/volumes").json["volumes"] == []

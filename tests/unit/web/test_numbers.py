@@ -7,16 +7,16 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.unit.web.web_fixture import JSON, Bench
+from tests.unit.web.web_fixture import JSON, WebHarness
 
 
 @pytest.fixture(scope="module")
-def paged(tmp_path_factory: pytest.TempPathFactory) -> Bench:
+def paged(tmp_path_factory: pytest.TempPathFactory) -> WebHarness:
     """With pages: then every path is first looked for among the files."""
     folder = tmp_path_factory.mktemp("paged")
     (folder / "ui/assets").mkdir(parents=True)
     (folder / "ui/index.html").write_text("the page")
-    return Bench(folder)
+    return WebHarness(folder)
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ def paged(tmp_path_factory: pytest.TempPathFactory) -> Bench:
     ],
 )
 @pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS"])
-def test_invalid_path_is_a_client_error(paged: Bench, method: str, path: str) -> None:
+def test_invalid_path_is_a_client_error(paged: WebHarness, method: str, path: str) -> None:
     assert 400 <= paged.ask(method, path).status < 500
 
 
@@ -48,7 +48,7 @@ TIMES = ("since_unix_s", "until_unix_s")
     ],
 )
 def test_invalid_number_in_the_query_is_a_client_error(
-    still: Bench, path: str, names: tuple[str, ...], number: str
+    still: WebHarness, path: str, names: tuple[str, ...], number: str
 ) -> None:
     for name in names:
         assert still.get(f"{path}?{name}={quote(number)}").status == 422, name
@@ -69,19 +69,19 @@ def test_invalid_number_in_the_query_is_a_client_error(
     ],
 )
 def test_invalid_number_in_a_header_is_harmless(
-    paged: Bench, name: str, form: str, number: str
+    paged: WebHarness, name: str, form: str, number: str
 ) -> None:
     value = form.replace("{}", number)
     assert paged.ask("GET", "/index.html", {name: value}).status < 500
 
 
 @pytest.mark.parametrize("number", ["9" * 4000, "-" + "9" * 400, "1e999", "9" * 5000])
-def test_too_large_number_in_a_body_is_a_client_error(still: Bench, number: str) -> None:
+def test_too_large_number_in_a_body_is_a_client_error(still: WebHarness, number: str) -> None:
     body = f'{{"volume": "bcache0", "text": "", "hours": {number}}}'
     assert still.post("/policies/dry-run", body.encode()).status in (400, 422)
 
 
 @pytest.mark.parametrize("length", ["9" * 5000, "-1", "²", "1e3", "", " 1", "0x10"])
-def test_invalid_content_length_is_a_client_error(still: Bench, length: str) -> None:
+def test_invalid_content_length_is_a_client_error(still: WebHarness, length: str) -> None:
     headers = {**JSON, "content-length": length}
     assert still.ask("POST", "/api/v1/policies/check", headers, [b"{}"]).status in (400, 413)

@@ -15,7 +15,7 @@ from ebbgate.kernel.run import run
 from ebbgate.web.models.base import to_json
 from ebbgate.web.models.live import Volume
 from tests.house_rules import REPO
-from tests.unit.web.web_fixture import DOCUMENT, RIGHT, Bench
+from tests.unit.web.web_fixture import DOCUMENT, RIGHT, WebHarness
 
 COMMITTED = REPO / "webui/openapi.json"
 _CURRENT = pydantic.VERSION.startswith("2.")
@@ -34,7 +34,7 @@ def test_committed_document_is_made_by_current_packages() -> None:
     assert made == COMMITTED.read_text(), "python -m ebbgate.web --openapi > webui/openapi.json"
 
 
-def test_both_generations_describe_the_same_paths_and_fields(still: Bench) -> None:
+def test_both_generations_describe_the_same_paths_and_fields(still: WebHarness) -> None:
     made = still.api.app.openapi()
     assert set(made["paths"]) == set(DOCUMENT["paths"])
     for path, operations in made["paths"].items():
@@ -50,7 +50,7 @@ def test_both_generations_describe_the_same_paths_and_fields(still: Bench) -> No
 def test_the_installed_document_is_served(tmp_path: Path) -> None:
     (tmp_path / "ui").mkdir()
     (tmp_path / "ui/openapi.json").write_bytes(COMMITTED.read_bytes())
-    assert Bench(tmp_path).get("/openapi.json").body == COMMITTED.read_bytes()
+    assert WebHarness(tmp_path).get("/openapi.json").body == COMMITTED.read_bytes()
 
 
 def test_every_field_has_a_description() -> None:
@@ -126,7 +126,7 @@ def test_only_changes_need_the_token() -> None:
 
 
 # ---- the models behind it ------------------------------------------------------------------------
-def test_every_key_of_a_status_is_in_the_api(still: Bench) -> None:
+def test_every_key_of_a_status_is_in_the_api(still: WebHarness) -> None:
     live = still.api.databases.snapshot().live["bcache0"].document
     assert set(live) - set(Volume.__annotations__) == {"totals"}, "what Prometheus alone reads"
 
@@ -142,7 +142,9 @@ def test_every_key_of_a_status_is_in_the_api(still: Bench) -> None:
         ({"kind": True}, "kind"),
     ],
 )
-def test_invalid_body_is_422_with_the_field_name(still: Bench, document: Any, where: str) -> None:
+def test_invalid_body_is_422_with_the_field_name(
+    still: WebHarness, document: Any, where: str
+) -> None:
     answer = still.post("/intents", document, **RIGHT)
     assert answer.status == 422
     assert answer.error["message"].startswith(where)

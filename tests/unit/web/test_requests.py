@@ -20,12 +20,12 @@ from ebbgate.web import intent_service
 from ebbgate.web.errors import ApiError
 from ebbgate.web.models.intents import NewIntent
 from tests.control_harness import refuse
-from tests.unit.web.web_fixture import NOW_S, RIGHT, Bench, complaint
+from tests.unit.web.web_fixture import NOW_S, RIGHT, WebHarness, complaint
 from tests.waiting import until
 
 
 # ---- policies ----------------------------------------------------------------------------------
-def test_a_policy_is_checked_with_the_place_of_each_error(still: Bench) -> None:
+def test_a_policy_is_checked_with_the_place_of_each_error(still: WebHarness) -> None:
     text = "version: 1\nname: night\nstrategys: []\n"
     answer = still.post("/policies/check", {"name": "night", "text": text})
     assert answer.status == 200
@@ -34,7 +34,7 @@ def test_a_policy_is_checked_with_the_place_of_each_error(still: Bench) -> None:
     assert (error["line"], error["column"], error["nearest"]) == (3, 1, "strategies")
 
 
-def test_valid_policy_passes_and_is_not_saved(web: Bench) -> None:
+def test_valid_policy_passes_and_is_not_saved(web: WebHarness) -> None:
     answer = web.post("/policies/check", {"name": "night", "text": "version: 1\nname: night\n"})
     assert answer.json == {"ok": True, "errors": []}
     assert not web.policies.exists()
@@ -55,13 +55,13 @@ def test_valid_policy_passes_and_is_not_saved(web: Bench) -> None:
         (b'{"name": "X", "text": ""}', 422),
     ],
 )
-def test_invalid_body_is_refused(still: Bench, body: bytes, status: int) -> None:
+def test_invalid_body_is_refused(still: WebHarness, body: bytes, status: int) -> None:
     answer = still.post("/policies/check", body)
     assert answer.status == status
     assert answer.error["message"]
 
 
-def test_policy_files_are_listed_with_their_errors(web: Bench) -> None:
+def test_policy_files_are_listed_with_their_errors(web: WebHarness) -> None:
     web.policies.mkdir()
     (web.policies / "a.yaml").write_text("version: 1\nname: a\n")
     (web.policies / "b.yaml").write_text("version: 2\nname: b\n")
@@ -71,7 +71,7 @@ def test_policy_files_are_listed_with_their_errors(web: Bench) -> None:
     assert files[1]["errors"][0]["line"] == 1
 
 
-def test_changed_policy_file_is_read_again(web: Bench) -> None:
+def test_changed_policy_file_is_read_again(web: WebHarness) -> None:
     def files() -> dict[str, bool]:
         return {each["name"]: each["ok"] for each in web.get("/policies").json["files"]}
 
@@ -88,7 +88,7 @@ def test_changed_policy_file_is_read_again(web: Bench) -> None:
     assert files() == {}
 
 
-def test_effective_policies_have_the_titles_of_volumes(still: Bench) -> None:
+def test_effective_policies_have_the_titles_of_volumes(still: WebHarness) -> None:
     told = {each["title"]: each for each in still.get("/policies").json["effective"]}
     assert list(told) == ["bcache0", "bcache1", "vg/data2"]
     assert told["vg/data2"] == {
@@ -100,7 +100,7 @@ def test_effective_policies_have_the_titles_of_volumes(still: Bench) -> None:
     }
 
 
-def test_policy_schema_is_served(still: Bench) -> None:
+def test_policy_schema_is_served(still: WebHarness) -> None:
     answer = still.get("/policy-schema")
     assert answer.headers["content-type"] == "application/schema+json"
     assert answer.json["title"] == "ebbgate policy"
@@ -109,7 +109,7 @@ def test_policy_schema_is_served(still: Bench) -> None:
 NAS = "version: 1\nname: mine\nstrategies:\n  - stream_bypass: {}\n"
 
 
-def test_dry_run_lists_differences(still: Bench) -> None:
+def test_dry_run_lists_differences(still: WebHarness) -> None:
     asked = {"volume": "bcache0", "text": NAS, "against": "adaptive", "hours": 0.25}
     answer = still.post("/policies/dry-run", asked)
     assert answer.status == 200, answer.body
@@ -131,7 +131,7 @@ def test_dry_run_lists_differences(still: Bench) -> None:
         ({"text": "version: 1\nname: mine\nrulez: []\n"}, 422),
     ],
 )
-def test_invalid_dry_run_is_refused(still: Bench, change: dict[str, Any], status: int) -> None:
+def test_invalid_dry_run_is_refused(still: WebHarness, change: dict[str, Any], status: int) -> None:
     asked = {"volume": "bcache0", "text": NAS, "against": None, "hours": 1, **change}
     answer = still.post("/policies/dry-run", asked)
     assert answer.status == status, answer.body
@@ -144,7 +144,7 @@ def intent_json(kind: str, volume: str | None = "bcache0", **args: Any) -> dict[
     return {"kind": kind, "volume": volume, "args": args}
 
 
-def test_request_is_sent_and_can_be_followed(web: Bench) -> None:
+def test_request_is_sent_and_can_be_followed(web: WebHarness) -> None:
     with web.daemon() as asked:
         answer = web.post(
             "/intents", intent_json("mode", mode="enforce"), **RIGHT, **{"x-ebbgate-who": "jo"}
@@ -176,7 +176,7 @@ def test_request_is_sent_and_can_be_followed(web: Bench) -> None:
     assert [each["id"] for each in web.get("/intents?before_id=5").json["intents"]] == [4, 3, 2, 1]
 
 
-def test_history_overrides_remembered_requests(web: Bench) -> None:
+def test_history_overrides_remembered_requests(web: WebHarness) -> None:
     with (
         closing(Store.open(web.config.history_path)) as store,
         web.daemon(lambda _: (True, "bcache0: mode enforce"), store),
@@ -187,7 +187,7 @@ def test_history_overrides_remembered_requests(web: Bench) -> None:
     assert [each["id"] for each in web.get("/intents").json["intents"]] == [5, 4, 3, 2, 1]
 
 
-def test_without_a_daemon_nothing_is_accepted(web: Bench) -> None:
+def test_without_a_daemon_nothing_is_accepted(web: WebHarness) -> None:
     answer = web.post("/intents", intent_json("mode", mode="enforce"), **RIGHT)
     assert answer.status == 503
     assert answer.error["code"] == "no_daemon"
@@ -196,7 +196,7 @@ def test_without_a_daemon_nothing_is_accepted(web: Bench) -> None:
     assert web.get("/intents/5").status == 404
 
 
-def test_refusal_of_the_daemon_is_passed_on(web: Bench) -> None:
+def test_refusal_of_the_daemon_is_passed_on(web: WebHarness) -> None:
     with web.daemon(refuse):
         answer = web.post("/intents", intent_json("mode", mode="enforce"), **RIGHT)
     assert answer.status == 409
@@ -208,7 +208,7 @@ def test_refusal_of_the_daemon_is_passed_on(web: Bench) -> None:
 
 
 def test_silent_daemon_costs_bounded_time_and_blocks_no_reader(
-    web: Bench, monkeypatch: pytest.MonkeyPatch
+    web: WebHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(intent_service, "_TIMEOUT_S", 0.3)
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
@@ -225,7 +225,7 @@ def test_silent_daemon_costs_bounded_time_and_blocks_no_reader(
     assert "does not answer" in health["intents"]["why"]
 
 
-def test_limit_of_the_daemon_is_429(web: Bench) -> None:
+def test_limit_of_the_daemon_is_429(web: WebHarness) -> None:
     requests = intent_service.IntentService(web.api.databases)
     wanted = NewIntent(kind=IntentKind.RESTORE)
     with web.daemon():
@@ -237,7 +237,7 @@ def test_limit_of_the_daemon_is_429(web: Bench) -> None:
     assert int(answer.headers["retry-after"]) > 0
 
 
-def test_waiting_requests_are_bounded(web: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_requests_are_bounded(web: WebHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(intent_service, "_AT_ONCE", 1)
     requests = intent_service.IntentService(web.api.databases)
     held, over = Event(), Event()
@@ -262,7 +262,7 @@ def test_waiting_requests_are_bounded(web: Bench, monkeypatch: pytest.MonkeyPatc
     assert requests.add(wanted, "").id == 5
 
 
-def test_remembered_requests_are_bounded(web: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_remembered_requests_are_bounded(web: WebHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     requests = intent_service.IntentService(web.api.databases)
     numbers = iter(range(100, 1000))
     monkeypatch.setattr(requests, "_send", lambda *_: next(numbers))
@@ -277,7 +277,7 @@ def test_remembered_requests_are_bounded(web: Bench, monkeypatch: pytest.MonkeyP
     assert [each.id for each in requests.newest(1000, 1 << 53)] == [4, 3, 2, 1]
 
 
-def test_policy_that_exceeds_a_line_is_refused(web: Bench) -> None:
+def test_policy_that_exceeds_a_line_is_refused(web: WebHarness) -> None:
     with web.daemon() as asked:
         text = "# \u00fc" * 10_000
         saved = intent_json("policy_save", None, name="night", text=text)
@@ -303,7 +303,9 @@ def test_policy_that_exceeds_a_line_is_refused(web: Bench) -> None:
         ({"volume": "bcache0"}, 422),
     ],
 )
-def test_invalid_request_is_refused_and_not_saved(web: Bench, wanted: Any, status: int) -> None:
+def test_invalid_request_is_refused_and_not_saved(
+    web: WebHarness, wanted: Any, status: int
+) -> None:
     with web.daemon() as asked:
         answer = web.post("/intents", wanted, **RIGHT)
     assert answer.status == status, answer.body
@@ -313,7 +315,7 @@ def test_invalid_request_is_refused_and_not_saved(web: Bench, wanted: Any, statu
 
 
 @pytest.mark.parametrize("who", ["x" * 65, "a\x07b", "a\x9bb"])
-def test_unprintable_or_long_name_is_refused(web: Bench, who: str) -> None:
+def test_unprintable_or_long_name_is_refused(web: WebHarness, who: str) -> None:
     with web.daemon():
         answer = web.post(
             "/intents", intent_json("restore", None), **RIGHT, **{"x-ebbgate-who": who}

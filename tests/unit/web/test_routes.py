@@ -16,7 +16,7 @@ from ebbgate.store.connection import open_writer
 from ebbgate.store.db import Store
 from ebbgate.store.queries import History
 from ebbgate.store.schema import HISTORY
-from tests.unit.web.web_fixture import DOCUMENT, NOW_S, RIGHT, Bench, complaint
+from tests.unit.web.web_fixture import DOCUMENT, NOW_S, RIGHT, WebHarness, complaint
 
 # Path, and what the answer shows.
 GOOD: dict[str, Callable[[Any], bool]] = {
@@ -78,7 +78,7 @@ def schema_of(path: str, method: str, status: int) -> Any:
 
 
 @pytest.mark.parametrize("path", GOOD)
-def test_answer_matches_the_document(still: Bench, path: str) -> None:
+def test_answer_matches_the_document(still: WebHarness, path: str) -> None:
     answer = still.get(path, **RIGHT)
     assert answer.status == 200, answer.body
     assert complaint(answer.json, schema_of(path, "get", 200)) == ""
@@ -86,7 +86,7 @@ def test_answer_matches_the_document(still: Bench, path: str) -> None:
 
 
 @pytest.mark.parametrize("path", BAD)
-def test_error_matches_the_document_and_has_a_hint(still: Bench, path: str) -> None:
+def test_error_matches_the_document_and_has_a_hint(still: WebHarness, path: str) -> None:
     answer = still.get(path)
     assert answer.status == BAD[path], answer.body
     assert answer.error["message"]
@@ -97,7 +97,7 @@ def test_error_matches_the_document_and_has_a_hint(still: Bench, path: str) -> N
 
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE"])
-def test_unknown_method_is_405(still: Bench, method: str) -> None:
+def test_unknown_method_is_405(still: WebHarness, method: str) -> None:
     headers = {**RIGHT, "content-type": "application/json"}
     answer = still.ask(method, "/api/v1/volumes", headers)
     assert answer.status == 405
@@ -105,7 +105,7 @@ def test_unknown_method_is_405(still: Bench, method: str) -> None:
     assert answer.headers["allow"] == "GET"
 
 
-def test_answers_are_valid_json(still: Bench) -> None:
+def test_answers_are_valid_json(still: WebHarness) -> None:
     def refuse(word: str) -> None:
         raise AssertionError(word)
 
@@ -113,7 +113,7 @@ def test_answers_are_valid_json(still: Bench) -> None:
         json.loads(still.get(path, **RIGHT).body, parse_constant=refuse)
 
 
-def test_forecast_of_never_is_null_and_listed(web: Bench) -> None:
+def test_forecast_of_never_is_null_and_listed(web: WebHarness) -> None:
     with closing(Store.open(web.config.history_path)) as store:
         with closing(History.open(web.config.history_path)) as history:
             document = history.live()["bcache0"].document
@@ -123,12 +123,12 @@ def test_forecast_of_never_is_null_and_listed(web: Bench) -> None:
     assert "time_to_full_s" in said["never"]
 
 
-def test_cutoff_is_dirty_data_plus_room(still: Bench) -> None:
+def test_cutoff_is_dirty_data_plus_room(still: WebHarness) -> None:
     said = still.get("/volumes/bcache0").json
     assert said["cutoff_dirty_bytes"] == said["dirty_bytes"] + said["room_bytes"]
 
 
-def test_the_hit_ratio_counts_reads_of_the_last_minutes(still: Bench) -> None:
+def test_the_hit_ratio_counts_reads_of_the_last_minutes(still: WebHarness) -> None:
     said = still.get("/volumes/bcache1").json
     assert said["hit_ratio_window_s"] == 300
     assert said["hit_ratio"] is None or 0 <= said["hit_ratio"] <= 1
@@ -141,7 +141,7 @@ def test_the_hit_ratio_counts_reads_of_the_last_minutes(still: Bench) -> None:
 
 # ---- decisions ---------------------------------------------------------------------------------
 @pytest.mark.parametrize("of", ["", "volume=bcache0&"])
-def test_pages_of_decisions_have_no_gap(still: Bench, of: str) -> None:
+def test_pages_of_decisions_have_no_gap(still: WebHarness, of: str) -> None:
     whole = [each["id"] for each in still.get(f"/decisions?{of}limit=40").json["decisions"]]
     pages: list[int] = []
     query = f"/decisions?{of}limit=7"
@@ -167,7 +167,7 @@ def test_pages_of_decisions_have_no_gap(still: Bench, of: str) -> None:
         (f"until_unix_s={NOW_S - 600}", lambda d: d["at_unix_s"] < NOW_S - 600),
     ],
 )
-def test_filter_of_decisions(still: Bench, query: str, holds: Callable[[Any], bool]) -> None:
+def test_filter_of_decisions(still: WebHarness, query: str, holds: Callable[[Any], bool]) -> None:
     found = still.get(f"/decisions?limit=200&{query}").json["decisions"]
     assert found
     assert all(map(holds, found))
@@ -175,7 +175,7 @@ def test_filter_of_decisions(still: Bench, query: str, holds: Callable[[Any], bo
     assert len(found) == min(200, sum(map(holds, everything)))
 
 
-def test_a_decision_is_explained_with_its_writes(still: Bench) -> None:
+def test_a_decision_is_explained_with_its_writes(still: WebHarness) -> None:
     found = still.get("/decisions?outcome=changed&limit=1").json["decisions"][0]
     whole = still.get(f"/decisions/{found['id']}").json
     assert {key: whole[key] for key in found} == found
@@ -187,7 +187,7 @@ def test_a_decision_is_explained_with_its_writes(still: Bench) -> None:
 
 
 # ---- advice ------------------------------------------------------------------------------------
-def test_advice_lists_what_could_not_be_checked(web: Bench) -> None:
+def test_advice_lists_what_could_not_be_checked(web: WebHarness) -> None:
     with web.daemon():
         found = web.get("/advice").json
     assert {each["volume"] for each in found["advice"]} <= {"bcache0"}
@@ -195,7 +195,7 @@ def test_advice_lists_what_could_not_be_checked(web: Bench) -> None:
     assert all(each["why"] for each in found["unknown"])
 
 
-def test_advice_on_a_knob_is_listed(web: Bench) -> None:
+def test_advice_on_a_knob_is_listed(web: WebHarness) -> None:
     web.fake.write("/sys/block/bcache0/bcache/sequential_cutoff", "0")
     found = web.get("/advice").json["advice"]
     assert any("sequential_cutoff" in each["text"] + each["about"] for each in found)
@@ -222,7 +222,7 @@ def test_advice_on_a_knob_is_listed(web: Bench) -> None:
         ("application/openmetrics-text;q=x", "text/plain; version=0.0.4; charset=utf-8"),
     ],
 )
-def test_metrics_have_the_accepted_format(still: Bench, accept: str, kind: str) -> None:
+def test_metrics_have_the_accepted_format(still: WebHarness, accept: str, kind: str) -> None:
     with still.daemon():
         answer = still.ask("GET", "/metrics", {"accept": accept})
     assert answer.status == 200
@@ -231,7 +231,7 @@ def test_metrics_have_the_accepted_format(still: Bench, accept: str, kind: str) 
     assert answer.body.endswith(b"# EOF\n") == kind.startswith("application")
 
 
-def test_missing_pages_are_reported_at_the_root(still: Bench) -> None:
+def test_missing_pages_are_reported_at_the_root(still: WebHarness) -> None:
     answer = still.ask("GET", "/")
     assert answer.status == 404
     assert str(still.config.web.ui_dir) in answer.error["message"]
@@ -243,7 +243,7 @@ def test_pages_are_served_from_their_folder_only(tmp_path: Path) -> None:
     (pages / "index.html").write_text("<!doctype html>")
     (tmp_path / "secret").write_text("secret")
     (pages / "link").symlink_to(tmp_path / "secret")
-    web = Bench(tmp_path, ui_dir=pages)
+    web = WebHarness(tmp_path, ui_dir=pages)
     assert web.ask("GET", "/").body == b"<!doctype html>"
     for path in ("/../secret", "/%2e%2e/secret", "/link", "/nothing.js", "//secret"):
         answer = web.ask("GET", path)
@@ -252,7 +252,7 @@ def test_pages_are_served_from_their_folder_only(tmp_path: Path) -> None:
 
 
 # ---- a history of another version ---------------------------------------------------------------
-def test_status_of_another_version_is_listed_and_hides_no_other(web: Bench) -> None:
+def test_status_of_another_version_is_listed_and_hides_no_other(web: WebHarness) -> None:
     with closing(open_writer(web.config.history_path, HISTORY)) as connection:
         connection.execute("UPDATE live SET document = '{\"odd\": 1}' WHERE volume = 'bcache1'")
     said = web.get("/volumes").json

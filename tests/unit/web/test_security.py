@@ -8,18 +8,18 @@ from pathlib import Path
 import pytest
 
 from ebbgate.web.security import BODY_BYTES_MAX, CSP, Scope, host_allowed, host_name, same_origin
-from tests.unit.web.web_fixture import JSON, RIGHT, TOKEN, Bench
+from tests.unit.web.web_fixture import JSON, RIGHT, TOKEN, WebHarness
 
 REQUEST = b'{"kind": "restore"}'
 OURS = "http://localhost:8380"
 
 
-def send_request(bench: Bench, *headers: tuple[str, str], client: str = "127.0.0.1") -> int:
+def send_request(harness: WebHarness, *headers: tuple[str, str], client: str = "127.0.0.1") -> int:
     """Send a request with these headers and those that it needs; return the status."""
     given = {name for name, _ in headers}
     rest = [each for each in {**JSON, **RIGHT}.items() if each[0] not in given]
     pairs = [*headers, *rest]
-    return bench.ask("POST", "/api/v1/intents", pairs, [REQUEST], client).status
+    return harness.ask("POST", "/api/v1/intents", pairs, [REQUEST], client).status
 
 
 # ---- headers -----------------------------------------------------------------------------------
@@ -40,7 +40,7 @@ def send_request(bench: Bench, *headers: tuple[str, str], client: str = "127.0.0
     ],
 )
 def test_every_answer_has_the_strict_headers(
-    still: Bench, method: str, path: str, headers: dict[str, str]
+    still: WebHarness, method: str, path: str, headers: dict[str, str]
 ) -> None:
     answer = still.ask(method, path, headers)
     assert answer.headers["content-security-policy"] == CSP
@@ -59,17 +59,17 @@ def test_every_answer_has_the_strict_headers(
 def test_only_page_files_may_be_cached(tmp_path: Path) -> None:
     (tmp_path / "ui").mkdir()
     (tmp_path / "ui/index.html").write_text("the page")
-    bench = Bench(tmp_path)
-    page = bench.ask("GET", "/")
+    harness = WebHarness(tmp_path)
+    page = harness.ask("GET", "/")
     assert (page.status, page.headers["cache-control"]) == (200, "no-cache")
-    same = bench.ask("GET", "/", {"if-none-match": page.headers["etag"]})
+    same = harness.ask("GET", "/", {"if-none-match": page.headers["etag"]})
     assert (same.status, same.headers["cache-control"]) == (304, "no-cache")
     for path in ("/nothing.js", "/api/v1/openapi.json", "/metrics", "/api/v1/health"):
-        assert bench.ask("GET", path).headers["cache-control"] == "no-store", path
+        assert harness.ask("GET", path).headers["cache-control"] == "no-store", path
 
 
 def test_internal_error_has_the_shape_and_headers(
-    web: Bench, monkeypatch: pytest.MonkeyPatch
+    web: WebHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(_: float = 0.0) -> None:
         raise RuntimeError("a bug")
@@ -133,14 +133,14 @@ def test_host_allowed(header: str, listen: str, allowed: bool) -> None:
     assert host_allowed(header, listen, ("nas.example.org",)) is allowed
 
 
-def test_a_foreign_name_gets_421(still: Bench) -> None:
+def test_a_foreign_name_gets_421(still: WebHarness) -> None:
     answer = still.get("/volumes", host="evil.example:8380")
     assert answer.status == 421
     assert answer.error["code"] == "misdirected_request"
 
 
 @pytest.mark.parametrize("hosts", [["localhost", "evil.example"], ["localhost", "localhost"]])
-def test_two_host_headers_are_refused(still: Bench, hosts: list[str]) -> None:
+def test_two_host_headers_are_refused(still: WebHarness, hosts: list[str]) -> None:
     pairs = [("host", each) for each in hosts]
     assert still.ask("GET", "/api/v1/health", pairs).status == 421
 
@@ -174,7 +174,9 @@ def test_same_origin(origin: str, host: str, same: bool) -> None:
         [("sec-fetch-site", "same-site")],
     ],
 )
-def test_a_page_of_another_site_changes_nothing(web: Bench, headers: list[tuple[str, str]]) -> None:
+def test_a_page_of_another_site_changes_nothing(
+    web: WebHarness, headers: list[tuple[str, str]]
+) -> None:
     with web.daemon():
         assert send_request(web, *headers) == 403
     assert len(web.get("/intents").json["intents"]) == 4
@@ -184,12 +186,12 @@ def test_a_page_of_another_site_changes_nothing(web: Bench, headers: list[tuple[
     "headers",
     [[], [("origin", OURS), ("sec-fetch-site", "same-origin")], [("sec-fetch-site", "none")]],
 )
-def test_own_page_and_programs_may_change(web: Bench, headers: list[tuple[str, str]]) -> None:
+def test_own_page_and_programs_may_change(web: WebHarness, headers: list[tuple[str, str]]) -> None:
     with web.daemon():
         assert send_request(web, *headers) == 202
 
 
-def test_page_of_another_site_cannot_check_a_policy(still: Bench) -> None:
+def test_page_of_another_site_cannot_check_a_policy(still: WebHarness) -> None:
     answer = still.post("/policies/check", {"name": "a", "text": ""}, origin="http://evil.example")
     assert answer.status == 403
 
@@ -209,18 +211,18 @@ def test_page_of_another_site_cannot_check_a_policy(still: Bench) -> None:
         "Bearer \xe4\xf6\xfc",
     ],
 )
-def test_wrong_token_changes_nothing(web: Bench, value: str) -> None:
+def test_wrong_token_changes_nothing(web: WebHarness, value: str) -> None:
     with web.daemon():
         assert send_request(web, ("authorization", value)) == 401
     assert len(web.get("/intents").json["intents"]) == 4
 
 
-def test_token_in_cookie_or_url_is_ignored(still: Bench) -> None:
+def test_token_in_cookie_or_url_is_ignored(still: WebHarness) -> None:
     headers = {**JSON, "cookie": f"token={TOKEN}; authorization=Bearer {TOKEN}"}
     assert still.ask("POST", f"/api/v1/intents?token={TOKEN}", headers, [REQUEST]).status == 401
 
 
-def test_401_names_the_scheme(still: Bench) -> None:
+def test_401_names_the_scheme(still: WebHarness) -> None:
     answer = still.get("/token")
     assert answer.status == 401
     assert answer.headers["www-authenticate"] == "Bearer"
@@ -228,7 +230,7 @@ def test_401_names_the_scheme(still: Bench) -> None:
 
 
 @pytest.mark.parametrize("text", [None, "", "short", "a token with spaces in it, too long"])
-def test_invalid_token_file_accepts_no_token(web: Bench, text: str | None) -> None:
+def test_invalid_token_file_accepts_no_token(web: WebHarness, text: str | None) -> None:
     path = web.config.web.token_file
     if text is None:
         path.unlink()
@@ -239,7 +241,7 @@ def test_invalid_token_file_accepts_no_token(web: Bench, text: str | None) -> No
     assert answer.status != 200
 
 
-def test_new_token_is_valid_at_once(web: Bench) -> None:
+def test_new_token_is_valid_at_once(web: WebHarness) -> None:
     other = "another-token-that-is-long-enough"
     web.config.web.token_file.write_text(other)
     assert web.get("/token", **RIGHT).status == 401
@@ -249,7 +251,7 @@ def test_new_token_is_valid_at_once(web: Bench) -> None:
 def test_closed_reading_needs_the_token_except_for_pages(tmp_path: Path) -> None:
     (tmp_path / "ui").mkdir()
     (tmp_path / "ui/index.html").write_text("the page")
-    closed = Bench(tmp_path, reading="token")
+    closed = WebHarness(tmp_path, reading="token")
     for path in ("/api/v1/health", "/api/v1/events", "/api/v1/openapi.json", "/metrics"):
         assert closed.ask("GET", path).status == 401
     assert closed.ask("GET", "/api/v1/health", RIGHT).status == 200
@@ -260,36 +262,36 @@ def test_closed_reading_needs_the_token_except_for_pages(tmp_path: Path) -> None
 
 # ---- how much ----------------------------------------------------------------------------------
 @pytest.mark.parametrize("kind", ["", "text/plain", "application/x-www-form-urlencoded"])
-def test_only_json_bodies_are_accepted(still: Bench, kind: str) -> None:
+def test_only_json_bodies_are_accepted(still: WebHarness, kind: str) -> None:
     headers = {"content-type": kind}
     answer = still.ask("POST", "/api/v1/policies/check", headers, [b"{}"])
     assert answer.status == 415
     assert answer.error["code"] == "unsupported_media_type"
 
 
-def test_too_large_content_length_is_refused_at_once(still: Bench) -> None:
+def test_too_large_content_length_is_refused_at_once(still: WebHarness) -> None:
     headers = {**JSON, "content-length": str(BODY_BYTES_MAX + 1)}
     assert still.ask("POST", "/api/v1/policies/check", headers, [b"{}"]).status == 413
 
 
-def test_too_large_body_without_length_is_refused(still: Bench) -> None:
+def test_too_large_body_without_length_is_refused(still: WebHarness) -> None:
     part = b" " * 4096
     parts = [part] * (BODY_BYTES_MAX // len(part) + 1)
     assert still.ask("POST", "/api/v1/policies/check", JSON, parts).status == 413
 
 
-def test_a_body_in_parts_is_one_body(still: Bench) -> None:
+def test_a_body_in_parts_is_one_body(still: WebHarness) -> None:
     parts = [b'{"name": "a", "te', b"", b'xt": "version: 1\\nname: a\\n"}']
     answer = still.ask("POST", "/api/v1/policies/check", JSON, parts)
     assert answer.json == {"ok": True, "errors": []}
 
 
-def test_largest_body_is_accepted(still: Bench) -> None:
+def test_largest_body_is_accepted(still: WebHarness) -> None:
     text = b'{"name": "a", "text": ""}'
     answer = still.ask("POST", "/api/v1/policies/check", JSON, [text.ljust(BODY_BYTES_MAX)])
     assert answer.status == 200
 
 
-def test_web_sockets_are_refused(still: Bench) -> None:
+def test_web_sockets_are_refused(still: WebHarness) -> None:
     scope: Scope = {"type": "websocket", "path": "/api/v1/events", "headers": []}
     assert still.told_by(scope) == []

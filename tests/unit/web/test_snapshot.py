@@ -13,15 +13,15 @@ from ebbgate.store import rollup
 from ebbgate.store.queries_web import LiveRow, WebHistory
 from ebbgate.units import MINUTE_NS, NS_PER_S
 from ebbgate.web.snapshot import cached_statuses
-from tests.unit.web.web_fixture import NOW_S, RIGHT, Bench
+from tests.unit.web.web_fixture import NOW_S, RIGHT, WebHarness
 
 
-def _rows(web: Bench) -> list[LiveRow]:
+def _rows(web: WebHarness) -> list[LiveRow]:
     with closing(WebHistory.open(web.config.history_path)) as history:
         return history.live_rows()
 
 
-def test_only_changed_statuses_are_encoded_again(web: Bench) -> None:
+def test_only_changed_statuses_are_encoded_again(web: WebHarness) -> None:
     rows = _rows(web)
     before = cached_statuses(rows, {})
     changed = [
@@ -35,7 +35,7 @@ def test_only_changed_statuses_are_encoded_again(web: Bench) -> None:
     assert set(cached_statuses(rows[1:], before)) == {row.volume for row in rows[1:]}
 
 
-def test_volume_is_equal_in_the_list_and_alone(web: Bench) -> None:
+def test_volume_is_equal_in_the_list_and_alone(web: WebHarness) -> None:
     with web.daemon():
         listed = web.get("/volumes").json["volumes"]
         assert len(listed) == 3
@@ -43,7 +43,7 @@ def test_volume_is_equal_in_the_list_and_alone(web: Bench) -> None:
             assert web.get(f"/volumes/{each['volume']}").json == each
 
 
-def test_settable_knobs_are_those_that_a_request_accepts(web: Bench) -> None:
+def test_settable_knobs_are_those_that_a_request_accepts(web: WebHarness) -> None:
     (volume,) = (row for row in _rows(web) if row.volume == "bcache0")
     document = json.loads(volume.text)
     knobs = {"cache_mode": {"value": "writeback", "original": None, "owner": "kernel"}}
@@ -61,7 +61,7 @@ def test_settable_knobs_are_those_that_a_request_accepts(web: Bench) -> None:
     assert not said["cache_mode"]["settable"]
 
 
-def test_age_is_that_of_the_snapshot(web: Bench) -> None:
+def test_age_is_that_of_the_snapshot(web: WebHarness) -> None:
     with web.daemon():
         first = {each["volume"]: each for each in web.get("/volumes").json["volumes"]}
         assert not any(each["stale"] for each in first.values())
@@ -73,7 +73,7 @@ def test_age_is_that_of_the_snapshot(web: Bench) -> None:
         assert each["at_unix_s"] == first[each["volume"]]["at_unix_s"]
 
 
-def test_status_of_another_version_is_listed_and_hides_no_other(web: Bench) -> None:
+def test_status_of_another_version_is_listed_and_hides_no_other(web: WebHarness) -> None:
     rows = _rows(web)
     broken = rows[-1]._replace(text="{}")
     found = cached_statuses([*rows[:-1], broken], {})

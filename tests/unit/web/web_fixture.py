@@ -29,7 +29,7 @@ from ebbgate.config.web_settings import WebSettings
 from ebbgate.store.db import Store
 from ebbgate.web.app import Api
 from ebbgate.web.security import Message
-from tests.control_harness import Asked, Decide, answering
+from tests.control_harness import AcceptedRequests, Decide, answering
 from tests.fake_sysfs import fake_bcache
 from tests.house_rules import REPO
 from tests.programs import ENDS_WITH_STARTER
@@ -65,7 +65,7 @@ class Answer:
         return document["error"]
 
 
-class Bench:
+class WebHarness:
     """The application in this process, by a clock that stands at the end of the history."""
 
     def __init__(self, folder: Path, **settings: Any) -> None:
@@ -132,7 +132,7 @@ class Bench:
     @contextmanager
     def daemon(
         self, decide: Decide = lambda _: None, store: Store | None = None
-    ) -> Iterator[Asked]:
+    ) -> Iterator[AcceptedRequests]:
         """A daemon that accepts every request. `decide`: the outcome; without it there is none."""
         with answering(self.config.socket_path, decide, store) as asked:
             yield asked
