@@ -18,6 +18,7 @@ from ebbgate.doctor import remedy, report
 from ebbgate.doctor.advice import advise
 from ebbgate.doctor.model import Change
 from ebbgate.errors import NotFound, UsageError
+from ebbgate.intents.validation import Intent
 from ebbgate.kernel.sysfs import Sysfs
 from ebbgate.knobs.settable import checked_value, is_trigger
 from ebbgate.knobs.values import format_value
@@ -25,7 +26,6 @@ from ebbgate.model.decision import OutcomeKind
 from ebbgate.model.status import VolumeStatus
 from ebbgate.policy.overrides import OVERRIDE
 from ebbgate.probes.volume_state import read_state
-from ebbgate.store.intent_rows import IntentRow
 from ebbgate.store.queries import KnobWrite, read_knob_write
 
 
@@ -51,23 +51,24 @@ class AdviceIntents:
         self._overrides = overrides
         self._background = background
 
-    async def apply(self, intent: IntentRow, loop: VolumeLoop) -> str:
+    async def apply(self, intent: Intent, loop: VolumeLoop) -> str:
         """Set what an advice says, all of it or nothing.
 
         Raises NotFound for one that does not hold now, UsageError for what a person has to do.
         """
-        number, mode = str(intent.args["id"]), str(loop.mode)
+        number, mode = intent.args.id, str(loop.mode)
         change = await self._background.run(lambda: self._advised(number, loop, mode))
         undo = remedy.undo_commands(change, loop.volume)
         after = "\n".join(f"{remedy.UNDO}{each}" for each in undo) or remedy.NOTHING_LEFT
-        return await self._overrides.set(intent, loop, change.knobs, None, after)
+        values = [(knob, checked_value(loop.volume, knob, text)) for knob, text in change.knobs]
+        return await self._overrides.set_all(intent, loop, values, after)
 
-    async def undo(self, intent: IntentRow) -> str:
+    async def undo(self, intent: Intent) -> str:
         """Restore the value that a knob had before one write of it.
 
         Raises NotFound for a write that is not recorded, UsageError for one that cannot be undone.
         """
-        number = int(intent.args["action_id"])
+        number = intent.args.action_id
         action = await self._background.run(lambda: read_knob_write(self._history, number))
         if action is None:
             raise NotFound(
@@ -80,7 +81,7 @@ class AdviceIntents:
         after += (
             f" {action.strategy}\n{remedy.UNDO}ebbgate release {loop.volume.title} {action.knob}"
         )
-        return await self._overrides.set(intent, loop, ((action.knob, before),), None, after)
+        return await self._overrides.set_all(intent, loop, [(action.knob, before)], after)
 
     def _advised(self, number: str, loop: VolumeLoop, mode: str) -> Change:
         volume, names = loop.volume, tuple(loop.writer.owned)
@@ -91,7 +92,7 @@ class AdviceIntents:
         found = advise(report.facts(self._target.sysfs, volume, state, owned, VolumeStatus()))
         return remedy.by_daemon(remedy.advice_by_id(found, number, volume), volume, mode)
 
-    def _loop(self, intent: IntentRow, action: KnobWrite) -> VolumeLoop:
+    def _loop(self, intent: Intent, action: KnobWrite) -> VolumeLoop:
         loop = self._target.volumes.get(action.volume)
         if loop is None:
             raise NotFound(f"{action.volume} is not here now", "see ebbgate status")

@@ -24,7 +24,7 @@ from ebbgate.daemon.override_intents import OverrideIntents
 from ebbgate.daemon.override_registry import OverrideRegistry
 from ebbgate.daemon.policy_intents import PolicyIntents
 from ebbgate.errors import ActuationError, EbbgateError, NotFound, Unavailable
-from ebbgate.intents.validation import check_intent
+from ebbgate.intents.validation import Intent, check_intent
 from ebbgate.kernel.sysfs import Sysfs
 from ebbgate.model.override import IntentKind, OverrideKind
 from ebbgate.model.volume import Mode, Volume
@@ -85,10 +85,6 @@ class IntentOutcome:
     text: str
 
 
-Accepted = tuple[int, Awaitable[IntentOutcome]]
-"""The number of a request in the history, and its outcome."""
-
-
 class IntentDispatcher:
     """Gives each request to the part that carries it out.
 
@@ -113,17 +109,17 @@ class IntentDispatcher:
         self._overrides = OverrideIntents(registry)
         policies = PolicyIntents(target, background)
         advice = AdviceIntents(target, history, self._overrides, background)
-        self._each: Mapping[str, Callable[[IntentRow, VolumeLoop], Awaitable[str]]] = {
+        self._each: Mapping[str, Callable[[Intent, VolumeLoop], Awaitable[str]]] = {
             IntentKind.MODE: self._mode,
             IntentKind.HOLD: self._hold,
             IntentKind.CLEAN: self._clean,
             IntentKind.RESTORE: self._restore,
             IntentKind.RELEASE: self._release,
             IntentKind.DRAIN: self._overrides.drain,
-            IntentKind.SET: self._set,
+            IntentKind.SET: self._overrides.set,
             IntentKind.APPLY: advice.apply,
         }
-        self._once: Mapping[str, Callable[[IntentRow], Awaitable[str]]] = {
+        self._once: Mapping[str, Callable[[Intent], Awaitable[str]]] = {
             IntentKind.UNDO: advice.undo,
             IntentKind.POLICY_SAVE: policies.save,
             IntentKind.POLICY_REMOVE: policies.remove,
@@ -137,11 +133,11 @@ class IntentDispatcher:
 
         Raises EbbgateError for one that is refused: nothing was begun or recorded then.
         """
-        check_intent(kind, self._volume(volume), args)
-        given = {name: value for name, value in args.items() if value is not None}
-        intent = IntentRow(self._next, kind, volume, given, who, time.time_ns())
+        checked = check_intent(kind, self._volume(volume), args)
+        intent = Intent(self._next, IntentKind(kind), volume, who, checked)
         self._next += 1
-        self._log.intent(intent)
+        given = {name: value for name, value in args.items() if value is not None}
+        self._log.intent(IntentRow(intent.id, kind, volume, given, who, time.time_ns()))
         task = asyncio.get_running_loop().create_task(self._answered(intent))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -166,7 +162,7 @@ class IntentDispatcher:
         self.registry.poll()
 
     # ---- one request ---------------------------------------------------------------------------
-    async def _answered(self, intent: IntentRow) -> IntentOutcome:
+    async def _answered(self, intent: Intent) -> IntentOutcome:
         try:
             async with asyncio.timeout(self.deadline_s):
                 outcome = IntentOutcome(True, await self._carried_out(intent))
@@ -190,7 +186,7 @@ class IntentDispatcher:
             )
         return await self._made_visible(intent, outcome)
 
-    async def _made_visible(self, intent: IntentRow, outcome: IntentOutcome) -> IntentOutcome:
+    async def _made_visible(self, intent: Intent, outcome: IntentOutcome) -> IntentOutcome:
         """Record the outcome; return once it and the state that it made can be read."""
         try:
             await self._target.publish(self._names(intent.volume))
@@ -207,12 +203,12 @@ class IntentDispatcher:
             outcome = IntentOutcome(outcome.ok, text)
         return outcome
 
-    def _record(self, intent: IntentRow, outcome: IntentOutcome) -> None:
+    def _record(self, intent: Intent, outcome: IntentOutcome) -> None:
         self._log.intent_done(intent.id, outcome.ok, outcome.text)
         text = outcome.text.replace("\n", " | ")
         _LOG.info("request %d (%s by %s): %s", intent.id, intent.kind, intent.who, text)
 
-    async def _carried_out(self, intent: IntentRow) -> str:
+    async def _carried_out(self, intent: Intent) -> str:
         """Return what was done, in sentences. Raises EbbgateError."""
         if intent.kind in self._once:
             return await self._once[intent.kind](intent)
@@ -246,8 +242,8 @@ class IntentDispatcher:
         return self._target.volumes[names[0]].volume
 
     # ---- kinds ---------------------------------------------------------------------------------
-    async def _mode(self, intent: IntentRow, loop: VolumeLoop) -> str:
-        mode, name = Mode(intent.args["mode"]), loop.volume.name
+    async def _mode(self, intent: Intent, loop: VolumeLoop) -> str:
+        mode, name = intent.args.mode, loop.volume.name
         why = f"{intent.who} asked for {mode}"
         if mode is Mode.ENFORCE:
             # A mode that lets ebbgate do more is on the disk before it is in force.
@@ -269,19 +265,19 @@ class IntentDispatcher:
         _check_kept(text, failed)
         return text
 
-    async def _hold(self, intent: IntentRow, loop: VolumeLoop) -> str:
+    async def _hold(self, intent: Intent, loop: VolumeLoop) -> str:
         name = loop.volume.name
-        if intent.args.get("on", True) is not False:
+        if intent.args.on:
             return await self._overrides.hold(intent, loop)
         self.registry.end_all(name, f"{intent.who} ended the hold", OverrideKind.HOLD)
         loop.freeze(False)
         await self.registry.saved()
         return f"{name}: hold ended"
 
-    async def _clean(self, intent: IntentRow, loop: VolumeLoop) -> str:
-        return loop.clean(intent.args["within_ns"], intent.who)
+    async def _clean(self, intent: Intent, loop: VolumeLoop) -> str:
+        return loop.clean(intent.args.within_ns, intent.who)
 
-    async def _restore(self, intent: IntentRow, loop: VolumeLoop) -> str:
+    async def _restore(self, intent: Intent, loop: VolumeLoop) -> str:
         name = loop.volume.name
         self.registry.end_all(name, f"{intent.who} asked to restore")
         text = await self._ended(loop, Mode.ADVISE, self._target.restore_volume(name))
@@ -290,14 +286,10 @@ class IntentDispatcher:
             raise ActuationError(f"{name}: not restored: {left}", "see the log of ebbgated")
         return text
 
-    async def _release(self, intent: IntentRow, loop: VolumeLoop) -> str:
+    async def _release(self, intent: Intent, loop: VolumeLoop) -> str:
         text = await self._overrides.release(intent, loop)
         await _settled(loop)
         return text
-
-    async def _set(self, intent: IntentRow, loop: VolumeLoop) -> str:
-        knobs = ((intent.args["knob"], intent.args["value"]),)
-        return await self._overrides.set(intent, loop, knobs, intent.args.get("for_ns"))
 
 
 async def _settled(loop: VolumeLoop) -> None:

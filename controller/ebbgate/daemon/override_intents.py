@@ -14,18 +14,18 @@ from dataclasses import dataclass, field
 from ebbgate.control.volume_loop import VolumeLoop
 from ebbgate.daemon.override_registry import OverrideRegistry
 from ebbgate.errors import ActuationError
-from ebbgate.knobs.settable import beyond_limits, checked_value, is_trigger
+from ebbgate.intents.validation import Intent
+from ebbgate.knobs.settable import beyond_limits, is_trigger
 from ebbgate.knobs.values import format_value
 from ebbgate.model.override import ActiveOverride, Override, OverrideKind
 from ebbgate.model.volume import Kind, Mode
 from ebbgate.policy.drain import plan_of, plan_text
 from ebbgate.policy.limits import knob_limits
 from ebbgate.policy.overrides import unwritable_reason
-from ebbgate.store.intent_rows import IntentRow
 from ebbgate.units import format_ns
 
-Knobs = tuple[tuple[str, str], ...]
-"""Knobs with the values that they keep, both as a person writes them."""
+Values = Sequence[tuple[str, str]]
+"""Knobs with the values that they keep, as the kernel takes them."""
 
 
 @dataclass(slots=True)
@@ -35,23 +35,27 @@ class OverrideIntents:
     registry: OverrideRegistry
     _changing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    async def hold(self, intent: IntentRow, loop: VolumeLoop) -> str:
+    async def hold(self, intent: Intent, loop: VolumeLoop) -> str:
         """Freeze every knob, for a time or until it is released. Raises EbbgateError."""
-        name, for_ns = loop.volume.name, intent.args.get("for_ns")
+        name, for_ns = loop.volume.name, intent.args.for_ns
         async with self._changing:
             override = self._override(OverrideKind.HOLD, intent, name, for_ns)
             self.registry.enforce(await self.registry.keep((override,)))
         return f"{name}: held" + ("" if for_ns is None else f" for {format_ns(for_ns)}")
 
-    async def set(
-        self, intent: IntentRow, loop: VolumeLoop, knobs: Knobs, for_ns: int | None, after: str = ""
+    async def set(self, intent: Intent, loop: VolumeLoop) -> str:
+        """Set a knob. Raises EbbgateError, with nothing changed."""
+        args = intent.args
+        return await self.set_all(intent, loop, [(args.knob, args.value)])
+
+    async def set_all(
+        self, intent: Intent, loop: VolumeLoop, values: Values, after: str = ""
     ) -> str:
         """Set these knobs, all or none of them; return what was done, followed by `after`.
 
-        Raises UsageError and ActuationError, with nothing changed.
+        Raises EbbgateError, with nothing changed.
         """
-        name = loop.volume.name
-        values = [(knob, checked_value(loop.volume, knob, text)) for knob, text in knobs]
+        name, for_ns = loop.volume.name, intent.args.for_ns
         lasting = [pair for pair in values if not is_trigger(pair[0])]
         async with self._changing:
             _check_writable(loop)
@@ -105,9 +109,9 @@ class OverrideIntents:
         if again:
             self.registry.put_back(again)
 
-    async def drain(self, intent: IntentRow, loop: VolumeLoop) -> str:
+    async def drain(self, intent: Intent, loop: VolumeLoop) -> str:
         """Open the gate so far that all is clean in time. Raises ActuationError, EbbgateError."""
-        for_ns = int(intent.args["for_ns"])
+        for_ns = intent.args.for_ns or 0
         async with self._changing:
             self._check_drain(loop)
             override = self._override(OverrideKind.DRAIN, intent, loop.volume.name, for_ns)
@@ -123,9 +127,9 @@ class OverrideIntents:
             )
         return text
 
-    async def release(self, intent: IntentRow, loop: VolumeLoop) -> str:
+    async def release(self, intent: Intent, loop: VolumeLoop) -> str:
         """Give a knob (without a name: every one) back to the strategies. Raises EbbgateError."""
-        name, knob, done = loop.volume.name, intent.args.get("knob"), []
+        name, knob, done = loop.volume.name, intent.args.knob or None, []
         for each in self.registry.of(name):
             override = each.override
             if knob in (None, override.knob):
@@ -196,7 +200,7 @@ class OverrideIntents:
     def _override(
         self,
         kind: OverrideKind,
-        intent: IntentRow,
+        intent: Intent,
         volume: str,
         for_ns: int | None,
         knob: tuple[str, str] = ("", ""),

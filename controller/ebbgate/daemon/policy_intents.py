@@ -7,9 +7,9 @@ from typing import Protocol
 
 from ebbgate.background import BackgroundWorker
 from ebbgate.control.volume_loop import VolumeLoop
+from ebbgate.intents.validation import Intent
 from ebbgate.policy_files import writer
 from ebbgate.policy_files.active import ActivePolicies
-from ebbgate.store.intent_rows import IntentRow
 
 
 class Followed(Protocol):
@@ -32,18 +32,18 @@ class PolicyIntents:
         self._target = target
         self._background = background
 
-    async def save(self, intent: IntentRow) -> str:
+    async def save(self, intent: Intent) -> str:
         """Save a policy and apply it. Raises ConfigError, ActuationError."""
-        name, text = str(intent.args["name"]), str(intent.args["text"])
+        name, text = intent.args.name, intent.args.text
         folder = self._target.policies.folder
         saved = await self._background.run(lambda: writer.save(folder, name, text))
         await self._target.follow_policies()
         path = writer.path_of(folder, name)
         return f"policy {saved.name} is saved in {path}; {self._now_under(str(path))}"
 
-    async def remove(self, intent: IntentRow) -> str:
+    async def remove(self, intent: Intent) -> str:
         """Remove a policy. Raises NotFound, ConfigError, ActuationError."""
-        name = str(intent.args["name"])
+        name = intent.args.name
         folder = self._target.policies.folder
         path = writer.path_of(folder, name)
         were = self._under(str(path))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The kinds of requests and their arguments, and the check of a request. Pure.
+"""The kinds of requests and their arguments, and how a request is parsed. Pure.
 
 The command line checks before it sends, for early errors; the daemon checks what arrives. What only
 the daemon knows, such as whether an advice applies, it checks by itself.
@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
 
@@ -19,7 +19,6 @@ from ebbgate.knobs.settable import (
     bounded_value,
     check_knob,
     check_name,
-    checked_value,
     drain_refusal,
 )
 from ebbgate.model.override import IntentKind
@@ -48,10 +47,10 @@ class Scope(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ArgSpec:
-    """An argument of a request. `check`: raises UsageError for an invalid value."""
+    """An argument of a request. `parse`: raises UsageError for an invalid value."""
 
     about: str
-    check: Callable[[object], object]
+    parse: Callable[[object], object]
     required: bool = True
 
 
@@ -64,56 +63,93 @@ class IntentSpec:
     args: Mapping[str, ArgSpec]
 
 
+@dataclass(frozen=True, slots=True)
+class IntentArgs:
+    """The arguments of a valid request; its kind says which of them count.
+
+    `knob`: empty for all. `value`: as the kernel takes it. `for_ns`: None until released.
+    """
+
+    mode: Mode = Mode.OBSERVE
+    on: bool = True
+    for_ns: int | None = None
+    within_ns: int = 0
+    knob: str = ""
+    value: str = ""
+    id: str = ""
+    action_id: int = 0
+    name: str = ""
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """A valid request. `id`: its number in the history; `volume`: as the person named it."""
+
+    id: int
+    kind: IntentKind
+    volume: str | None
+    who: str
+    args: IntentArgs
+
+
 def _text(value: object) -> str:
     if not isinstance(value, str) or not value:
         raise UsageError("must be a text that is not empty")
     return value
 
 
-def _word(value: object) -> None:
-    """Check a short text for one line of a terminal."""
+def _word(value: object) -> str:
+    """Return a short text for one line of a terminal."""
     text = _text(value)
     if len(text) > _WORD_MAX:
         raise UsageError(f"must not be longer than {_WORD_MAX} characters")
     if clean_text(text) != text:
         raise UsageError("has a character that cannot be displayed", "use plain characters")
+    return text
 
 
-def _flag(value: object) -> None:
+def _flag(value: object) -> bool:
     if not isinstance(value, bool):
         raise UsageError("must be true or false")
+    return value
 
 
-def _mode(value: object) -> None:
-    if value not in tuple(Mode):
+def _mode(value: object) -> Mode:
+    if not isinstance(value, str) or value not in tuple(Mode):
         raise UsageError(f"unknown mode {_shown(value)}", f"known modes: {', '.join(Mode)}")
+    return Mode(value)
 
 
-def _duration(value: object) -> None:
+def _duration(value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value <= 0:
         raise UsageError("must be a time in whole nanoseconds", "for example 600000000000: 10 min")
     if value > OVERRIDE_NS_MAX:
         raise UsageError(f"{format_ns(value)} is longer than 30 days", "omit the time")
+    return value
 
 
-def _advice(value: object) -> None:
+def _advice(value: object) -> str:
     if not isinstance(value, str) or not ADVICE_ID.fullmatch(value):
         raise UsageError(f"{_shown(value)} is not the number of an advice", "for example EBB-206")
+    return value
 
 
-def _row_id(value: object) -> None:
+def _row_id(value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not 0 < value <= _ROW_ID_MAX:
         raise UsageError(
             f"{_shown(value)} is not the number of a knob write", "see the decisions of a volume"
         )
+    return value
 
 
-def _policy_name(value: object) -> None:
+def _policy_name(value: object) -> str:
     if not isinstance(value, str) or not POLICY_NAME.fullmatch(value):
         raise UsageError("must have only a-z, 0-9 and -, at most 64 of them", "for example night")
+    return value
 
 
-def _policy_text(value: object) -> None:
+def _policy_text(value: object) -> str:
     text = _text(value)
     # Half of a surrogate pair: JSON can have it, a file cannot.
     if _HALF_PAIR.search(text):
@@ -122,6 +158,7 @@ def _policy_text(value: object) -> None:
     if length > BYTES_MAX:
         why = f"must not be longer than {format_bytes(BYTES_MAX)}, but has {format_bytes(length)}"
         raise UsageError(why, "split it into two policies")
+    return text
 
 
 def _shown(value: object) -> str:
@@ -201,8 +238,8 @@ INTENT_SPECS: Final[Mapping[str, IntentSpec]] = {
 """By kind of request."""
 
 
-def check_intent(kind: str, volume: Volume | str | None, args: Mapping[str, Any]) -> None:
-    """Raises UsageError, with the next step, for an invalid request.
+def check_intent(kind: str, volume: Volume | str | None, args: Mapping[str, Any]) -> IntentArgs:
+    """Return the arguments. Raises UsageError, with the next step, for an invalid request.
 
     `volume`: itself, or only its name; then what depends on its kind is not checked.
     """
@@ -217,14 +254,15 @@ def check_intent(kind: str, volume: Volume | str | None, args: Mapping[str, Any]
             close = difflib.get_close_matches(name, spec.args, n=1)
             hint = f"did you mean {close[0]}?" if close else f"known arguments: {_known(spec)}"
             raise UsageError(f"{kind}: unknown argument {clean_text(name, _WORD_MAX)}", hint)
+    found: dict[str, Any] = {}
     for name, arg in spec.args.items():
         if name in args and (args[name] is not None or arg.required):
-            _check_arg(kind, name, arg, args[name])
+            found[name] = _parsed(kind, name, arg, args[name])
         elif arg.required:
             raise UsageError(
                 f"{kind} needs {name}: {arg.about}", f"known arguments: {_known(spec)}"
             )
-    _check_volume(kind, volume, args)
+    return _with_volume(kind, volume, IntentArgs(**found))
 
 
 def _check_scope(kind: str, spec: IntentSpec, volume: Volume | str | None) -> None:
@@ -234,28 +272,27 @@ def _check_scope(kind: str, spec: IntentSpec, volume: Volume | str | None) -> No
         raise UsageError(f"{kind} takes no volume", "omit the volume")
 
 
-def _check_arg(kind: str, name: str, arg: ArgSpec, value: object) -> None:
+def _parsed(kind: str, name: str, arg: ArgSpec, value: object) -> object:
     try:
-        arg.check(value)
+        return arg.parse(value)
     except UsageError as error:
         hint = error.hint or f"expected: {arg.about}"
         raise UsageError(f"{kind}: {name}: {error.message}", hint) from error
 
 
-def _check_volume(kind: str, volume: Volume | str | None, args: Mapping[str, Any]) -> None:
-    knob = args.get("knob")
+def _with_volume(kind: str, volume: Volume | str | None, args: IntentArgs) -> IntentArgs:
+    """Check the knob and parse its value. Raises UsageError for what the volume cannot have."""
     if isinstance(volume, Volume):
-        if kind == IntentKind.SET:
-            checked_value(volume, args["knob"], args["value"])
-        elif knob is not None:
-            check_knob(volume, knob)
+        if args.knob:
+            check_knob(volume, args.knob)
         why_not = drain_refusal(volume) if kind == IntentKind.DRAIN else ""
         if why_not:
             raise UsageError(f"{volume.title}: {why_not}", f"run: ebbgate clean {volume.title}")
-    elif knob is not None:
-        check_name(knob)
-        if kind == IntentKind.SET:
-            bounded_value(knob, args["value"])
+    elif args.knob:
+        check_name(args.knob)
+    if kind == IntentKind.SET:
+        return replace(args, value=bounded_value(args.knob, args.value))
+    return args
 
 
 def _known(spec: IntentSpec) -> str:

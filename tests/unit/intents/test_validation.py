@@ -11,9 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ebbgate.errors import UsageError
-from ebbgate.intents.validation import INTENT_SPECS, OVERRIDE_NS_MAX, Scope, check_intent
+from ebbgate.intents.validation import (
+    INTENT_SPECS,
+    OVERRIDE_NS_MAX,
+    IntentArgs,
+    Scope,
+    check_intent,
+)
 from ebbgate.model.override import IntentKind
-from ebbgate.model.volume import Kind
+from ebbgate.model.volume import Kind, Mode
 from ebbgate.policy.language.yaml_events import BYTES_MAX
 from ebbgate.units import NS_PER_S
 from tests.builders import volume
@@ -158,6 +164,15 @@ def test_a_policy_request_takes_no_volume(kind: str) -> None:
 def test_an_unknown_kind_is_refused() -> None:
     with pytest.raises(UsageError, match="unknown request: warm"):
         check_intent("warm", None, {})
+
+
+@pytest.mark.parametrize("where", ["bcache0", volume()])
+def test_the_arguments_of_a_valid_request_are_parsed(where: Any) -> None:
+    assert check_intent("mode", where, {"mode": "enforce"}).mode is Mode.ENFORCE
+    args = {"knob": "sequential_cutoff", "value": "1MiB", "for_ns": None}
+    expected = IntentArgs(knob="sequential_cutoff", value="1048576")
+    assert check_intent("set", where, args) == expected
+    assert check_intent("hold", where, {"on": None}) == IntentArgs()
 
 
 def test_with_the_volume_at_hand_its_kind_counts() -> None:
