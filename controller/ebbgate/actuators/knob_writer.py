@@ -21,7 +21,7 @@ from ebbgate.kernel.sysfs import Sysfs, is_gone
 from ebbgate.knobs.catalog import TABLE, THRESHOLD, find_knob, knob_row, same_value
 from ebbgate.knobs.knob import Knob, ResetCause, parse_value
 from ebbgate.knobs.places import knob_path
-from ebbgate.model.decision import Action, JournalEntry, Outcome, OutcomeKind
+from ebbgate.model.decision import RESTORE, Action, JournalEntry, Outcome, OutcomeKind
 from ebbgate.model.volume import Volume
 from ebbgate.probes.dm_status import table_threshold_sectors
 from ebbgate.units import NS_PER_S
@@ -176,7 +176,7 @@ class KnobWriter:
                 owned.entry = self.journal.put(entry)
                 self.journal.writing(owned.entry, owned.written, owned.written)
         except OSError as error:
-            action = self._action(THRESHOLD, None, owned.written, Reason("restore", "a new table"))
+            action = self._action(THRESHOLD, None, owned.written, Reason(RESTORE, "a new table"))
             return [self._outcome(action, OutcomeKind.FAILED, str(error))]
         return []
 

@@ -19,7 +19,7 @@ from ebbgate.kernel.sysfs import BLOCK, DM_PREFIX, Sysfs
 from ebbgate.knobs.catalog import PERCENT, RUNNING, TABLE, find_knob, knob_row, same_value
 from ebbgate.knobs.knob import parse_value
 from ebbgate.knobs.places import is_path_of
-from ebbgate.model.decision import Action, JournalEntry, Outcome, OutcomeKind
+from ebbgate.model.decision import RESTORE, Action, JournalEntry, Outcome, OutcomeKind
 
 _VALUE_CHARS: Final = 40
 _PLACES: Final = (f"{BLOCK}/", "/sys/fs/bcache/", DM_PREFIX)
@@ -161,7 +161,7 @@ def _failed(entry: JournalEntry, why: str) -> Outcome:
 
 def _action(entry: JournalEntry) -> Action:
     by = f"journalled by {entry.by}"
-    return Action(entry.volume, entry.knob, None, entry.original, "restore", by)
+    return Action(entry.volume, entry.knob, None, entry.original, RESTORE, by)
 
 
 def _outcome(action: Action, kind: OutcomeKind, error: str) -> Outcome:

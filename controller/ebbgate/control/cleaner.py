@@ -14,6 +14,7 @@ from ebbgate.actuators.knob_writer import Reason
 from ebbgate.control.knob_driver import KnobDriver
 from ebbgate.errors import ActuationError
 from ebbgate.knobs.catalog import TABLE
+from ebbgate.model.decision import CLEAN
 from ebbgate.model.dm import CLEANER, CacheStatus, WritecacheStatus
 from ebbgate.model.volume import Kind, Volume, VolumeState
 from ebbgate.policy.cleaning import Cleaning, ending, why_not_clean
@@ -43,7 +44,7 @@ class Cleaner:
         now_ns, dirty = self._now_ns(), seen.dirty_bytes or 0
         self.cleaning = Cleaning(now_ns, now_ns + within_ns, who, dirty)
         within = format_ns(within_ns)
-        reason = Reason("clean", f"{who} asked, within {within}")
+        reason = Reason(CLEAN, f"{who} asked, within {within}")
         if self._volume.kind is Kind.DM_WRITECACHE:
             self._driver.flush(reason)
         else:

@@ -18,12 +18,22 @@ from ebbgate.actuators.gate_plan import cleaner_step, split_steps
 from ebbgate.actuators.gate_worker import GateWorker, Job, Later
 from ebbgate.actuators.knob_writer import KnobWriter, Reason
 from ebbgate.knobs.catalog import CONGESTED, CUTOFF, FLUSH, MAX_SECTORS, RATE, TABLE, TRIGGER_GC
-from ebbgate.model.decision import Action, Decision, Gate, GateKind, Outcome, OutcomeKind
+from ebbgate.model.decision import (
+    CLEAN,
+    RESTORE,
+    Action,
+    Decision,
+    Gate,
+    GateKind,
+    Outcome,
+    OutcomeKind,
+)
 from ebbgate.model.frame import Frame
 from ebbgate.model.records import Edge
 from ebbgate.model.volume import Volume, VolumeState
-from ebbgate.policy.engine import IDLE_DESTAGE, Ruling
-from ebbgate.policy.other_knobs import GARBAGE, OtherKnobs
+from ebbgate.policy.engine import Ruling
+from ebbgate.policy.other_knobs import OtherKnobs
+from ebbgate.policy.reasons import FOUND, GARBAGE, GATE_MANUAL, RELEASE_FAILED
 from ebbgate.signals import totals
 from ebbgate.signals.totals import MANUAL, Changes
 from ebbgate.units import NS_PER_S, sectors_to_bytes
@@ -126,7 +136,7 @@ class KnobDriver:
 
     def release(self, why: str) -> None:
         """Restore every knob of this volume, except those that somebody else has written."""
-        reason = Reason("restore", why)
+        reason = Reason(RESTORE, why)
         self.applied = Applied()
 
         def job(writer: KnobWriter) -> list[Outcome]:
@@ -148,7 +158,7 @@ class KnobDriver:
         if "restore" in self._again and self._now_ns() >= self._release_due_ns:
             self._again.discard("restore")
             self._release_due_ns = self._now_ns() + _RELEASE_AGAIN_NS
-            self.release("it failed before")
+            self.release(RELEASE_FAILED.reason)
 
     def gate(
         self, ruling: Ruling, decision: int, *, since_ns: int | None = None, reassert: bool = False
@@ -216,7 +226,7 @@ class KnobDriver:
 
     def end_cleaning(self, why: str) -> None:
         """Load the old table again, unless somebody has loaded another one meanwhile."""
-        reason = Reason("clean", why)
+        reason = Reason(CLEAN, why)
         self.worker.submit("cleaned", lambda writer: writer.release((TABLE,), reason))
         self.applied = Applied()
 
@@ -244,14 +254,14 @@ class KnobDriver:
         with self._counting:
             self.changes = totals.add_pairs(self.changes, [(knob, MANUAL) for knob in knobs])
         if any(knob in self.writer.plan.knobs for knob in knobs):
-            reason = Reason(IDLE_DESTAGE, "a knob of the gate is manual")
+            reason = Reason(*GATE_MANUAL)
             self.worker.submit(
                 "manual", lambda writer: writer.release(writer.plan.knobs[::-1], reason)
             )
 
     def _found(self, knob: str, value: str) -> Outcome:
         """Return the record of a value that somebody else wrote."""
-        action = Action(self.writer.volume.name, knob, None, value, MANUAL, "found at a look")
+        action = Action(self.writer.volume.name, knob, None, value, *FOUND)
         return Outcome(action, OutcomeKind.MANUAL, self._now_ns(), read_back=value)
 
     def submit(self, name: str, job: Job) -> None:

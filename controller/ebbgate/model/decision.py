@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Final
 
 
 class GateKind(StrEnum):
@@ -91,6 +92,12 @@ class Decision:
     split_requests: bool = False
     congestion_bypass: bool | None = None
     collect_garbage: bool = False
+
+
+RESTORE: Final = "restore"
+"""The actor of writes that put originals back."""
+CLEAN: Final = "clean"
+"""The actor of writes that begin or end a cleaning."""
 
 
 @dataclass(frozen=True, slots=True)

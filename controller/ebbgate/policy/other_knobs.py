@@ -4,17 +4,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, NamedTuple
 
 from ebbgate.model.decision import Decision
-from ebbgate.policy.defaults import IDLE_DESTAGE, STREAM_BYPASS
-
-
-class Source(NamedTuple):
-    """The strategy behind a setting, and its reason."""
-
-    strategy: str
-    reason: str
+from ebbgate.policy.defaults import STREAM_BYPASS
+from ebbgate.policy.reasons import JITTER, NO_STREAMS, Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +20,6 @@ class OtherKnobs:
     congestion_off: bool
     congestion: Source
     collect_garbage: bool
-
-
-GARBAGE: Final = Source(IDLE_DESTAGE, "drained buckets still count as used")
-_NO_STREAMS: Final = Source(STREAM_BYPASS, "no strategy decides about streams")
-_JITTER: Final = Source(STREAM_BYPASS, "jitter of the cache device is not congestion")
 
 
 def other_knobs(decision: Decision) -> OtherKnobs:
@@ -50,12 +38,12 @@ def _streams(decision: Decision) -> Source:
     for each in decision.proposals:
         if each.strategy == (decision.cutoff_strategy or STREAM_BYPASS):
             return Source(each.strategy, each.reason)
-    return _NO_STREAMS
+    return NO_STREAMS
 
 
 def _congestion(decision: Decision) -> Source:
     """Return the first strategy that wants it off; stream_bypass has one cause only."""
     first = next((each for each in decision.proposals if each.congestion_bypass is False), None)
     if first is None or first.strategy == STREAM_BYPASS:
-        return _JITTER
+        return JITTER
     return Source(first.strategy, first.reason)
