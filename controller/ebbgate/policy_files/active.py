@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from ebbgate.errors import EbbgateError
 from ebbgate.model.volume import Volume
@@ -41,6 +41,15 @@ class FolderContent:
     fingerprint: Fingerprint | None
     documents: tuple[PolicyDocument, ...]
     problems: tuple[str, ...]
+
+
+class PoliciesStatus(TypedDict):
+    """The policies in the daemon's status. `kept`: all files were valid once."""
+
+    folder: str
+    names: list[str]
+    problems: list[str]
+    kept: bool
 
 
 class ActivePolicies:
@@ -119,7 +128,7 @@ class ActivePolicies:
         entry = entry_at(self._document(volume), self._now())
         return self.generation, None if entry is None else entry.name
 
-    def status_document(self) -> dict[str, Any]:
+    def status_document(self) -> PoliciesStatus:
         """Return the policies for the daemon's status."""
         return {
             "folder": str(self._folder),

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from ebbgate.errors import ConfigError, EbbgateError, NotFound
 from ebbgate.model.volume import Kind
@@ -126,7 +125,7 @@ def in_force(names: Iterable[str], kind: Kind, folder: Path) -> PolicyDocument:
     return choose_by_name(documents.values(), names, kind)
 
 
-def problem_document(problem: Diagnostic) -> dict[str, Any]:
+def problem_document(problem: Diagnostic) -> dict[str, str | int | None]:
     """Return a problem for JSON; `line` and `column` count from 1."""
     key = f"{problem.key}: " if problem.key else ""
     return {

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 from ebbgate.errors import NotFound
 from ebbgate.model.volume import Kind
@@ -16,7 +17,7 @@ from ebbgate.policy.language.compile import compile_policy
 from ebbgate.policy.language.document import PolicyDocument
 from ebbgate.policy_files.validation import by_name, in_force
 from ebbgate.replay.compare import DryRun, PolicyAt, dry_run
-from ebbgate.replay.history_events import HistoryWindow
+from ebbgate.replay.history_events import HistorySample, HistoryWindow
 from ebbgate.store.queries import read_window
 from ebbgate.units import NS_PER_S
 
@@ -60,7 +61,9 @@ def run(
             f"the history has nothing on {subject.title} for that time",
             "a running daemon records it: systemctl start ebbgated",
         )
-    past = HistoryWindow(subject.name, subject.kind, since_unix_ns, until_unix_ns, rows, edges)
+    # SQLite's rows have no types; their columns are those of the table.
+    samples = cast(list[HistorySample], rows)
+    past = HistoryWindow(subject.name, subject.kind, since_unix_ns, until_unix_ns, samples, edges)
     policy, against = (policy_at(each, subject.kind) for each in documents)
     return dry_run(past, policy, against)
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
-from typing import Any, Final
+from typing import Final, TypedDict
 
 from ebbgate.model.frame import Frame, PathLatency, Rates, Regime
 from ebbgate.model.records import Direction, Edge, EdgeKind
@@ -22,14 +22,38 @@ from ebbgate.policy.engine import Policy, Rule
 from ebbgate.signals.frame import CUTOFF_ASYNC_RATIO, CUTOFF_SYNC_RATIO, dirty_room_bytes
 from ebbgate.units import NS_PER_S, format_ns
 
-Row = Mapping[str, Any]
-"""A sample, by column, as the history has it."""
-
 _HOLE_SPANS: Final = 3
 """This many spans without a sample are a hole, in which nothing is known."""
 _NOT_KEPT: Final = "the history does not keep it"
 UNKEPT: Final = ("in_flight", "destage_in_flight", "backing_busy", "state")
 """Signals of rules that no sample has."""
+
+
+class HistorySample(TypedDict):
+    """The columns of a sample that are read here; None: unknown then.
+
+    `idle`: 0 or 1, or the share of a minute. `paths`: by "read hit": requests, bytes, p50, p99.
+    """
+
+    at_unix_ns: int
+    span_ns: int
+    covered_ns: int
+    regime: str
+    idle: float | None
+    read_iops: float | None
+    read_bytes_per_s: float | None
+    write_iops: float | None
+    write_bytes_per_s: float | None
+    destage_bytes_per_s: float | None
+    dirty_in_bytes_per_s: float | None
+    dirty_bytes: float | None
+    cache_bytes: int | None
+    in_use_ratio: float | None
+    backing_depth_ios: float | None
+    time_to_full_s: float | None
+    time_to_clean_s: float | None
+    paths: Mapping[str, Sequence[int | None]]
+    missing: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +68,7 @@ class HistoryWindow:
     kind: Kind
     since_unix_ns: int
     until_unix_ns: int
-    samples: Sequence[Row]
+    samples: Sequence[HistorySample]
     edges: Sequence[Edge] = ()
 
 
@@ -156,7 +180,7 @@ def _frames(
 
 
 def _idleness(
-    row: Row, gap: Gap | None, wait_at: Callable[[int], int | None]
+    row: HistorySample, gap: Gap | None, wait_at: Callable[[int], int | None]
 ) -> tuple[bool | None, int | None, bool]:
     """Return whether the volume was idle, for how long, and whether it was mixed."""
     share = row["idle"]
@@ -177,7 +201,12 @@ def _contains(gap: Gap, at_ns: int) -> bool:
 
 
 def _frame(
-    row: Row, history: HistoryWindow, *, idle: bool | None, idle_ns: int | None, room: int | None
+    row: HistorySample,
+    history: HistoryWindow,
+    *,
+    idle: bool | None,
+    idle_ns: int | None,
+    room: int | None,
 ) -> Frame:
     at_ns, dirty, cache = row["at_unix_ns"], row["dirty_bytes"], row["cache_bytes"]
     known = row["read_iops"] is not None
@@ -217,10 +246,10 @@ def _blank(history: HistoryWindow, at_ns: int) -> Frame:
     return Frame(history.volume, at_ns, None, 0, None, None, None, None, missing=nothing)
 
 
-def _foreground(row: Row) -> dict[Direction, Rates]:
+def _foreground(row: HistorySample) -> dict[Direction, Rates]:
     return {
-        direction: Rates(row[f"{direction}_iops"] or 0.0, row[f"{direction}_bytes_per_s"] or 0.0)
-        for direction in Direction
+        Direction.READ: Rates(row["read_iops"] or 0.0, row["read_bytes_per_s"] or 0.0),
+        Direction.WRITE: Rates(row["write_iops"] or 0.0, row["write_bytes_per_s"] or 0.0),
     }
 
 
@@ -232,17 +261,19 @@ def _paths(paths: Mapping[str, Sequence[int | None]]) -> dict[tuple[Direction, s
     return found
 
 
-def _cutoff(row: Row) -> float | None:
+def _cutoff(row: HistorySample) -> float | None:
     """Return at which of its two levels bcache would stop, if the forecast of then shows it."""
     full_s, cache, level = row["time_to_full_s"], row["cache_bytes"], row["in_use_ratio"]
     came, went = row["dirty_in_bytes_per_s"], row["destage_bytes_per_s"]
-    if None in (full_s, cache, level, came, went) or not cache or row["span_ns"] > NS_PER_S:
+    if full_s is None or level is None or came is None or went is None:
+        return None
+    if not cache or row["span_ns"] > NS_PER_S:
         return None
     limit = level + full_s * (came - went) / cache
     return min((CUTOFF_ASYNC_RATIO, CUTOFF_SYNC_RATIO), key=lambda each: abs(each - limit))
 
 
-def _room(row: Row, kind: Kind, cutoff: float | None) -> int | None:
+def _room(row: HistorySample, kind: Kind, cutoff: float | None) -> int | None:
     """Return the room as `signals.frame` does; for bcache by the last known level."""
     dirty, cache, level = row["dirty_bytes"], row["cache_bytes"], row["in_use_ratio"]
     if dirty is None or not cache:

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, NotRequired, Required, get_origin, get_type_hints
 
 import pytest
 
@@ -16,6 +17,7 @@ from ebbgate.model.frame import Frame
 from ebbgate.model.volume import Kind
 from ebbgate.policy.defaults import Policy, default_policy
 from ebbgate.policy.engine import State, step
+from ebbgate.policy.language import grammar
 from ebbgate.policy.language.compile import compile_policy
 from ebbgate.policy.language.diagnostic import Diagnostics
 from ebbgate.policy.language.document import ZERO, PolicyDocument
@@ -38,14 +40,23 @@ DOCUMENTS = {document.name: document for document in reader.shipped()}
 NAMES = ("adaptive", "observe-only", "database", "vm-images", "backup-window", "nas-sleep")
 
 
-def fields(record: ObjectSchema) -> Iterator[FieldSchema]:
+def fields(record: ObjectSchema[Any]) -> Iterator[FieldSchema]:
     for field in record.fields:
         yield field
         if isinstance(field.value, ObjectSchema):
             yield from fields(field.value)
 
 
-RECORDS_ALL = (POLICY, MATCH, OBJECTIVES, RULE, ENTRY, SET, LIMITS, *STRATEGY_PARAMS.values())
+RECORDS_ALL: tuple[ObjectSchema[Any], ...] = (
+    POLICY,
+    MATCH,
+    OBJECTIVES,
+    RULE,
+    ENTRY,
+    SET,
+    LIMITS,
+    *STRATEGY_PARAMS.values(),
+)
 FIELDS = [field for record in RECORDS_ALL for field in fields(record)]
 
 
@@ -153,6 +164,25 @@ def test_the_reference_has_the_tables_of_the_code(name: str, block: str) -> None
 @pytest.mark.parametrize("name", [*(field.name for field in FIELDS), *SIGNALS])
 def test_every_key_and_signal_is_in_the_reference(name: str) -> None:
     assert re.search(rf"^\| `(\w+\.)?{name}` \|", README, re.M)
+
+
+@pytest.mark.parametrize(
+    ("schema", "values"),
+    [
+        (POLICY, grammar.PolicyValues),
+        (MATCH, grammar.MatchValues),
+        (RULE, grammar.RuleValues),
+        (ENTRY, grammar.EntryValues),
+    ],
+)
+def test_type_of_what_is_read_has_the_keys_of_its_schema(
+    schema: ObjectSchema[Any], values: Any
+) -> None:
+    hints = get_type_hints(values, include_extras=True)
+    assert list(hints) == [field.name for field in schema.fields]
+    marked = Required if not values.__total__ else NotRequired
+    found = {name for name, hint in hints.items() if get_origin(hint) is marked}
+    assert found == {f.name for f in schema.fields if f.required is (marked is Required)}
 
 
 @pytest.mark.parametrize("field", FIELDS, ids=lambda field: field.name)

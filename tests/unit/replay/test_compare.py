@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import pytest
 from hypothesis import given
@@ -33,7 +33,7 @@ from ebbgate.replay.compare import (
     dry_run_to_json,
 )
 from ebbgate.replay.history import Subject, policy_at
-from ebbgate.replay.history_events import UNKEPT, HistoryWindow, events, gaps_of
+from ebbgate.replay.history_events import UNKEPT, HistorySample, HistoryWindow, events, gaps_of
 from ebbgate.replay.recording import replay
 from ebbgate.store.documents import decision_document
 from ebbgate.store.rollup import COLUMNS
@@ -90,6 +90,10 @@ def gap(since_s: float, until_s: float, wait_s: float = 0.3) -> list[Edge]:
         Edge("bcache0", since + wait, EdgeKind.IDLE, wait),
         Edge("bcache0", until, EdgeKind.BUSY, until - since),
     ]
+
+
+def test_every_column_that_is_read_is_one_of_the_table() -> None:
+    assert set(get_type_hints(HistorySample)) <= set(COLUMNS)
 
 
 def past(

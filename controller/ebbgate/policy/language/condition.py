@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ebbgate.policy.language.diagnostic import Diagnostics, nearest, new_name, quoted
-from ebbgate.policy.language.value_schemas import Schema, figure_schema, scalar, under
+from ebbgate.policy.language.value_schemas import Schema, figure_pattern, scalar, under
 from ebbgate.policy.language.yaml_events import Mapping, Node, Scalar, Sequence
 from ebbgate.policy.quantity import EXAMPLES, NotAQuantity, expected, parse_quantity
 from ebbgate.policy.rule_signals import SIGNALS, Signal
@@ -153,8 +153,8 @@ def signal_schemas() -> Schema:
 
 def _signal_schema(signal: Signal) -> Schema:
     if signal.unit is not None:
-        pattern = figure_schema(signal.unit)[0]["pattern"].removeprefix("^-?")
-        return {"type": "string", "pattern": rf"^(<=|>=|==|!=|<|>) *({pattern[:-1]}|0)$"}
+        pattern = figure_pattern(signal.unit)
+        return {"type": "string", "pattern": rf"^(<=|>=|==|!=|<|>) *({pattern}|0)$"}
     words = "|".join(signal.words)
     one: Schema = {"enum": [*signal.words, *((True, False) if "yes" in signal.words else ())]}
     text: Schema = {"type": "string", "pattern": f"^(==|!=) *({words})$"}

@@ -5,12 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from ebbgate.model.volume import Kind
 from ebbgate.policy import ADAPTIVE
 from ebbgate.policy.language.diagnostic import Position
-from ebbgate.policy.language.value_schemas import Located
+from ebbgate.policy.language.value_schemas import Located, Quantity
 from ebbgate.policy.rules import Groups
 
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
@@ -29,7 +28,7 @@ class StrategyUse:
     """A strategy that is on, with the parameters from the file in base units."""
 
     name: str
-    values: Mapping[str, Any] = field(default_factory=dict)
+    values: Mapping[str, Quantity] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +38,7 @@ class RuleText:
     name: str
     why: str
     when: Groups
-    settings: Mapping[str, Any]
+    settings: Mapping[str, Quantity]
     hold_ns: int = 0
     until: Groups = ()
     cooldown_ns: int = 0
@@ -73,7 +72,7 @@ class PolicyDocument:
     why: str = ""
     match: Match = field(default_factory=Match)
     includes: tuple[Located, ...] = ()
-    limits: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    limits: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     objectives: Mapping[str, int] = field(default_factory=dict)
     strategies: tuple[StrategyUse, ...] | None = None
     rules: tuple[RuleText, ...] = ()

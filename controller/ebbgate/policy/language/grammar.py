@@ -7,54 +7,94 @@ policies/README.md are printed from it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Final
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Final, NotRequired, Required, TypedDict
 
 from ebbgate.model.volume import Kind
 from ebbgate.policy.language.condition import When
 from ebbgate.policy.language.document import DAYS, StrategyUse
-from ebbgate.policy.language.object_schema import FieldSchema, ObjectSchema
+from ebbgate.policy.language.object_schema import Faults, FieldSchema, ObjectSchema
 from ebbgate.policy.language.settings import LIMITS, SET
 from ebbgate.policy.language.strategy_schema import StrategySchema, WindowSchema
 from ebbgate.policy.language.value_schemas import (
-    NAME,
-    NAME_WANTED,
+    NAME_SCHEMA,
     ChoiceSchema,
     ConstSchema,
     ListSchema,
+    Located,
+    Quantity,
     QuantitySchema,
+    ReferenceSchema,
     TextSchema,
-    Values,
 )
 from ebbgate.policy.quantity import SignalUnit
+from ebbgate.policy.rules import Groups
 from ebbgate.units import DAY_NS, MINUTE_NS, NS_PER_S
 
 VERSION: Final = 1
 RULES_MAX: Final = 50
 
 
-def _unique(key: str, what: str) -> Any:
-    """Return a check that no name occurs twice in a list."""
+class MatchValues(TypedDict, total=False):
+    """What is read by MATCH."""
 
-    def check(values: Values) -> Iterator[tuple[str, str, str]]:
-        names = [_name(each) for each in values.get(key) or ()]
-        for name in dict.fromkeys(name for name in names if names.count(name) > 1):
+    volume: tuple[str, ...]
+    kind: tuple[str, ...]
+
+
+RuleValues = TypedDict(
+    "RuleValues",
+    {
+        "name": str,
+        "why": str,
+        "when": Groups,
+        "for": NotRequired[float],
+        "set": Mapping[str, Quantity],
+        "until": NotRequired[Groups],
+        "cooldown": NotRequired[float],
+    },
+)
+"""What is read by RULE."""
+
+
+class EntryValues(TypedDict):
+    """What is read by ENTRY."""
+
+    name: str
+    at: tuple[int, int]
+    days: NotRequired[tuple[str, ...]]
+    use: Located
+
+
+class PolicyValues(TypedDict, total=False):
+    """What is read by POLICY."""
+
+    version: Required[int]
+    name: Required[str]
+    why: str
+    match: MatchValues
+    include: tuple[Located, ...]
+    limits: Mapping[str, Mapping[str, float]]
+    objectives: Mapping[str, float]
+    strategies: tuple[StrategyUse, ...]
+    rules: tuple[RuleValues, ...]
+    schedule: tuple[EntryValues, ...]
+
+
+def _check_policy(values: PolicyValues) -> Faults:
+    yield from _twice("strategies", "strategy", (use.name for use in values.get("strategies", ())))
+    yield from _twice("rules", "rule", (rule["name"] for rule in values.get("rules", ())))
+    yield from _twice("schedule", "entry", (entry["name"] for entry in values.get("schedule", ())))
+
+
+def _twice(key: str, what: str, names: Iterable[str]) -> Faults:
+    for name, count in Counter(names).items():
+        if count > 1:
             yield key, f"duplicate {what} {name!r}", "remove one of them"
 
-    return check
 
-
-def _name(each: Any) -> str:
-    return each.name if isinstance(each, StrategyUse) else each["name"]
-
-
-def _check_policy(values: Values) -> Iterator[tuple[str, str, str]]:
-    yield from _unique("strategies", "strategy")(values)
-    yield from _unique("rules", "rule")(values)
-    yield from _unique("schedule", "entry")(values)
-
-
-def _check_rule(values: Values) -> Iterator[tuple[str, str, str]]:
+def _check_rule(values: RuleValues) -> Faults:
     if "destage_rate" in values["set"] and "destage_depth" in values["set"]:
         yield "set", "destage_rate and destage_depth both control write-back", "remove one"
 
@@ -63,12 +103,10 @@ def _seconds(high_ns: int) -> QuantitySchema:
     return QuantitySchema(SignalUnit.DURATION, 0, high_ns)
 
 
-_NAME: Final = TextSchema(NAME_WANTED, NAME)
-_REFERENCE: Final = TextSchema(NAME_WANTED, NAME, located=True)
 _WHY: Final = TextSchema("a sentence, at most 500 characters")
 _P99: Final = QuantitySchema(SignalUnit.DURATION, 10_000, MINUTE_NS)
 
-MATCH: Final = ObjectSchema(
+MATCH: Final[ObjectSchema[MatchValues]] = ObjectSchema(
     "match",
     (
         FieldSchema(
@@ -87,7 +125,7 @@ MATCH: Final = ObjectSchema(
         ),
     ),
 )
-OBJECTIVES: Final = ObjectSchema(
+OBJECTIVES: Final[ObjectSchema[Mapping[str, float]]] = ObjectSchema(
     "objectives",
     (
         FieldSchema(
@@ -114,7 +152,7 @@ RULE: Final = ObjectSchema(
     "a rule",
     (
         FieldSchema(
-            "name", _NAME, "Shown wherever the rule decides.", "cliff-guard", required=True
+            "name", NAME_SCHEMA, "Shown wherever the rule decides.", "cliff-guard", required=True
         ),
         FieldSchema(
             "why",
@@ -159,10 +197,12 @@ RULE: Final = ObjectSchema(
     ),
     _check_rule,
 )
-ENTRY: Final = ObjectSchema(
+ENTRY: Final[ObjectSchema[EntryValues]] = ObjectSchema(
     "an entry of the schedule",
     (
-        FieldSchema("name", _NAME, "Shown while the entry is active.", "backup", required=True),
+        FieldSchema(
+            "name", NAME_SCHEMA, "Shown while the entry is active.", "backup", required=True
+        ),
         FieldSchema(
             "at",
             WindowSchema(),
@@ -179,7 +219,7 @@ ENTRY: Final = ObjectSchema(
         ),
         FieldSchema(
             "use",
-            _REFERENCE,
+            ReferenceSchema(),
             "The policy that applies on top of this one then: a shipped one, or one of the same"
             " folder.",
             "backup-window",
@@ -194,7 +234,11 @@ POLICY: Final = ObjectSchema(
             "version", ConstSchema(VERSION), "Version of the policy language.", "1", required=True
         ),
         FieldSchema(
-            "name", _NAME, "Name of the policy, unique in its folder.", "nas-evening", required=True
+            "name",
+            NAME_SCHEMA,
+            "Name of the policy, unique in its folder.",
+            "nas-evening",
+            required=True,
         ),
         FieldSchema(
             "why", _WHY, "A sentence on the purpose of the policy.", "Let the disks sleep."
@@ -208,7 +252,7 @@ POLICY: Final = ObjectSchema(
         ),
         FieldSchema(
             "include",
-            ListSchema(_REFERENCE, single=True, least=1, most=10),
+            ListSchema(ReferenceSchema(), single=True, least=1, most=10),
             "Shipped policies whose limits, objectives, strategies and rules also apply, unless"
             " this file has its own.",
             "[database]",

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Generic, TypeVar, cast
 
 from ebbgate.policy.language.diagnostic import Diagnostics, nearest, new_name
-from ebbgate.policy.language.value_schemas import Schema, Values, ValueSchema, under
+from ebbgate.policy.language.value_schemas import Schema, ValueSchema, under
 from ebbgate.policy.language.yaml_events import Mapping, Node, Scalar
 
 
@@ -19,7 +20,7 @@ class FieldSchema:
     """
 
     name: str
-    value: ValueSchema
+    value: ValueSchema[object]
     about: str
     example: str
     required: bool = False
@@ -27,17 +28,21 @@ class FieldSchema:
     of: str = ""
 
 
-Check = Callable[[Values], Iterator[tuple[str, str, str]]]
-"""Yields key, fault and expectation where values do not fit each other."""
+Values = TypeVar("Values")
+Faults = Iterator[tuple[str, str, str]]
+"""Key, fault and expectation of each value that does not fit the others."""
 
 
 @dataclass(frozen=True, slots=True)
-class ObjectSchema:
-    """A mapping with these keys and no others. `check`: compares several of them."""
+class ObjectSchema(Generic[Values]):
+    """A mapping with these keys and no others. `check`: compares several of them.
+
+    `Values` is the type of what is read: a TypedDict with the keys of `fields`.
+    """
 
     what: str
     fields: tuple[FieldSchema, ...]
-    check: Check | None = None
+    check: Callable[[Values], Faults] | None = None
     least: int = 0
 
     def read(self, node: Node, key: str, diagnostics: Diagnostics) -> Values | None:
@@ -48,15 +53,17 @@ class ObjectSchema:
             )
             return None
         before = diagnostics.count
-        values: Values = {}
+        found: dict[str, object] = {}
         known = {field.name: field for field in self.fields}
         for name, value in node.entries:
             field = known.get(name.text)
             if field is None:
                 self._unknown(name, key, diagnostics)
             else:
-                values[name.text] = field.value.read(value, under(key, name.text), diagnostics)
+                found[name.text] = field.value.read(value, under(key, name.text), diagnostics)
         self._missing(node, key, diagnostics)
+        # The fields have read every value, so this is the only place that has to promise its type.
+        values = cast(Values, found)
         if diagnostics.count == before and self.check is not None:
             positions = {name.text: value.position for name, value in node.entries}
             for name_, what, wanted in self.check(values):

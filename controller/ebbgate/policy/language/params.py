@@ -3,24 +3,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from ebbgate.model.volume import Kind
 from ebbgate.policy.defaults import IDLE_DESTAGE, STREAM_BYPASS
-from ebbgate.policy.language.object_schema import FieldSchema, ObjectSchema
-from ebbgate.policy.language.value_schemas import QuantitySchema, Values
+from ebbgate.policy.language.object_schema import Faults, FieldSchema, ObjectSchema
+from ebbgate.policy.language.value_schemas import Quantity, QuantitySchema
 from ebbgate.policy.quantity import SignalUnit, spell
 from ebbgate.policy.strategies.destage_state import DestageParams
 from ebbgate.policy.strategies.stream_bypass import StreamParams
 from ebbgate.units import GIB, HOUR_NS, KIB, MINUTE_NS, NS_PER_MS, NS_PER_S
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
 AUTO: Final = "auto"
 OFF: Final = "off"
 _BCACHE, _DM_CACHE = (Kind.BCACHE,), (Kind.DM_CACHE,)
 _BOTH: Final = (Kind.BCACHE, Kind.DM_CACHE)
-Params = TypeVar("Params", DestageParams, StreamParams)
+ParamValues = Mapping[str, Quantity]
+Params = TypeVar("Params", bound="DataclassInstance")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +40,18 @@ class Param:
     kinds: tuple[Kind, ...] = _BOTH
     scale: int = 1
 
+    def default(self, defaults: object) -> float | None:
+        """Return the default of the code in base units."""
+        for name in self.path:
+            defaults = getattr(defaults, name)
+        assert defaults is None or isinstance(defaults, float | int)
+        return None if defaults is None else round(defaults * self.scale, 9)
+
     def field(self, defaults: object) -> FieldSchema:
         """Return it as a key of the language, with the default of the code."""
-        value: Any = defaults
-        for name in self.path:
-            value = getattr(value, name)
+        value = self.default(defaults)
         word = self.quantity.or_words[0] if self.quantity.or_words else ""
-        text = word if value is None else spell(self.quantity.unit, round(value * self.scale, 9))
+        text = word if value is None else spell(self.quantity.unit, value)
         kinds = "" if self.kinds == _BOTH else str(self.kinds[0])
         return FieldSchema(self.name, self.quantity, self.about, text, default=text, of=kinds)
 
@@ -273,48 +282,34 @@ _PARAMS: Final[Mapping[str, tuple[tuple[Param, ...], object]]] = {
     IDLE_DESTAGE: (DESTAGE, DestageParams()),
     STREAM_BYPASS: (STREAMS, StreamParams()),
 }
+_ORDERED: Final = {
+    IDLE_DESTAGE: ("wait_min", "wait_max"),
+    STREAM_BYPASS: ("cutoff_min", "cutoff_max"),
+}
+"""The first parameter may not be greater than the second, whichever of them is given."""
 
 
-def _ordered(low: str, high: str, defaults: Mapping[str, int]) -> Any:
-    """Return a check that one parameter is not above another, whichever of them is given."""
+def _parameters_schema(strategy: str) -> ObjectSchema[ParamValues]:
+    params, defaults = _PARAMS[strategy]
+    known = {param.name: param.default(defaults) for param in params}
+    low, high = _ORDERED[strategy]
 
-    def check(values: Values) -> Iterator[tuple[str, str, str]]:
-        at = {**defaults, **values}
-        if (low in values or high in values) and at[low] > at[high]:
+    def check(values: ParamValues) -> Faults:
+        ends = [values.get(name, known[name]) for name in (low, high)]
+        figures = [each for each in ends if isinstance(each, float | int)]
+        if figures != sorted(figures):
             yield (high if high in values else low, f"{low} is greater than {high}", "swap them")
 
-    return check
-
-
-_CHECKS: Final = {
-    IDLE_DESTAGE: _ordered(
-        "wait_min",
-        "wait_max",
-        {"wait_min": DestageParams().wait.min_ns, "wait_max": DestageParams().wait.max_ns},
-    ),
-    STREAM_BYPASS: _ordered(
-        "cutoff_min",
-        "cutoff_max",
-        {
-            "cutoff_min": StreamParams().cutoff_floor_bytes,
-            "cutoff_max": StreamParams().cutoff_ceiling_bytes,
-        },
-    ),
-}
-
-
-def _parameters_schema(strategy: str) -> ObjectSchema:
-    params, defaults = _PARAMS[strategy]
     fields = tuple(param.field(defaults) for param in params)
-    return ObjectSchema(f"the parameters of {strategy}", fields, _CHECKS.get(strategy))
+    return ObjectSchema(f"the parameters of {strategy}", fields, check)
 
 
-STRATEGY_PARAMS: Final[Mapping[str, ObjectSchema]] = {
+STRATEGY_PARAMS: Final[Mapping[str, ObjectSchema[ParamValues]]] = {
     name: _parameters_schema(name) for name in _PARAMS
 }
 
 
-def with_values(params: Params, strategy: str, values: Mapping[str, Any], kind: Kind) -> Params:
+def with_values(params: Params, strategy: str, values: ParamValues, kind: Kind) -> Params:
     """Return the parameters with the values of a policy that have an effect on this kind."""
     for param in _PARAMS[strategy][0]:
         if param.name in values and kind in param.kinds:
@@ -322,11 +317,11 @@ def with_values(params: Params, strategy: str, values: Mapping[str, Any], kind: 
     return params
 
 
-def _field_value(param: Param, value: float | str) -> float | None:
+def _field_value(param: Param, value: Quantity) -> float | None:
     """Convert a value to the unit of its field; None for `auto` and `off`."""
     return None if isinstance(value, str) else value / param.scale if param.scale > 1 else value
 
 
-def _with(params: Any, path: tuple[str, ...], value: float | None) -> Any:
-    inner = value if len(path) == 1 else _with(getattr(params, path[0]), path[1:], value)
+def _with(params: Params, path: tuple[str, ...], value: float | None) -> Params:
+    inner: object = value if len(path) == 1 else _with(getattr(params, path[0]), path[1:], value)
     return replace(params, **{path[0]: inner})

@@ -4,13 +4,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from ebbgate.model.volume import Kind
 from ebbgate.policy.language.diagnostic import Diagnostic, Diagnostics, Position
 from ebbgate.policy.language.document import DAYS, Entry, Match, PolicyDocument, RuleText
-from ebbgate.policy.language.grammar import POLICY
-from ebbgate.policy.language.value_schemas import Values
+from ebbgate.policy.language.grammar import (
+    POLICY,
+    EntryValues,
+    MatchValues,
+    PolicyValues,
+    RuleValues,
+)
 from ebbgate.policy.language.yaml_events import Mapping, Node, read_nodes
 
 
@@ -32,8 +36,7 @@ def parse(source: str | bytes, file: str) -> Parsed:
     return Parsed(_document(values, file, _position_of(node, "name")))
 
 
-def _document(values: Values, file: str, name_position: Position) -> PolicyDocument:
-    strategies = values.get("strategies")
+def _document(values: PolicyValues, file: str, name_position: Position) -> PolicyDocument:
     return PolicyDocument(
         name=values["name"],
         file=file,
@@ -42,18 +45,18 @@ def _document(values: Values, file: str, name_position: Position) -> PolicyDocum
         includes=values.get("include", ()),
         limits=values.get("limits", {}),
         objectives={name: int(value) for name, value in values.get("objectives", {}).items()},
-        strategies=strategies,
+        strategies=values.get("strategies"),
         rules=tuple(_rule(rule) for rule in values.get("rules", ())),
         schedule=tuple(_entry(entry) for entry in values.get("schedule", ())),
         name_position=name_position,
     )
 
 
-def _match(values: Values) -> Match:
+def _match(values: MatchValues) -> Match:
     return Match(values.get("volume", ()), tuple(Kind(kind) for kind in values.get("kind", ())))
 
 
-def _rule(values: Values) -> RuleText:
+def _rule(values: RuleValues) -> RuleText:
     return RuleText(
         name=values["name"],
         why=values["why"].rstrip("."),
@@ -65,7 +68,7 @@ def _rule(values: Values) -> RuleText:
     )
 
 
-def _entry(values: Any) -> Entry:
+def _entry(values: EntryValues) -> Entry:
     start_min, end_min = values["at"]
     days = values.get("days", DAYS)
     return Entry(

@@ -3,16 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from ebbgate.knobs.catalog import BOUNDS, CUTOFF
 from ebbgate.model.decision import Gate, GateKind, Proposal
 from ebbgate.model.volume import Kind
-from ebbgate.policy.language.object_schema import FieldSchema, ObjectSchema
+from ebbgate.policy.language.object_schema import Faults, FieldSchema, ObjectSchema
 from ebbgate.policy.language.params import OFF
-from ebbgate.policy.language.value_schemas import ChoiceSchema, QuantitySchema, Values
+from ebbgate.policy.language.value_schemas import ChoiceSchema, Quantity, QuantitySchema
 from ebbgate.policy.limits import NONE, Bounds, Limits
 from ebbgate.policy.quantity import SignalUnit
 from ebbgate.policy.strategies.pace import DEPTH_WIDE_IOS
@@ -30,7 +30,7 @@ _RATE = QuantitySchema(SignalUnit.RATE, 0, 1024 * GIB)
 _DEPTH = QuantitySchema(SignalUnit.COUNT, 0, _DEPTH_MAX)
 _CUTOFF = QuantitySchema(SignalUnit.SIZE, BOUNDS[CUTOFF].low, BOUNDS[CUTOFF].high)
 
-SET: Final = ObjectSchema(
+SET: Final[ObjectSchema[Mapping[str, Quantity]]] = ObjectSchema(
     "what a rule sets",
     (
         FieldSchema(
@@ -69,7 +69,7 @@ SET: Final = ObjectSchema(
 )
 
 
-def _ordered(values: Values) -> Iterator[tuple[str, str, str]]:
+def _ordered(values: Mapping[str, float]) -> Faults:
     if "min" in values and "max" in values and values["min"] > values["max"]:
         yield "max", "min is greater than max", "swap them"
 
@@ -89,7 +89,7 @@ def _bounds(
     return FieldSchema(name, record, about, f"{{max: {example}}}", of=kind)
 
 
-LIMITS: Final = ObjectSchema(
+LIMITS: Final[ObjectSchema[Mapping[str, Mapping[str, float]]]] = ObjectSchema(
     "limits",
     (
         _bounds(
@@ -133,7 +133,7 @@ class RuleEffect:
         return self.gate is None and self.cutoff_bytes is None and self.congestion_bypass is None
 
 
-def effect_of(settings: Mapping[str, Any], kind: Kind) -> RuleEffect:
+def effect_of(settings: Mapping[str, Quantity], kind: Kind) -> RuleEffect:
     """Translate the settings of a rule for this kind of cache."""
     cannot = [why for name in settings if (why := _why_not(name, settings[name], kind))]
     able = {n: value for n, value in settings.items() if not _why_not(n, value, kind)}
@@ -166,7 +166,7 @@ def proposal_of(strategy: str, why: str, effect: RuleEffect) -> Proposal:
     )
 
 
-def limits_of(bounds: Mapping[str, Mapping[str, Any]], kind: Kind) -> Limits:
+def limits_of(bounds: Mapping[str, Mapping[str, float]], kind: Kind) -> Limits:
     """Return the limits for this kind of cache, without those on settings that it lacks."""
     found = {
         name: Bounds(_whole(ends.get("min")), _whole(ends.get("max")))
@@ -184,7 +184,7 @@ def _whole(value: float | None) -> int | None:
     return None if value is None else int(value)
 
 
-def _rate_gate(rate: float | str, kind: Kind) -> Gate:
+def _rate_gate(rate: Quantity, kind: Kind) -> Gate:
     if rate == KERNEL:
         return Gate(GateKind.RELEASED)
     if rate == 0:
@@ -194,7 +194,7 @@ def _rate_gate(rate: float | str, kind: Kind) -> Gate:
     return Gate(GateKind.OPEN) if rate == MAX else Gate(GateKind.PACED, int(rate))
 
 
-def _why_not(name: str, value: float | str, kind: Kind) -> str:
+def _why_not(name: str, value: Quantity, kind: Kind) -> str:
     """Return why this kind of cache does not support a setting; empty if it does."""
     if kind is Kind.DM_WRITECACHE:
         return f"{name}: dm-writecache has no settings that can be changed while it is in use"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Final, Generic, Protocol, TypeVar
 
 from ebbgate.policy.language.diagnostic import Diagnostics, Position, nearest, quoted
 from ebbgate.policy.language.yaml_events import Node, Scalar, Sequence
@@ -22,15 +22,18 @@ from ebbgate.policy.quantity import (
     spell,
 )
 
-Schema = dict[str, Any]
-Values = dict[str, Any]
-"""The values of a mapping, by key."""
+Schema = dict[str, object]
+"""A JSON Schema."""
+Quantity = float | str
+"""A value in base units, or a word."""
+Item = TypeVar("Item")
+Read_co = TypeVar("Read_co", covariant=True)
 
 
-class ValueSchema(Protocol):
+class ValueSchema(Protocol[Read_co]):
     """Reads nodes of one form."""
 
-    def read(self, node: Node, key: str, diagnostics: Diagnostics) -> Any:
+    def read(self, node: Node, key: str, diagnostics: Diagnostics) -> Read_co | None:
         """Return the value, or None after adding a diagnostic."""
 
     def schema(self) -> Schema:
@@ -62,13 +65,12 @@ class Located:
 
 @dataclass(frozen=True, slots=True)
 class TextSchema:
-    """Text that matches `pattern`, which `wanted` describes. `located`: keep its position."""
+    """Text that matches `pattern`, which `wanted` describes."""
 
     wanted: str
     pattern: str = r".{1,500}"
-    located: bool = False
 
-    def read(self, node: Node, key: str, diagnostics: Diagnostics) -> str | Located | None:
+    def read(self, node: Node, key: str, diagnostics: Diagnostics) -> str | None:
         text = scalar(node, key, diagnostics, f"expected: {self.wanted}")
         if text is None:
             return None
@@ -77,13 +79,28 @@ class TextSchema:
                 node.position, key, f"{quoted(text)} is not valid here", f"expected: {self.wanted}"
             )
             return None
-        return Located(text, node.position) if self.located else text
+        return text
 
     def schema(self) -> Schema:
         return {"type": "string", "pattern": f"^{self.pattern}$"}
 
     def describe(self) -> str:
         return self.wanted
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceSchema:
+    """The name of another policy, with its position."""
+
+    def read(self, node: Node, key: str, diagnostics: Diagnostics) -> Located | None:
+        text = NAME_SCHEMA.read(node, key, diagnostics)
+        return None if text is None else Located(text, node.position)
+
+    def schema(self) -> Schema:
+        return NAME_SCHEMA.schema()
+
+    def describe(self) -> str:
+        return NAME_SCHEMA.describe()
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +131,7 @@ class ChoiceSchema:
     """One of these words. `loose`: how editors may read them (`off` is YAML's false)."""
 
     choices: tuple[str, ...]
-    loose: tuple[Any, ...] = ()
+    loose: tuple[bool, ...] = ()
 
     def read(self, node: Node, key: str, diagnostics: Diagnostics) -> str | None:
         listed = ", ".join(self.choices)
@@ -142,7 +159,7 @@ class QuantitySchema:
     high: float
     or_words: tuple[str, ...] = ()
 
-    def read(self, node: Node, key: str, diagnostics: Diagnostics) -> float | str | None:
+    def read(self, node: Node, key: str, diagnostics: Diagnostics) -> Quantity | None:
         wanted = expected(self.unit)
         if self.or_words:
             wanted += f", or {', '.join(self.or_words)}"
@@ -174,21 +191,26 @@ class QuantitySchema:
 
 def figure_schema(unit: SignalUnit) -> list[Schema]:
     """Return schemas of a value as text, and as a bare number as editors read it."""
-    names = "|".join(re.escape(name) for name in FACTORS[unit])
     bare: Schema = {"type": "number"} if unit is SignalUnit.COUNT else {"const": 0}
-    return [{"type": "string", "pattern": rf"^-?[0-9]+(\.[0-9]+)? *({names})$"}, bare]
+    return [{"type": "string", "pattern": f"^-?{figure_pattern(unit)}$"}, bare]
+
+
+def figure_pattern(unit: SignalUnit) -> str:
+    """Return the pattern of a value that is not negative."""
+    names = "|".join(re.escape(name) for name in FACTORS[unit])
+    return rf"[0-9]+(\.[0-9]+)? *({names})"
 
 
 @dataclass(frozen=True, slots=True)
-class ListSchema:
+class ListSchema(Generic[Item]):
     """A list of values; with `single`, one value may stand without a list."""
 
-    item: ValueSchema
+    item: ValueSchema[Item]
     single: bool = False
     least: int = 0
     most: int = 100
 
-    def read(self, node: Node, key: str, diagnostics: Diagnostics) -> tuple[Any, ...] | None:
+    def read(self, node: Node, key: str, diagnostics: Diagnostics) -> tuple[Item, ...] | None:
         if isinstance(node, Sequence):
             if not self.least <= len(node.items) <= self.most:
                 what = f"{len(node.items)} entries"
@@ -217,5 +239,6 @@ def under(key: str, name: str) -> str:
     return f"{key}.{name}" if key else name
 
 
-NAME: Final = r"[a-z][a-z0-9-]{0,62}"
-NAME_WANTED: Final = "lower-case letters, digits and dashes; a letter first"
+NAME_SCHEMA: Final = TextSchema(
+    "lower-case letters, digits and dashes; a letter first", r"[a-z][a-z0-9-]{0,62}"
+)

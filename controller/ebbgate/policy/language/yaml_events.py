@@ -11,7 +11,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import yaml  # type: ignore[import-untyped]
 
@@ -90,7 +90,7 @@ def _decoded(source: str | bytes) -> str:
 
 
 class _Builder:
-    """Turns events into nodes and counts them."""
+    """Turns events into nodes and counts them; the library has no types for its events."""
 
     def __init__(self, text: str, diagnostics: Diagnostics) -> None:
         self._text = text
@@ -112,7 +112,7 @@ class _Builder:
             raise _Refused(Position(), "the file is empty", "a policy begins with `version: 1`")
         return found[0]
 
-    def _events(self) -> Iterator[Any]:
+    def _events(self) -> Iterator[yaml.Event]:
         """Yield every event; errors of the library become refusals with their position."""
         try:
             for event in yaml.parse(self._text, Loader=yaml.SafeLoader):
@@ -132,7 +132,7 @@ class _Builder:
             what = "not YAML: an escape or a number out of range"
             raise _Refused(self._last, what, "write the character or number itself") from error
 
-    def _node(self, event: Any, events: Iterator[Any], depth: int) -> Node:
+    def _node(self, event: yaml.Event, events: Iterator[yaml.Event], depth: int) -> Node:
         position = _position(event)
         self._nodes += 1
         if depth > DEPTH_MAX:
@@ -149,7 +149,7 @@ class _Builder:
             return self._sequence(position, events, depth)
         return self._mapping(position, events, depth)
 
-    def _scalar(self, event: Any, position: Position) -> Scalar:
+    def _scalar(self, event: yaml.ScalarEvent, position: Position) -> Scalar:
         text = event.value
         if len(text) > SCALAR_MAX:
             raise _Refused(
@@ -163,7 +163,7 @@ class _Builder:
                 )
         return Scalar(position, text, event.style is None)
 
-    def _sequence(self, position: Position, events: Iterator[Any], depth: int) -> Sequence:
+    def _sequence(self, position: Position, events: Iterator[yaml.Event], depth: int) -> Sequence:
         items = []
         for event in events:
             if isinstance(event, yaml.SequenceEndEvent):
@@ -171,7 +171,7 @@ class _Builder:
             items.append(self._node(event, events, depth + 1))
         return Sequence(position, tuple(items))
 
-    def _mapping(self, position: Position, events: Iterator[Any], depth: int) -> Mapping:
+    def _mapping(self, position: Position, events: Iterator[yaml.Event], depth: int) -> Mapping:
         entries: dict[str, tuple[Scalar, Node]] = {}
         for event in events:
             if isinstance(event, yaml.MappingEndEvent):
@@ -189,7 +189,7 @@ class _Builder:
         return Mapping(position, tuple(entries.values()))
 
 
-def _position(event: Any) -> Position:
+def _position(event: yaml.Event) -> Position:
     return Position(event.start_mark.line + 1, event.start_mark.column + 1)
 
 
@@ -198,7 +198,7 @@ def _plain(text: str | None) -> str:
     return "".join(c if c.isprintable() else " " for c in shown)[:200]
 
 
-def _hint(error: Any) -> str:
+def _hint(error: yaml.MarkedYAMLError) -> str:
     """Name the most frequent cause."""
     message = f"{error.problem} {error.context}"
     if "'>'" in message or "block scalar" in message:
