@@ -57,6 +57,7 @@ def main() -> int:
     parser.add_argument("--repetitions", type=int, default=1)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--variant", default="", help="only this variant of the scenario")
+    parser.add_argument("--trace", type=Path, nargs="*", default=[], help="for trace-gaps")
     parser.add_argument("--table", action="store_true", help="the kept results, in Markdown")
     options = parser.parse_args()
     known = scenarios()
@@ -73,7 +74,8 @@ def main() -> int:
         print(f"not known; choose from: {', '.join(choices)}", file=sys.stderr)
         return 64
     try:
-        report = chosen.run(Context(options.repetitions, options.seed, options.variant))
+        traces = tuple(options.trace)
+        report = chosen.run(Context(options.repetitions, options.seed, options.variant, traces))
     except LabError as error:
         print(f"{chosen.name}: no result: {error}", file=sys.stderr)
         return 69

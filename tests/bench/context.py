@@ -7,17 +7,22 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from tests.bench.report import Report
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Options of a run: how often, with which seed, which variant of the scenario (empty: all)."""
+    """Options of a run.
+
+    `variant`: of the scenario; empty: all. `traces`: files for `trace-gaps`.
+    """
 
     repetitions: int
     seed: int
     variant: str = ""
+    traces: tuple[Path, ...] = ()
     started: float = field(default_factory=time.monotonic)
 
     def say(self, text: str) -> None:

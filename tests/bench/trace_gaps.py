@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`trace-gaps`: the learned wait on the gaps of real block traces. I/O: reads them; zstd.
+
+`make bench S=trace-gaps TRACE=FILE`, or several files in quotes. A trace is CSV with the columns
+t_us,op,offset,size,dev, plain or compressed (.zst). Each of its devices is a volume of its own.
+Needs no lab.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
+from operator import add
+from pathlib import Path
+
+from ebbgate.units import NS_PER_S, NS_PER_US
+from tests.bench.context import Context, Scenario
+from tests.bench.gap_rules import RULES, Gain, Gap, gain, gaps_of
+from tests.bench.report import Report
+from tests.lab import host
+from tests.lab.errors import LabError, NoLab
+
+SHARE_GOAL = ">= 0.87"
+_COLUMNS = ["t_us", "op", "offset", "size", "dev"]
+_NO_TRACE = (
+    "it needs a block trace, and none is shipped; next: make bench S=trace-gaps TRACE=FILE"
+    " (CSV or .csv.zst with the columns " + ",".join(_COLUMNS) + ")"
+)
+Volumes = Mapping[str, Sequence[Gap]]
+"""The gaps of each device."""
+
+
+def run(context: Context) -> Report:
+    """Give each rule the gaps of each trace; a repetition would be the same."""
+    if not context.traces:
+        raise LabError(_NO_TRACE)
+    runs: dict[str, list[dict[str, float]]] = {}
+    ratios: dict[str, float] = {}
+    goals: dict[str, str] = {}
+    notes = []
+    for path in context.traces:
+        name = path.name.split(".")[0]
+        volumes = volumes_of(lines_of(path))
+        gains = {rule: [gain(gaps, RULES[rule]) for gaps in volumes.values()] for rule in RULES}
+        totals = {rule: reduce(add, found, Gain()) for rule, found in gains.items()}
+        for rule, total in totals.items():
+            runs[f"{name}_{rule}"] = [_metrics(total)]
+            context.say(f"{name}  {rule:12}" + _words(_metrics(total)))
+        found, goal = figures(name, totals)
+        ratios |= found
+        goals |= goal
+        notes.append(f"{name}: {_summary(volumes)}")
+    return Report("trace-gaps", runs, ratios, goals, notes)
+
+
+def lines_of(path: Path) -> list[str]:
+    """Return the lines of a trace."""
+    try:
+        if path.suffix != ".zst":
+            return path.read_text().splitlines()
+        if host.find("zstd") is None:
+            raise NoLab(f"{path} is compressed; next: install zstd")
+        path.stat()
+        return host.run(["zstd", "-dcq", "--", path]).splitlines()
+    except OSError as error:
+        raise LabError(f"{path}: {error.strerror}") from error
+
+
+def volumes_of(lines: Iterable[str]) -> Volumes:
+    """Return the gaps of each device of a trace."""
+    rows = csv.reader(lines)
+    header = next(rows, [])
+    if header != _COLUMNS:
+        raise LabError(f"not a trace: its first line is not {','.join(_COLUMNS)}")
+    arrivals: dict[str, list[int]] = defaultdict(list)
+    for number, row in enumerate(rows, start=2):
+        try:
+            at_us, _, _, _, device = row
+            arrivals[device].append(int(at_us) * NS_PER_US)
+        except ValueError as error:
+            raise LabError(f"line {number}: {error}") from error
+    return {device: gaps_of(arrivals[device]) for device in sorted(arrivals)}
+
+
+def figures(name: str, totals: Mapping[str, Gain]) -> tuple[dict[str, float], dict[str, str]]:
+    """Return each rule's share of what the oracle gets, and the goals.
+
+    If no gap is worth opening, the figure is what is lost by opening all the same.
+    """
+    best_ns = totals["oracle"].utility_ns
+    if best_ns <= 0:
+        lost_s = -totals["ebbgate"].utility_ns / NS_PER_S
+        return {f"{name}_lost_s": lost_s}, {f"{name}_lost_s": "<= 1"}
+    shares = {
+        f"{name}_{rule}": total.utility_ns / best_ns
+        for rule, total in totals.items()
+        if rule != "oracle"
+    }
+    return shares, {f"{name}_ebbgate": SHARE_GOAL}
+
+
+def _metrics(total: Gain) -> dict[str, float]:
+    return {
+        "utility_s": total.utility_ns / NS_PER_S,
+        "drained_s": total.drained_ns / NS_PER_S,
+        "disturbed": float(total.disturbed),
+    }
+
+
+def _words(metrics: Mapping[str, float]) -> str:
+    return "".join(f"  {name} {value:9.1f}" for name, value in metrics.items())
+
+
+def _summary(volumes: Volumes) -> str:
+    return "; ".join(_volume_summary(*each) for each in volumes.items())
+
+
+def _volume_summary(device: str, gaps: Sequence[Gap]) -> str:
+    total_s = sum(gap.length_ns for gap in gaps) / NS_PER_S
+    return f"device {device}: {len(gaps)} gaps of {total_s:.0f} s in all"
+
+
+SCENARIO = Scenario(
+    "trace-gaps",
+    "the learned wait gets 0.87 of what could be drained in the gaps of a real trace (TRACE=FILE)",
+    0.1,
+    run,
+)
