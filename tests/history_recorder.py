@@ -17,7 +17,7 @@ from ebbgate.model.decision import Decision, Outcome
 from ebbgate.model.frame import Frame
 from ebbgate.model.records import Edge
 from ebbgate.model.volume import Kind, Mode, Volume
-from ebbgate.policy.defaults import policy_for
+from ebbgate.policy.defaults import default_policy
 from ebbgate.probes.recording import (
     Damaged,
     Recorded,
@@ -99,7 +99,7 @@ def _loop(played: Volume, sysfs: WatchedSysfs, tape: Tape, mode: Mode) -> Volume
     return VolumeLoop(
         volume=played,
         writer=KnobWriter(sysfs, played, tape, "this boot", now_ns=now_ns),
-        policy=policy_for(played),
+        policy=default_policy(played.kind, played.backing.scheduler),
         events=tape,
         send=lambda _: None,
         mode=mode,

@@ -105,11 +105,11 @@ def test_dropped_records_are_counted(
         recorder.decision(BIG, 0)
         for number in range(400):
             recorder.decision(decision(proposal(reason=f"{number} {'x' * 3000}")), number)
-        until(lambda: recorder.dropped > 300, "the oldest are given up")
-        assert recorder.health()["trouble"]["dropped"] == recorder.dropped
+        until(lambda: recorder.health()["dropped"] > 300, "the oldest are given up")
+        assert recorder.health()["trouble"]["dropped"] == recorder.health()["dropped"]
         disk.free()
         until(lambda: written(recorder), "written again")
-        dropped = recorder.dropped
+        dropped = recorder.health()["dropped"]
         assert recorder.health()["trouble"]["dropped"] == dropped
     assert count(path) == 401 - dropped
     with closing(sqlite3.connect(path)) as connection:

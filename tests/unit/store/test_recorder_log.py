@@ -86,7 +86,7 @@ def test_recording_stops_before_the_size_is_exceeded_and_goes_on_when_the_reader
         assert recorder.health()["log"]["held_by"] is None
         assert count(path) >= before + 300, "what was told meanwhile was kept in memory"
         assert total_bytes(path) <= SMALL.size_bytes
-    assert recorder.dropped == 0
+    assert recorder.health()["dropped"] == 0
     assert said(caplog, "the history cannot be written (") == 1
     assert said(caplog, "the history is written again") == 1
     assert sound(path)
@@ -104,7 +104,7 @@ def test_not_even_status_is_written_beyond_the_size(
                 recorder.decision(BIG, 1)
                 time.sleep(0.03)
                 assert total_bytes(path) <= SMALL.size_bytes
-            until(lambda: recorder.dropped > 0, "memory is bounded, too")
+            until(lambda: recorder.health()["dropped"] > 0, "memory is bounded, too")
         until(lambda: written(recorder), "written again")
         with closing(History.open(path)) as history:
             assert history.live()["bcache2"].document["number"] == 59
@@ -131,7 +131,7 @@ def test_locks_of_a_reader_delay_only_the_writer(
             assert time.monotonic() - began_s < QUICK_S
             assert live(path) == [], "readers go on reading"
         until(lambda: written(recorder), "written again")
-    assert (count(path), count(path, "edges"), recorder.dropped) == (201, 200, 0)
+    assert (count(path), count(path, "edges"), recorder.health()["dropped"]) == (201, 200, 0)
     assert said(caplog, "the history cannot be written (database is locked: ") == 1
     assert sound(path)
 
