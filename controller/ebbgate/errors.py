@@ -5,7 +5,7 @@ EbbgateError                 message, hint (the next step), exit code
   UsageError            64   the command line is wrong
   NotFound              66   no such volume, file or record
   Unavailable           69   the kernel, the probe or the daemon is not available
-  InternalError         70   a bug in ebbgate
+  InternalError         70   an internal error
   PermissionDenied      77   needs root
   ConfigError           78   error in a settings or policy file
   AlreadyRunning        75   another daemon is running
@@ -48,7 +48,7 @@ class Unavailable(EbbgateError):
 
 
 class InternalError(EbbgateError):
-    """A bug in ebbgate (EX_SOFTWARE)."""
+    """An internal error (EX_SOFTWARE)."""
 
     exit_code = 70
 

@@ -156,7 +156,7 @@ class Attacker:
             self.counts["locks"] += 1
 
     def long_read(self) -> None:
-        """A read of the history that does not end: its log cannot be folded meanwhile."""
+        """A read of the history that does not end: its log cannot be checkpointed meanwhile."""
         path = self.folder / "state/history.db"
         with (
             contextlib.suppress(sqlite3.Error),

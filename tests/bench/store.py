@@ -147,7 +147,7 @@ WHY = "idle for 410 ms (needs 300)"
 
 
 def size_bytes(file: Path) -> int:
-    """0 for a log that was folded in and removed since it was listed."""
+    """0 for a log that was checkpointed and removed since it was listed."""
     try:
         return file.stat().st_size
     except FileNotFoundError:

@@ -56,7 +56,7 @@ Terms:
 
 \b
 Exit codes:
-  0   done                        70  bug in ebbgate
+  0   done                        70  internal error
   64  wrong command line          74  a knob could not be written or restored
   66  no such volume or file      75  another daemon is running
   69  kernel, probe or daemon     77  needs root

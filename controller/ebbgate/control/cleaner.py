@@ -44,7 +44,7 @@ class Cleaner:
         now_ns, dirty = self._now_ns(), seen.dirty_bytes or 0
         self.cleaning = Cleaning(now_ns, now_ns + within_ns, who, dirty)
         within = format_ns(within_ns)
-        reason = Reason(CLEAN, f"{who} asked, within {within}")
+        reason = Reason(CLEAN, f"requested by {who}, within {within}")
         if self._volume.kind is Kind.DM_WRITECACHE:
             self._driver.flush(reason)
         else:

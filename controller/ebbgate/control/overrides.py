@@ -111,10 +111,10 @@ class VolumeOverrides:
 
         def report(outcomes: list[Outcome]) -> None:
             reply.report(outcomes)
-            reply.fail("it was written a moment ago")
+            reply.fail("it was just written")
 
         step = write(knob, 1, always=True)
-        self._submit(step, Reason(OVERRIDE, f"{who} asked"), report)
+        self._submit(step, Reason(OVERRIDE, f"requested by {who}"), report)
         return reply.future
 
     def watch(self, seen: VolumeState, frame: Frame) -> None:
@@ -131,7 +131,7 @@ class VolumeOverrides:
         for each in self.active:
             if each.override.kind is OverrideKind.DRAIN and frame.dirty_bytes == 0:
                 left = each.left_ns(frame.at_ns) or 0
-                self.on_end(each.override, f"clean, {format_ns(left)} before its time")
+                self.on_end(each.override, f"clean, {format_ns(left)} early")
 
     def _is_due(self, each: ActiveOverride, seen: VolumeState) -> bool:
         """Whether the knob has yet to be written, or the kernel has changed it since."""

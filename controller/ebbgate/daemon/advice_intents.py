@@ -95,7 +95,7 @@ class AdviceIntents:
     def _loop(self, intent: Intent, action: KnobWrite) -> VolumeLoop:
         loop = self._target.volumes.get(action.volume)
         if loop is None:
-            raise NotFound(f"{action.volume} is not here now", "see ebbgate status")
+            raise NotFound(f"{action.volume} is not present", "see ebbgate status")
         if intent.volume is not None and not loop.volume.is_called(intent.volume):
             raise UsageError(f"that write was to {loop.volume.title}, not to {intent.volume}")
         return loop
@@ -110,14 +110,15 @@ def _before(action: KnobWrite, loop: VolumeLoop) -> str:
         raise UsageError(f"a write of {knob} leaves no value behind: there is nothing to undo")
     if action.strategy != OVERRIDE and knob in loop.writer.plan.knobs:
         raise UsageError(
-            f"{knob} is a part of the gate, which ebbgate moves many times a minute: to undo one"
-            " move would only stop it at a value of then",
-            f"stop it: ebbgate advise {volume.title}; or choose: ebbgate set {volume.title} {knob}",
+            f"{knob} is a part of the gate, which ebbgate changes many times a minute: undoing"
+            " one write would only freeze it at an old value",
+            f"stop it: ebbgate advise {volume.title}; or set a value:"
+            f" ebbgate set {volume.title} {knob}",
         )
     if action.old is None:
-        raise UsageError(f"what {knob} was before that write is not known any more")
+        raise UsageError(f"the value of {knob} before that write is no longer known")
     try:
         return checked_value(volume, knob, action.old)
     except UsageError as error:
-        back = f"if it was yours, this puts it back: ebbgate release {volume.title} {knob}"
+        back = f"if it was your value, this restores it: ebbgate release {volume.title} {knob}"
         raise UsageError(f"{error.message}; {error.hint}", back) from error

@@ -36,7 +36,7 @@ from ebbgate.units import NS_PER_MS, NS_PER_S
 
 _LOG = logging.getLogger("ebbgated")
 _SLOW_NS = NS_PER_S - 50 * NS_PER_MS
-"""Requests, policies and the list of devices are looked at once a second."""
+"""Requests, policies and the list of devices are checked once a second."""
 
 
 class Daemon:
@@ -103,8 +103,8 @@ class Daemon:
             self.hangs.stop()
         if left:
             raise ActuationError(
-                f"not every knob of {', '.join(left)} could be put back",
-                "their originals are still kept: run ebbgate restore",
+                f"some knobs of {', '.join(left)} could not be restored",
+                "their original values stay saved: run ebbgate restore",
             )
 
     def stop(self) -> None:
@@ -200,7 +200,7 @@ class Daemon:
 
     # ---- called by the dispatcher --------------------------------------------------------------
     async def publish(self, names: Collection[str]) -> None:
-        """Look at these volumes and send their status to the recorder."""
+        """Read these volumes and send their status to the recorder."""
         for name in names:
             if name in self.volumes and self.volumes[name].last_seen is not None:
                 await self.volume_set.look(name, slow=True)
@@ -210,9 +210,9 @@ class Daemon:
 
     def restore_volume(self, name: str) -> str:
         """Restore a volume's knobs and set its mode to advise; return what was done."""
-        self.volumes[name].set_mode(Mode.ADVISE, "asked for by a person")
-        self.volumes[name].release("asked for by a person")
-        return f"{name}: every knob is back; mode advise"
+        self.volumes[name].set_mode(Mode.ADVISE, "requested by a user")
+        self.volumes[name].release("requested by a user")
+        return f"{name}: all knobs restored; mode advise"
 
 
 def _first_number(last: int | None) -> int:

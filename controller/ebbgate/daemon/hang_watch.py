@@ -60,7 +60,7 @@ class HangWatch:
         for call in sorted(calls - self._logged):
             if now_ns - call.since_ns >= PATIENCE_NS:
                 self._logged.add(call)
-                text = "%s: %s hangs in the kernel, for %s by now"
+                text = "%s: %s hangs in the kernel (%s so far)"
                 _LOG.error(text, call.volume, call.what, format_ns(now_ns - call.since_ns))
         for call in sorted(self._logged - calls):
             self._logged.discard(call)
@@ -72,7 +72,7 @@ class HangWatch:
             try:
                 self.look()
             except Exception:
-                _LOG.exception("looking for calls that hang failed")
+                _LOG.exception("the check for hanging calls failed")
 
 
 def _calls(writers: Iterable[KnobWriter]) -> Iterator[Call]:

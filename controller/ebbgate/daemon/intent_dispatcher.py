@@ -179,10 +179,10 @@ class IntentDispatcher:
             return outcome
         except Exception as error:
             # A bug in one request ends neither the daemon nor the connection.
-            _LOG.exception("request %d (%s) failed: a bug of ebbgate", intent.id, intent.kind)
+            _LOG.exception("request %d (%s) failed: an internal error", intent.id, intent.kind)
             name = type(error).__name__
             outcome = IntentOutcome(
-                False, f"a bug of ebbgate: {name}\n  please report it with the log of ebbgated"
+                False, f"internal error: {name}\n  please report it with the log of ebbgated"
             )
         return await self._made_visible(intent, outcome)
 
@@ -223,7 +223,7 @@ class IntentDispatcher:
             raise failed[0]
         if failed:
             raise _together(done)
-        return "; ".join(map(str, done)) or "no volume here"
+        return "; ".join(map(str, done)) or "no volumes here"
 
     def _names(self, volume: str | None) -> list[str]:
         """Return the volumes that are meant: all without a name; none if it is gone."""
@@ -244,16 +244,16 @@ class IntentDispatcher:
     # ---- kinds ---------------------------------------------------------------------------------
     async def _mode(self, intent: Intent, loop: VolumeLoop) -> str:
         mode, name = intent.args.mode, loop.volume.name
-        why = f"{intent.who} asked for {mode}"
+        why = f"{intent.who} requested {mode}"
         if mode is Mode.ENFORCE:
             # A mode that lets ebbgate do more is on the disk before it is in force.
             await self.registry.keep_mode(name, mode)
             self.registry.end_all(name, why, OverrideKind.HOLD)
-            loop.set_mode(mode, f"mode {mode} asked for by a person")
+            loop.set_mode(mode, f"mode {mode} requested by a user")
             await self.registry.saved()
             return f"{name}: mode {mode}"
         self.registry.end_all(name, why)
-        loop.set_mode(mode, f"mode {mode} asked for by a person")
+        loop.set_mode(mode, f"mode {mode} requested by a user")
         return await self._ended(loop, mode, f"{name}: mode {mode}")
 
     async def _ended(self, loop: VolumeLoop, mode: Mode, text: str) -> str:
@@ -279,7 +279,7 @@ class IntentDispatcher:
 
     async def _restore(self, intent: Intent, loop: VolumeLoop) -> str:
         name = loop.volume.name
-        self.registry.end_all(name, f"{intent.who} asked to restore")
+        self.registry.end_all(name, f"{intent.who} requested restore")
         text = await self._ended(loop, Mode.ADVISE, self._target.restore_volume(name))
         if loop.writer.owned:
             left = ", ".join(sorted(loop.writer.owned))

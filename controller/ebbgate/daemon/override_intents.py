@@ -93,7 +93,7 @@ class OverrideIntents:
                     text = f"{volume}: {knob} could not be written: {error.message}"
                     raise ActuationError(text) from error
         except BaseException as error:
-            why = error.message if isinstance(error, ActuationError) else "it took too long"
+            why = error.message if isinstance(error, ActuationError) else "it timed out"
             self._take_back(kept, before, why)
             if isinstance(error, ActuationError):
                 # Otherwise a restart could still put in force what is answered as failed.
@@ -136,7 +136,7 @@ class OverrideIntents:
                 self.registry.end(override, f"{intent.who} released it")
                 done.append(_released(override))
         taken = loop.resume_control(knob)
-        done += [f"{each} is driven by ebbgate again" for each in taken]
+        done += [f"{each} is tuned by ebbgate again" for each in taken]
         await self.registry.saved()
         return f"{name}: {', '.join(done) or 'nothing to release'}"
 
@@ -146,7 +146,7 @@ class OverrideIntents:
         title, gate_knobs = loop.volume.title, loop.writer.plan.knobs
         if loop.mode is not Mode.ENFORCE:
             raise ActuationError(
-                f"{title} is in {loop.mode}, in which the gate is left alone",
+                f"{title} is in {loop.mode}, which leaves the gate alone",
                 f"first: ebbgate enforce {title}",
             )
         why_not = unwritable_reason(loop.last_seen)
@@ -159,7 +159,7 @@ class OverrideIntents:
             raise ActuationError(f"{title}: a cleaning is under way already", "see ebbgate status")
         for each in self._of(loop.volume.name, OverrideKind.HOLD):
             raise ActuationError(
-                f"{title}: {each.override.who} holds it, so that its gate does not move",
+                f"{title}: {each.override.who} has put it on hold, so its gate does not change",
                 f"first: ebbgate hold {title} --off",
             )
         for each in self._of(loop.volume.name, OverrideKind.SET):
@@ -172,7 +172,7 @@ class OverrideIntents:
                 )
         for knob in sorted(loop.writer.manual & set(gate_knobs)):
             raise ActuationError(
-                f"{title}: {knob} was changed by somebody else, so that the gate is left alone: a"
+                f"{title}: {knob} was changed by somebody else, so the gate is left alone and a"
                 " drain could not open it",
                 f"first: ebbgate release {title} {knob}",
             )
@@ -230,13 +230,11 @@ def _done(loop: VolumeLoop, knob: str, value: str, for_ns: int | None) -> str:
     if is_trigger(knob):
         return f"{name}: {knob} was written; it leaves no value behind"
     last = "until it is released" if for_ns is None else f"for {format_ns(for_ns)}"
-    done = (
-        f"{name}: {knob} = {format_value(knob, int(value))} {last}; no strategy gets it meanwhile"
-    )
+    done = f"{name}: {knob} = {format_value(knob, int(value))} {last}; strategies do not change it"
     if knob in loop.writer.plan.knobs and loop.mode is Mode.ENFORCE:
         done += ", and the gate, of which it is a part, is left to the kernel"
     low, high = knob_limits(loop.policy.limits, knob, loop.volume)
     beyond = beyond_limits(knob, int(value), low, high)
     if beyond:
-        done += f"; this is {beyond} that policy {loop.policy.name} sets for strategies: you win"
+        done += f"; this is {beyond} limit of policy {loop.policy.name} for strategies"
     return done

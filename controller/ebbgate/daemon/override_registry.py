@@ -87,7 +87,7 @@ class OverrideRegistry:
         for name, loop in self.volumes.items():
             mode = self.modes.get(name)
             if mode is not None and mode is not loop.mode:
-                loop.set_mode(mode, f"mode {mode} was asked for by a person")
+                loop.set_mode(mode, f"mode {mode} was requested by a user")
             self.adopt(name)
 
     def adopt(self, name: str) -> None:
@@ -118,7 +118,7 @@ class OverrideRegistry:
         """End on the disk what was written after its request was given up."""
         if adding.cancelled() or adding.exception() is not None:
             return
-        late = {override.id: "it took too long" for override in adding.result()}
+        late = {override.id: "it timed out" for override in adding.result()}
         wall = self.wall_ns()
         with suppress(EbbgateError):
             self.writer.submit(lambda database: database.end(late, wall))
@@ -222,7 +222,7 @@ class OverrideRegistry:
         )
         for (volume, knob), override in list(self._manual.items()):
             if volume == name and knob not in manual:
-                self._forget_manual(override, "it is driven by ebbgate again")
+                self._forget_manual(override, "it is tuned by ebbgate again")
         for knob in manual:
             value, known = knobs.get(knob), self._manual.get((name, knob))
             if value is None or (name, knob) in self._adding:
@@ -250,7 +250,7 @@ class OverrideRegistry:
     def _overdue(self, override: Override) -> str:
         loop = self.volumes.get(override.volume)
         if loop is None:
-            return "its time was over while the volume was away"
+            return "it expired while the volume was absent"
         return loop.overrides.unfinished(override) or "its time is over"
 
     def _taken_up(self, override: Override) -> ActiveOverride:
@@ -313,7 +313,7 @@ class OverrideRegistry:
         error = None if task.cancelled() else task.exception()
         # The writer logs that the disk failed.
         if error is not None and not isinstance(error, EbbgateError):
-            _LOG.error("overrides: a bug of ebbgate", exc_info=error)
+            _LOG.error("overrides: an internal error", exc_info=error)
 
 
 def _title(override: Override) -> str:

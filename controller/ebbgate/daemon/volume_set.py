@@ -204,7 +204,7 @@ class VolumeSet:
                 self._add(volume)
 
     def _log_device_mapper(self, blocked: str) -> None:
-        """Log once that half of the product is missing."""
+        """Log once that dm volumes cannot be tuned."""
         if blocked and blocked != self.device_mapper_blocked:
             _LOG.error("device-mapper cannot be queried (%s): its volumes are not tuned", blocked)
         self.device_mapper_blocked = blocked

@@ -18,7 +18,7 @@ _MEANING: Final = {
     0: "ok",
     64: "the probe does not know --check: install probe and controller of the same release",
     69: "the kernel lacks a feature that the probe needs",
-    70: "the probe failed: a bug in ebbgate",
+    70: "the probe failed: internal error, please report it",
     77: "not allowed to load BPF programs: run this as root",
 }
 

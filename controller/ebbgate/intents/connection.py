@@ -100,7 +100,7 @@ class Connection:
         except (OSError, asyncio.CancelledError):
             pass
         except Exception:
-            _LOG.exception("a connection failed: a bug in ebbgate")
+            _LOG.exception("a connection failed: an internal error")
         finally:
             self._quota.connections -= 1
             self._close()
@@ -191,10 +191,8 @@ class Connection:
             self._refuse(request.id, error.message, error.hint)
             return
         except Exception as error:
-            _LOG.exception("a request (%s) failed: a bug in ebbgate", clean_text(request.kind, 40))
-            self._refuse(
-                request.id, f"a bug in ebbgate: {type(error).__name__}", "please report it"
-            )
+            _LOG.exception("a request (%s) failed: an internal error", clean_text(request.kind, 40))
+            self._refuse(request.id, f"internal error: {type(error).__name__}", "please report it")
             return
         self._send(Answer(State.ACCEPTED, request.id, number))
         self._pending.add(request.id)

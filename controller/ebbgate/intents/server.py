@@ -121,7 +121,7 @@ class ControlServer:
             try:
                 self._begin(client)
             except Exception:
-                _LOG.exception("a connection could not be served: a bug in ebbgate")
+                _LOG.exception("a connection could not be served: an internal error")
                 client.close()
             await asyncio.sleep(_ACCEPT_S)
 

@@ -66,7 +66,7 @@ class ConnectionManager:
         return self._store
 
     def check_log(self, store: Store) -> LogRoom:
-        """Fold a log that is too long; return what may be written. Raises sqlite3.Error."""
+        """Checkpoint a log that is too long; return what may be written. Raises sqlite3.Error."""
         return self.log.look(store, time.time_ns(), time.monotonic_ns())
 
     def reason(self, error: Exception) -> str:
@@ -91,7 +91,7 @@ class ConnectionManager:
     def maintain(self, wanted: Callable[[], bool]) -> None:
         """Spend some milliseconds on maintenance; stops as soon as `wanted` returns True."""
         until_ns = time.monotonic_ns() + _TIDY_NS
-        # Each step adds to the log, which cannot be folded while a reader holds it.
+        # Each step adds to the log, which cannot be checkpointed while a reader holds it.
         while not self.log.held and not wanted() and (now_ns := time.monotonic_ns()) < until_ns:
             if not self.store().maintain(self._maintenance, time.time_ns(), now_ns):
                 return

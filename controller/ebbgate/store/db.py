@@ -73,7 +73,7 @@ class Store:
         return cls(open_writer(path, HISTORY))
 
     def close(self) -> None:
-        """Fold the log into the file and close it."""
+        """Checkpoint the log and close it."""
         with self._lock:
             self._connection.close()
 
@@ -89,13 +89,13 @@ class Store:
             set_busy_timeout(self._connection, timeout_s)
 
     def file_bytes(self) -> int:
-        """Return the size that the file has once the log is folded into it."""
+        """Return the size that the file has once the log is checkpointed into it."""
         with self._lock:
             pages: int = self._connection.execute("PRAGMA page_count").fetchone()[0]
             return pages * retention.page_bytes(self._connection)
 
     def fold_log(self, timeout_s: float) -> bool:
-        """Fold the log into the file; False where a reader prevents it for `timeout_s`."""
+        """Checkpoint the log; False where a reader prevents it for `timeout_s`."""
         with self._lock:
             return fold_log(self._connection, timeout_s)
 

@@ -46,7 +46,7 @@ class Journal:
         return cls(connection)
 
     def close(self) -> None:
-        """Fold the log into the file and close it."""
+        """Checkpoint the log and close it."""
         self._connection.close()
 
     def put(self, entry: JournalEntry) -> None:

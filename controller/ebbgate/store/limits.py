@@ -13,9 +13,9 @@ SIZE_BYTES_MAX: Final = 1024 * GIB
 AGE_NS_MIN: Final = DAY_NS
 AGE_NS_MAX: Final = 3660 * DAY_NS
 LOG_BYTES: Final = 4 * MIB
-"""SQLite folds its log (WAL) into the file at this size and truncates it to it."""
+"""SQLite checkpoints its log (WAL) at this size and truncates it to it."""
 LOG_BYTES_HELD: Final = LOG_BYTES + LOG_BYTES // 4
-"""A larger log could not be folded, because another program keeps reading the file."""
+"""A larger log could not be checkpointed, because another program keeps reading the file."""
 _LOG_ROOM_BYTES: Final = LOG_BYTES + LOG_BYTES // 2
 _BATCH_BYTES: Final = MIB
 """One transaction adds less than this to the log."""
@@ -46,12 +46,12 @@ class HistoryLimits:
 
     @property
     def sampling_bytes(self) -> int:
-        """Size of file and an unfoldable log from which only status is written."""
+        """Size of file and an log that cannot be checkpointed from which only status is written."""
         return self.writing_bytes - min(self.size_bytes // _RESERVE_PART, _RESERVE_BYTES_MAX)
 
     @property
     def writing_bytes(self) -> int:
-        """Size of file and an unfoldable log from which nothing is written."""
+        """Size of file and an log that cannot be checkpointed from which nothing is written."""
         return self.size_bytes - _BATCH_BYTES
 
 

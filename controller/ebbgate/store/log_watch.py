@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Watches the log (WAL) of the history, which readers can keep from being folded.
+"""Watches the log (WAL) of the history, which readers can keep from being checkpointed.
 
 I/O: the size of the log, /proc, a checkpoint through the store.
 
@@ -42,7 +42,7 @@ _UNPRINTABLE: Final = re.compile(r"[^ -~]")
 
 
 class LogHeld(Unavailable):
-    """The log cannot be folded and there is no room for more.
+    """The log cannot be checkpointed and there is no room for more.
 
     `status_was_written`: the newest status documents were still written.
     """
@@ -63,7 +63,7 @@ class LogRoom(Enum):
 class LogWatch:
     """The log of one database. Times: `wall_ns` Unix, `mono_ns` of one boot.
 
-    `held_by`: the processes that keep it from being folded, as text; empty without any.
+    `held_by`: the processes that keep it from being checkpointed, as text; empty without any.
     """
 
     path: Path
@@ -77,11 +77,11 @@ class LogWatch:
 
     @property
     def held(self) -> bool:
-        """Whether the log is too long because another program keeps it from being folded."""
+        """Whether the log is too long because another program keeps it from being checkpointed."""
         return self._since is not None
 
     def look(self, store: Store, wall_ns: int, mono_ns: int) -> LogRoom:
-        """Fold a log that is too long; return what may be written. Raises sqlite3.Error."""
+        """Checkpoint a log that is too long; return what may be written. Raises sqlite3.Error."""
         self.log_bytes = self._size_bytes()
         if self.log_bytes > LOG_BYTES_HELD and not store.fold_log(_FOLD_S):
             self._hold(wall_ns, mono_ns)
@@ -95,7 +95,7 @@ class LogWatch:
     def trouble(self) -> LogHeld:
         """Return the error that explains why nothing is recorded now."""
         return LogHeld(
-            f"{self.held_by} keeps reading it, so its log cannot be folded: the log has"
+            f"{self.held_by} keeps reading it, so its log cannot be checkpointed: the log has"
             f" {format_bytes(self.log_bytes)}, and history_size is"
             f" {format_bytes(self.limits.size_bytes)}",
             "end that program",
@@ -123,7 +123,7 @@ class LogWatch:
         if not self._warned and mono_ns - self._since[1] >= _WARN_NS:
             self._warned = True
             _LOG.warning(
-                "%s keeps reading the history, so its log cannot be folded and has %s;"
+                "%s keeps reading the history, so its log cannot be checkpointed and has %s;"
                 " recording stops before file and log exceed %s (history_size)",
                 self.held_by,
                 format_bytes(self.log_bytes),
@@ -133,7 +133,7 @@ class LogWatch:
     def _release(self, mono_ns: int) -> None:
         if self._since is not None and self._warned:
             lasted = format_ns(mono_ns - self._since[1])
-            _LOG.warning("the log of the history is folded again after %s", lasted)
+            _LOG.warning("the log of the history is checkpointed again after %s", lasted)
         self._since, self._warned, self.held_by = None, False, ""
 
     def _size_bytes(self) -> int:

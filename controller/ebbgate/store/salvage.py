@@ -46,7 +46,7 @@ def renew(path: Path, why: str) -> Store:
     Raises the same errors; then the old file is still in place.
     """
     begun = prepare_new_file(path)
-    # Closing folds the log into the file, so that there is one file to rename.
+    # Closing checkpoints the log into the file, so that there is one file to rename.
     Store.open(begun).close()
     aside = replace_file(begun, path)
     _LOG.error("the history is damaged (%s): moved to %s; starting a new one", why, aside)

@@ -167,7 +167,7 @@ class Databases:
         try:
             log_bytes = path.with_name(f"{path.name}-wal").stat().st_size
         except OSError:
-            # The daemon that ended last has folded its log into the file.
+            # The daemon that ended last has checkpointed its log into the file.
             log_bytes = 0
         return HistoryFiles(file_bytes, log_bytes, self.config.history.size_bytes)
 

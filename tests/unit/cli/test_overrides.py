@@ -149,9 +149,7 @@ def test_a_hold_may_have_an_end(cli: Cli) -> None:
 
 
 def test_a_refusal_has_the_daemons_next_step(cli: Cli) -> None:
-    refusal = (
-        "bcache0 is in advise, in which the gate is left alone\n  first: ebbgate enforce bcache0"
-    )
+    refusal = "bcache0 is in advise, which leaves the gate alone\n  first: ebbgate enforce bcache0"
     with cli.daemon(answers=(False, refusal)):
         result = cli("drain", "bcache0", "--within", "1h")
     assert (result.code, result.err) == (74, f"ebbgate: {refusal}\n")

@@ -87,11 +87,11 @@ def test_a_journal_that_cannot_be_written_does_not_keep_a_knob_from_coming_back(
 
 
 def test_a_running_daemon_restores(cli: Cli) -> None:
-    with cli.daemon(answers=(True, "bcache0: every knob is back; mode advise")):
+    with cli.daemon(answers=(True, "bcache0: all knobs restored; mode advise")):
         cli.journal(journal_entry(boot_id=BOOT_ID))
         cli.fake.write(PERCENT, "0")
         result = cli("restore", "bcache0")
-        assert (result.code, result.out) == (0, "bcache0: every knob is back; mode advise\n")
+        assert (result.code, result.out) == (0, "bcache0: all knobs restored; mode advise\n")
     assert cli.fake.read(PERCENT) == "0", "the daemon owns the knobs while it lives"
     assert cli.intents()[0]["kind"] == "restore"
 

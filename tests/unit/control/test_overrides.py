@@ -243,7 +243,7 @@ def test_a_drain_is_over_once_nothing_is_dirty(enforced: LoopHarness) -> None:
     over = ends(enforced)
     put_in_force(enforced, drain(enforced))
     enforced.tick(dirty_bytes=0)
-    assert over == {7: "clean, 99.5 s before its time"}
+    assert over == {7: "clean, 99.5 s early"}
 
 
 def test_what_is_left_of_a_drain_is_said(enforced: LoopHarness) -> None:

@@ -39,8 +39,8 @@ def test_an_advice_sets_all_its_knobs_and_says_how_to_undo_it(intents: IntentHar
     ok, text = answer(apply(intents, "EBB-205"))
     assert ok is True
     assert str(text).splitlines() == [
-        f"bcache0: {READ} = 0 s until it is released; no strategy gets it meanwhile",
-        f"bcache0: {WRITE} = 0 s until it is released; no strategy gets it meanwhile",
+        f"bcache0: {READ} = 0 s until it is released; strategies do not change it",
+        f"bcache0: {WRITE} = 0 s until it is released; strategies do not change it",
         f"undo: ebbgate release bcache0 {READ}",
         f"undo: ebbgate release bcache0 {WRITE}",
     ]
@@ -182,7 +182,7 @@ def test_an_undo_puts_back_what_was_there_before_that_write(
     ok, text = undo(intents, number)
     assert ok is True
     assert text.splitlines() == [
-        "bcache0: sequential_cutoff = 2 MiB until it is released; no strategy gets it meanwhile",
+        "bcache0: sequential_cutoff = 2 MiB until it is released; strategies do not change it",
         f"it was 2 MiB before the write {number} of stream_bypass",
         "undo: ebbgate release bcache0 sequential_cutoff",
     ]
@@ -196,9 +196,9 @@ def test_an_undo_puts_back_what_was_there_before_that_write(
         ({"knob": "trigger_gc", "old": "0"}, "leaves no value behind"),
         ({"knob": "cache_mode", "old": "writeback"}, "ebbgate never writes cache_mode"),
         ({"knob": CUTOFF, "old": "0"}, "0 is out of bounds for sequential_cutoff"),
-        ({"knob": CUTOFF, "old": None}, "is not known any more"),
+        ({"knob": CUTOFF, "old": None}, "is no longer known"),
         ({"knob": CUTOFF, "kind": OutcomeKind.FAILED}, "changed nothing (failed)"),
-        ({"knob": CUTOFF, "volume": "bcache7"}, "bcache7 is not here now"),
+        ({"knob": CUTOFF, "volume": "bcache7"}, "bcache7 is not present"),
     ],
 )
 def test_what_cannot_be_undone_is_refused_with_the_reason(
@@ -239,9 +239,15 @@ def test_without_a_history_there_is_nothing_to_undo(intents: IntentHarness) -> N
 @pytest.mark.parametrize(
     ("value", "said"),
     [
-        ("2MiB", "; this is above the 1 MiB that policy adaptive sets for strategies: you win"),
-        ("128KiB", "; this is under the 256 KiB that policy adaptive sets for strategies: you win"),
-        ("512KiB", "no strategy gets it meanwhile"),
+        (
+            "2MiB",
+            "; this is above the 1 MiB limit of policy adaptive for strategies",
+        ),
+        (
+            "128KiB",
+            "; this is under the 256 KiB limit of policy adaptive for strategies",
+        ),
+        ("512KiB", "strategies do not change it"),
     ],
 )
 def test_a_person_wins_over_the_policys_limits_and_is_told(

@@ -34,13 +34,13 @@ def test_what_takes_too_long_is_said_once_and_its_end_too(
     watch.look()
     watch.look()
     assert said(caplog) == [
-        "bcache0: a write of writeback_percent hangs in the kernel, for 3 s by now"
+        "bcache0: a write of writeback_percent hangs in the kernel (3 s so far)"
     ]
     writer.current_write, writer.reading_since_ns = None, 6 * NS_PER_S
     now_s = 9
     watch.look()
     assert said(caplog)[1:] == [
-        "bcache0: a read of its state hangs in the kernel, for 3 s by now",
+        "bcache0: a read of its state hangs in the kernel (3 s so far)",
         "bcache0: a write of writeback_percent has returned, after 9 s",
     ]
 

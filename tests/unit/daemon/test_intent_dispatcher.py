@@ -69,7 +69,7 @@ def test_without_a_name_all_volumes_are_meant(intents: IntentHarness, daemon: Da
 
 def test_without_a_volume_there_is_nothing_to_do(intents: IntentHarness, daemon: Daemon) -> None:
     daemon.volumes.clear()
-    assert answer(intents.ask(IntentKind.HOLD, None)) == (True, "no volume here")
+    assert answer(intents.ask(IntentKind.HOLD, None)) == (True, "no volumes here")
 
 
 def test_an_unknown_volume_is_named(intents: IntentHarness) -> None:
@@ -114,7 +114,7 @@ def test_a_bug_in_one_request_is_answered_and_said_once(
 
     monkeypatch.setattr(VolumeLoop, "set_mode", broken)
     ok, text = answer(intents.ask(IntentKind.MODE, mode="observe"))
-    assert (ok, "a bug of ebbgate: ZeroDivisionError" in text) == (False, True)
+    assert (ok, "internal error: ZeroDivisionError" in text) == (False, True)
     assert len([r for r in caplog.records if r.levelno >= logging.ERROR]) == 1
     monkeypatch.undo()
     assert intents.ask(IntentKind.MODE, mode="observe").ok

@@ -23,7 +23,7 @@ from tests.intent_fixture import HOUR_NS, MINUTE_NS, Answered, IntentHarness, an
 def test_a_set_is_answered_once_the_knob_is_written(intents: IntentHarness) -> None:
     assert intents.set(for_ns=10 * MINUTE_NS) == (
         True,
-        "bcache0: writeback_percent = 20% for 10 min; no strategy gets it meanwhile",
+        "bcache0: writeback_percent = 20% for 10 min; strategies do not change it",
     )
     assert intents.percent() == "20"
 
@@ -41,7 +41,7 @@ def test_a_timed_set_ends_by_itself(intents: IntentHarness) -> None:
 
 def test_without_a_time_it_lasts_until_it_is_released(intents: IntentHarness) -> None:
     assert intents.set()[1] == (
-        "bcache0: writeback_percent = 20% until it is released; no strategy gets it meanwhile"
+        "bcache0: writeback_percent = 20% until it is released; strategies do not change it"
     )
     intents.clocks.passes(1000 * HOUR_NS)
     intents.poll()
@@ -148,7 +148,7 @@ def test_what_is_not_written_in_time_leaves_nothing_behind(intents: IntentHarnes
     assert (ok, "not finished within 0.05 s" in said) == (False, True)
     intents.poll()
     assert intents.volume.knobs() == intents.volume.before
-    assert intents.ended() == ["it took too long"]
+    assert intents.ended() == ["it timed out"]
 
 
 def test_somebody_elses_write_ends_the_override(intents: IntentHarness) -> None:
@@ -206,7 +206,7 @@ def test_an_override_for_a_volume_that_is_away_ends_in_time(intents: IntentHarne
     intents.daemon.volumes.clear()
     intents.clocks.passes(11 * MINUTE_NS)
     intents.look()
-    assert intents.ended() == ["its time was over while the volume was away"]
+    assert intents.ended() == ["it expired while the volume was absent"]
 
 
 @pytest.mark.parametrize("step_ns", [-HOUR_NS, -1000 * HOUR_NS])

@@ -65,7 +65,7 @@ def test_a_release_gives_a_manual_knob_back(intents: IntentHarness) -> None:
     intents.tick()
     assert intents.volume.gate() is GateKind.RELEASED
     released = intents.ask(IntentKind.RELEASE)
-    assert answer(released) == (True, "bcache0: writeback_percent is driven by ebbgate again")
+    assert answer(released) == (True, "bcache0: writeback_percent is tuned by ebbgate again")
     intents.volume.settle()
     intents.tick()
     assert intents.volume.gate() is GateKind.CLOSED
@@ -123,7 +123,7 @@ def test_what_somebody_else_wrote_is_left_alone_over_a_restart(intents: IntentHa
     intents.ask(IntentKind.RELEASE)
     intents.poll()
     assert intents.volume.gate() is GateKind.CLOSED
-    assert intents.ended() == ["it is driven by ebbgate again"]
+    assert intents.ended() == ["it is tuned by ebbgate again"]
 
 
 def test_after_a_reboot_the_kernels_own_value_is_nobodys(intents: IntentHarness) -> None:

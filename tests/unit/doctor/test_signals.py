@@ -56,7 +56,7 @@ def test_other_lines_are_passed_over(tmp_path: Path) -> None:
             "",
             "the probe does not know --check: install probe and controller of the same release",
         ),
-        (70, "", "the probe failed: a bug in ebbgate"),
+        (70, "", "the probe failed: internal error, please report it"),
         (3, "", "exit code 3"),
     ],
 )

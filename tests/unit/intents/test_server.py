@@ -208,7 +208,7 @@ def test_an_exception_in_a_handler_is_answered_and_logged_once(
     harness: ControlHarness, client: Client, caplog: pytest.LogCaptureFixture
 ) -> None:
     client.ask(kind="bug")
-    assert client.read()["text"] == "a bug in ebbgate: ZeroDivisionError"
+    assert client.read()["text"] == "internal error: ZeroDivisionError"
     assert len([r for r in caplog.records if r.levelno >= logging.ERROR]) == 1
     client.ask()
     assert client.read()["state"] == "accepted"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A log (WAL) that a reader keeps from being folded: noticed, named, and no reason to grow on."""
+"""A log (WAL) that a reader keeps from being checkpointed is noticed, named and limited."""
 
 from __future__ import annotations
 
@@ -112,9 +112,9 @@ def test_a_held_log_and_its_end_are_logged_once(
             watch.look(store, second * NS_PER_S, second * NS_PER_S)
     watch.look(store, 120 * NS_PER_S, 120 * NS_PER_S)
     held, over = (record.getMessage() for record in caplog.records)
-    assert "its log cannot be folded and has 5.1 MiB" in held
+    assert "its log cannot be checkpointed and has 5.1 MiB" in held
     assert "recording stops before file and log exceed 64 MiB (history_size)" in held
-    assert over == "the log of the history is folded again after 2 min"
+    assert over == "the log of the history is checkpointed again after 2 min"
 
 
 def test_the_process_that_holds_the_log_is_named(store: Store, path: Path) -> None:

@@ -88,7 +88,7 @@ def test_a_damaged_log_costs_the_last_records_only(tmp_path: Path, damage: str) 
         assert store.fold_log(1.0)
         for at in range(1, 60):
             store.add_decision(decision(), now_ns + at)
-        # As after a crash: the log is not folded into the file.
+        # As after a crash: the log is not checkpointed into the file.
         shutil.copytree(live.parent, tmp_path / "crashed")
     path = tmp_path / "crashed" / "history.db"
     log = path.with_name("history.db-wal")
