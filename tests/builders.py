@@ -228,7 +228,6 @@ def busy_edge(at_ms: int, gap_ms: int = 2500, name: str = "bcache0") -> Edge:
 def queue_sample(at_ms: float, in_flight_ios: int, done_ios: int = 0, **parts: Any) -> QueueSample:
     """A sample of the backing device's queue, in pieces of 64 KiB."""
     known: dict[str, Any] = {
-        "in_flight_bytes": in_flight_ios * 64 * KIB,
         "done_bytes": done_ios * 64 * KIB,
     }
     at_ns = round(at_ms * NS_PER_MS)

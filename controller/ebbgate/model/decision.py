@@ -129,7 +129,6 @@ class OutcomeKind(StrEnum):
     MANUAL = "manual"
     TOO_SOON = "too_soon"
     FAILED = "failed"
-    ADVISED = "advised"
 
 
 @dataclass(frozen=True, slots=True)

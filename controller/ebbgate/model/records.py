@@ -54,8 +54,6 @@ class Arrivals:
     ios: int = 0
     bytes: int = 0
     sync_ios: int = 0
-    meta_ios: int = 0
-    ahead_ios: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +87,6 @@ class Tick:
     volume: str
     at_ns: int
     arrivals: Mapping[Direction, Arrivals]
-    flush_ios: int
-    discard_ios: int
     in_flight_ios: Mapping[Direction, int]
     idle: bool
     last_activity_ns: int
@@ -99,7 +95,6 @@ class Tick:
     gap_sums_ns: Histogram
     paths: Mapping[tuple[Direction, str], TimedFlow]
     bypass: Mapping[str, Flow]
-    cache_device: DeviceStats
     backing_device: DeviceStats
     destage_queued: Flow
     destage_done: Flow
@@ -121,19 +116,17 @@ class Edge:
 class QueueSample:
     """The destage under way at one time, while pacing.
 
-    `in_flight_*`: writes queued at the backing device and not completed. `done_*`: cumulative.
+    `in_flight_ios`: writes queued at the backing device and not completed. `done_*`: cumulative.
     `cache_reads_ios`: still being read from the cache device. `awaiting_write_ios`: read and not
-    yet sent to the backing device. `foreground_ios`: users' requests in flight.
+    yet sent to the backing device.
     """
 
     volume: str
     at_ns: int
     in_flight_ios: int
-    in_flight_bytes: int
     done_ios: int
     done_bytes: int
     cache_reads_ios: int = 0
-    foreground_ios: int = 0
     awaiting_write_ios: int = 0
 
     @property

@@ -17,7 +17,7 @@ from ebbgate.policy import arbiter, evaluate, rules
 from ebbgate.policy.arbiter import ROLLBACK_GUARD, DecisionKey
 from ebbgate.policy.defaults import IDLE_DESTAGE, STREAM_BYPASS, Policy
 from ebbgate.policy.drain import DRAIN
-from ebbgate.policy.evaluate import PACE_PERIOD_NS, ProbeSettings, Ruling
+from ebbgate.policy.evaluate import ProbeSettings, Ruling
 from ebbgate.policy.overrides import OVERRIDE
 from ebbgate.policy.rules import Rule
 from ebbgate.policy.state import OverrideChange, State
@@ -28,7 +28,6 @@ __all__ = [
     "DRAIN",
     "IDLE_DESTAGE",
     "OVERRIDE",
-    "PACE_PERIOD_NS",
     "ROLLBACK_GUARD",
     "STREAM_BYPASS",
     "DecisionKey",

@@ -63,7 +63,6 @@ class Rule:
     """
 
     name: str
-    why: str
     when: Groups
     proposal: Proposal
     settings: tuple[str, ...]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Parses the probe's JSON lines into records (protocol version 1, bpf/README.md).
 
-Unknown fields and unknown record types are ignored, so an older controller reads a newer probe of
-the same protocol; another protocol version is refused.
+Fields that nothing here uses and unknown record types are ignored, so an older controller reads a
+newer probe of the same protocol; another protocol version is refused.
 """
 
 from __future__ import annotations
@@ -74,13 +74,7 @@ def _timed(raw: Json) -> TimedFlow:
 
 
 def _arrivals(raw: Json) -> Arrivals:
-    return Arrivals(
-        raw.get("ios", 0),
-        raw.get("bytes", 0),
-        raw.get("sync", 0),
-        raw.get("meta", 0),
-        raw.get("ahead", 0),
-    )
+    return Arrivals(raw.get("ios", 0), raw.get("bytes", 0), raw.get("sync", 0))
 
 
 def _device(raw: Json) -> DeviceStats:
@@ -102,8 +96,6 @@ def _tick(raw: Json) -> Tick:
         volume=raw["vol"],
         at_ns=raw["ns"],
         arrivals={d: _arrivals(fg.get(d, _NOTHING)) for d in Direction},
-        flush_ios=fg.get("flush", 0),
-        discard_ios=fg.get("discard", 0),
         in_flight_ios={d: raw["inflight"].get(d, 0) for d in Direction},
         idle=raw["state"] == "idle",
         last_activity_ns=raw["last_ns"],
@@ -116,7 +108,6 @@ def _tick(raw: Json) -> Tick:
             for path, flow in paths.items()
         },
         bypass={why: _flow(flow) for why, flow in raw.get("bypass", _NOTHING).items()},
-        cache_device=_device(dev.get("cache", _NOTHING)),
         backing_device=_device(dev.get("backing", _NOTHING)),
         destage_queued=Flow(destage.get("queued_ios", 0), destage.get("queued_bytes", 0)),
         destage_done=Flow(destage.get("done_ios", 0), destage.get("done_bytes", 0)),
@@ -136,11 +127,9 @@ def _queue(raw: Json) -> QueueSample:
         raw["vol"],
         raw["ns"],
         raw["inflight"],
-        raw["bytes"],
         raw["done_ios"],
         raw["done_bytes"],
         raw.get("reads", 0),
-        raw.get("fg", 0),
         # Recordings of version 0.1 have `held`.
         raw["awaiting_write"] if "awaiting_write" in raw else raw.get("held", 0),
     )

@@ -40,13 +40,11 @@ class WaitParams:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """The wait and its basis. `rest_ns`: how much longer gaps last that have reached the wait."""
+    """The wait, and how many gaps it was learned from (decayed)."""
 
     wait_ns: int
     learned: bool
     gaps: float
-    reaching: float
-    rest_ns: int
 
 
 def bucket_edges_ns(bucket: int) -> tuple[int, int]:
@@ -61,18 +59,6 @@ def reaching(counts: Sequence[float], wait_ns: int) -> float:
     if 0 <= bucket < len(counts):
         low, high = bucket_edges_ns(bucket)
         total += counts[bucket] * (high - wait_ns) / (high - low)
-    return total
-
-
-def rest_sum_ns(counts: Sequence[float], wait_ns: int) -> float:
-    """Return the time that is left of all gaps after `wait_ns` of each; linear in a bucket."""
-    total = 0.0
-    for bucket, count in enumerate(counts):
-        low, high = bucket_edges_ns(bucket)
-        if wait_ns <= low:
-            total += count * ((low + high) / 2 - wait_ns)
-        elif wait_ns < high:
-            total += count * (high - wait_ns) ** 2 / (2 * (high - low))
     return total
 
 
@@ -101,9 +87,7 @@ def learn_wait(counts: Sequence[float], params: WaitParams) -> Wait:
     """Return the smallest wait of highest utility, from the decayed gap histogram."""
     gaps = reaching(counts, params.min_ns)
     if gaps < params.gaps_min:
-        left = reaching(counts, params.default_ns)
-        rest = rest_sum_ns(counts, params.default_ns) / left if left else 0.0
-        return Wait(params.default_ns, False, gaps, left, round(rest))
+        return Wait(params.default_ns, False, gaps)
     best_ns, best = params.min_ns, float("-inf")
     # This runs often, so buckets that no candidate reaches are left out.
     spread = tuple(
@@ -115,15 +99,13 @@ def learn_wait(counts: Sequence[float], params: WaitParams) -> Wait:
         utility = _utility(spread, wait_ns, params.disturbance_cost_ns)
         if utility > best + 1e-6 * params.disturbance_cost_ns:
             best_ns, best = wait_ns, utility
-    left = reaching(counts, best_ns)
-    rest = rest_sum_ns(counts, best_ns) / left if left > _TRACE else 0.0
-    return Wait(best_ns, True, gaps, left, round(rest))
+    return Wait(best_ns, True, gaps)
 
 
 def _utility(
     spread: Sequence[tuple[int, int, float]], wait_ns: int, disturbance_cost_ns: int
 ) -> float:
-    """Return U(w) of (low, high, count) buckets: `rest_sum_ns` less the cost of `reaching`."""
+    """Return U(w) of (low, high, count) buckets; linear inside a bucket."""
     total = 0.0
     for low, high, count in spread:
         if wait_ns <= low:

@@ -10,7 +10,8 @@ import pytest
 from ebbgate.model.decision import GateKind
 from ebbgate.model.records import Tracked
 from ebbgate.model.volume import Mode
-from ebbgate.policy.engine import PACE_PERIOD_NS, Phase
+from ebbgate.policy.engine import Phase
+from ebbgate.policy.evaluate import PACE_PERIOD_NS
 from ebbgate.units import NS_PER_MS
 from tests.builders import busy_edge, idle_edge, queue_sample
 from tests.volume_loop_fixture import LoopHarness

@@ -268,7 +268,7 @@ def test_the_guard_leaves_the_gate_of_a_rule_open() -> None:
 
 def test_the_guard_leaves_the_cutoff_of_a_rule() -> None:
     over, now_ns = rolled_back(mode=StreamMode.ABSORB)
-    policy = replace(POLICY, rules=(Rule("cutoff", "small", (), CUTOFF, ("sequential_cutoff",)),))
+    policy = replace(POLICY, rules=(Rule("cutoff", (), CUTOFF, ("sequential_cutoff",)),))
     rules = RulesState(in_force=(CUTOFF,), evaluated=policy.rules)
     acting = replace(state(mode=StreamMode.ABSORB), rules=rules)
     decision = decide(over, acting, policy, now_ns, explained=False)

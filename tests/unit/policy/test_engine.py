@@ -8,7 +8,6 @@ import pytest
 from ebbgate.model.decision import GateKind
 from ebbgate.model.override import ActiveOverride, Override, OverrideKind
 from ebbgate.policy.engine import (
-    PACE_PERIOD_NS,
     Event,
     Outcome,
     OverrideChange,
@@ -17,6 +16,7 @@ from ebbgate.policy.engine import (
     State,
     step,
 )
+from ebbgate.policy.evaluate import PACE_PERIOD_NS
 from ebbgate.units import NS_PER_S
 from tests.builders import busy_edge, busy_frame, idle_edge, idle_frame, queue_sample
 

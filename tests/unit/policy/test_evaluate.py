@@ -24,7 +24,7 @@ from tests.builders import busy_edge, busy_frame, idle_edge, idle_frame, queue_s
 
 POLICY = Policy()
 OPEN = Proposal("rule drain", "on: w", gate=Gate(GateKind.OPEN))
-RULE = Rule("drain", "w", ((Check("dirty_data", ">", 0),),), OPEN, ("gate",))
+RULE = Rule("drain", ((Check("dirty_data", ">", 0),),), OPEN, ("gate",))
 OFF = replace(RULE, when=((Check("dirty_data", "<", 0),),))
 READS: dict[str, Any] = {
     "window_ns": NS_PER_S,

@@ -255,7 +255,7 @@ def disk(per_s: float, likely_until_ms: int = 0) -> PaceState:
 
 
 def sample(at_ms: int, under_way: int = 4, done: int = 0) -> QueueSample:
-    return QueueSample("vg-data", at_ms * NS_PER_MS, under_way, 0, done, done * 64 * KIB)
+    return QueueSample("vg-data", at_ms * NS_PER_MS, under_way, done, done * 64 * KIB)
 
 
 def paced(depth: int) -> Gate:

@@ -94,7 +94,7 @@ EVENTS = st.lists(EVENT, max_size=12)
 
 def rule(name: str, low: float, **settings: Any) -> Rule:
     when = ((Check("dirty_ratio", ">", low),),)
-    return Rule(name, "w", when, Proposal(f"rule {name}", "on: w", **settings), ("gate",))
+    return Rule(name, when, Proposal(f"rule {name}", "on: w", **settings), ("gate",))
 
 
 GATES = st.sampled_from([Gate(GateKind.OPEN), Gate(GateKind.CLOSED), Gate(GateKind.PACED, 9 * MIB)])

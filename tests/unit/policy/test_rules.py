@@ -25,7 +25,7 @@ TICK_NS = 250 * NS_PER_MS
 def rule(name: str = "guard", **parts: Any) -> Rule:
     """Drains above 40 % dirty, at once and for as long as that holds."""
     proposal = Proposal(f"rule {name}", "on: w", gate=Gate(GateKind.OPEN))
-    known: dict[str, Any] = {"why": "w", "when": ABOVE, "proposal": proposal, "settings": ("gate",)}
+    known: dict[str, Any] = {"when": ABOVE, "proposal": proposal, "settings": ("gate",)}
     return Rule(name, **{**known, **parts})
 
 

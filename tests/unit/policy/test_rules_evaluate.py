@@ -31,7 +31,7 @@ DEPTH = Limits(destage_depth=Bounds(1, 8))
 
 
 def rule(name: str, when: Any = ALWAYS, **settings: Any) -> Rule:
-    return Rule(name, "w", when, Proposal(f"rule {name}", "on: w", **settings), ("gate",))
+    return Rule(name, when, Proposal(f"rule {name}", "on: w", **settings), ("gate",))
 
 
 def after(policy: Policy, *events: Frame | Edge) -> State:

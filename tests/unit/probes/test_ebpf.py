@@ -128,7 +128,7 @@ def test_an_endless_line_restarts_the_probe(
 
 def test_only_the_newest_waiting_queue_sample_counts() -> None:
     old, new = queue_sample(1, 5), queue_sample(2, 6)
-    other = QueueSample("bcache1", 1, 9, 0, 0, 0)
+    other = QueueSample("bcache1", 1, 9, 0, 0)
     edge, a_tick = idle_edge(3), tick()
     assert without_stale([old, edge, other, new, a_tick]) == [edge, other, new, a_tick]
     assert without_stale([]) == []

@@ -419,7 +419,7 @@ export interface components {
             new: string;
             /** @description The value before; null if unknown. */
             old: string | null;
-            /** @description changed, unchanged, refused, manual, too_soon, failed, advised. */
+            /** @description changed, unchanged, refused, manual, too_soon, failed. */
             outcome: string;
             /** @description The value that the kernel showed afterwards. */
             read_back: string | null;

@@ -22,8 +22,8 @@ test("a lane starts with the value before the first write", () => {
   ]);
 });
 
-test("refused and advised writes have no bar", () => {
-  assert.deepEqual(lanes([write(1, 20, "0", { outcome: "advised" })], 0, 100), []);
+test("refused writes have no bar", () => {
+  assert.deepEqual(lanes([write(1, 20, "0", { outcome: "refused" })], 0, 100), []);
 });
 
 test("a write before the period starts its bar at the edge", () => {

@@ -4,7 +4,7 @@ import type { Decision } from "../api/types";
 import { volumes } from "../state";
 import { button, fill, h, uid } from "./dom";
 
-const OUTCOMES = ["changed", "unchanged", "refused", "manual", "too_soon", "failed", "advised"];
+const OUTCOMES = ["changed", "unchanged", "refused", "manual", "too_soon", "failed"];
 const LABELS: Readonly<Record<string, string>> = {
   volume: "Volume",
   knob: "Setting",

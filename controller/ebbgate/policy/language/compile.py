@@ -70,7 +70,6 @@ def _rule(rule: RuleText, kind: Kind) -> Rule:
     effect = effect_of(rule.settings, kind)
     return Rule(
         name=rule.name,
-        why=rule.why,
         when=rule.when,
         proposal=proposal_of(f"rule {rule.name}", rule.why, effect),
         # Both control the gate, so neither may change within the other's interval.

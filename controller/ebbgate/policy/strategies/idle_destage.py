@@ -181,7 +181,7 @@ def unsupported(frame: Frame) -> str:
 
 def _with_wait(state: DestageState, frame: Frame, params: DestageParams) -> DestageState:
     if params.wait_ns is not None:
-        fixed = Wait(params.wait_ns, False, 0.0, 0.0, 0)
+        fixed = Wait(params.wait_ns, False, 0.0)
         return state if state.wait == fixed else replace(state, wait=fixed)
     if state.learned_ns and frame.at_ns - state.learned_ns < _LEARN_INTERVAL_NS:
         return state

@@ -67,7 +67,7 @@ class StreamParams:
 
 @dataclass(frozen=True, slots=True)
 class StreamState:
-    """The mode, since when and why. Times are 0 until the event has happened.
+    """The mode and why. Times are 0 until the event has happened.
 
     - `seen_ns`: when a stream was last seen.
     - `against_ns`: when there was last a reason to keep a stream out.
@@ -76,7 +76,6 @@ class StreamState:
     """
 
     mode: StreamMode = StreamMode.REST
-    since_ns: int = 0
     why: str = "no stream"
     cutoff_bytes: int | None = None
     seen_ns: int = 0
@@ -114,11 +113,11 @@ def on_frame(state: StreamState, frame: Frame, params: StreamParams) -> StreamSt
     """Handle a tick."""
     load = load_of(frame, params)
     if load is None or frame.dirty_room_bytes is None or not frame.cache_bytes:
-        return _take(state, StreamMode.REST, frame, "the load or the room is unknown", None)
+        return _take(state, StreamMode.REST, "the load or the room is unknown", None)
     stream = max(load.write_bytes_per_s, load.read_bytes_per_s)
     if stream < params.stream_bytes_per_s_min:
         if state.mode is StreamMode.REST or frame.at_ns - state.seen_ns >= params.hold_ns:
-            return _take(state, StreamMode.REST, frame, "no stream", None)
+            return _take(state, StreamMode.REST, "no stream", None)
         return state
     state = replace(state, seen_ns=frame.at_ns)
     against = _reason_against(state, frame, load, params)
@@ -131,22 +130,22 @@ def on_frame(state: StreamState, frame: Frame, params: StreamParams) -> StreamSt
             f"a write stream of {format_rate(load.write_bytes_per_s)} has no rivals,"
             f" {format_bytes(frame.dirty_room_bytes)} of room"
         )
-        return _take(state, StreamMode.ABSORB, frame, why, params.cutoff_wide_bytes)
+        return _take(state, StreamMode.ABSORB, why, params.cutoff_wide_bytes)
     if params.by_size:
         return _by_size(state, frame, against, params)
     if state.mode is StreamMode.BYPASS:
         return replace(state, why=against)
-    return _take(state, StreamMode.BYPASS, frame, against, _tight(frame, params))
+    return _take(state, StreamMode.BYPASS, against, _tight(frame, params))
 
 
 def _by_size(state: StreamState, frame: Frame, against: str, params: StreamParams) -> StreamState:
     """Keep the stream out by splitting requests while that causes few promotions."""
     if frame.at_ns < state.no_split_until_ns:
-        return _take(state, StreamMode.REST, frame, state.why, None)
+        return _take(state, StreamMode.REST, state.why, None)
     promoted = None if frame.promotions is None else (frame.at_ns, frame.promotions)
     if state.mode is not StreamMode.BYPASS:
         state = replace(state, promoted=promoted)
-        return _take(state, StreamMode.BYPASS, frame, against, None)
+        return _take(state, StreamMode.BYPASS, against, None)
     if promoted is None or state.promoted is None:
         return replace(state, why=against, promoted=promoted)
     seconds = (promoted[0] - state.promoted[0]) / NS_PER_S
@@ -157,7 +156,7 @@ def _by_size(state: StreamState, frame: Frame, against: str, params: StreamParam
         return replace(state, why=against, promoted=promoted)
     why = f"split writes caused {per_s:.0f} promotions per second; not split any more"
     state = replace(state, no_split_until_ns=frame.at_ns + params.split_pause_ns)
-    return _take(state, StreamMode.REST, frame, why, None)
+    return _take(state, StreamMode.REST, why, None)
 
 
 def _reason_against(
@@ -194,9 +193,7 @@ def _tight(frame: Frame, params: StreamParams) -> int:
     return cutoff_for(runs, params.cutoff_floor_bytes, params.cutoff_ceiling_bytes)
 
 
-def _take(
-    state: StreamState, mode: StreamMode, frame: Frame, why: str, cutoff: int | None
-) -> StreamState:
+def _take(state: StreamState, mode: StreamMode, why: str, cutoff: int | None) -> StreamState:
     if mode is state.mode:
         return replace(state, why=why)
-    return replace(state, mode=mode, since_ns=frame.at_ns, why=why, cutoff_bytes=cutoff)
+    return replace(state, mode=mode, why=why, cutoff_bytes=cutoff)

@@ -100,7 +100,7 @@ class Action(Model):
     new: Annotated[str, doc("The value that was written.")]
     strategy: Annotated[str, doc("The strategy behind it.")]
     reason: Annotated[str, doc("Why, in a sentence.")]
-    outcome: Annotated[str, doc("changed, unchanged, refused, manual, too_soon, failed, advised.")]
+    outcome: Annotated[str, doc("changed, unchanged, refused, manual, too_soon, failed.")]
     read_back: Annotated[str | None, doc("The value that the kernel showed afterwards.")]
     error: Annotated[str, doc("What went wrong; empty if nothing did.")]
     latency_s: Annotated[float | None, doc("Time from the edge that caused it to the write.", "s")]
